@@ -1,0 +1,81 @@
+//! The header: format name and version, identifier size, creation time.
+
+use super::{FormatError, FormatErrorKind, IdSize, be_u32, be_u64, sniff};
+
+/// The format's versions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// `JAVA PROFILE 1.0`: before JDK 1.2.
+    V1_0,
+    /// `JAVA PROFILE 1.0.1`: the HPROF agent, HotSpot up to JDK 8 for small heaps.
+    V1_0_1,
+    /// `JAVA PROFILE 1.0.2`: with heap dump segments.
+    V1_0_2,
+    /// `JAVA PROFILE 1.0.3`: Android.
+    V1_0_3,
+}
+
+impl Version {
+    /// The format's name as it stands at the start of the file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V1_0 => "JAVA PROFILE 1.0",
+            Self::V1_0_1 => "JAVA PROFILE 1.0.1",
+            Self::V1_0_2 => "JAVA PROFILE 1.0.2",
+            Self::V1_0_3 => "JAVA PROFILE 1.0.3",
+        }
+    }
+
+    /// All versions, longest name first among those that share a start.
+    pub const ALL: [Self; 4] = [Self::V1_0_1, Self::V1_0_2, Self::V1_0_3, Self::V1_0];
+}
+
+/// The header of a dump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// The format's version.
+    pub version: Version,
+    /// The size of identifiers.
+    pub id_size: IdSize,
+    /// Creation time, milliseconds since 1970-01-01 UTC. Android and some writers put 0.
+    pub created_ms: u64,
+    /// Bytes that the header takes: the offset of the first record.
+    pub len: usize,
+}
+
+impl Header {
+    /// Reads the header of a file's bytes.
+    ///
+    /// # Errors
+    /// [`FormatErrorKind::Empty`], [`FormatErrorKind::NotADump`] naming what it looks like,
+    /// [`FormatErrorKind::HeaderCut`] or [`FormatErrorKind::IdSize`].
+    pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
+        if bytes.is_empty() {
+            return Err(FormatError::new(FormatErrorKind::Empty, 0));
+        }
+        let version = Version::ALL
+            .into_iter()
+            .find(|version| {
+                let name = version.name().as_bytes();
+                bytes.starts_with(name) && bytes.get(name.len()) == Some(&0)
+            })
+            .ok_or_else(|| {
+                let looks_like = sniff::sniff(bytes).describe();
+                FormatError::new(FormatErrorKind::NotADump(looks_like), 0)
+            })?;
+        let at = version.name().len() + 1;
+        let cut = || FormatError::new(FormatErrorKind::HeaderCut, bytes.len() as u64);
+        let id_size = match be_u32(bytes, at).ok_or_else(cut)? {
+            4 => IdSize::Four,
+            8 => IdSize::Eight,
+            other => return Err(FormatError::new(FormatErrorKind::IdSize(other), at as u64)),
+        };
+        let created_ms = be_u64(bytes, at + 4).ok_or_else(cut)?;
+        Ok(Self {
+            version,
+            id_size,
+            created_ms,
+            len: at + 12,
+        })
+    }
+}

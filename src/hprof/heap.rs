@@ -1,0 +1,371 @@
+//! The sub-records of a HEAP DUMP or HEAP DUMP SEGMENT record.
+//!
+//! [`walk`] is the one decoder: it calls a [`HeapVisitor`] for each sub-record, monomorphised, so that a visitor pays
+//! for what it looks at and nothing else. Everything that reads sub-records goes through it.
+//!
+//! Sources: specification, HEAP DUMP; Android's tags 0x89-0x90, 0xC3, 0xFE from `art/runtime/hprof/hprof.cc`.
+
+use super::class_dump::{self, ClassDump};
+use super::{BasicType, FormatError, FormatErrorKind, IdSize, RootKind, be_u32, be_u64};
+
+/// Tag of INSTANCE DUMP.
+pub const INSTANCE: u8 = 0x21;
+/// Tag of OBJECT ARRAY DUMP.
+pub const OBJECT_ARRAY: u8 = 0x22;
+/// Tag of PRIMITIVE ARRAY DUMP.
+pub const PRIMITIVE_ARRAY: u8 = 0x23;
+/// Tag of CLASS DUMP.
+pub const CLASS: u8 = 0x20;
+/// Tag of Android's PRIMITIVE ARRAY NODATA DUMP.
+const PRIMITIVE_ARRAY_NODATA: u8 = 0xc3;
+/// Tag of Android's HEAP DUMP INFO.
+const HEAP_INFO: u8 = 0xfe;
+
+/// An instance.
+#[derive(Debug, Clone, Copy)]
+pub struct Instance<'a> {
+    /// Offset of the sub-record's tag in the file.
+    pub offset: usize,
+    /// Object id.
+    pub id: u64,
+    /// Serial number of the allocation trace.
+    pub trace: u32,
+    /// Id of the class object.
+    pub class: u64,
+    /// The values of its fields: the class's own first, then its superclass's, and so on up.
+    pub fields: &'a [u8],
+}
+
+/// An array of references.
+#[derive(Debug, Clone, Copy)]
+pub struct ObjectArray<'a> {
+    /// Offset of the sub-record's tag in the file.
+    pub offset: usize,
+    /// Object id.
+    pub id: u64,
+    /// Serial number of the allocation trace.
+    pub trace: u32,
+    /// Id of the array's class object.
+    pub class: u64,
+    /// Number of elements.
+    pub length: u32,
+    /// The elements, identifiers one after another.
+    pub elements: &'a [u8],
+}
+
+/// An array of primitives.
+#[derive(Debug, Clone, Copy)]
+pub struct PrimitiveArray<'a> {
+    /// Offset of the sub-record's tag in the file.
+    pub offset: usize,
+    /// Object id.
+    pub id: u64,
+    /// Serial number of the allocation trace.
+    pub trace: u32,
+    /// The elements' type.
+    pub element: BasicType,
+    /// Number of elements.
+    pub length: u32,
+    /// The elements, big-endian; `None` in Android's arrays without data.
+    pub elements: Option<&'a [u8]>,
+}
+
+/// A GC root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Root {
+    /// Why it is a root.
+    pub kind: RootKind,
+    /// Object id; 0 occurs.
+    pub id: u64,
+    /// Serial number of the thread, for the kinds that have one.
+    pub thread: Option<u32>,
+    /// The frame's number in the thread's trace (`java frame`, `JNI local`), or the trace's serial number
+    /// (`thread object`); `u32::MAX` stands for none.
+    pub frame: Option<u32>,
+}
+
+/// What [`walk`] calls. Methods that a visitor does not need have empty defaults.
+pub trait HeapVisitor<'a> {
+    /// An INSTANCE DUMP.
+    fn instance(&mut self, record: Instance<'a>) {
+        let _ = record;
+    }
+    /// An OBJECT ARRAY DUMP.
+    fn object_array(&mut self, record: ObjectArray<'a>) {
+        let _ = record;
+    }
+    /// A PRIMITIVE ARRAY DUMP, or Android's without data.
+    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
+        let _ = record;
+    }
+    /// A CLASS DUMP.
+    fn class(&mut self, record: ClassDump<'a>) {
+        let _ = record;
+    }
+    /// Any of the root sub-records.
+    fn root(&mut self, offset: usize, root: Root) {
+        let _ = (offset, root);
+    }
+    /// Android's HEAP DUMP INFO: the following objects are of this heap (`app`, `zygote`, `image`).
+    fn heap_info(&mut self, offset: usize, heap: u32, name: u64) {
+        let _ = (offset, heap, name);
+    }
+    /// Called before each sub-record: `false` ends the walk there.
+    #[inline(always)]
+    fn go_on(&mut self) -> bool {
+        true
+    }
+}
+
+/// Where a walk ended.
+#[derive(Debug)]
+pub struct Walked {
+    /// Offset of the first byte not walked over.
+    pub next: usize,
+    /// Why it ended before `end`, if it did.
+    pub error: Option<FormatError>,
+}
+
+/// The longest start of a sub-record that holds its length: tag, two identifiers, three u4.
+const HEAD: usize = 32;
+
+/// Walks the sub-records of `bytes` (the whole file) that start in `start..end`; none may reach past `limit`, the end
+/// of the record that holds them. Positions are offsets in the file.
+pub fn walk<'a, V: HeapVisitor<'a>>(
+    bytes: &'a [u8],
+    id_size: IdSize,
+    start: usize,
+    end: usize,
+    limit: usize,
+    visitor: &mut V,
+) -> Walked {
+    match id_size {
+        IdSize::Four => walk_sized::<4, V>(bytes, start, end, limit, visitor),
+        IdSize::Eight => walk_sized::<8, V>(bytes, start, end, limit, visitor),
+    }
+}
+
+fn walk_sized<'a, const W: usize, V: HeapVisitor<'a>>(
+    bytes: &'a [u8],
+    start: usize,
+    end: usize,
+    limit: usize,
+    visitor: &mut V,
+) -> Walked {
+    let mut at = start;
+    while at < end && visitor.go_on() {
+        match step::<W, V>(bytes, at, limit, visitor) {
+            Ok(next) => at = next,
+            Err(error) => {
+                return Walked {
+                    next: at,
+                    error: Some(error),
+                };
+            }
+        }
+    }
+    Walked {
+        next: at,
+        error: None,
+    }
+}
+
+/// Visits the sub-record at `at` and returns the offset of the next.
+///
+/// # Errors
+/// [`FormatErrorKind::UnknownSubRecord`], [`FormatErrorKind::RecordCut`] or [`FormatErrorKind::BasicType`].
+pub fn visit_one<'a, V: HeapVisitor<'a>>(
+    bytes: &'a [u8],
+    id_size: IdSize,
+    at: usize,
+    limit: usize,
+    visitor: &mut V,
+) -> Result<usize, FormatError> {
+    match id_size {
+        IdSize::Four => step::<4, V>(bytes, at, limit, visitor),
+        IdSize::Eight => step::<8, V>(bytes, at, limit, visitor),
+    }
+}
+
+#[inline(always)]
+fn id<const W: usize>(head: &[u8; HEAD], at: usize) -> u64 {
+    if W == 8 {
+        be_u64(head, at).unwrap_or(0)
+    } else {
+        u64::from(be_u32(head, at).unwrap_or(0))
+    }
+}
+
+#[inline(always)]
+fn u4(head: &[u8; HEAD], at: usize) -> u32 {
+    be_u32(head, at).unwrap_or(0)
+}
+
+#[inline(always)]
+fn step<'a, const W: usize, V: HeapVisitor<'a>>(
+    bytes: &'a [u8],
+    at: usize,
+    limit: usize,
+    visitor: &mut V,
+) -> Result<usize, FormatError> {
+    let rest = bytes.get(at..limit.min(bytes.len())).unwrap_or_default();
+    let mut padded = [0; HEAD];
+    // All fixed parts are read from HEAD bytes, zero-padded near the end; whether they were really there is checked
+    // with the record's length before anything is visited.
+    let head: &[u8; HEAD] = match rest.first_chunk() {
+        Some(head) => head,
+        None => {
+            for (to, from) in padded.iter_mut().zip(rest) {
+                *to = *from;
+            }
+            &padded
+        }
+    };
+    let tag = head[0];
+    let left = rest.len() as u64;
+    let cut = |needed: u64| {
+        FormatError::new(
+            FormatErrorKind::RecordCut {
+                tag,
+                needed: Some(needed),
+                left,
+            },
+            at as u64,
+        )
+    };
+    // The bytes after a fixed part of `fixed` bytes, `data` of them, or the error that they are not there.
+    let body = |fixed: usize, data: u64| {
+        let needed = fixed as u64 + data;
+        let end = usize::try_from(needed)
+            .ok()
+            .filter(|_| needed <= left)
+            .ok_or_else(|| cut(needed))?;
+        rest.get(fixed..end)
+            .map(|body| (body, at + end))
+            .ok_or_else(|| cut(needed))
+    };
+    match tag {
+        INSTANCE => {
+            let (fields, next) = body(9 + 2 * W, u64::from(u4(head, 5 + 2 * W)))?;
+            visitor.instance(Instance {
+                offset: at,
+                id: id::<W>(head, 1),
+                trace: u4(head, 1 + W),
+                class: id::<W>(head, 5 + W),
+                fields,
+            });
+            Ok(next)
+        }
+        PRIMITIVE_ARRAY | PRIMITIVE_ARRAY_NODATA => {
+            let length = u4(head, 5 + W);
+            let code = head[9 + W];
+            let element = BasicType::from_code(code).filter(|element| *element != BasicType::Object);
+            let Some(element) = element else {
+                if left < (10 + W) as u64 {
+                    return Err(cut((10 + W) as u64));
+                }
+                return Err(FormatError::new(
+                    FormatErrorKind::BasicType { tag, found: code },
+                    at as u64,
+                ));
+            };
+            let stored = tag == PRIMITIVE_ARRAY;
+            let data = if stored {
+                u64::from(length) * element.dump_bytes(IdSize::Eight) as u64
+            } else {
+                0
+            };
+            let (elements, next) = body(10 + W, data)?;
+            visitor.primitive_array(PrimitiveArray {
+                offset: at,
+                id: id::<W>(head, 1),
+                trace: u4(head, 1 + W),
+                element,
+                length,
+                elements: stored.then_some(elements),
+            });
+            Ok(next)
+        }
+        OBJECT_ARRAY => {
+            let length = u4(head, 5 + W);
+            let (elements, next) = body(9 + 2 * W, u64::from(length) * W as u64)?;
+            visitor.object_array(ObjectArray {
+                offset: at,
+                id: id::<W>(head, 1),
+                trace: u4(head, 1 + W),
+                class: id::<W>(head, 9 + W),
+                length,
+                elements,
+            });
+            Ok(next)
+        }
+        CLASS => {
+            let id_size = if W == 8 { IdSize::Eight } else { IdSize::Four };
+            let record = class_dump::parse(rest, at, id_size)?;
+            let next = at + record.len;
+            visitor.class(record);
+            Ok(next)
+        }
+        _ => cold_step::<W, V>(head, at, left, visitor),
+    }
+}
+
+/// The rare sub-records: roots, and Android's heap info.
+#[cold]
+fn cold_step<'a, const W: usize, V: HeapVisitor<'a>>(
+    head: &[u8; HEAD],
+    at: usize,
+    left: u64,
+    visitor: &mut V,
+) -> Result<usize, FormatError> {
+    use RootKind::*;
+    let tag = head[0];
+    if left == 0 {
+        return Err(FormatError::new(
+            FormatErrorKind::RecordCut {
+                tag,
+                needed: None,
+                left,
+            },
+            at as u64,
+        ));
+    }
+    let kind = RootKind::from_tag(tag);
+    let after_id = match (tag, kind) {
+        (HEAP_INFO, _) => 4,
+        (_, Some(JniGlobal)) => W,
+        (_, Some(JniLocal | JavaFrame | ThreadObject | JniMonitor)) => 8,
+        (_, Some(NativeStack | ThreadBlock)) => 4,
+        (_, Some(_)) => 0,
+        (_, None) => {
+            return Err(FormatError::new(
+                FormatErrorKind::UnknownSubRecord(tag),
+                at as u64,
+            ));
+        }
+    };
+    let needed = 1 + W + after_id;
+    if left < needed as u64 {
+        let needed = Some(needed as u64);
+        return Err(FormatError::new(
+            FormatErrorKind::RecordCut { tag, needed, left },
+            at as u64,
+        ));
+    }
+    match kind {
+        None => visitor.heap_info(at, u4(head, 1), id::<W>(head, 5)),
+        Some(kind) => {
+            let has_serials = kind != JniGlobal;
+            visitor.root(
+                at,
+                Root {
+                    kind,
+                    id: id::<W>(head, 1),
+                    thread: (has_serials && after_id >= 4).then(|| u4(head, 1 + W)),
+                    frame: (has_serials && after_id >= 8).then(|| u4(head, 5 + W)),
+                },
+            );
+        }
+    }
+    Ok(at + needed)
+}

@@ -1,0 +1,132 @@
+//! Modified UTF-8, the encoding of all strings in a dump, to text that can be shown.
+//!
+//! Modified UTF-8 (JVM specification, section 4.4.7) writes NUL as two bytes and supplementary characters as two
+//! three-byte surrogates. Strings of real dumps can be invalid. Decoding is lossless: what is no character becomes
+//! an escape (`\xNN` for a stray byte, `\uNNNN` for a lone surrogate), and a backslash that stands before `x` or `u`
+//! is doubled so that escapes cannot be forged.
+
+use std::borrow::Cow;
+
+/// Decodes a string of a dump. Borrows if the bytes are plain UTF-8 without anything to escape.
+///
+/// Control characters are kept as they are: escaping for a terminal is the renderer's business.
+pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
+    let plain = !bytes
+        .windows(2)
+        .any(|pair| pair[0] == b'\\' && matches!(pair[1], b'x' | b'u'));
+    match std::str::from_utf8(bytes) {
+        Ok(text) if plain => Cow::Borrowed(text),
+        _ => Cow::Owned(decode_slowly(bytes)),
+    }
+}
+
+fn decode_slowly(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((unit, used)) = next_unit(rest) {
+        let mut consumed = used;
+        match unit {
+            Unit::Stray(byte) => out.push_str(&format!("\\x{byte:02x}")),
+            Unit::Char(c) => {
+                out.push(c);
+                let after = rest.get(used..).and_then(|tail| tail.first());
+                if c == '\\' && matches!(after, Some(b'x' | b'u')) {
+                    out.push('\\');
+                }
+            }
+            Unit::Surrogate(high) => {
+                let low = rest.get(used..).and_then(next_unit);
+                match low {
+                    Some((Unit::Surrogate(low), more)) if high < 0xdc00 && low >= 0xdc00 => {
+                        let code = 0x10000 + ((u32::from(high) - 0xd800) << 10) + (u32::from(low) - 0xdc00);
+                        out.extend(char::from_u32(code));
+                        consumed += more;
+                    }
+                    _ => out.push_str(&format!("\\u{high:04x}")),
+                }
+            }
+        }
+        rest = rest.get(consumed..).unwrap_or_default();
+    }
+    out
+}
+
+enum Unit {
+    Char(char),
+    Surrogate(u16),
+    Stray(u8),
+}
+
+/// The next character, surrogate or stray byte, and the bytes it takes.
+fn next_unit(bytes: &[u8]) -> Option<(Unit, usize)> {
+    let first = *bytes.first()?;
+    let continuation = |at: usize| {
+        bytes
+            .get(at)
+            .filter(|b| **b & 0xc0 == 0x80)
+            .map(|b| u32::from(b & 0x3f))
+    };
+    let code = match first {
+        0x00..=0x7f => Some((u32::from(first), 1)),
+        0xc0..=0xdf => continuation(1).map(|a| ((u32::from(first & 0x1f) << 6) | a, 2)),
+        0xe0..=0xef => continuation(1)
+            .zip(continuation(2))
+            .map(|(a, b)| ((u32::from(first & 0x0f) << 12) | (a << 6) | b, 3)),
+        // Four bytes are not modified UTF-8, but other writers than the JVM use them.
+        0xf0..=0xf7 => continuation(1)
+            .zip(continuation(2))
+            .zip(continuation(3))
+            .map(|((a, b), c)| ((u32::from(first & 0x07) << 18) | (a << 12) | (b << 6) | c, 4)),
+        _ => None,
+    };
+    Some(match code {
+        Some((code, used)) => match (char::from_u32(code), u16::try_from(code)) {
+            (Some(c), _) => (Unit::Char(c), used),
+            (None, Ok(surrogate)) => (Unit::Surrogate(surrogate), used),
+            (None, Err(_)) => (Unit::Stray(first), 1),
+        },
+        None => (Unit::Stray(first), 1),
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_text_is_borrowed() {
+        assert!(matches!(
+            decode("java/lang/String".as_bytes()),
+            Cow::Borrowed("java/lang/String")
+        ));
+        assert!(matches!(decode("Grüße".as_bytes()), Cow::Borrowed("Grüße")));
+        assert_eq!(decode(b""), "");
+    }
+
+    #[test]
+    fn surrogate_pairs_make_one_character() {
+        assert_eq!(decode(&[0xed, 0xa0, 0xbd, 0xed, 0xb8, 0x80]), "\u{1f600}");
+        assert_eq!(decode("\u{1f600}".as_bytes()), "\u{1f600}");
+    }
+
+    #[test]
+    fn two_byte_nul_is_nul() {
+        assert_eq!(decode(&[b'a', 0xc0, 0x80, b'b']), "a\0b");
+    }
+
+    #[test]
+    fn what_is_no_character_is_escaped() {
+        assert_eq!(decode(&[0xed, 0xa0, 0x80, b'!']), "\\ud800!");
+        assert_eq!(decode(&[0xed, 0xb0, 0x80, 0xed, 0xa0, 0x80]), "\\udc00\\ud800");
+        assert_eq!(decode(&[0xff, b'a', 0xe0, 0x80]), "\\xffa\\xe0\\x80");
+        assert_eq!(decode(&[0xf7, 0xbf, 0xbf, 0xbf]), "\\xf7\\xbf\\xbf\\xbf");
+    }
+
+    #[test]
+    fn escapes_cannot_be_forged() {
+        assert_ne!(decode(b"\\xff"), decode(&[0xff]));
+        assert_eq!(decode(b"\\xff"), "\\\\xff");
+        assert_eq!(decode(b"C:\\temp"), "C:\\temp");
+    }
+}

@@ -1,0 +1,108 @@
+//! Class names in the one form that is shown: Java source form.
+//!
+//! HotSpot writes `java/lang/String` and `[B`, the agent and Android `java.lang.String`, `byte[]` or
+//! `[Ljava.lang.String;`. All become `java.lang.String` and `byte[]`. Hidden classes keep the suffix that makes them
+//! unique as it stands (`Foo$$Lambda$14/0x0000000801002a08`, since JDK 15 `Foo$$Lambda$14+0x0000000801002a08`).
+
+/// The class name in Java source form.
+pub fn java_class_name(name: &str) -> String {
+    let dimensions = name.bytes().take_while(|b| *b == b'[').count();
+    let element = name.get(dimensions..).unwrap_or_default();
+    let mut out = if dimensions == 0 {
+        dotted(name)
+    } else {
+        element_name(element)
+    };
+    for _ in 0..dimensions {
+        out.push_str("[]");
+    }
+    out
+}
+
+/// The element type of an array descriptor: `B`, `Ljava/lang/String;`, or already a name.
+fn element_name(element: &str) -> String {
+    let primitive = match element {
+        "Z" => "boolean",
+        "B" => "byte",
+        "C" => "char",
+        "S" => "short",
+        "I" => "int",
+        "J" => "long",
+        "F" => "float",
+        "D" => "double",
+        _ => {
+            let class = element.strip_prefix('L').and_then(|rest| rest.strip_suffix(';'));
+            return dotted(class.unwrap_or(element));
+        }
+    };
+    primitive.to_owned()
+}
+
+/// Slashes to dots, save the one before a hidden class's suffix. JDK 1.2 writes arrays with a space: `char []`.
+fn dotted(name: &str) -> String {
+    let hidden = name.rfind('/').filter(|at| {
+        let suffix = name.get(at + 1..).and_then(|suffix| suffix.strip_prefix("0x"));
+        suffix.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit()))
+    });
+    match hidden {
+        Some(at) => format!("{}{}", name[..at].replace('/', "."), &name[at..]),
+        None => name.replace('/', ".").replace(" []", "[]"),
+    }
+}
+
+/// The package of a class in Java source form; an array belongs to its element's package.
+/// Empty for primitive arrays and for the unnamed package.
+pub fn package(java_name: &str) -> &str {
+    let element = java_name.trim_end_matches("[]");
+    let plain = element.split_once(['/', '+']).map_or(element, |(class, _)| class);
+    plain.rfind('.').map_or("", |dot| &plain[..dot])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_becomes_one() {
+        for spelling in ["java/lang/String", "java.lang.String"] {
+            assert_eq!(java_class_name(spelling), "java.lang.String");
+        }
+        for spelling in [
+            "[Ljava/lang/String;",
+            "[Ljava.lang.String;",
+            "java.lang.String[]",
+            "java.lang.String []",
+        ] {
+            assert_eq!(java_class_name(spelling), "java.lang.String[]");
+        }
+        assert_eq!(java_class_name("[[B"), "byte[][]");
+        assert_eq!(java_class_name("[Z"), "boolean[]");
+        assert_eq!(java_class_name("int[]"), "int[]");
+        assert_eq!(java_class_name("Plain"), "Plain");
+        assert_eq!(java_class_name(""), "");
+        assert_eq!(java_class_name("["), "[]");
+    }
+
+    #[test]
+    fn hidden_classes_keep_their_suffix() {
+        assert_eq!(
+            java_class_name("a/B$$Lambda$14/0x0000000801002a08"),
+            "a.B$$Lambda$14/0x0000000801002a08"
+        );
+        assert_eq!(
+            java_class_name("a/B$$Lambda+0x0000000801002a08"),
+            "a.B$$Lambda/0x0000000801002a08"
+        );
+        assert_eq!(java_class_name("a.B$$Lambda/0x0801"), "a.B$$Lambda/0x0801");
+        assert_eq!(java_class_name("[La/B$$Lambda+0x01;"), "a.B$$Lambda/0x01[]");
+        assert_eq!(java_class_name("a/0x/B"), "a.0x.B");
+    }
+
+    #[test]
+    fn packages() {
+        assert_eq!(package("java.util.HashMap$Node[]"), "java.util");
+        assert_eq!(package("byte[]"), "");
+        assert_eq!(package("Main"), "");
+        assert_eq!(package("a.b.C$$Lambda/0x1"), "a.b");
+    }
+}

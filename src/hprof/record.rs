@@ -1,0 +1,467 @@
+//! The top-level records: a hop over their headers, and readers of their bodies.
+
+use super::{BasicType, FormatError, FormatErrorKind, IdSize, be_id, be_u16, be_u32, be_u64};
+
+/// Tags of the top-level records.
+#[allow(missing_docs)]
+pub mod tag {
+    pub const STRING: u8 = 0x01;
+    pub const LOAD_CLASS: u8 = 0x02;
+    pub const UNLOAD_CLASS: u8 = 0x03;
+    pub const FRAME: u8 = 0x04;
+    pub const TRACE: u8 = 0x05;
+    pub const ALLOC_SITES: u8 = 0x06;
+    pub const HEAP_SUMMARY: u8 = 0x07;
+    pub const START_THREAD: u8 = 0x0a;
+    pub const END_THREAD: u8 = 0x0b;
+    pub const HEAP_DUMP: u8 = 0x0c;
+    pub const CPU_SAMPLES: u8 = 0x0d;
+    pub const CONTROL_SETTINGS: u8 = 0x0e;
+    pub const HEAP_DUMP_SEGMENT: u8 = 0x1c;
+    pub const HEAP_DUMP_END: u8 = 0x2c;
+}
+
+/// Bytes of a record's header: tag, time, length.
+pub const RECORD_HEADER: usize = 9;
+
+/// Whether a top-level record with this tag is known.
+pub const fn is_known(tag: u8) -> bool {
+    matches!(tag, 0x01..=0x07 | 0x0a..=0x0e | 0x1c | 0x2c)
+}
+
+/// A top-level record as its header states it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// Offset of the tag in the file.
+    pub offset: usize,
+    /// The tag, see [`tag`].
+    pub tag: u8,
+    /// Microseconds since the header's time.
+    pub time_us: u32,
+    /// Length of the body as stated. A heap dump of over 4 GiB states it modulo 2^32.
+    pub length: u32,
+}
+
+impl Record {
+    /// Reads the record header at `offset`, if all of it is there.
+    pub fn at(bytes: &[u8], offset: usize) -> Option<Self> {
+        let head: &[u8; RECORD_HEADER] = bytes.get(offset..)?.first_chunk()?;
+        Some(Self {
+            offset,
+            tag: head[0],
+            time_us: be_u32(head, 1)?,
+            length: be_u32(head, 5)?,
+        })
+    }
+
+    /// Offset of the body.
+    pub const fn body_offset(&self) -> usize {
+        self.offset + RECORD_HEADER
+    }
+
+    /// Offset just past the body as stated, in u64: it may lie past the end of the file.
+    pub const fn end(&self) -> u64 {
+        self.offset as u64 + RECORD_HEADER as u64 + self.length as u64
+    }
+
+    /// The body, as much of it as is there.
+    pub fn body<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        let end = usize::try_from(self.end()).unwrap_or(usize::MAX).min(bytes.len());
+        bytes.get(self.body_offset()..end).unwrap_or_default()
+    }
+}
+
+/// Whether a chain of known records leads from `offset` to the end of the file, or far enough to believe it.
+///
+/// Tells whether a heap dump record really ends where its header says ([`super::record`] bodies are not looked at).
+/// `None` if it does not; otherwise how sure that is: the number of records seen, and whether the end was met exactly.
+pub fn chain(bytes: &[u8], offset: usize, enough: usize) -> Option<Chain> {
+    let mut at = offset;
+    let mut records = 0;
+    while records < enough {
+        if at == bytes.len() {
+            return Some(Chain {
+                records,
+                to_end: true,
+            });
+        }
+        let record = Record::at(bytes, at)?;
+        if !is_known(record.tag) {
+            return None;
+        }
+        records += 1;
+        match usize::try_from(record.end()) {
+            Ok(end) if end <= bytes.len() => at = end,
+            // A record that runs past the end of a cut file: believe it only after others.
+            _ => {
+                return (records > 1).then_some(Chain {
+                    records,
+                    to_end: false,
+                });
+            }
+        }
+    }
+    Some(Chain {
+        records,
+        to_end: false,
+    })
+}
+
+/// What [`chain`] saw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chain {
+    /// Records hopped over.
+    pub records: usize,
+    /// Whether the last one ended exactly where the file ends.
+    pub to_end: bool,
+}
+
+/// LOAD CLASS (0x02).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoadClass {
+    /// Class serial number.
+    pub serial: u32,
+    /// Id of the class object.
+    pub id: u64,
+    /// Trace serial number.
+    pub trace: u32,
+    /// String id of the name.
+    pub name: u64,
+}
+
+/// STACK FRAME (0x04).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame {
+    /// Frame id.
+    pub id: u64,
+    /// String id of the method's name.
+    pub method: u64,
+    /// String id of the method's signature.
+    pub signature: u64,
+    /// String id of the source file's name; 0 for none.
+    pub source: u64,
+    /// Serial number of the class.
+    pub class_serial: u32,
+    /// Line: > 0 a line, 0 none, -1 unknown, -2 compiled, -3 native.
+    pub line: i32,
+}
+
+/// STACK TRACE (0x05).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trace<'a> {
+    /// Trace serial number.
+    pub serial: u32,
+    /// Thread serial number.
+    pub thread: u32,
+    frames: &'a [u8],
+    id_size: IdSize,
+}
+
+impl<'a> Trace<'a> {
+    /// The frames' ids, innermost first.
+    pub fn frames(&self) -> impl Iterator<Item = u64> + use<'a> {
+        let (frames, id_size) = (self.frames, self.id_size);
+        frames
+            .chunks_exact(id_size.bytes())
+            .filter_map(move |chunk| be_id(chunk, 0, id_size))
+    }
+}
+
+/// START THREAD (0x0A).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StartThread {
+    /// Thread serial number.
+    pub serial: u32,
+    /// Object id of the thread.
+    pub id: u64,
+    /// Trace serial number.
+    pub trace: u32,
+    /// String id of the name.
+    pub name: u64,
+    /// String id of the group's name.
+    pub group: u64,
+    /// String id of the parent group's name.
+    pub parent_group: u64,
+}
+
+/// HEAP SUMMARY (0x07).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeapSummary {
+    /// Total live bytes.
+    pub live_bytes: u32,
+    /// Total live instances.
+    pub live_instances: u32,
+    /// Total bytes allocated.
+    pub allocated_bytes: u64,
+    /// Total instances allocated.
+    pub allocated_instances: u64,
+}
+
+/// CONTROL SETTINGS (0x0E).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ControlSettings {
+    /// Bit 0: allocation traces on; bit 1: CPU sampling on.
+    pub flags: u32,
+    /// Depth of traces.
+    pub depth: u16,
+}
+
+/// ALLOC SITES (0x06): the head; the sites follow by [`AllocSites::sites`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AllocSites<'a> {
+    /// Bit 0: incremental; bit 1: sorted by allocation, not by live bytes; bit 2: GC forced.
+    pub flags: u16,
+    /// The cutoff ratio, if it is one: the agent of JDK 5 to 8 writes the low half of a double, which is none.
+    pub cutoff: Option<f32>,
+    /// Totals.
+    pub totals: HeapSummary,
+    sites: &'a [u8],
+}
+
+/// One site of ALLOC SITES.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AllocSite {
+    /// The elements' type for primitive arrays; [`BasicType::Object`] for object arrays; `None` for instances.
+    pub array: Option<BasicType>,
+    /// Class serial number.
+    pub class_serial: u32,
+    /// Trace serial number.
+    pub trace: u32,
+    /// Live bytes.
+    pub live_bytes: u32,
+    /// Live instances.
+    pub live_instances: u32,
+    /// Bytes allocated.
+    pub allocated_bytes: u32,
+    /// Instances allocated.
+    pub allocated_instances: u32,
+}
+
+/// CPU SAMPLES (0x0D).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CpuSamples<'a> {
+    /// Total number of samples.
+    pub total: u32,
+    samples: &'a [u8],
+}
+
+/// One row of CPU SAMPLES.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CpuSample {
+    /// Number of samples.
+    pub samples: u32,
+    /// Trace serial number.
+    pub trace: u32,
+}
+
+impl CpuSamples<'_> {
+    /// The rows, in the order of the file.
+    pub fn samples(&self) -> impl Iterator<Item = CpuSample> + '_ {
+        self.samples.chunks_exact(8).filter_map(|row| {
+            Some(CpuSample {
+                samples: be_u32(row, 0)?,
+                trace: be_u32(row, 4)?,
+            })
+        })
+    }
+}
+
+impl AllocSites<'_> {
+    /// The sites, in the order of the file.
+    pub fn sites(&self) -> impl Iterator<Item = AllocSite> + '_ {
+        self.sites.chunks_exact(25).filter_map(|row| {
+            Some(AllocSite {
+                array: BasicType::from_code(*row.first()?),
+                class_serial: be_u32(row, 1)?,
+                trace: be_u32(row, 5)?,
+                live_bytes: be_u32(row, 9)?,
+                live_instances: be_u32(row, 13)?,
+                allocated_bytes: be_u32(row, 17)?,
+                allocated_instances: be_u32(row, 21)?,
+            })
+        })
+    }
+}
+
+/// Reads the bodies of top-level records.
+#[derive(Debug, Clone, Copy)]
+pub struct BodyReader<'a> {
+    bytes: &'a [u8],
+    id_size: IdSize,
+}
+
+impl<'a> BodyReader<'a> {
+    /// A reader of the records of `bytes`, the whole file.
+    pub const fn new(bytes: &'a [u8], id_size: IdSize) -> Self {
+        Self { bytes, id_size }
+    }
+
+    fn read<T>(
+        &self,
+        record: &Record,
+        fields: impl FnOnce(&'a [u8], usize) -> Option<T>,
+    ) -> Result<T, FormatError> {
+        let body = record.body(self.bytes);
+        fields(body, self.id_size.bytes()).ok_or_else(|| {
+            let left = body.len() as u64;
+            let kind = FormatErrorKind::RecordCut {
+                tag: record.tag,
+                needed: None,
+                left,
+            };
+            FormatError::new(kind, record.offset as u64)
+        })
+    }
+
+    fn id(&self, body: &[u8], at: usize) -> Option<u64> {
+        be_id(body, at, self.id_size)
+    }
+
+    /// STRING: its id, and its bytes in modified UTF-8.
+    ///
+    /// # Errors
+    /// [`FormatErrorKind::RecordCut`], here and in all other readers of bodies.
+    pub fn string(&self, record: &Record) -> Result<(u64, &'a [u8]), FormatError> {
+        self.read(record, |body, w| Some((self.id(body, 0)?, body.get(w..)?)))
+    }
+
+    /// LOAD CLASS.
+    ///
+    /// # Errors
+    /// If the record is cut.
+    pub fn load_class(&self, record: &Record) -> Result<LoadClass, FormatError> {
+        self.read(record, |body, w| {
+            Some(LoadClass {
+                serial: be_u32(body, 0)?,
+                id: self.id(body, 4)?,
+                trace: be_u32(body, 4 + w)?,
+                name: self.id(body, 8 + w)?,
+            })
+        })
+    }
+
+    /// UNLOAD CLASS or END THREAD: the serial number that they hold.
+    ///
+    /// # Errors
+    /// If the record is cut.
+    pub fn serial(&self, record: &Record) -> Result<u32, FormatError> {
+        self.read(record, |body, _| be_u32(body, 0))
+    }
+
+    /// STACK FRAME.
+    ///
+    /// # Errors
+    /// If the record is cut.
+    pub fn frame(&self, record: &Record) -> Result<Frame, FormatError> {
+        self.read(record, |body, w| {
+            Some(Frame {
+                id: self.id(body, 0)?,
+                method: self.id(body, w)?,
+                signature: self.id(body, 2 * w)?,
+                source: self.id(body, 3 * w)?,
+                class_serial: be_u32(body, 4 * w)?,
+                line: be_u32(body, 4 * w + 4)?.cast_signed(),
+            })
+        })
+    }
+
+    /// STACK TRACE. Frames past the end of the record are left out.
+    ///
+    /// # Errors
+    /// If the record is cut before its frames.
+    pub fn trace(&self, record: &Record) -> Result<Trace<'a>, FormatError> {
+        self.read(record, |body, w| {
+            let wanted = u64::from(be_u32(body, 8)?) * w as u64;
+            let frames = body.get(12..)?;
+            let there = usize::try_from(wanted).unwrap_or(usize::MAX).min(frames.len());
+            Some(Trace {
+                serial: be_u32(body, 0)?,
+                thread: be_u32(body, 4)?,
+                frames: frames.get(..there)?,
+                id_size: self.id_size,
+            })
+        })
+    }
+
+    /// START THREAD.
+    ///
+    /// # Errors
+    /// If the record is cut.
+    pub fn start_thread(&self, record: &Record) -> Result<StartThread, FormatError> {
+        self.read(record, |body, w| {
+            Some(StartThread {
+                serial: be_u32(body, 0)?,
+                id: self.id(body, 4)?,
+                trace: be_u32(body, 4 + w)?,
+                name: self.id(body, 8 + w)?,
+                group: self.id(body, 8 + 2 * w)?,
+                parent_group: self.id(body, 8 + 3 * w)?,
+            })
+        })
+    }
+
+    /// HEAP SUMMARY.
+    ///
+    /// # Errors
+    /// If the record is cut.
+    pub fn heap_summary(&self, record: &Record) -> Result<HeapSummary, FormatError> {
+        self.read(record, |body, _| totals(body, 0))
+    }
+
+    /// CONTROL SETTINGS.
+    ///
+    /// # Errors
+    /// If the record is cut.
+    pub fn control_settings(&self, record: &Record) -> Result<ControlSettings, FormatError> {
+        self.read(record, |body, _| {
+            Some(ControlSettings {
+                flags: be_u32(body, 0)?,
+                depth: be_u16(body, 4)?,
+            })
+        })
+    }
+
+    /// ALLOC SITES. Sites past the end of the record are left out.
+    ///
+    /// # Errors
+    /// If the record is cut before its sites.
+    pub fn alloc_sites(&self, record: &Record) -> Result<AllocSites<'a>, FormatError> {
+        self.read(record, |body, _| {
+            let cutoff = f32::from_bits(be_u32(body, 2)?);
+            let wanted = u64::from(be_u32(body, 30)?) * 25;
+            let sites = body.get(34..)?;
+            let there = usize::try_from(wanted).unwrap_or(usize::MAX).min(sites.len());
+            Some(AllocSites {
+                flags: be_u16(body, 0)?,
+                cutoff: (0.0..=1.0).contains(&cutoff).then_some(cutoff),
+                totals: totals(body, 6)?,
+                sites: sites.get(..there)?,
+            })
+        })
+    }
+
+    /// CPU SAMPLES. Rows past the end of the record are left out.
+    ///
+    /// # Errors
+    /// If the record is cut before its rows.
+    pub fn cpu_samples(&self, record: &Record) -> Result<CpuSamples<'a>, FormatError> {
+        self.read(record, |body, _| {
+            let wanted = u64::from(be_u32(body, 4)?) * 8;
+            let samples = body.get(8..)?;
+            let there = usize::try_from(wanted).unwrap_or(usize::MAX).min(samples.len());
+            Some(CpuSamples {
+                total: be_u32(body, 0)?,
+                samples: samples.get(..there)?,
+            })
+        })
+    }
+}
+
+fn totals(body: &[u8], at: usize) -> Option<HeapSummary> {
+    Some(HeapSummary {
+        live_bytes: be_u32(body, at)?,
+        live_instances: be_u32(body, at + 4)?,
+        allocated_bytes: be_u64(body, at + 8)?,
+        allocated_instances: be_u64(body, at + 16)?,
+    })
+}

@@ -1,0 +1,92 @@
+//! Finding a sub-record boundary in the middle of a heap dump, by its look.
+//!
+//! Used to cut one giant heap dump record into pieces for all cores, and to go on behind damage. A boundary is only
+//! *guessed* here: whoever cuts pieces checks that the piece before ends exactly where the next one starts.
+
+use super::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use super::{IdSize, be_id};
+
+/// What is known of the classes when a boundary is sought.
+pub trait KnownClasses {
+    /// Whether `id` is a class: `Some(Some(bytes))` if also the bytes of its instances' fields are known.
+    fn class(&self, id: u64) -> Option<Option<u64>>;
+}
+
+/// Objects that have to follow one another without a doubt before a boundary is believed.
+const CONVINCED: usize = 24;
+
+struct Judge<'k, K> {
+    known: &'k K,
+    good: usize,
+    bad: bool,
+}
+
+impl<'a, K: KnownClasses> HeapVisitor<'a> for Judge<'_, K> {
+    fn instance(&mut self, record: Instance<'a>) {
+        match self.known.class(record.class) {
+            Some(Some(bytes)) => self.judge(bytes == record.fields.len() as u64),
+            Some(None) => self.judge(true),
+            None => self.judge(false),
+        }
+        self.bad |= record.id == 0;
+    }
+    fn object_array(&mut self, record: ObjectArray<'a>) {
+        self.judge(record.id != 0 && self.known.class(record.class).is_some());
+    }
+    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
+        self.judge(record.id != 0);
+    }
+    fn go_on(&mut self) -> bool {
+        !self.bad && self.good < CONVINCED
+    }
+}
+
+impl<K> Judge<'_, K> {
+    fn judge(&mut self, good: bool) {
+        self.good += usize::from(good);
+        self.bad |= !good;
+    }
+}
+
+/// The first offset in `from..to` at which sub-records seem to start; those may reach up to `limit`.
+///
+/// It has to be the start of an instance or of an array, followed by a run of objects of known classes and of the
+/// right lengths, or by nothing but such objects up to `limit`.
+pub fn find<K: KnownClasses>(
+    bytes: &[u8],
+    id_size: IdSize,
+    from: usize,
+    to: usize,
+    limit: usize,
+    known: &K,
+) -> Option<usize> {
+    let w = id_size.bytes();
+    (from..to.min(bytes.len())).find(|&at| {
+        // A cheap look first: the tag, and a class that is known.
+        let Some(record) = bytes.get(at..) else {
+            return false;
+        };
+        let likely = match record.first() {
+            Some(&heap::INSTANCE) => {
+                be_id(record, 5 + w, id_size).is_some_and(|id| known.class(id).is_some())
+            }
+            Some(&heap::OBJECT_ARRAY) => {
+                be_id(record, 9 + w, id_size).is_some_and(|id| known.class(id).is_some())
+            }
+            Some(&heap::PRIMITIVE_ARRAY) => matches!(record.get(9 + w), Some(4..=11)),
+            _ => false,
+        };
+        if !likely {
+            return false;
+        }
+        let mut judge = Judge {
+            known,
+            good: 0,
+            bad: false,
+        };
+        let walked = heap::walk(bytes, id_size, at, limit, limit, &mut judge);
+        !judge.bad
+            && judge.good > 0
+            && (judge.good >= CONVINCED || (walked.error.is_none() && walked.next == limit))
+    })
+}

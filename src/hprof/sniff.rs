@@ -1,0 +1,172 @@
+//! What a file looks like, by its first bytes, never by its name.
+
+/// What the first bytes of a file say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Looks {
+    /// An HPROF binary.
+    Hprof,
+    /// gzip.
+    Gzip,
+    /// Zstandard.
+    Zstd,
+    /// An HPROF text report (`java.hprof.txt`).
+    HprofText,
+    /// An HPROF binary whose header was mangled by a text-mode transfer.
+    MangledHprof,
+    /// HTML, usually a server's error page.
+    Html,
+    /// An ELF file: a core dump, or a program.
+    Elf,
+    /// IBM's / OpenJ9's portable heap dump.
+    Phd,
+    /// A Java Flight Recording.
+    Jfr,
+    /// A tar archive.
+    Tar,
+    /// A zip or jar archive.
+    Zip,
+    /// bzip2.
+    Bzip2,
+    /// xz.
+    Xz,
+    /// JSON.
+    Json,
+    /// Nothing but zeros.
+    Zeros,
+    /// Some text.
+    Text,
+    /// None of these.
+    Other,
+}
+
+/// Says what `bytes`, the start of a file, look like. 600 bytes suffice.
+pub fn sniff(bytes: &[u8]) -> Looks {
+    let text = bytes.trim_ascii_start();
+    let head = bytes.get(..bytes.len().min(600)).unwrap_or_default();
+    let lower: Vec<u8> = text.iter().take(16).map(u8::to_ascii_lowercase).collect();
+    match bytes {
+        [0x1f, 0x8b, ..] => return Looks::Gzip,
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => return Looks::Zstd,
+        [0x7f, b'E', b'L', b'F', ..] => return Looks::Elf,
+        [b'F', b'L', b'R', 0, ..] => return Looks::Jfr,
+        [b'P', b'K', 3, 4, ..] => return Looks::Zip,
+        [b'B', b'Z', b'h', ..] => return Looks::Bzip2,
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => return Looks::Xz,
+        _ => {}
+    }
+    if let Some(rest) = bytes.strip_prefix(b"JAVA PROFILE 1.0") {
+        let version_end = rest.iter().position(|b| !matches!(b, b'.' | b'0'..=b'9'));
+        return match version_end.and_then(|at| rest.get(at)) {
+            Some(0) => Looks::Hprof,
+            Some(b',' | b'\r' | b'\n') => Looks::HprofText,
+            _ => Looks::MangledHprof,
+        };
+    }
+    // The length-prefixed magic of a PHD file is Java's modified UTF-8.
+    if head
+        .windows(18)
+        .take(4)
+        .any(|window| window == b"portable heap dump")
+    {
+        return Looks::Phd;
+    }
+    if bytes.get(257..262) == Some(b"ustar") {
+        return Looks::Tar;
+    }
+    if lower.starts_with(b"<!doctype html") || lower.starts_with(b"<html") || lower.starts_with(b"<?xml") {
+        return Looks::Html;
+    }
+    if matches!(text.first(), Some(b'{' | b'[')) {
+        return Looks::Json;
+    }
+    if head.iter().all(|b| *b == 0) {
+        return Looks::Zeros;
+    }
+    if head
+        .iter()
+        .all(|b| matches!(b, b'\t' | b'\n' | b'\r' | 0x20..=0x7e | 0x80..))
+    {
+        return Looks::Text;
+    }
+    Looks::Other
+}
+
+impl Looks {
+    /// One clause for an error message.
+    pub fn describe(self) -> String {
+        match self {
+            Self::Hprof => "it starts as an HPROF binary of a version that is not known",
+            Self::Gzip => "it looks like gzip",
+            Self::Zstd => "it looks like Zstandard",
+            Self::HprofText => "it looks like an HPROF text report (java.hprof.txt)",
+            Self::MangledHprof => "it looks like an HPROF binary that a text-mode transfer has mangled",
+            Self::Html => "it looks like HTML, perhaps a server's error page",
+            Self::Elf => "it looks like an ELF file, perhaps a core dump",
+            Self::Phd => "it looks like an IBM portable heap dump (PHD)",
+            Self::Jfr => "it looks like a Java Flight Recording (JFR)",
+            Self::Tar => "it looks like a tar archive",
+            Self::Zip => "it looks like a zip or jar archive",
+            Self::Bzip2 => "it looks like bzip2",
+            Self::Xz => "it looks like xz",
+            Self::Json => "it looks like JSON",
+            Self::Zeros => "it starts with nothing but zeros",
+            Self::Text => "it looks like text",
+            Self::Other => "it does not start with \"JAVA PROFILE 1.0\"",
+        }
+        .to_owned()
+    }
+
+    /// What the user can do about it.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Self::HprofText => "run the agent with format=b, or give the binary dump",
+            Self::MangledHprof => "copy the dump again in binary mode",
+            Self::Html => "download the dump again and look at what the server answered",
+            Self::Elf => "make a heap dump of a core with: jhsdb jmap --binaryheap --core CORE --exe JAVA",
+            Self::Phd => "ask OpenJ9 for the classic format with: -Xdump:system, then jdmpview or jpackcore",
+            Self::Jfr => "open recordings with: jfr print FILE",
+            Self::Tar | Self::Zip | Self::Bzip2 | Self::Xz => {
+                "unpack it first; gzip and Zstandard are read directly"
+            }
+            Self::Zeros => "the disk was perhaps full when the dump was written: make it again",
+            _ => "make one with: jcmd PID GC.heap_dump FILE",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_is_recognised() {
+        let mut tar = vec![b'x'; 300];
+        tar[257..262].copy_from_slice(b"ustar");
+        let cases: [(&[u8], Looks); 19] = [
+            (b"JAVA PROFILE 1.0.2\0\0\0\0\x08", Looks::Hprof),
+            (b"JAVA PROFILE 1.0\0", Looks::Hprof),
+            (b"JAVA PROFILE 1.0.1, created Fri Feb  6", Looks::HprofText),
+            (b"JAVA PROFILE 1.0.2\xef\xbf\xbd", Looks::MangledHprof),
+            (b"\x1f\x8b\x08", Looks::Gzip),
+            (b"\x28\xb5\x2f\xfd", Looks::Zstd),
+            (b"\n <!DOCTYPE HTML><title>", Looks::Html),
+            (b"<html>", Looks::Html),
+            (b"\x7fELF\x02", Looks::Elf),
+            (b"\0\x12portable heap dump", Looks::Phd),
+            (b"FLR\0\0\x02", Looks::Jfr),
+            (&tar, Looks::Tar),
+            (b"PK\x03\x04", Looks::Zip),
+            (b"BZh9", Looks::Bzip2),
+            (b"\xfd7zXZ\0", Looks::Xz),
+            (b" {\"a\": 1}", Looks::Json),
+            (&[0; 64], Looks::Zeros),
+            (b"hello", Looks::Text),
+            (b"\x01\x02\x03", Looks::Other),
+        ];
+        for (bytes, looks) in cases {
+            assert_eq!(sniff(bytes), looks, "{:?}", String::from_utf8_lossy(bytes));
+            assert!(!looks.describe().is_empty() && !looks.advice().is_empty());
+        }
+    }
+}

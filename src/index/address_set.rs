@@ -1,0 +1,279 @@
+//! The set of all object ids, built by many threads at once: one bit per alignment unit of the address space.
+//!
+//! Lines of 64 bytes hold 448 bits and leave their first word free, which later takes the number of objects before the
+//! line: a lookup in the finished index ([`super::address`]) touches one cache line. Lines are allocated in chunks as
+//! addresses are met, so that a heap of scattered regions costs what its regions cost: about 1/56 of their bytes.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+/// Bits in a line, and words that hold them.
+pub(crate) const LINE_BITS: u64 = 448;
+/// Words of a line: the rank and seven words of bits.
+pub(crate) const LINE_WORDS: usize = 8;
+/// Lines in a chunk.
+pub(crate) const CHUNK_LINES: u64 = 512;
+/// Words in a chunk.
+pub(crate) const CHUNK_WORDS: usize = CHUNK_LINES as usize * LINE_WORDS;
+
+type Chunk = Box<[AtomicU64]>;
+
+/// Where the bit of an address is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Position {
+    /// Which chunk of the address space.
+    pub(crate) key: u64,
+    /// Index of the line's first word in the chunk.
+    pub(crate) line: usize,
+    /// The bit in the line.
+    pub(crate) bit: u32,
+}
+
+impl Position {
+    /// The position of an id, addresses being multiples of `1 << shift`.
+    #[inline(always)]
+    pub(crate) fn of(id: u64, shift: u32) -> Self {
+        let granule = id >> shift;
+        let line = granule / LINE_BITS;
+        Self {
+            key: line / CHUNK_LINES,
+            line: (line % CHUNK_LINES) as usize * LINE_WORDS,
+            bit: (granule % LINE_BITS) as u32,
+        }
+    }
+
+    /// The bit's word in the chunk.
+    #[inline(always)]
+    pub(crate) fn word(self) -> usize {
+        self.line + 1 + (self.bit / 64) as usize
+    }
+}
+
+/// The set, shared by the threads that fill it.
+#[derive(Debug)]
+pub(crate) struct AddressSet {
+    shift: u32,
+    max_chunks: usize,
+    chunks: Mutex<FxHashMap<u64, Arc<Chunk>>>,
+}
+
+/// Why an id cannot be taken in: the set has to be built in another form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Misfit {
+    /// The id is no multiple of the alignment.
+    Unaligned,
+    /// Addresses are scattered so widely that bits would take too much memory.
+    Scattered,
+}
+
+impl AddressSet {
+    /// An empty set of multiples of `1 << shift`, which may take up to `max_bytes`.
+    pub(crate) fn new(shift: u32, max_bytes: u64) -> Self {
+        let max_chunks = usize::try_from(max_bytes).unwrap_or(usize::MAX) / (CHUNK_WORDS * 8);
+        Self {
+            shift,
+            max_chunks: max_chunks.max(64),
+            chunks: Mutex::default(),
+        }
+    }
+
+    /// A handle for one thread.
+    pub(crate) fn cursor(&self) -> Cursor<'_> {
+        Cursor {
+            set: self,
+            seen: FxHashMap::default(),
+            last: None,
+        }
+    }
+
+    /// Addresses are multiples of one shifted left by this.
+    pub(crate) fn shift(&self) -> u32 {
+        self.shift
+    }
+
+    /// The chunks, ascending by address. To be called when all cursors are gone.
+    pub(crate) fn into_chunks(self) -> Vec<(u64, Vec<u64>)> {
+        let chunks = self.chunks.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut chunks: Vec<_> = chunks
+            .into_iter()
+            .map(|(key, chunk)| {
+                let words = match Arc::try_unwrap(chunk) {
+                    Ok(chunk) => chunk.into_iter().map(AtomicU64::into_inner).collect(),
+                    Err(shared) => shared.iter().map(|word| word.load(Ordering::Relaxed)).collect(),
+                };
+                (key, words)
+            })
+            .collect();
+        chunks.sort_unstable_by_key(|(key, _)| *key);
+        chunks
+    }
+
+    fn chunk(&self, key: u64) -> Option<Arc<Chunk>> {
+        self.chunks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&key)
+            .cloned()
+    }
+
+    fn chunk_or_new(&self, key: u64) -> Option<Arc<Chunk>> {
+        let mut chunks = self.chunks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(chunk) = chunks.get(&key) {
+            return Some(chunk.clone());
+        }
+        if chunks.len() >= self.max_chunks {
+            return None;
+        }
+        let chunk: Arc<Chunk> = Arc::new((0..CHUNK_WORDS).map(|_| AtomicU64::new(0)).collect());
+        chunks.insert(key, chunk.clone());
+        Some(chunk)
+    }
+}
+
+/// One thread's handle of an [`AddressSet`]: remembers the chunks that it has met.
+#[derive(Debug)]
+pub(crate) struct Cursor<'s> {
+    set: &'s AddressSet,
+    seen: FxHashMap<u64, Arc<Chunk>>,
+    last: Option<(u64, Arc<Chunk>)>,
+}
+
+impl Cursor<'_> {
+    /// Takes in an id; `Ok(false)` if it was there already.
+    #[inline]
+    pub(crate) fn insert(&mut self, id: u64) -> Result<bool, Misfit> {
+        if id & ((1 << self.set.shift) - 1) != 0 {
+            return Err(Misfit::Unaligned);
+        }
+        let position = Position::of(id, self.set.shift);
+        if !self.go_to(position.key, true) {
+            return Err(Misfit::Scattered);
+        }
+        let Some((_, chunk)) = &self.last else {
+            return Err(Misfit::Scattered);
+        };
+        let Some(word) = chunk.get(position.word()) else {
+            return Err(Misfit::Scattered);
+        };
+        let mask = 1 << (position.bit % 64);
+        Ok(word.fetch_or(mask, Ordering::Relaxed) & mask == 0)
+    }
+
+    /// The distance from `id` to the next id in the set, if one lies in the same or the next chunk.
+    pub(crate) fn distance_to_next(&mut self, id: u64) -> Option<u64> {
+        let shift = self.set.shift;
+        let from = Position::of(id, shift);
+        let mut granules = 0u64;
+        if !self.go_to(from.key, false) {
+            return None;
+        }
+        // The rest of the bit's own word, then word after word.
+        let (mut word, mut bit) = (from.word(), from.bit % 64 + 1);
+        let mut key = from.key;
+        loop {
+            let (_, chunk) = self.last.as_ref()?;
+            while let Some(bits) = chunk.get(word) {
+                // The first word of a line holds no bits.
+                if word % LINE_WORDS != 0 {
+                    let bits = bits.load(Ordering::Relaxed).checked_shr(bit).unwrap_or(0);
+                    if bits != 0 {
+                        granules += u64::from(bits.trailing_zeros()) + 1;
+                        // `bit` bits of the word lie before; the first word's own start one after `id`.
+                        return Some(granules << shift);
+                    }
+                    granules += u64::from(64 - bit.min(64));
+                }
+                bit = 0;
+                word += 1;
+            }
+            if key != from.key || !self.go_to(key + 1, false) {
+                return None;
+            }
+            key += 1;
+            word = 0;
+        }
+    }
+
+    /// Makes the chunk of `key` the last one; whether it is there.
+    #[inline(always)]
+    fn go_to(&mut self, key: u64, create: bool) -> bool {
+        match &self.last {
+            Some((last, _)) if *last == key => true,
+            _ => self.fetch(key, create),
+        }
+    }
+
+    fn fetch(&mut self, key: u64, create: bool) -> bool {
+        let chunk = match self.seen.get(&key) {
+            Some(chunk) => chunk.clone(),
+            None => {
+                let found = if create {
+                    self.set.chunk_or_new(key)
+                } else {
+                    self.set.chunk(key)
+                };
+                let Some(chunk) = found else { return false };
+                self.seen.insert(key, chunk.clone());
+                chunk
+            }
+        };
+        self.last = Some((key, chunk));
+        true
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_those_of_a_sorted_list() {
+        for shift in [0, 3, 4] {
+            let set = AddressSet::new(shift, 1 << 30);
+            let mut cursor = set.cursor();
+            let mut state = 1u64;
+            let mut ids: Vec<u64> = (0..5000)
+                .map(|i| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    ((0x7000 + i / 100 * 40_000 + (state >> 33) % 30_000) << shift) + (1 << 40)
+                })
+                .collect();
+            ids.sort_unstable();
+            ids.dedup();
+            for id in &ids {
+                assert_eq!(cursor.insert(*id), Ok(true));
+                assert_eq!(cursor.insert(*id), Ok(false));
+            }
+            for pair in ids.windows(2) {
+                assert_eq!(
+                    cursor.distance_to_next(pair[0]),
+                    Some(pair[1] - pair[0]),
+                    "shift {shift}"
+                );
+            }
+            assert_eq!(cursor.distance_to_next(*ids.last().unwrap()), None);
+            let bits: u32 = set
+                .chunks
+                .lock()
+                .unwrap()
+                .values()
+                .flat_map(|c| c.iter())
+                .map(|w| w.load(Ordering::Relaxed).count_ones())
+                .sum();
+            assert_eq!(bits as usize, ids.len());
+        }
+    }
+
+    #[test]
+    fn misfits_are_told() {
+        let set = AddressSet::new(3, 0);
+        let mut cursor = set.cursor();
+        assert_eq!(cursor.insert(9), Err(Misfit::Unaligned));
+        let scattered = (0..100u64).map(|i| cursor.insert(i << 40)).find(Result::is_err);
+        assert_eq!(scattered, Some(Err(Misfit::Scattered)));
+        assert_eq!(cursor.insert(u64::MAX - 7), Err(Misfit::Scattered));
+    }
+}

@@ -1,0 +1,463 @@
+//! Building the summary of a dump: hop, look, scan, and put the tables together.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use crate::hprof::input::Compression;
+use crate::hprof::record::tag;
+use crate::hprof::{BasicType, Header};
+
+use super::address_set::{AddressSet, Misfit};
+use super::class_table;
+use super::contents::{Contents, HeapDump};
+use super::jvm;
+use super::lookup::Lookup;
+use super::pieces;
+use super::prelude::Prelude;
+use super::problem::{Problem, Severity};
+use super::progress::Progress;
+use super::scan::{self, Mode, Retry, Scan, Task};
+use super::summary::{Summary, Tables};
+use super::tables::*;
+use super::values;
+
+/// A dump to be read: its bytes, unpacked.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) header: Header,
+    pub(crate) compression: Option<Compression>,
+}
+
+/// What building brought.
+pub(crate) struct Built {
+    pub(crate) summary: Summary,
+    /// The set of all ids, if it was asked for or needed.
+    pub(crate) ids: Ids,
+}
+
+/// The ids of all objects, in the form that fits them.
+pub(crate) enum Ids {
+    /// Not collected: it was not asked for.
+    Unknown,
+    /// One bit per alignment unit.
+    Set(AddressSet),
+    /// Ascending, each once.
+    List(Vec<u64>),
+}
+
+/// The heap dump asked for is not in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("there is no heap dump {wanted} in the file: it holds {there}")]
+pub struct NoSuchHeapDump {
+    /// The one asked for, from 1.
+    pub wanted: u32,
+    /// How many there are.
+    pub there: usize,
+}
+
+/// Reads a dump. `heap_dump` selects one of several, from 1; the last is the default.
+pub(crate) fn build(
+    source: &Source<'_>,
+    heap_dump: Option<u32>,
+    collect_ids: bool,
+    progress: &dyn Progress,
+) -> Result<Built, NoSuchHeapDump> {
+    let contents = Contents::read(source.bytes, &source.header);
+    let there = contents.dumps.len();
+    let number = match heap_dump {
+        None => there,
+        Some(wanted) => {
+            let fits = |number: &usize| (1..=there).contains(number);
+            let number = usize::try_from(wanted).ok().filter(fits);
+            number.ok_or(NoSuchHeapDump { wanted, there })?
+        }
+    };
+    let none = HeapDump::default();
+    let dump = number
+        .checked_sub(1)
+        .and_then(|at| contents.dumps.get(at))
+        .unwrap_or(&none);
+    let (scan, ids) = scan_dump(source, &contents, dump, collect_ids, progress);
+    let summary = put_together(source, &contents, dump, number, scan);
+    Ok(Built { summary, ids })
+}
+
+/// How a scan is tried.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Ordered,
+    Bits { shift: u32 },
+    List,
+}
+
+fn scan_dump(
+    source: &Source<'_>,
+    contents: &Contents,
+    dump: &HeapDump,
+    collect_ids: bool,
+    progress: &dyn Progress,
+) -> (Scan, Ids) {
+    let Source { bytes, header, .. } = *source;
+    let prelude = Prelude::read(bytes, header.id_size, contents, dump);
+    let mut class_ids: Vec<u64> = contents.loads.iter().map(|load| load.id).collect();
+    class_ids.sort_unstable();
+    class_ids.dedup();
+    let name_of = |id: u64| class_table::raw_name(bytes, header.id_size, contents, id);
+    let stack_chunk = contents
+        .loads
+        .iter()
+        .find(|load| &*name_of(load.name) == "jdk/internal/vm/StackChunk");
+    let mut cut = pieces::guess(bytes, header.id_size, dump, &prelude);
+    let shift = if prelude.id_bits.trailing_zeros() >= 3 {
+        3
+    } else {
+        0
+    };
+    // Where ids are no addresses their order means nothing, and neighbours neither.
+    let mut form = if prelude.is_unordered() || shift == 0 {
+        Form::Bits { shift }
+    } else {
+        Form::Ordered
+    };
+    // A set may take as much as 16 bytes for each of the smallest objects that can fill the dump.
+    let max_bytes = (64 << 20) + dump.bytes() / 2;
+    loop {
+        let task = Task {
+            bytes,
+            id_size: header.id_size,
+            pieces: &cut,
+            known: &prelude,
+            class_ids: &class_ids,
+            stack_chunk: stack_chunk.map(|load| load.id),
+            progress,
+        };
+        progress.begin("reading objects", dump.bytes());
+        let set = match form {
+            Form::Ordered if collect_ids => Some(AddressSet::new(shift, max_bytes)),
+            Form::Bits { shift } => Some(AddressSet::new(shift, max_bytes)),
+            Form::Ordered | Form::List => None,
+        };
+        let mode = match (form, &set) {
+            (Form::Ordered, Some(set)) => Mode::Collect(set),
+            (Form::Bits { .. }, Some(set)) => Mode::Unordered(set),
+            (Form::Ordered, None) => Mode::Ordered,
+            (Form::List | Form::Bits { .. }, _) => Mode::List,
+        };
+        let scanned = scan::scan(&task, mode);
+        progress.end();
+        match scanned {
+            Ok(scan) if form == Form::Ordered && scan.unordered => form = Form::Bits { shift },
+            Ok(mut scan) => {
+                if let (Form::Bits { .. }, Some(set)) = (form, &set) {
+                    measure(&task, set, &mut scan);
+                }
+                let mut ids = match set {
+                    Some(set) => Ids::Set(set),
+                    None => Ids::Unknown,
+                };
+                if form == Form::List {
+                    ids = Ids::List(sort_list(&mut scan));
+                }
+                keep_last_of_repeated(&task, &mut scan);
+                return (scan, ids);
+            }
+            Err(Retry::Boundaries) => cut = pieces::exactly(bytes, header.id_size, dump),
+            Err(Retry::Misfit(Misfit::Unaligned)) => form = Form::Bits { shift: 0 },
+            Err(Retry::Misfit(Misfit::Scattered)) => form = Form::List,
+        }
+    }
+}
+
+/// Bytes of a dump over which distances are measured when ids jump about.
+const MEASURED_BYTES: usize = 256 << 20;
+
+/// Measures distances in a second pass, over a part of the dump spread evenly.
+fn measure(task: &Task<'_>, set: &AddressSet, scan: &mut Scan) {
+    if set.shift() < 3 {
+        return;
+    }
+    let all: usize = task.pieces.iter().map(|piece| piece.end - piece.start).sum();
+    let every = all.div_ceil(MEASURED_BYTES).max(1);
+    let sample: Vec<_> = task.pieces.iter().copied().step_by(every).collect();
+    let task = Task {
+        pieces: &sample,
+        progress: &super::progress::Quiet,
+        ..*task
+    };
+    let Ok(measured) = scan::scan(&task, Mode::Measure(set)) else {
+        return;
+    };
+    for (id, tally) in measured.tallies {
+        if let Some(counted) = scan.tallies.get_mut(&id) {
+            counted.distance.merge(&tally.distance);
+        }
+    }
+    scan.short.merge(&measured.short);
+    let mut distances: FxHashMap<usize, u64> = FxHashMap::default();
+    distances.extend(
+        measured
+            .chunks
+            .iter()
+            .filter_map(|(offset, bytes)| Some((*offset, (*bytes)?))),
+    );
+    for (offset, distance) in &mut scan.chunks {
+        *distance = distances.get(offset).copied();
+    }
+    let mut cursor = set.cursor();
+    let classes = scan.class_dumps.iter().map(|(_, id)| *id);
+    scan.class_distances = classes
+        .filter_map(|id| Some((id, cursor.distance_to_next(id)?)))
+        .collect();
+}
+
+/// Sorts the list of ids and notes those that occur again.
+fn sort_list(scan: &mut Scan) -> Vec<u64> {
+    use rayon::prelude::*;
+    let mut ids = std::mem::take(&mut scan.ids);
+    ids.par_sort_unstable();
+    let again = ids
+        .iter()
+        .zip(ids.iter().skip(1))
+        .filter(|(a, b)| a == b)
+        .map(|(id, _)| *id);
+    scan.repeated = again.collect();
+    scan.repeated.dedup();
+    ids.extend(scan.class_dumps.iter().map(|(_, id)| *id));
+    ids.par_sort_unstable();
+    ids.dedup();
+    ids
+}
+
+/// Objects dumped again under the same id: the last one in the file counts, as if it had overwritten the others.
+fn keep_last_of_repeated(task: &Task<'_>, scan: &mut Scan) {
+    if scan.repeated.is_empty() {
+        return;
+    }
+    type Found = (u64, usize, Option<u64>, Option<BasicType>, u32);
+    struct Finder<'s> {
+        ids: &'s FxHashSet<u64>,
+        found: Vec<Found>,
+    }
+    impl<'a> HeapVisitor<'a> for Finder<'_> {
+        fn instance(&mut self, record: Instance<'a>) {
+            if self.ids.contains(&record.id) {
+                self.found
+                    .push((record.id, record.offset, Some(record.class), None, 0));
+            }
+        }
+        fn object_array(&mut self, record: ObjectArray<'a>) {
+            if self.ids.contains(&record.id) {
+                self.found
+                    .push((record.id, record.offset, Some(record.class), None, record.length));
+            }
+        }
+        fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
+            if self.ids.contains(&record.id) {
+                self.found.push((
+                    record.id,
+                    record.offset,
+                    None,
+                    Some(record.element),
+                    record.length,
+                ));
+            }
+        }
+    }
+    let ids: FxHashSet<u64> = scan.repeated.iter().copied().collect();
+    let mut finder = Finder {
+        ids: &ids,
+        found: Vec::new(),
+    };
+    for piece in task.pieces {
+        heap::walk(
+            task.bytes,
+            task.id_size,
+            piece.start,
+            piece.end,
+            piece.limit,
+            &mut finder,
+        );
+    }
+    let mut found = finder.found;
+    found.sort_unstable_by_key(|(id, offset, ..)| (*id, *offset));
+    let mut replaced = 0u64;
+    let mut gone = FxHashSet::default();
+    for (this, next) in found.iter().zip(found.iter().skip(1)) {
+        if this.0 == next.0 {
+            scan::forget(scan, this.2, this.3, this.4);
+            gone.insert(this.1);
+            replaced += 1;
+        }
+    }
+    scan.chunks.retain(|(offset, _)| !gone.contains(offset));
+    if replaced > 0 {
+        let text = format!("{replaced} objects are dumped again under the same id; the last of each counts");
+        scan.problems.push(Problem::note(text, None));
+    }
+    scan.repeated = vec![replaced];
+}
+
+fn put_together(
+    source: &Source<'_>,
+    contents: &Contents,
+    dump: &HeapDump,
+    number: usize,
+    scan: Scan,
+) -> Summary {
+    let Source {
+        bytes,
+        header,
+        compression,
+    } = *source;
+    let mut builder = class_table::Builder::new(bytes, header.id_size, contents);
+    builder.add_classes(&scan);
+    let mut problems: Vec<Problem> = contents.problems.iter().chain(&scan.problems).cloned().collect();
+    problems.extend(builder.problems(&scan));
+    problems.sort_by_key(|problem| std::cmp::Reverse(problem.severity));
+    let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let facts = FactsRow {
+        created_ms: header.created_ms.into(),
+        dump_bytes: (bytes.len() as u64).into(),
+        id_bits: scan.id_bits.into(),
+        class_objects: builder.class_objects().into(),
+        repeated_objects: scan.repeated.first().copied().unwrap_or(0).into(),
+        heap_dumps: small(contents.dumps.len()).into(),
+        heap_dump: small(number).into(),
+        max_trace: scan.max_trace.into(),
+        time_us: dump.time_us.into(),
+        java_lang_class: builder.java_lang_class().into(),
+        id_bytes: if header.id_size.bytes() == 4 { 4 } else { 8 },
+        version: match header.version {
+            crate::hprof::Version::V1_0 => 0,
+            crate::hprof::Version::V1_0_1 => 1,
+            crate::hprof::Version::V1_0_2 => 2,
+            crate::hprof::Version::V1_0_3 => 3,
+        },
+        compression: match compression {
+            None => 0,
+            Some(Compression::Gzip) => 1,
+            Some(Compression::Zstd) => 2,
+        },
+    };
+    let mut tables = builder.tables(&scan);
+    tables.facts = vec![facts].into();
+    fill_records(&mut tables, contents, dump, &scan);
+    let mut pool = builder.into_texts();
+    let heaps = heaps(bytes, &header, contents, &scan);
+    tables.heaps = (heaps.iter())
+        .map(|(heap, name)| PairRow {
+            key: (*heap).into(),
+            value: pool.add(name).into(),
+        })
+        .collect::<Vec<_>>()
+        .into();
+    tables.problems = (problems.iter())
+        .map(|problem| ProblemRow {
+            offset: problem.offset.unwrap_or(u64::MAX).into(),
+            text: pool.add(&problem.text).into(),
+            severity: u8::from(problem.severity == Severity::Damage),
+        })
+        .collect::<Vec<_>>()
+        .into();
+    tables.text_ends = pool.ends.clone().into();
+    tables.text_bytes = pool.bytes.clone().into();
+    // What follows reads objects by means of the class table, so it needs the summary that it completes.
+    let summary = Summary::of(tables, facts);
+    let lookup = Lookup {
+        bytes,
+        id_size: header.id_size,
+        pieces: &scan.piece_ids,
+        budget: LOOKUP_BYTES,
+    };
+    let class_ids = values::class_ids(&summary);
+    let loaders = class_table::loaders(&summary, &lookup, &class_ids);
+    let properties: Vec<PairRow> = (jvm::properties(&summary, &lookup, &class_ids).iter())
+        .map(|(key, value)| PairRow {
+            key: pool.add(key).into(),
+            value: pool.add(value).into(),
+        })
+        .collect();
+    let mut tables = summary.into_tables();
+    tables.loaders = loaders.into();
+    tables.properties = properties.into();
+    tables.text_ends = pool.ends.into();
+    tables.text_bytes = pool.bytes.into();
+    Summary::of(tables, facts)
+}
+
+/// Bytes that the search for one level of objects may walk over, where ids tell little of places.
+const LOOKUP_BYTES: u64 = 2 << 30;
+
+/// The tables of what stands at the top level.
+fn fill_records(tables: &mut Tables, contents: &Contents, dump: &HeapDump, scan: &Scan) {
+    let places = |places: &[super::contents::Place]| -> Vec<PlaceRow> {
+        places.iter().map(|place| PlaceRow::from(*place)).collect()
+    };
+    tables.strings = places(&contents.strings).into();
+    tables.frames = places(&contents.frames).into();
+    tables.traces = places(&contents.traces).into();
+    let loads = contents.loads.iter().map(|load| LoadRow {
+        id: load.id.into(),
+        name: load.name.into(),
+        serial: load.serial.into(),
+        trace: load.trace.into(),
+    });
+    tables.loads = loads.collect::<Vec<_>>().into();
+    let threads = contents.threads.iter().map(|thread| ThreadRow {
+        id: thread.id.into(),
+        name: thread.name.into(),
+        group: thread.group.into(),
+        parent_group: thread.parent_group.into(),
+        serial: thread.serial.into(),
+        trace: thread.trace.into(),
+    });
+    tables.threads = threads.collect::<Vec<_>>().into();
+    let segments = (dump.segments.iter()).map(|segment| SegmentRow {
+        start: (segment.start as u64).into(),
+        end: (segment.end as u64).into(),
+    });
+    tables.segments = segments.collect::<Vec<_>>().into();
+    let mut records = Vec::new();
+    let mut add = |tag: u8, values: &mut dyn Iterator<Item = u64>| {
+        records.extend(values.map(|value| RecordRow {
+            value: value.into(),
+            tag,
+        }));
+    };
+    add(
+        tag::UNLOAD_CLASS,
+        &mut contents.unloads.iter().map(|serial| u64::from(*serial)),
+    );
+    add(tag::ALLOC_SITES, &mut contents.alloc_sites.iter().copied());
+    add(tag::HEAP_SUMMARY, &mut contents.heap_summaries.iter().copied());
+    add(
+        tag::END_THREAD,
+        &mut contents.ended_threads.iter().map(|serial| u64::from(*serial)),
+    );
+    add(tag::CPU_SAMPLES, &mut contents.cpu_samples.iter().copied());
+    add(
+        tag::CONTROL_SETTINGS,
+        &mut contents.control_settings.iter().copied(),
+    );
+    tables.records = records.into();
+    let roots = scan.roots.iter().map(|(_, root)| RootRow {
+        id: root.id.into(),
+        thread: root.thread.unwrap_or(NONE).into(),
+        frame: root.frame.unwrap_or(NONE).into(),
+        kind: root.kind.tag(),
+    });
+    tables.roots = roots.collect::<Vec<_>>().into();
+}
+
+/// Android's heaps, each once: number and name.
+fn heaps(bytes: &[u8], header: &Header, contents: &Contents, scan: &Scan) -> Vec<(u32, String)> {
+    let mut heaps: Vec<(u32, String)> = Vec::new();
+    for (_, heap, name) in &scan.heaps {
+        if !heaps.iter().any(|(known, _)| known == heap) && heaps.len() < 256 {
+            let name = class_table::raw_name(bytes, header.id_size, contents, *name);
+            heaps.push((*heap, name.into_owned()));
+        }
+    }
+    heaps
+}

@@ -1,0 +1,392 @@
+//! The top level of a dump: one hop over its records, without looking into heap dumps.
+//!
+//! Out of it come the places of strings, frames and traces, the loaded classes, the threads, and for each heap dump
+//! in the file the ranges that hold its sub-records.
+
+use crate::hprof::record::{self, BodyReader, LoadClass, Record, StartThread, tag};
+use crate::hprof::{FormatErrorKind, Header};
+
+use super::problem::Problem;
+
+/// A range of sub-records: the body of one HEAP DUMP or HEAP DUMP SEGMENT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    /// Offset of the first sub-record.
+    pub start: usize,
+    /// Offset just past the last.
+    pub end: usize,
+}
+
+/// One heap dump of the file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HeapDump {
+    /// Its segments, in the order of the file.
+    pub segments: Vec<Segment>,
+    /// Time since the header's, in microseconds, of its first record.
+    pub time_us: u32,
+    /// Whether a HEAP DUMP END closes it (or it is one HEAP DUMP record, which needs none).
+    pub ended: bool,
+}
+
+impl HeapDump {
+    /// Bytes of all segments.
+    pub fn bytes(&self) -> u64 {
+        self.segments
+            .iter()
+            .map(|segment| (segment.end - segment.start) as u64)
+            .sum()
+    }
+}
+
+/// The place of a thing that has an id or a serial number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The id or serial number.
+    pub id: u64,
+    /// Offset of its top-level record in the file.
+    pub offset: u64,
+}
+
+/// What stands at the top level.
+#[derive(Debug, Clone, Default)]
+pub struct Contents {
+    /// STRING records, ascending by id; of equal ids the last in the file.
+    pub strings: Vec<Place>,
+    /// STACK FRAME records, ascending by id.
+    pub frames: Vec<Place>,
+    /// STACK TRACE records, ascending by serial number.
+    pub traces: Vec<Place>,
+    /// LOAD CLASS records in the order of the file.
+    pub loads: Vec<LoadClass>,
+    /// Serial numbers of UNLOAD CLASS records.
+    pub unloads: Vec<u32>,
+    /// START THREAD records in the order of the file.
+    pub threads: Vec<StartThread>,
+    /// Serial numbers of END THREAD records.
+    pub ended_threads: Vec<u32>,
+    /// Offsets of ALLOC SITES records.
+    pub alloc_sites: Vec<u64>,
+    /// Offsets of CPU SAMPLES records.
+    pub cpu_samples: Vec<u64>,
+    /// Offsets of HEAP SUMMARY records.
+    pub heap_summaries: Vec<u64>,
+    /// Offsets of CONTROL SETTINGS records.
+    pub control_settings: Vec<u64>,
+    /// The heap dumps.
+    pub dumps: Vec<HeapDump>,
+    /// What is wrong at the top level.
+    pub problems: Vec<Problem>,
+}
+
+impl Contents {
+    /// Hops over the records of `bytes`, whose header is `header`.
+    pub fn read(bytes: &[u8], header: &Header) -> Self {
+        let mut hop = Hop {
+            bytes,
+            reader: BodyReader::new(bytes, header.id_size),
+            contents: Self::default(),
+            inside: false,
+        };
+        hop.run(header.len);
+        let mut contents = hop.contents;
+        for places in [&mut contents.strings, &mut contents.frames, &mut contents.traces] {
+            sort_places(places);
+        }
+        contents
+    }
+
+    /// The offset of the STRING record with this id.
+    pub fn string(&self, id: u64) -> Option<u64> {
+        find_place(&self.strings, id)
+    }
+}
+
+/// The offset that belongs to `id` in places that ascend.
+pub fn find_place(places: &[Place], id: u64) -> Option<u64> {
+    let at = places.binary_search_by_key(&id, |place| place.id).ok()?;
+    places.get(at).map(|place| place.offset)
+}
+
+/// Sorts by id and keeps the last of equal ids: files of several runs reuse them.
+fn sort_places(places: &mut Vec<Place>) {
+    if !places.is_sorted_by(|a, b| a.id < b.id) {
+        places.sort_unstable();
+        places.reverse();
+        places.dedup_by_key(|place| place.id);
+        places.reverse();
+    }
+}
+
+/// Problems kept at most.
+const MAX_PROBLEMS: usize = 200;
+
+struct Hop<'a> {
+    bytes: &'a [u8],
+    reader: BodyReader<'a>,
+    contents: Contents,
+    /// Inside a heap dump made of segments.
+    inside: bool,
+}
+
+impl Hop<'_> {
+    fn run(&mut self, start: usize) {
+        let mut at = start;
+        while at < self.bytes.len() {
+            let Some(record) = Record::at(self.bytes, at) else {
+                self.damage(
+                    format!(
+                        "{} stray bytes at the end: the file is cut",
+                        self.bytes.len() - at
+                    ),
+                    at,
+                );
+                return;
+            };
+            at = if record::is_known(record.tag) {
+                self.take(&record)
+            } else {
+                self.skip_unknown(&record)
+            };
+        }
+        if let Some(last) = self.contents.dumps.last() {
+            if !last.ended && self.contents.problems.is_empty() {
+                let text = "the last heap dump has no end record: the writer was perhaps interrupted";
+                self.contents.problems.push(Problem::note(text, None));
+            }
+        }
+    }
+
+    /// Reads a known record and returns the offset of the next.
+    fn take(&mut self, record: &Record) -> usize {
+        if matches!(record.tag, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT) {
+            return self.heap_dump(record);
+        }
+        let next = usize::try_from(record.end())
+            .ok()
+            .filter(|end| *end <= self.bytes.len());
+        let place = |id| Place {
+            id,
+            offset: record.offset as u64,
+        };
+        let contents = &mut self.contents;
+        let taken = match record.tag {
+            tag::STRING => self
+                .reader
+                .string(record)
+                .map(|(id, _)| contents.strings.push(place(id))),
+            tag::LOAD_CLASS => self
+                .reader
+                .load_class(record)
+                .map(|load| contents.loads.push(load)),
+            tag::UNLOAD_CLASS => self
+                .reader
+                .serial(record)
+                .map(|serial| contents.unloads.push(serial)),
+            tag::FRAME => self
+                .reader
+                .frame(record)
+                .map(|frame| contents.frames.push(place(frame.id))),
+            tag::TRACE => self
+                .reader
+                .trace(record)
+                .map(|trace| contents.traces.push(place(u64::from(trace.serial)))),
+            tag::START_THREAD => self
+                .reader
+                .start_thread(record)
+                .map(|thread| contents.threads.push(thread)),
+            tag::END_THREAD => self
+                .reader
+                .serial(record)
+                .map(|serial| contents.ended_threads.push(serial)),
+            tag::ALLOC_SITES => self
+                .reader
+                .alloc_sites(record)
+                .map(|_| contents.alloc_sites.push(record.offset as u64)),
+            tag::CPU_SAMPLES => self
+                .reader
+                .cpu_samples(record)
+                .map(|_| contents.cpu_samples.push(record.offset as u64)),
+            tag::HEAP_SUMMARY => self
+                .reader
+                .heap_summary(record)
+                .map(|_| contents.heap_summaries.push(record.offset as u64)),
+            tag::CONTROL_SETTINGS => self
+                .reader
+                .control_settings(record)
+                .map(|_| contents.control_settings.push(record.offset as u64)),
+            _ => {
+                // HEAP DUMP END.
+                self.inside = false;
+                if let Some(dump) = contents.dumps.last_mut() {
+                    dump.ended = true;
+                }
+                Ok(())
+            }
+        };
+        match (next, taken) {
+            (None, _) => {
+                let there = self.bytes.len() - record.body_offset();
+                let text = format!(
+                    "the file is cut: record {:#04x} states {} bytes, {there} are there",
+                    record.tag, record.length
+                );
+                self.damage(text, record.offset);
+                self.bytes.len()
+            }
+            (Some(next), Ok(())) => next,
+            (Some(next), Err(error)) => {
+                self.damage(format!("{error}; skipped"), record.offset);
+                next
+            }
+        }
+    }
+
+    /// Finds the end of a heap dump record, notes it and returns the offset of the next.
+    fn heap_dump(&mut self, record: &Record) -> usize {
+        let start = record.body_offset();
+        let end = self.heap_dump_end(record);
+        let single = record.tag == tag::HEAP_DUMP;
+        if single || !self.inside || self.contents.dumps.is_empty() {
+            let time_us = record.time_us;
+            self.contents.dumps.push(HeapDump {
+                segments: Vec::new(),
+                time_us,
+                ended: single,
+            });
+        }
+        self.inside = !single;
+        if let Some(dump) = self.contents.dumps.last_mut() {
+            if start < end {
+                dump.segments.push(Segment { start, end });
+            }
+        }
+        end
+    }
+
+    fn heap_dump_end(&mut self, record: &Record) -> usize {
+        let len = self.bytes.len();
+        let stated = usize::try_from(record.end()).unwrap_or(usize::MAX);
+        let single = record.tag == tag::HEAP_DUMP;
+        if stated > len {
+            let text = format!(
+                "the file is cut: its last heap dump record states {} bytes, {} are there",
+                record.length,
+                len - record.body_offset()
+            );
+            self.damage(text, record.offset);
+            return len;
+        }
+        // A segment's length is believed if a known record follows: writers cut their segments long before 4 GiB.
+        let follows =
+            |at: usize| at == len || Record::at(self.bytes, at).is_some_and(|r| record::is_known(r.tag));
+        if !single && follows(stated) {
+            return stated;
+        }
+        // Over 4 GiB the length has wrapped: the real end is some multiple of 4 GiB further, where records go on.
+        let good = |at: usize| {
+            record::chain(self.bytes, at, 64).is_some_and(|chain| chain.to_end || chain.records >= 64)
+        };
+        let ends =
+            std::iter::successors(Some(stated), |at| at.checked_add(1 << 32)).take_while(|at| *at <= len);
+        for end in ends {
+            let empty = end == record.body_offset();
+            if good(end) && !(empty && single && end == len) {
+                if end != stated {
+                    let text = format!(
+                        "a heap dump record of {} bytes states its length modulo 4 GiB; read in full",
+                        end - record.body_offset()
+                    );
+                    self.contents
+                        .problems
+                        .push(Problem::note(text, Some(record.offset as u64)));
+                }
+                return end;
+            }
+        }
+        if record.length == 0 {
+            // The writer died, or could not seek back, before it knew the length.
+            let text = "a heap dump record states length 0; read to the end of the file";
+            self.contents
+                .problems
+                .push(Problem::note(text, Some(record.offset as u64)));
+            return len;
+        }
+        if follows(stated) {
+            stated
+        } else {
+            self.end_by_force(record, stated)
+        }
+    }
+
+    /// No end of the record makes sense: the stated one if a record can be found behind it, else the file's.
+    fn end_by_force(&mut self, record: &Record, stated: usize) -> usize {
+        if len_plausible_end(self.bytes, stated) {
+            return stated;
+        }
+        let text = "no record follows where this heap dump record ends; read to the end of the file";
+        self.damage(text.to_owned(), record.offset);
+        self.bytes.len()
+    }
+
+    /// Skips what is not a record and returns the offset of the next that looks like one.
+    fn skip_unknown(&mut self, record: &Record) -> usize {
+        let len = self.bytes.len();
+        let error =
+            crate::hprof::FormatError::new(FormatErrorKind::UnknownRecord(record.tag), record.offset as u64);
+        let believable = |at: usize| {
+            record::chain(self.bytes, at, 16)
+                .is_some_and(|chain| chain.to_end && chain.records > 0 || chain.records >= 16)
+        };
+        let stated = usize::try_from(record.end()).ok().filter(|end| *end <= len);
+        let next = match stated {
+            Some(end) if end == len || believable(end) => end,
+            _ => (record.offset + 1..len)
+                .find(|at| self.bytes.get(*at).is_some_and(|tag| record::is_known(*tag)) && believable(*at))
+                .unwrap_or(len),
+        };
+        let skipped = next - record.offset;
+        let text = format!(
+            "{}; skipped {skipped} bytes{}",
+            error_text(&error),
+            self.mangled(record.offset, next)
+        );
+        self.damage(text, record.offset);
+        next
+    }
+
+    /// Says if bytes look as text-mode transfers leave them.
+    fn mangled(&self, from: usize, to: usize) -> &'static str {
+        let bytes = self.bytes.get(from..to.min(from + (1 << 16))).unwrap_or_default();
+        let replaced = bytes.windows(3).filter(|w| *w == [0xef, 0xbf, 0xbd]).count();
+        let line_ends = bytes.windows(2).filter(|w| *w == [0x0d, 0x0a]).count();
+        let line_feeds = bytes.iter().filter(|b| **b == 0x0a).count();
+        if replaced * 50 > bytes.len() {
+            "; bytes were replaced by U+FFFD: the file was treated as text, copy it again in binary mode"
+        } else if line_ends > 16 && line_ends == line_feeds {
+            "; line ends were changed: the file was copied in text mode, copy it again in binary mode"
+        } else {
+            ""
+        }
+    }
+
+    fn damage(&mut self, text: String, offset: usize) {
+        // A hostile file can be wrong at every byte; the first places tell enough.
+        if self.contents.problems.len() >= MAX_PROBLEMS {
+            return;
+        }
+        self.contents
+            .problems
+            .push(Problem::damage(text, Some(offset as u64)));
+    }
+}
+
+/// Whether a believable record starts at `at`.
+fn len_plausible_end(bytes: &[u8], at: usize) -> bool {
+    record::chain(bytes, at, 4).is_some_and(|chain| chain.records >= 2)
+}
+
+/// The error without its offset, which the problem carries itself.
+fn error_text(error: &crate::hprof::FormatError) -> String {
+    let text = error.to_string();
+    text.split(" (at offset").next().unwrap_or_default().to_owned()
+}

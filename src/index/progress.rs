@@ -1,0 +1,21 @@
+//! How long work tells of its progress: the library reports, the caller shows.
+
+/// Receives the progress of long work. Called from many threads.
+pub trait Progress: Sync {
+    /// A stage begins; `total` is the number of bytes it will work through.
+    fn begin(&self, stage: &str, total: u64);
+    /// Another `bytes` of the stage are done.
+    fn advance(&self, bytes: u64);
+    /// The stage is done.
+    fn end(&self);
+}
+
+/// Shows nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Quiet;
+
+impl Progress for Quiet {
+    fn begin(&self, _: &str, _: u64) {}
+    fn advance(&self, _: u64) {}
+    fn end(&self) {}
+}

@@ -1,0 +1,342 @@
+//! The scan: every sub-record of a heap dump visited once, by all cores.
+//!
+//! Threads take pieces in file order. Each has its own tallies ([`Worker`]), which are merged at the end: sums, minima
+//! and lists sorted by offset, so that the result does not depend on who took what.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use rustc_hash::FxHashMap;
+
+use crate::hprof::heap::{self, Root};
+use crate::hprof::{BasicType, FormatErrorKind, IdSize, resync};
+
+use super::address_set::{AddressSet, Misfit};
+use super::evidence::{Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays};
+use super::pieces::Piece;
+use super::prelude::Prelude;
+use super::problem::Problem;
+use super::progress::Progress;
+use super::worker::{Prev, Worker};
+
+/// How a scan learns that ids are unique, and how it measures distances between them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Mode<'s> {
+    /// Ids ascend in long runs: the next record is the next object.
+    Ordered,
+    /// As [`Mode::Ordered`], and all ids go into a set that is wanted later.
+    Collect(&'s AddressSet),
+    /// Ids jump about: they go into a set; distances are measured in a second pass.
+    Unordered(&'s AddressSet),
+    /// The second pass.
+    Measure(&'s AddressSet),
+    /// Ids fit no set of bits: a list is kept. Nothing is measured.
+    List,
+}
+
+/// What a scan is given.
+#[derive(Clone, Copy)]
+pub(crate) struct Task<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) id_size: IdSize,
+    pub(crate) pieces: &'a [Piece],
+    pub(crate) known: &'a Prelude,
+    /// Ids of class objects, ascending: those that stand between objects in address order.
+    pub(crate) class_ids: &'a [u64],
+    /// The class `jdk.internal.vm.StackChunk`, whose instances vary in size.
+    pub(crate) stack_chunk: Option<u64>,
+    pub(crate) progress: &'a dyn Progress,
+}
+
+/// What was counted of one class id.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tally {
+    /// Objects of the class: instances, or object arrays.
+    pub(crate) objects: u64,
+    /// Lengths, if they are object arrays.
+    pub(crate) lengths: Option<Box<Lengths<OBJECT_LENGTHS>>>,
+    /// Distances of instances.
+    pub(crate) distance: Distance,
+    /// Bytes of the fields of the first instance.
+    pub(crate) field_bytes: u32,
+    /// Instances with another number of bytes than that.
+    pub(crate) deviant: u64,
+}
+
+impl Tally {
+    pub(crate) fn merge(&mut self, other: Self) {
+        if self.objects == 0 {
+            self.field_bytes = other.field_bytes;
+        } else if other.objects > 0 && other.field_bytes != self.field_bytes {
+            self.deviant += other.objects;
+        }
+        self.objects += other.objects;
+        self.deviant += other.deviant;
+        self.distance.merge(&other.distance);
+        match (&mut self.lengths, other.lengths) {
+            (Some(lengths), Some(more)) => lengths.merge(&more),
+            (lengths @ None, more) => *lengths = more,
+            _ => {}
+        }
+    }
+}
+
+/// A run of ascending ids.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Run {
+    pub(crate) first: u64,
+    pub(crate) last: Prev,
+}
+
+/// The ids in a piece, for finding an object without an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PieceIds {
+    pub(crate) piece: Piece,
+    pub(crate) lowest: u64,
+    pub(crate) highest: u64,
+}
+
+/// What a scan brought.
+#[derive(Debug, Default)]
+pub(crate) struct Scan {
+    pub(crate) tallies: FxHashMap<u64, Tally>,
+    /// Primitive arrays, in the order of [`BasicType::PRIMITIVES`].
+    pub(crate) primitive: [Lengths<PRIMITIVE_LENGTHS>; 8],
+    pub(crate) short: ShortArrays,
+    /// CLASS DUMPs: offset and id, in file order.
+    pub(crate) class_dumps: Vec<(usize, u64)>,
+    /// Roots, in file order.
+    pub(crate) roots: Vec<(usize, Root)>,
+    /// Distances of class objects: id and bytes.
+    pub(crate) class_distances: Vec<(u64, u64)>,
+    /// Instances of StackChunk: offset, and distance if there is one.
+    pub(crate) chunks: Vec<(usize, Option<u64>)>,
+    /// Android's heaps: offset, heap number, string id of its name.
+    pub(crate) heaps: Vec<(usize, u32, u64)>,
+    pub(crate) piece_ids: Vec<PieceIds>,
+    /// All object ids or'ed.
+    pub(crate) id_bits: u64,
+    /// The highest allocation trace serial number of an object.
+    pub(crate) max_trace: u32,
+    /// Objects whose id was met before.
+    pub(crate) repeated: Vec<u64>,
+    /// All ids, in [`Mode::List`].
+    pub(crate) ids: Vec<u64>,
+    pub(crate) runs: Vec<Run>,
+    /// Runs were too short to be kept.
+    pub(crate) unordered: bool,
+    /// Arrays as long as HotSpot lets them be in a dump: probably cut by it.
+    pub(crate) cut_arrays: Vec<usize>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// Why a scan has to be done again in another way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Retry {
+    /// A guessed boundary was none.
+    Boundaries,
+    /// The address set cannot hold the ids.
+    Misfit(Misfit),
+}
+
+/// Scans all pieces.
+///
+/// # Errors
+/// [`Retry`] says what to change.
+pub(crate) fn scan(task: &Task<'_>, mode: Mode<'_>) -> Result<Scan, Retry> {
+    let next = AtomicUsize::new(0);
+    let misfit = AtomicBool::new(false);
+    let retry = Mutex::new(None);
+    let done = Mutex::new(Scan::default());
+    let stop = |why: Retry| {
+        misfit.store(true, Ordering::Relaxed);
+        retry
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(why);
+    };
+    rayon::broadcast(|_| {
+        let mut worker = Worker::new(task, mode);
+        while !misfit.load(Ordering::Relaxed) {
+            let Some(piece) = task.pieces.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                break;
+            };
+            if !scan_piece(task, &mut worker, piece) {
+                stop(Retry::Boundaries);
+            }
+            if let Some(why) = worker.misfit() {
+                stop(Retry::Misfit(why));
+            }
+            task.progress.advance((piece.end - piece.start) as u64);
+        }
+        let part = worker.finish();
+        merge(&mut done.lock().unwrap_or_else(PoisonError::into_inner), part);
+    });
+    if let Some(why) = retry.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(why);
+    }
+    let mut scan = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    scan.class_dumps.sort_unstable();
+    scan.roots.sort_unstable_by_key(|(offset, _)| *offset);
+    scan.heaps.sort_unstable();
+    scan.chunks.sort_unstable();
+    scan.piece_ids.sort_unstable_by_key(|ids| ids.piece.start);
+    scan.cut_arrays.sort_unstable();
+    scan.problems.sort_by_key(|problem| problem.offset);
+    scan.repeated.sort_unstable();
+    scan.repeated.dedup();
+    stitch(&mut scan, task);
+    Ok(scan)
+}
+
+/// Scans one piece; `false` if it did not end where the next one starts.
+fn scan_piece<'a>(task: &Task<'a>, worker: &mut Worker<'a>, piece: &Piece) -> bool {
+    worker.begin_piece();
+    let mut at = piece.start;
+    loop {
+        let walked = heap::walk(task.bytes, task.id_size, at, piece.end, piece.limit, worker);
+        at = walked.next;
+        let Some(error) = walked.error else { break };
+        // A piece that is not its record's last has to end on the boundary that was guessed for it: damage in one
+        // looks the same as a wrong guess, and exact cutting will tell.
+        let found = resync::find(
+            task.bytes,
+            task.id_size,
+            at + 1,
+            piece.end,
+            piece.limit,
+            task.known,
+        );
+        let next = found.unwrap_or(piece.end);
+        let what = match error.kind() {
+            FormatErrorKind::RecordCut { .. } if piece.limit == task.bytes.len() => {
+                format!("the file is cut inside sub-record {}", tag_at(task.bytes, at))
+            }
+            FormatErrorKind::UnknownSubRecord(tag) => format!("unknown heap sub-record {tag:#04x}"),
+            FormatErrorKind::BasicType { found, tag } => {
+                format!("no basic type {found} (in sub-record {tag:#04x})")
+            }
+            _ => format!("sub-record {} does not fit its record", tag_at(task.bytes, at)),
+        };
+        let went_on = if found.is_some() {
+            "the next object that could be found"
+        } else {
+            "the end of the record"
+        };
+        worker.problem(Problem::damage(
+            format!("{what}; skipped {} bytes, to {went_on}", next - at),
+            Some(at as u64),
+        ));
+        worker.break_run();
+        at = next;
+        if at >= piece.end {
+            break;
+        }
+    }
+    worker.end_piece(piece);
+    at == piece.end
+}
+
+fn tag_at(bytes: &[u8], at: usize) -> String {
+    bytes
+        .get(at)
+        .map_or_else(|| "?".to_owned(), |tag| format!("{tag:#04x}"))
+}
+
+fn merge(into: &mut Scan, part: Scan) {
+    for (id, tally) in part.tallies {
+        into.tallies.entry(id).or_default().merge(tally);
+    }
+    for (lengths, more) in into.primitive.iter_mut().zip(&part.primitive) {
+        lengths.merge(more);
+    }
+    into.short.merge(&part.short);
+    into.class_dumps.extend(part.class_dumps);
+    into.roots.extend(part.roots);
+    into.class_distances.extend(part.class_distances);
+    into.chunks.extend(part.chunks);
+    into.heaps.extend(part.heaps);
+    into.piece_ids.extend(part.piece_ids);
+    into.id_bits |= part.id_bits;
+    into.max_trace = into.max_trace.max(part.max_trace);
+    into.repeated.extend(part.repeated);
+    into.ids.extend(part.ids);
+    into.runs.extend(part.runs);
+    into.unordered |= part.unordered;
+    into.cut_arrays.extend(part.cut_arrays);
+    into.problems.extend(part.problems);
+}
+
+/// Measures from the last object of each run to the first of the next, and finds runs that overlap.
+fn stitch(scan: &mut Scan, task: &Task<'_>) {
+    scan.runs.sort_unstable_by_key(|run| run.first);
+    let runs = std::mem::take(&mut scan.runs);
+    for (run, next) in runs.iter().zip(runs.iter().skip(1)) {
+        if next.first <= run.last.id {
+            scan.unordered = true;
+            continue;
+        }
+        let between = classes_between(task.class_ids, run.last.id, next.first);
+        let mut at = run.last.id;
+        let mut prev = Some(run.last);
+        for &class in between {
+            settle(scan, &mut prev, at, class);
+            at = class;
+        }
+        settle(scan, &mut prev, at, next.first);
+    }
+    scan.runs = runs;
+}
+
+/// Notes the distance from `prev` (or from the class object at `at`) to `next`.
+fn settle(scan: &mut Scan, prev: &mut Option<Prev>, at: u64, next: u64) {
+    let bytes = next - at;
+    match prev.take() {
+        None => scan.class_distances.push((at, bytes)),
+        Some(Prev {
+            what: super::worker::What::Instance { class, .. },
+            ..
+        }) => {
+            if let Some(tally) = scan.tallies.get_mut(&class) {
+                tally.distance.see(bytes);
+            }
+        }
+        Some(Prev {
+            what: super::worker::What::Array { kind, length },
+            ..
+        }) => {
+            scan.short.see(usize::from(kind), length, bytes);
+        }
+        // A chunk at the end of a run keeps no distance: others like it have one.
+        Some(_) => {}
+    }
+}
+
+/// The class objects that lie strictly between two addresses.
+pub(crate) fn classes_between(class_ids: &[u64], low: u64, high: u64) -> &[u64] {
+    let from = class_ids.partition_point(|id| *id <= low);
+    let to = class_ids.partition_point(|id| *id < high);
+    class_ids.get(from..to).unwrap_or_default()
+}
+
+/// Takes back what was counted of a record that another one with the same id replaces.
+pub(crate) fn forget(scan: &mut Scan, class: Option<u64>, element: Option<BasicType>, length: u32) {
+    match (class, element) {
+        (Some(class), _) => {
+            if let Some(tally) = scan.tallies.get_mut(&class) {
+                tally.objects = tally.objects.saturating_sub(1);
+                if let Some(lengths) = &mut tally.lengths {
+                    lengths.forget(length);
+                }
+            }
+        }
+        (None, Some(element)) => {
+            let at = BasicType::PRIMITIVES.iter().position(|kind| *kind == element);
+            if let Some(lengths) = at.and_then(|at| scan.primitive.get_mut(at)) {
+                lengths.forget(length);
+            }
+        }
+        (None, None) => {}
+    }
+}

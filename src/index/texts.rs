@@ -1,0 +1,65 @@
+//! A pool of texts, each kept once and known by its number.
+
+use rustc_hash::FxHashMap;
+
+use super::tables::TextRow;
+
+/// Collects texts.
+#[derive(Debug, Default)]
+pub(crate) struct TextPool {
+    numbers: FxHashMap<String, u32>,
+    pub(crate) ends: Vec<TextRow>,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl TextPool {
+    /// The number of a text, new or known.
+    ///
+    /// A pool holds up to 4 GiB; texts beyond become the empty text 0. (Names of that much would need a dump that
+    /// consists of little else.)
+    pub(crate) fn add(&mut self, text: &str) -> u32 {
+        if let Some(number) = self.numbers.get(text) {
+            return *number;
+        }
+        let Ok(end) = u32::try_from(self.bytes.len() + text.len()) else {
+            return 0;
+        };
+        // As many texts as bytes of text, plus the empty one.
+        let number = u32::try_from(self.ends.len()).unwrap_or(0);
+        self.bytes.extend_from_slice(text.as_bytes());
+        self.ends.push(TextRow { end: end.into() });
+        self.numbers.insert(text.to_owned(), number);
+        number
+    }
+}
+
+/// The text with this number; empty if there is none.
+pub(crate) fn text<'a>(ends: &[TextRow], bytes: &'a [u8], number: u32) -> &'a str {
+    let number = number as usize;
+    let start = number
+        .checked_sub(1)
+        .and_then(|before| ends.get(before))
+        .map_or(0, |row| row.end.get());
+    let Some(end) = ends.get(number).map(|row| row.end.get()) else {
+        return "";
+    };
+    bytes
+        .get(start as usize..end as usize)
+        .and_then(|bytes| std::str::from_utf8(bytes).ok())
+        .unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_come_back_by_number() {
+        let mut pool = TextPool::default();
+        let numbers: Vec<u32> = ["a", "", "bc", "a"].iter().map(|text| pool.add(text)).collect();
+        assert_eq!(numbers, [0, 1, 2, 0]);
+        for (number, expected) in [(0, "a"), (1, ""), (2, "bc"), (3, ""), (u32::MAX, "")] {
+            assert_eq!(text(&pool.ends, &pool.bytes, number), expected);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Reading fields of instances by name.
+
+use rustc_hash::FxHashMap;
+
+use crate::hprof::BasicType;
+
+use super::summary::{ClassNumber, Summary};
+
+/// Class id -> class number.
+pub(crate) type ClassIds = FxHashMap<u64, ClassNumber>;
+
+/// The class numbers of all classes that have a class object.
+pub(crate) fn class_ids(summary: &Summary) -> ClassIds {
+    summary
+        .numbered_classes()
+        .map(|(number, class)| (class.id.get(), number))
+        .filter(|(id, _)| *id != 0)
+        .collect()
+}
+
+/// The value of the first field called `name`, of the class itself or of the nearest superclass that has it.
+pub(crate) fn field(
+    summary: &Summary,
+    classes: &ClassIds,
+    class: u64,
+    bytes: &[u8],
+    name: &str,
+) -> Option<(BasicType, u64)> {
+    let id_size = summary.id_size();
+    let mut at = 0;
+    let mut class = classes.get(&class).copied();
+    // A chain longer than there are classes is a cycle.
+    for _ in 0..=summary.classes().len() {
+        let row = summary.class(class?)?;
+        for (field, kind) in summary.fields(row) {
+            let len = kind.dump_bytes(id_size);
+            if field == name {
+                let value = bytes.get(at..at + len)?;
+                return Some((
+                    kind,
+                    value
+                        .iter()
+                        .fold(0, |value, byte| (value << 8) | u64::from(*byte)),
+                ));
+            }
+            at += len;
+        }
+        class = summary.super_class(row);
+    }
+    None
+}
+
+/// The value of a reference field; `None` also for null.
+pub(crate) fn reference(
+    summary: &Summary,
+    classes: &ClassIds,
+    class: u64,
+    bytes: &[u8],
+    name: &str,
+) -> Option<u64> {
+    match field(summary, classes, class, bytes, name)? {
+        (BasicType::Object, id) => Some(id).filter(|id| *id != 0),
+        _ => None,
+    }
+}

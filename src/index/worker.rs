@@ -1,0 +1,466 @@
+//! One thread of a scan: its tallies, and the hot path of the whole program.
+
+use rustc_hash::FxHashMap;
+
+use crate::hprof::class_dump::ClassDump;
+use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
+
+use super::address_set::{Cursor, Misfit};
+use super::evidence::{Lengths, OBJECT_LENGTHS, array_kind};
+use super::pieces::Piece;
+use super::problem::Problem;
+use super::scan::{Mode, PieceIds, Run, Scan, Tally, Task, classes_between};
+
+/// The object before, whose distance the next object tells.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Prev {
+    pub(crate) id: u64,
+    pub(crate) what: What,
+}
+
+/// What the object before is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum What {
+    /// An instance; `slot` is its class's place in this thread's table.
+    Instance { class: u64, slot: u32 },
+    /// An array of this kind and length.
+    Array { kind: u8, length: u32 },
+    /// An instance of StackChunk, the last of the list.
+    Chunk,
+}
+
+/// `id` of a [`Prev`] that is none.
+const NOTHING: u64 = u64::MAX;
+/// Problems that one thread keeps.
+const MAX_PROBLEMS: usize = 50;
+/// HotSpot cuts arrays so that a record's length fits u4 (`DumperSupport::calculate_array_max_length`).
+const HOTSPOT_MAX_ARRAY_BYTES: u64 = u32::MAX as u64 - 64;
+
+pub(crate) struct Worker<'a> {
+    task: Task<'a>,
+    ordered: bool,
+    counts: bool,
+    lists: bool,
+    cursor: Option<Cursor<'a>>,
+    misfit: Option<Misfit>,
+    classes: ClassSlots,
+    tallies: Vec<Tally>,
+    stack_chunk: u64,
+    prev: Prev,
+    /// The next class object above `prev`, [`NOTHING`] if there is none.
+    next_class: u64,
+    run_first: u64,
+    lowest: u64,
+    highest: u64,
+    objects: u64,
+    part: Scan,
+}
+
+impl<'a> Worker<'a> {
+    pub(crate) fn new(task: &Task<'a>, mode: Mode<'a>) -> Self {
+        let cursor = match mode {
+            Mode::Collect(set) | Mode::Unordered(set) | Mode::Measure(set) => Some(set.cursor()),
+            Mode::Ordered | Mode::List => None,
+        };
+        Self {
+            task: *task,
+            ordered: matches!(mode, Mode::Ordered | Mode::Collect(_)),
+            counts: !matches!(mode, Mode::Measure(_)),
+            lists: matches!(mode, Mode::List),
+            cursor,
+            misfit: None,
+            classes: ClassSlots::default(),
+            tallies: Vec::new(),
+            stack_chunk: task.stack_chunk.unwrap_or(NOTHING),
+            prev: Prev {
+                id: NOTHING,
+                what: What::Chunk,
+            },
+            next_class: NOTHING,
+            run_first: NOTHING,
+            lowest: u64::MAX,
+            highest: 0,
+            objects: 0,
+            part: Scan::default(),
+        }
+    }
+
+    /// Why this worker could not go on, if so.
+    pub(crate) fn misfit(&self) -> Option<Misfit> {
+        self.misfit
+    }
+
+    pub(crate) fn begin_piece(&mut self) {
+        self.break_run();
+        (self.lowest, self.highest) = (u64::MAX, 0);
+    }
+
+    pub(crate) fn end_piece(&mut self, piece: &Piece) {
+        self.break_run();
+        if self.lowest <= self.highest && self.counts {
+            let ids = PieceIds {
+                piece: *piece,
+                lowest: self.lowest,
+                highest: self.highest,
+            };
+            self.part.piece_ids.push(ids);
+        }
+    }
+
+    /// The next object does not follow the one before.
+    pub(crate) fn break_run(&mut self) {
+        if self.prev.id != NOTHING && self.ordered {
+            // Runs of a few objects are no order: stop collecting them, the scan will be done in another mode.
+            if self.part.runs.len() as u64 > 4096 + self.objects / 16 {
+                self.part.unordered = true;
+            } else {
+                self.part.runs.push(Run {
+                    first: self.run_first,
+                    last: self.prev,
+                });
+            }
+            self.lowest = self.lowest.min(self.run_first);
+            self.highest = self.highest.max(self.prev.id);
+        }
+        self.prev.id = NOTHING;
+    }
+
+    pub(crate) fn problem(&mut self, problem: Problem) {
+        if self.part.problems.len() < MAX_PROBLEMS && self.counts {
+            self.part.problems.push(problem);
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> Scan {
+        let mut tallies = FxHashMap::default();
+        for (id, tally) in self.classes.ids().zip(self.tallies) {
+            tallies.insert(id, tally);
+        }
+        self.part.tallies = tallies;
+        self.part
+    }
+
+    /// Notes an object in address order: the distance of the one before is now known.
+    #[inline(always)]
+    fn object(&mut self, id: u64, trace: u32, what: What) {
+        self.objects += 1;
+        self.part.id_bits |= id;
+        self.part.max_trace = self.part.max_trace.max(trace);
+        if self.ordered {
+            // `prev.id` is the highest number when there is none before.
+            if id > self.prev.id {
+                if id > self.next_class {
+                    self.pass_classes(id);
+                } else {
+                    self.settle(id - self.prev.id);
+                }
+            } else {
+                self.begin_run(id);
+            }
+            self.prev = Prev { id, what };
+            if self.cursor.is_some() {
+                self.collect(id);
+            }
+        } else {
+            self.unordered_object(id, what);
+        }
+    }
+
+    /// Gives the object before its distance.
+    #[inline(always)]
+    fn settle(&mut self, bytes: u64) {
+        match self.prev.what {
+            What::Instance { slot, .. } => {
+                if let Some(tally) = self.tallies.get_mut(slot as usize) {
+                    tally.distance.see(bytes);
+                }
+            }
+            What::Array { kind, length } => self.part.short.see(usize::from(kind), length, bytes),
+            What::Chunk => {
+                if let Some((_, distance)) = self.part.chunks.last_mut() {
+                    *distance = Some(bytes);
+                }
+            }
+        }
+    }
+
+    /// Class objects lie between the object before and `id`: they are its neighbours.
+    #[cold]
+    fn pass_classes(&mut self, id: u64) {
+        let between = classes_between(self.task.class_ids, self.prev.id, id);
+        if let Some((first, rest)) = between.split_first() {
+            self.settle(first - self.prev.id);
+            let mut at = *first;
+            for next in rest.iter().chain([&id]) {
+                self.part.class_distances.push((at, next - at));
+                at = *next;
+            }
+        } else {
+            self.settle(id - self.prev.id);
+        }
+        self.watch_above(id);
+    }
+
+    #[cold]
+    fn begin_run(&mut self, id: u64) {
+        self.break_run();
+        self.run_first = id;
+        self.watch_above(id);
+    }
+
+    fn watch_above(&mut self, id: u64) {
+        let at = self.task.class_ids.partition_point(|class| *class <= id);
+        self.next_class = self.task.class_ids.get(at).copied().unwrap_or(NOTHING);
+    }
+
+    fn collect(&mut self, id: u64) {
+        if let Some(cursor) = &mut self.cursor {
+            match cursor.insert(id) {
+                Ok(true) => {}
+                Ok(false) => self.part.repeated.push(id),
+                Err(why) => self.misfit = Some(why),
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn unordered_object(&mut self, id: u64, what: What) {
+        if self.counts {
+            self.lowest = self.lowest.min(id);
+            self.highest = self.highest.max(id);
+            if self.lists {
+                self.part.ids.push(id);
+            } else {
+                self.collect(id);
+            }
+        } else if let Some(bytes) = self
+            .cursor
+            .as_mut()
+            .and_then(|cursor| cursor.distance_to_next(id))
+        {
+            self.prev = Prev { id, what };
+            self.settle(bytes);
+        }
+    }
+
+    /// The slot of a class in this thread's tables.
+    #[inline(always)]
+    fn slot(&mut self, class: u64) -> u32 {
+        match self.classes.find(class) {
+            Some(slot) => slot,
+            None => self.new_slot(class),
+        }
+    }
+
+    #[cold]
+    fn new_slot(&mut self, class: u64) -> u32 {
+        self.tallies.push(Tally {
+            field_bytes: u32::MAX,
+            ..Tally::default()
+        });
+        self.classes.add(class)
+    }
+}
+
+impl<'a> HeapVisitor<'a> for Worker<'a> {
+    #[inline(always)]
+    fn instance(&mut self, record: Instance<'a>) {
+        let slot = self.slot(record.class);
+        let mut what = What::Instance {
+            class: record.class,
+            slot,
+        };
+        if self.counts {
+            if let Some(tally) = self.tallies.get_mut(slot as usize) {
+                tally.objects += 1;
+                // A u4 in the file.
+                #[allow(clippy::cast_possible_truncation)]
+                let bytes = record.fields.len() as u32;
+                if bytes != tally.field_bytes {
+                    if tally.field_bytes == u32::MAX {
+                        tally.field_bytes = bytes;
+                    } else {
+                        tally.deviant += 1;
+                    }
+                }
+            }
+        }
+        if record.class == self.stack_chunk {
+            what = What::Chunk;
+        }
+        self.object(record.id, record.trace, what);
+        if matches!(what, What::Chunk) {
+            // After `object`: that one gives the chunk before its distance.
+            self.part.chunks.push((record.offset, None));
+            if let (false, false, Some(cursor)) = (self.ordered, self.counts, &mut self.cursor) {
+                let distance = cursor.distance_to_next(record.id);
+                if let Some(chunk) = self.part.chunks.last_mut() {
+                    chunk.1 = distance;
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn object_array(&mut self, record: ObjectArray<'a>) {
+        if self.counts {
+            let slot = self.slot(record.class);
+            if let Some(tally) = self.tallies.get_mut(slot as usize) {
+                tally.objects += 1;
+                tally
+                    .lengths
+                    .get_or_insert_with(Box::<Lengths<OBJECT_LENGTHS>>::default)
+                    .see(record.length);
+            }
+            if record.elements.len() as u64 > HOTSPOT_MAX_ARRAY_BYTES {
+                self.part.cut_arrays.push(record.offset);
+            }
+        }
+        self.object(
+            record.id,
+            record.trace,
+            What::Array {
+                kind: 0,
+                length: record.length,
+            },
+        );
+    }
+
+    #[inline(always)]
+    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
+        let kind = array_kind(record.element);
+        if self.counts {
+            if let Some(lengths) = self.part.primitive.get_mut(kind.wrapping_sub(1)) {
+                lengths.see(record.length);
+            }
+            if record
+                .elements
+                .is_some_and(|elements| elements.len() as u64 > HOTSPOT_MAX_ARRAY_BYTES)
+            {
+                self.part.cut_arrays.push(record.offset);
+            }
+        }
+        // There are nine kinds.
+        #[allow(clippy::cast_possible_truncation)]
+        let kind = kind as u8;
+        self.object(
+            record.id,
+            record.trace,
+            What::Array {
+                kind,
+                length: record.length,
+            },
+        );
+    }
+
+    fn class(&mut self, record: ClassDump<'a>) {
+        if self.counts {
+            self.part.class_dumps.push((record.offset, record.id));
+            self.part.id_bits |= record.id;
+            if let Some(cursor) = &mut self.cursor {
+                // A class dumped again is no matter: the class table keeps one.
+                if let Err(why) = cursor.insert(record.id) {
+                    self.misfit = Some(why);
+                }
+            }
+        } else if let Some(bytes) = self
+            .cursor
+            .as_mut()
+            .and_then(|cursor| cursor.distance_to_next(record.id))
+        {
+            self.part.class_distances.push((record.id, bytes));
+        }
+    }
+
+    fn root(&mut self, offset: usize, root: Root) {
+        if self.counts {
+            self.part.roots.push((offset, root));
+        }
+    }
+
+    fn heap_info(&mut self, offset: usize, heap: u32, name: u64) {
+        if self.counts {
+            self.part.heaps.push((offset, heap, name));
+        }
+    }
+
+    #[inline(always)]
+    fn go_on(&mut self) -> bool {
+        self.misfit.is_none()
+    }
+}
+
+/// Class id -> slot: open addressing with linear probing, at most half full.
+#[derive(Debug)]
+struct ClassSlots {
+    /// Class id and slot + 1; 0 marks a free place.
+    table: Vec<(u64, u32)>,
+    ids: Vec<u64>,
+    last: (u64, u32),
+}
+
+impl Default for ClassSlots {
+    fn default() -> Self {
+        Self {
+            table: vec![(0, 0); 1024],
+            ids: Vec::new(),
+            last: (0, u32::MAX),
+        }
+    }
+}
+
+impl ClassSlots {
+    fn ids(&self) -> std::vec::IntoIter<u64> {
+        self.ids.clone().into_iter()
+    }
+
+    /// Where the search for `class` starts. Class ids are addresses: the multiplication spreads their upper bits.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)]
+    fn home(&self, class: u64) -> usize {
+        ((class.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize) & (self.table.len() - 1)
+    }
+
+    #[inline(always)]
+    fn find(&mut self, class: u64) -> Option<u32> {
+        if self.last.0 == class && self.last.1 != u32::MAX {
+            return Some(self.last.1);
+        }
+        let mut at = self.home(class);
+        loop {
+            match self.table.get(at) {
+                Some((id, slot)) if *slot != 0 && *id == class => {
+                    self.last = (class, slot - 1);
+                    return Some(slot - 1);
+                }
+                Some((_, 0)) | None => return None,
+                Some(_) => at = (at + 1) & (self.table.len() - 1),
+            }
+        }
+    }
+
+    fn add(&mut self, class: u64) -> u32 {
+        if (self.ids.len() + 1) * 2 > self.table.len() {
+            let len = self.table.len() * 4;
+            let old = std::mem::replace(&mut self.table, vec![(0, 0); len]);
+            for (id, slot) in old.into_iter().filter(|(_, slot)| *slot != 0) {
+                self.place(id, slot);
+            }
+        }
+        self.ids.push(class);
+        // A dump of 2^32 classes would be over 100 GB of classes alone.
+        let slot = u32::try_from(self.ids.len()).unwrap_or(u32::MAX);
+        self.place(class, slot);
+        slot - 1
+    }
+
+    fn place(&mut self, class: u64, slot: u32) {
+        let mut at = self.home(class);
+        while self.table.get(at).is_some_and(|(_, taken)| *taken != 0) {
+            at = (at + 1) & (self.table.len() - 1);
+        }
+        if let Some(free) = self.table.get_mut(at) {
+            *free = (class, slot);
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! x
+pub mod hprof;
+pub mod index;

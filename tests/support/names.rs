@@ -1,0 +1,69 @@
+//! How names are spelled in dumps: modified UTF-8, and the three ways to write a class name.
+//!
+//! Tests speak of classes as Java source does (`java.util.HashMap$Node`, `byte[]`); this turns that into
+//! what a JVM writes. The way back is the reader's job and is not here.
+
+/// How a writer spells class names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NameStyle {
+    /// HotSpot: `java/lang/String`, `[B`, `[Ljava/lang/String;`.
+    HotSpot,
+    /// The agent and ART: `java.lang.String`, `byte[]`, `java.lang.String[]`.
+    Source,
+    /// `java.lang.String`, `[B`, `[Ljava.lang.String;`, as `Class.getName` has it.
+    ClassGetName,
+}
+
+impl NameStyle {
+    /// Every style.
+    pub const ALL: [Self; 3] = [Self::HotSpot, Self::Source, Self::ClassGetName];
+
+    /// Spells a name given as in Java source.
+    pub fn spell(self, source: &str) -> String {
+        match self {
+            Self::Source => source.to_owned(),
+            Self::HotSpot => descriptor(source).replace('.', "/"),
+            Self::ClassGetName => descriptor(source),
+        }
+    }
+}
+
+/// `int[][]` to `[[I`, `a.B[]` to `[La.B;`, and what is no array as it is.
+fn descriptor(source: &str) -> String {
+    let mut element = source;
+    let mut dimensions = 0;
+    while let Some(shorter) = element.strip_suffix("[]") {
+        element = shorter;
+        dimensions += 1;
+    }
+    if dimensions == 0 {
+        return source.to_owned();
+    }
+    let letter = match element {
+        "boolean" => "Z",
+        "char" => "C",
+        "float" => "F",
+        "double" => "D",
+        "byte" => "B",
+        "short" => "S",
+        "int" => "I",
+        "long" => "J",
+        _ => return format!("{}L{element};", "[".repeat(dimensions)),
+    };
+    format!("{}{letter}", "[".repeat(dimensions))
+}
+
+/// Encodes text as class files and dumps do: U+0000 in two bytes, and what is beyond U+FFFF as two surrogates of three
+/// bytes each.
+pub fn modified_utf8(text: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    for unit in text.encode_utf16() {
+        let bits = |shift: u16, mask: u16| u8::try_from((unit >> shift) & mask).expect("at most six bits");
+        match unit {
+            0x01..=0x7F => out.push(bits(0, 0x7F)),
+            0 | 0x80..=0x7FF => out.extend([0xC0 | bits(6, 0x1F), 0x80 | bits(0, 0x3F)]),
+            0x800.. => out.extend([0xE0 | bits(12, 0x0F), 0x80 | bits(6, 0x3F), 0x80 | bits(0, 0x3F)]),
+        }
+    }
+    out
+}
