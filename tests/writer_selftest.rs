@@ -41,26 +41,10 @@ use IdSize::{Eight, Four};
 
 #[test]
 fn header() {
-    let eight = DumpWriter::new(Version::V1_0_2, Eight)
-        .created_ms(0x0102_0304_0506_0708)
-        .into_bytes();
-    assert_eq!(
-        eight,
-        [
-            b"JAVA PROFILE 1.0.2\0".as_slice(),
-            &hex("00000008 0102030405060708")
-        ]
-        .concat()
-    );
+    let eight = DumpWriter::new(Version::V1_0_2, Eight).created_ms(0x0102_0304_0506_0708).into_bytes();
+    assert_eq!(eight, [b"JAVA PROFILE 1.0.2\0".as_slice(), &hex("00000008 0102030405060708")].concat());
     let four = DumpWriter::new(Version::V1_0, Four).into_bytes();
-    assert_eq!(
-        four,
-        [
-            b"JAVA PROFILE 1.0\0".as_slice(),
-            &hex("00000004 00000000 00000000")
-        ]
-        .concat()
-    );
+    assert_eq!(four, [b"JAVA PROFILE 1.0\0".as_slice(), &hex("00000004 00000000 00000000")].concat());
     assert_eq!(Version::V1_0_1.header(), "JAVA PROFILE 1.0.1");
     assert_eq!(Version::V1_0_3.header(), "JAVA PROFILE 1.0.3");
 }
@@ -69,16 +53,10 @@ fn header() {
 fn records_with_ids_of_either_size() {
     let string = |out: &mut DumpWriter| out.string(0x1122, "aé");
     assert_eq!(record(Four, string), hex("01 00000000 00000007 00001122 61C3A9"));
-    assert_eq!(
-        record(Eight, string),
-        hex("01 00000000 0000000B 0000000000001122 61C3A9")
-    );
+    assert_eq!(record(Eight, string), hex("01 00000000 0000000B 0000000000001122 61C3A9"));
 
     let load = |out: &mut DumpWriter| out.load_class(1, 2, 3, 4);
-    assert_eq!(
-        record(Four, load),
-        hex("02 00000000 00000010 00000001 00000002 00000003 00000004")
-    );
+    assert_eq!(record(Four, load), hex("02 00000000 00000010 00000001 00000002 00000003 00000004"));
     let wide = hex("02 00000000 00000018 00000001 0000000000000002 00000003 0000000000000004");
     assert_eq!(record(Eight, load), wide);
 
@@ -92,14 +70,7 @@ fn records_with_ids_of_either_size() {
     assert_eq!(record(Four, trace), narrow);
     assert_eq!(record(Eight, trace).len(), 9 + 28);
 
-    let start = StartThread {
-        thread: 1,
-        object: 2,
-        trace: 3,
-        name: 4,
-        group: 5,
-        parent_group: 6,
-    };
+    let start = StartThread { thread: 1, object: 2, trace: 3, name: 4, group: 5, parent_group: 6 };
     let narrow = hex("0A 00000000 00000018 00000001 00000002 00000003 00000004 00000005 00000006");
     assert_eq!(record(Four, |out| out.start_thread(&start)), narrow);
     assert_eq!(record(Eight, |out| out.start_thread(&start)).len(), 9 + 40);
@@ -108,18 +79,9 @@ fn records_with_ids_of_either_size() {
 #[test]
 fn records_without_ids() {
     for size in IdSize::ALL {
-        assert_eq!(
-            record(size, |out| out.unload_class(0x0102)),
-            hex("03 00000000 00000004 00000102")
-        );
-        assert_eq!(
-            record(size, |out| out.end_thread(3)),
-            hex("0B 00000000 00000004 00000003")
-        );
-        assert_eq!(
-            record(size, |out| out.heap_dump_end()),
-            hex("2C 00000000 00000000")
-        );
+        assert_eq!(record(size, |out| out.unload_class(0x0102)), hex("03 00000000 00000004 00000102"));
+        assert_eq!(record(size, |out| out.end_thread(3)), hex("0B 00000000 00000004 00000003"));
+        assert_eq!(record(size, |out| out.heap_dump_end()), hex("2C 00000000 00000000"));
         assert_eq!(
             record(size, |out| out.heap_summary(1, 2, 3, 4)),
             hex("07 00000000 00000018 00000001 00000002 0000000000000003 0000000000000004")
@@ -128,10 +90,7 @@ fn records_without_ids() {
             record(size, |out| out.cpu_samples(9, &[(5, 1), (4, 2)])),
             hex("0D 00000000 00000018 00000009 00000002 00000005 00000001 00000004 00000002")
         );
-        assert_eq!(
-            record(size, |out| out.control_settings(3, 8)),
-            hex("0E 00000000 00000006 00000003 0008")
-        );
+        assert_eq!(record(size, |out| out.control_settings(3, 8)), hex("0E 00000000 00000006 00000003 0008"));
         let sites = AllocSites {
             flags: 2,
             cutoff_bits: agent_cutoff(0.0001),
@@ -189,18 +148,10 @@ fn roots() {
     ];
     for (root, bytes) in Root::EXAMPLES.into_iter().zip(bytes) {
         assert_eq!(sub(Four, |out| out.root(0xAA, root)), hex(bytes), "{root:?}");
-        let ids = if matches!(root, Root::JniGlobal { .. }) {
-            2
-        } else {
-            1
-        };
+        let ids = if matches!(root, Root::JniGlobal { .. }) { 2 } else { 1 };
         let wide = sub(Eight, |out| out.root(0xAA, root));
         assert_eq!(wide.len(), hex(bytes).len() + 4 * ids, "{root:?}");
-        assert_eq!(
-            wide[..9],
-            hex(&format!("{:02X} 00000000000000AA", root.tag())),
-            "{root:?}"
-        );
+        assert_eq!(wide[..9], hex(&format!("{:02X} 00000000000000AA", root.tag())), "{root:?}");
     }
 }
 
@@ -250,15 +201,11 @@ fn values() {
     let values = "01 20AC 3F800000 C000000000000000 FF FFFE FFFFFFFD FFFFFFFFFFFFFFFC";
     assert_eq!(
         sub(Four, |out| out.instance(0xA1, 2, 0xA3, &all)),
-        hex(&format!(
-            "21 000000A1 00000002 000000A3 00000022 00000001 {values}"
-        ))
+        hex(&format!("21 000000A1 00000002 000000A3 00000022 00000001 {values}"))
     );
     assert_eq!(
         sub(Eight, |out| out.instance(0xA1, 2, 0xA3, &all)),
-        hex(&format!(
-            "21 00000000000000A1 00000002 00000000000000A3 00000026 0000000000000001 {values}"
-        ))
+        hex(&format!("21 00000000000000A1 00000002 00000000000000A3 00000026 0000000000000001 {values}"))
     );
 }
 
@@ -274,40 +221,23 @@ fn arrays() {
     );
     let two = |elements: Elements, code_and_data: &str| {
         let head = "23 00000001 00000002 00000002";
-        assert_eq!(
-            sub(Four, |out| out.prim_array(1, 2, &elements)),
-            hex(&format!("{head} {code_and_data}"))
-        );
+        assert_eq!(sub(Four, |out| out.prim_array(1, 2, &elements)), hex(&format!("{head} {code_and_data}")));
     };
     two(Elements::Boolean(vec![true, false]), "04 01 00");
     two(Elements::of_chars("a€"), "05 0061 20AC");
     two(Elements::Float(vec![1.0, 0.0]), "06 3F800000 00000000");
-    two(
-        Elements::Double(vec![1.0, 0.0]),
-        "07 3FF0000000000000 0000000000000000",
-    );
+    two(Elements::Double(vec![1.0, 0.0]), "07 3FF0000000000000 0000000000000000");
     two(Elements::of_bytes(&[0x7F, 0x80]), "08 7F 80");
     two(Elements::Short(vec![1, -1]), "09 0001 FFFF");
     two(Elements::Int(vec![1, -1]), "0A 00000001 FFFFFFFF");
-    two(
-        Elements::Long(vec![1, -1]),
-        "0B 0000000000000001 FFFFFFFFFFFFFFFF",
-    );
+    two(Elements::Long(vec![1, -1]), "0B 0000000000000001 FFFFFFFFFFFFFFFF");
     two(Elements::Zeros(Type::Short, 2), "09 0000 0000");
     assert_eq!(
-        sub(Eight, |out| out.prim_array(
-            1,
-            2,
-            &Elements::of_bits(Type::Int, &[3])
-        )),
+        sub(Eight, |out| out.prim_array(1, 2, &Elements::of_bits(Type::Int, &[3]))),
         hex("23 0000000000000001 00000002 00000001 0A 00000003")
     );
     assert_eq!(
-        sub(Four, |out| out.prim_array(
-            1,
-            2,
-            &Elements::NoData(Type::Byte, 300)
-        )),
+        sub(Four, |out| out.prim_array(1, 2, &Elements::NoData(Type::Byte, 300))),
         hex("C3 00000001 00000002 0000012C 08")
     );
     assert_eq!(
@@ -316,10 +246,7 @@ fn arrays() {
             out.object_array(1, 2, 3, &[0, 0]);
         })
     );
-    assert_eq!(
-        sub(Four, |out| out.heap_info(0x50, 0x61)),
-        hex("FE 00000050 00000061")
-    );
+    assert_eq!(sub(Four, |out| out.heap_info(0x50, 0x61)), hex("FE 00000050 00000061"));
     assert_eq!(
         sub(Four, |out| {
             out.instance_stating(1, 2, 3, 0xFFFF_FFFF, &[5]);
@@ -338,15 +265,9 @@ fn arrays() {
 fn modified_utf8_and_names() {
     assert_eq!(modified_utf8("a\0é€"), hex("61 C080 C3A9 E282AC"));
     assert_eq!(modified_utf8("\u{1F600}"), hex("EDA0BD EDB880"));
-    assert_eq!(
-        modified_utf8("\u{7F}\u{80}\u{7FF}\u{800}\u{FFFF}"),
-        hex("7F C280 DFBF E0A080 EFBFBF")
-    );
+    assert_eq!(modified_utf8("\u{7F}\u{80}\u{7FF}\u{800}\u{FFFF}"), hex("7F C280 DFBF E0A080 EFBFBF"));
     let spell = |source: &str| NameStyle::ALL.map(|style| style.spell(source));
-    assert_eq!(
-        spell("java.lang.String"),
-        ["java/lang/String", "java.lang.String", "java.lang.String"]
-    );
+    assert_eq!(spell("java.lang.String"), ["java/lang/String", "java.lang.String", "java.lang.String"]);
     assert_eq!(spell("byte[]"), ["[B", "byte[]", "[B"]);
     assert_eq!(spell("long[][]"), ["[[J", "long[][]", "[[J"]);
     assert_eq!(spell("a.B$C[][]"), ["[[La/B$C;", "a.B$C[][]", "[[La.B$C;"]);
@@ -385,19 +306,12 @@ fn check_places(written: &Written) {
         .records
         .iter()
         .map(|r| {
-            (
-                r.tag,
-                usize::try_from(r.at).expect("small") + 9,
-                usize::try_from(r.body_len).expect("small"),
-            )
+            (r.tag, usize::try_from(r.at).expect("small") + 9, usize::try_from(r.body_len).expect("small"))
         })
         .collect();
     assert_eq!(walked, marked);
-    let heap: usize = walked
-        .iter()
-        .filter(|(tag, ..)| matches!(tag, 0x0C | 0x1C))
-        .map(|(_, _, len)| len)
-        .sum();
+    let heap: usize =
+        walked.iter().filter(|(tag, ..)| matches!(tag, 0x0C | 0x1C)).map(|(_, _, len)| len).sum();
     assert_eq!(
         heap as u64,
         written.subs.iter().map(|s| s.len).sum::<u64>(),
@@ -419,10 +333,7 @@ fn every_record_kind_in_a_file() {
             let tags: Vec<u8> = written.records.iter().map(|r| r.tag).collect();
             assert_eq!(
                 tags,
-                [
-                    1, 2, 3, 4, 5, 6, 7, 0x0A, 0x0B, 0x0D, 0x0E, 0x0C, 0x1C, 0x1C, 0x2C, 0x7E
-                ]
-                .map(u8::from)
+                [1, 2, 3, 4, 5, 6, 7, 0x0A, 0x0B, 0x0D, 0x0E, 0x0C, 0x1C, 0x1C, 0x2C, 0x7E].map(u8::from)
             );
             let name = format!("every-kind-{version:?}-{id_size:?}-{}.hprof", std::process::id());
             let path = directory.join(name);
@@ -495,11 +406,7 @@ fn instance_sizes_follow_the_layout() {
     assert_eq!(c.instance_bytes(&[&[], &[Long]]), 24);
     assert_eq!(c.instance_bytes(&[&[], &[Object, Int, Byte, Boolean]]), 24);
     assert_eq!(c.instance_bytes(&[&[], &[Int, Object, Object, Object]]), 32);
-    assert_eq!(
-        c.instance_bytes(&[&[], &[Long, Int]]),
-        24,
-        "the int fills the gap before the long"
-    );
+    assert_eq!(c.instance_bytes(&[&[], &[Long, Int]]), 24, "the int fills the gap before the long");
     assert_eq!(Layout::COMPACT.instance_bytes(&[&[]]), 8);
     assert_eq!(Layout::UNCOMPRESSED.instance_bytes(&[&[], &[Object]]), 24);
     assert_eq!(c.array_bytes(Byte, 0), 16);
@@ -525,19 +432,12 @@ fn a_model_knows_what_it_holds() {
     assert_eq!(expected.dangling_references, 1);
     assert_eq!(expected.count(ObjectKind::Instance), 7);
     assert_eq!(expected.count(ObjectKind::Class), 20);
-    let array = expected
-        .objects
-        .iter()
-        .find(|o| o.kind == ObjectKind::ObjectArray)
-        .expect("the array");
+    let array = expected.objects.iter().find(|o| o.kind == ObjectKind::ObjectArray).expect("the array");
     assert_eq!(array.elements, 4);
     let labels: Vec<&str> = array.references.iter().map(|(label, _)| label.as_str()).collect();
     assert_eq!(labels, ["[0]", "[2]", "[3]"]);
     assert!(
-        expected
-            .objects
-            .windows(2)
-            .all(|pair| pair[0].id + pair[0].size == pair[1].id),
+        expected.objects.windows(2).all(|pair| pair[0].id + pair[0].size == pair[1].id),
         "objects are adjacent"
     );
     assert!(expected.objects.iter().all(|o| o.id % 8 == 0));
@@ -547,10 +447,7 @@ fn a_model_knows_what_it_holds() {
 #[test]
 fn fields_are_written_own_first() {
     let model = examples::zoo();
-    let written = model.write(&Options {
-        segment_bytes: None,
-        ..Options::agent()
-    });
+    let written = model.write(&Options { segment_bytes: None, ..Options::agent() });
     let expected = model.expected();
     let tree = expected
         .objects
@@ -576,32 +473,16 @@ fn every_shape_holds_the_same() {
         };
         written.subs.iter().map(|s| piece(s.at, s.len)).collect()
     };
-    for preset in [
-        Options::hotspot(),
-        Options::jdk6(),
-        Options::agent(),
-        Options::android(),
-    ] {
+    for preset in [Options::hotspot(), Options::jdk6(), Options::agent(), Options::android()] {
         let reference = model.write(&preset);
-        let orders = [
-            Order::ClassesFirst,
-            Order::ClassesLast,
-            Order::AsAdded,
-            Order::Shuffled(0),
-            Order::Shuffled(9),
-        ];
+        let orders =
+            [Order::ClassesFirst, Order::ClassesLast, Order::AsAdded, Order::Shuffled(0), Order::Shuffled(9)];
         for order in orders {
             for segment_bytes in [None, Some(1), Some(200), Some(1 << 20)] {
                 for (strings, loads) in [(Place::First, Place::Last), (Place::Last, Place::First)] {
                     for between in [Between::Nothing, Between::EmptySegments, Between::OtherRecords] {
-                        let options = Options {
-                            order,
-                            segment_bytes,
-                            strings,
-                            loads,
-                            between,
-                            ..preset.clone()
-                        };
+                        let options =
+                            Options { order, segment_bytes, strings, loads, between, ..preset.clone() };
                         let written = model.write(&options);
                         check_places(&written);
                         assert!(pieces(&written) == pieces(&reference), "{options:?}");
@@ -619,29 +500,19 @@ fn every_shape_holds_the_same() {
 #[test]
 fn segments_are_cut_between_sub_records() {
     let model = examples::zoo();
-    let options = Options {
-        segment_bytes: Some(200),
-        end: EndRecord::Missing,
-        ..Options::hotspot()
-    };
+    let options = Options { segment_bytes: Some(200), end: EndRecord::Missing, ..Options::hotspot() };
     let written = model.write(&options);
     assert!(written.records_of(0x2C).is_empty());
     let segments: Vec<_> = written.records.iter().filter(|r| r.tag == 0x1C).collect();
     assert!(segments.len() > 5);
     for segment in segments {
         let body = segment.at + 9;
-        let inside: Vec<_> = written
-            .subs
-            .iter()
-            .filter(|s| (body..body + segment.body_len).contains(&s.at))
-            .collect();
+        let inside: Vec<_> =
+            written.subs.iter().filter(|s| (body..body + segment.body_len).contains(&s.at)).collect();
         assert!(segment.body_len <= 200 || inside.len() == 1);
         assert_eq!(inside.iter().map(|s| s.len).sum::<u64>(), segment.body_len);
     }
-    let one_each = model.write(&Options {
-        segment_bytes: Some(1),
-        ..Options::hotspot()
-    });
+    let one_each = model.write(&Options { segment_bytes: Some(1), ..Options::hotspot() });
     assert_eq!(one_each.records_of(0x1C).len(), one_each.subs.len());
 }
 
@@ -649,25 +520,15 @@ fn segments_are_cut_between_sub_records() {
 fn instance_sizes_are_stated_both_ways() {
     let model = examples::zoo();
     let stated = |options: &Options, name: &str| {
-        let class = model
-            .classes()
-            .iter()
-            .find(|c| c.name == name)
-            .expect("a class of the zoo");
+        let class = model.classes().iter().find(|c| c.name == name).expect("a class of the zoo");
         let written = model.write(options);
         let at = written.object_at(class.id.0).expect("dumped") + 5 + 7 * u64::from(options.id_size.bytes());
         let at = usize::try_from(at).expect("small");
         u32::from_be_bytes(written.bytes()[at..at + 4].try_into().expect("four bytes"))
     };
     let fields = Options::hotspot();
-    let real = Options {
-        instance_size: InstanceSize::Real,
-        ..Options::hotspot()
-    };
-    let narrow = Options {
-        id_size: Four,
-        ..Options::hotspot()
-    };
+    let real = Options { instance_size: InstanceSize::Real, ..Options::hotspot() };
+    let narrow = Options { id_size: Four, ..Options::hotspot() };
     assert_eq!(stated(&fields, "java.lang.Object"), 0);
     assert_eq!(stated(&fields, "java.lang.String"), 14);
     assert_eq!(stated(&fields, "java.util.HashMap$TreeNode"), 29);
@@ -682,12 +543,8 @@ fn two_models_share_a_file() {
     let mut out = DumpWriter::new(Version::V1_0_1, Four);
     let model = examples::zoo();
     model.write_into(&mut out, &Options::agent());
-    let second = Options {
-        first_string: 0x10,
-        first_class_serial: 100,
-        first_frame: 100,
-        ..Options::agent()
-    };
+    let second =
+        Options { first_string: 0x10, first_class_serial: 100, first_frame: 100, ..Options::agent() };
     model.write_into(&mut out, &second);
     let written = out.finish();
     check_places(&written);
@@ -716,10 +573,7 @@ struct Numbers(u64);
 
 impl Numbers {
     fn next(&mut self, below: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % below
     }
 
@@ -738,83 +592,36 @@ impl Numbers {
 
 fn described(seed: u64) -> ArbDump {
     let mut n = Numbers(seed);
-    let preset = n.of(&[
-        Options::hotspot(),
-        Options::jdk6(),
-        Options::agent(),
-        Options::android(),
-    ]);
+    let preset = n.of(&[Options::hotspot(), Options::jdk6(), Options::agent(), Options::android()]);
     let mut dump = ArbDump::new(Options {
         id_size: n.of(&IdSize::ALL),
-        order: n.of(&[
-            Order::ClassesFirst,
-            Order::ClassesLast,
-            Order::AsAdded,
-            Order::Shuffled(seed),
-        ]),
+        order: n.of(&[Order::ClassesFirst, Order::ClassesLast, Order::AsAdded, Order::Shuffled(seed)]),
         segment_bytes: n.of(&[None, Some(1), Some(300), Some(1 << 20)]),
         strings: n.of(&[Place::First, Place::Last]),
         between: n.of(&[Between::Nothing, Between::EmptySegments, Between::OtherRecords]),
         ..preset
     });
-    dump.layout = n.of(&[
-        Layout::COMPRESSED,
-        Layout::UNCOMPRESSED,
-        Layout::COMPACT,
-        Layout::ALIGNED_16,
-    ]);
+    dump.layout = n.of(&[Layout::COMPRESSED, Layout::UNCOMPRESSED, Layout::COMPACT, Layout::ALIGNED_16]);
     for _ in 0..n.next(8) {
-        let mut value = || ArbValue {
-            ty: n.of(&Type::ALL),
-            bits: n.next(1 << 30),
-        };
+        let mut value = || ArbValue { ty: n.of(&Type::ALL), bits: n.next(1 << 30) };
         let (statics, constants) = (vec![value(), value()], vec![value()]);
         let fields = (0..n.next(5)).map(|_| n.of(&Type::ALL)).collect();
         let (superclass, loader) = (n.next(100), n.next(50));
-        dump.classes.push(ArbClass {
-            superclass,
-            fields,
-            statics,
-            constants,
-            loader,
-            ..ArbClass::default()
-        });
+        dump.classes.push(ArbClass { superclass, fields, statics, constants, loader, ..ArbClass::default() });
     }
     for _ in 0..n.next(60) {
         let kind = match n.next(4) {
-            0 => ArbObjectKind::Instance {
-                class: n.next(100),
-                values: n.many(9),
-            },
-            1 => ArbObjectKind::ObjectArray {
-                element: n.next(100),
-                elements: n.many(9),
-            },
-            2 => ArbObjectKind::PrimArray {
-                ty: n.of(&Type::ALL),
-                bits: n.many(9),
-            },
-            _ => ArbObjectKind::NoData {
-                ty: n.of(&Type::ALL),
-                count: 5,
-            },
+            0 => ArbObjectKind::Instance { class: n.next(100), values: n.many(9) },
+            1 => ArbObjectKind::ObjectArray { element: n.next(100), elements: n.many(9) },
+            2 => ArbObjectKind::PrimArray { ty: n.of(&Type::ALL), bits: n.many(9) },
+            _ => ArbObjectKind::NoData { ty: n.of(&Type::ALL), count: 5 },
         };
-        dump.objects.push(ArbObject {
-            kind,
-            gap: u16::from(n.next(3) == 0),
-            trace: 1,
-        });
+        dump.objects.push(ArbObject { kind, gap: u16::from(n.next(3) == 0), trace: 1 });
     }
     for _ in 0..n.next(10) {
-        dump.roots.push(ArbRoot {
-            target: n.next(100),
-            root: n.of(&Root::EXAMPLES),
-        });
+        dump.roots.push(ArbRoot { target: n.next(100), root: n.of(&Root::EXAMPLES) });
     }
-    dump.traces.push(ArbTrace {
-        thread: 1,
-        frames: vec![(n.next(9), -1)],
-    });
+    dump.traces.push(ArbTrace { thread: 1, frames: vec![(n.next(9), -1)] });
     dump
 }
 

@@ -76,13 +76,7 @@ fn list_len(
     for _ in 0..count {
         let code = *bytes.get(at + len + before_type).ok_or_else(&cut)?;
         let kind = BasicType::from_code(code).ok_or_else(|| {
-            FormatError::new(
-                FormatErrorKind::BasicType {
-                    tag: CLASS,
-                    found: code,
-                },
-                offset,
-            )
+            FormatError::new(FormatErrorKind::BasicType { tag: CLASS, found: code }, offset)
         })?;
         len += before_type + 1 + if with_value { kind.dump_bytes(id_size) } else { 0 };
     }
@@ -94,14 +88,7 @@ pub(super) fn parse(rest: &[u8], offset: usize, id_size: IdSize) -> Result<Class
     let w = id_size.bytes();
     let cut = || {
         let left = rest.len() as u64;
-        FormatError::new(
-            FormatErrorKind::RecordCut {
-                tag: CLASS,
-                needed: None,
-                left,
-            },
-            offset as u64,
-        )
+        FormatError::new(FormatErrorKind::RecordCut { tag: CLASS, needed: None, left }, offset as u64)
     };
     let id_at = |at| be_id(rest, at, id_size).ok_or_else(cut);
     let u4_at = |at| be_u32(rest, at).ok_or_else(cut);
@@ -133,12 +120,7 @@ pub(super) fn parse(rest: &[u8], offset: usize, id_size: IdSize) -> Result<Class
 /// Reads a value of `kind` at `at`.
 fn value(bytes: &[u8], at: usize, kind: BasicType, id_size: IdSize) -> Option<u64> {
     let len = kind.dump_bytes(id_size);
-    Some(
-        bytes
-            .get(at..at + len)?
-            .iter()
-            .fold(0, |value, byte| (value << 8) | u64::from(*byte)),
-    )
+    Some(bytes.get(at..at + len)?.iter().fold(0, |value, byte| (value << 8) | u64::from(*byte)))
 }
 
 impl<'a> ClassDump<'a> {

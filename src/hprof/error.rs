@@ -73,18 +73,10 @@ impl fmt::Display for Inner {
             FormatErrorKind::NotADump(looks_like) => return write!(f, "not a heap dump: {looks_like}"),
             FormatErrorKind::IdSize(size) => write!(f, "identifiers of {size} bytes (4 or 8 expected)")?,
             FormatErrorKind::HeaderCut => write!(f, "the header is cut")?,
-            FormatErrorKind::RecordCut {
-                tag,
-                needed: Some(needed),
-                left,
-            } => {
+            FormatErrorKind::RecordCut { tag, needed: Some(needed), left } => {
                 write!(f, "record {tag:#04x} needs {needed} bytes, {left} are left")?;
             }
-            FormatErrorKind::RecordCut {
-                tag,
-                needed: None,
-                left,
-            } => {
+            FormatErrorKind::RecordCut { tag, needed: None, left } => {
                 write!(f, "record {tag:#04x} is cut, {left} bytes are left")?;
             }
             FormatErrorKind::UnknownSubRecord(tag) => write!(f, "unknown heap sub-record {tag:#04x}")?,

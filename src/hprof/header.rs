@@ -71,11 +71,6 @@ impl Header {
             other => return Err(FormatError::new(FormatErrorKind::IdSize(other), at as u64)),
         };
         let created_ms = be_u64(bytes, at + 4).ok_or_else(cut)?;
-        Ok(Self {
-            version,
-            id_size,
-            created_ms,
-            len: at + 12,
-        })
+        Ok(Self { version, id_size, created_ms, len: at + 12 })
     }
 }

@@ -26,6 +26,8 @@ const HEAP_INFO: u8 = 0xfe;
 pub struct Instance<'a> {
     /// Offset of the sub-record's tag in the file.
     pub offset: usize,
+    /// Offset just past the sub-record.
+    pub end: usize,
     /// Object id.
     pub id: u64,
     /// Serial number of the allocation trace.
@@ -41,6 +43,8 @@ pub struct Instance<'a> {
 pub struct ObjectArray<'a> {
     /// Offset of the sub-record's tag in the file.
     pub offset: usize,
+    /// Offset just past the sub-record.
+    pub end: usize,
     /// Object id.
     pub id: u64,
     /// Serial number of the allocation trace.
@@ -58,6 +62,8 @@ pub struct ObjectArray<'a> {
 pub struct PrimitiveArray<'a> {
     /// Offset of the sub-record's tag in the file.
     pub offset: usize,
+    /// Offset just past the sub-record.
+    pub end: usize,
     /// Object id.
     pub id: u64,
     /// Serial number of the allocation trace.
@@ -157,17 +163,11 @@ fn walk_sized<'a, const W: usize, V: HeapVisitor<'a>>(
         match step::<W, V>(bytes, at, limit, visitor) {
             Ok(next) => at = next,
             Err(error) => {
-                return Walked {
-                    next: at,
-                    error: Some(error),
-                };
+                return Walked { next: at, error: Some(error) };
             }
         }
     }
-    Walked {
-        next: at,
-        error: None,
-    }
+    Walked { next: at, error: None }
 }
 
 /// Visits the sub-record at `at` and returns the offset of the next.
@@ -189,11 +189,7 @@ pub fn visit_one<'a, V: HeapVisitor<'a>>(
 
 #[inline(always)]
 fn id<const W: usize>(head: &[u8; HEAD], at: usize) -> u64 {
-    if W == 8 {
-        be_u64(head, at).unwrap_or(0)
-    } else {
-        u64::from(be_u32(head, at).unwrap_or(0))
-    }
+    if W == 8 { be_u64(head, at).unwrap_or(0) } else { u64::from(be_u32(head, at).unwrap_or(0)) }
 }
 
 #[inline(always)]
@@ -224,31 +220,20 @@ fn step<'a, const W: usize, V: HeapVisitor<'a>>(
     let tag = head[0];
     let left = rest.len() as u64;
     let cut = |needed: u64| {
-        FormatError::new(
-            FormatErrorKind::RecordCut {
-                tag,
-                needed: Some(needed),
-                left,
-            },
-            at as u64,
-        )
+        FormatError::new(FormatErrorKind::RecordCut { tag, needed: Some(needed), left }, at as u64)
     };
     // The bytes after a fixed part of `fixed` bytes, `data` of them, or the error that they are not there.
     let body = |fixed: usize, data: u64| {
         let needed = fixed as u64 + data;
-        let end = usize::try_from(needed)
-            .ok()
-            .filter(|_| needed <= left)
-            .ok_or_else(|| cut(needed))?;
-        rest.get(fixed..end)
-            .map(|body| (body, at + end))
-            .ok_or_else(|| cut(needed))
+        let end = usize::try_from(needed).ok().filter(|_| needed <= left).ok_or_else(|| cut(needed))?;
+        rest.get(fixed..end).map(|body| (body, at + end)).ok_or_else(|| cut(needed))
     };
     match tag {
         INSTANCE => {
             let (fields, next) = body(9 + 2 * W, u64::from(u4(head, 5 + 2 * W)))?;
             visitor.instance(Instance {
                 offset: at,
+                end: next,
                 id: id::<W>(head, 1),
                 trace: u4(head, 1 + W),
                 class: id::<W>(head, 5 + W),
@@ -264,20 +249,14 @@ fn step<'a, const W: usize, V: HeapVisitor<'a>>(
                 if left < (10 + W) as u64 {
                     return Err(cut((10 + W) as u64));
                 }
-                return Err(FormatError::new(
-                    FormatErrorKind::BasicType { tag, found: code },
-                    at as u64,
-                ));
+                return Err(FormatError::new(FormatErrorKind::BasicType { tag, found: code }, at as u64));
             };
             let stored = tag == PRIMITIVE_ARRAY;
-            let data = if stored {
-                u64::from(length) * element.dump_bytes(IdSize::Eight) as u64
-            } else {
-                0
-            };
+            let data = if stored { u64::from(length) * element.dump_bytes(IdSize::Eight) as u64 } else { 0 };
             let (elements, next) = body(10 + W, data)?;
             visitor.primitive_array(PrimitiveArray {
                 offset: at,
+                end: next,
                 id: id::<W>(head, 1),
                 trace: u4(head, 1 + W),
                 element,
@@ -291,6 +270,7 @@ fn step<'a, const W: usize, V: HeapVisitor<'a>>(
             let (elements, next) = body(9 + 2 * W, u64::from(length) * W as u64)?;
             visitor.object_array(ObjectArray {
                 offset: at,
+                end: next,
                 id: id::<W>(head, 1),
                 trace: u4(head, 1 + W),
                 class: id::<W>(head, 9 + W),
@@ -321,14 +301,7 @@ fn cold_step<'a, const W: usize, V: HeapVisitor<'a>>(
     use RootKind::*;
     let tag = head[0];
     if left == 0 {
-        return Err(FormatError::new(
-            FormatErrorKind::RecordCut {
-                tag,
-                needed: None,
-                left,
-            },
-            at as u64,
-        ));
+        return Err(FormatError::new(FormatErrorKind::RecordCut { tag, needed: None, left }, at as u64));
     }
     let kind = RootKind::from_tag(tag);
     let after_id = match (tag, kind) {
@@ -338,19 +311,13 @@ fn cold_step<'a, const W: usize, V: HeapVisitor<'a>>(
         (_, Some(NativeStack | ThreadBlock)) => 4,
         (_, Some(_)) => 0,
         (_, None) => {
-            return Err(FormatError::new(
-                FormatErrorKind::UnknownSubRecord(tag),
-                at as u64,
-            ));
+            return Err(FormatError::new(FormatErrorKind::UnknownSubRecord(tag), at as u64));
         }
     };
     let needed = 1 + W + after_id;
     if left < needed as u64 {
         let needed = Some(needed as u64);
-        return Err(FormatError::new(
-            FormatErrorKind::RecordCut { tag, needed, left },
-            at as u64,
-        ));
+        return Err(FormatError::new(FormatErrorKind::RecordCut { tag, needed, left }, at as u64));
     }
     match kind {
         None => visitor.heap_info(at, u4(head, 1), id::<W>(head, 5)),

@@ -35,16 +35,11 @@ impl Stamp {
     pub fn of(file: &File) -> io::Result<Self> {
         let metadata = file.metadata()?;
         let modified_ns =
-            metadata
-                .modified()
-                .map_or(0, |time| match time.duration_since(std::time::UNIX_EPOCH) {
-                    Ok(after) => i128::try_from(after.as_nanos()).unwrap_or(i128::MAX),
-                    Err(before) => -i128::try_from(before.duration().as_nanos()).unwrap_or(i128::MAX),
-                });
-        Ok(Self {
-            len: metadata.len(),
-            modified_ns,
-        })
+            metadata.modified().map_or(0, |time| match time.duration_since(std::time::UNIX_EPOCH) {
+                Ok(after) => i128::try_from(after.as_nanos()).unwrap_or(i128::MAX),
+                Err(before) => -i128::try_from(before.duration().as_nanos()).unwrap_or(i128::MAX),
+            });
+        Ok(Self { len: metadata.len(), modified_ns })
     }
 }
 
@@ -75,13 +70,7 @@ impl Mapped {
     /// # Errors
     /// [`OpenError`]: not there, no permission, a directory, a pipe.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        let fail = |what| {
-            move |error| OpenError::Io {
-                what,
-                path: path.to_owned(),
-                error,
-            }
-        };
+        let fail = |what| move |error| OpenError::Io { what, path: path.to_owned(), error };
         // Looked at before it is opened: opening a named pipe would wait for its writer.
         let metadata = std::fs::metadata(path).map_err(fail("open"))?;
         if metadata.is_dir() {
@@ -92,16 +81,8 @@ impl Mapped {
         }
         let file = File::open(path).map_err(fail("open"))?;
         let stamp = Stamp::of(&file).map_err(fail("look at"))?;
-        let map = if stamp.len == 0 {
-            None
-        } else {
-            Some(map(&file).map_err(fail("map"))?)
-        };
-        Ok(Self {
-            path: path.to_owned(),
-            map,
-            stamp,
-        })
+        let map = if stamp.len == 0 { None } else { Some(map(&file).map_err(fail("map"))?) };
+        Ok(Self { path: path.to_owned(), map, stamp })
     }
 
     /// All bytes of the file.
@@ -121,9 +102,7 @@ impl Mapped {
 
     /// Whether the file's metadata is still what it was when it was opened.
     pub fn is_unchanged(&self) -> bool {
-        File::open(&self.path)
-            .and_then(|file| Stamp::of(&file))
-            .is_ok_and(|now| now == self.stamp)
+        File::open(&self.path).and_then(|file| Stamp::of(&file)).is_ok_and(|now| now == self.stamp)
     }
 
     /// Tells the kernel that the file will be read from start to end.
@@ -213,17 +192,11 @@ pub fn unpack(
 ) -> io::Result<Unpacked> {
     let mut buffer = vec![0; 1 << 18];
     let mut len = 0;
-    let counted = Counted {
-        rest: packed,
-        progress,
-    };
+    let counted = Counted { rest: packed, progress };
     let mut reader = match compression.reader(counted) {
         Ok(reader) => reader,
         Err(error) => {
-            return Ok(Unpacked {
-                len,
-                error: Some(error),
-            });
+            return Ok(Unpacked { len, error: Some(error) });
         }
     };
     loop {
@@ -235,10 +208,7 @@ pub fn unpack(
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => {
-                return Ok(Unpacked {
-                    len,
-                    error: Some(error),
-                });
+                return Ok(Unpacked { len, error: Some(error) });
             }
         }
     }
@@ -273,22 +243,14 @@ mod tests {
     fn all_members_and_frames_are_unpacked() {
         let parts: [&[u8]; 3] = [b"JAVA PROFILE", b"", &[7; 100_000]];
         let gz: Vec<u8> = parts.iter().flat_map(|part| gzip(part)).collect();
-        let zst: Vec<u8> = parts
-            .iter()
-            .flat_map(|part| zstd::encode_all(*part, 1).unwrap())
-            .collect();
+        let zst: Vec<u8> = parts.iter().flat_map(|part| zstd::encode_all(*part, 1).unwrap()).collect();
         for (packed, compression) in [(gz, Compression::Gzip), (zst, Compression::Zstd)] {
             let mut out = Vec::new();
             let seen = std::cell::Cell::new(0);
-            let unpacked = unpack(&packed, compression, &mut out, &|bytes| {
-                seen.set(seen.get() + bytes)
-            })
-            .unwrap();
+            let unpacked =
+                unpack(&packed, compression, &mut out, &|bytes| seen.set(seen.get() + bytes)).unwrap();
             assert_eq!(out, parts.concat());
-            assert_eq!(
-                (unpacked.len, seen.get()),
-                (out.len() as u64, packed.len() as u64)
-            );
+            assert_eq!((unpacked.len, seen.get()), (out.len() as u64, packed.len() as u64));
             assert!(unpacked.error.is_none());
             assert_eq!(Compression::of(&packed), Some(compression));
             assert_eq!(compression.peek(&packed, 4), b"JAVA");

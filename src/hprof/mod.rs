@@ -32,26 +32,17 @@ pub use types::{BasicType, IdSize, RootKind};
 
 /// Reads a big-endian `u16` at `at`, if it is there.
 pub(crate) fn be_u16(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes
-        .get(at..)?
-        .first_chunk()
-        .map(|chunk| u16::from_be_bytes(*chunk))
+    bytes.get(at..)?.first_chunk().map(|chunk| u16::from_be_bytes(*chunk))
 }
 
 /// Reads a big-endian `u32` at `at`, if it is there.
 pub(crate) fn be_u32(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes
-        .get(at..)?
-        .first_chunk()
-        .map(|chunk| u32::from_be_bytes(*chunk))
+    bytes.get(at..)?.first_chunk().map(|chunk| u32::from_be_bytes(*chunk))
 }
 
 /// Reads a big-endian `u64` at `at`, if it is there.
 pub(crate) fn be_u64(bytes: &[u8], at: usize) -> Option<u64> {
-    bytes
-        .get(at..)?
-        .first_chunk()
-        .map(|chunk| u64::from_be_bytes(*chunk))
+    bytes.get(at..)?.first_chunk().map(|chunk| u64::from_be_bytes(*chunk))
 }
 
 /// Reads an identifier of `size` bytes at `at`, if it is there.

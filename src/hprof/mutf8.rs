@@ -11,9 +11,7 @@ use std::borrow::Cow;
 ///
 /// Control characters are kept as they are: escaping for a terminal is the renderer's business.
 pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
-    let plain = !bytes
-        .windows(2)
-        .any(|pair| pair[0] == b'\\' && matches!(pair[1], b'x' | b'u'));
+    let plain = !bytes.windows(2).any(|pair| pair[0] == b'\\' && matches!(pair[1], b'x' | b'u'));
     match std::str::from_utf8(bytes) {
         Ok(text) if plain => Cow::Borrowed(text),
         _ => Cow::Owned(decode_slowly(bytes)),
@@ -60,12 +58,7 @@ enum Unit {
 /// The next character, surrogate or stray byte, and the bytes it takes.
 fn next_unit(bytes: &[u8]) -> Option<(Unit, usize)> {
     let first = *bytes.first()?;
-    let continuation = |at: usize| {
-        bytes
-            .get(at)
-            .filter(|b| **b & 0xc0 == 0x80)
-            .map(|b| u32::from(b & 0x3f))
-    };
+    let continuation = |at: usize| bytes.get(at).filter(|b| **b & 0xc0 == 0x80).map(|b| u32::from(b & 0x3f));
     let code = match first {
         0x00..=0x7f => Some((u32::from(first), 1)),
         0xc0..=0xdf => continuation(1).map(|a| ((u32::from(first & 0x1f) << 6) | a, 2)),
@@ -96,10 +89,7 @@ mod tests {
 
     #[test]
     fn plain_text_is_borrowed() {
-        assert!(matches!(
-            decode("java/lang/String".as_bytes()),
-            Cow::Borrowed("java/lang/String")
-        ));
+        assert!(matches!(decode("java/lang/String".as_bytes()), Cow::Borrowed("java/lang/String")));
         assert!(matches!(decode("Grüße".as_bytes()), Cow::Borrowed("Grüße")));
         assert_eq!(decode(b""), "");
     }

@@ -8,11 +8,7 @@
 pub fn java_class_name(name: &str) -> String {
     let dimensions = name.bytes().take_while(|b| *b == b'[').count();
     let element = name.get(dimensions..).unwrap_or_default();
-    let mut out = if dimensions == 0 {
-        dotted(name)
-    } else {
-        element_name(element)
-    };
+    let mut out = if dimensions == 0 { dotted(name) } else { element_name(element) };
     for _ in 0..dimensions {
         out.push_str("[]");
     }
@@ -67,12 +63,9 @@ mod tests {
         for spelling in ["java/lang/String", "java.lang.String"] {
             assert_eq!(java_class_name(spelling), "java.lang.String");
         }
-        for spelling in [
-            "[Ljava/lang/String;",
-            "[Ljava.lang.String;",
-            "java.lang.String[]",
-            "java.lang.String []",
-        ] {
+        for spelling in
+            ["[Ljava/lang/String;", "[Ljava.lang.String;", "java.lang.String[]", "java.lang.String []"]
+        {
             assert_eq!(java_class_name(spelling), "java.lang.String[]");
         }
         assert_eq!(java_class_name("[[B"), "byte[][]");
@@ -85,14 +78,8 @@ mod tests {
 
     #[test]
     fn hidden_classes_keep_their_suffix() {
-        assert_eq!(
-            java_class_name("a/B$$Lambda$14/0x0000000801002a08"),
-            "a.B$$Lambda$14/0x0000000801002a08"
-        );
-        assert_eq!(
-            java_class_name("a/B$$Lambda+0x0000000801002a08"),
-            "a.B$$Lambda/0x0000000801002a08"
-        );
+        assert_eq!(java_class_name("a/B$$Lambda$14/0x0000000801002a08"), "a.B$$Lambda$14/0x0000000801002a08");
+        assert_eq!(java_class_name("a/B$$Lambda+0x0000000801002a08"), "a.B$$Lambda/0x0000000801002a08");
         assert_eq!(java_class_name("a.B$$Lambda/0x0801"), "a.B$$Lambda/0x0801");
         assert_eq!(java_class_name("[La/B$$Lambda+0x01;"), "a.B$$Lambda/0x01[]");
         assert_eq!(java_class_name("a/0x/B"), "a.0x.B");

@@ -46,12 +46,7 @@ impl Record {
     /// Reads the record header at `offset`, if all of it is there.
     pub fn at(bytes: &[u8], offset: usize) -> Option<Self> {
         let head: &[u8; RECORD_HEADER] = bytes.get(offset..)?.first_chunk()?;
-        Some(Self {
-            offset,
-            tag: head[0],
-            time_us: be_u32(head, 1)?,
-            length: be_u32(head, 5)?,
-        })
+        Some(Self { offset, tag: head[0], time_us: be_u32(head, 1)?, length: be_u32(head, 5)? })
     }
 
     /// Offset of the body.
@@ -80,10 +75,7 @@ pub fn chain(bytes: &[u8], offset: usize, enough: usize) -> Option<Chain> {
     let mut records = 0;
     while records < enough {
         if at == bytes.len() {
-            return Some(Chain {
-                records,
-                to_end: true,
-            });
+            return Some(Chain { records, to_end: true });
         }
         let record = Record::at(bytes, at)?;
         if !is_known(record.tag) {
@@ -94,17 +86,11 @@ pub fn chain(bytes: &[u8], offset: usize, enough: usize) -> Option<Chain> {
             Ok(end) if end <= bytes.len() => at = end,
             // A record that runs past the end of a cut file: believe it only after others.
             _ => {
-                return (records > 1).then_some(Chain {
-                    records,
-                    to_end: false,
-                });
+                return (records > 1).then_some(Chain { records, to_end: false });
             }
         }
     }
-    Some(Chain {
-        records,
-        to_end: false,
-    })
+    Some(Chain { records, to_end: false })
 }
 
 /// What [`chain`] saw.
@@ -161,9 +147,7 @@ impl<'a> Trace<'a> {
     /// The frames' ids, innermost first.
     pub fn frames(&self) -> impl Iterator<Item = u64> + use<'a> {
         let (frames, id_size) = (self.frames, self.id_size);
-        frames
-            .chunks_exact(id_size.bytes())
-            .filter_map(move |chunk| be_id(chunk, 0, id_size))
+        frames.chunks_exact(id_size.bytes()).filter_map(move |chunk| be_id(chunk, 0, id_size))
     }
 }
 
@@ -257,12 +241,9 @@ pub struct CpuSample {
 impl CpuSamples<'_> {
     /// The rows, in the order of the file.
     pub fn samples(&self) -> impl Iterator<Item = CpuSample> + '_ {
-        self.samples.chunks_exact(8).filter_map(|row| {
-            Some(CpuSample {
-                samples: be_u32(row, 0)?,
-                trace: be_u32(row, 4)?,
-            })
-        })
+        self.samples
+            .chunks_exact(8)
+            .filter_map(|row| Some(CpuSample { samples: be_u32(row, 0)?, trace: be_u32(row, 4)? }))
     }
 }
 
@@ -304,11 +285,7 @@ impl<'a> BodyReader<'a> {
         let body = record.body(self.bytes);
         fields(body, self.id_size.bytes()).ok_or_else(|| {
             let left = body.len() as u64;
-            let kind = FormatErrorKind::RecordCut {
-                tag: record.tag,
-                needed: None,
-                left,
-            };
+            let kind = FormatErrorKind::RecordCut { tag: record.tag, needed: None, left };
             FormatError::new(kind, record.offset as u64)
         })
     }
@@ -414,10 +391,7 @@ impl<'a> BodyReader<'a> {
     /// If the record is cut.
     pub fn control_settings(&self, record: &Record) -> Result<ControlSettings, FormatError> {
         self.read(record, |body, _| {
-            Some(ControlSettings {
-                flags: be_u32(body, 0)?,
-                depth: be_u16(body, 4)?,
-            })
+            Some(ControlSettings { flags: be_u32(body, 0)?, depth: be_u16(body, 4)? })
         })
     }
 
@@ -449,10 +423,7 @@ impl<'a> BodyReader<'a> {
             let wanted = u64::from(be_u32(body, 4)?) * 8;
             let samples = body.get(8..)?;
             let there = usize::try_from(wanted).unwrap_or(usize::MAX).min(samples.len());
-            Some(CpuSamples {
-                total: be_u32(body, 0)?,
-                samples: samples.get(..there)?,
-            })
+            Some(CpuSamples { total: be_u32(body, 0)?, samples: samples.get(..there)? })
         })
     }
 }

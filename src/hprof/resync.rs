@@ -79,11 +79,7 @@ pub fn find<K: KnownClasses>(
         if !likely {
             return false;
         }
-        let mut judge = Judge {
-            known,
-            good: 0,
-            bad: false,
-        };
+        let mut judge = Judge { known, good: 0, bad: false };
         let walked = heap::walk(bytes, id_size, at, limit, limit, &mut judge);
         !judge.bad
             && judge.good > 0

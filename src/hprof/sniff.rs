@@ -64,11 +64,7 @@ pub fn sniff(bytes: &[u8]) -> Looks {
         };
     }
     // The length-prefixed magic of a PHD file is Java's modified UTF-8.
-    if head
-        .windows(18)
-        .take(4)
-        .any(|window| window == b"portable heap dump")
-    {
+    if head.windows(18).take(4).any(|window| window == b"portable heap dump") {
         return Looks::Phd;
     }
     if bytes.get(257..262) == Some(b"ustar") {
@@ -83,10 +79,7 @@ pub fn sniff(bytes: &[u8]) -> Looks {
     if head.iter().all(|b| *b == 0) {
         return Looks::Zeros;
     }
-    if head
-        .iter()
-        .all(|b| matches!(b, b'\t' | b'\n' | b'\r' | 0x20..=0x7e | 0x80..))
-    {
+    if head.iter().all(|b| matches!(b, b'\t' | b'\n' | b'\r' | 0x20..=0x7e | 0x80..)) {
         return Looks::Text;
     }
     Looks::Other

@@ -72,20 +72,12 @@ impl AddressSet {
     /// An empty set of multiples of `1 << shift`, which may take up to `max_bytes`.
     pub(crate) fn new(shift: u32, max_bytes: u64) -> Self {
         let max_chunks = usize::try_from(max_bytes).unwrap_or(usize::MAX) / (CHUNK_WORDS * 8);
-        Self {
-            shift,
-            max_chunks: max_chunks.max(64),
-            chunks: Mutex::default(),
-        }
+        Self { shift, max_chunks: max_chunks.max(64), chunks: Mutex::default() }
     }
 
     /// A handle for one thread.
     pub(crate) fn cursor(&self) -> Cursor<'_> {
-        Cursor {
-            set: self,
-            seen: FxHashMap::default(),
-            last: None,
-        }
+        Cursor { set: self, seen: FxHashMap::default(), last: None }
     }
 
     /// Addresses are multiples of one shifted left by this.
@@ -111,11 +103,7 @@ impl AddressSet {
     }
 
     fn chunk(&self, key: u64) -> Option<Arc<Chunk>> {
-        self.chunks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&key)
-            .cloned()
+        self.chunks.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned()
     }
 
     fn chunk_or_new(&self, key: u64) -> Option<Arc<Chunk>> {
@@ -209,11 +197,7 @@ impl Cursor<'_> {
         let chunk = match self.seen.get(&key) {
             Some(chunk) => chunk.clone(),
             None => {
-                let found = if create {
-                    self.set.chunk_or_new(key)
-                } else {
-                    self.set.chunk(key)
-                };
+                let found = if create { self.set.chunk_or_new(key) } else { self.set.chunk(key) };
                 let Some(chunk) = found else { return false };
                 self.seen.insert(key, chunk.clone());
                 chunk
@@ -248,11 +232,7 @@ mod tests {
                 assert_eq!(cursor.insert(*id), Ok(false));
             }
             for pair in ids.windows(2) {
-                assert_eq!(
-                    cursor.distance_to_next(pair[0]),
-                    Some(pair[1] - pair[0]),
-                    "shift {shift}"
-                );
+                assert_eq!(cursor.distance_to_next(pair[0]), Some(pair[1] - pair[0]), "shift {shift}");
             }
             assert_eq!(cursor.distance_to_next(*ids.last().unwrap()), None);
             let bits: u32 = set

@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use crate::hprof::input::Compression;
 use crate::hprof::record::tag;
 use crate::hprof::{BasicType, Header};
@@ -12,7 +12,7 @@ use super::class_table;
 use super::contents::{Contents, HeapDump};
 use super::jvm;
 use super::lookup::Lookup;
-use super::pieces;
+use super::pieces::{self, Piece};
 use super::prelude::Prelude;
 use super::problem::{Problem, Severity};
 use super::progress::Progress;
@@ -27,6 +27,8 @@ pub(crate) struct Source<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) header: Header,
     pub(crate) compression: Option<Compression>,
+    /// Why unpacking ended before the end of the compressed file, if it did.
+    pub(crate) packed_error: Option<&'a str>,
 }
 
 /// What building brought.
@@ -34,6 +36,30 @@ pub(crate) struct Built {
     pub(crate) summary: Summary,
     /// The set of all ids, if it was asked for or needed.
     pub(crate) ids: Ids,
+    /// How the heap dump was cut.
+    pub(crate) plan: Plan,
+}
+
+/// How a heap dump is walked over.
+pub(crate) struct Plan {
+    pub(crate) pieces: Vec<Piece>,
+    prelude: Prelude,
+    /// Ids under which more than one object is dumped.
+    pub(crate) repeated: Vec<u64>,
+}
+
+impl Plan {
+    /// Walks over a piece, calling `skipped` for what cannot be read.
+    pub(crate) fn walk<'a, V: HeapVisitor<'a>>(
+        &self,
+        source: &Source<'a>,
+        piece: &Piece,
+        visitor: &mut V,
+        mut skipped: impl FnMut(&mut V),
+    ) {
+        let Source { bytes, header, .. } = *source;
+        pieces::walk(bytes, header.id_size, &self.prelude, piece, visitor, |visitor, _| skipped(visitor));
+    }
 }
 
 /// The ids of all objects, in the form that fits them.
@@ -74,13 +100,10 @@ pub(crate) fn build(
         }
     };
     let none = HeapDump::default();
-    let dump = number
-        .checked_sub(1)
-        .and_then(|at| contents.dumps.get(at))
-        .unwrap_or(&none);
-    let (scan, ids) = scan_dump(source, &contents, dump, collect_ids, progress);
+    let dump = number.checked_sub(1).and_then(|at| contents.dumps.get(at)).unwrap_or(&none);
+    let (scan, ids, plan) = scan_dump(source, &contents, dump, collect_ids, progress);
     let summary = put_together(source, &contents, dump, number, scan);
-    Ok(Built { summary, ids })
+    Ok(Built { summary, ids, plan })
 }
 
 /// How a scan is tried.
@@ -97,29 +120,18 @@ fn scan_dump(
     dump: &HeapDump,
     collect_ids: bool,
     progress: &dyn Progress,
-) -> (Scan, Ids) {
+) -> (Scan, Ids, Plan) {
     let Source { bytes, header, .. } = *source;
     let prelude = Prelude::read(bytes, header.id_size, contents, dump);
     let mut class_ids: Vec<u64> = contents.loads.iter().map(|load| load.id).collect();
     class_ids.sort_unstable();
     class_ids.dedup();
     let name_of = |id: u64| class_table::raw_name(bytes, header.id_size, contents, id);
-    let stack_chunk = contents
-        .loads
-        .iter()
-        .find(|load| &*name_of(load.name) == "jdk/internal/vm/StackChunk");
+    let stack_chunk = contents.loads.iter().find(|load| &*name_of(load.name) == "jdk/internal/vm/StackChunk");
     let mut cut = pieces::guess(bytes, header.id_size, dump, &prelude);
-    let shift = if prelude.id_bits.trailing_zeros() >= 3 {
-        3
-    } else {
-        0
-    };
+    let shift = if prelude.id_bits.trailing_zeros() >= 3 { 3 } else { 0 };
     // Where ids are no addresses their order means nothing, and neighbours neither.
-    let mut form = if prelude.is_unordered() || shift == 0 {
-        Form::Bits { shift }
-    } else {
-        Form::Ordered
-    };
+    let mut form = if prelude.is_unordered() || shift == 0 { Form::Bits { shift } } else { Form::Ordered };
     // A set may take as much as 16 bytes for each of the smallest objects that can fill the dump.
     let max_bytes = (64 << 20) + dump.bytes() / 2;
     loop {
@@ -160,7 +172,8 @@ fn scan_dump(
                     ids = Ids::List(sort_list(&mut scan));
                 }
                 keep_last_of_repeated(&task, &mut scan);
-                return (scan, ids);
+                let repeated = std::mem::take(&mut scan.repeated);
+                return (scan, ids, Plan { pieces: cut, prelude, repeated });
             }
             Err(Retry::Boundaries) => cut = pieces::exactly(bytes, header.id_size, dump),
             Err(Retry::Misfit(Misfit::Unaligned)) => form = Form::Bits { shift: 0 },
@@ -180,11 +193,7 @@ fn measure(task: &Task<'_>, set: &AddressSet, scan: &mut Scan) {
     let all: usize = task.pieces.iter().map(|piece| piece.end - piece.start).sum();
     let every = all.div_ceil(MEASURED_BYTES).max(1);
     let sample: Vec<_> = task.pieces.iter().copied().step_by(every).collect();
-    let task = Task {
-        pieces: &sample,
-        progress: &super::progress::Quiet,
-        ..*task
-    };
+    let task = Task { pieces: &sample, progress: &super::progress::Quiet, ..*task };
     let Ok(measured) = scan::scan(&task, Mode::Measure(set)) else {
         return;
     };
@@ -195,20 +204,13 @@ fn measure(task: &Task<'_>, set: &AddressSet, scan: &mut Scan) {
     }
     scan.short.merge(&measured.short);
     let mut distances: FxHashMap<usize, u64> = FxHashMap::default();
-    distances.extend(
-        measured
-            .chunks
-            .iter()
-            .filter_map(|(offset, bytes)| Some((*offset, (*bytes)?))),
-    );
+    distances.extend(measured.chunks.iter().filter_map(|(offset, bytes)| Some((*offset, (*bytes)?))));
     for (offset, distance) in &mut scan.chunks {
         *distance = distances.get(offset).copied();
     }
     let mut cursor = set.cursor();
     let classes = scan.class_dumps.iter().map(|(_, id)| *id);
-    scan.class_distances = classes
-        .filter_map(|id| Some((id, cursor.distance_to_next(id)?)))
-        .collect();
+    scan.class_distances = classes.filter_map(|id| Some((id, cursor.distance_to_next(id)?))).collect();
 }
 
 /// Sorts the list of ids and notes those that occur again.
@@ -216,11 +218,7 @@ fn sort_list(scan: &mut Scan) -> Vec<u64> {
     use rayon::prelude::*;
     let mut ids = std::mem::take(&mut scan.ids);
     ids.par_sort_unstable();
-    let again = ids
-        .iter()
-        .zip(ids.iter().skip(1))
-        .filter(|(a, b)| a == b)
-        .map(|(id, _)| *id);
+    let again = ids.iter().zip(ids.iter().skip(1)).filter(|(a, b)| a == b).map(|(id, _)| *id);
     scan.repeated = again.collect();
     scan.repeated.dedup();
     ids.extend(scan.class_dumps.iter().map(|(_, id)| *id));
@@ -242,42 +240,24 @@ fn keep_last_of_repeated(task: &Task<'_>, scan: &mut Scan) {
     impl<'a> HeapVisitor<'a> for Finder<'_> {
         fn instance(&mut self, record: Instance<'a>) {
             if self.ids.contains(&record.id) {
-                self.found
-                    .push((record.id, record.offset, Some(record.class), None, 0));
+                self.found.push((record.id, record.offset, Some(record.class), None, 0));
             }
         }
         fn object_array(&mut self, record: ObjectArray<'a>) {
             if self.ids.contains(&record.id) {
-                self.found
-                    .push((record.id, record.offset, Some(record.class), None, record.length));
+                self.found.push((record.id, record.offset, Some(record.class), None, record.length));
             }
         }
         fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
             if self.ids.contains(&record.id) {
-                self.found.push((
-                    record.id,
-                    record.offset,
-                    None,
-                    Some(record.element),
-                    record.length,
-                ));
+                self.found.push((record.id, record.offset, None, Some(record.element), record.length));
             }
         }
     }
     let ids: FxHashSet<u64> = scan.repeated.iter().copied().collect();
-    let mut finder = Finder {
-        ids: &ids,
-        found: Vec::new(),
-    };
+    let mut finder = Finder { ids: &ids, found: Vec::new() };
     for piece in task.pieces {
-        heap::walk(
-            task.bytes,
-            task.id_size,
-            piece.start,
-            piece.end,
-            piece.limit,
-            &mut finder,
-        );
+        pieces::walk(task.bytes, task.id_size, task.known, piece, &mut finder, |_, _| {});
     }
     let mut found = finder.found;
     found.sort_unstable_by_key(|(id, offset, ..)| (*id, *offset));
@@ -295,7 +275,7 @@ fn keep_last_of_repeated(task: &Task<'_>, scan: &mut Scan) {
         let text = format!("{replaced} objects are dumped again under the same id; the last of each counts");
         scan.problems.push(Problem::note(text, None));
     }
-    scan.repeated = vec![replaced];
+    scan.replaced = replaced;
 }
 
 fn put_together(
@@ -305,15 +285,16 @@ fn put_together(
     number: usize,
     scan: Scan,
 ) -> Summary {
-    let Source {
-        bytes,
-        header,
-        compression,
-    } = *source;
+    let Source { bytes, header, compression, packed_error } = *source;
     let mut builder = class_table::Builder::new(bytes, header.id_size, contents);
     builder.add_classes(&scan);
     let mut problems: Vec<Problem> = contents.problems.iter().chain(&scan.problems).cloned().collect();
     problems.extend(builder.problems(&scan));
+    if let Some(error) = packed_error {
+        let text =
+            format!("the compressed file is cut or damaged ({error}): only what could be unpacked was read");
+        problems.push(Problem::damage(text, None));
+    }
     problems.sort_by_key(|problem| std::cmp::Reverse(problem.severity));
     let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let facts = FactsRow {
@@ -321,7 +302,7 @@ fn put_together(
         dump_bytes: (bytes.len() as u64).into(),
         id_bits: scan.id_bits.into(),
         class_objects: builder.class_objects().into(),
-        repeated_objects: scan.repeated.first().copied().unwrap_or(0).into(),
+        repeated_objects: scan.replaced.into(),
         heap_dumps: small(contents.dumps.len()).into(),
         heap_dump: small(number).into(),
         max_trace: scan.max_trace.into(),
@@ -346,10 +327,7 @@ fn put_together(
     let mut pool = builder.into_texts();
     let heaps = heaps(bytes, &header, contents, &scan);
     tables.heaps = (heaps.iter())
-        .map(|(heap, name)| PairRow {
-            key: (*heap).into(),
-            value: pool.add(name).into(),
-        })
+        .map(|(heap, name)| PairRow { key: (*heap).into(), value: pool.add(name).into() })
         .collect::<Vec<_>>()
         .into();
     tables.problems = (problems.iter())
@@ -364,19 +342,11 @@ fn put_together(
     tables.text_bytes = pool.bytes.clone().into();
     // What follows reads objects by means of the class table, so it needs the summary that it completes.
     let summary = Summary::of(tables, facts);
-    let lookup = Lookup {
-        bytes,
-        id_size: header.id_size,
-        pieces: &scan.piece_ids,
-        budget: LOOKUP_BYTES,
-    };
+    let lookup = Lookup { bytes, id_size: header.id_size, pieces: &scan.piece_ids, budget: LOOKUP_BYTES };
     let class_ids = values::class_ids(&summary);
     let loaders = class_table::loaders(&summary, &lookup, &class_ids);
     let properties: Vec<PairRow> = (jvm::properties(&summary, &lookup, &class_ids).iter())
-        .map(|(key, value)| PairRow {
-            key: pool.add(key).into(),
-            value: pool.add(value).into(),
-        })
+        .map(|(key, value)| PairRow { key: pool.add(key).into(), value: pool.add(value).into() })
         .collect();
     let mut tables = summary.into_tables();
     tables.loaders = loaders.into();
@@ -413,33 +383,19 @@ fn fill_records(tables: &mut Tables, contents: &Contents, dump: &HeapDump, scan:
         trace: thread.trace.into(),
     });
     tables.threads = threads.collect::<Vec<_>>().into();
-    let segments = (dump.segments.iter()).map(|segment| SegmentRow {
-        start: (segment.start as u64).into(),
-        end: (segment.end as u64).into(),
-    });
+    let segments = (dump.segments.iter())
+        .map(|segment| SegmentRow { start: (segment.start as u64).into(), end: (segment.end as u64).into() });
     tables.segments = segments.collect::<Vec<_>>().into();
     let mut records = Vec::new();
     let mut add = |tag: u8, values: &mut dyn Iterator<Item = u64>| {
-        records.extend(values.map(|value| RecordRow {
-            value: value.into(),
-            tag,
-        }));
+        records.extend(values.map(|value| RecordRow { value: value.into(), tag }));
     };
-    add(
-        tag::UNLOAD_CLASS,
-        &mut contents.unloads.iter().map(|serial| u64::from(*serial)),
-    );
+    add(tag::UNLOAD_CLASS, &mut contents.unloads.iter().map(|serial| u64::from(*serial)));
     add(tag::ALLOC_SITES, &mut contents.alloc_sites.iter().copied());
     add(tag::HEAP_SUMMARY, &mut contents.heap_summaries.iter().copied());
-    add(
-        tag::END_THREAD,
-        &mut contents.ended_threads.iter().map(|serial| u64::from(*serial)),
-    );
+    add(tag::END_THREAD, &mut contents.ended_threads.iter().map(|serial| u64::from(*serial)));
     add(tag::CPU_SAMPLES, &mut contents.cpu_samples.iter().copied());
-    add(
-        tag::CONTROL_SETTINGS,
-        &mut contents.control_settings.iter().copied(),
-    );
+    add(tag::CONTROL_SETTINGS, &mut contents.control_settings.iter().copied());
     tables.records = records.into();
     let roots = scan.roots.iter().map(|(_, root)| RootRow {
         id: root.id.into(),

@@ -21,9 +21,7 @@ use super::values::ClassIds;
 
 /// The text of a STRING record, decoded; empty if there is none.
 pub(crate) fn raw_name<'a>(bytes: &'a [u8], id_size: IdSize, contents: &Contents, id: u64) -> Cow<'a, str> {
-    let record = contents
-        .string(id)
-        .and_then(|at| Record::at(bytes, usize::try_from(at).ok()?));
+    let record = contents.string(id).and_then(|at| Record::at(bytes, usize::try_from(at).ok()?));
     let text = record.and_then(|record| BodyReader::new(bytes, id_size).string(&record).ok());
     mutf8::decode(text.map_or(&[], |(_, text)| text))
 }
@@ -102,31 +100,33 @@ impl<'a> Builder<'a> {
 
     /// Takes instance sizes from ALLOC SITES: the HPROF agent asks the JVM for the size of each object that it counts
     /// there (JVMTI `GetObjectSize`), while its class dumps state only the fields.
+    ///
+    /// The agent counts a class's own class object among its instances, at the site of the class's trace: that site is
+    /// left out. Of several others the smallest size counts.
     fn add_site_sizes(&mut self) {
         let reader = BodyReader::new(self.bytes, self.id_size);
-        let mut sizes: FxHashMap<u32, Option<u32>> = FxHashMap::default();
+        let mut sizes: FxHashMap<u32, u32> = FxHashMap::default();
+        let class_traces: FxHashMap<u32, u32> =
+            self.rows.iter().map(|row| (row.serial.get(), row.trace.get())).collect();
         for offset in &self.contents.alloc_sites {
-            let record = usize::try_from(*offset)
-                .ok()
-                .and_then(|at| Record::at(self.bytes, at));
+            let record = usize::try_from(*offset).ok().and_then(|at| Record::at(self.bytes, at));
             let Some(Ok(sites)) = record.map(|record| reader.alloc_sites(&record)) else {
                 continue;
             };
-            for site in sites
-                .sites()
-                .filter(|site| site.array.is_none() && site.allocated_instances > 0)
-            {
+            for site in sites.sites().filter(|site| site.array.is_none() && site.allocated_instances > 0) {
                 let (bytes, instances) = (site.allocated_bytes, site.allocated_instances);
-                let size = (bytes % instances == 0).then(|| bytes / instances);
-                // Sites that disagree (u4 counters that have wrapped) tell nothing.
-                let known = sizes.entry(site.class_serial).or_insert(size);
-                *known = known.filter(|known| Some(*known) == size);
+                let of_class = class_traces.get(&site.class_serial) == Some(&site.trace);
+                if !of_class && bytes % instances == 0 && (bytes / instances) % 8 == 0 {
+                    let size = sizes.entry(site.class_serial).or_insert(u32::MAX);
+                    *size = (*size).min(bytes / instances);
+                }
             }
         }
-        for row in &mut self.rows {
-            let size = sizes.get(&row.serial.get()).copied().flatten();
-            if row.serial.get() != 0 && row.kind == ClassKind::Instance.code() {
-                row.site_size = size.unwrap_or(0).into();
+        let java_lang_class = self.java_lang_class;
+        for (number, row) in (0u32..).zip(&mut self.rows) {
+            // Class objects differ in size.
+            if row.kind == ClassKind::Instance.code() && row.serial.get() != 0 && number != java_lang_class {
+                row.site_size = sizes.get(&row.serial.get()).copied().unwrap_or(0).into();
             }
         }
     }
@@ -179,18 +179,11 @@ impl<'a> Builder<'a> {
         let first_static = u32::try_from(self.statics.len()).unwrap_or(NONE);
         for field in class.fields() {
             let name = self.field_name(field.name).into();
-            self.fields.push(FieldRow {
-                name,
-                kind: field.kind.code(),
-            });
+            self.fields.push(FieldRow { name, kind: field.kind.code() });
         }
         for field in class.statics() {
             let name = self.field_name(field.name).into();
-            self.statics.push(StaticRow {
-                value: field.value.into(),
-                name,
-                kind: field.kind.code(),
-            });
+            self.statics.push(StaticRow { value: field.value.into(), name, kind: field.kind.code() });
         }
         // Their numbers are u2 in the file.
         let count = |from: u32, to: usize| u16::try_from(to - from as usize).unwrap_or(u16::MAX);
@@ -226,9 +219,8 @@ impl<'a> Builder<'a> {
     fn row(&mut self, id: u64, name: u32, tally: Option<&Tally>, load: Option<(u32, u64)>) -> ClassRow {
         let text = super::texts::text(&self.texts.ends, &self.texts.bytes, name);
         let is_array = text.ends_with("[]") || tally.is_some_and(|tally| tally.lengths.is_some());
-        let primitive = BasicType::PRIMITIVES
-            .into_iter()
-            .find(|kind| text.strip_suffix("[]") == Some(kind.java_name()));
+        let primitive =
+            BasicType::PRIMITIVES.into_iter().find(|kind| text.strip_suffix("[]") == Some(kind.java_name()));
         let kind = match primitive {
             Some(element) => ClassKind::PrimitiveArray(element),
             None if is_array => ClassKind::ObjectArray,
@@ -262,18 +254,11 @@ impl<'a> Builder<'a> {
             let code = element.code();
             let name = self.texts.add(&format!("{}[]", element.java_name()));
             // Of several (an array class dumped by more than one loader, which cannot be) the first.
-            match self
-                .rows
-                .iter_mut()
-                .find(|row| row.kind == code && row.name.get() == name)
-            {
+            match self.rows.iter_mut().find(|row| row.kind == code && row.name.get() == name) {
                 Some(row) => row.objects = (row.objects.get() + count).into(),
                 None => {
                     let row = self.row(0, name, None, None);
-                    self.push(ClassRow {
-                        objects: count.into(),
-                        ..row
-                    });
+                    self.push(ClassRow { objects: count.into(), ..row });
                 }
             }
         }
@@ -322,20 +307,11 @@ impl<'a> Builder<'a> {
                 problems.push(Problem::note(format!("{count} {text}"), None));
             }
         };
-        note(
-            self.missing,
-            "classes have objects but no CLASS DUMP: their fields are not known",
-        );
+        note(self.missing, "classes have objects but no CLASS DUMP: their fields are not known");
         note(self.unnamed, "classes have no name in the dump");
-        note(
-            self.deviant,
-            "instances have another number of field bytes than others of their class",
-        );
+        note(self.deviant, "instances have another number of field bytes than others of their class");
         let cut = scan.cut_arrays.len() as u64;
-        note(
-            cut,
-            "arrays are as long as HotSpot can dump them: it may have cut them",
-        );
+        note(cut, "arrays are as long as HotSpot can dump them: it may have cut them");
         problems
     }
 
@@ -358,25 +334,16 @@ impl<'a> Builder<'a> {
                 length,
             })
         });
-        let primitive_lengths = scan
-            .primitive
-            .iter()
-            .flat_map(|lengths: &Lengths<PRIMITIVE_LENGTHS>| {
-                let counts = [lengths.elements].into_iter().chain(lengths.by_length);
-                counts.map(|count| CountRow { count: count.into() })
-            });
-        let mut class_distances: Vec<(u32, u64)> = scan
-            .class_distances
-            .iter()
-            .filter_map(|(id, bytes)| Some((number(id)?, *bytes)))
-            .collect();
+        let primitive_lengths = scan.primitive.iter().flat_map(|lengths: &Lengths<PRIMITIVE_LENGTHS>| {
+            let counts = [lengths.elements].into_iter().chain(lengths.by_length);
+            counts.map(|count| CountRow { count: count.into() })
+        });
+        let mut class_distances: Vec<(u32, u64)> =
+            scan.class_distances.iter().filter_map(|(id, bytes)| Some((number(id)?, *bytes))).collect();
         class_distances.sort_unstable();
         let class_distances = (class_distances.into_iter())
             .filter(|(class, _)| self.rows.get(*class as usize).is_some_and(ClassRow::is_dumped))
-            .map(|(class, bytes)| ClassDistanceRow {
-                bytes: bytes.into(),
-                class: class.into(),
-            });
+            .map(|(class, bytes)| ClassDistanceRow { bytes: bytes.into(), class: class.into() });
         Tables {
             classes: self.rows.clone().into(),
             elements: elements.collect::<Vec<_>>().into(),
@@ -447,22 +414,15 @@ impl<'a> Builder<'a> {
 
 /// The class loaders that classes name, with their classes.
 pub(crate) fn loaders(summary: &Summary, lookup: &Lookup<'_>, classes: &ClassIds) -> Vec<LoaderRow> {
-    let ids: FxHashSet<u64> = summary
-        .classes()
-        .iter()
-        .map(|class| class.loader.get())
-        .filter(|id| *id != 0)
-        .collect();
+    let ids: FxHashSet<u64> =
+        summary.classes().iter().map(|class| class.loader.get()).filter(|id| *id != 0).collect();
     let found = lookup.find(&ids);
     let class_of = |id: &u64| match found.get(id) {
         Some(Found::Instance { class, .. }) => classes.get(class).map(|number| number.0),
         _ => None,
     };
     let mut rows: Vec<LoaderRow> = (ids.iter())
-        .map(|id| LoaderRow {
-            id: (*id).into(),
-            class: class_of(id).unwrap_or(NONE).into(),
-        })
+        .map(|id| LoaderRow { id: (*id).into(), class: class_of(id).unwrap_or(NONE).into() })
         .collect();
     rows.sort_unstable_by_key(|row| row.id.get());
     rows

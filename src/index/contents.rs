@@ -10,77 +10,74 @@ use super::problem::Problem;
 
 /// A range of sub-records: the body of one HEAP DUMP or HEAP DUMP SEGMENT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Segment {
+pub(crate) struct Segment {
     /// Offset of the first sub-record.
-    pub start: usize,
+    pub(crate) start: usize,
     /// Offset just past the last.
-    pub end: usize,
+    pub(crate) end: usize,
 }
 
 /// One heap dump of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct HeapDump {
+pub(crate) struct HeapDump {
     /// Its segments, in the order of the file.
-    pub segments: Vec<Segment>,
+    pub(crate) segments: Vec<Segment>,
     /// Time since the header's, in microseconds, of its first record.
-    pub time_us: u32,
+    pub(crate) time_us: u32,
     /// Whether a HEAP DUMP END closes it (or it is one HEAP DUMP record, which needs none).
-    pub ended: bool,
+    pub(crate) ended: bool,
 }
 
 impl HeapDump {
     /// Bytes of all segments.
-    pub fn bytes(&self) -> u64 {
-        self.segments
-            .iter()
-            .map(|segment| (segment.end - segment.start) as u64)
-            .sum()
+    pub(crate) fn bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| (segment.end - segment.start) as u64).sum()
     }
 }
 
 /// The place of a thing that has an id or a serial number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub(crate) struct Place {
     /// The id or serial number.
-    pub id: u64,
+    pub(crate) id: u64,
     /// Offset of its top-level record in the file.
-    pub offset: u64,
+    pub(crate) offset: u64,
 }
 
 /// What stands at the top level.
 #[derive(Debug, Clone, Default)]
-pub struct Contents {
+pub(crate) struct Contents {
     /// STRING records, ascending by id; of equal ids the last in the file.
-    pub strings: Vec<Place>,
+    pub(crate) strings: Vec<Place>,
     /// STACK FRAME records, ascending by id.
-    pub frames: Vec<Place>,
+    pub(crate) frames: Vec<Place>,
     /// STACK TRACE records, ascending by serial number.
-    pub traces: Vec<Place>,
+    pub(crate) traces: Vec<Place>,
     /// LOAD CLASS records in the order of the file.
-    pub loads: Vec<LoadClass>,
+    pub(crate) loads: Vec<LoadClass>,
     /// Serial numbers of UNLOAD CLASS records.
-    pub unloads: Vec<u32>,
+    pub(crate) unloads: Vec<u32>,
     /// START THREAD records in the order of the file.
-    pub threads: Vec<StartThread>,
+    pub(crate) threads: Vec<StartThread>,
     /// Serial numbers of END THREAD records.
-    pub ended_threads: Vec<u32>,
+    pub(crate) ended_threads: Vec<u32>,
     /// Offsets of ALLOC SITES records.
-    pub alloc_sites: Vec<u64>,
+    pub(crate) alloc_sites: Vec<u64>,
     /// Offsets of CPU SAMPLES records.
-    pub cpu_samples: Vec<u64>,
+    pub(crate) cpu_samples: Vec<u64>,
     /// Offsets of HEAP SUMMARY records.
-    pub heap_summaries: Vec<u64>,
+    pub(crate) heap_summaries: Vec<u64>,
     /// Offsets of CONTROL SETTINGS records.
-    pub control_settings: Vec<u64>,
+    pub(crate) control_settings: Vec<u64>,
     /// The heap dumps.
-    pub dumps: Vec<HeapDump>,
+    pub(crate) dumps: Vec<HeapDump>,
     /// What is wrong at the top level.
-    pub problems: Vec<Problem>,
+    pub(crate) problems: Vec<Problem>,
 }
 
 impl Contents {
     /// Hops over the records of `bytes`, whose header is `header`.
-    pub fn read(bytes: &[u8], header: &Header) -> Self {
+    pub(crate) fn read(bytes: &[u8], header: &Header) -> Self {
         let mut hop = Hop {
             bytes,
             reader: BodyReader::new(bytes, header.id_size),
@@ -96,13 +93,13 @@ impl Contents {
     }
 
     /// The offset of the STRING record with this id.
-    pub fn string(&self, id: u64) -> Option<u64> {
+    pub(crate) fn string(&self, id: u64) -> Option<u64> {
         find_place(&self.strings, id)
     }
 }
 
 /// The offset that belongs to `id` in places that ascend.
-pub fn find_place(places: &[Place], id: u64) -> Option<u64> {
+pub(crate) fn find_place(places: &[Place], id: u64) -> Option<u64> {
     let at = places.binary_search_by_key(&id, |place| place.id).ok()?;
     places.get(at).map(|place| place.offset)
 }
@@ -133,20 +130,10 @@ impl Hop<'_> {
         let mut at = start;
         while at < self.bytes.len() {
             let Some(record) = Record::at(self.bytes, at) else {
-                self.damage(
-                    format!(
-                        "{} stray bytes at the end: the file is cut",
-                        self.bytes.len() - at
-                    ),
-                    at,
-                );
+                self.damage(format!("{} stray bytes at the end: the file is cut", self.bytes.len() - at), at);
                 return;
             };
-            at = if record::is_known(record.tag) {
-                self.take(&record)
-            } else {
-                self.skip_unknown(&record)
-            };
+            at = if record::is_known(record.tag) { self.take(&record) } else { self.skip_unknown(&record) };
         }
         if let Some(last) = self.contents.dumps.last() {
             if !last.ended && self.contents.problems.is_empty() {
@@ -161,55 +148,28 @@ impl Hop<'_> {
         if matches!(record.tag, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT) {
             return self.heap_dump(record);
         }
-        let next = usize::try_from(record.end())
-            .ok()
-            .filter(|end| *end <= self.bytes.len());
-        let place = |id| Place {
-            id,
-            offset: record.offset as u64,
-        };
+        let next = usize::try_from(record.end()).ok().filter(|end| *end <= self.bytes.len());
+        let place = |id| Place { id, offset: record.offset as u64 };
         let contents = &mut self.contents;
         let taken = match record.tag {
-            tag::STRING => self
-                .reader
-                .string(record)
-                .map(|(id, _)| contents.strings.push(place(id))),
-            tag::LOAD_CLASS => self
-                .reader
-                .load_class(record)
-                .map(|load| contents.loads.push(load)),
-            tag::UNLOAD_CLASS => self
-                .reader
-                .serial(record)
-                .map(|serial| contents.unloads.push(serial)),
-            tag::FRAME => self
-                .reader
-                .frame(record)
-                .map(|frame| contents.frames.push(place(frame.id))),
-            tag::TRACE => self
-                .reader
-                .trace(record)
-                .map(|trace| contents.traces.push(place(u64::from(trace.serial)))),
-            tag::START_THREAD => self
-                .reader
-                .start_thread(record)
-                .map(|thread| contents.threads.push(thread)),
-            tag::END_THREAD => self
-                .reader
-                .serial(record)
-                .map(|serial| contents.ended_threads.push(serial)),
-            tag::ALLOC_SITES => self
-                .reader
-                .alloc_sites(record)
-                .map(|_| contents.alloc_sites.push(record.offset as u64)),
-            tag::CPU_SAMPLES => self
-                .reader
-                .cpu_samples(record)
-                .map(|_| contents.cpu_samples.push(record.offset as u64)),
-            tag::HEAP_SUMMARY => self
-                .reader
-                .heap_summary(record)
-                .map(|_| contents.heap_summaries.push(record.offset as u64)),
+            tag::STRING => self.reader.string(record).map(|(id, _)| contents.strings.push(place(id))),
+            tag::LOAD_CLASS => self.reader.load_class(record).map(|load| contents.loads.push(load)),
+            tag::UNLOAD_CLASS => self.reader.serial(record).map(|serial| contents.unloads.push(serial)),
+            tag::FRAME => self.reader.frame(record).map(|frame| contents.frames.push(place(frame.id))),
+            tag::TRACE => {
+                self.reader.trace(record).map(|trace| contents.traces.push(place(u64::from(trace.serial))))
+            }
+            tag::START_THREAD => self.reader.start_thread(record).map(|thread| contents.threads.push(thread)),
+            tag::END_THREAD => self.reader.serial(record).map(|serial| contents.ended_threads.push(serial)),
+            tag::ALLOC_SITES => {
+                self.reader.alloc_sites(record).map(|_| contents.alloc_sites.push(record.offset as u64))
+            }
+            tag::CPU_SAMPLES => {
+                self.reader.cpu_samples(record).map(|_| contents.cpu_samples.push(record.offset as u64))
+            }
+            tag::HEAP_SUMMARY => {
+                self.reader.heap_summary(record).map(|_| contents.heap_summaries.push(record.offset as u64))
+            }
             tag::CONTROL_SETTINGS => self
                 .reader
                 .control_settings(record)
@@ -248,11 +208,7 @@ impl Hop<'_> {
         let single = record.tag == tag::HEAP_DUMP;
         if single || !self.inside || self.contents.dumps.is_empty() {
             let time_us = record.time_us;
-            self.contents.dumps.push(HeapDump {
-                segments: Vec::new(),
-                time_us,
-                ended: single,
-            });
+            self.contents.dumps.push(HeapDump { segments: Vec::new(), time_us, ended: single });
         }
         self.inside = !single;
         if let Some(dump) = self.contents.dumps.last_mut() {
@@ -296,9 +252,7 @@ impl Hop<'_> {
                         "a heap dump record of {} bytes states its length modulo 4 GiB; read in full",
                         end - record.body_offset()
                     );
-                    self.contents
-                        .problems
-                        .push(Problem::note(text, Some(record.offset as u64)));
+                    self.contents.problems.push(Problem::note(text, Some(record.offset as u64)));
                 }
                 return end;
             }
@@ -306,16 +260,10 @@ impl Hop<'_> {
         if record.length == 0 {
             // The writer died, or could not seek back, before it knew the length.
             let text = "a heap dump record states length 0; read to the end of the file";
-            self.contents
-                .problems
-                .push(Problem::note(text, Some(record.offset as u64)));
+            self.contents.problems.push(Problem::note(text, Some(record.offset as u64)));
             return len;
         }
-        if follows(stated) {
-            stated
-        } else {
-            self.end_by_force(record, stated)
-        }
+        if follows(stated) { stated } else { self.end_by_force(record, stated) }
     }
 
     /// No end of the record makes sense: the stated one if a record can be found behind it, else the file's.
@@ -345,11 +293,8 @@ impl Hop<'_> {
                 .unwrap_or(len),
         };
         let skipped = next - record.offset;
-        let text = format!(
-            "{}; skipped {skipped} bytes{}",
-            error_text(&error),
-            self.mangled(record.offset, next)
-        );
+        let text =
+            format!("{}; skipped {skipped} bytes{}", error_text(&error), self.mangled(record.offset, next));
         self.damage(text, record.offset);
         next
     }
@@ -374,9 +319,7 @@ impl Hop<'_> {
         if self.contents.problems.len() >= MAX_PROBLEMS {
             return;
         }
-        self.contents
-            .problems
-            .push(Problem::damage(text, Some(offset as u64)));
+        self.contents.problems.push(Problem::damage(text, Some(offset as u64)));
     }
 }
 

@@ -22,11 +22,7 @@ pub struct Distance {
 
 impl Default for Distance {
     fn default() -> Self {
-        Self {
-            min: u32::MAX,
-            hits: 0,
-            seen: 0,
-        }
+        Self { min: u32::MAX, hits: 0, seen: 0 }
     }
 }
 
@@ -73,10 +69,7 @@ pub struct Lengths<const N: usize> {
 
 impl<const N: usize> Default for Lengths<N> {
     fn default() -> Self {
-        Self {
-            elements: 0,
-            by_length: [0; N],
-        }
+        Self { elements: 0, by_length: [0; N] }
     }
 }
 
@@ -114,18 +107,12 @@ pub const ARRAY_KINDS: usize = 9;
 
 /// The number of an array kind, 0 for references.
 pub fn array_kind(element: BasicType) -> usize {
-    BasicType::PRIMITIVES
-        .iter()
-        .position(|kind| *kind == element)
-        .map_or(0, |at| at + 1)
+    BasicType::PRIMITIVES.iter().position(|kind| *kind == element).map_or(0, |at| at + 1)
 }
 
 /// The element type of an array kind.
 pub fn element_of_kind(kind: usize) -> BasicType {
-    kind.checked_sub(1)
-        .and_then(|at| BasicType::PRIMITIVES.get(at))
-        .copied()
-        .unwrap_or(BasicType::Object)
+    kind.checked_sub(1).and_then(|at| BasicType::PRIMITIVES.get(at)).copied().unwrap_or(BasicType::Object)
 }
 
 /// Distances of short arrays, by kind and length.
@@ -136,9 +123,7 @@ pub struct ShortArrays {
 
 impl Default for ShortArrays {
     fn default() -> Self {
-        Self {
-            distances: vec![Distance::default(); ARRAY_KINDS * SHORT],
-        }
+        Self { distances: vec![Distance::default(); ARRAY_KINDS * SHORT] }
     }
 }
 

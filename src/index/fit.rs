@@ -63,9 +63,7 @@ impl Evidence {
     fn score(&self) -> i64 {
         let exact = self.classes_exact + self.arrays_exact;
         let refuting = self.classes_refuting + self.arrays_refuting;
-        i64::try_from(exact)
-            .unwrap_or(i64::MAX)
-            .saturating_sub_unsigned(refuting.saturating_mul(4))
+        i64::try_from(exact).unwrap_or(i64::MAX).saturating_sub_unsigned(refuting.saturating_mul(4))
     }
 }
 
@@ -87,13 +85,10 @@ impl Shapes {
             while let Some(class) = at.filter(|class| chain.len() < own.len() && unlaid(&shapes, *class)) {
                 chain.push(class);
                 let row = summary.classes().get(class);
-                at = row
-                    .and_then(|row| summary.super_class(row))
-                    .map(|above| above.0 as usize);
+                at = row.and_then(|row| summary.super_class(row)).map(|above| above.0 as usize);
             }
-            let mut above = at
-                .and_then(|at| shapes.get(at).cloned().flatten())
-                .unwrap_or_else(|| header.clone());
+            let mut above =
+                at.and_then(|at| shapes.get(at).cloned().flatten()).unwrap_or_else(|| header.clone());
             for class in chain.iter().rev() {
                 if let (Some(own), Some(shape)) = (own.get(*class), shapes.get_mut(*class)) {
                     above = above.extend(layout, own);
@@ -146,12 +141,7 @@ pub(crate) fn fit(summary: &Summary) -> Fit {
     let sizes_stated = states_sizes(summary);
     if summary.version() == Version::V1_0_3 {
         let evidence = Evidence::default();
-        return Fit {
-            layout: Layout::ANDROID,
-            source: Source::StatedSizes,
-            sizes_stated,
-            evidence,
-        };
+        return Fit { layout: Layout::ANDROID, source: Source::StatedSizes, sizes_stated, evidence };
     }
     let sites = summary.classes().iter().any(|class| class.site_size.get() > 0);
     // Ties go to the first: the common layouts come first, and the packing of the JVM's own version before the other.
@@ -168,24 +158,11 @@ pub(crate) fn fit(summary: &Summary) -> Fit {
         };
         let score = evidence.score();
         if best.is_none_or(|(highest, _)| score > highest) {
-            best = Some((
-                score,
-                Fit {
-                    layout,
-                    source,
-                    sizes_stated,
-                    evidence,
-                },
-            ));
+            best = Some((score, Fit { layout, source, sizes_stated, evidence }));
         }
     }
     best.map_or(
-        Fit {
-            layout: Layout::COMMON,
-            source: Source::Assumed,
-            sizes_stated,
-            evidence: Evidence::default(),
-        },
+        Fit { layout: Layout::COMMON, source: Source::Assumed, sizes_stated, evidence: Evidence::default() },
         |(_, fit)| fit,
     )
 }
@@ -235,15 +212,9 @@ pub(crate) const STACK_CHUNK: &str = "jdk.internal.vm.StackChunk";
 /// The layouts that the dump's JVM can have had, the likely ones first.
 fn candidates(summary: &Summary) -> Vec<Layout> {
     let classic_first = java_feature_version(summary).is_some_and(|version| version < 15);
-    let packings = if classic_first {
-        [Packing::Classic, Packing::Dense]
-    } else {
-        [Packing::Dense, Packing::Classic]
-    };
-    let bits_32 = packings.map(|packing| Layout {
-        packing,
-        ..Layout::BITS_32
-    });
+    let packings =
+        if classic_first { [Packing::Classic, Packing::Dense] } else { [Packing::Dense, Packing::Classic] };
+    let bits_32 = packings.map(|packing| Layout { packing, ..Layout::BITS_32 });
     let alignment_bytes = alignment(summary);
     let mut all = Vec::new();
     // header, array base
@@ -272,23 +243,13 @@ fn candidates(summary: &Summary) -> Vec<Layout> {
 /// `-XX:ObjectAlignmentInBytes`: what divides all addresses. 8 where ids are no addresses.
 fn alignment(summary: &Summary) -> u16 {
     let common = summary.facts().id_bits.get().trailing_zeros();
-    if (3..64).contains(&common) {
-        1 << common.min(8)
-    } else {
-        8
-    }
+    if (3..64).contains(&common) { 1 << common.min(8) } else { 8 }
 }
 
 /// The feature version of the JVM: 8, 17, ...
 pub(crate) fn java_feature_version(summary: &Summary) -> Option<u32> {
     let version = summary.property("java.specification.version")?;
-    version
-        .strip_prefix("1.")
-        .unwrap_or(version)
-        .split('.')
-        .next()?
-        .parse()
-        .ok()
+    version.strip_prefix("1.").unwrap_or(version).split('.').next()?.parse().ok()
 }
 
 /// Sizes of arrays of a kind of element are told by this many bytes each.

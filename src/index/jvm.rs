@@ -59,9 +59,8 @@ fn read(summary: &Summary, lookup: &Lookup<'_>, classes: &ClassIds) -> Option<Ve
     let system = summary.classes().iter().find(|class| {
         class.loader.get() == 0 && class.is_dumped() && summary.class_name(class) == "java.lang.System"
     })?;
-    let props = summary
-        .statics(system)
-        .find(|(name, kind, _)| *name == "props" && *kind == BasicType::Object);
+    let props =
+        summary.statics(system).find(|(name, kind, _)| *name == "props" && *kind == BasicType::Object);
     let Found::Instance { class, fields } = lookup.one(props?.2)? else {
         return None;
     };
@@ -72,11 +71,7 @@ fn read(summary: &Summary, lookup: &Lookup<'_>, classes: &ClassIds) -> Option<Ve
     let Found::Objects { elements } = lookup.one(table)? else {
         return None;
     };
-    let mut level: FxHashSet<u64> = lookup
-        .ids_in(elements)
-        .filter(|id| *id != 0)
-        .take(MAX_ENTRIES)
-        .collect();
+    let mut level: FxHashSet<u64> = lookup.ids_in(elements).filter(|id| *id != 0).take(MAX_ENTRIES).collect();
     let mut pairs = Vec::new();
     for _ in 0..MAX_LINKS {
         if level.is_empty() || pairs.len() > MAX_ENTRIES {
@@ -132,48 +127,31 @@ fn strings(
             let array = values::reference(summary, classes, class, fields, "value")?;
             let utf16 = number(class, fields, "coder").is_some_and(|coder| coder == 1);
             let part = number(class, fields, "offset").zip(number(class, fields, "count"));
-            Some(Place {
-                string,
-                array,
-                utf16,
-                part,
-            })
+            Some(Place { string, array, utf16, part })
         })
         .collect();
     let arrays = lookup.find(&places.iter().map(|place| place.array).collect());
     (places.into_iter())
-        .filter_map(
-            |Place {
-                 string,
-                 array,
-                 utf16,
-                 part,
-             }| {
-                let Found::Primitives { element, elements } = arrays.get(&array)? else {
-                    return None;
-                };
-                let text = match element {
-                    BasicType::Char => {
-                        let (offset, count) = part.unwrap_or((0, elements.len() / 2));
-                        let units =
-                            (offset..offset.checked_add(count)?).map_while(|at| be_u16(elements, at * 2));
-                        decode_utf16(units)
-                    }
-                    // The bytes of a UTF-16 string are in the JVM's own order: little-endian nearly everywhere.
-                    BasicType::Byte if utf16 => {
-                        let units = elements.chunks_exact(2);
-                        decode_utf16(units.filter_map(|unit| Some(u16::from_le_bytes(*unit.first_chunk()?))))
-                    }
-                    BasicType::Byte => elements
-                        .iter()
-                        .take(MAX_CHARS)
-                        .map(|byte| char::from(*byte))
-                        .collect(),
-                    _ => return None,
-                };
-                Some((string, text))
-            },
-        )
+        .filter_map(|Place { string, array, utf16, part }| {
+            let Found::Primitives { element, elements } = arrays.get(&array)? else {
+                return None;
+            };
+            let text = match element {
+                BasicType::Char => {
+                    let (offset, count) = part.unwrap_or((0, elements.len() / 2));
+                    let units = (offset..offset.checked_add(count)?).map_while(|at| be_u16(elements, at * 2));
+                    decode_utf16(units)
+                }
+                // The bytes of a UTF-16 string are in the JVM's own order: little-endian nearly everywhere.
+                BasicType::Byte if utf16 => {
+                    let units = elements.chunks_exact(2);
+                    decode_utf16(units.filter_map(|unit| Some(u16::from_le_bytes(*unit.first_chunk()?))))
+                }
+                BasicType::Byte => elements.iter().take(MAX_CHARS).map(|byte| char::from(*byte)).collect(),
+                _ => return None,
+            };
+            Some((string, text))
+        })
         .collect()
 }
 

@@ -61,10 +61,7 @@ impl Layout {
     };
 
     /// Android: class dumps state the sizes of instances; those of arrays are not rounded either.
-    pub const ANDROID: Self = Self {
-        alignment_bytes: 1,
-        ..Self::BITS_32
-    };
+    pub const ANDROID: Self = Self { alignment_bytes: 1, ..Self::BITS_32 };
 
     /// Bytes that a value of `kind` takes in an object.
     pub const fn value_bytes(&self, kind: BasicType) -> u64 {
@@ -85,19 +82,12 @@ impl Layout {
     /// Offset of the first element of an array.
     pub const fn array_base(&self, element: BasicType) -> u64 {
         let base = self.array_base_bytes as u64;
-        if self.value_bytes(element) == 8 {
-            align_up(base, 8)
-        } else {
-            base
-        }
+        if self.value_bytes(element) == 8 { align_up(base, 8) } else { base }
     }
 
     /// The size of an array.
     pub const fn array_size(&self, element: BasicType, length: u64) -> u64 {
-        self.align(
-            self.array_base(element)
-                .saturating_add(length.saturating_mul(self.value_bytes(element))),
-        )
+        self.align(self.array_base(element).saturating_add(length.saturating_mul(self.value_bytes(element))))
     }
 
     /// The size of an instance whose fields end at `end`.
@@ -175,10 +165,7 @@ const PADDING: u64 = 128;
 impl Shape {
     /// The shape of java.lang.Object's superclass: a header.
     pub(crate) fn of_header(layout: &Layout) -> Self {
-        Self {
-            end: u64::from(layout.header_bytes),
-            gaps: Vec::new(),
-        }
+        Self { end: u64::from(layout.header_bytes), gaps: Vec::new() }
     }
 
     /// The shape of a class with these own fields under a superclass of this shape.
@@ -199,13 +186,9 @@ impl Shape {
         if own.padded_class {
             shape.pad();
         }
-        for (count, bytes) in [
-            (own.eights, 8),
-            (own.fours, 4),
-            (own.twos, 2),
-            (own.ones, 1),
-            (own.references, reference),
-        ] {
+        for (count, bytes) in
+            [(own.eights, 8), (own.fours, 4), (own.twos, 2), (own.ones, 1), (own.references, reference)]
+        {
             for _ in 0..count {
                 shape.place(bytes);
             }
@@ -262,14 +245,7 @@ impl Shape {
     /// JDK 14 and older. Gaps are not kept: subclasses do not fill them.
     fn extend_classic(&self, layout: &Layout, own: &FieldCounts) -> Self {
         let reference = u64::from(layout.reference_bytes);
-        let FieldCounts {
-            references,
-            eights,
-            fours,
-            twos,
-            ones,
-            ..
-        } = *own;
+        let FieldCounts { references, eights, fours, twos, ones, .. } = *own;
         let [mut references, mut fours, mut twos, mut ones] = [references, fours, twos, ones].map(u64::from);
         let mut at = self.end;
         if own.padded_class {
@@ -317,14 +293,7 @@ impl Shape {
         if own.padded_class {
             at += PADDING;
         }
-        Self {
-            end: if own.is_empty() {
-                self.end
-            } else {
-                align_up(at, reference)
-            },
-            gaps: Vec::new(),
-        }
+        Self { end: if own.is_empty() { self.end } else { align_up(at, reference) }, gaps: Vec::new() }
     }
 }
 
@@ -334,11 +303,7 @@ impl Shape {
 /// JDK 8 to 25: every class object with a direct neighbour).
 pub(crate) fn statics_bytes(layout: &Layout, own: &FieldCounts) -> u64 {
     let references = u64::from(own.references) * u64::from(layout.reference_bytes);
-    let longs = if own.eights > 0 {
-        align_up(references, 8)
-    } else {
-        references
-    };
+    let longs = if own.eights > 0 { align_up(references, 8) } else { references };
     longs
         + u64::from(own.eights) * 8
         + u64::from(own.fours) * 4
@@ -358,13 +323,17 @@ pub(crate) fn hidden_fields(
     counts: &mut FieldCounts,
     declares: impl Fn(&str) -> bool,
 ) {
-    let pointer = if word_bytes == 8 {
-        BasicType::Long
-    } else {
-        BasicType::Int
-    };
+    let pointer = if word_bytes == 8 { BasicType::Long } else { BasicType::Int };
     let mut add = |kinds: &[BasicType]| kinds.iter().for_each(|kind| counts.add(*kind));
     match class {
+        "java.lang.Class" => {
+            // klass, array_klass, oop_size, static_oop_field_count; then protection_domain, signers and source_file,
+            // of which JDK 25 declares two itself and hides another.
+            add(&[pointer, pointer, BasicType::Int, BasicType::Int, BasicType::Object, BasicType::Object]);
+            if !declares("signers") {
+                add(&[BasicType::Object]);
+            }
+        }
         "java.lang.ClassLoader" | "java.lang.Module" => add(&[pointer]),
         "java.lang.String" if packing == Packing::Dense => add(&[BasicType::Byte]),
         "java.lang.InternalError" if packing == Packing::Dense => add(&[BasicType::Byte]),
@@ -391,22 +360,14 @@ pub(crate) fn hidden_fields(
         ),
         // JDK 8 pads the class, later ones the field.
         "java.util.concurrent.ForkJoinPool" if declares("stealCounter") => (&[], true),
-        "java.util.concurrent.ForkJoinPool" => (
-            &[("ctl", BasicType::Long), ("parallelism", BasicType::Int)],
-            false,
-        ),
+        "java.util.concurrent.ForkJoinPool" => {
+            (&[("ctl", BasicType::Long), ("parallelism", BasicType::Int)], false)
+        }
         // Up to JDK 16 the class, later ones some fields.
         "java.util.concurrent.ForkJoinPool$WorkQueue" if declares("pool") => (&[], true),
-        "java.util.concurrent.ForkJoinPool$WorkQueue" if declares("access") => (
-            &[
-                ("top", INT),
-                ("access", INT),
-                ("phase", INT),
-                ("source", INT),
-                ("nsteals", INT),
-            ],
-            false,
-        ),
+        "java.util.concurrent.ForkJoinPool$WorkQueue" if declares("access") => {
+            (&[("top", INT), ("access", INT), ("phase", INT), ("source", INT), ("nsteals", INT)], false)
+        }
         "java.util.concurrent.ForkJoinPool$WorkQueue" if declares("parking") => (
             &[
                 ("top", INT),
@@ -431,12 +392,7 @@ pub(crate) fn hidden_fields(
         _ => (&[], false),
     };
     counts.padded_class = padded_class;
-    counts.pad_group(
-        group
-            .iter()
-            .filter(|(field, _)| declares(field))
-            .map(|(_, kind)| *kind),
-    );
+    counts.pad_group(group.iter().filter(|(field, _)| declares(field)).map(|(_, kind)| *kind));
     counts.references_first = matches!(
         class,
         "java.lang.AssertionStatusDirectives"
@@ -461,14 +417,7 @@ pub(crate) fn hidden_fields(
 impl fmt::Display for Layout {
     /// In the form that [`Layout::from_str`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            reference_bytes,
-            header_bytes,
-            array_base_bytes,
-            alignment_bytes,
-            packing,
-            ..
-        } = self;
+        let Self { reference_bytes, header_bytes, array_base_bytes, alignment_bytes, packing, .. } = self;
         let packing = match packing {
             Packing::Classic => "classic",
             Packing::Dense => "dense",
@@ -525,14 +474,9 @@ impl FromStr for LayoutOverride {
     fn from_str(text: &str) -> Result<Self, String> {
         let mut layout = Self::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-            let (key, value) = part
-                .split_once('=')
-                .ok_or_else(|| format!("'{part}' is not KEY=VALUE"))?;
+            let (key, value) = part.split_once('=').ok_or_else(|| format!("'{part}' is not KEY=VALUE"))?;
             let number = |allowed: &[u16]| {
-                let number = value
-                    .parse::<u16>()
-                    .ok()
-                    .filter(|number| allowed.contains(number));
+                let number = value.parse::<u16>().ok().filter(|number| allowed.contains(number));
                 number.ok_or_else(|| format!("{key}={value}: one of {allowed:?} expected"))
             };
             let byte = |allowed: &[u16]| number(allowed).map(|n| u8::try_from(n).unwrap_or(u8::MAX));
@@ -567,20 +511,11 @@ mod tests {
     use super::*;
 
     fn counts(references: u32, eights: u32, fours: u32, twos: u32, ones: u32) -> FieldCounts {
-        FieldCounts {
-            references,
-            eights,
-            fours,
-            twos,
-            ones,
-            ..FieldCounts::default()
-        }
+        FieldCounts { references, eights, fours, twos, ones, ..FieldCounts::default() }
     }
 
     fn size(layout: &Layout, chain: &[FieldCounts]) -> u64 {
-        let shape = chain
-            .iter()
-            .fold(Shape::of_header(layout), |shape, own| shape.extend(layout, own));
+        let shape = chain.iter().fold(Shape::of_header(layout), |shape, own| shape.extend(layout, own));
         layout.instance_size(shape.end)
     }
 
@@ -588,10 +523,7 @@ mod tests {
     #[test]
     fn well_known_classes() {
         let common = Layout::COMMON;
-        let classic = Layout {
-            packing: Packing::Classic,
-            ..common
-        };
+        let classic = Layout { packing: Packing::Classic, ..common };
         for layout in [&common, &classic] {
             assert_eq!(size(layout, &[counts(0, 0, 0, 0, 0)]), 16, "Object");
             assert_eq!(size(layout, &[counts(1, 0, 1, 0, 2)]), 24, "String");
@@ -604,27 +536,10 @@ mod tests {
     #[test]
     fn a_subclass_fills_gaps_only_in_new_jvms() {
         // class A { byte b; }  class B extends A { int i; byte c; }  class C extends B { long l; short s; Object o; }
-        let chain = [
-            counts(0, 0, 0, 0, 1),
-            counts(0, 0, 1, 0, 1),
-            counts(1, 1, 0, 1, 0),
-        ];
+        let chain = [counts(0, 0, 0, 0, 1), counts(0, 0, 1, 0, 1), counts(1, 1, 0, 1, 0)];
         assert_eq!(size(&Layout::COMMON, &chain), 40);
-        assert_eq!(
-            size(
-                &Layout {
-                    packing: Packing::Classic,
-                    ..Layout::COMMON
-                },
-                &chain
-            ),
-            40
-        );
-        let compact = Layout {
-            header_bytes: 8,
-            array_base_bytes: 12,
-            ..Layout::COMMON
-        };
+        assert_eq!(size(&Layout { packing: Packing::Classic, ..Layout::COMMON }, &chain), 40);
+        let compact = Layout { header_bytes: 8, array_base_bytes: 12, ..Layout::COMMON };
         assert_eq!(size(&compact, &chain), 32);
     }
 
@@ -634,11 +549,7 @@ mod tests {
         assert_eq!(common.array_size(BasicType::Byte, 0), 16);
         assert_eq!(common.array_size(BasicType::Byte, 1), 24);
         assert_eq!(common.array_size(BasicType::Long, 2), 32);
-        let compact = Layout {
-            header_bytes: 8,
-            array_base_bytes: 12,
-            ..common
-        };
+        let compact = Layout { header_bytes: 8, array_base_bytes: 12, ..common };
         assert_eq!(compact.array_size(BasicType::Byte, 4), 16);
         assert_eq!(compact.array_size(BasicType::Long, 1), 24);
         assert_eq!(common.array_size(BasicType::Long, u64::MAX), u64::MAX & !7);
@@ -646,26 +557,10 @@ mod tests {
 
     #[test]
     fn overrides_read_what_display_writes() {
-        let layout = Layout {
-            reference_bytes: 8,
-            ..Layout::COMMON
-        };
+        let layout = Layout { reference_bytes: 8, ..Layout::COMMON };
         let read: LayoutOverride = layout.to_string().parse().unwrap();
-        assert_eq!(
-            read.apply(Layout::BITS_32),
-            Layout {
-                word_bytes: 4,
-                ..layout
-            }
-        );
-        assert_eq!(
-            "header=16"
-                .parse::<LayoutOverride>()
-                .unwrap()
-                .apply(Layout::COMMON)
-                .array_base_bytes,
-            24
-        );
+        assert_eq!(read.apply(Layout::BITS_32), Layout { word_bytes: 4, ..layout });
+        assert_eq!("header=16".parse::<LayoutOverride>().unwrap().apply(Layout::COMMON).array_base_bytes, 24);
         for wrong in ["header=9", "x=1", "reference", "packing=loose", "alignment=12"] {
             assert!(wrong.parse::<LayoutOverride>().is_err(), "{wrong}");
         }

@@ -45,19 +45,9 @@ impl<'a> Lookup<'a> {
             .collect();
         let parts: Vec<Vec<(u64, Found<'a>)>> = (candidates.par_iter())
             .map(|ids| {
-                let mut finder = Finder {
-                    ids: &sorted,
-                    found: Vec::new(),
-                };
+                let mut finder = Finder { ids: &sorted, found: Vec::new() };
                 let piece = ids.piece;
-                heap::walk(
-                    self.bytes,
-                    self.id_size,
-                    piece.start,
-                    piece.end,
-                    piece.limit,
-                    &mut finder,
-                );
+                heap::walk(self.bytes, self.id_size, piece.start, piece.end, piece.limit, &mut finder);
                 finder.found
             })
             .collect();
@@ -72,9 +62,7 @@ impl<'a> Lookup<'a> {
     /// The identifiers in the elements of an object array.
     pub(crate) fn ids_in(&self, elements: &'a [u8]) -> impl Iterator<Item = u64> + use<'a> {
         let id_size = self.id_size;
-        elements
-            .chunks_exact(id_size.bytes())
-            .filter_map(move |chunk| be_id(chunk, 0, id_size))
+        elements.chunks_exact(id_size.bytes()).filter_map(move |chunk| be_id(chunk, 0, id_size))
     }
 }
 
@@ -94,21 +82,13 @@ impl<'a> Finder<'_, 'a> {
 
 impl<'a> HeapVisitor<'a> for Finder<'_, 'a> {
     fn instance(&mut self, record: Instance<'a>) {
-        self.check(record.id, || Found::Instance {
-            class: record.class,
-            fields: record.fields,
-        });
+        self.check(record.id, || Found::Instance { class: record.class, fields: record.fields });
     }
     fn object_array(&mut self, record: ObjectArray<'a>) {
-        self.check(record.id, || Found::Objects {
-            elements: record.elements,
-        });
+        self.check(record.id, || Found::Objects { elements: record.elements });
     }
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
         let elements = record.elements.unwrap_or_default();
-        self.check(record.id, || Found::Primitives {
-            element: record.element,
-            elements,
-        });
+        self.check(record.id, || Found::Primitives { element: record.element, elements });
     }
 }

@@ -1,71 +1,49 @@
-//! x
+//! The index: what is known of a dump, in columns, in memory and on disk.
+//!
+//! A dump is read in stages. [`contents`] hops over the top-level records; [`prelude`] looks at the first objects;
+//! [`pieces`] cuts the heap dump for all cores; [`scan`] and [`worker`] visit every object once and measure; out of
+//! that [`build`] makes a [`summary::Summary`]. Sizes follow from it by [`fit`], [`layout`] and [`sizes`].
+//! [`objects`] numbers the objects in address order and finds their records again. [`store`] keeps stages on disk,
+//! and [`heap`] opens a dump with whatever is there.
+//!
+//! [`evidence`]: evidence
+//! [`contents`]: self
+//! [`prelude`]: self
+//! [`pieces`]: self
+//! [`scan`]: self
+//! [`worker`]: self
+//! [`build`]: self
+//! [`fit`]: self
+
+pub mod address;
 mod address_set;
-pub(crate) mod build;
+mod build;
 mod class_table;
 mod column;
 mod contents;
 pub mod evidence;
-mod fit;
+pub mod fit;
+pub mod heap;
 mod jvm;
 pub mod layout;
 mod lookup;
+pub mod objects;
+mod objects_file;
 mod pieces;
 mod prelude;
-mod problem;
+pub mod problem;
 mod progress;
 mod scan;
 pub mod sizes;
+pub mod store;
 pub mod summary;
+mod summary_file;
 pub mod tables;
 mod texts;
 mod values;
 mod worker;
-pub use progress::{Progress, Quiet};
 
-/// x
-pub fn try_it(path: &std::path::Path) {
-    use crate::hprof::input::Mapped;
-    let m = Mapped::open(path).unwrap();
-    m.will_scan();
-    let t = std::time::Instant::now();
-    let header = crate::hprof::Header::parse(m.bytes()).unwrap();
-    let b = build::build(
-        &build::Source {
-            bytes: m.bytes(),
-            header,
-            compression: None,
-        },
-        None,
-        false,
-        &Quiet,
-    )
-    .unwrap();
-    eprintln!("build {:?}", t.elapsed());
-    let s = &b.summary;
-    let t = std::time::Instant::now();
-    let z = sizes::Sizes::new(s, None);
-    eprintln!("sizes {:?}", t.elapsed());
-    eprintln!("{:?} {:?}", z.fit, z.sources(s));
-    for p in s.problems() {
-        eprintln!("problem {p}");
-    }
-    for (k, v) in s.properties() {
-        eprintln!("{k}={v}");
-    }
-    for (n, c) in s.numbered_classes() {
-        let mut o = c.objects.get();
-        if s.java_lang_class() == Some(n) {
-            o += s.facts().class_objects.get();
-        }
-        if o > 0 {
-            println!(
-                "{}\t{}\t{}\t{:?}\t{:?}",
-                s.class_name(c),
-                o,
-                z.total(n),
-                z.instance(n),
-                s.distance(c)
-            );
-        }
-    }
-}
+pub use build::NoSuchHeapDump;
+pub use column::Column;
+pub use heap::{Error, Heap, Options};
+pub use progress::{Progress, Quiet};

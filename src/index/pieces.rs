@@ -7,7 +7,7 @@
 use rayon::prelude::*;
 
 use crate::hprof::heap::{self, HeapVisitor};
-use crate::hprof::{IdSize, resync};
+use crate::hprof::{FormatError, IdSize, resync};
 
 use super::contents::HeapDump;
 use super::prelude::Prelude;
@@ -21,6 +21,45 @@ pub(crate) struct Piece {
     pub(crate) end: usize,
     /// Offset just past the record that holds the piece: sub-records may not reach beyond.
     pub(crate) limit: usize,
+}
+
+/// Bytes that a walk could not read.
+#[derive(Debug)]
+pub(crate) struct Skip {
+    /// Why.
+    pub(crate) error: FormatError,
+    /// Offset of the first.
+    pub(crate) from: usize,
+    /// Offset at which the walk went on.
+    pub(crate) to: usize,
+    /// Whether an object was found there; else it is the end of the piece.
+    pub(crate) found: bool,
+}
+
+/// Walks a piece, going on behind damage at the next object that can be found. Calls `skipped` for what it leaves out.
+/// Returns the offset at which it ended: the piece's end, if the piece was cut rightly.
+pub(crate) fn walk<'a, V: HeapVisitor<'a>>(
+    bytes: &'a [u8],
+    id_size: IdSize,
+    known: &Prelude,
+    piece: &Piece,
+    visitor: &mut V,
+    mut skipped: impl FnMut(&mut V, Skip),
+) -> usize {
+    let mut at = piece.start;
+    loop {
+        let walked = heap::walk(bytes, id_size, at, piece.end, piece.limit, visitor);
+        let Some(error) = walked.error else {
+            return walked.next;
+        };
+        let from = walked.next;
+        let found = resync::find(bytes, id_size, from + 1, piece.end, piece.limit, known);
+        at = found.unwrap_or(piece.end);
+        skipped(visitor, Skip { error, from, to: at, found: found.is_some() });
+        if at >= piece.end {
+            return at;
+        }
+    }
 }
 
 /// Segments above this are cut.
@@ -63,17 +102,9 @@ fn cut(dump: &HeapDump, boundaries: impl Fn(usize, usize) -> Vec<usize>) -> Vec<
     let mut pieces = Vec::new();
     for segment in &dump.segments {
         let mut start = segment.start;
-        let inner = if segment.end - start > GIANT {
-            boundaries(start, segment.end)
-        } else {
-            Vec::new()
-        };
+        let inner = if segment.end - start > GIANT { boundaries(start, segment.end) } else { Vec::new() };
         for end in inner.into_iter().chain([segment.end]) {
-            pieces.push(Piece {
-                start,
-                end,
-                limit: segment.end,
-            });
+            pieces.push(Piece { start, end, limit: segment.end });
             start = end;
         }
     }

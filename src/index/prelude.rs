@@ -35,19 +35,9 @@ pub(crate) struct Prelude {
 impl Prelude {
     /// Looks at the start of `dump`.
     pub(crate) fn read(bytes: &[u8], id_size: IdSize, contents: &Contents, dump: &HeapDump) -> Self {
-        let mut prelude = Self {
-            id_size: Some(id_size),
-            ..Self::default()
-        };
+        let mut prelude = Self { id_size: Some(id_size), ..Self::default() };
         for segment in &dump.segments {
-            heap::walk(
-                bytes,
-                id_size,
-                segment.start,
-                segment.end,
-                segment.end,
-                &mut prelude,
-            );
+            heap::walk(bytes, id_size, segment.start, segment.end, segment.end, &mut prelude);
             if !prelude.go_on() {
                 break;
             }
@@ -109,10 +99,7 @@ impl<'a> HeapVisitor<'a> for Prelude {
     }
     fn class(&mut self, record: ClassDump<'a>) {
         let id_size = self.id_size.unwrap_or(IdSize::Eight);
-        let bytes: usize = record
-            .fields()
-            .map(|field| BasicType::dump_bytes(field.kind, id_size))
-            .sum();
+        let bytes: usize = record.fields().map(|field| BasicType::dump_bytes(field.kind, id_size)).sum();
         self.own.insert(record.id, (record.super_class, bytes as u64));
         self.id_bits |= record.id;
     }

@@ -26,19 +26,11 @@ pub struct Problem {
 
 impl Problem {
     pub(crate) fn note(text: impl Into<String>, offset: Option<u64>) -> Self {
-        Self {
-            severity: Severity::Note,
-            text: text.into(),
-            offset,
-        }
+        Self { severity: Severity::Note, text: text.into(), offset }
     }
 
     pub(crate) fn damage(text: impl Into<String>, offset: Option<u64>) -> Self {
-        Self {
-            severity: Severity::Damage,
-            text: text.into(),
-            offset,
-        }
+        Self { severity: Severity::Damage, text: text.into(), offset }
     }
 }
 

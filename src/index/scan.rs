@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::heap::{self, Root};
-use crate::hprof::{BasicType, FormatErrorKind, IdSize, resync};
+use crate::hprof::heap::Root;
+use crate::hprof::{BasicType, FormatErrorKind, IdSize};
 
 use super::address_set::{AddressSet, Misfit};
 use super::evidence::{Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays};
-use super::pieces::Piece;
+use super::pieces::{self, Piece, Skip};
 use super::prelude::Prelude;
 use super::problem::Problem;
 use super::progress::Progress;
@@ -121,6 +121,8 @@ pub(crate) struct Scan {
     pub(crate) max_trace: u32,
     /// Objects whose id was met before.
     pub(crate) repeated: Vec<u64>,
+    /// Objects that another record with the same id replaces.
+    pub(crate) replaced: u64,
     /// All ids, in [`Mode::List`].
     pub(crate) ids: Vec<u64>,
     pub(crate) runs: Vec<Run>,
@@ -151,10 +153,7 @@ pub(crate) fn scan(task: &Task<'_>, mode: Mode<'_>) -> Result<Scan, Retry> {
     let done = Mutex::new(Scan::default());
     let stop = |why: Retry| {
         misfit.store(true, Ordering::Relaxed);
-        retry
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert(why);
+        retry.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
     };
     rayon::broadcast(|_| {
         let mut worker = Worker::new(task, mode);
@@ -193,55 +192,33 @@ pub(crate) fn scan(task: &Task<'_>, mode: Mode<'_>) -> Result<Scan, Retry> {
 /// Scans one piece; `false` if it did not end where the next one starts.
 fn scan_piece<'a>(task: &Task<'a>, worker: &mut Worker<'a>, piece: &Piece) -> bool {
     worker.begin_piece();
-    let mut at = piece.start;
-    loop {
-        let walked = heap::walk(task.bytes, task.id_size, at, piece.end, piece.limit, worker);
-        at = walked.next;
-        let Some(error) = walked.error else { break };
-        // A piece that is not its record's last has to end on the boundary that was guessed for it: damage in one
-        // looks the same as a wrong guess, and exact cutting will tell.
-        let found = resync::find(
-            task.bytes,
-            task.id_size,
-            at + 1,
-            piece.end,
-            piece.limit,
-            task.known,
-        );
-        let next = found.unwrap_or(piece.end);
-        let what = match error.kind() {
-            FormatErrorKind::RecordCut { .. } if piece.limit == task.bytes.len() => {
-                format!("the file is cut inside sub-record {}", tag_at(task.bytes, at))
-            }
-            FormatErrorKind::UnknownSubRecord(tag) => format!("unknown heap sub-record {tag:#04x}"),
-            FormatErrorKind::BasicType { found, tag } => {
-                format!("no basic type {found} (in sub-record {tag:#04x})")
-            }
-            _ => format!("sub-record {} does not fit its record", tag_at(task.bytes, at)),
-        };
-        let went_on = if found.is_some() {
-            "the next object that could be found"
-        } else {
-            "the end of the record"
-        };
-        worker.problem(Problem::damage(
-            format!("{what}; skipped {} bytes, to {went_on}", next - at),
-            Some(at as u64),
-        ));
+    let Task { bytes, id_size, known, .. } = *task;
+    let end = pieces::walk(bytes, id_size, known, piece, worker, |worker, skip| {
+        worker.problem(describe(bytes, piece, &skip));
         worker.break_run();
-        at = next;
-        if at >= piece.end {
-            break;
-        }
-    }
+    });
     worker.end_piece(piece);
-    at == piece.end
+    end == piece.end
+}
+
+/// What is wrong where a walk had to skip bytes, and what was done.
+fn describe(bytes: &[u8], piece: &Piece, skip: &Skip) -> Problem {
+    let what = match skip.error.kind() {
+        FormatErrorKind::RecordCut { .. } if piece.limit == bytes.len() => {
+            format!("the file is cut inside sub-record {}", tag_at(bytes, skip.from))
+        }
+        FormatErrorKind::UnknownSubRecord(tag) => format!("unknown heap sub-record {tag:#04x}"),
+        FormatErrorKind::BasicType { found, tag } => {
+            format!("no basic type {found} (in sub-record {tag:#04x})")
+        }
+        _ => format!("sub-record {} does not fit its record", tag_at(bytes, skip.from)),
+    };
+    let to = if skip.found { "the next object that could be found" } else { "the end of the record" };
+    Problem::damage(format!("{what}; skipped {} bytes, to {to}", skip.to - skip.from), Some(skip.from as u64))
 }
 
 fn tag_at(bytes: &[u8], at: usize) -> String {
-    bytes
-        .get(at)
-        .map_or_else(|| "?".to_owned(), |tag| format!("{tag:#04x}"))
+    bytes.get(at).map_or_else(|| "?".to_owned(), |tag| format!("{tag:#04x}"))
 }
 
 fn merge(into: &mut Scan, part: Scan) {
@@ -294,18 +271,12 @@ fn settle(scan: &mut Scan, prev: &mut Option<Prev>, at: u64, next: u64) {
     let bytes = next - at;
     match prev.take() {
         None => scan.class_distances.push((at, bytes)),
-        Some(Prev {
-            what: super::worker::What::Instance { class, .. },
-            ..
-        }) => {
+        Some(Prev { what: super::worker::What::Instance { class, .. }, .. }) => {
             if let Some(tally) = scan.tallies.get_mut(&class) {
                 tally.distance.see(bytes);
             }
         }
-        Some(Prev {
-            what: super::worker::What::Array { kind, length },
-            ..
-        }) => {
+        Some(Prev { what: super::worker::What::Array { kind, length }, .. }) => {
             scan.short.see(usize::from(kind), length, bytes);
         }
         // A chunk at the end of a run keeps no distance: others like it have one.

@@ -79,10 +79,7 @@ impl Sizes {
 
     /// The size of an instance of a class, and where it comes from. For StackChunk that of the fields only.
     pub fn instance(&self, class: ClassNumber) -> (u64, SizeSource) {
-        self.instances
-            .get(class.0 as usize)
-            .copied()
-            .unwrap_or((0, SizeSource::Model))
+        self.instances.get(class.0 as usize).copied().unwrap_or((0, SizeSource::Model))
     }
 
     /// The size of a class object.
@@ -97,10 +94,7 @@ impl Sizes {
 
     /// The size of a StackChunk with a stack of so many words.
     pub fn stack_chunk(&self, words: u32) -> u64 {
-        self.layout().align(
-            self.stack_chunk_base
-                .saturating_add(stack_bytes(self.layout(), words)),
-        )
+        self.layout().align(self.stack_chunk_base.saturating_add(stack_bytes(self.layout(), words)))
     }
 
     /// How many classes with instances have a size of each source, in the order of [`SizeSource`].
@@ -147,11 +141,8 @@ impl Sizes {
         let layout = self.fit.layout;
         let java_lang_class = summary.java_lang_class();
         let model = java_lang_class.map_or(0, |class| self.instance(class).0);
-        let statics: Vec<u64> = summary
-            .classes()
-            .iter()
-            .map(|class| statics_of(summary, &layout, class))
-            .collect();
+        let statics: Vec<u64> =
+            summary.classes().iter().map(|class| statics_of(summary, &layout, class)).collect();
         // What lies before the statics: the smallest distance of a class object, less its statics.
         let word = u64::from(layout.word_bytes);
         let measured = (summary.class_distances())
@@ -201,11 +192,7 @@ impl Sizes {
                 ClassKind::Instance if fit::is_of_varying_size(summary.class_name(class)) => {
                     let chunks = summary.stack_chunks().iter();
                     chunks
-                        .map(|row| {
-                            row.instances
-                                .get()
-                                .saturating_mul(self.stack_chunk(row.words.get()))
-                        })
+                        .map(|row| row.instances.get().saturating_mul(self.stack_chunk(row.words.get())))
                         .fold(0, u64::saturating_add)
                 }
                 ClassKind::Instance => class.objects.get().saturating_mul(self.instance(number).0),
@@ -220,10 +207,7 @@ impl Sizes {
                 *total = fit::padding_sum(&layout, BasicType::Object, &lengths);
             }
         }
-        let class_objects = self
-            .class_objects
-            .iter()
-            .fold(0, |sum: u64, size| sum.saturating_add(*size));
+        let class_objects = self.class_objects.iter().fold(0, |sum: u64, size| sum.saturating_add(*size));
         let java_lang_class = summary.java_lang_class().map(|class| class.0 as usize);
         if let Some(total) = java_lang_class.and_then(|class| self.totals.get_mut(class)) {
             *total = total.saturating_add(class_objects);
@@ -263,13 +247,8 @@ fn is_compacted(summary: &Summary, layout: &Layout, shapes: &Shapes) -> bool {
         let by_model = u64::from(distance.min) == shapes.size(layout, number as usize);
         if class.kind() == ClassKind::Instance && distance.seen >= 4 {
             classes += 1.0;
-            ratios += if by_model {
-                f64::from(distance.hits) / f64::from(distance.seen)
-            } else {
-                0.0
-            };
+            ratios += if by_model { f64::from(distance.hits) / f64::from(distance.seen) } else { 0.0 };
         }
     }
-    if std::env::var("DBG").is_ok() {}
     ratios >= classes * 0.95
 }

@@ -90,11 +90,7 @@ impl Summary {
 
     /// The size of identifiers.
     pub fn id_size(&self) -> IdSize {
-        if self.facts.id_bytes == 4 {
-            IdSize::Four
-        } else {
-            IdSize::Eight
-        }
+        if self.facts.id_bytes == 4 { IdSize::Four } else { IdSize::Eight }
     }
 
     /// The classes, by class number.
@@ -131,29 +127,17 @@ impl Summary {
     /// The instance fields that a class declares: name and type.
     pub fn fields(&self, class: &ClassRow) -> impl Iterator<Item = (&str, BasicType)> {
         let first = class.first_field.get() as usize;
-        let rows = self
-            .tables
-            .fields
-            .get(first..first + usize::from(class.fields.get()))
-            .unwrap_or_default();
-        rows.iter()
-            .filter_map(|row| Some((self.text(row.name.get()), BasicType::from_code(row.kind)?)))
+        let rows = self.tables.fields.get(first..first + usize::from(class.fields.get())).unwrap_or_default();
+        rows.iter().filter_map(|row| Some((self.text(row.name.get()), BasicType::from_code(row.kind)?)))
     }
 
     /// The static fields of a class: name, type and the value's bits.
     pub fn statics(&self, class: &ClassRow) -> impl Iterator<Item = (&str, BasicType, u64)> {
         let first = class.first_static.get() as usize;
-        let rows = self
-            .tables
-            .statics
-            .get(first..first + usize::from(class.statics.get()))
-            .unwrap_or_default();
+        let rows =
+            self.tables.statics.get(first..first + usize::from(class.statics.get())).unwrap_or_default();
         rows.iter().filter_map(|row| {
-            Some((
-                self.text(row.name.get()),
-                BasicType::from_code(row.kind)?,
-                row.value.get(),
-            ))
+            Some((self.text(row.name.get()), BasicType::from_code(row.kind)?, row.value.get()))
         })
     }
 
@@ -176,10 +160,7 @@ impl Summary {
     pub fn object_lengths(&self) -> Vec<(ClassNumber, Lengths<OBJECT_LENGTHS>)> {
         let mut lengths: Vec<(ClassNumber, Lengths<OBJECT_LENGTHS>)> = (self.tables.elements.iter())
             .map(|row| {
-                let lengths = Lengths {
-                    elements: row.elements.get(),
-                    ..Lengths::default()
-                };
+                let lengths = Lengths { elements: row.elements.get(), ..Lengths::default() };
                 (ClassNumber(row.class.get()), lengths)
             })
             .collect();
@@ -211,21 +192,13 @@ impl Summary {
 
     /// The distances of short arrays.
     pub fn short_arrays(&self) -> ShortArrays {
-        let distances = self
-            .tables
-            .short_arrays
-            .iter()
-            .map(|row| Distance::from(*row))
-            .collect();
+        let distances = self.tables.short_arrays.iter().map(|row| Distance::from(*row)).collect();
         ShortArrays::from_distances(distances).unwrap_or_default()
     }
 
     /// Class objects whose distance to the next object is known: class number and bytes.
     pub fn class_distances(&self) -> impl Iterator<Item = (ClassNumber, u64)> {
-        self.tables
-            .class_distances
-            .iter()
-            .map(|row| (ClassNumber(row.class.get()), row.bytes.get()))
+        self.tables.class_distances.iter().map(|row| (ClassNumber(row.class.get()), row.bytes.get()))
     }
 
     /// Instances of StackChunk by stack size.
@@ -247,20 +220,12 @@ impl Summary {
             }
         }
         let count = |kind: RootKind| counts.get(usize::from(kind.tag())).copied().unwrap_or(0);
-        RootKind::ALL
-            .into_iter()
-            .map(|kind| (kind, count(kind)))
-            .filter(|(_, count)| *count > 0)
-            .collect()
+        RootKind::ALL.into_iter().map(|kind| (kind, count(kind))).filter(|(_, count)| *count > 0).collect()
     }
 
     /// The offset of a STRING record.
     pub fn string_offset(&self, id: u64) -> Option<u64> {
-        let at = self
-            .tables
-            .strings
-            .binary_search_by_key(&id, |row| row.id.get())
-            .ok()?;
+        let at = self.tables.strings.binary_search_by_key(&id, |row| row.id.get()).ok()?;
         self.tables.strings.get(at).map(|row| row.offset.get())
     }
 
@@ -281,36 +246,24 @@ impl Summary {
 
     /// The name of a loader's class, if the loader is in the dump.
     pub fn loader_class(&self, loader: u64) -> Option<&str> {
-        let at = self
-            .tables
-            .loaders
-            .binary_search_by_key(&loader, |row| row.id.get())
-            .ok()?;
+        let at = self.tables.loaders.binary_search_by_key(&loader, |row| row.id.get()).ok()?;
         let class = self.class(ClassNumber(self.tables.loaders.get(at)?.class.get()))?;
         Some(self.class_name(class))
     }
 
     /// The JVM's system properties, ascending by key.
     pub fn properties(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.tables
-            .properties
-            .iter()
-            .map(|row| (self.text(row.key.get()), self.text(row.value.get())))
+        self.tables.properties.iter().map(|row| (self.text(row.key.get()), self.text(row.value.get())))
     }
 
     /// One system property.
     pub fn property(&self, key: &str) -> Option<&str> {
-        self.properties()
-            .find(|(name, _)| *name == key)
-            .map(|(_, value)| value)
+        self.properties().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
     /// Android's heaps: number and name.
     pub fn heaps(&self) -> impl Iterator<Item = (u32, &str)> {
-        self.tables
-            .heaps
-            .iter()
-            .map(|row| (row.key.get(), self.text(row.value.get())))
+        self.tables.heaps.iter().map(|row| (row.key.get(), self.text(row.value.get())))
     }
 
     /// How many records of this tag there are, of those that are kept by place or value only.
@@ -339,11 +292,7 @@ impl Summary {
     pub fn problems(&self) -> Vec<Problem> {
         (self.tables.problems.iter())
             .map(|row| Problem {
-                severity: if row.severity == 0 {
-                    Severity::Note
-                } else {
-                    Severity::Damage
-                },
+                severity: if row.severity == 0 { Severity::Note } else { Severity::Damage },
                 text: self.text(row.text.get()).to_owned(),
                 offset: Some(row.offset.get()).filter(|offset| *offset != u64::MAX),
             })
@@ -358,9 +307,6 @@ impl Summary {
 
 impl From<Place> for PlaceRow {
     fn from(place: Place) -> Self {
-        Self {
-            id: place.id.into(),
-            offset: place.offset.into(),
-        }
+        Self { id: place.id.into(), offset: place.offset.into() }
     }
 }

@@ -318,20 +318,12 @@ impl ClassRow {
 
 impl From<super::evidence::Distance> for DistanceRow {
     fn from(distance: super::evidence::Distance) -> Self {
-        Self {
-            min: distance.min.into(),
-            hits: distance.hits.into(),
-            seen: distance.seen.into(),
-        }
+        Self { min: distance.min.into(), hits: distance.hits.into(), seen: distance.seen.into() }
     }
 }
 
 impl From<DistanceRow> for super::evidence::Distance {
     fn from(row: DistanceRow) -> Self {
-        Self {
-            min: row.min.get(),
-            hits: row.hits.get(),
-            seen: row.seen.get(),
-        }
+        Self { min: row.min.get(), hits: row.hits.get(), seen: row.seen.get() }
     }
 }

@@ -36,17 +36,11 @@ impl TextPool {
 /// The text with this number; empty if there is none.
 pub(crate) fn text<'a>(ends: &[TextRow], bytes: &'a [u8], number: u32) -> &'a str {
     let number = number as usize;
-    let start = number
-        .checked_sub(1)
-        .and_then(|before| ends.get(before))
-        .map_or(0, |row| row.end.get());
+    let start = number.checked_sub(1).and_then(|before| ends.get(before)).map_or(0, |row| row.end.get());
     let Some(end) = ends.get(number).map(|row| row.end.get()) else {
         return "";
     };
-    bytes
-        .get(start as usize..end as usize)
-        .and_then(|bytes| std::str::from_utf8(bytes).ok())
-        .unwrap_or("")
+    bytes.get(start as usize..end as usize).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or("")
 }
 
 #[cfg(test)]

@@ -36,12 +36,7 @@ pub(crate) fn field(
             let len = kind.dump_bytes(id_size);
             if field == name {
                 let value = bytes.get(at..at + len)?;
-                return Some((
-                    kind,
-                    value
-                        .iter()
-                        .fold(0, |value, byte| (value << 8) | u64::from(*byte)),
-                ));
+                return Some((kind, value.iter().fold(0, |value, byte| (value << 8) | u64::from(*byte))));
             }
             at += len;
         }

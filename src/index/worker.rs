@@ -72,10 +72,7 @@ impl<'a> Worker<'a> {
             classes: ClassSlots::default(),
             tallies: Vec::new(),
             stack_chunk: task.stack_chunk.unwrap_or(NOTHING),
-            prev: Prev {
-                id: NOTHING,
-                what: What::Chunk,
-            },
+            prev: Prev { id: NOTHING, what: What::Chunk },
             next_class: NOTHING,
             run_first: NOTHING,
             lowest: u64::MAX,
@@ -98,11 +95,7 @@ impl<'a> Worker<'a> {
     pub(crate) fn end_piece(&mut self, piece: &Piece) {
         self.break_run();
         if self.lowest <= self.highest && self.counts {
-            let ids = PieceIds {
-                piece: *piece,
-                lowest: self.lowest,
-                highest: self.highest,
-            };
+            let ids = PieceIds { piece: *piece, lowest: self.lowest, highest: self.highest };
             self.part.piece_ids.push(ids);
         }
     }
@@ -114,10 +107,7 @@ impl<'a> Worker<'a> {
             if self.part.runs.len() as u64 > 4096 + self.objects / 16 {
                 self.part.unordered = true;
             } else {
-                self.part.runs.push(Run {
-                    first: self.run_first,
-                    last: self.prev,
-                });
+                self.part.runs.push(Run { first: self.run_first, last: self.prev });
             }
             self.lowest = self.lowest.min(self.run_first);
             self.highest = self.highest.max(self.prev.id);
@@ -233,11 +223,7 @@ impl<'a> Worker<'a> {
             } else {
                 self.collect(id);
             }
-        } else if let Some(bytes) = self
-            .cursor
-            .as_mut()
-            .and_then(|cursor| cursor.distance_to_next(id))
-        {
+        } else if let Some(bytes) = self.cursor.as_mut().and_then(|cursor| cursor.distance_to_next(id)) {
             self.prev = Prev { id, what };
             self.settle(bytes);
         }
@@ -254,10 +240,7 @@ impl<'a> Worker<'a> {
 
     #[cold]
     fn new_slot(&mut self, class: u64) -> u32 {
-        self.tallies.push(Tally {
-            field_bytes: u32::MAX,
-            ..Tally::default()
-        });
+        self.tallies.push(Tally { field_bytes: u32::MAX, ..Tally::default() });
         self.classes.add(class)
     }
 }
@@ -266,10 +249,7 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
     #[inline(always)]
     fn instance(&mut self, record: Instance<'a>) {
         let slot = self.slot(record.class);
-        let mut what = What::Instance {
-            class: record.class,
-            slot,
-        };
+        let mut what = What::Instance { class: record.class, slot };
         if self.counts {
             if let Some(tally) = self.tallies.get_mut(slot as usize) {
                 tally.objects += 1;
@@ -307,23 +287,13 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
             let slot = self.slot(record.class);
             if let Some(tally) = self.tallies.get_mut(slot as usize) {
                 tally.objects += 1;
-                tally
-                    .lengths
-                    .get_or_insert_with(Box::<Lengths<OBJECT_LENGTHS>>::default)
-                    .see(record.length);
+                tally.lengths.get_or_insert_with(Box::<Lengths<OBJECT_LENGTHS>>::default).see(record.length);
             }
             if record.elements.len() as u64 > HOTSPOT_MAX_ARRAY_BYTES {
                 self.part.cut_arrays.push(record.offset);
             }
         }
-        self.object(
-            record.id,
-            record.trace,
-            What::Array {
-                kind: 0,
-                length: record.length,
-            },
-        );
+        self.object(record.id, record.trace, What::Array { kind: 0, length: record.length });
     }
 
     #[inline(always)]
@@ -333,24 +303,14 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
             if let Some(lengths) = self.part.primitive.get_mut(kind.wrapping_sub(1)) {
                 lengths.see(record.length);
             }
-            if record
-                .elements
-                .is_some_and(|elements| elements.len() as u64 > HOTSPOT_MAX_ARRAY_BYTES)
-            {
+            if record.elements.is_some_and(|elements| elements.len() as u64 > HOTSPOT_MAX_ARRAY_BYTES) {
                 self.part.cut_arrays.push(record.offset);
             }
         }
         // There are nine kinds.
         #[allow(clippy::cast_possible_truncation)]
         let kind = kind as u8;
-        self.object(
-            record.id,
-            record.trace,
-            What::Array {
-                kind,
-                length: record.length,
-            },
-        );
+        self.object(record.id, record.trace, What::Array { kind, length: record.length });
     }
 
     fn class(&mut self, record: ClassDump<'a>) {
@@ -363,10 +323,7 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
                     self.misfit = Some(why);
                 }
             }
-        } else if let Some(bytes) = self
-            .cursor
-            .as_mut()
-            .and_then(|cursor| cursor.distance_to_next(record.id))
+        } else if let Some(bytes) = self.cursor.as_mut().and_then(|cursor| cursor.distance_to_next(record.id))
         {
             self.part.class_distances.push((record.id, bytes));
         }
@@ -401,11 +358,7 @@ struct ClassSlots {
 
 impl Default for ClassSlots {
     fn default() -> Self {
-        Self {
-            table: vec![(0, 0); 1024],
-            ids: Vec::new(),
-            last: (0, u32::MAX),
-        }
+        Self { table: vec![(0, 0); 1024], ids: Vec::new(), last: (0, u32::MAX) }
     }
 }
 

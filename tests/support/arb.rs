@@ -190,15 +190,7 @@ impl<'a> Builder<'a> {
         let object_class = model.class("java.lang.Object", None, &[]);
         let class_class = model.class("java.lang.Class", Some(object_class), &[]);
         let classes = vec![None; arb.classes.len()];
-        Self {
-            arb,
-            model,
-            object_class,
-            class_class,
-            classes,
-            objects: Vec::new(),
-            targets: Vec::new(),
-        }
+        Self { arb, model, object_class, class_class, classes, objects: Vec::new(), targets: Vec::new() }
     }
 
     fn build(mut self) -> HeapModel {
@@ -250,20 +242,12 @@ impl<'a> Builder<'a> {
         };
         let name = arb.name.clone().unwrap_or_else(|| format!("arb.C{index}"));
         let field_names: Vec<String> = (0..arb.fields.len()).map(|i| format!("f{i}")).collect();
-        let fields: Vec<(&str, Type)> = field_names
-            .iter()
-            .map(String::as_str)
-            .zip(arb.fields.iter().copied())
-            .collect();
+        let fields: Vec<(&str, Type)> =
+            field_names.iter().map(String::as_str).zip(arb.fields.iter().copied()).collect();
         let static_names: Vec<String> = (0..arb.statics.len()).map(|i| format!("s{i}")).collect();
-        let statics: Vec<(&str, Value)> = static_names
-            .iter()
-            .map(String::as_str)
-            .zip(arb.statics.iter().map(|s| s.ty.zero()))
-            .collect();
-        let id = self
-            .model
-            .class_with_statics(&name, Some(superclass), &fields, &statics);
+        let statics: Vec<(&str, Value)> =
+            static_names.iter().map(String::as_str).zip(arb.statics.iter().map(|s| s.ty.zero())).collect();
+        let id = self.model.class_with_statics(&name, Some(superclass), &fields, &statics);
         let def = self.model.class_mut(id);
         def.loads = arb.loads.into();
         def.dumps = arb.dumps.into();
@@ -280,8 +264,7 @@ impl<'a> Builder<'a> {
 
     /// The id a reference leads to.
     fn reference(&self, pick: Pick) -> u64 {
-        pick.checked_sub(1)
-            .map_or(0, |pick| self.targets[modulo(pick, self.targets.len())])
+        pick.checked_sub(1).map_or(0, |pick| self.targets[modulo(pick, self.targets.len())])
     }
 
     fn value(&self, ty: Type, bits: u64) -> Value {
@@ -306,15 +289,15 @@ impl<'a> Builder<'a> {
         }
         let id = match (&object.kind, class) {
             (ArbObjectKind::Instance { .. }, Some(class)) => self.model.instance_with(class, &[]),
-            (ArbObjectKind::ObjectArray { elements, .. }, Some(class)) => self
-                .model
-                .object_array(class, &vec![ObjectId::NULL; elements.len()]),
+            (ArbObjectKind::ObjectArray { elements, .. }, Some(class)) => {
+                self.model.object_array(class, &vec![ObjectId::NULL; elements.len()])
+            }
             (ArbObjectKind::PrimArray { ty, bits }, _) => {
                 self.model.prim_array(Elements::of_bits(primitive(*ty), bits))
             }
-            (ArbObjectKind::NoData { ty, count }, _) => self
-                .model
-                .prim_array(Elements::NoData(primitive(*ty), (*count).into())),
+            (ArbObjectKind::NoData { ty, count }, _) => {
+                self.model.prim_array(Elements::NoData(primitive(*ty), (*count).into()))
+            }
             (_, None) => unreachable!("instances and arrays of references have a class"),
         };
         self.model.skip(u64::from(object.gap) * self.arb.layout.alignment);

@@ -425,9 +425,7 @@ impl Root {
     /// One root of every kind.
     pub const EXAMPLES: [Self; 16] = [
         Self::Unknown,
-        Self::JniGlobal {
-            reference: 0x7f01_0010,
-        },
+        Self::JniGlobal { reference: 0x7f01_0010 },
         Self::JniLocal { thread: 1, frame: -1 },
         Self::JavaFrame { thread: 1, frame: 0 },
         Self::NativeStack { thread: 1 },

@@ -91,10 +91,7 @@ impl ClassDef {
             reserved: [0; 2],
             constants: Vec::new(),
             statics: Vec::new(),
-            fields: fields
-                .iter()
-                .map(|(name, ty)| ((*name).to_owned(), *ty))
-                .collect(),
+            fields: fields.iter().map(|(name, ty)| ((*name).to_owned(), *ty)).collect(),
             instance_size: None,
             trace: 0,
             loads: 1,
@@ -111,12 +108,6 @@ impl ClassDef {
     /// Bytes that a class object with these statics takes, roughly as on JDK 17.
     pub(super) fn mirror_bytes(layout: &Layout, statics: &[(&str, Value)]) -> u64 {
         let fixed = if layout.reference == 4 { 112 } else { 160 };
-        layout.align(
-            fixed
-                + statics
-                    .iter()
-                    .map(|(_, value)| layout.value_bytes(value.ty()))
-                    .sum::<u64>(),
-        )
+        layout.align(fixed + statics.iter().map(|(_, value)| layout.value_bytes(value.ty())).sum::<u64>())
     }
 }

@@ -130,31 +130,17 @@ impl Options {
     /// As JDK 6 writes: one HEAP DUMP record, real instance sizes.
     pub fn jdk6() -> Self {
         let instance_size = InstanceSize::Real;
-        Self {
-            version: Version::V1_0_1,
-            segment_bytes: None,
-            instance_size,
-            ..Self::hotspot()
-        }
+        Self { version: Version::V1_0_1, segment_bytes: None, instance_size, ..Self::hotspot() }
     }
 
     /// As the HPROF agent writes: one HEAP DUMP record, 4-byte ids, source names.
     pub fn agent() -> Self {
-        Self {
-            id_size: IdSize::Four,
-            names: NameStyle::Source,
-            order: Order::AsAdded,
-            ..Self::jdk6()
-        }
+        Self { id_size: IdSize::Four, names: NameStyle::Source, order: Order::AsAdded, ..Self::jdk6() }
     }
 
     /// As Android writes.
     pub fn android() -> Self {
-        Self {
-            version: Version::V1_0_3,
-            segment_bytes: Some(64 << 10),
-            ..Self::agent()
-        }
+        Self { version: Version::V1_0_3, segment_bytes: Some(64 << 10), ..Self::agent() }
     }
 }
 
@@ -277,10 +263,7 @@ impl HeapModel {
 
     /// The records beside the heap's, and each sub-record by itself, in the order asked for.
     fn encode(&self, options: &Options) -> (Tables, Vec<HeapWriter>) {
-        let mut strings = Strings {
-            first: options.first_string,
-            ids: BTreeMap::new(),
-        };
+        let mut strings = Strings { first: options.first_string, ids: BTreeMap::new() };
         let mut loads = self.loads(options, &mut strings);
         let (frames, traces) = self.frames_and_traces(options, &loads, &mut strings);
         // Encoded in the order of adding, so that a string's id does not depend on the order of writing.
@@ -288,11 +271,7 @@ impl HeapModel {
         for item in &self.items {
             encoded.push(self.piece(item, options, &mut strings));
         }
-        let pieces = self
-            .ordered(options.order)
-            .into_iter()
-            .map(|index| encoded[index].clone())
-            .collect();
+        let pieces = self.ordered(options.order).into_iter().map(|index| encoded[index].clone()).collect();
         let mut strings: Vec<(u64, Vec<u8>)> =
             strings.ids.into_iter().map(|(bytes, id)| (id, bytes)).collect();
         strings.sort();
@@ -300,15 +279,7 @@ impl HeapModel {
             Shuffler(!seed).shuffle(&mut strings);
             Shuffler(seed ^ 1).shuffle(&mut loads);
         }
-        (
-            Tables {
-                strings,
-                loads,
-                frames,
-                traces,
-            },
-            pieces,
-        )
+        (Tables { strings, loads, frames, traces }, pieces)
     }
 
     fn loads(&self, options: &Options, strings: &mut Strings) -> Vec<Load> {
@@ -320,12 +291,7 @@ impl HeapModel {
                     Some(bytes) => strings.id(bytes.clone()),
                     None => strings.text(&options.names.spell(&class.name)),
                 };
-                loads.push(Load {
-                    serial,
-                    class: class.id,
-                    trace: class.trace,
-                    name,
-                });
+                loads.push(Load { serial, class: class.id, trace: class.trace, name });
                 serial += 1;
             }
         }
@@ -349,18 +315,11 @@ impl HeapModel {
                     method: strings.text(&frame.method),
                     signature: strings.text(&frame.signature),
                     source: frame.source.as_deref().map_or(0, |source| strings.text(source)),
-                    class_serial: loads
-                        .iter()
-                        .find(|l| l.class == frame.class)
-                        .map_or(0, |l| l.serial),
+                    class_serial: loads.iter().find(|l| l.class == frame.class).map_or(0, |l| l.serial),
                     line: frame.line,
                 });
             }
-            traces.push(Trace {
-                serial: trace.serial,
-                thread: trace.thread,
-                frames: ids,
-            });
+            traces.push(Trace { serial: trace.serial, thread: trace.thread, frames: ids });
         }
         (frames, traces)
     }
@@ -369,11 +328,7 @@ impl HeapModel {
     fn ordered(&self, order: Order) -> Vec<usize> {
         let mut indices = Vec::new();
         for (index, item) in self.items.iter().enumerate() {
-            let times = if let Item::Class(class) = item {
-                self.classes[*class].dumps
-            } else {
-                1
-            };
+            let times = if let Item::Class(class) = item { self.classes[*class].dumps } else { 1 };
             indices.extend((0..times).map(|_| index));
         }
         let rank = |index: usize, [classes, objects, roots]: [u8; 3]| match self.items[index] {
@@ -412,9 +367,7 @@ impl HeapModel {
                     signers: class.signers,
                     domain: class.domain,
                     reserved: class.reserved,
-                    instance_size: class
-                        .instance_size
-                        .unwrap_or_else(|| self.stated_size(class.id, options)),
+                    instance_size: class.instance_size.unwrap_or_else(|| self.stated_size(class.id, options)),
                     constants: &class.constants,
                     statics: &statics,
                     fields: &fields,
@@ -445,11 +398,9 @@ impl HeapModel {
             return 0;
         }
         match options.instance_size {
-            InstanceSize::FieldBytes => self
-                .all_fields(class)
-                .iter()
-                .map(|(_, ty)| ty.bytes(options.id_size))
-                .sum(),
+            InstanceSize::FieldBytes => {
+                self.all_fields(class).iter().map(|(_, ty)| ty.bytes(options.id_size)).sum()
+            }
             InstanceSize::Real => u32::try_from(self.instance_bytes(class)).expect("a class of sane size"),
         }
     }
@@ -499,23 +450,12 @@ fn write_between(out: &mut DumpWriter, options: &Options, round: &mut u32) {
         Between::OtherRecords => {}
     }
     match *round % 7 {
-        0 => out.start_thread(&StartThread {
-            thread: NOBODY,
-            ..StartThread::default()
-        }),
+        0 => out.start_thread(&StartThread { thread: NOBODY, ..StartThread::default() }),
         1 => out.unload_class(NOBODY),
         2 => {
-            let site = AllocSite {
-                array: Type::Byte.code(),
-                class_serial: NOBODY,
-                ..AllocSite::default()
-            };
+            let site = AllocSite { array: Type::Byte.code(), class_serial: NOBODY, ..AllocSite::default() };
             let cutoff_bits = agent_cutoff(0.0001);
-            out.alloc_sites(&AllocSites {
-                cutoff_bits,
-                sites: vec![site],
-                ..AllocSites::default()
-            })
+            out.alloc_sites(&AllocSites { cutoff_bits, sites: vec![site], ..AllocSites::default() })
         }
         3 => out.heap_summary(1, 1, 1, 1),
         4 => out.control_settings(0x3, 8),

@@ -32,16 +32,9 @@ pub fn every_kind(version: Version, id_size: IdSize) -> Written {
     out.unload_class(2);
     out.frame(0x20, 0x10, 0x10, 0x10, 1, 42);
     out.trace(1, 1, &[0x20]);
-    out.alloc_sites(&AllocSites {
-        sites: vec![AllocSite::default()],
-        ..AllocSites::default()
-    });
+    out.alloc_sites(&AllocSites { sites: vec![AllocSite::default()], ..AllocSites::default() });
     out.heap_summary(1, 2, 3, 4);
-    out.start_thread(&StartThread {
-        thread: 1,
-        object: 0x2000,
-        ..StartThread::default()
-    });
+    out.start_thread(&StartThread { thread: 1, object: 0x2000, ..StartThread::default() });
     out.end_thread(1);
     out.cpu_samples(1, &[(1, 1)]);
     out.control_settings(3, 4);
@@ -64,21 +57,13 @@ pub fn zoo() -> HeapModel {
     let nodes = model.array_class(node);
     let key = jdk.string(&mut model, "key");
     let first = model.instance_with(node, &[("key", key.into()), ("hash", Value::Int(-1))]);
-    let second = model.instance_with(
-        tree_node,
-        &[("next", first.into()), ("red", Value::Boolean(true))],
-    );
+    let second = model.instance_with(tree_node, &[("next", first.into()), ("red", Value::Boolean(true))]);
     model.set_field(first, "next", second);
-    model
-        .sized(64)
-        .object_array(nodes, &[first, ObjectId::NULL, second, ObjectId(0xDEAD_BEE8)]);
+    model.sized(64).object_array(nodes, &[first, ObjectId::NULL, second, ObjectId(0xDEAD_BEE8)]);
     let thread = jdk.thread(&mut model, "main", false, 5);
     let trace = model.trace(1, &[StackFrame::new(node, "getKey", "HashMap.java", 301)]);
     let euro = jdk.string(&mut model, "€");
-    model
-        .class_mut(node)
-        .statics
-        .push(("DEFAULT".to_owned(), euro.into()));
+    model.class_mut(node).statics.push(("DEFAULT".to_owned(), euro.into()));
     model.class_mut(node).constants.push((3, Value::Double(0.75)));
     model.class_mut(tree_node).dumps = 2;
     model.root(thread, Root::ThreadObject { thread: 1, trace });

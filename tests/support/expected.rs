@@ -80,10 +80,7 @@ impl Expected {
 
     /// The object with an id.
     pub fn object(&self, id: u64) -> Option<&ExpectedObject> {
-        self.objects
-            .binary_search_by_key(&id, |o| o.id)
-            .ok()
-            .map(|i| &self.objects[i])
+        self.objects.binary_search_by_key(&id, |o| o.id).ok().map(|i| &self.objects[i])
     }
 
     fn of(model: &HeapModel) -> Self {
@@ -107,19 +104,11 @@ impl Expected {
                 Body::Instance { class, values } => {
                     let names = model.all_fields(*class).into_iter().map(|(name, _)| name);
                     let references = non_null(names.zip(values.iter().copied()));
-                    (
-                        ObjectKind::Instance,
-                        Some(*class),
-                        model.shown_name(*class),
-                        0,
-                        references,
-                    )
+                    (ObjectKind::Instance, Some(*class), model.shown_name(*class), 0, references)
                 }
                 Body::ObjectArray { class, elements } => {
-                    let labelled = elements
-                        .iter()
-                        .enumerate()
-                        .map(|(i, e)| (format!("[{i}]"), Value::Object(*e)));
+                    let labelled =
+                        elements.iter().enumerate().map(|(i, e)| (format!("[{i}]"), Value::Object(*e)));
                     let count = u32::try_from(elements.len()).expect("checked when it was added");
                     (
                         ObjectKind::ObjectArray,
@@ -131,26 +120,11 @@ impl Expected {
                 }
                 Body::Primitive(elements) => {
                     let name = format!("{}[]", elements.ty().java_name());
-                    (
-                        ObjectKind::PrimitiveArray,
-                        None,
-                        Some(name),
-                        elements.count(),
-                        Vec::new(),
-                    )
+                    (ObjectKind::PrimitiveArray, None, Some(name), elements.count(), Vec::new())
                 }
             };
             let (id, size, trace) = (object.id.0, object.size, object.trace);
-            objects.push(ExpectedObject {
-                id,
-                kind,
-                class,
-                class_name,
-                elements,
-                size,
-                trace,
-                references,
-            });
+            objects.push(ExpectedObject { id, kind, class, class_name, elements, size, trace, references });
         }
         objects.sort_by_key(|o| o.id);
 
@@ -165,33 +139,21 @@ impl Expected {
         let root_list: Vec<(u64, Root)> = model
             .items
             .iter()
-            .filter_map(|item| {
-                if let Item::Root(object, root) = item {
-                    Some((*object, *root))
-                } else {
-                    None
-                }
-            })
+            .filter_map(
+                |item| {
+                    if let Item::Root(object, root) = item { Some((*object, *root)) } else { None }
+                },
+            )
             .collect();
         let mut roots = BTreeMap::new();
         for (_, root) in &root_list {
             *roots.entry(root.tag()).or_insert(0) += 1;
         }
         let present: BTreeSet<u64> = objects.iter().map(|o| o.id).collect();
-        let missing = |o: &ExpectedObject| {
-            o.references
-                .iter()
-                .filter(|(_, to)| !present.contains(to))
-                .count() as u64
-        };
+        let missing =
+            |o: &ExpectedObject| o.references.iter().filter(|(_, to)| !present.contains(to)).count() as u64;
         let dangling_references = objects.iter().map(missing).sum();
-        Self {
-            objects,
-            by_class,
-            roots,
-            root_list,
-            dangling_references,
-        }
+        Self { objects, by_class, roots, root_list, dangling_references }
     }
 }
 

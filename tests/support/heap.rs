@@ -56,10 +56,7 @@ pub struct HeapWriter {
 impl HeapWriter {
     /// An empty body.
     pub fn new(id_size: IdSize) -> Self {
-        Self {
-            sink: Sink::new(id_size),
-            marks: Vec::new(),
-        }
+        Self { sink: Sink::new(id_size), marks: Vec::new() }
     }
 
     /// Bytes so far, and so where the next sub-record will begin.
@@ -85,12 +82,7 @@ impl HeapWriter {
         let at = self.sink.len();
         self.sink.u1(tag);
         fill(&mut self.sink);
-        self.marks.push(Mark {
-            tag,
-            id,
-            at,
-            len: self.sink.len() - at,
-        });
+        self.marks.push(Mark { tag, id, at, len: self.sink.len() - at });
         SubAt(at)
     }
 
@@ -141,14 +133,8 @@ impl HeapWriter {
     pub fn class_dump(&mut self, class: &ClassDump<'_>) -> SubAt {
         let count = |n: usize| u16::try_from(n).expect("a class counts its members in two bytes");
         self.sub(0x20, class.id, |out| {
-            out.id(class.id)
-                .u4(class.trace)
-                .id(class.superclass)
-                .id(class.loader);
-            out.id(class.signers)
-                .id(class.domain)
-                .id(class.reserved[0])
-                .id(class.reserved[1]);
+            out.id(class.id).u4(class.trace).id(class.superclass).id(class.loader);
+            out.id(class.signers).id(class.domain).id(class.reserved[0]).id(class.reserved[1]);
             out.u4(class.instance_size);
             out.u2(count(class.constants.len()));
             for (index, value) in class.constants {
@@ -213,21 +199,13 @@ impl HeapWriter {
     pub fn null_array(&mut self, id: u64, trace: u32, class: u64, count: u32) -> SubAt {
         self.sub(0x22, id, |out| {
             let element = u64::from(out.id_size().bytes());
-            out.id(id)
-                .u4(trace)
-                .u4(count)
-                .id(class)
-                .hole(u64::from(count) * element);
+            out.id(id).u4(trace).u4(count).id(class).hole(u64::from(count) * element);
         })
     }
 
     /// PRIMITIVE ARRAY DUMP (0x23), or Android's without data (0xC3) for [`Elements::NoData`].
     pub fn prim_array(&mut self, id: u64, trace: u32, elements: &Elements) -> SubAt {
-        let tag = if matches!(elements, Elements::NoData(..)) {
-            0xC3
-        } else {
-            0x23
-        };
+        let tag = if matches!(elements, Elements::NoData(..)) { 0xC3 } else { 0x23 };
         self.sub(tag, id, |out| {
             out.id(id).u4(trace).u4(elements.count()).u1(elements.ty().code());
             elements.put(out);
@@ -258,10 +236,7 @@ impl HeapWriter {
     /// Appends all sub-records of another body.
     pub fn append(&mut self, other: &Self) -> SubAt {
         let base = self.sink.len();
-        self.marks.extend(other.marks.iter().map(|m| Mark {
-            at: base + m.at,
-            ..*m
-        }));
+        self.marks.extend(other.marks.iter().map(|m| Mark { at: base + m.at, ..*m }));
         self.sink.append(&other.sink);
         SubAt(base)
     }

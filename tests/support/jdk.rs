@@ -35,43 +35,20 @@ impl Jdk {
         use Type::{Boolean, Byte, Int, Long, Object};
         let object = model.class("java.lang.Object", None, &[]);
         let class = model.class("java.lang.Class", Some(object), &[("name", Object)]);
-        let string_fields = [
-            ("value", Object),
-            ("hash", Int),
-            ("coder", Byte),
-            ("hashIsZero", Boolean),
-        ];
+        let string_fields = [("value", Object), ("hash", Int), ("coder", Byte), ("hashIsZero", Boolean)];
         let string = model.class("java.lang.String", Some(object), &string_fields);
         let object_array = model.array_class(object);
         let prim_arrays =
             Type::PRIMITIVES.map(|ty| model.class(&format!("{}[]", ty.java_name()), Some(object), &[]));
-        let thread_fields = [
-            ("eetop", Long),
-            ("tid", Long),
-            ("name", Object),
-            ("holder", Object),
-        ];
+        let thread_fields = [("eetop", Long), ("tid", Long), ("name", Object), ("holder", Object)];
         let thread = model.class("java.lang.Thread", Some(object), &thread_fields);
-        let holder_fields = [
-            ("group", Object),
-            ("priority", Int),
-            ("daemon", Boolean),
-            ("threadStatus", Int),
-        ];
+        let holder_fields =
+            [("group", Object), ("priority", Int), ("daemon", Boolean), ("threadStatus", Int)];
         let field_holder = model.class("java.lang.Thread$FieldHolder", Some(object), &holder_fields);
-        let group_fields = [
-            ("parent", Object),
-            ("name", Object),
-            ("maxPriority", Int),
-            ("daemon", Boolean),
-        ];
+        let group_fields = [("parent", Object), ("name", Object), ("maxPriority", Int), ("daemon", Boolean)];
         let thread_group = model.class("java.lang.ThreadGroup", Some(object), &group_fields);
-        let reference_fields = [
-            ("referent", Object),
-            ("queue", Object),
-            ("next", Object),
-            ("discovered", Object),
-        ];
+        let reference_fields =
+            [("referent", Object), ("queue", Object), ("next", Object), ("discovered", Object)];
         let reference = model.class("java.lang.ref.Reference", Some(object), &reference_fields);
         let weak_reference = model.class("java.lang.ref.WeakReference", Some(reference), &[]);
         Self {
@@ -100,11 +77,8 @@ impl Jdk {
     /// Adds a runnable thread with its name and its holder. It has no group, and is not a root.
     pub fn thread(&self, model: &mut HeapModel, name: &str, daemon: bool, priority: i32) -> ObjectId {
         let name = self.string(model, name);
-        let state = [
-            ("priority", priority.into()),
-            ("daemon", daemon.into()),
-            ("threadStatus", Value::Int(5)),
-        ];
+        let state =
+            [("priority", priority.into()), ("daemon", daemon.into()), ("threadStatus", Value::Int(5))];
         let holder = model.instance_with(self.field_holder, &state);
         model.instance_with(self.thread, &[("name", name.into()), ("holder", holder.into())])
     }

@@ -21,38 +21,15 @@ pub struct Layout {
 
 impl Layout {
     /// 64-bit with compressed references and class pointers: nearly every server.
-    pub const COMPRESSED: Self = Self {
-        header: 12,
-        array_header: 16,
-        reference: 4,
-        alignment: 8,
-    };
+    pub const COMPRESSED: Self = Self { header: 12, array_header: 16, reference: 4, alignment: 8 };
     /// 64-bit without compression.
-    pub const UNCOMPRESSED: Self = Self {
-        header: 16,
-        array_header: 24,
-        reference: 8,
-        alignment: 8,
-    };
+    pub const UNCOMPRESSED: Self = Self { header: 16, array_header: 24, reference: 8, alignment: 8 };
     /// Compressed, with compact object headers (JDK 24 and later).
-    pub const COMPACT: Self = Self {
-        header: 8,
-        array_header: 12,
-        reference: 4,
-        alignment: 8,
-    };
+    pub const COMPACT: Self = Self { header: 8, array_header: 12, reference: 4, alignment: 8 };
     /// A heap of 32 GiB and more that keeps compressed references by aligning objects to 16.
-    pub const ALIGNED_16: Self = Self {
-        alignment: 16,
-        ..Self::COMPRESSED
-    };
+    pub const ALIGNED_16: Self = Self { alignment: 16, ..Self::COMPRESSED };
     /// 32-bit.
-    pub const BITS_32: Self = Self {
-        header: 8,
-        array_header: 12,
-        reference: 4,
-        alignment: 8,
-    };
+    pub const BITS_32: Self = Self { header: 8, array_header: 12, reference: 4, alignment: 8 };
 
     /// Bytes of a value in the heap.
     pub fn value_bytes(&self, ty: Type) -> u64 {
@@ -66,10 +43,8 @@ impl Layout {
     pub fn instance_bytes(&self, chain: &[&[Type]]) -> u64 {
         let mut used: Vec<bool> = vec![true; usize::try_from(self.header).expect("a small header")];
         for fields in chain {
-            let mut sorted: Vec<(bool, u64)> = fields
-                .iter()
-                .map(|ty| (*ty == Type::Object, self.value_bytes(*ty)))
-                .collect();
+            let mut sorted: Vec<(bool, u64)> =
+                fields.iter().map(|ty| (*ty == Type::Object, self.value_bytes(*ty))).collect();
             sorted.sort_by_key(|&(is_reference, bytes)| (is_reference, std::cmp::Reverse(bytes)));
             for (_, bytes) in sorted {
                 place(&mut used, usize::try_from(bytes).expect("at most eight bytes"));
@@ -93,10 +68,7 @@ impl Layout {
 /// Takes the lowest aligned offset at which `bytes` are free.
 fn place(used: &mut Vec<bool>, bytes: usize) {
     let free = |used: &[bool], at: usize| (at..at + bytes).all(|i| used.get(i).is_none_or(|taken| !taken));
-    let at = (0..)
-        .step_by(bytes)
-        .find(|&at| free(used, at))
-        .expect("there is room at the end");
+    let at = (0..).step_by(bytes).find(|&at| free(used, at)).expect("there is room at the end");
     if used.len() < at + bytes {
         used.resize(at + bytes, false);
     }

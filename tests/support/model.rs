@@ -183,10 +183,7 @@ impl HeapModel {
     ) -> ClassId {
         let (id, size, trace) = self.place(ClassDef::mirror_bytes(&self.layout, statics));
         let mut def = ClassDef::new(ClassId(id), name, superclass, fields, size);
-        def.statics = statics
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), *value))
-            .collect();
+        def.statics = statics.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
         def.trace = trace;
         self.class_index.insert(def.id, self.classes.len());
         self.items.push(Item::Class(self.classes.len()));
@@ -201,10 +198,7 @@ impl HeapModel {
         }
         let name = format!("{}[]", self.class_def(element).name);
         let loader = self.class_def(element).loader;
-        let top = *self
-            .chain(element)
-            .last()
-            .expect("a chain begins with the class itself");
+        let top = *self.chain(element).last().expect("a chain begins with the class itself");
         let array = self.class(&name, Some(top), &[]);
         self.class_mut(array).loader = loader;
         self.array_classes.insert(element, array);
@@ -233,10 +227,7 @@ impl HeapModel {
 
     /// The fields of an instance in the order of a dump: the class's own, then its superclass's, and so on up.
     pub fn all_fields(&self, class: ClassId) -> Vec<(String, Type)> {
-        self.chain(class)
-            .into_iter()
-            .flat_map(|c| self.class_def(c).fields.clone())
-            .collect()
+        self.chain(class).into_iter().flat_map(|c| self.class_def(c).fields.clone()).collect()
     }
 
     /// The real size of an instance by this model's layout.
@@ -254,12 +245,7 @@ impl HeapModel {
         let id = ObjectId(id);
         self.object_index.insert(id, self.objects.len());
         self.items.push(Item::Object(self.objects.len()));
-        self.objects.push(Object {
-            id,
-            trace,
-            size,
-            body,
-        });
+        self.objects.push(Object { id, trace, size, body });
         id
     }
 
@@ -269,13 +255,7 @@ impl HeapModel {
     /// If the values do not match the fields' number and types.
     pub fn instance(&mut self, class: ClassId, values: &[Value]) -> ObjectId {
         self.check_values(class, values);
-        self.object(
-            self.instance_bytes(class),
-            Body::Instance {
-                class,
-                values: values.to_vec(),
-            },
-        )
+        self.object(self.instance_bytes(class), Body::Instance { class, values: values.to_vec() })
     }
 
     /// Adds an instance by field names; fields that are not named are zero.
@@ -295,18 +275,12 @@ impl HeapModel {
     pub fn object_array(&mut self, class: ClassId, elements: &[ObjectId]) -> ObjectId {
         let count = u32::try_from(elements.len()).expect("more elements than a Java array can have");
         let elements = elements.iter().map(|e| e.0).collect();
-        self.object(
-            self.layout.array_bytes(Type::Object, count),
-            Body::ObjectArray { class, elements },
-        )
+        self.object(self.layout.array_bytes(Type::Object, count), Body::ObjectArray { class, elements })
     }
 
     /// Adds a primitive array.
     pub fn prim_array(&mut self, elements: Elements) -> ObjectId {
-        self.object(
-            self.layout.array_bytes(elements.ty(), elements.count()),
-            Body::Primitive(elements),
-        )
+        self.object(self.layout.array_bytes(elements.ty(), elements.count()), Body::Primitive(elements))
     }
 
     fn check_values(&self, class: ClassId, values: &[Value]) {
@@ -317,18 +291,13 @@ impl HeapModel {
     }
 
     fn body_mut(&mut self, object: ObjectId) -> &mut Body {
-        let index = *self
-            .object_index
-            .get(&object)
-            .unwrap_or_else(|| panic!("no object at {:#x}", object.0));
+        let index = *self.object_index.get(&object).unwrap_or_else(|| panic!("no object at {:#x}", object.0));
         &mut self.objects[index].body
     }
 
     /// Replaces all values of an instance: for cycles.
     pub fn set_values(&mut self, object: ObjectId, new: &[Value]) {
-        let Body::Instance { class, .. } = *self.body_mut(object) else {
-            panic!("not an instance")
-        };
+        let Body::Instance { class, .. } = *self.body_mut(object) else { panic!("not an instance") };
         self.check_values(class, new);
         if let Body::Instance { values, .. } = self.body_mut(object) {
             *values = new.to_vec();
@@ -338,9 +307,7 @@ impl HeapModel {
     /// Replaces one value of an instance: the first field of that name, own fields first.
     pub fn set_field(&mut self, object: ObjectId, name: &str, new: impl Into<Value>) {
         let new = new.into();
-        let Body::Instance { class, .. } = *self.body_mut(object) else {
-            panic!("not an instance")
-        };
+        let Body::Instance { class, .. } = *self.body_mut(object) else { panic!("not an instance") };
         let fields = self.all_fields(class);
         let index = fields
             .iter()
@@ -379,11 +346,7 @@ impl HeapModel {
     pub fn trace(&mut self, thread: u32, frames: &[StackFrame]) -> u32 {
         let serial = self.next_trace;
         self.next_trace += 1;
-        self.traces.push(Trace {
-            serial,
-            thread,
-            frames: frames.to_vec(),
-        });
+        self.traces.push(Trace { serial, thread, frames: frames.to_vec() });
         serial
     }
 }

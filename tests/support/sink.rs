@@ -25,12 +25,7 @@ pub struct Sink {
 impl Sink {
     /// An empty sink that writes identifiers of `id_size`.
     pub fn new(id_size: IdSize) -> Self {
-        Self {
-            id_size,
-            data: Vec::new(),
-            holes: Vec::new(),
-            hole_bytes: 0,
-        }
+        Self { id_size, data: Vec::new(), holes: Vec::new(), hole_bytes: 0 }
     }
 
     /// The identifier size this sink writes.
@@ -102,20 +97,14 @@ impl Sink {
     /// Appends everything another sink holds.
     pub fn append(&mut self, other: &Self) -> &mut Self {
         let base = self.data.len();
-        self.holes
-            .extend(other.holes.iter().map(|&(at, len)| (base + at, len)));
+        self.holes.extend(other.holes.iter().map(|&(at, len)| (base + at, len)));
         self.hole_bytes += other.hole_bytes;
         self.raw(&other.data)
     }
 
     /// Overwrites bytes written before the first hole.
     pub fn patch(&mut self, at: usize, bytes: &[u8]) {
-        assert!(
-            self.holes
-                .first()
-                .is_none_or(|&(hole, _)| at + bytes.len() <= hole),
-            "patch behind a hole"
-        );
+        assert!(self.holes.first().is_none_or(|&(hole, _)| at + bytes.len() <= hole), "patch behind a hole");
         self.data[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
@@ -124,11 +113,7 @@ impl Sink {
     /// # Panics
     /// If there are more than a gigabyte: use [`Sink::write_file`].
     pub fn to_vec(&self) -> Vec<u8> {
-        assert!(
-            self.len() <= MAX_IN_MEMORY,
-            "{} bytes are too many to hold in memory",
-            self.len()
-        );
+        assert!(self.len() <= MAX_IN_MEMORY, "{} bytes are too many to hold in memory", self.len());
         let total = usize::try_from(self.len()).expect("bounded above");
         let mut all = Vec::with_capacity(total);
         let mut done = 0;

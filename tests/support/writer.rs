@@ -179,30 +179,19 @@ impl DumpWriter {
         header.extend_from_slice(&id_size.bytes().to_be_bytes());
         let stamp_at = header.len();
         header.extend_from_slice(&[0; 8]);
-        Self {
-            stamp_at: Some(stamp_at),
-            ..Self::with_raw_header(&header, id_size)
-        }
+        Self { stamp_at: Some(stamp_at), ..Self::with_raw_header(&header, id_size) }
     }
 
     /// A dump that begins with any bytes; identifiers after it take `id_size`.
     pub fn with_raw_header(header: &[u8], id_size: IdSize) -> Self {
         let mut sink = Sink::new(id_size);
         sink.raw(header);
-        Self {
-            sink,
-            stamp_at: None,
-            time_us: 0,
-            records: Vec::new(),
-            subs: Vec::new(),
-        }
+        Self { sink, stamp_at: None, time_us: 0, records: Vec::new(), subs: Vec::new() }
     }
 
     /// Sets the header's time stamp: milliseconds since 1970.
     pub fn created_ms(mut self, ms: u64) -> Self {
-        let at = self
-            .stamp_at
-            .expect("a raw header has no known place for a time stamp");
+        let at = self.stamp_at.expect("a raw header has no known place for a time stamp");
         self.sink.patch(at, &ms.to_be_bytes());
         self
     }
@@ -234,12 +223,7 @@ impl DumpWriter {
         let stated_len = stated.of(body.len());
         let at = self.len();
         self.sink.u1(tag).u4(self.time_us).u4(stated_len).append(&body);
-        self.records.push(RecordMark {
-            tag,
-            at,
-            stated_len,
-            body_len: body.len(),
-        });
+        self.records.push(RecordMark { tag, at, stated_len, body_len: body.len() });
         at
     }
 
@@ -284,21 +268,14 @@ impl DumpWriter {
         line: i32,
     ) -> u64 {
         self.plain(0x04, |out| {
-            out.id(id)
-                .id(method)
-                .id(signature)
-                .id(source)
-                .u4(class_serial)
-                .raw(&line.to_be_bytes());
+            out.id(id).id(method).id(signature).id(source).u4(class_serial).raw(&line.to_be_bytes());
         })
     }
 
     /// STACK TRACE (0x05).
     pub fn trace(&mut self, serial: u32, thread: u32, frames: &[u64]) -> u64 {
         self.plain(0x05, |out| {
-            out.u4(serial)
-                .u4(thread)
-                .u4(u32::try_from(frames.len()).expect("few frames"));
+            out.u4(serial).u4(thread).u4(u32::try_from(frames.len()).expect("few frames"));
             for frame in frames {
                 out.id(*frame);
             }
@@ -308,10 +285,7 @@ impl DumpWriter {
     /// ALLOC SITES (0x06).
     pub fn alloc_sites(&mut self, sites: &AllocSites) -> u64 {
         self.plain(0x06, |out| {
-            out.u2(sites.flags)
-                .u4(sites.cutoff_bits)
-                .u4(sites.live_bytes)
-                .u4(sites.live_instances);
+            out.u2(sites.flags).u4(sites.cutoff_bits).u4(sites.live_bytes).u4(sites.live_instances);
             out.u8(sites.allocated_bytes).u8(sites.allocated_instances);
             out.u4(u32::try_from(sites.sites.len()).expect("few sites"));
             for site in &sites.sites {
@@ -331,10 +305,7 @@ impl DumpWriter {
         allocated_instances: u64,
     ) -> u64 {
         self.plain(0x07, |out| {
-            out.u4(live_bytes)
-                .u4(live_instances)
-                .u8(allocated_bytes)
-                .u8(allocated_instances);
+            out.u4(live_bytes).u4(live_instances).u8(allocated_bytes).u8(allocated_instances);
         })
     }
 
@@ -382,18 +353,11 @@ impl DumpWriter {
 
     /// Either heap record, with any length claimed for it.
     pub fn heap_record(&mut self, tag: HeapTag, stated: StatedLength, body: &HeapWriter) -> Placed {
-        assert_eq!(
-            body.sink().id_size(),
-            self.id_size(),
-            "identifier sizes of dump and heap differ"
-        );
+        assert_eq!(body.sink().id_size(), self.id_size(), "identifier sizes of dump and heap differ");
         let record = self.record(tag.tag(), stated, |out| {
             out.append(body.sink());
         });
-        let placed = Placed {
-            record,
-            body: self.len() - body.len(),
-        };
+        let placed = Placed { record, body: self.len() - body.len() };
         self.subs.extend(body.marks().iter().map(|m| SubMark {
             tag: m.tag,
             id: m.id,
@@ -427,11 +391,7 @@ impl DumpWriter {
 
     /// The dump so far, with the places of all it holds.
     pub fn finish(self) -> Written {
-        Written {
-            sink: self.sink,
-            records: self.records,
-            subs: self.subs,
-        }
+        Written { sink: self.sink, records: self.records, subs: self.subs }
     }
 
     /// The bytes of the dump so far.
@@ -476,11 +436,7 @@ impl Written {
 
     /// Offsets of all records with a tag.
     pub fn records_of(&self, tag: u8) -> Vec<u64> {
-        self.records
-            .iter()
-            .filter(|r| r.tag == tag)
-            .map(|r| r.at)
-            .collect()
+        self.records.iter().filter(|r| r.tag == tag).map(|r| r.at).collect()
     }
 
     /// All sub-records with a tag.
@@ -490,9 +446,6 @@ impl Written {
 
     /// Offset of the sub-record that dumps this object or class (the first, if there are several).
     pub fn object_at(&self, id: u64) -> Option<u64> {
-        self.subs
-            .iter()
-            .find(|s| s.id == id && matches!(s.tag, 0x20..=0x23 | 0xC3))
-            .map(|s| s.at)
+        self.subs.iter().find(|s| s.id == id && matches!(s.tag, 0x20..=0x23 | 0xC3)).map(|s| s.at)
     }
 }

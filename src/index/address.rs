@@ -1,0 +1,205 @@
+//! The address index: object id -> dense object index, in address order.
+//!
+//! One bit per alignment unit of the address space, in lines of 64 bytes: the first word of a line is the number of
+//! objects before the line, the other seven words are 448 bits. A lookup touches one cache line. Lines that belong to
+//! no object of a chunk's 1.75 MiB (at 8 bytes a bit) are not there at all.
+//!
+//! Ids that are scattered too widely for bits (hostile files; no JVM known) are kept as an ascending list.
+
+use zerocopy::little_endian::U64;
+
+use super::address_set::{AddressSet, CHUNK_LINES, CHUNK_WORDS, LINE_WORDS, Position};
+use super::column::Column;
+
+/// More objects than an index can number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the heap dump holds {0} objects; at most 4294967294 can be indexed")]
+pub struct TooManyObjects(pub u64);
+
+/// Object id -> object index.
+#[derive(Debug)]
+pub struct AddressIndex {
+    /// Addresses are multiples of one shifted left by this.
+    pub(crate) shift: u32,
+    /// Number of objects.
+    pub(crate) objects: u32,
+    /// Chunks of the address space that hold objects, ascending. Empty if `ids` is used.
+    pub(crate) keys: Column<U64>,
+    /// The lines of those chunks.
+    pub(crate) lines: Column<U64>,
+    /// Ids, ascending, if they are kept as a list.
+    pub(crate) ids: Column<U64>,
+    /// Whether `keys` are consecutive numbers.
+    contiguous: bool,
+}
+
+impl AddressIndex {
+    /// Puts an index together from its columns.
+    pub(crate) fn new(
+        shift: u32,
+        objects: u32,
+        keys: Column<U64>,
+        lines: Column<U64>,
+        ids: Column<U64>,
+    ) -> Self {
+        let span = keys.first().zip(keys.last()).map(|(first, last)| last.get().wrapping_sub(first.get()));
+        let contiguous = span.is_some_and(|span| span == keys.len() as u64 - 1);
+        Self { shift, objects, keys, lines, ids, contiguous }
+    }
+
+    /// Counts the objects before each line of a finished set.
+    pub(crate) fn of_set(set: AddressSet) -> Result<Self, TooManyObjects> {
+        let shift = set.shift();
+        let chunks = set.into_chunks();
+        let mut keys = Vec::with_capacity(chunks.len());
+        let mut lines: Vec<U64> = Vec::with_capacity(chunks.len() * CHUNK_WORDS);
+        let mut objects = 0u64;
+        for (key, words) in chunks {
+            keys.push(U64::new(key));
+            for line in words.chunks_exact(LINE_WORDS) {
+                lines.push(objects.into());
+                for word in line.iter().skip(1) {
+                    objects += u64::from(word.count_ones());
+                    lines.push((*word).into());
+                }
+            }
+        }
+        let objects = checked(objects)?;
+        Ok(Self::new(shift, objects, keys.into(), lines.into(), Column::default()))
+    }
+
+    /// An index of ids that ascend.
+    pub(crate) fn of_list(ids: Vec<u64>) -> Result<Self, TooManyObjects> {
+        let objects = checked(ids.len() as u64)?;
+        let ids: Vec<U64> = ids.into_iter().map(U64::new).collect();
+        Ok(Self::new(0, objects, Column::default(), Column::default(), ids.into()))
+    }
+
+    /// Number of objects.
+    pub fn objects(&self) -> u32 {
+        self.objects
+    }
+
+    /// The object index of an id, if the dump holds it.
+    #[inline]
+    pub fn index_of(&self, id: u64) -> Option<u32> {
+        if !self.ids.is_empty() {
+            let at = self.ids.binary_search_by_key(&id, |row| row.get()).ok()?;
+            return u32::try_from(at).ok();
+        }
+        if id & ((1 << self.shift) - 1) != 0 {
+            return None;
+        }
+        let position = Position::of(id, self.shift);
+        let chunk = if self.contiguous {
+            usize::try_from(position.key.checked_sub(self.keys.first()?.get())?).ok()?
+        } else {
+            self.keys.binary_search_by_key(&position.key, |key| key.get()).ok()?
+        };
+        let start = chunk.checked_mul(CHUNK_WORDS)?.checked_add(position.line)?;
+        let line: &[U64; LINE_WORDS] = self.lines.get(start..)?.first_chunk()?;
+        let [before, bits @ ..] = line;
+        let (word, mask) = ((position.bit / 64) as usize, 1u64 << (position.bit % 64));
+        let own = bits.get(word)?.get();
+        if own & mask == 0 {
+            return None;
+        }
+        let full: u32 = bits.iter().take(word).map(|bits| bits.get().count_ones()).sum();
+        let rank = before.get() + u64::from(full + (own & (mask - 1)).count_ones());
+        u32::try_from(rank).ok()
+    }
+
+    /// The id of an object index.
+    pub fn id_of(&self, index: u32) -> Option<u64> {
+        if index >= self.objects {
+            return None;
+        }
+        if !self.ids.is_empty() {
+            return self.ids.get(index as usize).map(|id| id.get());
+        }
+        // The last line that starts at or before the index.
+        let line_count = self.lines.len() / LINE_WORDS;
+        let before = |line: usize| self.lines.get(line * LINE_WORDS).map_or(u64::MAX, |rank| rank.get());
+        let (mut low, mut high) = (0, line_count);
+        while low + 1 < high {
+            let middle = low + (high - low) / 2;
+            if before(middle) <= u64::from(index) { low = middle } else { high = middle }
+        }
+        let mut left = u64::from(index).checked_sub(before(low))?;
+        let words = self.lines.get(low * LINE_WORDS + 1..(low + 1) * LINE_WORDS)?;
+        for (word, bits) in (0u64..).zip(words) {
+            let bits = bits.get();
+            if left < u64::from(bits.count_ones()) {
+                let bit = u64::from(select(bits, left));
+                let chunk = low as u64 / CHUNK_LINES;
+                let key = self.keys.get(usize::try_from(chunk).ok()?)?.get();
+                let line = key * CHUNK_LINES + low as u64 % CHUNK_LINES;
+                return Some((line * super::address_set::LINE_BITS + word * 64 + bit) << self.shift);
+            }
+            left -= u64::from(bits.count_ones());
+        }
+        None
+    }
+}
+
+fn checked(objects: u64) -> Result<u32, TooManyObjects> {
+    u32::try_from(objects).ok().filter(|objects| *objects < u32::MAX).ok_or(TooManyObjects(objects))
+}
+
+/// The position of the `nth` set bit, from 0.
+fn select(bits: u64, nth: u64) -> u32 {
+    (0..nth).fold(bits, |bits, _| bits & bits.wrapping_sub(1)).trailing_zeros()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn ids() -> Vec<u64> {
+        let mut state = 7u64;
+        let mut ids: Vec<u64> = (0..3000u64)
+            .map(|i| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (0x6_0000_0000 + (i / 500) * (40 << 20) + ((state >> 40) % (1 << 20))) & !7
+            })
+            .collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+
+    #[test]
+    fn bits_and_list_number_ids_in_address_order() {
+        let ids = ids();
+        for shift in [0, 3] {
+            let set = AddressSet::new(shift, 1 << 30);
+            let mut cursor = set.cursor();
+            for id in ids.iter().rev() {
+                assert_eq!(cursor.insert(*id), Ok(true));
+            }
+            drop(cursor);
+            check(&AddressIndex::of_set(set).unwrap(), &ids);
+        }
+        check(&AddressIndex::of_list(ids.clone()).unwrap(), &ids);
+    }
+
+    fn check(index: &AddressIndex, ids: &[u64]) {
+        assert_eq!(index.objects() as usize, ids.len());
+        for (number, id) in (0u32..).zip(ids) {
+            assert_eq!(index.index_of(*id), Some(number));
+            assert_eq!(index.id_of(number), Some(*id));
+            assert_eq!(index.index_of(id + 1), None);
+        }
+        for outside in [0, 8, u64::MAX, u64::MAX & !7, 1 << 62] {
+            assert_eq!(index.index_of(outside), None);
+        }
+        assert_eq!(index.id_of(index.objects()), None);
+    }
+
+    #[test]
+    fn an_empty_index_finds_nothing() {
+        let index = AddressIndex::of_set(AddressSet::new(3, 0)).unwrap();
+        assert_eq!((index.objects(), index.index_of(8), index.id_of(0)), (0, None, None));
+    }
+}

@@ -1,0 +1,544 @@
+//! Opening a dump: from its index, or by reading it and leaving an index behind.
+
+use std::cell::OnceCell;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use crate::hprof::input::{self, Compression, Mapped, OpenError};
+use crate::hprof::sniff::{self, Looks};
+use crate::hprof::{FormatError, Header};
+
+use super::address::{AddressIndex, TooManyObjects};
+use super::build::{self, Ids, NoSuchHeapDump, Source};
+use super::objects::{self, Objects};
+use super::progress::Progress;
+use super::store::Stage;
+use super::store::format::{Key, StageFile, Unusable};
+use super::store::identity::Identity;
+use super::store::place::{self, Place, Places};
+use super::summary::Summary;
+use super::{objects_file, summary_file};
+
+/// Why a dump cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The file is no dump.
+    #[error("{}: {error}", path.display())]
+    Format {
+        /// Which file.
+        path: PathBuf,
+        /// What it looks like.
+        looks: Looks,
+        /// What is wrong.
+        error: FormatError,
+    },
+    /// The file is compressed, and what is in it is no dump.
+    #[error("{}: {} of something that is not a heap dump: {}", path.display(), compression.name(), looks.describe())]
+    NotInside {
+        /// Which file.
+        path: PathBuf,
+        /// How it is compressed.
+        compression: Compression,
+        /// What is in it.
+        looks: Looks,
+    },
+    /// The heap dump asked for is not in the file.
+    #[error("{}: {error}", path.display())]
+    NoSuchHeapDump {
+        /// Which file.
+        path: PathBuf,
+        /// Which heap dump.
+        error: NoSuchHeapDump,
+    },
+    /// The file changed while it was read.
+    #[error("{}: the file changed while it was read", .0.display())]
+    Changed(PathBuf),
+    /// A compressed dump could not be unpacked.
+    #[error("cannot unpack {} into {}: {error}", path.display(), into.display())]
+    Unpack {
+        /// Which file.
+        path: PathBuf,
+        /// Into which directory.
+        into: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The index cannot be written.
+    #[error("cannot write the index {}: {error}", dir.display())]
+    WriteIndex {
+        /// Where.
+        dir: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// More objects than can be indexed.
+    #[error("{}: {error}", path.display())]
+    TooManyObjects {
+        /// Which file.
+        path: PathBuf,
+        /// How many.
+        error: TooManyObjects,
+    },
+}
+
+impl Error {
+    /// What to do next, in one line.
+    pub fn advice(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Open(OpenError::Directory(_)) => "give the dump's file, not the directory that holds it",
+            Self::Open(OpenError::NotAFile(_)) => {
+                "save the dump to a file first: it is mapped, and read more than once"
+            }
+            Self::Open(OpenError::Io { error, .. }) => match error.kind() {
+                io::ErrorKind::NotFound => "check the path",
+                io::ErrorKind::PermissionDenied => {
+                    "JVMs write dumps that only their own user may read: run as that user, or chmod the file"
+                }
+                _ => return None,
+            },
+            Self::Format { looks, error, .. } => match error.kind() {
+                crate::hprof::FormatErrorKind::Empty => {
+                    "the JVM has not written it yet, or its disk was full: make the dump again"
+                }
+                _ => looks.advice(),
+            },
+            Self::NotInside { looks, .. } => looks.advice(),
+            Self::NoSuchHeapDump { .. } => "leave out --dump to read the last one",
+            Self::Changed(_) => "wait until the JVM has finished writing the dump, then run this again",
+            Self::Unpack { .. } => "give a directory with enough space by --index-dir, or unpack it yourself",
+            Self::WriteIndex { .. } => "give a directory that you may write to by --index-dir",
+            Self::TooManyObjects { .. } => "histo and info work on it; commands that need an index do not",
+        })
+    }
+}
+
+/// How to open a dump.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Where indexes lie, if not beside the dump.
+    pub index_dir: Option<PathBuf>,
+    /// Which of several heap dumps, from 1; the last by default.
+    pub heap_dump: Option<u32>,
+}
+
+/// A dump, and what is known of it.
+#[derive(Debug)]
+pub struct Heap {
+    /// The file as it was given.
+    dump: Mapped,
+    compression: Option<Compression>,
+    identity: Identity,
+    options: Options,
+    places: Places,
+    summary: Summary,
+    /// Whether the summary was built by this process.
+    fresh: bool,
+    /// The unpacked bytes of a compressed dump, once they are needed.
+    unpacked: OnceCell<Mapped>,
+    notes: Mutex<Vec<String>>,
+}
+
+impl Heap {
+    /// Opens a dump: reads its summary from the index, or reads the dump and writes the summary.
+    ///
+    /// # Errors
+    /// [`Error`]: the file is not there, is no dump, or changes while it is read. An index that cannot be written is no
+    /// error but a note.
+    pub fn open(path: &Path, options: &Options, progress: &dyn Progress) -> Result<Self, Error> {
+        let (opening, known) = Opening::start(path, options)?;
+        match known {
+            Some(summary) => Ok(opening.into_heap(summary, false, OnceCell::new())),
+            None => Ok(opening.build(false, progress)?.0),
+        }
+    }
+
+    /// Opens a dump and builds every stage of its index that is not there.
+    ///
+    /// # Errors
+    /// As [`Heap::open`]; also [`Error::WriteIndex`] and [`Error::TooManyObjects`].
+    pub fn open_indexed(
+        path: &Path,
+        options: &Options,
+        progress: &dyn Progress,
+    ) -> Result<(Self, Objects), Error> {
+        let (opening, known) = Opening::start(path, options)?;
+        let read = opening.read(Stage::Objects, objects_file::read);
+        match (known, read) {
+            (Some(summary), Some(objects)) => {
+                Ok((opening.into_heap(summary, false, OnceCell::new()), objects))
+            }
+            _ => {
+                let (heap, objects) = opening.build(true, progress)?;
+                match objects {
+                    Some(objects) => Ok((heap, objects)),
+                    None => Err(Error::Changed(path.to_owned())),
+                }
+            }
+        }
+    }
+
+    /// What is known of the dump without looking at single objects.
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// The file as it was given.
+    pub fn path(&self) -> &Path {
+        self.dump.path()
+    }
+
+    /// Length of the file as it was given.
+    pub fn file_bytes(&self) -> u64 {
+        self.dump.stamp().len
+    }
+
+    /// How the file is compressed.
+    pub fn compression(&self) -> Option<Compression> {
+        self.compression
+    }
+
+    /// Whether the summary was built by this process, not read from an index.
+    pub fn is_fresh(&self) -> bool {
+        self.fresh
+    }
+
+    /// What the user should know about index and file, apart from the answer.
+    pub fn notes(&self) -> Vec<String> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The bytes of the dump, unpacked if it is compressed.
+    ///
+    /// # Errors
+    /// [`Error::Unpack`].
+    pub fn bytes(&self, progress: &dyn Progress) -> Result<&[u8], Error> {
+        let Some(compression) = self.compression else {
+            return Ok(self.dump.bytes());
+        };
+        if self.unpacked.get().is_none() {
+            let place = self.places.writable().ok();
+            let (unpacked, _) = unpack(
+                &self.dump,
+                compression,
+                &self.key(Stage::Unpacked),
+                &self.places,
+                place.as_ref(),
+                progress,
+            )?;
+            let _ = self.unpacked.set(unpacked);
+        }
+        Ok(self.unpacked.get().map_or(&[], Mapped::bytes))
+    }
+
+    /// The files of the index: stage, path, bytes, and what is wrong with it if something is.
+    ///
+    /// Reads and checks all of each file.
+    pub fn verify_index(path: &Path, options: &Options) -> Result<Vec<StageReport>, Error> {
+        let (opening, _) = Opening::start(path, options)?;
+        let mut reports = Vec::new();
+        for stage in Stage::ALL {
+            let key = opening.key(stage);
+            if stage == Stage::Unpacked && opening.compression.is_none() {
+                continue;
+            }
+            let found = opening
+                .places
+                .existing()
+                .map(|dir| dir.join(place::file_name(&key)))
+                .find(|path| path.exists());
+            let Some(file) = found else {
+                let file = opening.places.first().join(place::file_name(&key));
+                reports.push(StageReport { stage, file, bytes: 0, state: State::Missing });
+                continue;
+            };
+            let opened =
+                Mapped::open(&file).map_err(|_| Unusable::Damaged).and_then(|map| StageFile::open(map, &key));
+            let (bytes, state) = match opened.and_then(|file| file.verify().map(|()| file.bytes())) {
+                Ok(bytes) => (bytes, State::Good),
+                Err(Unusable::Stale) => (0, State::Stale),
+                Err(Unusable::Foreign) => (0, State::Foreign),
+                Err(Unusable::Damaged) => (0, State::Damaged),
+            };
+            let bytes = if bytes == 0 {
+                std::fs::metadata(&file).map_or(0, |metadata| metadata.len())
+            } else {
+                bytes
+            };
+            reports.push(StageReport { stage, file, bytes, state });
+        }
+        Ok(reports)
+    }
+
+    /// Removes the index of a dump, wherever it lies: the directories, and the bytes freed in each.
+    ///
+    /// The dump itself need not exist any more.
+    ///
+    /// # Errors
+    /// [`Error::WriteIndex`] if something cannot be removed.
+    pub fn remove_index(path: &Path, options: &Options) -> Result<Vec<(PathBuf, u64)>, Error> {
+        let places = Places::of(path, options.index_dir.as_deref());
+        let mut removed = Vec::new();
+        for dir in places.existing() {
+            let freed =
+                place::remove(dir).map_err(|error| Error::WriteIndex { dir: dir.to_owned(), error })?;
+            removed.push((dir.to_owned(), freed));
+        }
+        Ok(removed)
+    }
+
+    fn key(&self, stage: Stage) -> Key {
+        Key { stage, identity: self.identity, heap_dump: self.options.heap_dump.unwrap_or(0) }
+    }
+}
+
+/// What [`Heap::verify_index`] found of one stage.
+#[derive(Debug, Clone)]
+pub struct StageReport {
+    /// Which stage.
+    pub stage: Stage,
+    /// Its file.
+    pub file: PathBuf,
+    /// Length of the file.
+    pub bytes: u64,
+    /// Whether it can be used.
+    pub state: State,
+}
+
+/// Whether a stage's file can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// It is there and right.
+    Good,
+    /// It is not there.
+    Missing,
+    /// It belongs to another dump, or the dump has changed.
+    Stale,
+    /// It is no index file of this version.
+    Foreign,
+    /// It is cut, or a checksum is wrong.
+    Damaged,
+}
+
+/// A dump that is being opened.
+struct Opening {
+    dump: Mapped,
+    compression: Option<Compression>,
+    identity: Identity,
+    options: Options,
+    places: Places,
+    notes: Mutex<Vec<String>>,
+}
+
+impl Opening {
+    /// Opens the file, finds out what it is, and reads the summary if there is one.
+    fn start(path: &Path, options: &Options) -> Result<(Self, Option<Summary>), Error> {
+        let dump = Mapped::open(path)?;
+        let bytes = dump.bytes();
+        let compression = Compression::of(bytes);
+        match compression {
+            None => drop(Header::parse(bytes).map_err(|error| format_error(path, bytes, error))?),
+            Some(compression) => {
+                let looks = sniff::sniff(&compression.peek(bytes, 4096));
+                if looks != Looks::Hprof {
+                    return Err(Error::NotInside { path: path.to_owned(), compression, looks });
+                }
+            }
+        }
+        let opening = Self {
+            identity: Identity::of(&dump),
+            places: Places::of(path, options.index_dir.as_deref()),
+            options: options.clone(),
+            notes: Mutex::default(),
+            dump,
+            compression,
+        };
+        let summary = opening.read(Stage::Summary, summary_file::read);
+        Ok((opening, summary))
+    }
+
+    fn key(&self, stage: Stage) -> Key {
+        Key { stage, identity: self.identity, heap_dump: self.options.heap_dump.unwrap_or(0) }
+    }
+
+    fn note(&self, note: String) {
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+
+    /// Reads a stage from the index, if a good one is there.
+    fn read<T>(&self, stage: Stage, read: impl Fn(&StageFile) -> Result<T, Unusable>) -> Option<T> {
+        let key = self.key(stage);
+        let (found, notes) = self.places.open(&key);
+        notes.into_iter().for_each(|note| self.note(note));
+        let (file, dir) = found?;
+        match read(&file) {
+            Ok(value) => Some(value),
+            Err(why) => {
+                self.note(place::rebuild_note(&dir.join(place::file_name(&key)), why));
+                None
+            }
+        }
+    }
+
+    fn into_heap(self, summary: Summary, fresh: bool, unpacked: OnceCell<Mapped>) -> Heap {
+        let Self { dump, compression, identity, options, places, notes } = self;
+        Heap { dump, compression, identity, options, places, summary, fresh, unpacked, notes }
+    }
+
+    /// Reads the dump and writes the index: the summary, and the objects if they are asked for.
+    fn build(self, objects: bool, progress: &dyn Progress) -> Result<(Heap, Option<Objects>), Error> {
+        let place = match self.places.writable() {
+            Ok(place) => Some(place),
+            Err(error) if objects => {
+                return Err(Error::WriteIndex { dir: self.places.first().to_owned(), error });
+            }
+            Err(error) => {
+                let dir = self.places.first().display();
+                self.note(format!("no index is kept: {dir}: {error}"));
+                None
+            }
+        };
+        if let Some(place) = place.as_ref().filter(|place| !place.is_first) {
+            self.note(format!(
+                "the index lies in {}: beside the dump is no place to write",
+                place.dir.display()
+            ));
+        }
+        let path = self.dump.path().to_owned();
+        let _lock = place.as_ref().map(|place| {
+            place.lock(|| progress.begin("waiting for another process that reads this dump", 0))
+        });
+        // Another process may have built it while this one waited.
+        let summary = self.read(Stage::Summary, summary_file::read);
+        let built = if objects { self.read(Stage::Objects, objects_file::read) } else { None };
+        if let (Some(_), true) = (&summary, !objects || built.is_some()) {
+            return Ok((self.into_heap_of(summary, false)?, built));
+        }
+
+        let unpacked = OnceCell::new();
+        let mut cut = None;
+        if let Some(compression) = self.compression {
+            let key = self.key(Stage::Unpacked);
+            let (file, error) =
+                unpack(&self.dump, compression, &key, &self.places, place.as_ref(), progress)?;
+            cut = error;
+            let _ = unpacked.set(file);
+        }
+        let dump = unpacked.get().unwrap_or(&self.dump);
+        dump.will_scan();
+        let bytes = dump.bytes();
+        let header = Header::parse(bytes).map_err(|error| format_error(&path, bytes, error))?;
+        let source = Source { bytes, header, compression: self.compression, packed_error: cut.as_deref() };
+        let built = build::build(&source, self.options.heap_dump, objects, progress)
+            .map_err(|error| Error::NoSuchHeapDump { path: path.clone(), error })?;
+        let placed = if objects {
+            let too_many = |error| Error::TooManyObjects { path: path.clone(), error };
+            let addresses = match built.ids {
+                Ids::Set(set) => AddressIndex::of_set(set),
+                Ids::List(ids) => AddressIndex::of_list(ids),
+                Ids::Unknown => AddressIndex::of_list(Vec::new()),
+            };
+            let addresses = addresses.map_err(too_many)?;
+            Some(objects::build(&source, &built.summary, addresses, &built.plan, progress))
+        } else {
+            None
+        };
+        if !self.dump.is_unchanged() {
+            return Err(Error::Changed(path));
+        }
+        if let Some(place) = &place {
+            let written = place
+                .write(&self.key(Stage::Summary), summary_file::SECTIONS, |writer| {
+                    summary_file::write(&built.summary, writer)
+                })
+                .and_then(|()| match &placed {
+                    Some(objects) => {
+                        place.write(&self.key(Stage::Objects), objects_file::SECTIONS, |writer| {
+                            objects_file::write(objects, writer)
+                        })
+                    }
+                    None => Ok(()),
+                });
+            match written {
+                Ok(()) => {}
+                Err(error) if objects => {
+                    return Err(Error::WriteIndex { dir: place.dir.clone(), error });
+                }
+                Err(error) => self.note(format!("no index is kept: {}: {error}", place.dir.display())),
+            }
+        }
+        Ok((self.into_heap(built.summary, true, unpacked), placed))
+    }
+
+    fn into_heap_of(self, summary: Option<Summary>, fresh: bool) -> Result<Heap, Error> {
+        match summary {
+            Some(summary) => Ok(self.into_heap(summary, fresh, OnceCell::new())),
+            None => Err(Error::Changed(self.dump.path().to_owned())),
+        }
+    }
+}
+
+fn format_error(path: &Path, bytes: &[u8], error: FormatError) -> Error {
+    Error::Format { path: path.to_owned(), looks: sniff::sniff(bytes), error }
+}
+
+/// The unpacked bytes of a compressed dump: those in the index if they are there, else unpacked now; with the error
+/// that ended unpacking before the end.
+fn unpack(
+    dump: &Mapped,
+    compression: Compression,
+    key: &Key,
+    places: &Places,
+    place: Option<&Place>,
+    progress: &dyn Progress,
+) -> Result<(Mapped, Option<String>), Error> {
+    if let (Some((file, dir)), _) = places.open(key) {
+        let facts = file.column::<zerocopy::little_endian::U64>(1);
+        let error = file.column::<u8>(2);
+        let data = Mapped::open(&dir.join(place::UNPACKED_DATA));
+        if let (Ok(facts), Ok(error), Ok(data)) = (facts, error, data) {
+            if facts.first().is_some_and(|len| len.get() == data.stamp().len) {
+                let error = String::from_utf8_lossy(&error).into_owned();
+                return Ok((data, Some(error).filter(|error| !error.is_empty())));
+            }
+        }
+    }
+    let into = place.map_or_else(std::env::temp_dir, |place| place.dir.clone());
+    let fail = |error| Error::Unpack { path: dump.path().to_owned(), into: into.clone(), error };
+    let mut file = match place {
+        Some(place) => place.temporary(),
+        None => tempfile::NamedTempFile::new(),
+    }
+    .map_err(fail)?;
+    progress.begin("unpacking", dump.stamp().len);
+    dump.will_scan();
+    let mut out = BufWriter::with_capacity(1 << 20, &mut file);
+    let unpacked = input::unpack(dump.bytes(), compression, &mut out, &|bytes| progress.advance(bytes));
+    let unpacked =
+        unpacked.and_then(|unpacked| io::Write::flush(&mut out).map(|()| unpacked)).map_err(fail)?;
+    drop(out);
+    progress.end();
+    let error = unpacked.error.map(|error| error.to_string());
+    let Some(place) = place else {
+        // The map keeps the bytes after the file has lost its name.
+        let map = Mapped::open(file.path())?;
+        return Ok((map, error));
+    };
+    place.publish(file, place::UNPACKED_DATA).map_err(fail)?;
+    let text = error.clone().unwrap_or_default();
+    place
+        .write(key, 2, |writer| {
+            writer.rows(1, &[zerocopy::little_endian::U64::new(unpacked.len)])?;
+            writer.rows(2, text.as_bytes())
+        })
+        .map_err(fail)?;
+    Ok((Mapped::open(&place.dir.join(place::UNPACKED_DATA))?, error))
+}

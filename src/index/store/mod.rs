@@ -1,0 +1,39 @@
+//! The index on disk: one file a stage, in a directory beside the dump.
+//!
+//! * [`format`] writes and reads a stage's file: header, section table, sections, checksums.
+//! * [`identity`] tells whether a file belongs to a dump.
+//! * [`place`] chooses the directory, publishes by rename and takes the lock.
+//!
+//! `docs/index-format.md` describes the bytes.
+
+pub(crate) mod format;
+pub(crate) mod identity;
+pub(crate) mod place;
+
+pub use format::FORMAT_VERSION;
+
+/// The stages of an index: what is built, in this order, each from the ones before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Stage {
+    /// Classes, histogram, measurements, roots, places of strings and traces.
+    Summary = 1,
+    /// Address index, record offsets, the class of each object.
+    Objects = 2,
+    /// That a compressed dump was unpacked into the file beside.
+    Unpacked = 3,
+}
+
+impl Stage {
+    /// All stages, in the order in which they are built.
+    pub const ALL: [Self; 3] = [Self::Unpacked, Self::Summary, Self::Objects];
+
+    /// The name, which is also that of the file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Summary => "summary",
+            Self::Objects => "objects",
+            Self::Unpacked => "unpacked",
+        }
+    }
+}

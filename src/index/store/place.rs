@@ -1,0 +1,222 @@
+//! Where the index of a dump lies, and how files get there whole.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::Stage;
+use super::format::{Key, StageFile, StageWriter, Unusable};
+use crate::hprof::input::Mapped;
+
+/// Data of an unpacked dump.
+pub(crate) const UNPACKED_DATA: &str = "unpacked.hprof";
+const LOCK: &str = "lock";
+const TEMPORARY: &str = ".new-";
+
+/// The directories in which a dump's index may lie.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    /// In the order in which they are tried.
+    candidates: Vec<PathBuf>,
+}
+
+impl Places {
+    /// The places for `dump`: in `index_dir` if that is given; else beside the dump, else in the user's cache.
+    pub(crate) fn of(dump: &Path, index_dir: Option<&Path>) -> Self {
+        let name = dump.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // Dumps of the same name from several directories share a given or the user's directory.
+        let full = fs::canonicalize(dump).unwrap_or_else(|_| dump.to_owned());
+        let marked = format!("{name}-{:016x}.index", xxh3_64(full.as_os_str().as_encoded_bytes()));
+        let candidates = match index_dir {
+            Some(dir) => vec![dir.join(marked)],
+            None => {
+                let beside = dump.with_file_name(format!("{name}.index"));
+                [Some(beside), user_cache().map(|dir| dir.join("hprof-cli").join(marked))]
+                    .into_iter()
+                    .flatten()
+                    .collect()
+            }
+        };
+        Self { candidates }
+    }
+
+    /// Opens a stage's file in the first place that has a good one. The second of the pair tells of those that were not.
+    pub(crate) fn open(&self, key: &Key) -> (Option<(StageFile, PathBuf)>, Vec<String>) {
+        let mut notes = Vec::new();
+        for dir in &self.candidates {
+            let path = dir.join(file_name(key));
+            let Ok(file) = Mapped::open(&path) else { continue };
+            match StageFile::open(file, key) {
+                Ok(file) => return (Some((file, dir.clone())), notes),
+                Err(why) => notes.push(rebuild_note(&path, why)),
+            }
+        }
+        (None, notes)
+    }
+
+    /// The first place that can be written to, created if need be.
+    pub(crate) fn writable(&self) -> io::Result<Place> {
+        let mut refused = io::Error::from(io::ErrorKind::NotFound);
+        for (rank, dir) in self.candidates.iter().enumerate() {
+            let tried = create_private(dir).and_then(|()| {
+                // Only a file made there tells: permissions lie on network mounts and for root.
+                tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(dir).map(drop)
+            });
+            match tried {
+                Ok(()) => {
+                    return Ok(Place { dir: dir.clone(), is_first: rank == 0 });
+                }
+                Err(error) => refused = error,
+            }
+        }
+        Err(refused)
+    }
+
+    /// The places that exist.
+    pub(crate) fn existing(&self) -> impl Iterator<Item = &Path> {
+        self.candidates.iter().map(PathBuf::as_path).filter(|dir| dir.is_dir())
+    }
+
+    /// All places, in the order in which they are tried.
+    pub(crate) fn first(&self) -> &Path {
+        self.candidates.first().map_or(Path::new(""), PathBuf::as_path)
+    }
+}
+
+/// The line that tells that a file of the index is built again.
+pub(crate) fn rebuild_note(path: &Path, why: Unusable) -> String {
+    format!("{}: {why}; building it again", path.display())
+}
+
+/// The name of a stage's file. Those of a heap dump that was asked for by number carry the number.
+pub(crate) fn file_name(key: &Key) -> String {
+    match key.heap_dump {
+        0 => key.stage.name().to_owned(),
+        number => format!("{}.{number}", key.stage.name()),
+    }
+}
+
+/// Creates a directory that only its owner may read: an index tells what the dump tells.
+fn create_private(dir: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
+}
+
+/// The user's cache directory.
+fn user_cache() -> Option<PathBuf> {
+    let dir = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
+    if cfg!(windows) {
+        return dir("LOCALAPPDATA");
+    }
+    let home = || dir("HOME");
+    if cfg!(target_os = "macos") {
+        return home().map(|home| home.join("Library").join("Caches"));
+    }
+    dir("XDG_CACHE_HOME").or_else(|| home().map(|home| home.join(".cache")))
+}
+
+/// A directory that can be written to.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) dir: PathBuf,
+    /// Whether it is the place that comes first: beside the dump, or the one that was given.
+    pub(crate) is_first: bool,
+}
+
+/// Held while an index is built; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: Option<File>,
+}
+
+impl Place {
+    /// Takes the lock, calling `waiting` before it waits for another process.
+    pub(crate) fn lock(&self, waiting: impl FnOnce()) -> Lock {
+        let opened = File::options().create(true).truncate(false).write(true).open(self.dir.join(LOCK));
+        // Without locks (some network mounts) two processes do the same work twice, and publish the same files.
+        let Ok(file) = opened else {
+            return Lock { _file: None };
+        };
+        let locked = match file.try_lock() {
+            Ok(()) => true,
+            Err(TryLockError::WouldBlock) => {
+                waiting();
+                file.lock().is_ok()
+            }
+            Err(TryLockError::Error(_)) => false,
+        };
+        if locked {
+            self.sweep();
+        }
+        Lock { _file: Some(file) }
+    }
+
+    /// Removes what a process that died has left. To be called with the lock held.
+    fn sweep(&self) {
+        let Ok(entries) = fs::read_dir(&self.dir) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            if entry.file_name().to_string_lossy().starts_with(TEMPORARY) {
+                // If it cannot be removed it only takes space.
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+
+    /// A temporary file in this directory, to be published by [`Place::publish`].
+    pub(crate) fn temporary(&self) -> io::Result<NamedTempFile> {
+        tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(&self.dir)
+    }
+
+    /// Gives a temporary file its name, replacing an older one at once.
+    ///
+    /// Nothing is synced to the device: a file that a power failure cuts is recognised by its length and checksums and
+    /// is built again, which is cheaper than making every run wait for the disk.
+    pub(crate) fn publish(&self, file: NamedTempFile, name: &str) -> io::Result<()> {
+        file.persist(self.dir.join(name)).map(drop).map_err(|error| error.error)
+    }
+
+    /// Writes and publishes a stage's file.
+    pub(crate) fn write(
+        &self,
+        key: &Key,
+        sections: u32,
+        fill: impl FnOnce(&mut StageWriter<BufWriter<&mut NamedTempFile>>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut file = self.temporary()?;
+        let mut writer = StageWriter::new(BufWriter::with_capacity(1 << 18, &mut file), sections)?;
+        fill(&mut writer)?;
+        drop(writer.finish(key)?);
+        self.publish(file, &file_name(key))
+    }
+}
+
+/// Removes the files of an index that this program makes, and the directory if nothing else is in it. Returns the
+/// number of bytes that were freed.
+pub(crate) fn remove(dir: &Path) -> io::Result<u64> {
+    let mut freed = 0;
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let stage = name.split('.').next().unwrap_or_default();
+        let numbered = name.strip_prefix(stage).is_some_and(|rest| {
+            rest.is_empty() || rest.strip_prefix('.').is_some_and(|number| number.parse::<u32>().is_ok())
+        });
+        let is_stage = numbered && Stage::ALL.iter().any(|known| known.name() == stage);
+        if is_stage || name == UNPACKED_DATA || name == LOCK || name.starts_with(TEMPORARY) {
+            freed += entry.metadata().map_or(0, |metadata| metadata.len());
+            fs::remove_file(entry.path())?;
+        }
+    }
+    match fs::remove_dir(dir) {
+        Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty => Err(error),
+        _ => Ok(freed),
+    }
+}
