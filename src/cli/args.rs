@@ -1,0 +1,144 @@
+//! Arguments that commands share, and what they become.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+
+use crate::index::layout::LayoutOverride;
+use crate::index::sizes::Sizes;
+use crate::index::{Heap, Options};
+use crate::report::Format;
+
+use super::messages;
+use super::progress::Bar;
+
+/// The dump, and how it is read.
+#[derive(Debug, Args)]
+pub(crate) struct Input {
+    /// The heap dump: an HPROF binary, plain or compressed by gzip or zstd
+    #[arg(value_name = "DUMP", help_heading = "Input")]
+    pub(crate) dump: PathBuf,
+
+    /// Which heap dump of a file that holds several, from 1 [default: the last]
+    #[arg(long = "dump", value_name = "N", help_heading = "Input", value_parser = clap::value_parser!(u32).range(1..))]
+    heap_dump: Option<u32>,
+
+    /// Threads that read the dump [default: all cores]
+    #[arg(long, value_name = "N", help_heading = "Input", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+
+    /// Where indexes lie [default: DUMP.index beside the dump, or else the user's cache directory]
+    #[arg(
+        long,
+        value_name = "DIR",
+        help_heading = "Index",
+        env = "HPROF_CLI_INDEX_DIR",
+        hide_env_values = true
+    )]
+    index_dir: Option<PathBuf>,
+
+    /// No progress bar, no notes on stderr; warnings of damage stay
+    #[arg(short, long, help_heading = "Output")]
+    pub(crate) quiet: bool,
+}
+
+impl Input {
+    /// What opening needs.
+    pub(crate) fn options(&self) -> Options {
+        // An empty variable is as good as none.
+        let index_dir = self.index_dir.clone().filter(|dir| !dir.as_os_str().is_empty());
+        Options { index_dir, heap_dump: self.heap_dump }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.dump
+    }
+
+    /// Runs `work` with the threads asked for.
+    pub(crate) fn with_threads<T: Send>(&self, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
+        match self.threads {
+            None => Ok(work()),
+            Some(threads) => {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads)).build()?;
+                Ok(pool.install(work))
+            }
+        }
+    }
+
+    /// Opens the dump and says on stderr what there is to say.
+    pub(crate) fn open(&self) -> anyhow::Result<Heap> {
+        let bar = Bar::new(self.quiet);
+        let heap = self.with_threads(|| Heap::open(self.path(), &self.options(), &bar))??;
+        drop(bar);
+        messages::about(&heap, self.quiet);
+        Ok(heap)
+    }
+}
+
+/// How sizes are determined.
+#[derive(Debug, Args)]
+pub(crate) struct LayoutArgs {
+    /// Object layout to assume instead of the fitted one: reference=4|8, header=8|12|16, array-base=12|16|20|24,
+    /// alignment=8..256, packing=classic|dense; what is left out stays as fitted
+    #[arg(long, value_name = "KEY=VALUE,...", help_heading = "Input")]
+    layout: Option<LayoutOverride>,
+}
+
+impl LayoutArgs {
+    pub(crate) fn sizes(&self, heap: &Heap) -> Sizes {
+        Sizes::new(heap.summary(), self.layout.as_ref())
+    }
+}
+
+/// How the answer is shown.
+#[derive(Debug, Args)]
+pub(crate) struct Output {
+    /// Format of the answer
+    #[arg(short, long, value_name = "FORMAT", default_value = "table", help_heading = "Output")]
+    format: FormatArg,
+
+    /// When to use colour; NO_COLOR turns it off too
+    #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
+    pub(crate) color: ColorArg,
+}
+
+impl Output {
+    pub(crate) fn format(&self) -> Format {
+        match self.format {
+            FormatArg::Table => Format::Table,
+            FormatArg::Json => Format::Json,
+            FormatArg::Csv => Format::Csv,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FormatArg {
+    /// A table for people
+    Table,
+    /// One JSON document
+    Json,
+    /// Comma-separated values with a header line
+    Csv,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorArg {
+    /// If stdout is a terminal
+    Auto,
+    /// Also into a pipe
+    Always,
+    /// Not at all
+    Never,
+}
+
+/// Reads `--top`: a number, 0 for all.
+pub(crate) fn top(given: Option<usize>, format: Format, usual: usize) -> Option<usize> {
+    match (given, format) {
+        (Some(0), _) => None,
+        (Some(top), _) => Some(top),
+        // A table that scrolls out of the terminal helps nobody; programs want everything.
+        (None, Format::Table) => Some(usual),
+        (None, Format::Json | Format::Csv) => None,
+    }
+}

@@ -1,0 +1,290 @@
+//! `histo`: the class histogram.
+
+use std::io::Write;
+
+use clap::ValueEnum;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::query::histogram::{self, GroupBy, Histogram, Question, Row, SortBy};
+use crate::query::pattern::ClassPattern;
+use crate::report::table::{Align, Builder, grouped, percent};
+use crate::report::{Format, csv, escape, json::object_id};
+
+use super::args::{self, Input, LayoutArgs, Output};
+use super::{Outcome, output};
+
+pub(super) const EXAMPLES: &str = "Examples:
+  hprof-cli histo heap.hprof
+  hprof-cli histo heap.hprof 'com.acme.**' --sort instances
+  hprof-cli histo heap.hprof --group-by package --top 10
+  hprof-cli histo heap.hprof --format json | jq '.rows[0]'";
+
+/// Rows of a table when nothing is said.
+const USUAL_TOP: usize = 30;
+
+/// Instances and bytes of each class
+///
+/// Shallow sizes are those of the JVM itself, fitted to the dump's addresses (see `info`). All objects in the dump are
+/// counted, unreachable ones too.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    input: Input,
+
+    /// Only classes that match one of these: `java.util.HashMap$Node`, `byte[]`, `[B`, `com.acme.**`, `*Cache`
+    #[arg(value_name = "PATTERN", help_heading = "Filter")]
+    patterns: Vec<ClassPattern>,
+
+    /// Order of the rows
+    #[arg(long, value_name = "KEY", default_value = "bytes", help_heading = "Output")]
+    sort: SortArg,
+
+    /// Only the first N rows; 0 for all [default: 30 in a table, all in JSON and CSV]
+    #[arg(long, value_name = "N", help_heading = "Output")]
+    top: Option<usize>,
+
+    /// What a row stands for
+    #[arg(long, value_name = "KEY", default_value = "class", help_heading = "Output")]
+    group_by: GroupArg,
+
+    #[command(flatten)]
+    layout: LayoutArgs,
+
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SortArg {
+    /// Most bytes first
+    Bytes,
+    /// Most instances first
+    Instances,
+    /// By name
+    Class,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum GroupArg {
+    /// A class; classes of the same name from several loaders are several
+    Class,
+    /// All classes of a package
+    Package,
+    /// All classes of a loader
+    Loader,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let heap = args.input.open()?;
+    let sizes = args.layout.sizes(&heap);
+    let format = args.output.format();
+    let question = Question {
+        patterns: args.patterns.clone(),
+        group_by: match args.group_by {
+            GroupArg::Class => GroupBy::Class,
+            GroupArg::Package => GroupBy::Package,
+            GroupArg::Loader => GroupBy::Loader,
+        },
+        sort_by: match args.sort {
+            SortArg::Bytes => SortBy::Bytes,
+            SortArg::Instances => SortBy::Instances,
+            SortArg::Class => SortBy::Name,
+        },
+        top: args::top(args.top, format, USUAL_TOP),
+    };
+    let histogram = histogram::histogram(heap.summary(), &sizes, &question);
+    let mut out = output::stdout();
+    match format {
+        Format::Table => table(&mut out, &histogram, args)?,
+        Format::Csv => {
+            let rows = histogram.rows.iter();
+            match question.group_by {
+                GroupBy::Class => csv::write_flat(&mut out, rows.map(|row| ClassOut::new(row, escaped)))?,
+                GroupBy::Package => csv::write_flat(&mut out, rows.map(|row| PackageOut::new(row, escaped)))?,
+                GroupBy::Loader => csv::write_flat(&mut out, rows.map(|row| LoaderOut::new(row, escaped)))?,
+            }
+        }
+        Format::Json => {
+            let total = &histogram.total;
+            let more = json!({ "total": {
+                "rows": total.rows,
+                "instances": total.instances,
+                "shallow_bytes": total.shallow_bytes,
+            } });
+            let rows = histogram.rows.iter();
+            let out = &mut out;
+            match question.group_by {
+                GroupBy::Class => {
+                    output::json(
+                        out,
+                        "histo",
+                        &heap,
+                        rows.map(|row| ClassOut::new(row, as_it_is)).collect::<Vec<_>>(),
+                        more,
+                    )?;
+                }
+                GroupBy::Package => {
+                    output::json(
+                        out,
+                        "histo",
+                        &heap,
+                        rows.map(|row| PackageOut::new(row, as_it_is)).collect::<Vec<_>>(),
+                        more,
+                    )?;
+                }
+                GroupBy::Loader => {
+                    output::json(
+                        out,
+                        "histo",
+                        &heap,
+                        rows.map(|row| LoaderOut::new(row, as_it_is)).collect::<Vec<_>>(),
+                        more,
+                    )?;
+                }
+            }
+        }
+    }
+    output::finish(out)?;
+    Ok(match (heap.summary().is_damaged(), histogram.rows.is_empty()) {
+        (true, _) => Outcome::Damaged,
+        (false, true) => Outcome::No,
+        (false, false) => Outcome::Fine,
+    })
+}
+
+/// JSON escapes by itself.
+fn as_it_is(text: &str) -> String {
+    text.to_owned()
+}
+
+fn escaped(text: &str) -> String {
+    escape::cell(text).into_owned()
+}
+
+/// A loader as it is shown: its class and object id.
+fn loader_label(row: &Row) -> Option<String> {
+    row.loader.as_ref().map(|loader| match (&loader.class, loader.id) {
+        (_, 0) => "<boot loader>".to_owned(),
+        (Some(class), id) => format!("{class} @ {id:#x}"),
+        (None, id) => format!("{id:#x}"),
+    })
+}
+
+/// The object id of a loader that is an object.
+fn loader_object(row: &Row) -> Option<String> {
+    row.loader.as_ref().filter(|loader| loader.id != 0).map(|loader| object_id(loader.id))
+}
+
+#[derive(Serialize)]
+struct ClassOut {
+    class: String,
+    loader: Option<String>,
+    instances: u64,
+    shallow_bytes: u64,
+    loader_object: Option<String>,
+    class_object: Option<String>,
+}
+
+impl ClassOut {
+    fn new(row: &Row, text: fn(&str) -> String) -> Self {
+        Self {
+            class: text(&row.name),
+            loader: loader_label(row).as_deref().map(text),
+            instances: row.instances,
+            shallow_bytes: row.shallow_bytes,
+            loader_object: loader_object(row),
+            class_object: row.class_object.map(object_id),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct PackageOut {
+    package: String,
+    classes: u64,
+    instances: u64,
+    shallow_bytes: u64,
+}
+
+impl PackageOut {
+    fn new(row: &Row, text: fn(&str) -> String) -> Self {
+        Self {
+            package: text(&row.name),
+            classes: row.classes,
+            instances: row.instances,
+            shallow_bytes: row.shallow_bytes,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct LoaderOut {
+    loader: Option<String>,
+    classes: u64,
+    instances: u64,
+    shallow_bytes: u64,
+    loader_object: Option<String>,
+}
+
+impl LoaderOut {
+    fn new(row: &Row, text: fn(&str) -> String) -> Self {
+        Self {
+            loader: loader_label(row).as_deref().map(text),
+            classes: row.classes,
+            instances: row.instances,
+            shallow_bytes: row.shallow_bytes,
+            loader_object: loader_object(row),
+        }
+    }
+}
+
+fn table(out: &mut dyn Write, histogram: &Histogram, args: &Args) -> anyhow::Result<()> {
+    let by_class = args.group_by == GroupArg::Class;
+    let title = match args.group_by {
+        GroupArg::Class => "class",
+        GroupArg::Package => "package",
+        GroupArg::Loader => "loader",
+    };
+    let mut columns =
+        vec![("#", Align::Right), ("instances", Align::Right), ("bytes", Align::Right), ("%", Align::Right)];
+    if !by_class {
+        columns.push(("classes", Align::Right));
+    }
+    columns.push((title, Align::Left));
+    let mut table = Builder::new(&columns);
+    let total = &histogram.total;
+    let cells = |number: String, row: (u64, u64, u64), name: String| {
+        let (instances, bytes, classes) = row;
+        let mut cells = vec![number, grouped(instances), grouped(bytes), percent(bytes, total.shallow_bytes)];
+        if !by_class {
+            cells.push(grouped(classes));
+        }
+        cells.push(name);
+        cells
+    };
+    for (number, row) in (1u64..).zip(&histogram.rows) {
+        let name = match args.group_by {
+            GroupArg::Loader => loader_label(row).unwrap_or_else(|| "<no class object>".to_owned()),
+            GroupArg::Class | GroupArg::Package => row.name.clone(),
+        };
+        table.row(cells(number.to_string(), (row.instances, row.shallow_bytes, row.classes), name));
+    }
+    let left_out = total.rows - histogram.rows.len() as u64;
+    let all = match left_out {
+        0 => format!("total of {} rows", grouped(total.rows)),
+        more => format!(
+            "total of {} rows, {} of them not shown (--top 0 shows all)",
+            grouped(total.rows),
+            grouped(more)
+        ),
+    };
+    let classes = histogram.rows.iter().map(|row| row.classes).sum();
+    let mut last = cells(String::new(), (total.instances, total.shallow_bytes, classes), all);
+    if !by_class && left_out > 0 {
+        // The classes of rows that are left out are not counted.
+        last[4] = String::new();
+    }
+    table.total(last);
+    Ok(table.write(out, output::style(&args.output))?)
+}

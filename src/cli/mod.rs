@@ -1,0 +1,107 @@
+//! The command line: arguments -> a question -> an answer -> text. The only place that prints or decides exit codes.
+//!
+//! One file a command. [`args`] has what commands share; [`messages`] owns stderr, [`progress`] the progress bar.
+
+mod args;
+mod completions;
+mod histo;
+mod index;
+mod info;
+mod man;
+mod messages;
+mod output;
+mod progress;
+
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+/// Answers from Java heap dumps (HPROF binaries), in the shell.
+///
+/// Reads dumps of HotSpot, of the HPROF agent and of Android, plain or compressed by gzip or zstd, and keeps an index
+/// beside them, so that the second question is answered at once.
+#[derive(Debug, Parser)]
+#[command(name = "hprof-cli", version, max_term_width = 110, after_long_help = EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What exit codes mean; the end of every long help.
+pub(crate) const EXIT_CODES: &str = "Exit codes:
+  0  fine
+  1  it ran, and the answer is \"no\": nothing found, or an index that is not right
+  2  wrong usage, or an error
+  3  an answer from a damaged dump: part of it is missing or unreadable";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Histo(histo::Args),
+    Info(info::Args),
+    Index(index::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// An answer.
+    Fine,
+    /// The answer is "no".
+    No,
+    /// An answer from a damaged dump.
+    Damaged,
+}
+
+/// Runs the program with these arguments, the first being its name.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli =
+        match command().try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches)) {
+            Ok(cli) => cli,
+            Err(error) => {
+                // Help and version go to stdout, usage errors to stderr; a closed pipe is no error.
+                let _ = error.print();
+                return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+            }
+        };
+    let outcome = match cli.command {
+        Command::Histo(args) => histo::run(&args),
+        Command::Info(args) => info::run(&args),
+        Command::Index(args) => index::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
+    };
+    match outcome {
+        Ok(Outcome::Fine) => ExitCode::SUCCESS,
+        Ok(Outcome::No) => ExitCode::from(1),
+        Ok(Outcome::Damaged) => ExitCode::from(3),
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            messages::error(&error);
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The command with all its subcommands, for help, completions and man pages.
+pub(crate) fn command() -> clap::Command {
+    Cli::command().mut_subcommands(|command| {
+        let examples = match command.get_name() {
+            "histo" => histo::EXAMPLES,
+            "info" => info::EXAMPLES,
+            "index" => index::EXAMPLES,
+            "completions" => completions::EXAMPLES,
+            "man" => man::EXAMPLES,
+            _ => return command,
+        };
+        command.after_long_help(format!("{examples}\n\n{EXIT_CODES}"))
+    })
+}
+
+/// Whether the reader of stdout has gone, as `head` does when it has enough.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,76 @@
+//! The progress bar: on a terminal only, and only when something takes longer than half a second.
+
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::index::Progress;
+
+/// Work shorter than this shows nothing.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// Redraws a second.
+const RATE: u8 = 10;
+
+/// Shows stages on stderr.
+pub(crate) struct Bar {
+    bar: ProgressBar,
+    start: Instant,
+    wanted: bool,
+    shown: AtomicBool,
+}
+
+impl Bar {
+    /// A bar that is shown if stderr is a terminal.
+    pub(crate) fn new(quiet: bool) -> Self {
+        Self {
+            bar: ProgressBar::hidden(),
+            start: Instant::now(),
+            wanted: !quiet && std::io::stderr().is_terminal(),
+            shown: AtomicBool::new(false),
+        }
+    }
+
+    fn show_if_late(&self) {
+        if self.wanted && self.start.elapsed() >= PATIENCE && !self.shown.swap(true, Ordering::Relaxed) {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(RATE));
+        }
+    }
+}
+
+impl Progress for Bar {
+    fn begin(&self, stage: &str, total: u64) {
+        self.bar.reset();
+        self.bar.set_length(total);
+        let template = if total > 0 {
+            "{msg} {wide_bar} {percent:>3}%  {decimal_bytes}/{decimal_total_bytes}  {decimal_bytes_per_sec}"
+        } else {
+            "{msg}"
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            self.bar.set_style(style);
+        }
+        self.bar.set_message(stage.to_owned());
+        self.show_if_late();
+        if total == 0 && self.wanted {
+            // Nothing will advance: show now what is waited for.
+            self.shown.store(true, Ordering::Relaxed);
+            self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(RATE));
+            self.bar.tick();
+        }
+    }
+
+    fn advance(&self, bytes: u64) {
+        self.bar.inc(bytes);
+        self.show_if_late();
+    }
+
+    fn end(&self) {}
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

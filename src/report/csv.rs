@@ -1,0 +1,78 @@
+//! CSV (RFC 4180): a header line, then one line a row, with the JSON's keys as columns.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::escape;
+
+/// Writes rows that are flat: each field is a text or a number.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn write_flat<R: Serialize>(out: &mut dyn Write, rows: impl IntoIterator<Item = R>) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    for row in rows {
+        writer.serialize(row).map_err(io_error)?;
+    }
+    writer.flush()
+}
+
+/// Writes rows that hold objects and lists: an object's keys become columns `outer.inner`, a list stays JSON.
+///
+/// All rows must have the same keys.
+///
+/// # Errors
+/// If `out` cannot be written, or a row cannot be serialized.
+pub fn write_nested<R: Serialize>(out: &mut dyn Write, rows: impl IntoIterator<Item = R>) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    for (number, row) in rows.into_iter().enumerate() {
+        let mut cells = Vec::new();
+        flatten("", &serde_json::to_value(row)?, &mut cells);
+        if number == 0 {
+            writer
+                .write_record(cells.iter().map(|(key, _)| escape::cell(key).into_owned()))
+                .map_err(io_error)?;
+        }
+        writer
+            .write_record(cells.iter().map(|(_, value)| escape::cell(value).into_owned()))
+            .map_err(io_error)?;
+    }
+    writer.flush()
+}
+
+fn flatten(key: &str, value: &Value, cells: &mut Vec<(String, String)>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
+                flatten(&key, value, cells);
+            }
+        }
+        Value::Null => cells.push((key.to_owned(), String::new())),
+        Value::String(text) => cells.push((key.to_owned(), text.clone())),
+        other => cells.push((key.to_owned(), other.to_string())),
+    }
+}
+
+fn io_error(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nested_rows_become_columns() {
+        let row = serde_json::json!({ "a": 1, "b": { "c": "=x", "d": null }, "e": [1, 2] });
+        let mut out = Vec::new();
+        write_nested(&mut out, [row]).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "a,b.c,b.d,e\n1,'=x,,\"[1,2]\"\n");
+    }
+}

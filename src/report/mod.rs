@@ -1,0 +1,23 @@
+//! Renderers: plain results in, text out.
+//!
+//! * [`escape`] makes text from a dump harmless; every renderer goes through it.
+//! * [`json`], [`csv`] and [`table`] are the formats.
+//!
+//! Nothing here writes to the terminal by itself: renderers write to the [`std::io::Write`] that they are given.
+
+pub mod csv;
+pub mod escape;
+pub mod json;
+pub mod table;
+
+/// The formats of every command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// One document.
+    Json,
+    /// A header line, then one line a row.
+    Csv,
+}
