@@ -176,8 +176,9 @@ mod tests {
             let set = AddressSet::new(shift, 1 << 30);
             let mut cursor = set.cursor();
             for id in ids.iter().rev() {
-                assert_eq!(cursor.insert(*id), Ok(true));
+                cursor.insert(*id, &mut Vec::new()).unwrap();
             }
+            cursor.flush(&mut Vec::new()).unwrap();
             drop(cursor);
             check(&AddressIndex::of_set(set).unwrap(), &ids);
         }

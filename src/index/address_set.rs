@@ -77,7 +77,14 @@ impl AddressSet {
 
     /// A handle for one thread.
     pub(crate) fn cursor(&self) -> Cursor<'_> {
-        Cursor { set: self, seen: FxHashMap::default(), last: None }
+        Cursor {
+            set: self,
+            chunks: Vec::new(),
+            near: vec![(0, 0); NEAR],
+            far: FxHashMap::default(),
+            batch: Vec::with_capacity(BATCH),
+            places: Vec::with_capacity(BATCH),
+        }
     }
 
     /// Addresses are multiples of one shifted left by this.
@@ -120,33 +127,65 @@ impl AddressSet {
     }
 }
 
+/// Ids that are taken in at once: enough cache misses to overlap, few enough to stay in the first-level cache.
+const BATCH: usize = 128;
+/// Places in a cursor's table of chunks: as many as a heap of 7 GiB has.
+const NEAR: usize = 4096;
+
 /// One thread's handle of an [`AddressSet`]: remembers the chunks that it has met.
 #[derive(Debug)]
 pub(crate) struct Cursor<'s> {
     set: &'s AddressSet,
-    seen: FxHashMap<u64, Arc<Chunk>>,
-    last: Option<(u64, Arc<Chunk>)>,
+    chunks: Vec<Arc<Chunk>>,
+    /// Key of a chunk and its place in `chunks` plus one, at the key modulo [`NEAR`].
+    near: Vec<(u64, u32)>,
+    far: FxHashMap<u64, u32>,
+    batch: Vec<u64>,
+    places: Vec<(u32, u32)>,
 }
 
 impl Cursor<'_> {
-    /// Takes in an id; `Ok(false)` if it was there already.
+    /// Takes in an id, now or with others later; ids that were there already go to `repeated`.
     #[inline]
-    pub(crate) fn insert(&mut self, id: u64) -> Result<bool, Misfit> {
-        if id & ((1 << self.set.shift) - 1) != 0 {
-            return Err(Misfit::Unaligned);
+    pub(crate) fn insert(&mut self, id: u64, repeated: &mut Vec<u64>) -> Result<(), Misfit> {
+        self.batch.push(id);
+        if self.batch.len() == BATCH { self.flush(repeated) } else { Ok(()) }
+    }
+
+    /// Takes in all ids that are still waiting.
+    pub(crate) fn flush(&mut self, repeated: &mut Vec<u64>) -> Result<(), Misfit> {
+        // First only looks at the words, so that the misses overlap: the locked instructions that follow would wait for
+        // one after another.
+        let shift = self.set.shift;
+        let mut batch = std::mem::take(&mut self.batch);
+        self.places.clear();
+        let mut seen = 0;
+        for id in &batch {
+            if id & ((1 << shift) - 1) != 0 {
+                return Err(Misfit::Unaligned);
+            }
+            let position = Position::of(*id, shift);
+            let Some(chunk) = self.chunk(position.key, true) else { return Err(Misfit::Scattered) };
+            // A chunk has 4096 words.
+            let word = u32::try_from(position.word()).unwrap_or(u32::MAX);
+            self.places.push((chunk, word));
+            seen ^= self.word(chunk, word).map_or(0, |word| word.load(Ordering::Relaxed));
         }
-        let position = Position::of(id, self.set.shift);
-        if !self.go_to(position.key, true) {
-            return Err(Misfit::Scattered);
+        std::hint::black_box(seen);
+        for (id, (chunk, word)) in batch.iter().zip(&self.places) {
+            let mask = 1 << (Position::of(*id, shift).bit % 64);
+            let Some(word) = self.word(*chunk, *word) else { return Err(Misfit::Scattered) };
+            if word.fetch_or(mask, Ordering::Relaxed) & mask != 0 {
+                repeated.push(*id);
+            }
         }
-        let Some((_, chunk)) = &self.last else {
-            return Err(Misfit::Scattered);
-        };
-        let Some(word) = chunk.get(position.word()) else {
-            return Err(Misfit::Scattered);
-        };
-        let mask = 1 << (position.bit % 64);
-        Ok(word.fetch_or(mask, Ordering::Relaxed) & mask == 0)
+        batch.clear();
+        self.batch = batch;
+        Ok(())
+    }
+
+    fn word(&self, chunk: u32, word: u32) -> Option<&AtomicU64> {
+        self.chunks.get(chunk as usize)?.get(word as usize)
     }
 
     /// The distance from `id` to the next id in the set, if one lies in the same or the next chunk.
@@ -154,57 +193,54 @@ impl Cursor<'_> {
         let shift = self.set.shift;
         let from = Position::of(id, shift);
         let mut granules = 0u64;
-        if !self.go_to(from.key, false) {
-            return None;
-        }
         // The rest of the bit's own word, then word after word.
         let (mut word, mut bit) = (from.word(), from.bit % 64 + 1);
-        let mut key = from.key;
-        loop {
-            let (_, chunk) = self.last.as_ref()?;
-            while let Some(bits) = chunk.get(word) {
+        for key in [from.key, from.key + 1] {
+            let chunk = self.chunk(key, false)?;
+            while let Some(bits) = self.chunks.get(chunk as usize)?.get(word) {
                 // The first word of a line holds no bits.
                 if word % LINE_WORDS != 0 {
                     let bits = bits.load(Ordering::Relaxed).checked_shr(bit).unwrap_or(0);
                     if bits != 0 {
-                        granules += u64::from(bits.trailing_zeros()) + 1;
-                        // `bit` bits of the word lie before; the first word's own start one after `id`.
-                        return Some(granules << shift);
+                        return Some((granules + u64::from(bits.trailing_zeros()) + 1) << shift);
                     }
-                    granules += u64::from(64 - bit.min(64));
+                    granules += u64::from(64 - bit);
                 }
                 bit = 0;
                 word += 1;
             }
-            if key != from.key || !self.go_to(key + 1, false) {
-                return None;
-            }
-            key += 1;
             word = 0;
         }
+        None
     }
 
-    /// Makes the chunk of `key` the last one; whether it is there.
+    /// The place of a chunk in `chunks`.
     #[inline(always)]
-    fn go_to(&mut self, key: u64, create: bool) -> bool {
-        match &self.last {
-            Some((last, _)) if *last == key => true,
-            _ => self.fetch(key, create),
+    fn chunk(&mut self, key: u64, create: bool) -> Option<u32> {
+        #[allow(clippy::cast_possible_truncation)]
+        let home = key as usize % NEAR;
+        match self.near.get(home) {
+            Some((near, place)) if *near == key && *place != 0 => Some(place - 1),
+            _ => self.fetch(key, home, create),
         }
     }
 
-    fn fetch(&mut self, key: u64, create: bool) -> bool {
-        let chunk = match self.seen.get(&key) {
-            Some(chunk) => chunk.clone(),
+    #[cold]
+    fn fetch(&mut self, key: u64, home: usize, create: bool) -> Option<u32> {
+        let place = match self.far.get(&key) {
+            Some(place) => *place,
             None => {
-                let found = if create { self.set.chunk_or_new(key) } else { self.set.chunk(key) };
-                let Some(chunk) = found else { return false };
-                self.seen.insert(key, chunk.clone());
-                chunk
+                let chunk = if create { self.set.chunk_or_new(key) } else { self.set.chunk(key) }?;
+                let place = u32::try_from(self.chunks.len()).ok()?;
+                self.chunks.push(chunk);
+                self.far.insert(key, place);
+                place
             }
         };
-        self.last = Some((key, chunk));
-        true
+        if let Some(near) = self.near.get_mut(home) {
+            *near = (key, place + 1);
+        }
+        Some(place)
     }
 }
 
@@ -227,10 +263,13 @@ mod tests {
                 .collect();
             ids.sort_unstable();
             ids.dedup();
+            let mut repeated = Vec::new();
             for id in &ids {
-                assert_eq!(cursor.insert(*id), Ok(true));
-                assert_eq!(cursor.insert(*id), Ok(false));
+                assert_eq!(cursor.insert(*id, &mut repeated), Ok(()));
+                assert_eq!(cursor.insert(*id, &mut repeated), Ok(()));
             }
+            assert_eq!(cursor.flush(&mut repeated), Ok(()));
+            assert_eq!(repeated, ids);
             for pair in ids.windows(2) {
                 assert_eq!(cursor.distance_to_next(pair[0]), Some(pair[1] - pair[0]), "shift {shift}");
             }
@@ -250,10 +289,13 @@ mod tests {
     #[test]
     fn misfits_are_told() {
         let set = AddressSet::new(3, 0);
-        let mut cursor = set.cursor();
-        assert_eq!(cursor.insert(9), Err(Misfit::Unaligned));
-        let scattered = (0..100u64).map(|i| cursor.insert(i << 40)).find(Result::is_err);
+        let insert = |id| {
+            let mut cursor = set.cursor();
+            cursor.insert(id, &mut Vec::new()).and_then(|()| cursor.flush(&mut Vec::new()))
+        };
+        assert_eq!(insert(9), Err(Misfit::Unaligned));
+        let scattered = (0..100u64).map(|i| insert(i << 40)).find(Result::is_err);
         assert_eq!(scattered, Some(Err(Misfit::Scattered)));
-        assert_eq!(cursor.insert(u64::MAX - 7), Err(Misfit::Scattered));
+        assert_eq!(insert(u64::MAX - 7), Err(Misfit::Scattered));
     }
 }

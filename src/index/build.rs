@@ -183,7 +183,7 @@ fn scan_dump(
 }
 
 /// Bytes of a dump over which distances are measured when ids jump about.
-const MEASURED_BYTES: usize = 256 << 20;
+const MEASURED_BYTES: usize = 64 << 20;
 
 /// Measures distances in a second pass, over a part of the dump spread evenly.
 fn measure(task: &Task<'_>, set: &AddressSet, scan: &mut Scan) {

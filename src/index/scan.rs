@@ -131,6 +131,8 @@ pub(crate) struct Scan {
     /// Arrays as long as HotSpot lets them be in a dump: probably cut by it.
     pub(crate) cut_arrays: Vec<usize>,
     pub(crate) problems: Vec<Problem>,
+    /// Why a worker could not take in all ids.
+    pub(crate) misfit: Option<Misfit>,
 }
 
 /// Why a scan has to be done again in another way.
@@ -170,6 +172,9 @@ pub(crate) fn scan(task: &Task<'_>, mode: Mode<'_>) -> Result<Scan, Retry> {
             task.progress.advance((piece.end - piece.start) as u64);
         }
         let part = worker.finish();
+        if let Some(why) = part.misfit {
+            stop(Retry::Misfit(why));
+        }
         merge(&mut done.lock().unwrap_or_else(PoisonError::into_inner), part);
     });
     if let Some(why) = retry.into_inner().unwrap_or_else(PoisonError::into_inner) {

@@ -122,6 +122,10 @@ impl<'a> Worker<'a> {
     }
 
     pub(crate) fn finish(mut self) -> Scan {
+        if let (true, None, Some(cursor)) = (self.counts, self.misfit, &mut self.cursor) {
+            self.misfit = cursor.flush(&mut self.part.repeated).err();
+        }
+        self.part.misfit = self.misfit;
         let mut tallies = FxHashMap::default();
         for (id, tally) in self.classes.ids().zip(self.tallies) {
             tallies.insert(id, tally);
@@ -203,12 +207,11 @@ impl<'a> Worker<'a> {
         self.next_class = self.task.class_ids.get(at).copied().unwrap_or(NOTHING);
     }
 
+    #[inline]
     fn collect(&mut self, id: u64) {
         if let Some(cursor) = &mut self.cursor {
-            match cursor.insert(id) {
-                Ok(true) => {}
-                Ok(false) => self.part.repeated.push(id),
-                Err(why) => self.misfit = Some(why),
+            if let Err(why) = cursor.insert(id, &mut self.part.repeated) {
+                self.misfit = Some(why);
             }
         }
     }
@@ -317,12 +320,8 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
         if self.counts {
             self.part.class_dumps.push((record.offset, record.id));
             self.part.id_bits |= record.id;
-            if let Some(cursor) = &mut self.cursor {
-                // A class dumped again is no matter: the class table keeps one.
-                if let Err(why) = cursor.insert(record.id) {
-                    self.misfit = Some(why);
-                }
-            }
+            // A class dumped again is found and taken back later: the class table keeps one.
+            self.collect(record.id);
         } else if let Some(bytes) = self.cursor.as_mut().and_then(|cursor| cursor.distance_to_next(record.id))
         {
             self.part.class_distances.push((record.id, bytes));
