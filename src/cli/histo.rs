@@ -271,20 +271,21 @@ fn table(out: &mut dyn Write, histogram: &Histogram, args: &Args) -> anyhow::Res
         table.row(cells(number.to_string(), (row.instances, row.shallow_bytes, row.classes), name));
     }
     let left_out = total.rows - histogram.rows.len() as u64;
-    let all = match left_out {
-        0 => format!("total of {} rows", grouped(total.rows)),
-        more => format!(
-            "total of {} rows, {} of them not shown (--top 0 shows all)",
-            grouped(total.rows),
-            grouped(more)
-        ),
-    };
     let classes = histogram.rows.iter().map(|row| row.classes).sum();
-    let mut last = cells(String::new(), (total.instances, total.shallow_bytes, classes), all);
+    let mut last = cells(String::new(), (total.instances, total.shallow_bytes, classes), "total".to_owned());
     if !by_class && left_out > 0 {
         // The classes of rows that are left out are not counted.
         last[4] = String::new();
     }
     table.total(last);
-    Ok(table.write(out, output::style(&args.output))?)
+    table.write(out, output::style(&args.output))?;
+    if left_out > 0 {
+        writeln!(
+            out,
+            "{} of {} rows are not shown; --top 0 shows all",
+            grouped(left_out),
+            grouped(total.rows)
+        )?;
+    }
+    Ok(())
 }

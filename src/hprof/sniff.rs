@@ -117,7 +117,7 @@ impl Looks {
             Self::MangledHprof => "copy the dump again in binary mode",
             Self::Html => "download the dump again and look at what the server answered",
             Self::Elf => "make a heap dump of a core with: jhsdb jmap --binaryheap --core CORE --exe JAVA",
-            Self::Phd => "ask OpenJ9 for the classic format with: -Xdump:system, then jdmpview or jpackcore",
+            Self::Phd => "only HPROF is read here; Eclipse MAT with DTFJ reads PHD",
             Self::Jfr => "open recordings with: jfr print FILE",
             Self::Tar | Self::Zip | Self::Bzip2 | Self::Xz => {
                 "unpack it first; gzip and Zstandard are read directly"

@@ -4,7 +4,7 @@
 //! in the file the ranges that hold its sub-records.
 
 use crate::hprof::record::{self, BodyReader, LoadClass, Record, StartThread, tag};
-use crate::hprof::{FormatErrorKind, Header};
+use crate::hprof::{FormatError, Header};
 
 use super::problem::Problem;
 
@@ -195,7 +195,7 @@ impl Hop<'_> {
             }
             (Some(next), Ok(())) => next,
             (Some(next), Err(error)) => {
-                self.damage(format!("{error}; skipped"), record.offset);
+                self.damage(format!("{}; skipped", error_text(&error)), record.offset);
                 next
             }
         }
@@ -279,11 +279,15 @@ impl Hop<'_> {
     /// Skips what is not a record and returns the offset of the next that looks like one.
     fn skip_unknown(&mut self, record: &Record) -> usize {
         let len = self.bytes.len();
-        let error =
-            crate::hprof::FormatError::new(FormatErrorKind::UnknownRecord(record.tag), record.offset as u64);
+        if let Some(how) = self.mangled() {
+            let text =
+                format!("unknown record {:#04x}: {how}; nothing behind this place can be read", record.tag);
+            self.damage(text, record.offset);
+            return len;
+        }
         let believable = |at: usize| {
-            record::chain(self.bytes, at, 16)
-                .is_some_and(|chain| chain.to_end && chain.records > 0 || chain.records >= 16)
+            let chain = record::chain(self.bytes, at, 16);
+            chain.is_some_and(|chain| (chain.to_end && chain.records > 0) || chain.records >= 16)
         };
         let stated = usize::try_from(record.end()).ok().filter(|end| *end <= len);
         let next = match stated {
@@ -292,25 +296,23 @@ impl Hop<'_> {
                 .find(|at| self.bytes.get(*at).is_some_and(|tag| record::is_known(*tag)) && believable(*at))
                 .unwrap_or(len),
         };
-        let skipped = next - record.offset;
-        let text =
-            format!("{}; skipped {skipped} bytes{}", error_text(&error), self.mangled(record.offset, next));
+        let text = format!("unknown record {:#04x}; skipped {} bytes", record.tag, next - record.offset);
         self.damage(text, record.offset);
         next
     }
 
-    /// Says if bytes look as text-mode transfers leave them.
-    fn mangled(&self, from: usize, to: usize) -> &'static str {
-        let bytes = self.bytes.get(from..to.min(from + (1 << 16))).unwrap_or_default();
-        let replaced = bytes.windows(3).filter(|w| *w == [0xef, 0xbf, 0xbd]).count();
-        let line_ends = bytes.windows(2).filter(|w| *w == [0x0d, 0x0a]).count();
-        let line_feeds = bytes.iter().filter(|b| **b == 0x0a).count();
-        if replaced * 50 > bytes.len() {
-            "; bytes were replaced by U+FFFD: the file was treated as text, copy it again in binary mode"
+    /// Says if the start of the file looks as text-mode transfers leave it.
+    fn mangled(&self) -> Option<&'static str> {
+        let bytes = self.bytes.get(..self.bytes.len().min(1 << 20)).unwrap_or_default();
+        let replaced = bytes.windows(3).filter(|window| *window == [0xef, 0xbf, 0xbd]).count();
+        let line_ends = bytes.windows(2).filter(|window| *window == [0x0d, 0x0a]).count();
+        let line_feeds = bytes.iter().filter(|byte| **byte == 0x0a).count();
+        if replaced > 16 && replaced * 1000 > bytes.len() {
+            Some("bytes were replaced by U+FFFD, the file was treated as text; copy it again in binary mode")
         } else if line_ends > 16 && line_ends == line_feeds {
-            "; line ends were changed: the file was copied in text mode, copy it again in binary mode"
+            Some("line ends were changed, the file was copied in text mode; copy it again in binary mode")
         } else {
-            ""
+            None
         }
     }
 
@@ -329,7 +331,7 @@ fn len_plausible_end(bytes: &[u8], at: usize) -> bool {
 }
 
 /// The error without its offset, which the problem carries itself.
-fn error_text(error: &crate::hprof::FormatError) -> String {
+fn error_text(error: &FormatError) -> String {
     let text = error.to_string();
     text.split(" (at offset").next().unwrap_or_default().to_owned()
 }

@@ -8,7 +8,7 @@ use std::sync::PoisonError;
 
 use crate::hprof::input::{self, Compression, Mapped, OpenError};
 use crate::hprof::sniff::{self, Looks};
-use crate::hprof::{FormatError, Header};
+use crate::hprof::{FormatError, FormatErrorKind, Header};
 
 use super::address::{AddressIndex, TooManyObjects};
 use super::build::{self, Ids, NoSuchHeapDump, Source};
@@ -102,8 +102,11 @@ impl Error {
                 _ => return None,
             },
             Self::Format { looks, error, .. } => match error.kind() {
-                crate::hprof::FormatErrorKind::Empty => {
+                FormatErrorKind::Empty => {
                     "the JVM has not written it yet, or its disk was full: make the dump again"
+                }
+                FormatErrorKind::HeaderCut | FormatErrorKind::IdSize(_) => {
+                    "the file is cut or damaged at its start: copy it or make it again"
                 }
                 _ => looks.advice(),
             },
@@ -430,6 +433,12 @@ impl Opening {
             let (file, error) =
                 unpack(&self.dump, compression, &key, &self.places, place.as_ref(), progress)?;
             cut = error;
+            if place.is_some() {
+                let (kept, bytes) = (file.path().display(), file.stamp().len);
+                self.note(format!(
+                    "unpacked into {kept} ({bytes} bytes); `hprof-cli index --remove` frees it"
+                ));
+            }
             let _ = unpacked.set(file);
         }
         let dump = unpacked.get().unwrap_or(&self.dump);
