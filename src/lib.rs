@@ -22,6 +22,8 @@
 //!
 //! `docs/ARCHITECTURE.md` tells where things live and why.
 
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
 pub mod cli;
 pub mod hprof;
 pub mod index;

@@ -254,11 +254,11 @@ fn table(out: &mut dyn Write, histogram: &Histogram, args: &Args) -> anyhow::Res
     columns.push((title, Align::Left));
     let mut table = Builder::new(&columns);
     let total = &histogram.total;
-    let cells = |number: String, row: (u64, u64, u64), name: String| {
+    let cells = |number: String, row: (u64, u64, Option<u64>), name: String| {
         let (instances, bytes, classes) = row;
         let mut cells = vec![number, grouped(instances), grouped(bytes), percent(bytes, total.shallow_bytes)];
         if !by_class {
-            cells.push(grouped(classes));
+            cells.push(classes.map(grouped).unwrap_or_default());
         }
         cells.push(name);
         cells
@@ -268,16 +268,12 @@ fn table(out: &mut dyn Write, histogram: &Histogram, args: &Args) -> anyhow::Res
             GroupArg::Loader => loader_label(row).unwrap_or_else(|| "<no class object>".to_owned()),
             GroupArg::Class | GroupArg::Package => row.name.clone(),
         };
-        table.row(cells(number.to_string(), (row.instances, row.shallow_bytes, row.classes), name));
+        table.row(cells(number.to_string(), (row.instances, row.shallow_bytes, Some(row.classes)), name));
     }
     let left_out = total.rows - histogram.rows.len() as u64;
-    let classes = histogram.rows.iter().map(|row| row.classes).sum();
-    let mut last = cells(String::new(), (total.instances, total.shallow_bytes, classes), "total".to_owned());
-    if !by_class && left_out > 0 {
-        // The classes of rows that are left out are not counted.
-        last[4] = String::new();
-    }
-    table.total(last);
+    // The classes of rows that are left out are not counted.
+    let classes = (left_out == 0).then(|| histogram.rows.iter().map(|row| row.classes).sum());
+    table.total(cells(String::new(), (total.instances, total.shallow_bytes, classes), "total".to_owned()));
     table.write(out, output::style(&args.output))?;
     if left_out > 0 {
         writeln!(

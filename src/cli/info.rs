@@ -129,10 +129,10 @@ fn table(out: &mut dyn Write, info: &Info, sizes: &Sizes, args: &Args) -> anyhow
     }
     line("JVM", info.jvm().unwrap_or_else(|| "not told by the dump".to_owned()));
     for (key, name) in SHOWN_PROPERTIES {
-        if let Some((_, value)) = info.properties.iter().find(|(property, _)| property == key) {
-            if !value.is_empty() {
-                line(&format!("  {name}"), value.clone());
-            }
+        if let Some((_, value)) = info.properties.iter().find(|(property, _)| property == key)
+            && !value.is_empty()
+        {
+            line(&format!("  {name}"), value.clone());
         }
     }
 

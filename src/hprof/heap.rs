@@ -243,7 +243,7 @@ fn step<'a, const W: usize, V: HeapVisitor<'a>>(
         }
         PRIMITIVE_ARRAY | PRIMITIVE_ARRAY_NODATA => {
             let length = u4(head, 5 + W);
-            let code = head[9 + W];
+            let code = head.get(9 + W).copied().unwrap_or(0);
             let element = BasicType::from_code(code).filter(|element| *element != BasicType::Object);
             let Some(element) = element else {
                 if left < (10 + W) as u64 {

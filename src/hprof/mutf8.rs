@@ -11,7 +11,7 @@ use std::borrow::Cow;
 ///
 /// Control characters are kept as they are: escaping for a terminal is the renderer's business.
 pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
-    let plain = !bytes.windows(2).any(|pair| pair[0] == b'\\' && matches!(pair[1], b'x' | b'u'));
+    let plain = !bytes.windows(2).any(|pair| matches!(pair, [b'\\', b'x' | b'u']));
     match std::str::from_utf8(bytes) {
         Ok(text) if plain => Cow::Borrowed(text),
         _ => Cow::Owned(decode_slowly(bytes)),

@@ -16,7 +16,7 @@ pub(crate) const LINE_WORDS: usize = 8;
 /// Lines in a chunk.
 pub(crate) const CHUNK_LINES: u64 = 512;
 /// Words in a chunk.
-pub(crate) const CHUNK_WORDS: usize = CHUNK_LINES as usize * LINE_WORDS;
+pub(crate) const CHUNK_WORDS: usize = 512 * LINE_WORDS;
 
 type Chunk = Box<[AtomicU64]>;
 

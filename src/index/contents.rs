@@ -135,11 +135,12 @@ impl Hop<'_> {
             };
             at = if record::is_known(record.tag) { self.take(&record) } else { self.skip_unknown(&record) };
         }
-        if let Some(last) = self.contents.dumps.last() {
-            if !last.ended && self.contents.problems.is_empty() {
-                let text = "the last heap dump has no end record: the writer was perhaps interrupted";
-                self.contents.problems.push(Problem::note(text, None));
-            }
+        if let Some(last) = self.contents.dumps.last()
+            && !last.ended
+            && self.contents.problems.is_empty()
+        {
+            let text = "the last heap dump has no end record: the writer was perhaps interrupted";
+            self.contents.problems.push(Problem::note(text, None));
         }
     }
 
@@ -211,10 +212,10 @@ impl Hop<'_> {
             self.contents.dumps.push(HeapDump { segments: Vec::new(), time_us, ended: single });
         }
         self.inside = !single;
-        if let Some(dump) = self.contents.dumps.last_mut() {
-            if start < end {
-                dump.segments.push(Segment { start, end });
-            }
+        if let Some(dump) = self.contents.dumps.last_mut()
+            && start < end
+        {
+            dump.segments.push(Segment { start, end });
         }
         end
     }

@@ -130,10 +130,10 @@ impl Default for ShortArrays {
 impl ShortArrays {
     #[inline(always)]
     pub(crate) fn see(&mut self, kind: usize, length: u32, bytes: u64) {
-        if (length as usize) < SHORT {
-            if let Some(distance) = self.distances.get_mut(kind * SHORT + length as usize) {
-                distance.see(bytes);
-            }
+        if (length as usize) < SHORT
+            && let Some(distance) = self.distances.get_mut(kind * SHORT + length as usize)
+        {
+            distance.see(bytes);
         }
     }
 

@@ -513,11 +513,11 @@ fn unpack(
         let facts = file.column::<zerocopy::little_endian::U64>(1);
         let error = file.column::<u8>(2);
         let data = Mapped::open(&dir.join(place::UNPACKED_DATA));
-        if let (Ok(facts), Ok(error), Ok(data)) = (facts, error, data) {
-            if facts.first().is_some_and(|len| len.get() == data.stamp().len) {
-                let error = String::from_utf8_lossy(&error).into_owned();
-                return Ok((data, Some(error).filter(|error| !error.is_empty())));
-            }
+        if let (Ok(facts), Ok(error), Ok(data)) = (facts, error, data)
+            && facts.first().is_some_and(|len| len.get() == data.stamp().len)
+        {
+            let error = String::from_utf8_lossy(&error).into_owned();
+            return Ok((data, Some(error).filter(|error| !error.is_empty())));
         }
     }
     let into = place.map_or_else(std::env::temp_dir, |place| place.dir.clone());

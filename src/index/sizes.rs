@@ -101,8 +101,11 @@ impl Sizes {
     pub fn sources(&self, summary: &Summary) -> [u64; 4] {
         let mut counts = [0; 4];
         for (number, class) in summary.numbered_classes() {
-            if class.kind() == ClassKind::Instance && class.objects.get() > 0 {
-                counts[self.instance(number).1 as usize] += 1;
+            if class.kind() == ClassKind::Instance
+                && class.objects.get() > 0
+                && let Some(count) = counts.get_mut(self.instance(number).1 as usize)
+            {
+                *count += 1;
             }
         }
         counts
@@ -161,10 +164,10 @@ impl Sizes {
             })
             .collect();
         // Mirrors of primitive types are dumped as instances: they have no statics.
-        if let (Some(class), false) = (java_lang_class, self.fit.sizes_stated) {
-            if let Some(size) = self.instances.get_mut(class.0 as usize) {
-                size.0 = layout.align(align_up(base, word));
-            }
+        if let (Some(class), false) = (java_lang_class, self.fit.sizes_stated)
+            && let Some(size) = self.instances.get_mut(class.0 as usize)
+        {
+            size.0 = layout.align(align_up(base, word));
         }
     }
 

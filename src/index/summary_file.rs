@@ -9,7 +9,7 @@ use super::summary::{Summary, Tables};
 macro_rules! sections {
     ($($id:literal $table:ident,)*) => {
         /// Number of sections.
-        pub(crate) const SECTIONS: u32 = [$($id),*].len() as u32;
+        pub(crate) const SECTIONS: u32 = { let mut count = 0; $(let _ = $id; count += 1;)* count };
 
         /// Writes all tables.
         pub(crate) fn write<W: io::Write + io::Seek>(

@@ -209,10 +209,10 @@ impl<'a> Worker<'a> {
 
     #[inline]
     fn collect(&mut self, id: u64) {
-        if let Some(cursor) = &mut self.cursor {
-            if let Err(why) = cursor.insert(id, &mut self.part.repeated) {
-                self.misfit = Some(why);
-            }
+        if let Some(cursor) = &mut self.cursor
+            && let Err(why) = cursor.insert(id, &mut self.part.repeated)
+        {
+            self.misfit = Some(why);
         }
     }
 
@@ -253,18 +253,18 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
     fn instance(&mut self, record: Instance<'a>) {
         let slot = self.slot(record.class);
         let mut what = What::Instance { class: record.class, slot };
-        if self.counts {
-            if let Some(tally) = self.tallies.get_mut(slot as usize) {
-                tally.objects += 1;
-                // A u4 in the file.
-                #[allow(clippy::cast_possible_truncation)]
-                let bytes = record.fields.len() as u32;
-                if bytes != tally.field_bytes {
-                    if tally.field_bytes == u32::MAX {
-                        tally.field_bytes = bytes;
-                    } else {
-                        tally.deviant += 1;
-                    }
+        if self.counts
+            && let Some(tally) = self.tallies.get_mut(slot as usize)
+        {
+            tally.objects += 1;
+            // A u4 in the file.
+            #[allow(clippy::cast_possible_truncation)]
+            let bytes = record.fields.len() as u32;
+            if bytes != tally.field_bytes {
+                if tally.field_bytes == u32::MAX {
+                    tally.field_bytes = bytes;
+                } else {
+                    tally.deviant += 1;
                 }
             }
         }

@@ -185,14 +185,14 @@ fn group(
 
 /// Number of objects by kind: instances, object arrays, primitive arrays, class objects.
 pub fn objects_by_kind(summary: &Summary) -> [u64; 4] {
-    let mut counts = [0, 0, 0, summary.facts().class_objects.get()];
+    let [mut instances, mut object_arrays, mut primitive_arrays] = [0; 3];
     for class in summary.classes() {
-        let kind = match class.kind() {
-            ClassKind::Instance => 0,
-            ClassKind::ObjectArray => 1,
-            ClassKind::PrimitiveArray(_) => 2,
+        let count = match class.kind() {
+            ClassKind::Instance => &mut instances,
+            ClassKind::ObjectArray => &mut object_arrays,
+            ClassKind::PrimitiveArray(_) => &mut primitive_arrays,
         };
-        counts[kind] += class.objects.get();
+        *count += class.objects.get();
     }
-    counts
+    [instances, object_arrays, primitive_arrays, summary.facts().class_objects.get()]
 }
