@@ -78,11 +78,15 @@ mod tests {
 
     #[test]
     fn hidden_classes_keep_their_suffix() {
-        assert_eq!(java_class_name("a/B$$Lambda$14/0x0000000801002a08"), "a.B$$Lambda$14/0x0000000801002a08");
-        assert_eq!(java_class_name("a/B$$Lambda+0x0000000801002a08"), "a.B$$Lambda/0x0000000801002a08");
-        assert_eq!(java_class_name("a.B$$Lambda/0x0801"), "a.B$$Lambda/0x0801");
-        assert_eq!(java_class_name("[La/B$$Lambda+0x01;"), "a.B$$Lambda/0x01[]");
-        assert_eq!(java_class_name("a/0x/B"), "a.0x.B");
+        for (raw, shown) in [
+            ("a/B$$Lambda$14/0x0000000801002a08", "a.B$$Lambda$14/0x0000000801002a08"),
+            ("a/B$$Lambda+0x0000000801002a08", "a.B$$Lambda+0x0000000801002a08"),
+            ("a.B$$Lambda/0x0801", "a.B$$Lambda/0x0801"),
+            ("[La/B$$Lambda+0x01;", "a.B$$Lambda+0x01[]"),
+            ("a/0x/B", "a.0x.B"),
+        ] {
+            assert_eq!(java_class_name(raw), shown);
+        }
     }
 
     #[test]
