@@ -98,11 +98,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     match format {
         Format::Table => table(&mut out, &histogram, args)?,
         Format::Csv => {
-            let rows = histogram.rows.iter();
+            let (rows, out) = (histogram.rows.iter(), &mut out);
             match question.group_by {
-                GroupBy::Class => csv::write_flat(&mut out, rows.map(|row| ClassOut::new(row, escaped)))?,
-                GroupBy::Package => csv::write_flat(&mut out, rows.map(|row| PackageOut::new(row, escaped)))?,
-                GroupBy::Loader => csv::write_flat(&mut out, rows.map(|row| LoaderOut::new(row, escaped)))?,
+                GroupBy::Class => {
+                    csv::write_flat(out, ClassOut::COLUMNS, rows.map(|row| ClassOut::new(row, escaped)))?;
+                }
+                GroupBy::Package => {
+                    csv::write_flat(out, PackageOut::COLUMNS, rows.map(|row| PackageOut::new(row, escaped)))?;
+                }
+                GroupBy::Loader => {
+                    csv::write_flat(out, LoaderOut::COLUMNS, rows.map(|row| LoaderOut::new(row, escaped)))?;
+                }
             }
         }
         Format::Json => {
@@ -187,6 +193,9 @@ struct ClassOut {
 }
 
 impl ClassOut {
+    const COLUMNS: &[&str] =
+        &["class", "loader", "instances", "shallow_bytes", "loader_object", "class_object"];
+
     fn new(row: &Row, text: fn(&str) -> String) -> Self {
         Self {
             class: text(&row.name),
@@ -208,6 +217,8 @@ struct PackageOut {
 }
 
 impl PackageOut {
+    const COLUMNS: &[&str] = &["package", "classes", "instances", "shallow_bytes"];
+
     fn new(row: &Row, text: fn(&str) -> String) -> Self {
         Self {
             package: text(&row.name),
@@ -228,6 +239,8 @@ struct LoaderOut {
 }
 
 impl LoaderOut {
+    const COLUMNS: &[&str] = &["loader", "classes", "instances", "shallow_bytes", "loader_object"];
+
     fn new(row: &Row, text: fn(&str) -> String) -> Self {
         Self {
             loader: loader_label(row).as_deref().map(text),

@@ -117,7 +117,7 @@ fn show(args: &Args, rows: &[StageOut]) -> anyhow::Result<()> {
         }
         Format::Csv => {
             let escaped = |row: &StageOut| StageOut { file: escape::cell(&row.file).into_owned(), ..*row };
-            csv::write_flat(&mut out, rows.iter().map(escaped))?;
+            csv::write_flat(&mut out, &["stage", "state", "index_bytes", "file"], rows.iter().map(escaped))?;
         }
         Format::Table => {
             let columns = [

@@ -110,8 +110,6 @@ fn row(info: &Info, sizes: &Sizes) -> Value {
 fn table(out: &mut dyn Write, info: &Info, sizes: &Sizes, args: &Args) -> anyhow::Result<()> {
     let mut table = Builder::new(&[("", Align::Left), ("", Align::Left)]);
     let mut line = |key: &str, value: String| table.row([key, &value]);
-    let exact = |bytes: u64| format!("{} ({})", human_bytes(bytes), grouped(bytes));
-
     line("format", format!("{}, {}-byte identifiers", info.version.name(), info.id_bytes));
     line("created", output::timestamp(info.created_ms).unwrap_or_else(|| "not stated".to_owned()));
     match info.compression {
@@ -136,24 +134,8 @@ fn table(out: &mut dyn Write, info: &Info, sizes: &Sizes, args: &Args) -> anyhow
         }
     }
 
-    line("objects", format!("{}, {}", grouped(info.objects.iter().sum()), exact(info.shallow_bytes)));
-    for (name, count) in
-        ["instances", "object arrays", "primitive arrays", "class objects"].iter().zip(info.objects)
-    {
-        line(&format!("  {name}"), grouped(count));
-    }
-    line("GC roots", grouped(info.roots.iter().map(|(_, count)| count).sum()));
-    for (kind, count) in &info.roots {
-        line(&format!("  {}", kind.name()), grouped(*count));
-    }
-    if !info.heaps.is_empty() {
-        let names: Vec<&str> = info.heaps.iter().map(|(_, name)| name.as_str()).collect();
-        line("heaps", names.join(", "));
-    }
-
-    line("layout", sizes.layout().to_string());
-    for text in evidence(info, sizes) {
-        line("  evidence", text);
+    if info.heap_dumps > 0 {
+        heap_lines(info, sizes, &mut line);
     }
 
     let records = &info.records;
@@ -179,6 +161,34 @@ fn table(out: &mut dyn Write, info: &Info, sizes: &Sizes, args: &Args) -> anyhow
         }
     }
     Ok(table.write(out, output::style(&args.output))?)
+}
+
+/// A size for people, and exactly.
+fn exact(bytes: u64) -> String {
+    format!("{} ({})", human_bytes(bytes), grouped(bytes))
+}
+
+/// What there is to say of the heap dump itself.
+fn heap_lines(info: &Info, sizes: &Sizes, line: &mut dyn FnMut(&str, String)) {
+    line("objects", format!("{}, {}", grouped(info.objects.iter().sum()), exact(info.shallow_bytes)));
+    for (name, count) in
+        ["instances", "object arrays", "primitive arrays", "class objects"].iter().zip(info.objects)
+    {
+        line(&format!("  {name}"), grouped(count));
+    }
+    line("GC roots", grouped(info.roots.iter().map(|(_, count)| count).sum()));
+    for (kind, count) in &info.roots {
+        line(&format!("  {}", kind.name()), grouped(*count));
+    }
+    if !info.heaps.is_empty() {
+        let names: Vec<&str> = info.heaps.iter().map(|(_, name)| name.as_str()).collect();
+        line("heaps", names.join(", "));
+    }
+
+    line("layout", sizes.layout().to_string());
+    for text in evidence(info, sizes) {
+        line("  evidence", text);
+    }
 }
 
 /// Properties that the table shows, with their names there.

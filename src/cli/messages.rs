@@ -19,6 +19,12 @@ pub(crate) fn error(error: &anyhow::Error) {
 pub(crate) fn about(heap: &Heap, quiet: bool) {
     if !quiet {
         heap.notes().iter().for_each(|note| line("note", note));
+        if heap.summary().facts().heap_dumps.get() == 0 {
+            line(
+                "note",
+                &format!("{} holds no heap dump; `hprof-cli info` says what it holds", heap.path().display()),
+            );
+        }
     }
     let problems = heap.summary().problems();
     let damage: Vec<_> = problems.iter().filter(|problem| problem.severity == Severity::Damage).collect();

@@ -7,12 +7,18 @@ use serde_json::Value;
 
 use super::escape;
 
-/// Writes rows that are flat: each field is a text or a number.
+/// Writes rows that are flat: each field is a text or a number. `columns` are the names of the fields, in order; they
+/// are written even if there is no row.
 ///
 /// # Errors
 /// If `out` cannot be written.
-pub fn write_flat<R: Serialize>(out: &mut dyn Write, rows: impl IntoIterator<Item = R>) -> io::Result<()> {
-    let mut writer = csv::Writer::from_writer(out);
+pub fn write_flat<R: Serialize>(
+    out: &mut dyn Write,
+    columns: &[&str],
+    rows: impl IntoIterator<Item = R>,
+) -> io::Result<()> {
+    let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(out);
+    writer.write_record(columns).map_err(io_error)?;
     for row in rows {
         writer.serialize(row).map_err(io_error)?;
     }
