@@ -82,7 +82,7 @@ fn remove(args: &Args, options: &Options) -> anyhow::Result<Outcome> {
             file: dir.to_string_lossy().into_owned(),
         })
         .collect();
-    if rows.is_empty() {
+    if rows.is_empty() && !args.input.quiet {
         messages::line("note", &format!("{} has no index", args.input.path().display()));
     }
     show(args, &rows)?;

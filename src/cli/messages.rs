@@ -1,5 +1,7 @@
 //! What goes to stderr: errors, warnings, notes. One line what and where, one line what to do next.
 
+use std::io::{self, Write};
+
 use crate::index::problem::Severity;
 use crate::index::{Error, Heap};
 use crate::report::escape;
@@ -40,7 +42,7 @@ pub(crate) fn about(heap: &Heap, quiet: bool) {
 }
 
 /// Writes a line to stderr. What it quotes from a dump or from the file system is escaped.
-#[allow(clippy::print_stderr)]
 pub(crate) fn line(kind: &str, text: &str) {
-    eprintln!("hprof-cli: {kind}: {}", escape::text(text));
+    // A closed stderr must not change the answer.
+    let _ = writeln!(io::stderr().lock(), "hprof-cli: {kind}: {}", escape::text(text));
 }

@@ -72,6 +72,13 @@ fn next_unit(bytes: &[u8]) -> Option<(Unit, usize)> {
             .map(|((a, b), c)| ((u32::from(first & 0x07) << 18) | (a << 12) | (b << 6) | c, 4)),
         _ => None,
     };
+    // A character in more bytes than it needs could hide from whoever looks at bytes; only NUL is written so.
+    let code = code.filter(|(code, used)| match used {
+        2 => *code >= 0x80 || *code == 0,
+        3 => *code >= 0x800,
+        4 => *code >= 0x10000,
+        _ => true,
+    });
     Some(match code {
         Some((code, used)) => match (char::from_u32(code), u16::try_from(code)) {
             (Some(c), _) => (Unit::Char(c), used),
@@ -118,5 +125,7 @@ mod tests {
         assert_ne!(decode(b"\\xff"), decode(&[0xff]));
         assert_eq!(decode(b"\\xff"), "\\\\xff");
         assert_eq!(decode(b"C:\\temp"), "C:\\temp");
+        // An overlong `x` is no `x`.
+        assert_eq!(decode(b"\\\xc1\xb8ff"), "\\\\xc1\\xb8ff");
     }
 }

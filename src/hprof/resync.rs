@@ -14,10 +14,13 @@ pub trait KnownClasses {
 
 /// Objects that have to follow one another without a doubt before a boundary is believed.
 const CONVINCED: usize = 24;
+/// Sub-records of any kind that are looked at from one place; roots and classes convince nobody.
+const PATIENCE: usize = 256;
 
 struct Judge<'k, K> {
     known: &'k K,
     good: usize,
+    seen: usize,
     bad: bool,
 }
 
@@ -37,7 +40,8 @@ impl<'a, K: KnownClasses> HeapVisitor<'a> for Judge<'_, K> {
         self.judge(record.id != 0);
     }
     fn go_on(&mut self) -> bool {
-        !self.bad && self.good < CONVINCED
+        self.seen += 1;
+        !self.bad && self.good < CONVINCED && self.seen <= PATIENCE
     }
 }
 
@@ -79,7 +83,7 @@ pub fn find<K: KnownClasses>(
         if !likely {
             return false;
         }
-        let mut judge = Judge { known, good: 0, bad: false };
+        let mut judge = Judge { known, good: 0, seen: 0, bad: false };
         let walked = heap::walk(bytes, id_size, at, limit, limit, &mut judge);
         !judge.bad
             && judge.good > 0

@@ -76,7 +76,7 @@ pub fn sniff(bytes: &[u8]) -> Looks {
     if matches!(text.first(), Some(b'{' | b'[')) {
         return Looks::Json;
     }
-    if head.iter().all(|b| *b == 0) {
+    if !head.is_empty() && head.iter().all(|b| *b == 0) {
         return Looks::Zeros;
     }
     if head.iter().all(|b| matches!(b, b'\t' | b'\n' | b'\r' | 0x20..=0x7e | 0x80..)) {

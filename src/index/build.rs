@@ -89,7 +89,7 @@ pub(crate) fn build(
     collect_ids: bool,
     progress: &dyn Progress,
 ) -> Result<Built, NoSuchHeapDump> {
-    let contents = Contents::read(source.bytes, &source.header);
+    let mut contents = Contents::read(source.bytes, &source.header);
     let there = contents.dumps.len();
     let number = match heap_dump {
         None => there,
@@ -99,10 +99,11 @@ pub(crate) fn build(
             number.ok_or(NoSuchHeapDump { wanted, there })?
         }
     };
+    contents.narrow(number);
     let none = HeapDump::default();
     let dump = number.checked_sub(1).and_then(|at| contents.dumps.get(at)).unwrap_or(&none);
     let (scan, ids, plan) = scan_dump(source, &contents, dump, collect_ids, progress);
-    let summary = put_together(source, &contents, dump, number, scan);
+    let summary = put_together(source, &contents, dump, number, scan, &plan);
     Ok(Built { summary, ids, plan })
 }
 
@@ -126,8 +127,10 @@ fn scan_dump(
     let mut class_ids: Vec<u64> = contents.loads.iter().map(|load| load.id).collect();
     class_ids.sort_unstable();
     class_ids.dedup();
-    let name_of = |id: u64| class_table::raw_name(bytes, header.id_size, contents, id);
-    let stack_chunk = contents.loads.iter().find(|load| &*name_of(load.name) == "jdk/internal/vm/StackChunk");
+    let stack_chunk = contents.loads.iter().find(|load| {
+        class_table::raw_bytes(bytes, header.id_size, contents, load.name) == b"jdk/internal/vm/StackChunk"
+    });
+    let mut exact = false;
     let mut cut = pieces::guess(bytes, header.id_size, dump, &prelude);
     let shift = if prelude.id_bits.trailing_zeros() >= 3 { 3 } else { 0 };
     // Where ids are no addresses their order means nothing, and neighbours neither.
@@ -139,6 +142,7 @@ fn scan_dump(
             bytes,
             id_size: header.id_size,
             pieces: &cut,
+            exact,
             known: &prelude,
             class_ids: &class_ids,
             stack_chunk: stack_chunk.map(|load| load.id),
@@ -160,6 +164,10 @@ fn scan_dump(
         progress.end();
         match scanned {
             Ok(scan) if form == Form::Ordered && scan.unordered => form = Form::Bits { shift },
+            // Without a set nobody has looked at single ids.
+            Ok(scan) if form == Form::Ordered && scan.id_bits.trailing_zeros() < shift => {
+                form = Form::Bits { shift: 0 };
+            }
             Ok(mut scan) => {
                 if let (Form::Bits { .. }, Some(set)) = (form, &set) {
                     measure(&task, set, &mut scan);
@@ -175,7 +183,11 @@ fn scan_dump(
                 let repeated = std::mem::take(&mut scan.repeated);
                 return (scan, ids, Plan { pieces: cut, prelude, repeated });
             }
-            Err(Retry::Boundaries) => cut = pieces::exactly(bytes, header.id_size, dump),
+            Err(Retry::Boundaries) => {
+                cut = pieces::exactly(bytes, header.id_size, dump);
+                exact = true;
+            }
+            Err(Retry::Unordered) => form = Form::Bits { shift },
             Err(Retry::Misfit(Misfit::Unaligned)) => form = Form::Bits { shift: 0 },
             Err(Retry::Misfit(Misfit::Scattered)) => form = Form::List,
         }
@@ -220,6 +232,9 @@ fn sort_list(scan: &mut Scan) -> Vec<u64> {
     ids.par_sort_unstable();
     let again = ids.iter().zip(ids.iter().skip(1)).filter(|(a, b)| a == b).map(|(id, _)| *id);
     scan.repeated = again.collect();
+    let classes = scan.class_dumps.iter().map(|(_, id)| *id);
+    scan.repeated.extend(classes.filter(|id| ids.binary_search(id).is_ok()));
+    scan.repeated.sort_unstable();
     scan.repeated.dedup();
     ids.extend(scan.class_dumps.iter().map(|(_, id)| *id));
     ids.par_sort_unstable();
@@ -227,7 +242,8 @@ fn sort_list(scan: &mut Scan) -> Vec<u64> {
     ids
 }
 
-/// Objects dumped again under the same id: the last one in the file counts, as if it had overwritten the others.
+/// Objects dumped again under the same id: the last one in the file counts, as if it had overwritten the others. A class
+/// object counts before all of them.
 fn keep_last_of_repeated(task: &Task<'_>, scan: &mut Scan) {
     if scan.repeated.is_empty() {
         return;
@@ -263,8 +279,10 @@ fn keep_last_of_repeated(task: &Task<'_>, scan: &mut Scan) {
     found.sort_unstable_by_key(|(id, offset, ..)| (*id, *offset));
     let mut replaced = 0u64;
     let mut gone = FxHashSet::default();
-    for (this, next) in found.iter().zip(found.iter().skip(1)) {
-        if this.0 == next.0 {
+    let classes: FxHashSet<u64> = scan.class_dumps.iter().map(|(_, id)| *id).collect();
+    let next_ids = found.iter().skip(1).map(|next| Some(next.0)).chain([None]);
+    for (this, next) in found.iter().zip(next_ids) {
+        if Some(this.0) == next || classes.contains(&this.0) {
             scan::forget(scan, this.2, this.3, this.4);
             gone.insert(this.1);
             replaced += 1;
@@ -284,6 +302,7 @@ fn put_together(
     dump: &HeapDump,
     number: usize,
     scan: Scan,
+    plan: &Plan,
 ) -> Summary {
     let Source { bytes, header, compression, packed_error } = *source;
     let mut builder = class_table::Builder::new(bytes, header.id_size, contents);
@@ -342,7 +361,7 @@ fn put_together(
     tables.text_bytes = pool.bytes.clone().into();
     // What follows reads objects by means of the class table, so it needs the summary that it completes.
     let summary = Summary::of(tables, facts);
-    let lookup = Lookup { bytes, id_size: header.id_size, pieces: &scan.piece_ids, budget: LOOKUP_BYTES };
+    let lookup = Lookup { source, plan, pieces: &scan.piece_ids, budget: LOOKUP_BYTES };
     let class_ids = values::class_ids(&summary);
     let loaders = class_table::loaders(&summary, &lookup, &class_ids);
     let properties: Vec<PairRow> = (jvm::properties(&summary, &lookup, &class_ids).iter())

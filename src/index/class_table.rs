@@ -19,11 +19,19 @@ use super::tables::*;
 use super::texts::TextPool;
 use super::values::ClassIds;
 
-/// The text of a STRING record, decoded; empty if there is none.
-pub(crate) fn raw_name<'a>(bytes: &'a [u8], id_size: IdSize, contents: &Contents, id: u64) -> Cow<'a, str> {
+/// Bytes of the longest name that a class file can hold; what is longer is cut.
+const MAX_NAME: usize = 65_535;
+
+/// The bytes of a STRING record; empty if there is none.
+pub(crate) fn raw_bytes<'a>(bytes: &'a [u8], id_size: IdSize, contents: &Contents, id: u64) -> &'a [u8] {
     let record = contents.string(id).and_then(|at| Record::at(bytes, usize::try_from(at).ok()?));
     let text = record.and_then(|record| BodyReader::new(bytes, id_size).string(&record).ok());
-    mutf8::decode(text.map_or(&[], |(_, text)| text))
+    text.map_or(&[], |(_, text)| text.get(..MAX_NAME).unwrap_or(text))
+}
+
+/// The text of a STRING record, decoded; empty if there is none.
+pub(crate) fn raw_name<'a>(bytes: &'a [u8], id_size: IdSize, contents: &Contents, id: u64) -> Cow<'a, str> {
+    mutf8::decode(raw_bytes(bytes, id_size, contents, id))
 }
 
 pub(crate) struct Builder<'a> {
@@ -33,6 +41,8 @@ pub(crate) struct Builder<'a> {
     texts: TextPool,
     /// String id -> text number of a field's name.
     field_names: FxHashMap<u64, u32>,
+    /// String id -> text number of a class's name.
+    class_names: FxHashMap<u64, u32>,
     rows: Vec<ClassRow>,
     fields: Vec<FieldRow>,
     statics: Vec<StaticRow>,
@@ -55,6 +65,7 @@ impl<'a> Builder<'a> {
             contents,
             texts,
             field_names: FxHashMap::default(),
+            class_names: FxHashMap::default(),
             rows: Vec::new(),
             fields: Vec::new(),
             statics: Vec::new(),
@@ -144,9 +155,17 @@ impl<'a> Builder<'a> {
     }
 
     fn class_name(&mut self, id: u64, load: Option<(u32, u64)>) -> u32 {
-        let name = load.map(|(_, name)| raw_name(self.bytes, self.id_size, self.contents, name));
-        match name.filter(|name| !name.is_empty()) {
-            Some(name) => self.texts.add(&names::java_class_name(&name)),
+        let string = load.map_or(0, |(_, name)| name);
+        if let Some(number) = self.class_names.get(&string) {
+            return *number;
+        }
+        let name = raw_name(self.bytes, self.id_size, self.contents, string);
+        match load.filter(|_| !name.is_empty()) {
+            Some(_) => {
+                let number = self.texts.add(&names::java_class_name(&name));
+                self.class_names.insert(string, number);
+                number
+            }
             None => {
                 self.unnamed += 1;
                 self.texts.add(&format!("<class {id:#x}>"))
@@ -234,7 +253,6 @@ impl<'a> Builder<'a> {
             name: name.into(),
             super_class: NONE.into(),
             serial: load.map_or(0, |(serial, _)| serial).into(),
-            field_bytes: tally.map_or(u32::MAX, |tally| tally.field_bytes).into(),
             distance_min: distance.min.into(),
             distance_hits: distance.hits.into(),
             distance_seen: distance.seen.into(),
@@ -309,7 +327,7 @@ impl<'a> Builder<'a> {
         };
         note(self.missing, "classes have objects but no CLASS DUMP: their fields are not known");
         note(self.unnamed, "classes have no name in the dump");
-        note(self.deviant, "instances have another number of field bytes than others of their class");
+        note(self.deviant, "instances have another number of field bytes than their class declares");
         let cut = scan.cut_arrays.len() as u64;
         note(cut, "arrays are as long as HotSpot can dump them: it may have cut them");
         problems

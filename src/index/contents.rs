@@ -3,6 +3,8 @@
 //! Out of it come the places of strings, frames and traces, the loaded classes, the threads, and for each heap dump
 //! in the file the ranges that hold its sub-records.
 
+use std::cell::OnceCell;
+
 use crate::hprof::record::{self, BodyReader, LoadClass, Record, StartThread, tag};
 use crate::hprof::{FormatError, Header};
 
@@ -47,14 +49,16 @@ pub(crate) struct Place {
 /// What stands at the top level.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Contents {
-    /// STRING records, ascending by id; of equal ids the last in the file.
+    /// STRING records, ascending by id; after [`Contents::narrow`], of each id one.
     pub(crate) strings: Vec<Place>,
     /// STACK FRAME records, ascending by id.
     pub(crate) frames: Vec<Place>,
     /// STACK TRACE records, ascending by serial number.
     pub(crate) traces: Vec<Place>,
-    /// LOAD CLASS records in the order of the file.
+    /// LOAD CLASS records in the order of the file; after [`Contents::narrow`], of each class one.
     pub(crate) loads: Vec<LoadClass>,
+    /// Their offsets.
+    load_offsets: Vec<u64>,
     /// Serial numbers of UNLOAD CLASS records.
     pub(crate) unloads: Vec<u32>,
     /// START THREAD records in the order of the file.
@@ -83,13 +87,28 @@ impl Contents {
             reader: BodyReader::new(bytes, header.id_size),
             contents: Self::default(),
             inside: false,
+            mangled: OnceCell::new(),
         };
         hop.run(header.len);
-        let mut contents = hop.contents;
-        for places in [&mut contents.strings, &mut contents.frames, &mut contents.traces] {
-            sort_places(places);
+        hop.contents
+    }
+
+    /// Keeps of records with the same id those that belong to heap dump `number`, from 1: files of several runs use ids
+    /// again. Those are the last ones before the dump's end, or the first ones behind it.
+    pub(crate) fn narrow(&mut self, number: usize) {
+        let dump = number.checked_sub(1).and_then(|at| self.dumps.get(at));
+        let end = dump.and_then(|dump| dump.segments.last()).map_or(u64::MAX, |segment| segment.end as u64);
+        for places in [&mut self.strings, &mut self.frames, &mut self.traces] {
+            narrow_places(places, end);
         }
-        contents
+        let offsets = std::mem::take(&mut self.load_offsets);
+        let places =
+            self.loads.iter().zip(&offsets).map(|(load, offset)| Place { id: load.id, offset: *offset });
+        let mut places: Vec<Place> = places.collect();
+        narrow_places(&mut places, end);
+        let kept = |load: &LoadClass, offset: u64| find_place(&places, load.id) == Some(offset);
+        let loads = self.loads.iter().zip(&offsets).filter(|(load, offset)| kept(load, **offset));
+        self.loads = loads.map(|(load, _)| *load).collect();
     }
 
     /// The offset of the STRING record with this id.
@@ -104,14 +123,19 @@ pub(crate) fn find_place(places: &[Place], id: u64) -> Option<u64> {
     places.get(at).map(|place| place.offset)
 }
 
-/// Sorts by id and keeps the last of equal ids: files of several runs reuse them.
-fn sort_places(places: &mut Vec<Place>) {
-    if !places.is_sorted_by(|a, b| a.id < b.id) {
-        places.sort_unstable();
-        places.reverse();
-        places.dedup_by_key(|place| place.id);
-        places.reverse();
+/// Sorts by id and keeps of equal ids the last before `end`, or else the first behind it.
+fn narrow_places(places: &mut Vec<Place>, end: u64) {
+    if places.is_sorted_by(|a, b| a.id < b.id) {
+        return;
     }
+    // Behind `end` first, from far to near; then before it, from first to last: the last of a group is the one.
+    places.sort_unstable_by_key(|place| {
+        let before = place.offset < end;
+        (place.id, before, if before { place.offset } else { u64::MAX - place.offset })
+    });
+    places.reverse();
+    places.dedup_by_key(|place| place.id);
+    places.reverse();
 }
 
 /// Problems kept at most.
@@ -123,6 +147,8 @@ struct Hop<'a> {
     contents: Contents,
     /// Inside a heap dump made of segments.
     inside: bool,
+    /// How a text-mode transfer has mangled the file, once that was looked for.
+    mangled: OnceCell<Option<&'static str>>,
 }
 
 impl Hop<'_> {
@@ -154,7 +180,10 @@ impl Hop<'_> {
         let contents = &mut self.contents;
         let taken = match record.tag {
             tag::STRING => self.reader.string(record).map(|(id, _)| contents.strings.push(place(id))),
-            tag::LOAD_CLASS => self.reader.load_class(record).map(|load| contents.loads.push(load)),
+            tag::LOAD_CLASS => self.reader.load_class(record).map(|load| {
+                contents.loads.push(load);
+                contents.load_offsets.push(record.offset as u64);
+            }),
             tag::UNLOAD_CLASS => self.reader.serial(record).map(|serial| contents.unloads.push(serial)),
             tag::FRAME => self.reader.frame(record).map(|frame| contents.frames.push(place(frame.id))),
             tag::TRACE => {
@@ -280,7 +309,7 @@ impl Hop<'_> {
     /// Skips what is not a record and returns the offset of the next that looks like one.
     fn skip_unknown(&mut self, record: &Record) -> usize {
         let len = self.bytes.len();
-        if let Some(how) = self.mangled() {
+        if let Some(how) = *self.mangled.get_or_init(|| mangled(self.bytes)) {
             let text =
                 format!("unknown record {:#04x}: {how}; nothing behind this place can be read", record.tag);
             self.damage(text, record.offset);
@@ -302,21 +331,6 @@ impl Hop<'_> {
         next
     }
 
-    /// Says if the start of the file looks as text-mode transfers leave it.
-    fn mangled(&self) -> Option<&'static str> {
-        let bytes = self.bytes.get(..self.bytes.len().min(1 << 20)).unwrap_or_default();
-        let replaced = bytes.windows(3).filter(|window| *window == [0xef, 0xbf, 0xbd]).count();
-        let line_ends = bytes.windows(2).filter(|window| *window == [0x0d, 0x0a]).count();
-        let line_feeds = bytes.iter().filter(|byte| **byte == 0x0a).count();
-        if replaced > 16 && replaced * 1000 > bytes.len() {
-            Some("bytes were replaced by U+FFFD, the file was treated as text; copy it again in binary mode")
-        } else if line_ends > 16 && line_ends == line_feeds {
-            Some("line ends were changed, the file was copied in text mode; copy it again in binary mode")
-        } else {
-            None
-        }
-    }
-
     fn damage(&mut self, text: String, offset: usize) {
         // A hostile file can be wrong at every byte; the first places tell enough.
         if self.contents.problems.len() >= MAX_PROBLEMS {
@@ -335,4 +349,19 @@ fn len_plausible_end(bytes: &[u8], at: usize) -> bool {
 fn error_text(error: &FormatError) -> String {
     let text = error.to_string();
     text.split(" (at offset").next().unwrap_or_default().to_owned()
+}
+
+/// Says if the start of the file looks as text-mode transfers leave it.
+fn mangled(bytes: &[u8]) -> Option<&'static str> {
+    let bytes = bytes.get(..bytes.len().min(1 << 20)).unwrap_or_default();
+    let replaced = bytes.windows(3).filter(|window| *window == [0xef, 0xbf, 0xbd]).count();
+    let line_ends = bytes.windows(2).filter(|window| *window == [0x0d, 0x0a]).count();
+    let line_feeds = bytes.iter().filter(|byte| **byte == 0x0a).count();
+    if replaced > 16 && replaced * 1000 > bytes.len() {
+        Some("bytes were replaced by U+FFFD, the file was treated as text; copy it again in binary mode")
+    } else if line_ends > 16 && line_ends == line_feeds {
+        Some("line ends were changed, the file was copied in text mode; copy it again in binary mode")
+    } else {
+        None
+    }
 }

@@ -81,9 +81,12 @@ impl Shapes {
         for number in 0..own.len() {
             chain.clear();
             let mut at = Some(number);
-            // Up to a class that is laid out already; a chain longer than there are classes is a cycle.
-            while let Some(class) = at.filter(|class| chain.len() < own.len() && unlaid(&shapes, *class)) {
+            // Up to a class that is laid out already, or that stands in this chain: a cycle.
+            while let Some(class) = at.filter(|class| unlaid(&shapes, *class)) {
                 chain.push(class);
+                if let Some(shape) = shapes.get_mut(class) {
+                    *shape = Some(header.clone());
+                }
                 let row = summary.classes().get(class);
                 at = row.and_then(|row| summary.super_class(row)).map(|above| above.0 as usize);
             }
@@ -146,9 +149,14 @@ pub(crate) fn fit(summary: &Summary) -> Fit {
     let sites = summary.classes().iter().any(|class| class.site_size.get() > 0);
     // Ties go to the first: the common layouts come first, and the packing of the JVM's own version before the other.
     let mut best: Option<(i64, Fit)> = None;
+    let mut known: Vec<((Packing, u8), Vec<FieldCounts>)> = Vec::new();
     for layout in candidates(summary) {
-        let own = own_fields(summary, layout.packing, layout.word_bytes);
-        let shapes = Shapes::new(summary, &own, &layout);
+        let key = (layout.packing, layout.word_bytes);
+        if !known.iter().any(|(other, _)| *other == key) {
+            known.push((key, own_fields(summary, layout.packing, layout.word_bytes)));
+        }
+        let own = known.iter().find(|(other, _)| *other == key).map_or(&[][..], |(_, own)| own);
+        let shapes = Shapes::new(summary, own, &layout);
         let evidence = weigh(summary, &layout, &shapes, sizes_stated);
         let measured = evidence.classes + evidence.arrays > 0;
         let source = match (measured, sizes_stated || sites) {

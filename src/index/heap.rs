@@ -1,10 +1,13 @@
 //! Opening a dump: from its index, or by reading it and leaving an index behind.
 
 use std::cell::OnceCell;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::PoisonError;
+
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use zerocopy::little_endian::U64;
 
 use crate::hprof::input::{self, Compression, Mapped, OpenError};
 use crate::hprof::sniff::{self, Looks};
@@ -20,6 +23,9 @@ use super::store::identity::Identity;
 use super::store::place::{self, Place, Places};
 use super::summary::Summary;
 use super::{objects_file, summary_file};
+
+/// What a process says that waits for the lock.
+const WAITING: &str = "waiting for another process that reads this dump";
 
 /// Why a dump cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -172,7 +178,7 @@ impl Heap {
         let (opening, known) = Opening::start(path, options)?;
         let read = opening.read(Stage::Objects, objects_file::read);
         match (known, read) {
-            (Some(summary), Some(objects)) => {
+            (Some(summary), Some(objects)) if opening.is_unpacked() => {
                 Ok((opening.into_heap(summary, false, OnceCell::new()), objects))
             }
             _ => {
@@ -225,14 +231,10 @@ impl Heap {
         };
         if self.unpacked.get().is_none() {
             let place = self.places.writable().ok();
-            let (unpacked, _) = unpack(
-                &self.dump,
-                compression,
-                &self.key(Stage::Unpacked),
-                &self.places,
-                place.as_ref(),
-                progress,
-            )?;
+            let _lock = place.as_ref().map(|place| place.lock(|| progress.begin(WAITING, 0)));
+            let key = key(self.identity, &self.options, Stage::Unpacked);
+            let (unpacked, _) =
+                unpack(&self.dump, compression, &key, &self.places, place.as_ref(), progress)?;
             let _ = self.unpacked.set(unpacked);
         }
         Ok(self.unpacked.get().map_or(&[], Mapped::bytes))
@@ -249,30 +251,23 @@ impl Heap {
             if stage == Stage::Unpacked && opening.compression.is_none() {
                 continue;
             }
-            let found = opening
-                .places
-                .existing()
-                .map(|dir| dir.join(place::file_name(&key)))
-                .find(|path| path.exists());
-            let Some(file) = found else {
-                let file = opening.places.first().join(place::file_name(&key));
-                reports.push(StageReport { stage, file, bytes: 0, state: State::Missing });
-                continue;
-            };
-            let opened =
-                Mapped::open(&file).map_err(|_| Unusable::Damaged).and_then(|map| StageFile::open(map, &key));
-            let (bytes, state) = match opened.and_then(|file| file.verify().map(|()| file.bytes())) {
-                Ok(bytes) => (bytes, State::Good),
-                Err(Unusable::Stale) => (0, State::Stale),
-                Err(Unusable::Foreign) => (0, State::Foreign),
-                Err(Unusable::Damaged) => (0, State::Damaged),
-            };
-            let bytes = if bytes == 0 {
-                std::fs::metadata(&file).map_or(0, |metadata| metadata.len())
-            } else {
-                bytes
-            };
-            reports.push(StageReport { stage, file, bytes, state });
+            let files = opening.places.existing().map(|dir| (dir, dir.join(place::file_name(&key))));
+            let mut found: Vec<StageReport> = (files.filter(|(_, file)| file.exists()))
+                .map(|(dir, file)| StageReport {
+                    stage,
+                    bytes: stage_bytes(stage, dir, &file),
+                    state: check(&opening, stage, dir, &file),
+                    file,
+                })
+                .collect();
+            // A good one is what commands use, wherever it lies.
+            found.sort_by_key(|report| report.state != State::Good);
+            reports.push(found.into_iter().next().unwrap_or_else(|| StageReport {
+                stage,
+                file: opening.places.first().join(place::file_name(&key)),
+                bytes: 0,
+                state: State::Missing,
+            }));
         }
         Ok(reports)
     }
@@ -293,9 +288,34 @@ impl Heap {
         }
         Ok(removed)
     }
+}
 
-    fn key(&self, stage: Stage) -> Key {
-        Key { stage, identity: self.identity, heap_dump: self.options.heap_dump.unwrap_or(0) }
+/// What the stage's file has to belong to.
+fn key(identity: Identity, options: &Options, stage: Stage) -> Key {
+    // All heap dumps of a file are unpacked at once.
+    let heap_dump = if stage == Stage::Unpacked { 0 } else { options.heap_dump.unwrap_or(0) };
+    Key { stage, identity, heap_dump }
+}
+
+/// Bytes that a stage takes on disk.
+fn stage_bytes(stage: Stage, dir: &Path, file: &Path) -> u64 {
+    let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let data = if stage == Stage::Unpacked { bytes(&dir.join(place::UNPACKED_DATA)) } else { 0 };
+    bytes(file).saturating_add(data)
+}
+
+/// Checks all of a stage.
+fn check(opening: &Opening, stage: Stage, dir: &Path, file: &Path) -> State {
+    let opened = Mapped::open(file).map_err(|_| Unusable::Damaged);
+    let checked = opened.and_then(|map| StageFile::open(map, &opening.key(stage))).and_then(|file| {
+        file.verify()?;
+        if stage == Stage::Unpacked { read_unpacked(&file, dir).map(drop) } else { Ok(()) }
+    });
+    match checked {
+        Ok(()) => State::Good,
+        Err(Unusable::Stale) => State::Stale,
+        Err(Unusable::Foreign) => State::Foreign,
+        Err(Unusable::Damaged) => State::Damaged,
     }
 }
 
@@ -366,7 +386,12 @@ impl Opening {
     }
 
     fn key(&self, stage: Stage) -> Key {
-        Key { stage, identity: self.identity, heap_dump: self.options.heap_dump.unwrap_or(0) }
+        key(self.identity, &self.options, stage)
+    }
+
+    /// Whether the dump needs no unpacking, or was unpacked.
+    fn is_unpacked(&self) -> bool {
+        self.compression.is_none() || self.places.read(&self.key(Stage::Unpacked), read_unpacked).0.is_some()
     }
 
     fn note(&self, note: String) {
@@ -378,17 +403,9 @@ impl Opening {
 
     /// Reads a stage from the index, if a good one is there.
     fn read<T>(&self, stage: Stage, read: impl Fn(&StageFile) -> Result<T, Unusable>) -> Option<T> {
-        let key = self.key(stage);
-        let (found, notes) = self.places.open(&key);
+        let (found, notes) = self.places.read(&self.key(stage), |file, _| read(file));
         notes.into_iter().for_each(|note| self.note(note));
-        let (file, dir) = found?;
-        match read(&file) {
-            Ok(value) => Some(value),
-            Err(why) => {
-                self.note(place::rebuild_note(&dir.join(place::file_name(&key)), why));
-                None
-            }
-        }
+        found
     }
 
     fn into_heap(self, summary: Summary, fresh: bool, unpacked: OnceCell<Mapped>) -> Heap {
@@ -416,13 +433,11 @@ impl Opening {
             ));
         }
         let path = self.dump.path().to_owned();
-        let _lock = place.as_ref().map(|place| {
-            place.lock(|| progress.begin("waiting for another process that reads this dump", 0))
-        });
+        let _lock = place.as_ref().map(|place| place.lock(|| progress.begin(WAITING, 0)));
         // Another process may have built it while this one waited.
         let summary = self.read(Stage::Summary, summary_file::read);
         let built = if objects { self.read(Stage::Objects, objects_file::read) } else { None };
-        if let (Some(_), true) = (&summary, !objects || built.is_some()) {
+        if let (Some(_), true) = (&summary, !objects || (built.is_some() && self.is_unpacked())) {
             return Ok((self.into_heap_of(summary, false)?, built));
         }
 
@@ -509,16 +524,8 @@ fn unpack(
     place: Option<&Place>,
     progress: &dyn Progress,
 ) -> Result<(Mapped, Option<String>), Error> {
-    if let (Some((file, dir)), _) = places.open(key) {
-        let facts = file.column::<zerocopy::little_endian::U64>(1);
-        let error = file.column::<u8>(2);
-        let data = Mapped::open(&dir.join(place::UNPACKED_DATA));
-        if let (Ok(facts), Ok(error), Ok(data)) = (facts, error, data)
-            && facts.first().is_some_and(|len| len.get() == data.stamp().len)
-        {
-            let error = String::from_utf8_lossy(&error).into_owned();
-            return Ok((data, Some(error).filter(|error| !error.is_empty())));
-        }
+    if let (Some(found), _) = places.read(key, read_unpacked) {
+        return Ok(found);
     }
     let into = place.map_or_else(std::env::temp_dir, |place| place.dir.clone());
     let fail = |error| Error::Unpack { path: dump.path().to_owned(), into: into.clone(), error };
@@ -529,10 +536,10 @@ fn unpack(
     .map_err(fail)?;
     progress.begin("unpacking", dump.stamp().len);
     dump.will_scan();
-    let mut out = BufWriter::with_capacity(1 << 20, &mut file);
+    let mut out = Hashing { out: BufWriter::with_capacity(1 << 20, &mut file), hash: Xxh3::new() };
     let unpacked = input::unpack(dump.bytes(), compression, &mut out, &|bytes| progress.advance(bytes));
-    let unpacked =
-        unpacked.and_then(|unpacked| io::Write::flush(&mut out).map(|()| unpacked)).map_err(fail)?;
+    let unpacked = unpacked.and_then(|unpacked| out.flush().map(|()| unpacked)).map_err(fail)?;
+    let hash = out.hash.digest();
     drop(out);
     progress.end();
     let error = unpacked.error.map(|error| error.to_string());
@@ -545,9 +552,38 @@ fn unpack(
     let text = error.clone().unwrap_or_default();
     place
         .write(key, 2, |writer| {
-            writer.rows(1, &[zerocopy::little_endian::U64::new(unpacked.len)])?;
+            writer.rows(1, &[U64::new(unpacked.len), U64::new(hash)])?;
             writer.rows(2, text.as_bytes())
         })
         .map_err(fail)?;
     Ok((Mapped::open(&place.dir.join(place::UNPACKED_DATA))?, error))
+}
+
+/// The unpacked dump beside a good `unpacked` file, with the error that ended unpacking before the end. All of it is read
+/// and compared with its checksum: it is about to be read anyway.
+fn read_unpacked(file: &StageFile, dir: &Path) -> Result<(Mapped, Option<String>), Unusable> {
+    let facts = file.column::<U64>(1)?;
+    let [len, hash] = *facts else { return Err(Unusable::Damaged) };
+    let error = String::from_utf8_lossy(&file.column::<u8>(2)?).into_owned();
+    let data = Mapped::open(&dir.join(place::UNPACKED_DATA)).map_err(|_| Unusable::Damaged)?;
+    let right = data.stamp().len == len.get() && xxh3_64(data.bytes()) == hash.get();
+    if right { Ok((data, Some(error).filter(|error| !error.is_empty()))) } else { Err(Unusable::Damaged) }
+}
+
+/// A writer that hashes what passes.
+struct Hashing<W> {
+    out: W,
+    hash: Xxh3,
+}
+
+impl<W: Write> Write for Hashing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.hash.update(bytes.get(..written).unwrap_or(bytes));
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }

@@ -139,7 +139,8 @@ fn strings(
             let text = match element {
                 BasicType::Char => {
                     let (offset, count) = part.unwrap_or((0, elements.len() / 2));
-                    let units = (offset..offset.checked_add(count)?).map_while(|at| be_u16(elements, at * 2));
+                    let units = (offset..offset.checked_add(count)?)
+                        .map_while(|at| be_u16(elements, at.checked_mul(2)?));
                     decode_utf16(units)
                 }
                 // The bytes of a UTF-16 string are in the JVM's own order: little-endian nearly everywhere.

@@ -5,15 +5,16 @@
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use crate::hprof::{BasicType, IdSize, be_id};
+use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use crate::hprof::{BasicType, be_id};
 
+use super::build::{Plan, Source};
 use super::scan::PieceIds;
 
 /// Finds objects by id.
 pub(crate) struct Lookup<'a> {
-    pub(crate) bytes: &'a [u8],
-    pub(crate) id_size: IdSize,
+    pub(crate) source: &'a Source<'a>,
+    pub(crate) plan: &'a Plan,
     pub(crate) pieces: &'a [PieceIds],
     /// Bytes that one search may walk over.
     pub(crate) budget: u64,
@@ -46,8 +47,7 @@ impl<'a> Lookup<'a> {
         let parts: Vec<Vec<(u64, Found<'a>)>> = (candidates.par_iter())
             .map(|ids| {
                 let mut finder = Finder { ids: &sorted, found: Vec::new() };
-                let piece = ids.piece;
-                heap::walk(self.bytes, self.id_size, piece.start, piece.end, piece.limit, &mut finder);
+                self.plan.walk(self.source, &ids.piece, &mut finder, |_| {});
                 finder.found
             })
             .collect();
@@ -61,7 +61,7 @@ impl<'a> Lookup<'a> {
 
     /// The identifiers in the elements of an object array.
     pub(crate) fn ids_in(&self, elements: &'a [u8]) -> impl Iterator<Item = u64> + use<'a> {
-        let id_size = self.id_size;
+        let id_size = self.source.header.id_size;
         elements.chunks_exact(id_size.bytes()).filter_map(move |chunk| be_id(chunk, 0, id_size))
     }
 }

@@ -118,8 +118,8 @@ fn width(max: u64) -> u8 {
     bytes
 }
 
-/// A block entry that is not set: the block's objects lie apart.
-const APART: u64 = u64::MAX;
+/// A block entry that is not set: the block's objects lie apart. No record starts at offset 0.
+const APART: u64 = 0;
 
 struct Shared<'s> {
     addresses: &'s AddressIndex,
@@ -160,19 +160,26 @@ pub(crate) fn build(
         progress.advance((piece.end - piece.start) as u64);
     });
     progress.end();
-    let class_objects = place_class_objects(summary, &shared);
+    let class_places = class_places(summary, &addresses);
     let mut apart = std::mem::take(&mut *shared.apart.lock().unwrap_or_else(PoisonError::into_inner));
     // Of a repeated object the last record counts: it is the last of the pairs with its index.
     apart.par_sort_unstable();
-    let (blocks, offsets, offset_bytes) = block_table(source, count, &shared.blocks, apart);
+    let (blocks, offsets, offset_bytes) = block_table(source, count, &shared.blocks, apart, &class_places);
     let class_bytes = width(summary.classes().len() as u64);
     let places = Places { blocks: blocks.into(), offsets: offsets.into(), offset_bytes };
     settle_repeated(source, plan, &shared, &places);
+    let java_lang_class = summary.java_lang_class().map_or(NONE, |number| number.0);
+    for (index, _) in &class_places {
+        if let Some(place) = shared.classes.get(*index as usize) {
+            place.store(java_lang_class, Ordering::Relaxed);
+        }
+    }
     let mut class_column = Vec::with_capacity(count * usize::from(class_bytes));
     for class in &shared.classes {
         let number = class.load(Ordering::Relaxed).to_le_bytes();
         class_column.extend_from_slice(number.get(..usize::from(class_bytes)).unwrap_or(&number));
     }
+    let class_objects = class_places.iter().map(|(index, _)| *index).collect();
     Objects { addresses, classes: class_column.into(), class_bytes, places, class_objects }
 }
 
@@ -185,22 +192,13 @@ fn primitive_classes(summary: &Summary) -> [u32; 8] {
     })
 }
 
-/// Gives class objects their place and class, over whatever else has their id.
-fn place_class_objects(summary: &Summary, shared: &Shared<'_>) -> RoaringBitmap {
-    let java_lang_class = summary.java_lang_class().map_or(NONE, |number| number.0);
-    let mut indices = RoaringBitmap::new();
-    let mut apart = shared.apart.lock().unwrap_or_else(PoisonError::into_inner);
-    for class in summary.classes().iter().filter(|class| class.is_dumped()) {
-        let Some(index) = shared.addresses.index_of(class.id.get()) else {
-            continue;
-        };
-        indices.insert(index);
-        apart.push((index, class.offset.get()));
-        if let Some(place) = shared.classes.get(index as usize) {
-            place.store(java_lang_class, Ordering::Relaxed);
-        }
-    }
-    indices
+/// The places of class objects, ascending by object index: each is where its CLASS DUMP is, whatever else has its id.
+fn class_places(summary: &Summary, addresses: &AddressIndex) -> Vec<(u32, u64)> {
+    let dumped = summary.classes().iter().filter(|class| class.is_dumped());
+    let mut places: Vec<(u32, u64)> =
+        dumped.filter_map(|class| Some((addresses.index_of(class.id.get())?, class.offset.get()))).collect();
+    places.sort_unstable();
+    places
 }
 
 /// Gives repeated objects the class of their last record, whichever was met last.
@@ -226,12 +224,14 @@ fn block_table(
     count: usize,
     blocks: &[AtomicU64],
     apart: Vec<(u32, u64)>,
+    class_places: &[(u32, u64)],
 ) -> (Vec<U64>, Vec<u8>, u8) {
     let offset_bytes = width(source.bytes.len() as u64);
     let id_size = source.header.id_size;
     let mut offsets = Vec::new();
     let mut rows = 0u64;
     let mut apart = apart.into_iter().peekable();
+    let mut class_places = class_places.iter().peekable();
     let mut table = Vec::with_capacity(blocks.len());
     for (block, start) in (0u32..).zip(blocks) {
         let first = block * BLOCK;
@@ -241,6 +241,13 @@ fn block_table(
         while let Some((index, offset)) = apart.next_if(|(index, _)| *index / BLOCK == block) {
             if let Some(place) = places.get_mut((index % BLOCK) as usize) {
                 *place = offset;
+                any = true;
+            }
+        }
+        let mut classes = [0u64; BLOCK as usize];
+        while let Some((index, offset)) = class_places.next_if(|(index, _)| *index / BLOCK == block) {
+            if let Some(place) = classes.get_mut((index % BLOCK) as usize) {
+                *place = *offset;
                 any = true;
             }
         }
@@ -256,8 +263,8 @@ fn block_table(
                 at = heap::visit_one(source.bytes, id_size, at, source.bytes.len(), &mut Hop).unwrap_or(at);
             }
         }
-        for place in places {
-            let place = place.to_le_bytes();
+        for (place, class) in places.into_iter().zip(classes) {
+            let place = if class != 0 { class } else { place }.to_le_bytes();
             offsets.extend_from_slice(place.get(..usize::from(offset_bytes)).unwrap_or(&place));
         }
         table.push(U64::new((rows << 1) | 1));
@@ -308,7 +315,8 @@ impl Placer<'_> {
             let whole = (BLOCK as usize).min(count - *first as usize);
             if first.is_multiple_of(BLOCK) && self.run.len() == whole {
                 if let Some(block) = self.shared.blocks.get((first / BLOCK) as usize) {
-                    block.store(*offset, Ordering::Relaxed);
+                    // Of two runs over repeated objects the last counts.
+                    block.fetch_max(*offset, Ordering::Relaxed);
                 }
             } else {
                 self.apart.extend(self.run.iter().map(|(index, offset, _)| (*index, *offset)));

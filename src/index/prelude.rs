@@ -52,25 +52,35 @@ impl Prelude {
         self.descents * 8 > self.objects
     }
 
+    /// Adds up the fields of each class and its superclasses, each class once.
     fn resolve(&mut self, contents: &Contents) {
         for load in &contents.loads {
             self.known.insert(load.id, None);
         }
+        // Classes of a chain that is being walked are in `known` without bytes: a cycle ends there.
+        let mut done: FxHashMap<u64, Option<u64>> = FxHashMap::default();
+        let mut chain = Vec::new();
         for &id in self.own.keys() {
-            let (mut bytes, mut at, mut steps) = (Some(0u64), id, 0);
-            while at != 0 {
-                // A chain longer than the number of classes is a cycle.
-                let own = self.own.get(&at).filter(|_| steps <= self.own.len());
-                steps += 1;
-                let Some((super_class, own)) = own else {
-                    bytes = None;
-                    break;
-                };
-                bytes = bytes.map(|bytes| bytes.saturating_add(*own));
-                at = *super_class;
+            let mut at = id;
+            let above = loop {
+                match (done.get(&at), self.own.get(&at)) {
+                    _ if at == 0 => break Some(0),
+                    (Some(bytes), _) => break *bytes,
+                    (None, None) => break None,
+                    (None, Some((super_class, own))) => {
+                        done.insert(at, None);
+                        chain.push((at, *own));
+                        at = *super_class;
+                    }
+                }
+            };
+            let mut bytes = above;
+            for (class, own) in chain.drain(..).rev() {
+                bytes = bytes.map(|bytes| bytes.saturating_add(own));
+                done.insert(class, bytes);
             }
-            self.known.insert(id, bytes);
         }
+        self.known.extend(done);
     }
 
     fn object(&mut self, id: u64) {

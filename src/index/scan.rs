@@ -18,7 +18,7 @@ use super::pieces::{self, Piece, Skip};
 use super::prelude::Prelude;
 use super::problem::Problem;
 use super::progress::Progress;
-use super::worker::{Prev, Worker};
+use super::worker::{MAX_PROBLEMS, Prev, Worker};
 
 /// How a scan learns that ids are unique, and how it measures distances between them.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +41,8 @@ pub(crate) struct Task<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) id_size: IdSize,
     pub(crate) pieces: &'a [Piece],
+    /// Whether the pieces were cut by hopping: then there is no better way to cut them.
+    pub(crate) exact: bool,
     pub(crate) known: &'a Prelude,
     /// Ids of class objects, ascending: those that stand between objects in address order.
     pub(crate) class_ids: &'a [u64],
@@ -58,19 +60,12 @@ pub(crate) struct Tally {
     pub(crate) lengths: Option<Box<Lengths<OBJECT_LENGTHS>>>,
     /// Distances of instances.
     pub(crate) distance: Distance,
-    /// Bytes of the fields of the first instance.
-    pub(crate) field_bytes: u32,
-    /// Instances with another number of bytes than that.
+    /// Instances with another number of bytes than the class's fields take.
     pub(crate) deviant: u64,
 }
 
 impl Tally {
     pub(crate) fn merge(&mut self, other: Self) {
-        if self.objects == 0 {
-            self.field_bytes = other.field_bytes;
-        } else if other.objects > 0 && other.field_bytes != self.field_bytes {
-            self.deviant += other.objects;
-        }
         self.objects += other.objects;
         self.deviant += other.deviant;
         self.distance.merge(&other.distance);
@@ -126,11 +121,13 @@ pub(crate) struct Scan {
     /// All ids, in [`Mode::List`].
     pub(crate) ids: Vec<u64>,
     pub(crate) runs: Vec<Run>,
-    /// Runs were too short to be kept.
+    /// Ids do not ascend in long runs, or runs overlap.
     pub(crate) unordered: bool,
     /// Arrays as long as HotSpot lets them be in a dump: probably cut by it.
     pub(crate) cut_arrays: Vec<usize>,
     pub(crate) problems: Vec<Problem>,
+    /// Places that could not be read, those not listed in `problems` too.
+    pub(crate) damaged_places: u64,
     /// Why a worker could not take in all ids.
     pub(crate) misfit: Option<Misfit>,
 }
@@ -142,6 +139,8 @@ pub(crate) enum Retry {
     Boundaries,
     /// The address set cannot hold the ids.
     Misfit(Misfit),
+    /// Ids do not ascend.
+    Unordered,
 }
 
 /// Scans all pieces.
@@ -163,11 +162,13 @@ pub(crate) fn scan(task: &Task<'_>, mode: Mode<'_>) -> Result<Scan, Retry> {
             let Some(piece) = task.pieces.get(next.fetch_add(1, Ordering::Relaxed)) else {
                 break;
             };
-            if !scan_piece(task, &mut worker, piece) {
-                stop(Retry::Boundaries);
-            }
-            if let Some(why) = worker.misfit() {
-                stop(Retry::Misfit(why));
+            let whole = scan_piece(task, &mut worker, piece);
+            // A worker that could not go on has not reached the end of its piece either.
+            match worker.misfit() {
+                Some(why) => stop(Retry::Misfit(why)),
+                None if worker.is_unordered() => stop(Retry::Unordered),
+                None if !whole && !task.exact => stop(Retry::Boundaries),
+                None => {}
             }
             task.progress.advance((piece.end - piece.start) as u64);
         }
@@ -188,6 +189,15 @@ pub(crate) fn scan(task: &Task<'_>, mode: Mode<'_>) -> Result<Scan, Retry> {
     scan.piece_ids.sort_unstable_by_key(|ids| ids.piece.start);
     scan.cut_arrays.sort_unstable();
     scan.problems.sort_by_key(|problem| problem.offset);
+    // Each thread has kept its first ones, so the first ones of all are there, whoever took what.
+    scan.problems.truncate(MAX_PROBLEMS);
+    if scan.damaged_places > scan.problems.len() as u64 {
+        let text = format!(
+            "{} places in the heap dump could not be read; the first are listed",
+            scan.damaged_places
+        );
+        scan.problems.push(Problem::damage(text, None));
+    }
     scan.repeated.sort_unstable();
     scan.repeated.dedup();
     stitch(&mut scan, task);
@@ -248,6 +258,7 @@ fn merge(into: &mut Scan, part: Scan) {
     into.unordered |= part.unordered;
     into.cut_arrays.extend(part.cut_arrays);
     into.problems.extend(part.problems);
+    into.damaged_places += part.damaged_places;
 }
 
 /// Measures from the last object of each run to the first of the next, and finds runs that overlap.

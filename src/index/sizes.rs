@@ -207,7 +207,7 @@ impl Sizes {
             .collect();
         for (class, lengths) in summary.object_lengths() {
             if let Some(total) = self.totals.get_mut(class.0 as usize) {
-                *total = fit::padding_sum(&layout, BasicType::Object, &lengths);
+                *total = total.saturating_add(fit::padding_sum(&layout, BasicType::Object, &lengths));
             }
         }
         let class_objects = self.class_objects.iter().fold(0, |sum: u64, size| sum.saturating_add(*size));

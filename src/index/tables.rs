@@ -39,7 +39,7 @@ rows! {
         offset: U64,
         /// INSTANCE DUMPs, OBJECT ARRAY DUMPs or PRIMITIVE ARRAY DUMPs of the class.
         objects: U64,
-        /// INSTANCE DUMPs whose number of field bytes differs from the first one's.
+        /// INSTANCE DUMPs whose number of field bytes is not what the class declares, as far as that was known.
         deviant: U64,
         /// Text number of the name in Java source form.
         name: U32,
@@ -55,8 +55,6 @@ rows! {
         first_field: U32,
         /// Number of its first row in the static field table.
         first_static: U32,
-        /// Number of field bytes of the first INSTANCE DUMP; NONE if there was none.
-        field_bytes: U32,
         /// The smallest distance from an instance to the next object; NONE if none was seen.
         distance_min: U32,
         /// How often that was seen.

@@ -1,9 +1,12 @@
 //! One thread of a scan: its tallies, and the hot path of the whole program.
 
+use std::hash::{BuildHasher, Hasher};
+
 use rustc_hash::FxHashMap;
 
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
+use crate::hprof::resync::KnownClasses;
 
 use super::address_set::{Cursor, Misfit};
 use super::evidence::{Lengths, OBJECT_LENGTHS, array_kind};
@@ -29,10 +32,12 @@ pub(crate) enum What {
     Chunk,
 }
 
+/// The fields of a class are not known.
+const ANY_LENGTH: u64 = u64::MAX;
 /// `id` of a [`Prev`] that is none.
 const NOTHING: u64 = u64::MAX;
-/// Problems that one thread keeps.
-const MAX_PROBLEMS: usize = 50;
+/// Damaged places that are listed.
+pub(crate) const MAX_PROBLEMS: usize = 50;
 /// HotSpot cuts arrays so that a record's length fits u4 (`DumperSupport::calculate_array_max_length`).
 const HOTSPOT_MAX_ARRAY_BYTES: u64 = u32::MAX as u64 - 64;
 
@@ -44,7 +49,8 @@ pub(crate) struct Worker<'a> {
     cursor: Option<Cursor<'a>>,
     misfit: Option<Misfit>,
     classes: ClassSlots,
-    tallies: Vec<Tally>,
+    /// By slot: what was counted, and the bytes that the fields of an instance take, or [`ANY_LENGTH`].
+    tallies: Vec<(Tally, u64)>,
     stack_chunk: u64,
     prev: Prev,
     /// The next class object above `prev`, [`NOTHING`] if there is none.
@@ -52,7 +58,10 @@ pub(crate) struct Worker<'a> {
     run_first: u64,
     lowest: u64,
     highest: u64,
+    /// Objects, runs and class objects passed, of the piece.
     objects: u64,
+    runs: u64,
+    passed: usize,
     part: Scan,
 }
 
@@ -78,6 +87,8 @@ impl<'a> Worker<'a> {
             lowest: u64::MAX,
             highest: 0,
             objects: 0,
+            runs: 0,
+            passed: 0,
             part: Scan::default(),
         }
     }
@@ -87,8 +98,15 @@ impl<'a> Worker<'a> {
         self.misfit
     }
 
+    /// Whether ids do not ascend in long runs. Told from each piece alone, so that it does not matter which thread took
+    /// which.
+    pub(crate) fn is_unordered(&self) -> bool {
+        self.part.unordered
+    }
+
     pub(crate) fn begin_piece(&mut self) {
         self.break_run();
+        (self.objects, self.runs, self.passed) = (0, 0, 0);
         (self.lowest, self.highest) = (u64::MAX, 0);
     }
 
@@ -103,12 +121,10 @@ impl<'a> Worker<'a> {
     /// The next object does not follow the one before.
     pub(crate) fn break_run(&mut self) {
         if self.prev.id != NOTHING && self.ordered {
-            // Runs of a few objects are no order: stop collecting them, the scan will be done in another mode.
-            if self.part.runs.len() as u64 > 4096 + self.objects / 16 {
-                self.part.unordered = true;
-            } else {
-                self.part.runs.push(Run { first: self.run_first, last: self.prev });
-            }
+            // Runs of a few objects are no order: the scan will be done in another mode.
+            self.runs += 1;
+            self.part.unordered |= self.runs > 1024 + self.objects / 16;
+            self.part.runs.push(Run { first: self.run_first, last: self.prev });
             self.lowest = self.lowest.min(self.run_first);
             self.highest = self.highest.max(self.prev.id);
         }
@@ -116,8 +132,11 @@ impl<'a> Worker<'a> {
     }
 
     pub(crate) fn problem(&mut self, problem: Problem) {
-        if self.part.problems.len() < MAX_PROBLEMS && self.counts {
-            self.part.problems.push(problem);
+        if self.counts {
+            self.part.damaged_places += 1;
+            if self.part.problems.len() < MAX_PROBLEMS {
+                self.part.problems.push(problem);
+            }
         }
     }
 
@@ -127,7 +146,7 @@ impl<'a> Worker<'a> {
         }
         self.part.misfit = self.misfit;
         let mut tallies = FxHashMap::default();
-        for (id, tally) in self.classes.ids().zip(self.tallies) {
+        for (id, (tally, _)) in self.classes.ids().zip(self.tallies) {
             tallies.insert(id, tally);
         }
         self.part.tallies = tallies;
@@ -143,7 +162,7 @@ impl<'a> Worker<'a> {
         if self.ordered {
             // `prev.id` is the highest number when there is none before.
             if id > self.prev.id {
-                if id > self.next_class {
+                if id >= self.next_class {
                     self.pass_classes(id);
                 } else {
                     self.settle(id - self.prev.id);
@@ -165,7 +184,7 @@ impl<'a> Worker<'a> {
     fn settle(&mut self, bytes: u64) {
         match self.prev.what {
             What::Instance { slot, .. } => {
-                if let Some(tally) = self.tallies.get_mut(slot as usize) {
+                if let Some((tally, _)) = self.tallies.get_mut(slot as usize) {
                     tally.distance.see(bytes);
                 }
             }
@@ -182,6 +201,8 @@ impl<'a> Worker<'a> {
     #[cold]
     fn pass_classes(&mut self, id: u64) {
         let between = classes_between(self.task.class_ids, self.prev.id, id);
+        self.passed += between.len();
+        self.part.unordered |= self.passed > 1024 + 2 * self.task.class_ids.len();
         if let Some((first, rest)) = between.split_first() {
             self.settle(first - self.prev.id);
             let mut at = *first;
@@ -204,6 +225,10 @@ impl<'a> Worker<'a> {
 
     fn watch_above(&mut self, id: u64) {
         let at = self.task.class_ids.partition_point(|class| *class <= id);
+        if at.checked_sub(1).and_then(|at| self.task.class_ids.get(at)) == Some(&id) && self.counts {
+            // An object with the id of a class object; whether that one is dumped is seen later.
+            self.part.repeated.push(id);
+        }
         self.next_class = self.task.class_ids.get(at).copied().unwrap_or(NOTHING);
     }
 
@@ -243,7 +268,8 @@ impl<'a> Worker<'a> {
 
     #[cold]
     fn new_slot(&mut self, class: u64) -> u32 {
-        self.tallies.push(Tally { field_bytes: u32::MAX, ..Tally::default() });
+        let expected = self.task.known.class(class).flatten().unwrap_or(ANY_LENGTH);
+        self.tallies.push((Tally::default(), expected));
         self.classes.add(class)
     }
 }
@@ -254,19 +280,10 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
         let slot = self.slot(record.class);
         let mut what = What::Instance { class: record.class, slot };
         if self.counts
-            && let Some(tally) = self.tallies.get_mut(slot as usize)
+            && let Some((tally, expected)) = self.tallies.get_mut(slot as usize)
         {
             tally.objects += 1;
-            // A u4 in the file.
-            #[allow(clippy::cast_possible_truncation)]
-            let bytes = record.fields.len() as u32;
-            if bytes != tally.field_bytes {
-                if tally.field_bytes == u32::MAX {
-                    tally.field_bytes = bytes;
-                } else {
-                    tally.deviant += 1;
-                }
-            }
+            tally.deviant += u64::from(record.fields.len() as u64 != *expected && *expected != ANY_LENGTH);
         }
         if record.class == self.stack_chunk {
             what = What::Chunk;
@@ -288,7 +305,7 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
     fn object_array(&mut self, record: ObjectArray<'a>) {
         if self.counts {
             let slot = self.slot(record.class);
-            if let Some(tally) = self.tallies.get_mut(slot as usize) {
+            if let Some((tally, _)) = self.tallies.get_mut(slot as usize) {
                 tally.objects += 1;
                 tally.lengths.get_or_insert_with(Box::<Lengths<OBJECT_LENGTHS>>::default).see(record.length);
             }
@@ -342,13 +359,16 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
 
     #[inline(always)]
     fn go_on(&mut self) -> bool {
-        self.misfit.is_none()
+        self.misfit.is_none() && !self.part.unordered
     }
 }
 
 /// Class id -> slot: open addressing with linear probing, at most half full.
+///
+/// The order of slots does not show in the answer, so the hash may be seeded: no file can choose ids that collide.
 #[derive(Debug)]
 struct ClassSlots {
+    seed: u64,
     /// Class id and slot + 1; 0 marks a free place.
     table: Vec<(u64, u32)>,
     ids: Vec<u64>,
@@ -357,7 +377,8 @@ struct ClassSlots {
 
 impl Default for ClassSlots {
     fn default() -> Self {
-        Self { table: vec![(0, 0); 1024], ids: Vec::new(), last: (0, u32::MAX) }
+        let seed = std::hash::RandomState::new().build_hasher().finish();
+        Self { seed, table: vec![(0, 0); 1024], ids: Vec::new(), last: (0, u32::MAX) }
     }
 }
 
@@ -366,11 +387,13 @@ impl ClassSlots {
         self.ids.clone().into_iter()
     }
 
-    /// Where the search for `class` starts. Class ids are addresses: the multiplication spreads their upper bits.
+    /// Where the search for `class` starts: both halves of a long product depend on all bits of id and seed.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)]
     fn home(&self, class: u64) -> usize {
-        ((class.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize) & (self.table.len() - 1)
+        let product = u128::from(class ^ self.seed)
+            * u128::from(0x9e37_79b9_7f4a_7c15_u64 ^ self.seed.rotate_left(32) | 1);
+        ((product >> 64) as u64 ^ product as u64) as usize & (self.table.len() - 1)
     }
 
     #[inline(always)]

@@ -146,11 +146,6 @@ impl StageFile {
         }
         Ok(())
     }
-
-    /// Bytes of the file.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.file.bytes().len() as u64
-    }
 }
 
 /// Writes a stage's file, section after section.

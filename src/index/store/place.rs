@@ -26,14 +26,19 @@ pub(crate) struct Places {
 impl Places {
     /// The places for `dump`: in `index_dir` if that is given; else beside the dump, else in the user's cache.
     pub(crate) fn of(dump: &Path, index_dir: Option<&Path>) -> Self {
-        let name = dump.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = dump.file_name().unwrap_or_default();
+        let with = |end: &str| {
+            let mut name = name.to_os_string();
+            name.push(end);
+            name
+        };
         // Dumps of the same name from several directories share a given or the user's directory.
-        let full = fs::canonicalize(dump).unwrap_or_else(|_| dump.to_owned());
-        let marked = format!("{name}-{:016x}.index", xxh3_64(full.as_os_str().as_encoded_bytes()));
+        let marked =
+            with(&format!("-{:016x}.index", xxh3_64(full_path(dump).as_os_str().as_encoded_bytes())));
         let candidates = match index_dir {
             Some(dir) => vec![dir.join(marked)],
             None => {
-                let beside = dump.with_file_name(format!("{name}.index"));
+                let beside = dump.with_file_name(with(".index"));
                 [Some(beside), user_cache().map(|dir| dir.join("hprof-cli").join(marked))]
                     .into_iter()
                     .flatten()
@@ -43,15 +48,20 @@ impl Places {
         Self { candidates }
     }
 
-    /// Opens a stage's file in the first place that has a good one. The second of the pair tells of those that were not.
-    pub(crate) fn open(&self, key: &Key) -> (Option<(StageFile, PathBuf)>, Vec<String>) {
+    /// Reads a stage in the first place that has a good one. If none has, the second of the pair tells of those that
+    /// were not good.
+    pub(crate) fn read<T>(
+        &self,
+        key: &Key,
+        read: impl Fn(&StageFile, &Path) -> Result<T, Unusable>,
+    ) -> (Option<T>, Vec<String>) {
         let mut notes = Vec::new();
         for dir in &self.candidates {
             let path = dir.join(file_name(key));
             let Ok(file) = Mapped::open(&path) else { continue };
-            match StageFile::open(file, key) {
-                Ok(file) => return (Some((file, dir.clone())), notes),
-                Err(why) => notes.push(rebuild_note(&path, why)),
+            match StageFile::open(file, key).and_then(|file| read(&file, dir)) {
+                Ok(value) => return (Some(value), Vec::new()),
+                Err(why) => notes.push(format!("{}: {why}; building it again", path.display())),
             }
         }
         (None, notes)
@@ -86,9 +96,13 @@ impl Places {
     }
 }
 
-/// The line that tells that a file of the index is built again.
-pub(crate) fn rebuild_note(path: &Path, why: Unusable) -> String {
-    format!("{}: {why}; building it again", path.display())
+/// The dump's full path; the dump itself may be gone already.
+fn full_path(dump: &Path) -> PathBuf {
+    fs::canonicalize(dump).unwrap_or_else(|_| {
+        let parent = dump.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent = fs::canonicalize(parent).unwrap_or_else(|_| parent.to_owned());
+        parent.join(dump.file_name().unwrap_or_default())
+    })
 }
 
 /// The name of a stage's file. Those of a heap dump that was asked for by number carry the number.
@@ -132,16 +146,17 @@ pub(crate) struct Place {
 /// Held while an index is built; given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: Option<File>,
+    /// `None` where there are no locks (some network mounts): two processes then do the same work twice, and publish the
+    /// same files.
+    file: Option<File>,
 }
 
-impl Place {
-    /// Takes the lock, calling `waiting` before it waits for another process.
-    pub(crate) fn lock(&self, waiting: impl FnOnce()) -> Lock {
-        let opened = File::options().create(true).truncate(false).write(true).open(self.dir.join(LOCK));
-        // Without locks (some network mounts) two processes do the same work twice, and publish the same files.
-        let Ok(file) = opened else {
-            return Lock { _file: None };
+/// Locks a directory, calling `waiting` before it waits for another process.
+fn lock_dir(dir: &Path, mut waiting: impl FnMut()) -> Lock {
+    let path = dir.join(LOCK);
+    loop {
+        let Ok(file) = File::options().create(true).truncate(false).write(true).open(&path) else {
+            return Lock { file: None };
         };
         let locked = match file.try_lock() {
             Ok(()) => true,
@@ -151,10 +166,40 @@ impl Place {
             }
             Err(TryLockError::Error(_)) => false,
         };
-        if locked {
+        if !locked {
+            return Lock { file: None };
+        }
+        // Whoever removed the index while this process waited has removed the locked file too.
+        if is_at(&file, &path) {
+            return Lock { file: Some(file) };
+        }
+    }
+}
+
+/// Whether the open file is still the one with that name.
+fn is_at(file: &File, path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let id = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        file.metadata().map(id).ok() == fs::metadata(path).map(id).ok()
+    }
+    #[cfg(not(unix))]
+    {
+        // An open file cannot be removed there.
+        let _ = (file, path);
+        true
+    }
+}
+
+impl Place {
+    /// Takes the lock, calling `waiting` before it waits for another process.
+    pub(crate) fn lock(&self, waiting: impl FnMut()) -> Lock {
+        let lock = lock_dir(&self.dir, waiting);
+        if lock.file.is_some() {
             self.sweep();
         }
-        Lock { _file: Some(file) }
+        lock
     }
 
     /// Removes what a process that died has left. To be called with the lock held.
@@ -198,9 +243,10 @@ impl Place {
     }
 }
 
-/// Removes the files of an index that this program makes, and the directory if nothing else is in it. Returns the
-/// number of bytes that were freed.
+/// Removes the files of an index that this program makes, and the directory if nothing else is in it. Waits for a process
+/// that builds it. Returns the number of bytes that were freed.
 pub(crate) fn remove(dir: &Path) -> io::Result<u64> {
+    let lock = lock_dir(dir, || {});
     let mut freed = 0;
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
@@ -210,11 +256,18 @@ pub(crate) fn remove(dir: &Path) -> io::Result<u64> {
             rest.is_empty() || rest.strip_prefix('.').is_some_and(|number| number.parse::<u32>().is_ok())
         });
         let is_stage = numbered && Stage::ALL.iter().any(|known| known.name() == stage);
-        if is_stage || name == UNPACKED_DATA || name == LOCK || name.starts_with(TEMPORARY) {
+        if is_stage || name == UNPACKED_DATA || name.starts_with(TEMPORARY) {
             freed += entry.metadata().map_or(0, |metadata| metadata.len());
             fs::remove_file(entry.path())?;
         }
     }
+    // Last, and while it is held: whoever waits for it sees that it is gone, and takes a new one.
+    if let Err(error) = fs::remove_file(dir.join(LOCK))
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        return Err(error);
+    }
+    drop(lock);
     match fs::remove_dir(dir) {
         Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty => Err(error),
         _ => Ok(freed),
