@@ -434,6 +434,24 @@ fn ids_may_turn_out_to_be_less_aligned_than_the_first_ones() {
     assert_eq!((heap_len, found), (61_001, 61_000));
 }
 
+/// Nor do the first ones tell it if there is damage among them. With an index or without, the answer is one.
+#[test]
+fn an_unaligned_id_behind_damage_gives_one_answer() {
+    let (with, without) = within(20, || {
+        let (mut out, mut heap) = with_class_a(IdSize::Eight);
+        instances_of_a(&mut heap, (0..50).map(|n| 0x2000 + 16 * n));
+        heap.raw(&[0x55; 20]);
+        instances_of_a(&mut heap, (100..150).map(|n| 0x2001 + 16 * n));
+        out.heap_segment(&heap);
+        out.heap_dump_end();
+        let dump = Dump::of(&out.into_bytes());
+        let without = common::digest(dump.open().summary());
+        (common::digest(dump.open_indexed().0.summary()), without)
+    });
+    let differ = with.lines().zip(without.lines()).find(|(one, other)| one != other);
+    assert!(with == without, "{differ:#?}");
+}
+
 // Giant records
 
 /// One record of over 16 MiB is cut for all cores where objects seem to start; here they seem to inside of an array.

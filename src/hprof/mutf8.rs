@@ -2,8 +2,8 @@
 //!
 //! Modified UTF-8 (JVM specification, section 4.4.7) writes NUL as two bytes and supplementary characters as two
 //! three-byte surrogates. Strings of real dumps can be invalid. Decoding is lossless: what is no character becomes
-//! an escape (`\xNN` for a stray byte, `\uNNNN` for a lone surrogate), and a backslash that stands before `x` or `u`
-//! is doubled so that escapes cannot be forged.
+//! an escape (`\xNN` for a stray byte, `\uNNNN` for a lone surrogate). So that escapes cannot be forged, a text that
+//! needs one, or that holds `\x` or `\u` itself, has all its backslashes doubled.
 
 use std::borrow::Cow;
 
@@ -27,8 +27,7 @@ fn decode_slowly(bytes: &[u8]) -> String {
             Unit::Stray(byte) => out.push_str(&format!("\\x{byte:02x}")),
             Unit::Char(c) => {
                 out.push(c);
-                let after = rest.get(used..).and_then(|tail| tail.first());
-                if c == '\\' && matches!(after, Some(b'x' | b'u')) {
+                if c == '\\' {
                     out.push('\\');
                 }
             }
@@ -126,6 +125,6 @@ mod tests {
         assert_eq!(decode(b"\\xff"), "\\\\xff");
         assert_eq!(decode(b"C:\\temp"), "C:\\temp");
         // An overlong `x` is no `x`.
-        assert_eq!(decode(b"\\\xc1\xb8ff"), "\\\\xc1\\xb8ff");
+        assert_eq!(decode(b"\\\xc1\xb8ff"), "\\\\\\xc1\\xb8ff");
     }
 }

@@ -36,13 +36,15 @@ fn element_name(element: &str) -> String {
 
 /// Slashes to dots, save the one before a hidden class's suffix. JDK 1.2 writes arrays with a space: `char []`.
 fn dotted(name: &str) -> String {
+    let (name, brackets) = name.find("[]").map_or((name, ""), |at| name.split_at(at));
+    let name = if brackets.is_empty() { name } else { name.trim_end_matches(' ') };
     let hidden = name.rfind('/').filter(|at| {
         let suffix = name.get(at + 1..).and_then(|suffix| suffix.strip_prefix("0x"));
         suffix.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit()))
     });
     match hidden {
-        Some(at) => format!("{}{}", name[..at].replace('/', "."), &name[at..]),
-        None => name.replace('/', ".").replace(" []", "[]"),
+        Some(at) => format!("{}{}{brackets}", name[..at].replace('/', "."), &name[at..]),
+        None => name.replace('/', ".") + brackets,
     }
 }
 

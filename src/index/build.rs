@@ -164,6 +164,12 @@ fn scan_dump(
         progress.end();
         match scanned {
             Ok(scan) if form == Form::Ordered && scan.unordered => form = Form::Bits { shift },
+            // Classes that no LOAD CLASS has named: their class objects too are neighbours of objects.
+            Ok(scan) if form == Form::Ordered && has_unnamed(&scan, &class_ids) => {
+                class_ids.extend(scan.class_dumps.iter().map(|(_, id)| *id));
+                class_ids.sort_unstable();
+                class_ids.dedup();
+            }
             // Without a set nobody has looked at single ids.
             Ok(scan) if form == Form::Ordered && scan.id_bits.trailing_zeros() < shift => {
                 form = Form::Bits { shift: 0 };
@@ -192,6 +198,11 @@ fn scan_dump(
             Err(Retry::Misfit(Misfit::Scattered)) => form = Form::List,
         }
     }
+}
+
+/// Whether a class was dumped whose id is not among `class_ids`, which ascend.
+fn has_unnamed(scan: &Scan, class_ids: &[u64]) -> bool {
+    scan.class_dumps.iter().any(|(_, id)| class_ids.binary_search(id).is_err())
 }
 
 /// Bytes of a dump over which distances are measured when ids jump about.

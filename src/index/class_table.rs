@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{self, HeapVisitor};
-use crate::hprof::record::{BodyReader, Record};
+use crate::hprof::record::{BodyReader, LoadClass, Record};
 use crate::hprof::{BasicType, IdSize, mutf8, names};
 
 use super::contents::Contents;
@@ -80,11 +80,8 @@ impl<'a> Builder<'a> {
 
     /// Adds all classes: those dumped, in file order; those only loaded; those only named by objects.
     pub(crate) fn add_classes(&mut self, scan: &Scan) {
-        let mut loads = FxHashMap::default();
-        for load in &self.contents.loads {
-            // A file of several runs loads a class again: the last name is the one of the last heap dump.
-            loads.insert(load.id, *load);
-        }
+        let loads: FxHashMap<u64, LoadClass> =
+            self.contents.class_loads.iter().map(|load| (load.id, *load)).collect();
         for (offset, id) in &scan.class_dumps {
             if !self.numbers.contains_key(id) {
                 self.add_dumped(

@@ -55,10 +55,12 @@ pub(crate) struct Contents {
     pub(crate) frames: Vec<Place>,
     /// STACK TRACE records, ascending by serial number.
     pub(crate) traces: Vec<Place>,
-    /// LOAD CLASS records in the order of the file; after [`Contents::narrow`], of each class one.
+    /// LOAD CLASS records in the order of the file.
     pub(crate) loads: Vec<LoadClass>,
     /// Their offsets.
     load_offsets: Vec<u64>,
+    /// After [`Contents::narrow`], the LOAD CLASS record that names each class.
+    pub(crate) class_loads: Vec<LoadClass>,
     /// Serial numbers of UNLOAD CLASS records.
     pub(crate) unloads: Vec<u32>,
     /// START THREAD records in the order of the file.
@@ -101,14 +103,12 @@ impl Contents {
         for places in [&mut self.strings, &mut self.frames, &mut self.traces] {
             narrow_places(places, end);
         }
-        let offsets = std::mem::take(&mut self.load_offsets);
-        let places =
-            self.loads.iter().zip(&offsets).map(|(load, offset)| Place { id: load.id, offset: *offset });
-        let mut places: Vec<Place> = places.collect();
+        let placed = self.loads.iter().zip(&self.load_offsets);
+        let mut places: Vec<Place> =
+            placed.clone().map(|(load, offset)| Place { id: load.id, offset: *offset }).collect();
         narrow_places(&mut places, end);
-        let kept = |load: &LoadClass, offset: u64| find_place(&places, load.id) == Some(offset);
-        let loads = self.loads.iter().zip(&offsets).filter(|(load, offset)| kept(load, **offset));
-        self.loads = loads.map(|(load, _)| *load).collect();
+        let naming = placed.filter(|(load, offset)| find_place(&places, load.id) == Some(**offset));
+        self.class_loads = naming.map(|(load, _)| *load).collect();
     }
 
     /// The offset of the STRING record with this id.
@@ -301,8 +301,10 @@ impl Hop<'_> {
         if len_plausible_end(self.bytes, stated) {
             return stated;
         }
+        let how =
+            self.mangled.get_or_init(|| mangled(self.bytes)).map_or(String::new(), |how| format!(": {how}"));
         let text = "no record follows where this heap dump record ends; read to the end of the file";
-        self.damage(text.to_owned(), record.offset);
+        self.damage(format!("{text}{how}"), record.offset);
         self.bytes.len()
     }
 

@@ -293,7 +293,12 @@ impl Heap {
 /// What the stage's file has to belong to.
 fn key(identity: Identity, options: &Options, stage: Stage) -> Key {
     // All heap dumps of a file are unpacked at once.
-    let heap_dump = if stage == Stage::Unpacked { 0 } else { options.heap_dump.unwrap_or(0) };
+    let heap_dump = match (stage, options.heap_dump) {
+        (Stage::Unpacked, _) | (_, None) => 0,
+        // There is none of that number, so no file of it may be found.
+        (_, Some(0)) => u32::MAX,
+        (_, Some(number)) => number,
+    };
     Key { stage, identity, heap_dump }
 }
 
