@@ -1,4 +1,5 @@
-//! Benchmarks of the reader inside one process: `cargo bench`, or `cargo bench -- DUMP...` on dumps of your own.
+//! Benchmarks of the reader inside one process: `cargo bench`, or `HPROF_CLI_BENCH_DUMP=heap.hprof cargo bench` on a dump
+//! of your own.
 //!
 //! Whole-process ratios against a bare walk over the file are measured by `benches/ratio.sh`.
 

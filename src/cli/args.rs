@@ -79,7 +79,7 @@ impl Input {
 #[derive(Debug, Args)]
 pub(crate) struct LayoutArgs {
     /// Object layout to assume instead of the fitted one: reference=4|8, header=8|12|16, array-base=12|16|20|24,
-    /// alignment=8..256, packing=classic|dense; what is left out stays as fitted
+    /// alignment=1|4|8..256, packing=classic|dense; what is left out stays as fitted
     #[arg(long, value_name = "KEY=VALUE,...", help_heading = "Input")]
     layout: Option<LayoutOverride>,
 }

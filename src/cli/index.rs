@@ -27,7 +27,7 @@ pub(super) struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// Read and check every byte of the index; exit code 1 if something is missing or wrong
+    /// Read all of the index and compare its checksums; exit code 1 if something is missing or wrong
     #[arg(long, conflicts_with = "remove", help_heading = "Index")]
     verify: bool,
 
@@ -61,7 +61,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         messages::about(&heap, args.input.quiet);
         damaged = heap.summary().is_damaged();
     }
-    let reports = Heap::verify_index(args.input.path(), &options)?;
+    let mut reports = Heap::verify_index(args.input.path(), &options)?;
+    if !args.verify && reports.iter().any(|report| report.state != State::Good) {
+        // Something is wrong that opening does not look at: all is built anew.
+        Heap::remove_index(args.input.path(), &options)?;
+        let bar = Bar::new(args.input.quiet);
+        args.input.with_threads(|| Heap::open_indexed(args.input.path(), &options, &bar).map(drop))??;
+        drop(bar);
+        reports = Heap::verify_index(args.input.path(), &options)?;
+    }
     let good = reports.iter().all(|report| report.state == State::Good);
     let rows: Vec<StageOut> = reports.iter().map(StageOut::new).collect();
     show(args, &rows)?;

@@ -105,7 +105,7 @@ impl AddressIndex {
             return None;
         }
         let full: u32 = bits.iter().take(word).map(|bits| bits.get().count_ones()).sum();
-        let rank = before.get() + u64::from(full + (own & (mask - 1)).count_ones());
+        let rank = before.get().saturating_add(u64::from(full + (own & (mask - 1)).count_ones()));
         u32::try_from(rank).ok()
     }
 
@@ -133,8 +133,10 @@ impl AddressIndex {
                 let bit = u64::from(select(bits, left));
                 let chunk = low as u64 / CHUNK_LINES;
                 let key = self.keys.get(usize::try_from(chunk).ok()?)?.get();
-                let line = key * CHUNK_LINES + low as u64 % CHUNK_LINES;
-                return Some((line * super::address_set::LINE_BITS + word * 64 + bit) << self.shift);
+                let line = key.checked_mul(CHUNK_LINES)?.checked_add(low as u64 % CHUNK_LINES)?;
+                let granule =
+                    line.checked_mul(super::address_set::LINE_BITS)?.checked_add(word * 64 + bit)?;
+                return granule.checked_mul(1 << self.shift);
             }
             left -= u64::from(bits.count_ones());
         }

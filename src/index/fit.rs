@@ -144,7 +144,8 @@ pub(crate) fn fit(summary: &Summary) -> Fit {
     let sizes_stated = states_sizes(summary);
     if summary.version() == Version::V1_0_3 {
         let evidence = Evidence::default();
-        return Fit { layout: Layout::ANDROID, source: Source::StatedSizes, sizes_stated, evidence };
+        let source = if sizes_stated { Source::StatedSizes } else { Source::Assumed };
+        return Fit { layout: Layout::ANDROID, source, sizes_stated, evidence };
     }
     let sites = summary.classes().iter().any(|class| class.site_size.get() > 0);
     // Ties go to the first: the common layouts come first, and the packing of the JVM's own version before the other.

@@ -233,9 +233,8 @@ impl Heap {
             let place = self.places.writable().ok();
             let _lock = place.as_ref().map(|place| place.lock(|| progress.begin(WAITING, 0)));
             let key = key(self.identity, &self.options, Stage::Unpacked);
-            let (unpacked, _) =
-                unpack(&self.dump, compression, &key, &self.places, place.as_ref(), progress)?;
-            let _ = self.unpacked.set(unpacked);
+            let unpacked = unpack(&self.dump, compression, &key, &self.places, place.as_ref(), progress)?;
+            let _ = self.unpacked.set(unpacked.map);
         }
         Ok(self.unpacked.get().map_or(&[], Mapped::bytes))
     }
@@ -394,9 +393,10 @@ impl Opening {
         key(self.identity, &self.options, stage)
     }
 
-    /// Whether the dump needs no unpacking, or was unpacked.
+    /// Whether the dump needs no unpacking, or was unpacked. Looks at the length only: the bytes are checked by whoever
+    /// takes them.
     fn is_unpacked(&self) -> bool {
-        self.compression.is_none() || self.places.read(&self.key(Stage::Unpacked), read_unpacked).0.is_some()
+        self.compression.is_none() || self.places.read(&self.key(Stage::Unpacked), find_unpacked).0.is_some()
     }
 
     fn note(&self, note: String) {
@@ -450,16 +450,17 @@ impl Opening {
         let mut cut = None;
         if let Some(compression) = self.compression {
             let key = self.key(Stage::Unpacked);
-            let (file, error) =
-                unpack(&self.dump, compression, &key, &self.places, place.as_ref(), progress)?;
-            cut = error;
-            if place.is_some() {
-                let (kept, bytes) = (file.path().display(), file.stamp().len);
+            let found = unpack(&self.dump, compression, &key, &self.places, place.as_ref(), progress)?;
+            cut = found.error;
+            if found.kept {
                 self.note(format!(
-                    "unpacked into {kept} ({bytes} bytes); `hprof-cli index --remove` frees it"
+                    "unpacked into {} ({} bytes); `hprof-cli index {} --remove` frees it",
+                    found.map.path().display(),
+                    found.map.stamp().len,
+                    path.display()
                 ));
             }
-            let _ = unpacked.set(file);
+            let _ = unpacked.set(found.map);
         }
         let dump = unpacked.get().unwrap_or(&self.dump);
         dump.will_scan();
@@ -519,8 +520,16 @@ fn format_error(path: &Path, bytes: &[u8], error: FormatError) -> Error {
     Error::Format { path: path.to_owned(), looks: sniff::sniff(bytes), error }
 }
 
-/// The unpacked bytes of a compressed dump: those in the index if they are there, else unpacked now; with the error
-/// that ended unpacking before the end.
+/// The unpacked bytes of a compressed dump.
+struct Unpacked {
+    map: Mapped,
+    /// Why unpacking ended before the end of the file, if it did.
+    error: Option<String>,
+    /// Whether they were unpacked now and are kept.
+    kept: bool,
+}
+
+/// Takes the unpacked bytes from the index, or unpacks them now.
 fn unpack(
     dump: &Mapped,
     compression: Compression,
@@ -528,9 +537,9 @@ fn unpack(
     places: &Places,
     place: Option<&Place>,
     progress: &dyn Progress,
-) -> Result<(Mapped, Option<String>), Error> {
-    if let (Some(found), _) = places.read(key, read_unpacked) {
-        return Ok(found);
+) -> Result<Unpacked, Error> {
+    if let (Some((map, error)), _) = places.read(key, read_unpacked) {
+        return Ok(Unpacked { map, error, kept: false });
     }
     let into = place.map_or_else(std::env::temp_dir, |place| place.dir.clone());
     let fail = |error| Error::Unpack { path: dump.path().to_owned(), into: into.clone(), error };
@@ -551,7 +560,7 @@ fn unpack(
     let Some(place) = place else {
         // The map keeps the bytes after the file has lost its name.
         let map = Mapped::open(file.path())?;
-        return Ok((map, error));
+        return Ok(Unpacked { map, error, kept: false });
     };
     place.publish(file, place::UNPACKED_DATA).map_err(fail)?;
     let text = error.clone().unwrap_or_default();
@@ -561,18 +570,27 @@ fn unpack(
             writer.rows(2, text.as_bytes())
         })
         .map_err(fail)?;
-    Ok((Mapped::open(&place.dir.join(place::UNPACKED_DATA))?, error))
+    let map = Mapped::open(&place.dir.join(place::UNPACKED_DATA))?;
+    Ok(Unpacked { map, error, kept: true })
 }
 
-/// The unpacked dump beside a good `unpacked` file, with the error that ended unpacking before the end. All of it is read
-/// and compared with its checksum: it is about to be read anyway.
-fn read_unpacked(file: &StageFile, dir: &Path) -> Result<(Mapped, Option<String>), Unusable> {
+/// The unpacked dump beside a good `unpacked` file, if it has the length that it has to have; with the checksum of its
+/// bytes, and the error that ended unpacking before the end.
+fn find_unpacked(file: &StageFile, dir: &Path) -> Result<(Mapped, u64, Option<String>), Unusable> {
     let facts = file.column::<U64>(1)?;
     let [len, hash] = *facts else { return Err(Unusable::Damaged) };
     let error = String::from_utf8_lossy(&file.column::<u8>(2)?).into_owned();
     let data = Mapped::open(&dir.join(place::UNPACKED_DATA)).map_err(|_| Unusable::Damaged)?;
-    let right = data.stamp().len == len.get() && xxh3_64(data.bytes()) == hash.get();
-    if right { Ok((data, Some(error).filter(|error| !error.is_empty()))) } else { Err(Unusable::Damaged) }
+    if data.stamp().len != len.get() {
+        return Err(Unusable::Damaged);
+    }
+    Ok((data, hash.get(), Some(error).filter(|error| !error.is_empty())))
+}
+
+/// As [`find_unpacked`], with all bytes read and compared with their checksum.
+fn read_unpacked(file: &StageFile, dir: &Path) -> Result<(Mapped, Option<String>), Unusable> {
+    let (data, hash, error) = find_unpacked(file, dir)?;
+    if xxh3_64(data.bytes()) == hash { Ok((data, error)) } else { Err(Unusable::Damaged) }
 }
 
 /// A writer that hashes what passes.

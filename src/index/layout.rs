@@ -31,7 +31,7 @@ pub struct Layout {
     pub header_bytes: u8,
     /// Offset of an array's first element, for elements of up to 4 bytes.
     pub array_base_bytes: u8,
-    /// All objects start at multiples of this: 8 to 256; 1 where sizes are not rounded (Android).
+    /// Sizes are rounded up to multiples of this: 8 to 256 in HotSpot; 1 where they are not rounded (Android).
     pub alignment_bytes: u16,
     /// Bytes of a machine word: 4 or 8.
     pub word_bytes: u8,

@@ -86,7 +86,9 @@ impl Objects {
     /// The class of an object; of a class object that is java.lang.Class.
     pub fn class(&self, index: u32) -> Option<ClassNumber> {
         let number = little_endian(&self.classes, index as usize, self.class_bytes)?;
-        u32::try_from(number).ok().map(ClassNumber)
+        // All bits set are no class: NONE, cut to the width.
+        let none = u64::MAX.checked_shr(64 - u32::from(self.class_bytes) * 8).unwrap_or(0);
+        u32::try_from(number).ok().filter(|_| number != none).map(ClassNumber)
     }
 
     /// The object indices of all class objects.

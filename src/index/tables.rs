@@ -212,9 +212,9 @@ rows! {
         class: U32,
     }
 
-    /// A system property of the JVM, or another pair of texts.
+    /// A system property of the JVM, or a heap of Android.
     PairRow {
-        /// Text number of the key.
+        /// Text number of the property's key, or the heap's number.
         key: U32,
         /// Text number of the value.
         value: U32,

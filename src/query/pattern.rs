@@ -44,8 +44,8 @@ pub fn any_matches(patterns: &[ClassPattern], name: &str) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(name))
 }
 
-/// Matches with backtracking to the last star of each kind, so that time is at most the product of the lengths, squared
-/// only for patterns of many stars on names of many parts.
+/// Matches without backtracking: after each byte of the pattern, which starts of the name it can match. Time is at most
+/// the product of both lengths.
 fn glob_matches(pattern: &[u8], name: &[u8]) -> bool {
     // `reached[i]`: whether the pattern so far can match the first i bytes of the name.
     let mut reached = vec![false; name.len() + 1];

@@ -90,7 +90,7 @@ impl Places {
         self.candidates.iter().map(PathBuf::as_path).filter(|dir| dir.is_dir())
     }
 
-    /// All places, in the order in which they are tried.
+    /// The place that is tried first.
     pub(crate) fn first(&self) -> &Path {
         self.candidates.first().map_or(Path::new(""), PathBuf::as_path)
     }
