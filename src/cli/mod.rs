@@ -1,6 +1,6 @@
 //! The command line: arguments -> a question -> an answer -> text. The only place that prints or decides exit codes.
 //!
-//! One file a command. [`args`] has what commands share; [`messages`] owns stderr, [`progress`] the progress bar.
+//! One file a command. `args` has what commands share; `messages` owns stderr, `progress` the progress bar.
 
 mod args;
 mod completions;

@@ -415,7 +415,7 @@ pub(crate) fn hidden_fields(
 }
 
 impl fmt::Display for Layout {
-    /// In the form that [`Layout::from_str`] reads.
+    /// In the form that [`LayoutOverride`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { reference_bytes, header_bytes, array_base_bytes, alignment_bytes, packing, .. } = self;
         let packing = match packing {

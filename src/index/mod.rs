@@ -1,19 +1,10 @@
 //! The index: what is known of a dump, in columns, in memory and on disk.
 //!
-//! A dump is read in stages. [`contents`] hops over the top-level records; [`prelude`] looks at the first objects;
-//! [`pieces`] cuts the heap dump for all cores; [`scan`] and [`worker`] visit every object once and measure; out of
-//! that [`build`] makes a [`summary::Summary`]. Sizes follow from it by [`fit`], [`layout`] and [`sizes`].
-//! [`objects`] numbers the objects in address order and finds their records again. [`store`] keeps stages on disk,
-//! and [`heap`] opens a dump with whatever is there.
-//!
-//! [`evidence`]: evidence
-//! [`contents`]: self
-//! [`prelude`]: self
-//! [`pieces`]: self
-//! [`scan`]: self
-//! [`worker`]: self
-//! [`build`]: self
-//! [`fit`]: self
+//! A dump is read in stages. `contents` hops over the top-level records; `prelude` looks at the first objects; `pieces`
+//! cuts the heap dump for all cores; `scan` and `worker` visit every object once and measure; out of that `build` makes
+//! a [`summary::Summary`]. Sizes follow from it by [`fit`], [`layout`] and [`sizes`]. [`objects`] numbers the objects in
+//! address order and finds their records again. [`store`] keeps stages on disk, and [`heap`] opens a dump with whatever
+//! is there.
 
 pub mod address;
 mod address_set;

@@ -1,8 +1,8 @@
 //! The index on disk: one file a stage, in a directory beside the dump.
 //!
-//! * [`format`] writes and reads a stage's file: header, section table, sections, checksums.
-//! * [`identity`] tells whether a file belongs to a dump.
-//! * [`place`] chooses the directory, publishes by rename and takes the lock.
+//! * `format` writes and reads a stage's file: header, section table, sections, checksums.
+//! * `identity` tells whether a file belongs to a dump.
+//! * `place` chooses the directory, publishes by rename and takes the lock.
 //!
 //! `docs/index-format.md` describes the bytes.
 
