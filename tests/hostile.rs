@@ -436,7 +436,7 @@ fn bases() -> Vec<Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 30, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(common::property(30))]
 
     #[test]
     fn larger_dumps_can_be_changed_anywhere(edits in prop::collection::vec(edit(), 1..6)) {
@@ -449,7 +449,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(common::property(300))]
 
     #[test]
     fn any_bytes_are_no_dump_or_one(bytes in prop::collection::vec(any::<u8>(), 0..300)) {

@@ -121,7 +121,7 @@ fn a_file_cut_anywhere_is_built_again() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(common::property(60))]
 
     #[test]
     fn any_bytes_are_no_index(

@@ -389,12 +389,8 @@ fn check_sizes(summary: &Summary, arb: &ArbDump, model: &HeapModel) {
     }
 }
 
-fn config(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 2000, ..ProptestConfig::default() }
-}
-
 proptest! {
-    #![proptest_config(config(160))]
+    #![proptest_config(common::property(160))]
 
     #[test]
     fn the_reader_finds_what_the_writer_wrote(arb in dump()) {

@@ -148,3 +148,17 @@ pub fn with_threads<R: Send>(threads: usize, run: impl FnOnce() -> R + Send) -> 
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     pool.expect("threads can be started").install(run)
 }
+
+/// The configuration of a property test: the same cases in every run, so that a run that fails tells of a change. For a
+/// soak, choose others: `PROPTEST_RNG_SEED=$RANDOM PROPTEST_CASES=5000 cargo test`.
+pub fn property(cases: u32) -> proptest::test_runner::Config {
+    use proptest::test_runner::{Config, RngSeed};
+    let mut config = Config { failure_persistence: None, max_shrink_iters: 2000, ..Config::default() };
+    if config.rng_seed == RngSeed::Random {
+        config.rng_seed = RngSeed::Fixed(20_261_121);
+    }
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = cases;
+    }
+    config
+}
