@@ -64,7 +64,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let mut reports = Heap::verify_index(args.input.path(), &options)?;
     if !args.verify && reports.iter().any(|report| report.state != State::Good) {
         // Something is wrong that opening does not look at: all is built anew.
-        Heap::remove_index(args.input.path(), &options)?;
+        // What cannot be removed is reported below.
+        let _ = Heap::remove_index(args.input.path(), &options);
         let bar = Bar::new(args.input.quiet);
         args.input.with_threads(|| Heap::open_indexed(args.input.path(), &options, &bar).map(drop))??;
         drop(bar);

@@ -18,7 +18,25 @@ pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
+/// Whether a text needs an escape, or could be taken for one.
+fn needs_escapes(bytes: &[u8]) -> bool {
+    let mut rest = bytes;
+    let mut high = None;
+    while let Some((unit, used)) = next_unit(rest) {
+        high = match (high, unit) {
+            (_, Unit::Stray(_)) | (Some(_), Unit::Char(_)) => return true,
+            (None, Unit::Char(_)) => None,
+            (None, Unit::Surrogate(first)) if first < 0xdc00 => Some(first),
+            (Some(_), Unit::Surrogate(second)) if second >= 0xdc00 => None,
+            (_, Unit::Surrogate(_)) => return true,
+        };
+        rest = rest.get(used..).unwrap_or_default();
+    }
+    high.is_some() || bytes.windows(2).any(|pair| matches!(pair, [b'\\', b'x' | b'u']))
+}
+
 fn decode_slowly(bytes: &[u8]) -> String {
+    let escapes = needs_escapes(bytes);
     let mut out = String::with_capacity(bytes.len());
     let mut rest = bytes;
     while let Some((unit, used)) = next_unit(rest) {
@@ -27,7 +45,7 @@ fn decode_slowly(bytes: &[u8]) -> String {
             Unit::Stray(byte) => out.push_str(&format!("\\x{byte:02x}")),
             Unit::Char(c) => {
                 out.push(c);
-                if c == '\\' {
+                if c == '\\' && escapes {
                     out.push('\\');
                 }
             }
@@ -124,6 +142,8 @@ mod tests {
         assert_ne!(decode(b"\\xff"), decode(&[0xff]));
         assert_eq!(decode(b"\\xff"), "\\\\xff");
         assert_eq!(decode(b"C:\\temp"), "C:\\temp");
+        assert_eq!(decode(b"a\\b\xc0\x80"), "a\\b\0");
+        assert_eq!(decode(b"a\\b\xed\xa0\xbd\xed\xb8\x80"), "a\\b\u{1f600}");
         // An overlong `x` is no `x`.
         assert_eq!(decode(b"\\\xc1\xb8ff"), "\\\\\\xc1\\xb8ff");
     }

@@ -3,6 +3,7 @@
 //! Used to cut one giant heap dump record into pieces for all cores, and to go on behind damage. A boundary is only
 //! *guessed* here: whoever cuts pieces checks that the piece before ends exactly where the next one starts.
 
+use super::class_dump::ClassDump;
 use super::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use super::{IdSize, be_id};
 
@@ -14,6 +15,12 @@ pub trait KnownClasses {
 
 /// Objects that have to follow one another without a doubt before a boundary is believed.
 const CONVINCED: usize = 24;
+/// Bytes that may be walked over in one search, beside some for each byte that is searched.
+const BUDGET: usize = 64 << 20;
+/// Bytes of the largest class dump, about.
+const MAX_CLASS: usize = 4 << 20;
+/// Bytes that are looked at of another record.
+const HEAD: usize = 32;
 /// Sub-records of any kind that are looked at from one place; roots and classes convince nobody.
 const PATIENCE: usize = 256;
 
@@ -38,6 +45,10 @@ impl<'a, K: KnownClasses> HeapVisitor<'a> for Judge<'_, K> {
     }
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
         self.judge(record.id != 0);
+    }
+    fn class(&mut self, _: ClassDump<'a>) {
+        // Objects of running code are not followed by classes.
+        self.bad = true;
     }
     fn go_on(&mut self) -> bool {
         self.seen += 1;
@@ -65,6 +76,8 @@ pub fn find<K: KnownClasses>(
     known: &K,
 ) -> Option<usize> {
     let w = id_size.bytes();
+    // Records that many starts lead to (class dumps of a megabyte) must not be walked over from each of them.
+    let mut budget = BUDGET + 16 * to.saturating_sub(from);
     (from..to.min(bytes.len())).find(|&at| {
         // A cheap look first: the tag, and a class that is known.
         let Some(record) = bytes.get(at..) else {
@@ -80,11 +93,14 @@ pub fn find<K: KnownClasses>(
             Some(&heap::PRIMITIVE_ARRAY) => matches!(record.get(9 + w), Some(4..=11)),
             _ => false,
         };
-        if !likely {
+        if !likely || budget == 0 {
             return false;
         }
         let mut judge = Judge { known, good: 0, seen: 0, bad: false };
         let walked = heap::walk(bytes, id_size, at, limit, limit, &mut judge);
+        let class_is_next = bytes.get(walked.next) == Some(&heap::CLASS);
+        let ahead = if class_is_next { MAX_CLASS.min(limit.saturating_sub(walked.next)) } else { HEAD };
+        budget = budget.saturating_sub(walked.next - at + ahead);
         !judge.bad
             && judge.good > 0
             && (judge.good >= CONVINCED || (walked.error.is_none() && walked.next == limit))

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustc_hash::FxHashMap;
+use super::id_map::IdMap;
 
 /// Bits in a line, and words that hold them.
 pub(crate) const LINE_BITS: u64 = 448;
@@ -56,7 +56,7 @@ impl Position {
 pub(crate) struct AddressSet {
     shift: u32,
     max_chunks: usize,
-    chunks: Mutex<FxHashMap<u64, Arc<Chunk>>>,
+    chunks: Mutex<IdMap<u64, Arc<Chunk>>>,
 }
 
 /// Why an id cannot be taken in: the set has to be built in another form.
@@ -81,7 +81,7 @@ impl AddressSet {
             set: self,
             chunks: Vec::new(),
             near: vec![(0, 0); NEAR],
-            far: FxHashMap::default(),
+            far: IdMap::default(),
             batch: Vec::with_capacity(BATCH),
             places: Vec::with_capacity(BATCH),
         }
@@ -139,7 +139,7 @@ pub(crate) struct Cursor<'s> {
     chunks: Vec<Arc<Chunk>>,
     /// Key of a chunk and its place in `chunks` plus one, at the key modulo [`NEAR`].
     near: Vec<(u64, u32)>,
-    far: FxHashMap<u64, u32>,
+    far: IdMap<u64, u32>,
     batch: Vec<u64>,
     places: Vec<(u32, u32)>,
 }

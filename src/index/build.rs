@@ -1,6 +1,8 @@
 //! Building the summary of a dump: hop, look, scan, and put the tables together.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::atomic::AtomicUsize;
+
+use super::id_map::{IdMap, IdSet};
 
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use crate::hprof::input::Compression;
@@ -111,7 +113,11 @@ pub(crate) fn build(
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Ordered,
-    Bits { shift: u32 },
+    /// Ordered, with ids that fit no set of bits.
+    OrderedList,
+    Bits {
+        shift: u32,
+    },
     List,
 }
 
@@ -124,10 +130,10 @@ fn scan_dump(
 ) -> (Scan, Ids, Plan) {
     let Source { bytes, header, .. } = *source;
     let prelude = Prelude::read(bytes, header.id_size, contents, dump);
-    let mut class_ids: Vec<u64> = contents.loads.iter().map(|load| load.id).collect();
+    let mut class_ids = contents.loaded_before_end_of(dump);
     class_ids.sort_unstable();
     class_ids.dedup();
-    let stack_chunk = contents.loads.iter().find(|load| {
+    let stack_chunk = contents.class_loads.iter().find(|load| {
         class_table::raw_bytes(bytes, header.id_size, contents, load.name) == b"jdk/internal/vm/StackChunk"
     });
     let mut exact = false;
@@ -138,8 +144,10 @@ fn scan_dump(
     // A set may take as much as 16 bytes for each of the smallest objects that can fill the dump.
     let max_bytes = (64 << 20) + dump.bytes() / 2;
     loop {
+        let passed = AtomicUsize::new(0);
         let task = Task {
             bytes,
+            passed: &passed,
             id_size: header.id_size,
             pieces: &cut,
             exact,
@@ -152,20 +160,22 @@ fn scan_dump(
         let set = match form {
             Form::Ordered if collect_ids => Some(AddressSet::new(shift, max_bytes)),
             Form::Bits { shift } => Some(AddressSet::new(shift, max_bytes)),
-            Form::Ordered | Form::List => None,
+            Form::Ordered | Form::OrderedList | Form::List => None,
         };
         let mode = match (form, &set) {
             (Form::Ordered, Some(set)) => Mode::Collect(set),
             (Form::Bits { .. }, Some(set)) => Mode::Unordered(set),
             (Form::Ordered, None) => Mode::Ordered,
+            (Form::OrderedList, _) => Mode::OrderedList,
             (Form::List | Form::Bits { .. }, _) => Mode::List,
         };
         let scanned = scan::scan(&task, mode);
         progress.end();
         match scanned {
             Ok(scan) if form == Form::Ordered && scan.unordered => form = Form::Bits { shift },
+            Ok(scan) if form == Form::OrderedList && scan.unordered => form = Form::List,
             // Classes that no LOAD CLASS has named: their class objects too are neighbours of objects.
-            Ok(scan) if form == Form::Ordered && has_unnamed(&scan, &class_ids) => {
+            Ok(scan) if is_ordered(form) && has_unnamed(&scan, &class_ids) => {
                 class_ids.extend(scan.class_dumps.iter().map(|(_, id)| *id));
                 class_ids.sort_unstable();
                 class_ids.dedup();
@@ -182,7 +192,7 @@ fn scan_dump(
                     Some(set) => Ids::Set(set),
                     None => Ids::Unknown,
                 };
-                if form == Form::List {
+                if matches!(form, Form::List | Form::OrderedList) {
                     ids = Ids::List(sort_list(&mut scan));
                 }
                 keep_last_of_repeated(&task, &mut scan);
@@ -193,11 +203,17 @@ fn scan_dump(
                 cut = pieces::exactly(bytes, header.id_size, dump);
                 exact = true;
             }
+            Err(Retry::Unordered) if form == Form::OrderedList => form = Form::List,
             Err(Retry::Unordered) => form = Form::Bits { shift },
             Err(Retry::Misfit(Misfit::Unaligned)) => form = Form::Bits { shift: 0 },
+            Err(Retry::Misfit(Misfit::Scattered)) if form == Form::Ordered => form = Form::OrderedList,
             Err(Retry::Misfit(Misfit::Scattered)) => form = Form::List,
         }
     }
+}
+
+fn is_ordered(form: Form) -> bool {
+    matches!(form, Form::Ordered | Form::OrderedList)
 }
 
 /// Whether a class was dumped whose id is not among `class_ids`, which ascend.
@@ -226,7 +242,7 @@ fn measure(task: &Task<'_>, set: &AddressSet, scan: &mut Scan) {
         }
     }
     scan.short.merge(&measured.short);
-    let mut distances: FxHashMap<usize, u64> = FxHashMap::default();
+    let mut distances: IdMap<usize, u64> = IdMap::default();
     distances.extend(measured.chunks.iter().filter_map(|(offset, bytes)| Some((*offset, (*bytes)?))));
     for (offset, distance) in &mut scan.chunks {
         *distance = distances.get(offset).copied();
@@ -261,7 +277,7 @@ fn keep_last_of_repeated(task: &Task<'_>, scan: &mut Scan) {
     }
     type Found = (u64, usize, Option<u64>, Option<BasicType>, u32);
     struct Finder<'s> {
-        ids: &'s FxHashSet<u64>,
+        ids: &'s IdSet<u64>,
         found: Vec<Found>,
     }
     impl<'a> HeapVisitor<'a> for Finder<'_> {
@@ -281,7 +297,7 @@ fn keep_last_of_repeated(task: &Task<'_>, scan: &mut Scan) {
             }
         }
     }
-    let ids: FxHashSet<u64> = scan.repeated.iter().copied().collect();
+    let ids: IdSet<u64> = scan.repeated.iter().copied().collect();
     let mut finder = Finder { ids: &ids, found: Vec::new() };
     for piece in task.pieces {
         pieces::walk(task.bytes, task.id_size, task.known, piece, &mut finder, |_, _| {});
@@ -289,8 +305,8 @@ fn keep_last_of_repeated(task: &Task<'_>, scan: &mut Scan) {
     let mut found = finder.found;
     found.sort_unstable_by_key(|(id, offset, ..)| (*id, *offset));
     let mut replaced = 0u64;
-    let mut gone = FxHashSet::default();
-    let classes: FxHashSet<u64> = scan.class_dumps.iter().map(|(_, id)| *id).collect();
+    let mut gone = IdSet::default();
+    let classes: IdSet<u64> = scan.class_dumps.iter().map(|(_, id)| *id).collect();
     let next_ids = found.iter().skip(1).map(|next| Some(next.0)).chain([None]);
     for (this, next) in found.iter().zip(next_ids) {
         if Some(this.0) == next || classes.contains(&this.0) {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use super::id_map::{IdMap, IdSet};
 
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{self, HeapVisitor};
@@ -40,13 +40,13 @@ pub(crate) struct Builder<'a> {
     contents: &'a Contents,
     texts: TextPool,
     /// String id -> text number of a field's name.
-    field_names: FxHashMap<u64, u32>,
+    field_names: IdMap<u64, u32>,
     /// String id -> text number of a class's name.
-    class_names: FxHashMap<u64, u32>,
+    class_names: IdMap<u64, u32>,
     rows: Vec<ClassRow>,
     fields: Vec<FieldRow>,
     statics: Vec<StaticRow>,
-    numbers: FxHashMap<u64, u32>,
+    numbers: IdMap<u64, u32>,
     java_lang_class: u32,
     class_objects: u64,
     unnamed: u64,
@@ -64,12 +64,12 @@ impl<'a> Builder<'a> {
             id_size,
             contents,
             texts,
-            field_names: FxHashMap::default(),
-            class_names: FxHashMap::default(),
+            field_names: IdMap::default(),
+            class_names: IdMap::default(),
             rows: Vec::new(),
             fields: Vec::new(),
             statics: Vec::new(),
-            numbers: FxHashMap::default(),
+            numbers: IdMap::default(),
             java_lang_class: NONE,
             class_objects: 0,
             unnamed: 0,
@@ -80,7 +80,7 @@ impl<'a> Builder<'a> {
 
     /// Adds all classes: those dumped, in file order; those only loaded; those only named by objects.
     pub(crate) fn add_classes(&mut self, scan: &Scan) {
-        let loads: FxHashMap<u64, LoadClass> =
+        let loads: IdMap<u64, LoadClass> =
             self.contents.class_loads.iter().map(|load| (load.id, *load)).collect();
         for (offset, id) in &scan.class_dumps {
             if !self.numbers.contains_key(id) {
@@ -113,8 +113,8 @@ impl<'a> Builder<'a> {
     /// left out. Of several others the smallest size counts.
     fn add_site_sizes(&mut self) {
         let reader = BodyReader::new(self.bytes, self.id_size);
-        let mut sizes: FxHashMap<u32, u32> = FxHashMap::default();
-        let class_traces: FxHashMap<u32, u32> =
+        let mut sizes: IdMap<u32, u32> = IdMap::default();
+        let class_traces: IdMap<u32, u32> =
             self.rows.iter().map(|row| (row.serial.get(), row.trace.get())).collect();
         for offset in &self.contents.alloc_sites {
             let record = usize::try_from(*offset).ok().and_then(|at| Record::at(self.bytes, at));
@@ -153,7 +153,7 @@ impl<'a> Builder<'a> {
 
     fn class_name(&mut self, id: u64, load: Option<(u32, u64)>) -> u32 {
         let string = load.map_or(0, |(_, name)| name);
-        if let Some(number) = self.class_names.get(&string) {
+        if let Some(number) = load.and_then(|_| self.class_names.get(&string)) {
             return *number;
         }
         let name = raw_name(self.bytes, self.id_size, self.contents, string);
@@ -388,7 +388,7 @@ impl<'a> Builder<'a> {
                 self.0 = Some(record);
             }
         }
-        let mut groups: FxHashMap<u32, (u64, Distance)> = FxHashMap::default();
+        let mut groups: IdMap<u32, (u64, Distance)> = IdMap::default();
         for (offset, bytes) in &scan.chunks {
             let mut take = Take(None);
             let _ = heap::visit_one(self.bytes, self.id_size, *offset, self.bytes.len(), &mut take);
@@ -429,7 +429,7 @@ impl<'a> Builder<'a> {
 
 /// The class loaders that classes name, with their classes.
 pub(crate) fn loaders(summary: &Summary, lookup: &Lookup<'_>, classes: &ClassIds) -> Vec<LoaderRow> {
-    let ids: FxHashSet<u64> =
+    let ids: IdSet<u64> =
         summary.classes().iter().map(|class| class.loader.get()).filter(|id| *id != 0).collect();
     let found = lookup.find(&ids);
     let class_of = |id: &u64| match found.get(id) {

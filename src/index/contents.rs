@@ -111,6 +111,14 @@ impl Contents {
         self.class_loads = naming.map(|(load, _)| *load).collect();
     }
 
+    /// Ids of the class objects that LOAD CLASS records before the end of `dump` name. Those behind it may be of another
+    /// run of the JVM, in which the addresses are others.
+    pub(crate) fn loaded_before_end_of(&self, dump: &HeapDump) -> Vec<u64> {
+        let end = dump.segments.last().map_or(u64::MAX, |segment| segment.end as u64);
+        let placed = self.loads.iter().zip(&self.load_offsets);
+        placed.filter(|(_, offset)| **offset < end).map(|(load, _)| load.id).collect()
+    }
+
     /// The offset of the STRING record with this id.
     pub(crate) fn string(&self, id: u64) -> Option<u64> {
         find_place(&self.strings, id)

@@ -280,12 +280,14 @@ impl Heap {
     pub fn remove_index(path: &Path, options: &Options) -> Result<Vec<(PathBuf, u64)>, Error> {
         let places = Places::of(path, options.index_dir.as_deref());
         let mut removed = Vec::new();
+        let mut failed = None;
         for dir in places.existing() {
-            let freed =
-                place::remove(dir).map_err(|error| Error::WriteIndex { dir: dir.to_owned(), error })?;
-            removed.push((dir.to_owned(), freed));
+            match place::remove(dir) {
+                Ok(freed) => removed.push((dir.to_owned(), freed)),
+                Err(error) => failed = failed.or(Some(Error::WriteIndex { dir: dir.to_owned(), error })),
+            }
         }
-        Ok(removed)
+        failed.map_or(Ok(removed), Err)
     }
 }
 
@@ -453,11 +455,9 @@ impl Opening {
             let found = unpack(&self.dump, compression, &key, &self.places, place.as_ref(), progress)?;
             cut = found.error;
             if found.kept {
+                let (kept, bytes) = (found.map.path().display(), found.map.stamp().len);
                 self.note(format!(
-                    "unpacked into {} ({} bytes); `hprof-cli index {} --remove` frees it",
-                    found.map.path().display(),
-                    found.map.stamp().len,
-                    path.display()
+                    "unpacked into {kept} ({bytes} bytes); `hprof-cli index --remove` frees that"
                 ));
             }
             let _ = unpacked.set(found.map);

@@ -3,7 +3,7 @@
 //! A `Properties` holds a `ConcurrentHashMap` since JDK 9 and is a `Hashtable` before; strings hold bytes since JDK 9,
 //! chars before, and part of an array in JDK 6.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use super::id_map::{IdMap, IdSet};
 
 use crate::hprof::{BasicType, be_u16};
 
@@ -71,13 +71,13 @@ fn read(summary: &Summary, lookup: &Lookup<'_>, classes: &ClassIds) -> Option<Ve
     let Found::Objects { elements } = lookup.one(table)? else {
         return None;
     };
-    let mut level: FxHashSet<u64> = lookup.ids_in(elements).filter(|id| *id != 0).take(MAX_ENTRIES).collect();
+    let mut level: IdSet<u64> = lookup.ids_in(elements).filter(|id| *id != 0).take(MAX_ENTRIES).collect();
     let mut pairs = Vec::new();
     for _ in 0..MAX_LINKS {
         if level.is_empty() || pairs.len() > MAX_ENTRIES {
             break;
         }
-        let mut next = FxHashSet::default();
+        let mut next = IdSet::default();
         for found in lookup.find(&level).into_values() {
             let Found::Instance { class, fields } = found else {
                 continue;
@@ -107,8 +107,8 @@ fn strings(
     summary: &Summary,
     lookup: &Lookup<'_>,
     classes: &ClassIds,
-    ids: &FxHashSet<u64>,
-) -> FxHashMap<u64, String> {
+    ids: &IdSet<u64>,
+) -> IdMap<u64, String> {
     struct Place {
         string: u64,
         array: u64,

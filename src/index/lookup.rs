@@ -2,8 +2,8 @@
 //!
 //! For the few objects that a summary names: class loaders, the JVM's system properties.
 
+use super::id_map::{IdMap, IdSet};
 use rayon::prelude::*;
-use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use crate::hprof::{BasicType, be_id};
@@ -30,7 +30,7 @@ pub(crate) enum Found<'a> {
 
 impl<'a> Lookup<'a> {
     /// Finds the objects with these ids, those that are there and in reach of the budget.
-    pub(crate) fn find(&self, ids: &FxHashSet<u64>) -> FxHashMap<u64, Found<'a>> {
+    pub(crate) fn find(&self, ids: &IdSet<u64>) -> IdMap<u64, Found<'a>> {
         let mut sorted: Vec<u64> = ids.iter().copied().filter(|id| *id != 0).collect();
         sorted.sort_unstable();
         let mut bytes = 0;
@@ -56,7 +56,7 @@ impl<'a> Lookup<'a> {
 
     /// Finds one object.
     pub(crate) fn one(&self, id: u64) -> Option<Found<'a>> {
-        self.find(&FxHashSet::from_iter([id])).remove(&id)
+        self.find(&IdSet::from_iter([id])).remove(&id)
     }
 
     /// The identifiers in the elements of an object array.

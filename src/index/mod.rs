@@ -15,6 +15,7 @@ mod contents;
 pub mod evidence;
 pub mod fit;
 pub mod heap;
+mod id_map;
 mod jvm;
 pub mod layout;
 mod lookup;

@@ -8,9 +8,9 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::id_map::IdMap;
 use rayon::prelude::*;
 use roaring::RoaringBitmap;
-use rustc_hash::FxHashMap;
 use zerocopy::little_endian::U64;
 
 use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
@@ -125,7 +125,7 @@ const APART: u64 = 0;
 
 struct Shared<'s> {
     addresses: &'s AddressIndex,
-    numbers: FxHashMap<u64, u32>,
+    numbers: IdMap<u64, u32>,
     /// Class numbers of primitive arrays, in the order of [`BasicType::PRIMITIVES`].
     primitive: [u32; 8],
     /// By object index: the class number.

@@ -3,7 +3,7 @@
 //! HotSpot writes all classes before the first object. Knowing them, a giant record can be cut into pieces
 //! ([`crate::hprof::resync`]), and knowing how ids ascend, the scan chooses how to measure distances between objects.
 
-use rustc_hash::FxHashMap;
+use super::id_map::IdMap;
 
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
@@ -19,9 +19,9 @@ const SAMPLE: u64 = 50_000;
 #[derive(Debug, Default)]
 pub(crate) struct Prelude {
     /// Class id -> superclass id and bytes of the class's own fields.
-    own: FxHashMap<u64, (u64, u64)>,
+    own: IdMap<u64, (u64, u64)>,
     /// Class id -> bytes of an instance's fields, where all superclasses are known.
-    known: FxHashMap<u64, Option<u64>>,
+    known: IdMap<u64, Option<u64>>,
     /// Objects seen.
     pub(crate) objects: u64,
     /// How often an id was lower than the one before.
@@ -58,7 +58,7 @@ impl Prelude {
             self.known.insert(load.id, None);
         }
         // Classes of a chain that is being walked are in `known` without bytes: a cycle ends there.
-        let mut done: FxHashMap<u64, Option<u64>> = FxHashMap::default();
+        let mut done: IdMap<u64, Option<u64>> = IdMap::default();
         let mut chain = Vec::new();
         for &id in self.own.keys() {
             let mut at = id;

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use rustc_hash::FxHashMap;
+use super::id_map::IdMap;
 
 use crate::hprof::heap::Root;
 use crate::hprof::{BasicType, FormatErrorKind, IdSize};
@@ -31,6 +31,8 @@ pub(crate) enum Mode<'s> {
     Unordered(&'s AddressSet),
     /// The second pass.
     Measure(&'s AddressSet),
+    /// As [`Mode::Ordered`], and all ids go into a list that is wanted later.
+    OrderedList,
     /// Ids fit no set of bits: a list is kept. Nothing is measured.
     List,
 }
@@ -43,6 +45,8 @@ pub(crate) struct Task<'a> {
     pub(crate) pieces: &'a [Piece],
     /// Whether the pieces were cut by hopping: then there is no better way to cut them.
     pub(crate) exact: bool,
+    /// Class objects that objects were found to lie around, in the whole scan.
+    pub(crate) passed: &'a AtomicUsize,
     pub(crate) known: &'a Prelude,
     /// Ids of class objects, ascending: those that stand between objects in address order.
     pub(crate) class_ids: &'a [u64],
@@ -95,7 +99,7 @@ pub(crate) struct PieceIds {
 /// What a scan brought.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
-    pub(crate) tallies: FxHashMap<u64, Tally>,
+    pub(crate) tallies: IdMap<u64, Tally>,
     /// Primitive arrays, in the order of [`BasicType::PRIMITIVES`].
     pub(crate) primitive: [Lengths<PRIMITIVE_LENGTHS>; 8],
     pub(crate) short: ShortArrays,

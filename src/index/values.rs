@@ -1,13 +1,13 @@
 //! Reading fields of instances by name.
 
-use rustc_hash::FxHashMap;
+use super::id_map::IdMap;
 
 use crate::hprof::BasicType;
 
 use super::summary::{ClassNumber, Summary};
 
 /// Class id -> class number.
-pub(crate) type ClassIds = FxHashMap<u64, ClassNumber>;
+pub(crate) type ClassIds = IdMap<u64, ClassNumber>;
 
 /// The class numbers of all classes that have a class object.
 pub(crate) fn class_ids(summary: &Summary) -> ClassIds {

@@ -1,8 +1,8 @@
 //! One thread of a scan: its tallies, and the hot path of the whole program.
 
-use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::Ordering;
 
-use rustc_hash::FxHashMap;
+use super::id_map::{IdHash, IdMap};
 
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
@@ -46,6 +46,8 @@ pub(crate) struct Worker<'a> {
     ordered: bool,
     counts: bool,
     lists: bool,
+    /// Whether ids are wanted, as a set or as a list.
+    collects: bool,
     cursor: Option<Cursor<'a>>,
     misfit: Option<Misfit>,
     classes: ClassSlots,
@@ -58,10 +60,9 @@ pub(crate) struct Worker<'a> {
     run_first: u64,
     lowest: u64,
     highest: u64,
-    /// Objects, runs and class objects passed, of the piece.
+    /// Objects and runs of the piece.
     objects: u64,
     runs: u64,
-    passed: usize,
     part: Scan,
 }
 
@@ -69,13 +70,14 @@ impl<'a> Worker<'a> {
     pub(crate) fn new(task: &Task<'a>, mode: Mode<'a>) -> Self {
         let cursor = match mode {
             Mode::Collect(set) | Mode::Unordered(set) | Mode::Measure(set) => Some(set.cursor()),
-            Mode::Ordered | Mode::List => None,
+            Mode::Ordered | Mode::OrderedList | Mode::List => None,
         };
         Self {
             task: *task,
-            ordered: matches!(mode, Mode::Ordered | Mode::Collect(_)),
+            ordered: matches!(mode, Mode::Ordered | Mode::Collect(_) | Mode::OrderedList),
             counts: !matches!(mode, Mode::Measure(_)),
-            lists: matches!(mode, Mode::List),
+            lists: matches!(mode, Mode::List | Mode::OrderedList),
+            collects: cursor.is_some() || matches!(mode, Mode::List | Mode::OrderedList),
             cursor,
             misfit: None,
             classes: ClassSlots::default(),
@@ -88,7 +90,6 @@ impl<'a> Worker<'a> {
             highest: 0,
             objects: 0,
             runs: 0,
-            passed: 0,
             part: Scan::default(),
         }
     }
@@ -106,7 +107,7 @@ impl<'a> Worker<'a> {
 
     pub(crate) fn begin_piece(&mut self) {
         self.break_run();
-        (self.objects, self.runs, self.passed) = (0, 0, 0);
+        (self.objects, self.runs) = (0, 0);
         (self.lowest, self.highest) = (u64::MAX, 0);
     }
 
@@ -145,7 +146,7 @@ impl<'a> Worker<'a> {
             self.misfit = cursor.flush(&mut self.part.repeated).err();
         }
         self.part.misfit = self.misfit;
-        let mut tallies = FxHashMap::default();
+        let mut tallies = IdMap::default();
         for (id, (tally, _)) in self.classes.ids().zip(self.tallies) {
             tallies.insert(id, tally);
         }
@@ -171,7 +172,7 @@ impl<'a> Worker<'a> {
                 self.begin_run(id);
             }
             self.prev = Prev { id, what };
-            if self.cursor.is_some() {
+            if self.collects {
                 self.collect(id);
             }
         } else {
@@ -201,8 +202,10 @@ impl<'a> Worker<'a> {
     #[cold]
     fn pass_classes(&mut self, id: u64) {
         let between = classes_between(self.task.class_ids, self.prev.id, id);
-        self.passed += between.len();
-        self.part.unordered |= self.passed > 1024 + 2 * self.task.class_ids.len();
+        // Runs that ascend and do not overlap pass each class once. The count is the whole scan's: whether it grows too
+        // high does not depend on who counts.
+        let passed = self.task.passed.fetch_add(between.len(), Ordering::Relaxed) + between.len();
+        self.part.unordered |= passed > 1024 + 2 * self.task.class_ids.len();
         if let Some((first, rest)) = between.split_first() {
             self.settle(first - self.prev.id);
             let mut at = *first;
@@ -234,7 +237,9 @@ impl<'a> Worker<'a> {
 
     #[inline]
     fn collect(&mut self, id: u64) {
-        if let Some(cursor) = &mut self.cursor
+        if self.lists {
+            self.part.ids.push(id);
+        } else if let Some(cursor) = &mut self.cursor
             && let Err(why) = cursor.insert(id, &mut self.part.repeated)
         {
             self.misfit = Some(why);
@@ -246,11 +251,7 @@ impl<'a> Worker<'a> {
         if self.counts {
             self.lowest = self.lowest.min(id);
             self.highest = self.highest.max(id);
-            if self.lists {
-                self.part.ids.push(id);
-            } else {
-                self.collect(id);
-            }
+            self.collect(id);
         } else if let Some(bytes) = self.cursor.as_mut().and_then(|cursor| cursor.distance_to_next(id)) {
             self.prev = Prev { id, what };
             self.settle(bytes);
@@ -337,8 +338,11 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
         if self.counts {
             self.part.class_dumps.push((record.offset, record.id));
             self.part.id_bits |= record.id;
-            // A class dumped again is found and taken back later: the class table keeps one.
-            self.collect(record.id);
+            // A class dumped again is found and taken back later: the class table keeps one. To a list, classes are
+            // added at the end.
+            if !self.lists {
+                self.collect(record.id);
+            }
         } else if let Some(bytes) = self.cursor.as_mut().and_then(|cursor| cursor.distance_to_next(record.id))
         {
             self.part.class_distances.push((record.id, bytes));
@@ -368,7 +372,7 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
 /// The order of slots does not show in the answer, so the hash may be seeded: no file can choose ids that collide.
 #[derive(Debug)]
 struct ClassSlots {
-    seed: u64,
+    hash: IdHash,
     /// Class id and slot + 1; 0 marks a free place.
     table: Vec<(u64, u32)>,
     ids: Vec<u64>,
@@ -377,8 +381,7 @@ struct ClassSlots {
 
 impl Default for ClassSlots {
     fn default() -> Self {
-        let seed = std::hash::RandomState::new().build_hasher().finish();
-        Self { seed, table: vec![(0, 0); 1024], ids: Vec::new(), last: (0, u32::MAX) }
+        Self { hash: IdHash::default(), table: vec![(0, 0); 1024], ids: Vec::new(), last: (0, u32::MAX) }
     }
 }
 
@@ -387,13 +390,11 @@ impl ClassSlots {
         self.ids.clone().into_iter()
     }
 
-    /// Where the search for `class` starts: both halves of a long product depend on all bits of id and seed.
+    /// Where the search for `class` starts.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)]
     fn home(&self, class: u64) -> usize {
-        let product = u128::from(class ^ self.seed)
-            * u128::from(0x9e37_79b9_7f4a_7c15_u64 ^ self.seed.rotate_left(32) | 1);
-        ((product >> 64) as u64 ^ product as u64) as usize & (self.table.len() - 1)
+        self.hash.mix(class) as usize & (self.table.len() - 1)
     }
 
     #[inline(always)]

@@ -151,10 +151,14 @@ pub(crate) struct Lock {
     file: Option<File>,
 }
 
-/// Locks a directory, calling `waiting` before it waits for another process.
-fn lock_dir(dir: &Path, mut waiting: impl FnMut()) -> Lock {
+/// Locks a directory, calling `waiting` before it waits for another process. With `create`, makes the directory again if
+/// that one has removed it.
+fn lock_dir(dir: &Path, create: bool, mut waiting: impl FnMut()) -> Lock {
     let path = dir.join(LOCK);
     loop {
+        if create && create_private(dir).is_err() {
+            return Lock { file: None };
+        }
         let Ok(file) = File::options().create(true).truncate(false).write(true).open(&path) else {
             return Lock { file: None };
         };
@@ -195,7 +199,7 @@ fn is_at(file: &File, path: &Path) -> bool {
 impl Place {
     /// Takes the lock, calling `waiting` before it waits for another process.
     pub(crate) fn lock(&self, waiting: impl FnMut()) -> Lock {
-        let lock = lock_dir(&self.dir, waiting);
+        let lock = lock_dir(&self.dir, true, waiting);
         if lock.file.is_some() {
             self.sweep();
         }
@@ -246,9 +250,14 @@ impl Place {
 /// Removes the files of an index that this program makes, and the directory if nothing else is in it. Waits for a process
 /// that builds it. Returns the number of bytes that were freed.
 pub(crate) fn remove(dir: &Path) -> io::Result<u64> {
-    let lock = lock_dir(dir, || {});
+    let lock = lock_dir(dir, false, || {});
     let mut freed = 0;
-    for entry in fs::read_dir(dir)? {
+    let entries = match fs::read_dir(dir) {
+        // Another process was faster.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        entries => entries?,
+    };
+    for entry in entries {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let stage = name.split('.').next().unwrap_or_default();
@@ -269,7 +278,9 @@ pub(crate) fn remove(dir: &Path) -> io::Result<u64> {
     }
     drop(lock);
     match fs::remove_dir(dir) {
-        Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty => Err(error),
+        Err(error) if !matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotFound) => {
+            Err(error)
+        }
         _ => Ok(freed),
     }
 }
