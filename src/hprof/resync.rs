@@ -17,6 +17,8 @@ pub trait KnownClasses {
 const CONVINCED: usize = 24;
 /// Bytes that may be walked over in one search, beside some for each byte that is searched.
 const BUDGET: usize = 64 << 20;
+/// Class dumps that may stand among the objects that convince.
+const MAX_CLASSES: usize = 4;
 /// Bytes of the largest class dump, about.
 const MAX_CLASS: usize = 4 << 20;
 /// Bytes that are looked at of another record.
@@ -28,6 +30,7 @@ struct Judge<'k, K> {
     known: &'k K,
     good: usize,
     seen: usize,
+    classes: usize,
     bad: bool,
 }
 
@@ -47,8 +50,9 @@ impl<'a, K: KnownClasses> HeapVisitor<'a> for Judge<'_, K> {
         self.judge(record.id != 0);
     }
     fn class(&mut self, _: ClassDump<'a>) {
-        // Objects of running code are not followed by classes.
-        self.bad = true;
+        // The agent and Android dump classes among objects, but not many of them in a row.
+        self.classes += 1;
+        self.bad |= self.classes > MAX_CLASSES;
     }
     fn go_on(&mut self) -> bool {
         self.seen += 1;
@@ -96,7 +100,7 @@ pub fn find<K: KnownClasses>(
         if !likely || budget == 0 {
             return false;
         }
-        let mut judge = Judge { known, good: 0, seen: 0, bad: false };
+        let mut judge = Judge { known, good: 0, seen: 0, classes: 0, bad: false };
         let walked = heap::walk(bytes, id_size, at, limit, limit, &mut judge);
         let class_is_next = bytes.get(walked.next) == Some(&heap::CLASS);
         let ahead = if class_is_next { MAX_CLASS.min(limit.saturating_sub(walked.next)) } else { HEAD };
