@@ -32,6 +32,7 @@ pub mod summary;
 mod summary_file;
 pub mod tables;
 mod texts;
+mod unpack;
 mod values;
 mod worker;
 
