@@ -6,7 +6,8 @@ use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::query::histogram::{self, GroupBy, Histogram, Question, Row, SortBy};
+use crate::index::Heap;
+use crate::query::histogram::{self, GroupBy, Histogram, Question, Row, SortBy, Totals};
 use crate::query::pattern::ClassPattern;
 use crate::report::table::{Align, Builder, grouped, percent};
 use crate::report::{Format, csv, escape, json::object_id};
@@ -95,60 +96,20 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     };
     let histogram = histogram::histogram(heap.summary(), &sizes, &question);
     let mut out = output::stdout();
-    match format {
-        Format::Table => table(&mut out, &histogram, args)?,
-        Format::Csv => {
-            let (rows, out) = (histogram.rows.iter(), &mut out);
-            match question.group_by {
-                GroupBy::Class => {
-                    csv::write_flat(out, ClassOut::COLUMNS, rows.map(|row| ClassOut::new(row, escaped)))?;
-                }
-                GroupBy::Package => {
-                    csv::write_flat(out, PackageOut::COLUMNS, rows.map(|row| PackageOut::new(row, escaped)))?;
-                }
-                GroupBy::Loader => {
-                    csv::write_flat(out, LoaderOut::COLUMNS, rows.map(|row| LoaderOut::new(row, escaped)))?;
-                }
-            }
+    // JSON escapes by itself.
+    let text = if format == Format::Json { str::to_owned } else { escaped };
+    let rows = histogram.rows.iter();
+    let show = Show { heap: &heap, format, total: histogram.total };
+    match (format, question.group_by) {
+        (Format::Table, _) => table(&mut out, &histogram, args)?,
+        (_, GroupBy::Class) => {
+            show.rows(&mut out, ClassOut::COLUMNS, rows.map(|row| ClassOut::new(row, text)))?
         }
-        Format::Json => {
-            let total = &histogram.total;
-            let more = json!({ "total": {
-                "rows": total.rows,
-                "instances": total.instances,
-                "shallow_bytes": total.shallow_bytes,
-            } });
-            let rows = histogram.rows.iter();
-            let out = &mut out;
-            match question.group_by {
-                GroupBy::Class => {
-                    output::json(
-                        out,
-                        "histo",
-                        &heap,
-                        rows.map(|row| ClassOut::new(row, as_it_is)).collect::<Vec<_>>(),
-                        more,
-                    )?;
-                }
-                GroupBy::Package => {
-                    output::json(
-                        out,
-                        "histo",
-                        &heap,
-                        rows.map(|row| PackageOut::new(row, as_it_is)).collect::<Vec<_>>(),
-                        more,
-                    )?;
-                }
-                GroupBy::Loader => {
-                    output::json(
-                        out,
-                        "histo",
-                        &heap,
-                        rows.map(|row| LoaderOut::new(row, as_it_is)).collect::<Vec<_>>(),
-                        more,
-                    )?;
-                }
-            }
+        (_, GroupBy::Package) => {
+            show.rows(&mut out, PackageOut::COLUMNS, rows.map(|row| PackageOut::new(row, text)))?;
+        }
+        (_, GroupBy::Loader) => {
+            show.rows(&mut out, LoaderOut::COLUMNS, rows.map(|row| LoaderOut::new(row, text)))?;
         }
     }
     output::finish(out)?;
@@ -159,9 +120,27 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     })
 }
 
-/// JSON escapes by itself.
-fn as_it_is(text: &str) -> String {
-    text.to_owned()
+/// Shows rows of any kind to programs.
+struct Show<'a> {
+    heap: &'a Heap,
+    format: Format,
+    total: Totals,
+}
+
+impl Show<'_> {
+    fn rows<R: Serialize>(
+        &self,
+        out: &mut dyn Write,
+        columns: &[&str],
+        rows: impl Iterator<Item = R>,
+    ) -> anyhow::Result<()> {
+        if self.format == Format::Csv {
+            return Ok(csv::write_flat(out, columns, rows)?);
+        }
+        let Totals { rows: count, instances, shallow_bytes } = self.total;
+        let total = json!({ "rows": count, "instances": instances, "shallow_bytes": shallow_bytes });
+        output::json(out, "histo", self.heap, rows.collect::<Vec<_>>(), json!({ "total": total }))
+    }
 }
 
 fn escaped(text: &str) -> String {

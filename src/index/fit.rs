@@ -8,7 +8,7 @@
 //! Writers that state real sizes (`Object` > 0: Android) need no distances for instances. The HPROF agent states them in
 //! ALLOC SITES; its ids are numbers, not addresses. The layout is then fitted to the stated sizes.
 
-use crate::hprof::{BasicType, IdSize, Version};
+use crate::hprof::{IdSize, Version};
 
 use super::layout::{FieldCounts, Layout, Packing, Shape, hidden_fields};
 use super::summary::{ClassNumber, Summary};
@@ -259,20 +259,4 @@ fn alignment(summary: &Summary) -> u16 {
 pub(crate) fn java_feature_version(summary: &Summary) -> Option<u32> {
     let version = summary.property("java.specification.version")?;
     version.strip_prefix("1.").unwrap_or(version).split('.').next()?.parse().ok()
-}
-
-/// Sizes of arrays of a kind of element are told by this many bytes each.
-pub(crate) fn padding_sum<const N: usize>(
-    layout: &Layout,
-    element: BasicType,
-    lengths: &super::evidence::Lengths<N>,
-) -> u64 {
-    let (base, each) = (layout.array_base(element), layout.value_bytes(element));
-    let mut bytes = lengths.elements.saturating_mul(each);
-    for (length, count) in (0u64..).zip(&lengths.by_length) {
-        // The padding of an array depends on its length modulo N only, for alignments up to N elements.
-        let unpadded = base + length * each;
-        bytes = bytes.saturating_add(count.saturating_mul(base + layout.align(unpadded) - unpadded));
-    }
-    bytes
 }

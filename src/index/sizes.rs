@@ -10,6 +10,7 @@
 
 use crate::hprof::BasicType;
 
+use super::evidence::Lengths;
 use super::fit::{self, Fit, STACK_CHUNK, Shapes, Source};
 use super::layout::{FieldCounts, Layout, LayoutOverride, align_up, statics_bytes};
 use super::summary::{ClassNumber, Summary};
@@ -201,13 +202,13 @@ impl Sizes {
                 ClassKind::Instance => class.objects.get().saturating_mul(self.instance(number).0),
                 ClassKind::ObjectArray => 0,
                 ClassKind::PrimitiveArray(element) => {
-                    fit::padding_sum(&layout, element, &summary.primitive_lengths(element))
+                    array_bytes(&layout, element, &summary.primitive_lengths(element))
                 }
             })
             .collect();
         for (class, lengths) in summary.object_lengths() {
             if let Some(total) = self.totals.get_mut(class.0 as usize) {
-                *total = total.saturating_add(fit::padding_sum(&layout, BasicType::Object, &lengths));
+                *total = total.saturating_add(array_bytes(&layout, BasicType::Object, &lengths));
             }
         }
         let class_objects = self.class_objects.iter().fold(0, |sum: u64, size| sum.saturating_add(*size));
@@ -254,4 +255,16 @@ fn is_compacted(summary: &Summary, layout: &Layout, shapes: &Shapes) -> bool {
         }
     }
     ratios >= classes * 0.95
+}
+
+/// What all arrays of these lengths take together.
+fn array_bytes<const N: usize>(layout: &Layout, element: BasicType, lengths: &Lengths<N>) -> u64 {
+    let (base, each) = (layout.array_base(element), layout.value_bytes(element));
+    let mut bytes = lengths.elements.saturating_mul(each);
+    for (length, count) in (0u64..).zip(&lengths.by_length) {
+        // The padding of an array depends on its length modulo N only, for alignments up to N elements.
+        let unpadded = base + length * each;
+        bytes = bytes.saturating_add(count.saturating_mul(base + layout.align(unpadded) - unpadded));
+    }
+    bytes
 }

@@ -72,12 +72,13 @@ impl<'a> Worker<'a> {
             Mode::Collect(set) | Mode::Unordered(set) | Mode::Measure(set) => Some(set.cursor()),
             Mode::Ordered | Mode::OrderedList | Mode::List => None,
         };
+        let lists = matches!(mode, Mode::List | Mode::OrderedList);
         Self {
             task: *task,
             ordered: matches!(mode, Mode::Ordered | Mode::Collect(_) | Mode::OrderedList),
             counts: !matches!(mode, Mode::Measure(_)),
-            lists: matches!(mode, Mode::List | Mode::OrderedList),
-            collects: cursor.is_some() || matches!(mode, Mode::List | Mode::OrderedList),
+            lists,
+            collects: cursor.is_some() || lists,
             cursor,
             misfit: None,
             classes: ClassSlots::default(),
@@ -99,8 +100,8 @@ impl<'a> Worker<'a> {
         self.misfit
     }
 
-    /// Whether ids do not ascend in long runs. Told from each piece alone, so that it does not matter which thread took
-    /// which.
+    /// Whether ids do not ascend in long runs. Told from each piece alone, or from a count of the whole scan, so that it
+    /// does not matter which thread took which piece.
     pub(crate) fn is_unordered(&self) -> bool {
         self.part.unordered
     }
@@ -343,10 +344,8 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
             if !self.lists {
                 self.collect(record.id);
             }
-        } else if let Some(bytes) = self.cursor.as_mut().and_then(|cursor| cursor.distance_to_next(record.id))
-        {
-            self.part.class_distances.push((record.id, bytes));
         }
+        // Distances of class objects need no second pass: `build::measure` has the list of them.
     }
 
     fn root(&mut self, offset: usize, root: Root) {
