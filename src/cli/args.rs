@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use crate::index::layout::LayoutOverride;
 use crate::index::sizes::Sizes;
-use crate::index::{Heap, Options};
+use crate::index::{Heap, ObjectGraph, Options};
 use crate::report::Format;
 
 use super::messages;
@@ -72,6 +72,35 @@ impl Input {
         drop(bar);
         messages::about(&heap, self.quiet);
         Ok(heap)
+    }
+
+    /// Opens the dump with its graph and says on stderr what there is to say.
+    fn open_graph(&self) -> anyhow::Result<(Heap, ObjectGraph)> {
+        let bar = Bar::new(self.quiet);
+        let opened = self.with_threads(|| Heap::open_graph(self.path(), &self.options(), &bar))??;
+        drop(bar);
+        messages::about(&opened.0, self.quiet);
+        Ok(opened)
+    }
+
+    /// Opens the dump with its graph and asks it. An index that turns out to be damaged while it is read is built again,
+    /// and asked again: `ask` must not have shown anything yet.
+    pub(crate) fn with_graph<T: Send>(
+        &self,
+        ask: impl Fn(&Heap, &ObjectGraph) -> anyhow::Result<T> + Send + Sync,
+    ) -> anyhow::Result<(Heap, ObjectGraph, T)> {
+        let (heap, graph) = self.open_graph()?;
+        let answer = self.with_threads(|| ask(&heap, &graph))?;
+        if !graph.is_damaged() {
+            return Ok((heap, graph, answer?));
+        }
+        messages::line("note", "the index is damaged; building it again");
+        drop((heap, graph));
+        Heap::remove_index(self.path(), &self.options())?;
+        let (heap, graph) = self.open_graph()?;
+        let answer = self.with_threads(|| ask(&heap, &graph))??;
+        anyhow::ensure!(!graph.is_damaged(), "the index is damaged again right after it was built");
+        Ok((heap, graph, answer))
     }
 }
 

@@ -10,6 +10,7 @@ use zerocopy::little_endian::U64;
 
 use super::address_set::{AddressSet, CHUNK_LINES, CHUNK_WORDS, LINE_WORDS, Position};
 use super::column::Column;
+use super::lazy::Lazy;
 
 /// More objects than an index can number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -26,9 +27,9 @@ pub struct AddressIndex {
     /// Chunks of the address space that hold objects, ascending. Empty if `ids` is used.
     pub(crate) keys: Column<U64>,
     /// The lines of those chunks.
-    pub(crate) lines: Column<U64>,
+    pub(crate) lines: Lazy<U64>,
     /// Ids, ascending, if they are kept as a list.
-    pub(crate) ids: Column<U64>,
+    pub(crate) ids: Lazy<U64>,
     /// Whether `keys` are consecutive numbers.
     contiguous: bool,
 }
@@ -39,8 +40,8 @@ impl AddressIndex {
         shift: u32,
         objects: u32,
         keys: Column<U64>,
-        lines: Column<U64>,
-        ids: Column<U64>,
+        lines: Lazy<U64>,
+        ids: Lazy<U64>,
     ) -> Self {
         let span = keys.first().zip(keys.last()).map(|(first, last)| last.get().wrapping_sub(first.get()));
         let contiguous = span.is_some_and(|span| span == keys.len() as u64 - 1);
@@ -65,14 +66,14 @@ impl AddressIndex {
             }
         }
         let objects = checked(objects)?;
-        Ok(Self::new(shift, objects, keys.into(), lines.into(), Column::default()))
+        Ok(Self::new(shift, objects, keys.into(), lines.into(), Lazy::default()))
     }
 
     /// An index of ids that ascend.
     pub(crate) fn of_list(ids: Vec<u64>) -> Result<Self, TooManyObjects> {
         let objects = checked(ids.len() as u64)?;
         let ids: Vec<U64> = ids.into_iter().map(U64::new).collect();
-        Ok(Self::new(0, objects, Column::default(), Column::default(), ids.into()))
+        Ok(Self::new(0, objects, Column::default(), Lazy::default(), ids.into()))
     }
 
     /// Number of objects.
@@ -84,8 +85,7 @@ impl AddressIndex {
     #[inline]
     pub fn index_of(&self, id: u64) -> Option<u32> {
         if !self.ids.is_empty() {
-            let at = self.ids.binary_search_by_key(&id, |row| row.get()).ok()?;
-            return u32::try_from(at).ok();
+            return self.search(id);
         }
         if id & ((1 << self.shift) - 1) != 0 {
             return None;
@@ -97,7 +97,7 @@ impl AddressIndex {
             self.keys.binary_search_by_key(&position.key, |key| key.get()).ok()?
         };
         let start = chunk.checked_mul(CHUNK_WORDS)?.checked_add(position.line)?;
-        let line: &[U64; LINE_WORDS] = self.lines.get(start..)?.first_chunk()?;
+        let line: &[U64; LINE_WORDS] = self.lines.rows(start..start + LINE_WORDS)?.first_chunk()?;
         let [before, bits @ ..] = line;
         let (word, mask) = ((position.bit / 64) as usize, 1u64 << (position.bit % 64));
         let own = bits.get(word)?.get();
@@ -107,6 +107,20 @@ impl AddressIndex {
         let full: u32 = bits.iter().take(word).map(|bits| bits.get().count_ones()).sum();
         let rank = before.get().saturating_add(u64::from(full + (own & (mask - 1)).count_ones()));
         u32::try_from(rank).ok()
+    }
+
+    /// The place of an id in the list of ids.
+    fn search(&self, id: u64) -> Option<u32> {
+        let (mut low, mut high) = (0, self.ids.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.ids.get(middle)?.get().cmp(&id) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Equal => return u32::try_from(middle).ok(),
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
     }
 
     /// The id of an object index.
@@ -126,7 +140,7 @@ impl AddressIndex {
             if before(middle) <= u64::from(index) { low = middle } else { high = middle }
         }
         let mut left = u64::from(index).checked_sub(before(low))?;
-        let words = self.lines.get(low * LINE_WORDS + 1..(low + 1) * LINE_WORDS)?;
+        let words = self.lines.rows(low * LINE_WORDS + 1..(low + 1) * LINE_WORDS)?;
         for (word, bits) in (0u64..).zip(words) {
             let bits = bits.get();
             if left < u64::from(bits.count_ones()) {

@@ -1,10 +1,8 @@
 //! Opening a dump: from its index, or by reading it and leaving an index behind.
 
-use std::cell::OnceCell;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::hprof::input::{Compression, Mapped, OpenError};
 use crate::hprof::sniff::{self, Looks};
@@ -12,6 +10,7 @@ use crate::hprof::{FormatError, FormatErrorKind, Header};
 
 use super::address::{AddressIndex, TooManyObjects};
 use super::build::{self, Ids, NoSuchHeapDump, Source};
+use super::object_graph::ObjectGraph;
 use super::objects::{self, Objects};
 use super::progress::Progress;
 use super::store::Stage;
@@ -146,7 +145,7 @@ pub struct Heap {
     /// Whether the summary was built by this process.
     fresh: bool,
     /// The unpacked bytes of a compressed dump, once they are needed.
-    unpacked: OnceCell<Mapped>,
+    unpacked: OnceLock<Mapped>,
     notes: Mutex<Vec<String>>,
 }
 
@@ -159,7 +158,7 @@ impl Heap {
     pub fn open(path: &Path, options: &Options, progress: &dyn Progress) -> Result<Self, Error> {
         let (opening, known) = Opening::start(path, options)?;
         match known {
-            Some(summary) => Ok(opening.into_heap(summary, false, OnceCell::new())),
+            Some(summary) => Ok(opening.into_heap(summary, false, OnceLock::new())),
             None => Ok(opening.build(false, progress)?.0),
         }
     }
@@ -177,7 +176,7 @@ impl Heap {
         let read = opening.read(Stage::Objects, objects_file::read);
         match (known, read) {
             (Some(summary), Some(objects)) if opening.is_unpacked() => {
-                Ok((opening.into_heap(summary, false, OnceCell::new()), objects))
+                Ok((opening.into_heap(summary, false, OnceLock::new()), objects))
             }
             _ => {
                 let (heap, objects) = opening.build(true, progress)?;
@@ -187,6 +186,23 @@ impl Heap {
                 }
             }
         }
+    }
+
+    /// Opens a dump with its graph: every stage is taken from the index, or built and left there.
+    ///
+    /// Before an answer is given, look whether [`ObjectGraph::is_damaged`]; if so, call
+    /// [`Heap::remove_index`] and open again.
+    ///
+    /// # Errors
+    /// As [`Heap::open_indexed`].
+    pub fn open_graph(
+        path: &Path,
+        options: &Options,
+        progress: &dyn Progress,
+    ) -> Result<(Self, ObjectGraph), Error> {
+        let (heap, objects) = Self::open_indexed(path, options, progress)?;
+        let graph = ObjectGraph::new(&heap.summary, objects, Default::default(), Default::default(), Vec::new());
+        Ok((heap, graph))
     }
 
     /// What is known of the dump without looking at single objects.
@@ -413,7 +429,7 @@ impl Opening {
         found
     }
 
-    fn into_heap(self, summary: Summary, fresh: bool, unpacked: OnceCell<Mapped>) -> Heap {
+    fn into_heap(self, summary: Summary, fresh: bool, unpacked: OnceLock<Mapped>) -> Heap {
         let Self { dump, compression, identity, options, places, notes } = self;
         Heap { dump, compression, identity, options, places, summary, fresh, unpacked, notes }
     }
@@ -446,7 +462,7 @@ impl Opening {
             return Ok((self.into_heap_of(summary, false)?, built));
         }
 
-        let unpacked = OnceCell::new();
+        let unpacked = OnceLock::new();
         let mut cut = None;
         if let Some(compression) = self.compression {
             let key = self.key(Stage::Unpacked);
@@ -508,7 +524,7 @@ impl Opening {
 
     fn into_heap_of(self, summary: Option<Summary>, fresh: bool) -> Result<Heap, Error> {
         match summary {
-            Some(summary) => Ok(self.into_heap(summary, fresh, OnceCell::new())),
+            Some(summary) => Ok(self.into_heap(summary, fresh, OnceLock::new())),
             None => Err(Error::Changed(self.dump.path().to_owned())),
         }
     }

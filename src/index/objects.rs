@@ -18,7 +18,7 @@ use crate::hprof::{BasicType, IdSize};
 
 use super::address::AddressIndex;
 use super::build::{Plan, Source};
-use super::column::Column;
+use super::lazy::Lazy;
 use super::progress::Progress;
 use super::summary::{ClassNumber, Summary};
 use super::tables::{ClassKind, NONE};
@@ -33,7 +33,7 @@ pub struct Objects {
     /// Object id -> object index.
     pub addresses: AddressIndex,
     /// Class numbers, `class_bytes` bytes each, little-endian.
-    pub(crate) classes: Column<u8>,
+    pub(crate) classes: Lazy<u8>,
     pub(crate) class_bytes: u8,
     pub(crate) places: Places,
     /// The object indices of class objects.
@@ -45,9 +45,9 @@ pub struct Objects {
 pub(crate) struct Places {
     /// Per block: the offset of its first record shifted left by one; or, with bit 0 set, the number of its row in
     /// `offsets`.
-    pub(crate) blocks: Column<U64>,
+    pub(crate) blocks: Lazy<U64>,
     /// Offsets of the objects of irregular blocks, 64 to a row, `offset_bytes` bytes each, little-endian.
-    pub(crate) offsets: Column<u8>,
+    pub(crate) offsets: Lazy<u8>,
     pub(crate) offset_bytes: u8,
 }
 
@@ -106,9 +106,10 @@ impl Objects {
 }
 
 /// The number at row `at` of a column of `width` bytes each.
-fn little_endian(column: &[u8], at: usize, width: u8) -> Option<u64> {
+#[inline]
+fn little_endian(column: &Lazy<u8>, at: usize, width: u8) -> Option<u64> {
     let start = at.checked_mul(usize::from(width))?;
-    let bytes = column.get(start..start.checked_add(usize::from(width))?)?;
+    let bytes = column.rows(start..start.checked_add(usize::from(width))?)?;
     Some(bytes.iter().rev().fold(0, |number, byte| (number << 8) | u64::from(*byte)))
 }
 

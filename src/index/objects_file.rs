@@ -45,15 +45,15 @@ pub(crate) fn write<W: io::Write + io::Seek>(
     class_objects.serialize_into(&mut roaring)?;
     writer.rows(1, &[facts])?;
     writer.rows::<U64>(2, &addresses.keys)?;
-    writer.rows::<U64>(3, &addresses.lines)?;
-    writer.rows::<U64>(4, &addresses.ids)?;
-    writer.rows::<u8>(5, classes)?;
-    writer.rows::<U64>(6, &places.blocks)?;
-    writer.rows::<u8>(7, &places.offsets)?;
+    writer.rows::<U64>(3, addresses.lines.all())?;
+    writer.rows::<U64>(4, addresses.ids.all())?;
+    writer.rows::<u8>(5, classes.all())?;
+    writer.rows::<U64>(6, places.blocks.all())?;
+    writer.rows::<u8>(7, places.offsets.all())?;
     writer.rows::<u8>(8, &roaring)
 }
 
-/// Reads all sections; their checksums are checked.
+/// Reads all sections; the small ones are checked, the large ones as they are read.
 pub(crate) fn read(file: &StageFile) -> Result<Objects, Unusable> {
     let facts = *file.column::<ObjectFacts>(1)?.first().ok_or(Unusable::Damaged)?;
     let roaring = file.column::<u8>(8)?;
@@ -65,16 +65,16 @@ pub(crate) fn read(file: &StageFile) -> Result<Objects, Unusable> {
         u32::from(facts.shift),
         facts.objects.get(),
         file.column(2)?,
-        file.column(3)?,
-        file.column(4)?,
+        file.lazy(3)?,
+        file.lazy(4)?,
     );
     Ok(Objects {
         addresses,
-        classes: file.column(5)?,
+        classes: file.lazy(5)?,
         class_bytes: facts.class_bytes,
         places: Places {
-            blocks: file.column(6)?,
-            offsets: file.column(7)?,
+            blocks: file.lazy(6)?,
+            offsets: file.lazy(7)?,
             offset_bytes: facts.offset_bytes,
         },
         class_objects: RoaringBitmap::deserialize_from(&*roaring).map_err(|_| Unusable::Damaged)?,

@@ -1,10 +1,14 @@
 //! A stage's file: a header, a table of sections, the sections; checksums over all three.
 //!
-//! A file is recognised as foreign, stale or cut from its header and table, in constant time; a damaged section when it
-//! is first taken. What is not right is never used: the caller builds the stage again.
+//! A file is recognised as foreign, stale or cut from its header and table, in constant time. Sections are hashed by
+//! blocks: a small section is checked when it is taken, a large one block by block when a block is first read
+//! ([`Lazy`]), so that opening an index of many gigabytes costs nothing. What is not right is never used: the caller
+//! builds the stage again.
 
 use std::io::{self, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use zerocopy::little_endian::{U32, U64};
@@ -14,9 +18,10 @@ use super::Stage;
 use super::identity::Identity;
 use crate::hprof::input::Mapped;
 use crate::index::column::{Column, Row};
+use crate::index::lazy::{BLOCK_BYTES, Checks, Lazy};
 
 /// The version of the index format. Changes with every change of a row or a section.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// The first bytes of every file.
 const MAGIC: [u8; 8] = *b"HPROFIX\n";
@@ -49,6 +54,7 @@ struct SectionRow {
     row_bytes: U32,
     offset: U64,
     bytes: U64,
+    /// Hash of the hashes of the section's blocks, which stand behind its last byte.
     hash: U64,
 }
 
@@ -84,6 +90,7 @@ pub(crate) enum Unusable {
 pub(crate) struct StageFile {
     file: Arc<Mapped>,
     sections: Vec<SectionRow>,
+    damage: Arc<AtomicBool>,
 }
 
 impl StageFile {
@@ -115,32 +122,58 @@ impl StageFile {
             return Err(Unusable::Damaged);
         }
         let sections = <[SectionRow]>::ref_from_bytes(table).map_err(|_| Unusable::Damaged)?.to_vec();
-        Ok(Self { file: Arc::new(file), sections })
+        Ok(Self { file: Arc::new(file), sections, damage: Arc::default() })
     }
 
-    /// A section as a column, after its checksum was found right.
-    pub(crate) fn column<T: Row>(&self, id: u32) -> Result<Column<T>, Unusable> {
+    fn section(&self, id: u32, row_bytes: usize) -> Result<(Range<usize>, Checks), Unusable> {
         let row = self.sections.iter().find(|row| row.id.get() == id).ok_or(Unusable::Damaged)?;
-        let start = usize::try_from(row.offset.get()).map_err(|_| Unusable::Damaged)?;
-        let len = usize::try_from(row.bytes.get()).map_err(|_| Unusable::Damaged)?;
-        let range = start..start.checked_add(len).ok_or(Unusable::Damaged)?;
+        let (range, checks) = self.checks(row).ok_or(Unusable::Damaged)?;
+        let rows_fit = row.row_bytes.get() as usize == row_bytes && range.len().is_multiple_of(row_bytes);
+        if rows_fit { Ok((range, checks)) } else { Err(Unusable::Damaged) }
+    }
+
+    /// Where a section lies, and its hashes if they are right.
+    fn checks(&self, row: &SectionRow) -> Option<(Range<usize>, Checks)> {
+        let start = usize::try_from(row.offset.get()).ok()?;
+        let end = start.checked_add(usize::try_from(row.bytes.get()).ok()?)?;
+        let hashes = (end - start).div_ceil(BLOCK_BYTES).checked_mul(size_of::<U64>())?;
+        let hashes = self.file.bytes().get(end..end.checked_add(hashes)?)?;
+        (xxh3_64(hashes) == row.hash.get()).then(|| {
+            let hashes = <[U64]>::ref_from_bytes(hashes).unwrap_or_default();
+            (start..end, Checks::new(hashes.iter().map(|hash| hash.get()).collect()))
+        })
+    }
+
+    /// A section as a column, after its checksums were found right.
+    pub(crate) fn column<T: Row>(&self, id: u32) -> Result<Column<T>, Unusable> {
+        let (range, checks) = self.section(id, size_of::<T>())?;
         let bytes = self.file.bytes().get(range.clone()).ok_or(Unusable::Damaged)?;
-        let rows_fit = row.row_bytes.get() as usize == size_of::<T>() && len.is_multiple_of(size_of::<T>());
-        if !rows_fit || xxh3_64(bytes) != row.hash.get() {
+        if !checks.all_right(bytes) {
             return Err(Unusable::Damaged);
         }
         Ok(Column::Mapped { file: self.file.clone(), range })
     }
 
+    /// A section as a column whose blocks are checked when they are first read.
+    pub(crate) fn lazy<T: Row>(&self, id: u32) -> Result<Lazy<T>, Unusable> {
+        let (range, checks) = self.section(id, size_of::<T>())?;
+        if self.file.bytes().get(range.clone()).is_none() {
+            return Err(Unusable::Damaged);
+        }
+        Ok(Lazy::mapped(self.file.clone(), range, checks, self.damage.clone()))
+    }
+
+    /// Set when a block that was read is damaged: what was answered since the file was opened is void.
+    pub(crate) fn damage(&self) -> Arc<AtomicBool> {
+        self.damage.clone()
+    }
+
     /// Checks all sections.
     pub(crate) fn verify(&self) -> Result<(), Unusable> {
         for row in &self.sections {
-            let range = usize::try_from(row.offset.get())
-                .ok()
-                .zip(usize::try_from(row.bytes.get()).ok())
-                .and_then(|(start, len)| Some(start..start.checked_add(len)?));
-            let bytes = range.and_then(|range| self.file.bytes().get(range)).ok_or(Unusable::Damaged)?;
-            if xxh3_64(bytes) != row.hash.get() {
+            let (range, checks) = self.checks(row).ok_or(Unusable::Damaged)?;
+            let bytes = self.file.bytes().get(range).ok_or(Unusable::Damaged)?;
+            if !checks.all_right(bytes) {
                 return Err(Unusable::Damaged);
             }
         }
@@ -180,21 +213,24 @@ impl<W: Write + Seek> StageWriter<W> {
         for _ in 0..padding {
             self.out.write_all(&[0])?;
         }
-        let offset = self.at + padding;
-        let mut hash = Xxh3::new();
-        let mut bytes = 0;
+        self.at += padding;
+        let offset = self.at;
+        let mut hasher = BlockHasher::default();
         for part in parts {
-            hash.update(part);
+            hasher.update(part);
             self.out.write_all(part)?;
-            bytes += part.len() as u64;
+            self.at += part.len() as u64;
         }
-        self.at = offset + bytes;
+        let bytes = self.at - offset;
+        let hashes = hasher.finish();
+        self.out.write_all(hashes.as_bytes())?;
+        self.at += hashes.as_bytes().len() as u64;
         self.sections.push(SectionRow {
             id: id.into(),
             row_bytes: u32::try_from(row_bytes).unwrap_or(0).into(),
             offset: offset.into(),
             bytes: bytes.into(),
-            hash: hash.digest().into(),
+            hash: xxh3_64(hashes.as_bytes()).into(),
         });
         Ok(())
     }
@@ -224,5 +260,44 @@ impl<W: Write + Seek> StageWriter<W> {
         self.out.write_all(table)?;
         self.out.flush()?;
         Ok(self.out)
+    }
+}
+
+/// Hashes a stream of bytes by blocks.
+#[derive(Default)]
+struct BlockHasher {
+    hashes: Vec<U64>,
+    state: Box<Xxh3>,
+    filled: usize,
+}
+
+impl BlockHasher {
+    fn update(&mut self, mut part: &[u8]) {
+        while !part.is_empty() {
+            let (now, rest) = part.split_at(part.len().min(BLOCK_BYTES - self.filled));
+            if now.len() == BLOCK_BYTES {
+                self.hashes.push(xxh3_64(now).into());
+            } else {
+                self.state.update(now);
+                self.filled += now.len();
+                if self.filled == BLOCK_BYTES {
+                    self.end_block();
+                }
+            }
+            part = rest;
+        }
+    }
+
+    fn end_block(&mut self) {
+        self.hashes.push(self.state.digest().into());
+        self.state.reset();
+        self.filled = 0;
+    }
+
+    fn finish(mut self) -> Vec<U64> {
+        if self.filled > 0 {
+            self.end_block();
+        }
+        self.hashes
     }
 }

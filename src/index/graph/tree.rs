@@ -1,0 +1,294 @@
+//! The dominator tree as it is kept: objects in preorder, siblings by retained size.
+//!
+//! A *position* is a number from 0: reachable objects in preorder of the dominator tree, largest subtrees first, then
+//! the unreachable ones by object index. So what an object dominates is a range of positions that starts with the object
+//! itself, its retained size is the sum of shallow sizes over that range, and the children of an object follow it,
+//! largest first.
+//!
+//! The shape is one byte a position: how many subtrees end right behind it. Depths at each 64th position and smallest
+//! depths of 64, 4096 and 262,144 positions find ends and parents in a few steps. Shallow sizes are one byte a position,
+//! in units of the alignment; what does not fit is listed apart. Sums stand at each 64th position.
+
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::index::lazy::Lazy;
+use crate::index::packed::Packed;
+
+/// Positions of a block.
+pub(crate) const BLOCK: u32 = 64;
+/// A byte that stands for a number listed apart.
+pub(crate) const APART: u8 = 255;
+
+/// A block of positions.
+#[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct BlockRow {
+    /// Shallow bytes of all objects before.
+    pub(crate) bytes: U64,
+    /// Depth of the first object, from 0.
+    pub(crate) depth: U32,
+    /// Smallest depth in the block.
+    pub(crate) least: U32,
+}
+
+/// A number that does not fit into a byte.
+#[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct ApartRow {
+    /// The position.
+    pub(crate) position: U32,
+    /// The number.
+    pub(crate) number: U64,
+}
+
+/// The dominator tree.
+#[derive(Debug, Default)]
+pub struct Tree {
+    /// Reachable objects.
+    pub(crate) reachable: u32,
+    /// All objects.
+    pub(crate) objects: u32,
+    /// Bytes of a shallow size of 1.
+    pub(crate) unit: u64,
+    /// Position -> object index.
+    pub(crate) order: Packed,
+    /// Object index -> position.
+    pub(crate) positions: Packed,
+    /// By position: the subtrees that end behind it.
+    pub(crate) ends: Lazy<u8>,
+    pub(crate) ends_apart: Lazy<ApartRow>,
+    /// By position: the shallow size in units.
+    pub(crate) sizes: Lazy<u8>,
+    pub(crate) sizes_apart: Lazy<ApartRow>,
+    /// By block; one row more for the end.
+    pub(crate) blocks: Lazy<BlockRow>,
+    /// Smallest depths of 64 blocks, and of 4096.
+    pub(crate) least: [Lazy<U32>; 2],
+}
+
+impl Tree {
+    /// Number of reachable objects: positions below are theirs.
+    pub fn reachable(&self) -> u32 {
+        self.reachable
+    }
+
+    /// Number of all objects.
+    pub fn objects(&self) -> u32 {
+        self.objects
+    }
+
+    /// Shallow bytes of all reachable objects.
+    pub fn reachable_bytes(&self) -> u64 {
+        self.bytes_before(self.reachable)
+    }
+
+    /// The position of an object.
+    pub fn position(&self, object: u32) -> Option<u32> {
+        if object < self.objects { self.positions.get(object) } else { None }
+    }
+
+    /// The position of a reachable object; `None` for an unreachable one.
+    pub fn reachable_position(&self, object: u32) -> Option<u32> {
+        self.position(object).filter(|position| *position < self.reachable)
+    }
+
+    /// The object at a position.
+    pub fn object_at(&self, position: u32) -> Option<u32> {
+        if position < self.objects { self.order.get(position) } else { None }
+    }
+
+    /// The objects of a range of positions.
+    pub fn objects_at(&self, positions: std::ops::Range<u32>) -> impl Iterator<Item = u32> + '_ {
+        self.order.range(positions.start..positions.end.min(self.objects))
+    }
+
+    /// The number of subtrees that end right behind a position of a reachable object.
+    pub fn ends_behind(&self, position: u32) -> u64 {
+        number(&self.ends, &self.ends_apart, position)
+    }
+
+    /// The shallow size at a position.
+    pub fn shallow_bytes(&self, position: u32) -> u64 {
+        number(&self.sizes, &self.sizes_apart, position).saturating_mul(self.unit)
+    }
+
+    /// The shallow sizes of all objects before a position.
+    pub fn bytes_before(&self, position: u32) -> u64 {
+        let Some(block) = self.blocks.get((position / BLOCK) as usize) else { return 0 };
+        let first = position - position % BLOCK;
+        (first..position).fold(block.bytes.get(), |sum, at| sum.saturating_add(self.shallow_bytes(at)))
+    }
+
+    /// The retained size of a reachable object.
+    pub fn retained_bytes(&self, position: u32) -> u64 {
+        self.bytes_before(self.end(position)).saturating_sub(self.bytes_before(position))
+    }
+
+    /// The number of objects that an object retains, itself included.
+    pub fn retained_objects(&self, position: u32) -> u32 {
+        self.end(position).saturating_sub(position)
+    }
+
+    /// The depth of a reachable object; objects that nothing but the roots dominates have depth 0.
+    pub fn depth(&self, position: u32) -> u32 {
+        self.depths(position / BLOCK).nth((position % BLOCK) as usize).unwrap_or(0)
+    }
+
+    /// The depths of the positions in a block, one after another.
+    fn depths(&self, block: u32) -> impl Iterator<Item = u32> + '_ {
+        let first = block.saturating_mul(BLOCK);
+        let mut depth = self.blocks.get(block as usize).map_or(0, |block| block.depth.get());
+        (first..first.saturating_add(BLOCK).min(self.reachable)).map(move |position| {
+            let here = depth;
+            let ends = u32::try_from(self.ends_behind(position)).unwrap_or(u32::MAX);
+            depth = depth.saturating_add(1).saturating_sub(ends);
+            here
+        })
+    }
+
+    /// The first position behind what a reachable object dominates.
+    pub fn end(&self, position: u32) -> u32 {
+        let depth = self.depth(position);
+        let block = position / BLOCK;
+        let within = (position % BLOCK) as usize;
+        let here = self.depths(block).skip(within + 1).position(|other| other <= depth);
+        if let Some(steps) = here {
+            return (position + 1).saturating_add(u32::try_from(steps).unwrap_or(u32::MAX));
+        }
+        let Some(block) = self.next_block(block + 1, depth) else { return self.reachable };
+        let steps = self.depths(block).position(|other| other <= depth).unwrap_or(0);
+        block.saturating_mul(BLOCK).saturating_add(u32::try_from(steps).unwrap_or(0))
+    }
+
+    /// The dominator of a reachable object; `None` for objects that only the roots dominate.
+    pub fn dominator(&self, position: u32) -> Option<u32> {
+        let depth = self.depth(position).checked_sub(1)?;
+        let last = |block: u32, count: usize| {
+            let steps = self.depths(block).take(count).enumerate().filter(|(_, other)| *other <= depth).last();
+            let (steps, _) = steps?;
+            Some(block.saturating_mul(BLOCK).saturating_add(u32::try_from(steps).ok()?))
+        };
+        let block = position / BLOCK;
+        last(block, (position % BLOCK) as usize)
+            .or_else(|| last(self.block_before(block, depth)?, BLOCK as usize))
+    }
+
+    fn block_least(&self, level: usize, at: u32) -> Option<u32> {
+        match level {
+            0 => self.blocks.get(at as usize).map(|block| block.least.get()),
+            _ => self.least.get(level - 1)?.get(at as usize).map(|least| least.get()),
+        }
+    }
+
+    fn blocks_of(&self, level: usize) -> u32 {
+        (0..=level).fold(self.reachable, |count, _| count.div_ceil(BLOCK))
+    }
+
+    /// The first block from `block` on that has a depth of at most `depth`.
+    fn next_block(&self, block: u32, depth: u32) -> Option<u32> {
+        let fits = |level: usize, at: u32| self.block_least(level, at).is_some_and(|least| least <= depth);
+        let (mut level, mut at) = (0, block);
+        let mut found = loop {
+            let count = self.blocks_of(level);
+            let stop = if level == 2 { count } else { at.next_multiple_of(BLOCK).min(count) };
+            if let Some(found) = (at..stop).find(|at| fits(level, *at)) {
+                break found;
+            }
+            if level == 2 || stop >= count {
+                return None;
+            }
+            at = stop / BLOCK;
+            level += 1;
+        };
+        while level > 0 {
+            level -= 1;
+            let start = found.saturating_mul(BLOCK);
+            let stop = start.saturating_add(BLOCK).min(self.blocks_of(level));
+            found = (start..stop).find(|at| fits(level, *at))?;
+        }
+        Some(found)
+    }
+
+    /// The last block before `block` that has a depth of at most `depth`.
+    fn block_before(&self, block: u32, depth: u32) -> Option<u32> {
+        let fits = |level: usize, at: u32| self.block_least(level, at).is_some_and(|least| least <= depth);
+        let (mut level, mut end) = (0, block);
+        let mut found = loop {
+            let start = if level == 2 { 0 } else { end - end % BLOCK };
+            if let Some(found) = (start..end).rev().find(|at| fits(level, *at)) {
+                break found;
+            }
+            if start == 0 {
+                return None;
+            }
+            end = start / BLOCK;
+            level += 1;
+        };
+        while level > 0 {
+            level -= 1;
+            let start = found.saturating_mul(BLOCK);
+            let stop = start.saturating_add(BLOCK).min(self.blocks_of(level));
+            found = (start..stop).rev().find(|at| fits(level, *at))?;
+        }
+        Some(found)
+    }
+
+    /// The objects that an object dominates immediately, by position, largest first.
+    pub fn children(&self, position: u32) -> Children<'_> {
+        Children { tree: self, next: position.saturating_add(1), end: self.end(position) }
+    }
+
+    /// The objects that nothing but the roots dominates, by position, largest first.
+    pub fn top(&self) -> Children<'_> {
+        Children { tree: self, next: 0, end: self.reachable }
+    }
+
+    /// Whether `ancestor` dominates the object at `position`, or is it.
+    pub fn dominates(&self, ancestor: u32, position: u32) -> bool {
+        (ancestor..self.end(ancestor)).contains(&position)
+    }
+}
+
+/// The number at a position.
+fn number(bytes: &Lazy<u8>, apart: &Lazy<ApartRow>, position: u32) -> u64 {
+    match bytes.get(position as usize) {
+        None => 0,
+        Some(&APART) => {
+            // Rows ascend by position.
+            let (mut low, mut high) = (0, apart.len());
+            while low < high {
+                let middle = low + (high - low) / 2;
+                match apart.get(middle) {
+                    Some(row) if row.position.get() < position => low = middle + 1,
+                    Some(_) => high = middle,
+                    None => return 0,
+                }
+            }
+            apart.get(low).filter(|row| row.position.get() == position).map_or(0, |row| row.number.get())
+        }
+        Some(byte) => u64::from(*byte),
+    }
+}
+
+/// Siblings, by position.
+#[derive(Debug, Clone)]
+pub struct Children<'a> {
+    tree: &'a Tree,
+    next: u32,
+    end: u32,
+}
+
+impl Iterator for Children<'_> {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        if self.next >= self.end {
+            return None;
+        }
+        let here = self.next;
+        // A damaged file must not make this go in circles.
+        self.next = self.tree.end(here).max(here.saturating_add(1));
+        Some(here)
+    }
+}
