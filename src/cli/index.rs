@@ -56,7 +56,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if !args.verify {
         let bar = Bar::new(args.input.quiet);
         let (heap, _) =
-            args.input.with_threads(|| Heap::open_indexed(args.input.path(), &options, &bar))??;
+            args.input.with_threads(|| Heap::open_graph(args.input.path(), &options, &bar))??;
         drop(bar);
         messages::about(&heap, args.input.quiet);
         damaged = heap.summary().is_damaged();
@@ -67,7 +67,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         // What cannot be removed is reported below.
         let _ = Heap::remove_index(args.input.path(), &options);
         let bar = Bar::new(args.input.quiet);
-        args.input.with_threads(|| Heap::open_indexed(args.input.path(), &options, &bar).map(drop))??;
+        args.input.with_threads(|| Heap::open_graph(args.input.path(), &options, &bar).map(drop))??;
         drop(bar);
         reports = Heap::verify_index(args.input.path(), &options)?;
     }

@@ -1,12 +1,12 @@
 //! Opening a file: mapping it, and unpacking gzip and Zstandard.
 //!
-//! The one `unsafe` of reading dumps is here: the memory map.
+//! The `unsafe` of memory maps is here.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use memmap2::{Advice, Mmap};
+use memmap2::{Advice, Mmap, MmapMut};
 
 use super::sniff::{self, Looks};
 
@@ -122,6 +122,13 @@ fn map(file: &File) -> io::Result<Mmap> {
     // truncates the file, reads past the new end raise SIGBUS: that ends this process, as it does every program that
     // maps files; it cannot corrupt memory.
     unsafe { Mmap::map(file) }
+}
+
+/// Maps a whole file that nobody else knows of, to be written.
+#[allow(unsafe_code)]
+pub(crate) fn map_scratch(file: &File) -> io::Result<MmapMut> {
+    // SAFETY: The file has no name, so that no other process changes or truncates it, and this is its only map.
+    unsafe { MmapMut::map_mut(file) }
 }
 
 /// A compressed form that is read directly.

@@ -5,24 +5,21 @@
 //! objects that lie apart (a segment ends, a class object stands between them, ids are in no order) list the offset of
 //! each.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::id_map::IdMap;
 use rayon::prelude::*;
 use roaring::RoaringBitmap;
 use zerocopy::little_endian::U64;
 
 use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use crate::hprof::{BasicType, IdSize};
+use crate::hprof::IdSize;
 
 use super::address::AddressIndex;
 use super::build::{Plan, Source};
 use super::lazy::Lazy;
 use super::progress::Progress;
 use super::summary::{ClassNumber, Summary};
-use super::tables::{ClassKind, NONE};
-use super::values;
 
 /// Objects that share an entry of the block table.
 pub(crate) const BLOCK: u32 = 64;
@@ -52,20 +49,68 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    fn offset(&self, bytes: &[u8], id_size: IdSize, index: u32) -> Option<u64> {
-        let entry = self.blocks.get((index / BLOCK) as usize)?.get();
-        let within = index % BLOCK;
-        if entry & 1 == 1 {
-            let row = usize::try_from(entry >> 1).ok()?;
-            let at = row.checked_mul(BLOCK as usize)?.checked_add(within as usize)?;
-            return little_endian(&self.offsets, at, self.offset_bytes);
+    fn block(&self, block: u32) -> Option<BlockPlace> {
+        let entry = self.blocks.get(block as usize)?.get();
+        let place = usize::try_from(entry >> 1).ok()?;
+        if entry & 1 == 0 {
+            return Some(BlockPlace::Run(place));
         }
-        let mut at = usize::try_from(entry >> 1).ok()?;
-        for _ in 0..within {
-            at = heap::visit_one(bytes, id_size, at, bytes.len(), &mut Hop).ok()?;
-        }
-        Some(at as u64)
+        place.checked_mul(BLOCK as usize).map(BlockPlace::Apart)
     }
+
+    fn offset(&self, bytes: &[u8], id_size: IdSize, index: u32) -> Option<u64> {
+        let within = index % BLOCK;
+        match self.block(index / BLOCK)? {
+            BlockPlace::Apart(row) => {
+                little_endian(&self.offsets, row.checked_add(within as usize)?, self.offset_bytes)
+            }
+            BlockPlace::Run(mut at) => {
+                for _ in 0..within {
+                    at = heap::visit_one(bytes, id_size, at, bytes.len(), &mut Hop).ok()?;
+                }
+                Some(at as u64)
+            }
+        }
+    }
+
+    /// Visits the records of the first `count` objects of a block, and calls `done` after each, with its place in the
+    /// block.
+    pub(crate) fn visit<'a, V: HeapVisitor<'a>>(
+        &self,
+        bytes: &'a [u8],
+        id_size: IdSize,
+        block: u32,
+        count: u32,
+        visitor: &mut V,
+        mut done: impl FnMut(&mut V),
+    ) {
+        let mut place = self.block(block);
+        for within in 0..count {
+            let at = match place {
+                Some(BlockPlace::Run(at)) => Some(at),
+                Some(BlockPlace::Apart(row)) => {
+                    let offset = little_endian(&self.offsets, row + within as usize, self.offset_bytes);
+                    offset.and_then(|offset| usize::try_from(offset).ok())
+                }
+                None => None,
+            };
+            // Places are those of records that were read; in a dump that has changed since they may be no more.
+            let next = at.and_then(|at| heap::visit_one(bytes, id_size, at, bytes.len(), visitor).ok());
+            if let Some(BlockPlace::Run(_)) = place {
+                place = next.map(BlockPlace::Run);
+            }
+            done(visitor);
+        }
+    }
+}
+
+/// Where the records of a block are.
+#[derive(Debug, Clone, Copy)]
+enum BlockPlace {
+    /// One after another from this offset on.
+    Run(usize),
+    /// At the offsets in the rows from this one on.
+    Apart(usize),
 }
 
 /// Hops over records.
@@ -114,7 +159,7 @@ fn little_endian(column: &Lazy<u8>, at: usize, width: u8) -> Option<u64> {
 }
 
 /// Bytes that hold every number up to `max`.
-fn width(max: u64) -> u8 {
+pub(crate) fn width(max: u64) -> u8 {
     // At most eight.
     #[allow(clippy::cast_possible_truncation)]
     let bytes = (64 - max.leading_zeros()).div_ceil(8).max(1) as u8;
@@ -126,73 +171,47 @@ const APART: u64 = 0;
 
 struct Shared<'s> {
     addresses: &'s AddressIndex,
-    numbers: IdMap<u64, u32>,
-    /// Class numbers of primitive arrays, in the order of [`BasicType::PRIMITIVES`].
-    primitive: [u32; 8],
-    /// By object index: the class number.
-    classes: Vec<AtomicU32>,
     /// By block: the offset of the first record, or [`APART`].
     blocks: Vec<AtomicU64>,
     /// Objects of blocks that no single run of records covers: object index and offset.
     apart: Mutex<Vec<(u32, u64)>>,
 }
 
-/// Finds class and place of every object.
-pub(crate) fn build(
+/// Finds the place of every object.
+pub(crate) fn place(
     source: &Source<'_>,
     summary: &Summary,
-    addresses: AddressIndex,
+    addresses: &AddressIndex,
     plan: &Plan,
     progress: &dyn Progress,
-) -> Objects {
+) -> Places {
     let count = addresses.objects() as usize;
     let shared = Shared {
-        addresses: &addresses,
-        numbers: values::class_ids(summary).into_iter().map(|(id, number)| (id, number.0)).collect(),
-        primitive: primitive_classes(summary),
-        classes: (0..count).map(|_| AtomicU32::new(NONE)).collect(),
+        addresses,
         blocks: (0..count.div_ceil(BLOCK as usize)).map(|_| AtomicU64::new(APART)).collect(),
         apart: Mutex::default(),
     };
     progress.begin("placing objects", plan.pieces.iter().map(|piece| (piece.end - piece.start) as u64).sum());
     plan.pieces.par_iter().for_each(|piece| {
-        let mut placer = Placer { shared: &shared, run: Vec::new(), apart: Vec::new(), last: (0, NONE) };
+        let mut placer =
+            Placer { shared: &shared, run: Run::default(), offsets: [0; BLOCK as usize], apart: Vec::new() };
         plan.walk(source, piece, &mut placer, Placer::end_run);
         placer.end_run();
         shared.apart.lock().unwrap_or_else(PoisonError::into_inner).append(&mut placer.apart);
         progress.advance((piece.end - piece.start) as u64);
     });
     progress.end();
-    let class_places = class_places(summary, &addresses);
+    let class_places = class_places(summary, addresses);
     let mut apart = std::mem::take(&mut *shared.apart.lock().unwrap_or_else(PoisonError::into_inner));
     // Of a repeated object the last record counts: it is the last of the pairs with its index.
     apart.par_sort_unstable();
     let (blocks, offsets, offset_bytes) = block_table(source, count, &shared.blocks, apart, &class_places);
-    let class_bytes = width(summary.classes().len() as u64);
-    let places = Places { blocks: blocks.into(), offsets: offsets.into(), offset_bytes };
-    settle_repeated(source, plan, &shared, &places);
-    let java_lang_class = summary.java_lang_class().map_or(NONE, |number| number.0);
-    for (index, _) in &class_places {
-        if let Some(place) = shared.classes.get(*index as usize) {
-            place.store(java_lang_class, Ordering::Relaxed);
-        }
-    }
-    let mut class_column = Vec::with_capacity(count * usize::from(class_bytes));
-    for class in &shared.classes {
-        let number = class.load(Ordering::Relaxed).to_le_bytes();
-        class_column.extend_from_slice(number.get(..usize::from(class_bytes)).unwrap_or(&number));
-    }
-    let class_objects = class_places.iter().map(|(index, _)| *index).collect();
-    Objects { addresses, classes: class_column.into(), class_bytes, places, class_objects }
+    Places { blocks: blocks.into(), offsets: offsets.into(), offset_bytes }
 }
 
-fn primitive_classes(summary: &Summary) -> [u32; 8] {
-    BasicType::PRIMITIVES.map(|element| {
-        let mut classes = summary.numbered_classes();
-        let found = classes
-            .find(|(_, class)| class.kind() == ClassKind::PrimitiveArray(element) && class.objects.get() > 0);
-        found.map_or(NONE, |(number, _)| number.0)
-    })
+/// The object indices of all class objects.
+pub(crate) fn class_objects(summary: &Summary, addresses: &AddressIndex) -> RoaringBitmap {
+    class_places(summary, addresses).into_iter().map(|(index, _)| index).collect()
 }
 
 /// The places of class objects, ascending by object index: each is where its CLASS DUMP is, whatever else has its id.
@@ -202,23 +221,6 @@ fn class_places(summary: &Summary, addresses: &AddressIndex) -> Vec<(u32, u64)> 
         dumped.filter_map(|class| Some((addresses.index_of(class.id.get())?, class.offset.get()))).collect();
     places.sort_unstable();
     places
-}
-
-/// Gives repeated objects the class of their last record, whichever was met last.
-fn settle_repeated(source: &Source<'_>, plan: &Plan, shared: &Shared<'_>, places: &Places) {
-    let id_size = source.header.id_size;
-    for id in &plan.repeated {
-        let Some(index) = shared.addresses.index_of(*id) else {
-            continue;
-        };
-        let Some(offset) = places.offset(source.bytes, id_size, index) else {
-            continue;
-        };
-        let mut placer = Placer { shared, run: Vec::new(), apart: Vec::new(), last: (0, NONE) };
-        let at = usize::try_from(offset).unwrap_or(usize::MAX);
-        // Places are those of records that were read.
-        let _ = heap::visit_one(source.bytes, id_size, at, source.bytes.len(), &mut placer);
-    }
 }
 
 /// Makes the block table, and the offsets of blocks whose objects lie apart.
@@ -276,71 +278,74 @@ fn block_table(
     (table, offsets, offset_bytes)
 }
 
+/// Objects of one block whose records follow one another.
+#[derive(Debug, Clone, Copy, Default)]
+struct Run {
+    first: u32,
+    count: u32,
+    offset: usize,
+    /// Offset of the record behind.
+    end: usize,
+}
+
 /// One thread's walk over a piece.
 struct Placer<'s> {
     shared: &'s Shared<'s>,
-    /// Objects of one block whose records follow one another: object index, offset, offset of the next record.
-    run: Vec<(u32, u64, u64)>,
+    run: Run,
+    /// The offsets of the run's objects.
+    offsets: [usize; BLOCK as usize],
     apart: Vec<(u32, u64)>,
-    /// The class met last: id and number.
-    last: (u64, u32),
 }
 
 impl Placer<'_> {
-    fn class_number(&mut self, id: u64) -> u32 {
-        if self.last.0 != id || self.last.1 == NONE {
-            self.last = (id, self.shared.numbers.get(&id).copied().unwrap_or(NONE));
-        }
-        self.last.1
-    }
-
-    fn object(&mut self, id: u64, offset: usize, end: usize, class: u32) {
+    #[inline]
+    fn object(&mut self, id: u64, offset: usize, end: usize) {
         let Some(index) = self.shared.addresses.index_of(id) else {
             return;
         };
-        if let Some(place) = self.shared.classes.get(index as usize) {
-            place.store(class, Ordering::Relaxed);
-        }
-        let (offset, end) = (offset as u64, end as u64);
-        let follows = self.run.last().is_some_and(|(before, _, next)| {
-            index == before + 1 && *next == offset && !index.is_multiple_of(BLOCK)
-        });
+        let run = self.run;
+        let follows = run.count > 0
+            && index == run.first + run.count
+            && run.end == offset
+            && !index.is_multiple_of(BLOCK);
         if !follows {
             self.end_run();
+            self.run = Run { first: index, count: 0, offset, end };
         }
-        self.run.push((index, offset, end));
+        if let Some(place) = self.offsets.get_mut(self.run.count as usize) {
+            *place = offset;
+        }
+        self.run.count += 1;
+        self.run.end = end;
     }
 
     /// Notes the run: as a whole block, or as objects that lie apart.
     fn end_run(&mut self) {
-        let count = self.shared.classes.len();
-        if let Some((first, offset, _)) = self.run.first() {
-            let whole = (BLOCK as usize).min(count - *first as usize);
-            if first.is_multiple_of(BLOCK) && self.run.len() == whole {
-                if let Some(block) = self.shared.blocks.get((first / BLOCK) as usize) {
-                    // Of two runs over repeated objects the last counts.
-                    block.fetch_max(*offset, Ordering::Relaxed);
-                }
-            } else {
-                self.apart.extend(self.run.iter().map(|(index, offset, _)| (*index, *offset)));
+        let Run { first, count, offset, .. } = std::mem::take(&mut self.run);
+        let whole = BLOCK.min(self.shared.addresses.objects() - first);
+        if first.is_multiple_of(BLOCK) && count == whole {
+            if let Some(block) = self.shared.blocks.get((first / BLOCK) as usize) {
+                // Of two runs over repeated objects the last counts.
+                block.fetch_max(offset as u64, Ordering::Relaxed);
             }
+        } else {
+            let offsets = self.offsets.iter().take(count as usize);
+            self.apart.extend((first..).zip(offsets.map(|offset| *offset as u64)));
         }
-        self.run.clear();
     }
 }
 
 impl<'a> HeapVisitor<'a> for Placer<'_> {
+    #[inline(always)]
     fn instance(&mut self, record: Instance<'a>) {
-        let class = self.class_number(record.class);
-        self.object(record.id, record.offset, record.end, class);
+        self.object(record.id, record.offset, record.end);
     }
+    #[inline(always)]
     fn object_array(&mut self, record: ObjectArray<'a>) {
-        let class = self.class_number(record.class);
-        self.object(record.id, record.offset, record.end, class);
+        self.object(record.id, record.offset, record.end);
     }
+    #[inline(always)]
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
-        let kind = BasicType::PRIMITIVES.iter().position(|kind| *kind == record.element);
-        let class = kind.and_then(|kind| self.shared.primitive.get(kind)).copied().unwrap_or(NONE);
-        self.object(record.id, record.offset, record.end, class);
+        self.object(record.id, record.offset, record.end);
     }
 }

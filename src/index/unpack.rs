@@ -8,7 +8,7 @@ use zerocopy::little_endian::U64;
 
 use crate::hprof::input::{self, Compression, Mapped};
 
-use super::heap::Error;
+use super::error::Error;
 use super::progress::Progress;
 use super::store::format::{Key, StageFile, Unusable};
 use super::store::place::{self, Place, Places};

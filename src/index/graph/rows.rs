@@ -118,15 +118,15 @@ impl<'a> View<'a> {
         });
     }
 
-    /// Calls `visit` with the place in the group and the bytes of each row that is not empty.
+    /// Calls `visit` with the place in the group and the bytes of each row.
     #[inline(always)]
     fn rows_of(&self, group: u32, mut visit: impl FnMut(u32, &'a [u8])) {
         let Some([start, end]) = self.groups.get(group as usize..group as usize + 2) else { return };
         // Offsets of a file that is mapped are within it.
         let (Ok(start), Ok(end)) = (usize::try_from(start.get()), usize::try_from(end.get())) else { return };
-        let Some((head, mut rest)) =
-            self.bytes.get(start..end).and_then(|bytes| bytes.split_first_chunk::<GROUP_BYTES>())
-        else {
+        let bytes = self.bytes.get(start..end).unwrap_or_default();
+        let Some((head, mut rest)) = bytes.split_first_chunk::<GROUP_BYTES>() else {
+            (0..GROUP).for_each(|within| visit(within, &[]));
             return;
         };
         for (within, length) in (0u32..).zip(head) {
@@ -367,7 +367,7 @@ mod tests {
             .collect();
         let encoded = rows_of(&rows);
         let view = encoded.view();
-        let mut seen = vec![Vec::new(); rows.len()];
+        let mut seen = vec![vec![objects]; rows.len()];
         for group in 0..objects.div_ceil(GROUP) {
             view.group(group, |object, targets| seen[object as usize] = targets.collect());
         }

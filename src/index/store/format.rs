@@ -209,30 +209,22 @@ impl<W: Write + Seek> StageWriter<W> {
         row_bytes: usize,
         parts: impl IntoIterator<Item = &'a [u8]>,
     ) -> io::Result<()> {
+        let mut section = self.begin(id, row_bytes)?;
+        for part in parts {
+            section.append(part)?;
+        }
+        section.end()
+    }
+
+    /// Starts a section.
+    pub(crate) fn begin(&mut self, id: u32, row_bytes: usize) -> io::Result<SectionWriter<'_, W>> {
         let padding = self.at.next_multiple_of(SECTION_ALIGNMENT) - self.at;
         for _ in 0..padding {
             self.out.write_all(&[0])?;
         }
         self.at += padding;
-        let offset = self.at;
-        let mut hasher = BlockHasher::default();
-        for part in parts {
-            hasher.update(part);
-            self.out.write_all(part)?;
-            self.at += part.len() as u64;
-        }
-        let bytes = self.at - offset;
-        let hashes = hasher.finish();
-        self.out.write_all(hashes.as_bytes())?;
-        self.at += hashes.as_bytes().len() as u64;
-        self.sections.push(SectionRow {
-            id: id.into(),
-            row_bytes: u32::try_from(row_bytes).unwrap_or(0).into(),
-            offset: offset.into(),
-            bytes: bytes.into(),
-            hash: xxh3_64(hashes.as_bytes()).into(),
-        });
-        Ok(())
+        let start = self.at;
+        Ok(SectionWriter { writer: self, id, row_bytes, start, hasher: BlockHasher::default() })
     }
 
     /// Writes header and table.
@@ -260,6 +252,42 @@ impl<W: Write + Seek> StageWriter<W> {
         self.out.write_all(table)?;
         self.out.flush()?;
         Ok(self.out)
+    }
+}
+
+/// A section that is being written.
+pub(crate) struct SectionWriter<'w, W> {
+    writer: &'w mut StageWriter<W>,
+    id: u32,
+    row_bytes: usize,
+    start: u64,
+    hasher: BlockHasher,
+}
+
+impl<W: Write + Seek> SectionWriter<'_, W> {
+    /// Writes the next part.
+    pub(crate) fn append(&mut self, part: &[u8]) -> io::Result<()> {
+        self.hasher.update(part);
+        self.writer.out.write_all(part)?;
+        self.writer.at += part.len() as u64;
+        Ok(())
+    }
+
+    /// Writes the hashes of the section.
+    pub(crate) fn end(self) -> io::Result<()> {
+        let Self { writer, id, row_bytes, start, hasher } = self;
+        let bytes = writer.at - start;
+        let hashes = hasher.finish();
+        writer.out.write_all(hashes.as_bytes())?;
+        writer.at += hashes.as_bytes().len() as u64;
+        writer.sections.push(SectionRow {
+            id: id.into(),
+            row_bytes: u32::try_from(row_bytes).unwrap_or(0).into(),
+            offset: start.into(),
+            bytes: bytes.into(),
+            hash: xxh3_64(hashes.as_bytes()).into(),
+        });
+        Ok(())
     }
 }
 

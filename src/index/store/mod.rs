@@ -22,11 +22,24 @@ pub enum Stage {
     Objects = 2,
     /// That a compressed dump was unpacked into the file beside.
     Unpacked = 3,
+    /// The objects that each object refers to.
+    References = 4,
+    /// The objects that refer to each object.
+    Referrers = 5,
+    /// The dominator tree.
+    Dominators = 6,
 }
 
 impl Stage {
     /// All stages, in the order in which they are built.
-    pub const ALL: [Self; 3] = [Self::Unpacked, Self::Summary, Self::Objects];
+    pub const ALL: [Self; 6] = [
+        Self::Unpacked,
+        Self::Summary,
+        Self::Objects,
+        Self::References,
+        Self::Referrers,
+        Self::Dominators,
+    ];
 
     /// The name, which is also that of the file.
     pub const fn name(self) -> &'static str {
@@ -34,6 +47,9 @@ impl Stage {
             Self::Summary => "summary",
             Self::Objects => "objects",
             Self::Unpacked => "unpacked",
+            Self::References => "references",
+            Self::Referrers => "referrers",
+            Self::Dominators => "dominators",
         }
     }
 }

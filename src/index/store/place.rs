@@ -233,17 +233,18 @@ impl Place {
     }
 
     /// Writes and publishes a stage's file.
-    pub(crate) fn write(
+    pub(crate) fn write<T>(
         &self,
         key: &Key,
         sections: u32,
-        fill: impl FnOnce(&mut StageWriter<BufWriter<&mut NamedTempFile>>) -> io::Result<()>,
-    ) -> io::Result<()> {
+        fill: impl FnOnce(&mut StageWriter<BufWriter<&mut NamedTempFile>>) -> io::Result<T>,
+    ) -> io::Result<T> {
         let mut file = self.temporary()?;
         let mut writer = StageWriter::new(BufWriter::with_capacity(1 << 18, &mut file), sections)?;
-        fill(&mut writer)?;
+        let filled = fill(&mut writer)?;
         drop(writer.finish(key)?);
-        self.publish(file, &file_name(key))
+        self.publish(file, &file_name(key))?;
+        Ok(filled)
     }
 }
 

@@ -1,0 +1,337 @@
+//! What each object is, by object index: its class, its shallow size, and the objects it refers to.
+//!
+//! The reference model is Eclipse MAT's. An object refers to its class object; that edge is not listed, as the class of
+//! each object is known. An instance refers to what its reference fields hold, an array to its elements, a class object
+//! to its superclass, its loader and what its static fields hold. A thread also refers to its locals. Signers,
+//! protection domains and constant pools do not count.
+
+use std::io;
+
+use rayon::prelude::*;
+
+use super::address::AddressIndex;
+use super::build::Source;
+use super::graph::order::Weights;
+use super::graph::rows::{Encoded, Encoder};
+use super::id_map::IdMap;
+use super::objects::{BLOCK, Places, width};
+use super::progress::Progress;
+use super::sizes::Sizes;
+use super::summary::{ClassNumber, Summary};
+use super::tables::{ClassKind, NONE};
+use super::{fit, values};
+use crate::hprof::class_dump::ClassDump;
+use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use crate::hprof::{BasicType, IdSize, be_id, be_u32};
+
+/// Objects that one thread describes in one go: whole blocks and whole groups of rows.
+const CHUNK: u32 = 1 << 15;
+/// Chunks for each thread that are described before they are written.
+const WAVE: u32 = 4;
+
+/// Classes and weights of all objects.
+pub(crate) struct Described {
+    /// Class numbers, `class_bytes` bytes each, little-endian.
+    pub(crate) classes: Vec<u8>,
+    pub(crate) class_bytes: u8,
+    pub(crate) weights: Weights,
+}
+
+/// What describing needs.
+pub(crate) struct Describe<'a> {
+    pub(crate) source: &'a Source<'a>,
+    pub(crate) summary: &'a Summary,
+    pub(crate) sizes: &'a Sizes,
+    pub(crate) addresses: &'a AddressIndex,
+    pub(crate) places: &'a Places,
+    /// Thread and local, ascending.
+    pub(crate) locals: &'a [(u32, u32)],
+}
+
+/// What is known of a class before its instances are seen.
+struct ClassPlan {
+    /// Where the reference fields are in an instance's bytes.
+    references: Vec<u32>,
+    /// Units of an instance.
+    units: u64,
+    /// Where an instance of varying size has the number of words that it is larger.
+    words: Option<usize>,
+}
+
+impl Describe<'_> {
+    /// Describes all objects. Rows are handed to `rows` in order, if they are wanted.
+    ///
+    /// # Errors
+    /// What `rows` returns.
+    pub(crate) fn run(
+        &self,
+        mut rows: Option<&mut (dyn FnMut(Encoded) -> io::Result<()> + Send)>,
+        progress: &dyn Progress,
+    ) -> io::Result<Described> {
+        let objects = self.addresses.objects();
+        let class_bytes = width(self.summary.classes().len() as u64);
+        let shared = Shared::new(self, class_bytes, rows.is_some());
+        let mut described = Described {
+            classes: Vec::with_capacity(objects as usize * usize::from(class_bytes)),
+            class_bytes,
+            weights: Weights {
+                codes: Vec::with_capacity(objects as usize),
+                apart: Vec::new(),
+                unit: shared.unit,
+            },
+        };
+        progress.begin("reading references", u64::from(objects));
+        let chunks = objects.div_ceil(CHUNK);
+        let wave = WAVE * u32::try_from(rayon::current_num_threads()).unwrap_or(1);
+        let mut ready: Vec<Chunk> = Vec::new();
+        let mut first = 0;
+        while first < chunks || !ready.is_empty() {
+            let next = first..first.saturating_add(wave).min(chunks);
+            first = next.end;
+            // What is ready is written while the next wave is made.
+            let (written, made) = rayon::join(
+                || {
+                    ready.drain(..).try_for_each(|chunk| {
+                        described.classes.extend_from_slice(&chunk.classes);
+                        described.weights.codes.extend_from_slice(&chunk.codes);
+                        described.weights.apart.extend_from_slice(&chunk.apart);
+                        match (&mut rows, chunk.rows) {
+                            (Some(take), Some(rows)) => take(rows),
+                            _ => Ok(()),
+                        }
+                    })
+                },
+                || next.into_par_iter().map(|chunk| shared.chunk(chunk, progress)).collect(),
+            );
+            written?;
+            ready = made;
+        }
+        progress.end();
+        Ok(described)
+    }
+}
+
+/// What all threads know.
+struct Shared<'a> {
+    bytes: &'a [u8],
+    id_size: IdSize,
+    what: &'a Describe<'a>,
+    numbers: IdMap<u64, u32>,
+    plans: Vec<ClassPlan>,
+    /// Class numbers of primitive arrays, in the order of [`BasicType::PRIMITIVES`].
+    primitive: [u32; 8],
+    java_lang_class: u32,
+    class_bytes: u8,
+    unit: u64,
+    wants_rows: bool,
+}
+
+/// What is known of some objects.
+struct Chunk {
+    classes: Vec<u8>,
+    codes: Vec<u8>,
+    apart: Vec<(u32, u64)>,
+    rows: Option<Encoded>,
+}
+
+impl<'a> Shared<'a> {
+    fn new(what: &'a Describe<'a>, class_bytes: u8, wants_rows: bool) -> Self {
+        let Describe { source, summary, sizes, .. } = what;
+        let ids = values::class_ids(summary);
+        let mut bits = u64::from(sizes.layout().alignment_bytes);
+        for (number, class) in summary.numbered_classes() {
+            bits |= sizes.class_object(number);
+            if class.objects.get() > 0 && class.kind() == ClassKind::Instance {
+                bits |= sizes.instance(number).0;
+            }
+        }
+        // The largest power of two of which all sizes are multiples.
+        let unit = 1 << bits.trailing_zeros().min(12);
+        let id_size = source.header.id_size;
+        let plans = summary.numbered_classes().map(|(number, class)| {
+            let (references, words) = fields(summary, number, id_size);
+            let varies = fit::is_of_varying_size(summary.class_name(class));
+            ClassPlan { references, units: sizes.instance(number).0 / unit, words: words.filter(|_| varies) }
+        });
+        Self {
+            bytes: source.bytes,
+            id_size,
+            what,
+            numbers: ids.iter().map(|(id, number)| (*id, number.0)).collect(),
+            plans: plans.collect(),
+            primitive: primitive_classes(summary),
+            java_lang_class: summary.java_lang_class().map_or(NONE, |number| number.0),
+            class_bytes,
+            unit,
+            wants_rows,
+        }
+    }
+
+    fn chunk(&self, number: u32, progress: &dyn Progress) -> Chunk {
+        let objects = self.what.addresses.objects();
+        let first = number * CHUNK;
+        let end = first.saturating_add(CHUNK).min(objects);
+        let mut describer = Describer {
+            shared: self,
+            targets: Vec::new(),
+            class: NONE,
+            units: 0,
+            last: (0, NONE),
+        };
+        let mut encoder = Encoder::new(first, if self.wants_rows { CHUNK as usize * 8 } else { 0 });
+        let mut chunk = Chunk {
+            classes: Vec::with_capacity(CHUNK as usize * usize::from(self.class_bytes)),
+            codes: Vec::with_capacity(CHUNK as usize),
+            apart: Vec::new(),
+            rows: None,
+        };
+        let from = self.what.locals.partition_point(|(thread, _)| *thread < first);
+        let mut locals = self.what.locals.get(from..).unwrap_or_default().iter().peekable();
+        let mut index = first;
+        for block in first / BLOCK..end.div_ceil(BLOCK) {
+            let count = BLOCK.min(end - block * BLOCK);
+            self.what.places.visit(self.bytes, self.id_size, block, count, &mut describer, |object| {
+                let class = object.class.to_le_bytes();
+                chunk.classes.extend_from_slice(class.get(..usize::from(self.class_bytes)).unwrap_or(&class));
+                chunk.codes.push(u8::try_from(object.units).unwrap_or(u8::MAX));
+                if object.units >= u64::from(u8::MAX) {
+                    chunk.apart.push((index, object.units));
+                }
+                if self.wants_rows {
+                    while let Some((_, local)) = locals.next_if(|(thread, _)| *thread == index) {
+                        object.targets.push(*local);
+                    }
+                    encoder.push(&mut object.targets);
+                }
+                object.targets.clear();
+                (object.class, object.units) = (NONE, 0);
+                index += 1;
+            });
+        }
+        if self.wants_rows {
+            chunk.rows = Some(encoder.finish());
+        }
+        progress.advance(u64::from(end - first));
+        chunk
+    }
+}
+
+/// Where the reference fields of a class's instances are, and its own field `size`.
+fn fields(summary: &Summary, number: ClassNumber, id_size: IdSize) -> (Vec<u32>, Option<usize>) {
+    let (mut references, mut size) = (Vec::new(), None);
+    let mut at = 0;
+    let mut class = Some(number);
+    // A chain longer than there are classes is a cycle.
+    for _ in 0..summary.classes().len() {
+        let Some(row) = class.and_then(|number| summary.class(number)) else { break };
+        for (name, kind) in summary.fields(row) {
+            if kind == BasicType::Object {
+                references.push(u32::try_from(at).unwrap_or(u32::MAX));
+            } else if kind == BasicType::Int && name == "size" && class == Some(number) {
+                size = Some(at);
+            }
+            at += kind.dump_bytes(id_size);
+        }
+        class = summary.super_class(row);
+    }
+    (references, size)
+}
+
+fn primitive_classes(summary: &Summary) -> [u32; 8] {
+    BasicType::PRIMITIVES.map(|element| {
+        let mut classes = summary.numbered_classes();
+        let found = classes
+            .find(|(_, class)| class.kind() == ClassKind::PrimitiveArray(element) && class.objects.get() > 0);
+        found.map_or(NONE, |(number, _)| number.0)
+    })
+}
+
+/// Describes one object after another.
+struct Describer<'s> {
+    shared: &'s Shared<'s>,
+    /// What the object refers to, in the order of the record.
+    targets: Vec<u32>,
+    class: u32,
+    units: u64,
+    /// The class met last: id and number.
+    last: (u64, u32),
+}
+
+impl Describer<'_> {
+    #[inline(always)]
+    fn class_number(&mut self, id: u64) -> u32 {
+        if self.last.0 != id || self.last.1 == NONE {
+            self.last = (id, self.shared.numbers.get(&id).copied().unwrap_or(NONE));
+        }
+        self.last.1
+    }
+
+    #[inline(always)]
+    fn refer(&mut self, id: u64) {
+        if id != 0
+            && let Some(target) = self.shared.what.addresses.index_of(id)
+        {
+            self.targets.push(target);
+        }
+    }
+
+    fn array_units(&self, element: BasicType, length: u32) -> u64 {
+        let layout = self.shared.what.sizes.layout();
+        let bytes = layout.array_base(element) + u64::from(length) * layout.value_bytes(element);
+        layout.align(bytes) / self.shared.unit
+    }
+}
+
+impl<'a> HeapVisitor<'a> for Describer<'_> {
+    #[inline(always)]
+    fn instance(&mut self, record: Instance<'a>) {
+        let shared = self.shared;
+        self.class = self.class_number(record.class);
+        let Some(plan) = shared.plans.get(self.class as usize) else { return };
+        self.units = plan.units;
+        if let Some(at) = plan.words {
+            let words = be_u32(record.fields, at).unwrap_or(0);
+            self.units = shared.what.sizes.stack_chunk(words) / shared.unit;
+        }
+        if shared.wants_rows {
+            for at in &plan.references {
+                self.refer(be_id(record.fields, *at as usize, shared.id_size).unwrap_or(0));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn object_array(&mut self, record: ObjectArray<'a>) {
+        self.class = self.class_number(record.class);
+        self.units = self.array_units(BasicType::Object, record.length);
+        if self.shared.wants_rows {
+            let id_size = self.shared.id_size;
+            for element in record.elements.chunks_exact(id_size.bytes()) {
+                self.refer(be_id(element, 0, id_size).unwrap_or(0));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
+        let kind = BasicType::PRIMITIVES.iter().position(|kind| *kind == record.element);
+        self.class = kind.and_then(|kind| self.shared.primitive.get(kind)).copied().unwrap_or(NONE);
+        self.units = self.array_units(record.element, record.length);
+    }
+
+    fn class(&mut self, record: ClassDump<'a>) {
+        let shared = self.shared;
+        let Some(number) = shared.numbers.get(&record.id).map(|number| ClassNumber(*number)) else { return };
+        self.class = shared.java_lang_class;
+        self.units = shared.what.sizes.class_object(number) / shared.unit;
+        if let (true, Some(class)) = (shared.wants_rows, shared.what.summary.class(number)) {
+            self.refer(class.super_id.get());
+            self.refer(class.loader.get());
+            for (_, kind, value) in shared.what.summary.statics(class) {
+                if kind == BasicType::Object {
+                    self.refer(value);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Dominators of what was peeled off: the nearest common dominator of the nodes that refer to it.
+
+use std::io;
+
+use rayon::prelude::*;
+
+use super::core::Core;
+use super::links::NONE;
+use super::peel::Peeled;
+use super::rows::{GROUP, View};
+use super::semi_nca::Dominators;
+use crate::index::scratch::{Array, Room};
+
+/// The outside as a dominator.
+pub(crate) const OUTSIDE: u32 = u32::MAX - 1;
+
+/// Nodes that one thread looks at in one go.
+const CHUNK: usize = 1 << 16;
+
+/// Who dominates whom.
+pub(crate) struct Forest<'r> {
+    /// The dominator of each node: a node, [`OUTSIDE`], or [`NONE`] if it cannot be reached. What only unreachable nodes
+    /// refer to may have one of them as dominator.
+    pub(crate) dominators: Array<'r, u32>,
+    /// Nodes of the core in the order of the walk, from 1: dominators come first.
+    pub(crate) order: Array<'r, u32>,
+    pub(crate) reached: usize,
+}
+
+/// Puts the dominators of core and leaves together. `referrers` are the rows turned around.
+pub(crate) fn join<'r>(
+    room: &'r Room,
+    core: Core<'r>,
+    peeled: &Peeled,
+    mut found: Dominators<'r>,
+    referrers: View<'_>,
+) -> io::Result<Forest<'r>> {
+    let mut dominators = room.array::<u32>(peeled.states().len())?;
+    let nodes = &*core.nodes;
+    (found.order.par_iter_mut().skip(1).take(found.reached - 1)).for_each(|at| *at = nodes[*at as usize]);
+    let several = {
+        let dominators = &mut *dominators;
+        let (order, above) = (&*found.order, &*found.dominators);
+        let several = leaves(dominators, peeled, referrers);
+        for number in 1..found.reached {
+            let above = above[number] as usize;
+            dominators[order[number] as usize] = if above == 0 { OUTSIDE } else { order[above] };
+        }
+        several
+    };
+    if !several.is_empty() {
+        let mut meeting = Meeting::new(room, &core, peeled, &found, &mut dominators)?;
+        for node in several {
+            meeting.settle(node, referrers);
+        }
+    }
+    Ok(Forest { dominators, order: found.order, reached: found.reached })
+}
+
+/// Gives each peeled node that just one node refers to that one as dominator. Returns those that several refer to, the
+/// highest level first.
+fn leaves(dominators: &mut [u32], peeled: &Peeled, referrers: View<'_>) -> Vec<u32> {
+    let mut several: Vec<(u8, u32)> = (dominators.par_chunks_mut(CHUNK).enumerate())
+        .flat_map_iter(|(chunk, dominators)| {
+            let mut several = Vec::new();
+            let first = u32::try_from(chunk * CHUNK).unwrap_or(u32::MAX);
+            let groups = dominators.len().div_ceil(GROUP as usize);
+            for group in (first / GROUP..).take(groups) {
+                referrers.group(group, |node, row| {
+                    let level = peeled.level(node);
+                    dominators[(node - first) as usize] = if level == 0 {
+                        NONE
+                    } else if peeled.is_root(node) {
+                        OUTSIDE
+                    } else if let Some(only) = row.clone().only() {
+                        only
+                    } else {
+                        if row.clone().next().is_some() {
+                            several.push((level, node));
+                        }
+                        NONE
+                    };
+                });
+            }
+            several
+        })
+        .collect();
+    several.par_sort_unstable_by_key(|(level, node)| (std::cmp::Reverse(*level), *node));
+    several.into_iter().map(|(_, node)| node).collect()
+}
+
+/// Where a node is in the tree of dominators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// A node of the core, by number of the walk; 0 is the outside.
+    Core(u32),
+    Peeled(u32),
+}
+
+/// Finds nearest common dominators.
+///
+/// In the core by heavy paths: each node belongs to a path that goes down to the child with most nodes below, and
+/// knows the head of its path; from any node it is a logarithmic number of paths to the top. Peeled nodes are at most
+/// [`super::peel::MAX_LEVEL`] steps from the core.
+struct Meeting<'a, 'r> {
+    core: &'a Core<'r>,
+    peeled: &'a Peeled,
+    found: &'a Dominators<'r>,
+    dominators: &'a mut Array<'r, u32>,
+    /// By number of the walk.
+    heads: Array<'r, u32>,
+}
+
+impl<'a, 'r> Meeting<'a, 'r> {
+    fn new(
+        room: &'r Room,
+        core: &'a Core<'r>,
+        peeled: &'a Peeled,
+        found: &'a Dominators<'r>,
+        dominators: &'a mut Array<'r, u32>,
+    ) -> io::Result<Self> {
+        let reached = found.reached;
+        let mut heads = room.array::<u32>(reached)?;
+        let mut sizes = room.array::<u32>(reached)?;
+        let mut heavy = room.array::<u32>(reached)?;
+        {
+            let (heads, sizes, heavy) = (&mut *heads, &mut *sizes, &mut *heavy);
+            let above = &*found.dominators;
+            for number in (1..reached).rev() {
+                sizes[number] += 1;
+                let (size, above) = (sizes[number], above[number] as usize);
+                sizes[above] += size;
+                // The last one met has the least number: which one it is among equals does not matter.
+                if heavy[above] == 0 || sizes[heavy[above] as usize] <= size {
+                    heavy[above] = u32::try_from(number).unwrap_or(u32::MAX);
+                }
+            }
+            for number in 1..reached {
+                let above = above[number] as usize;
+                let is_heavy = heavy[above] as usize == number;
+                heads[number] = if is_heavy { heads[above] } else { u32::try_from(number).unwrap_or(u32::MAX) };
+            }
+        }
+        Ok(Self { core, peeled, found, dominators, heads })
+    }
+
+    /// Where a reachable node is; `None` for others.
+    fn place(&self, node: u32) -> Option<Place> {
+        // What unreachable nodes refer to hangs below one of them.
+        let mut at = node;
+        loop {
+            if at == OUTSIDE {
+                break;
+            }
+            if at == NONE {
+                return None;
+            }
+            if self.peeled.level(at) == 0 {
+                if self.number(at) == 0 {
+                    return None;
+                }
+                break;
+            }
+            at = self.dominators[at as usize];
+        }
+        Some(self.place_of_reachable(node))
+    }
+
+    fn place_of_reachable(&self, node: u32) -> Place {
+        if node == OUTSIDE {
+            Place::Core(0)
+        } else if self.peeled.level(node) == 0 {
+            Place::Core(self.number(node))
+        } else {
+            Place::Peeled(node)
+        }
+    }
+
+    fn number(&self, node: u32) -> u32 {
+        self.found.visits[self.core.number(node) as usize].number
+    }
+
+    /// Finds the dominator of a peeled node to which several refer. Those of higher levels are settled.
+    fn settle(&mut self, node: u32, referrers: View<'_>) {
+        let mut meet: Option<Place> = None;
+        for referrer in referrers.row(node) {
+            let Some(place) = self.place(referrer) else { continue };
+            let next = meet.map_or(place, |meet| self.meet(meet, place));
+            meet = Some(next);
+            if next == Place::Core(0) {
+                break;
+            }
+        }
+        self.dominators[node as usize] = match meet {
+            None => NONE,
+            Some(Place::Core(0)) => OUTSIDE,
+            Some(Place::Core(number)) => self.found.order[number as usize],
+            Some(Place::Peeled(node)) => node,
+        };
+    }
+
+    /// The nearest common dominator of two reachable nodes.
+    fn meet(&self, mut one: Place, mut other: Place) -> Place {
+        loop {
+            match (one, other) {
+                _ if one == other => return one,
+                (Place::Core(a), Place::Core(b)) => return Place::Core(self.meet_in_core(a, b)),
+                (Place::Peeled(a), Place::Core(_)) => one = self.above(a),
+                (Place::Core(_), Place::Peeled(b)) => other = self.above(b),
+                // A dominator has a higher level than what it dominates.
+                (Place::Peeled(a), Place::Peeled(b)) => {
+                    if self.peeled.level(a) <= self.peeled.level(b) {
+                        one = self.above(a);
+                    } else {
+                        other = self.above(b);
+                    }
+                }
+            }
+        }
+    }
+
+    fn above(&self, peeled: u32) -> Place {
+        self.place_of_reachable(self.dominators[peeled as usize])
+    }
+
+    fn meet_in_core(&self, mut one: u32, mut other: u32) -> u32 {
+        let above = &*self.found.dominators;
+        loop {
+            let heads = (self.heads[one as usize], self.heads[other as usize]);
+            // A dominator has a lower number than what it dominates.
+            match heads.0.cmp(&heads.1) {
+                std::cmp::Ordering::Equal => return one.min(other),
+                std::cmp::Ordering::Greater => one = above[heads.0 as usize],
+                std::cmp::Ordering::Less => other = above[heads.1 as usize],
+            }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Putting a dominator tree in order: preorder, siblings by retained size.
+
+use std::cmp::Reverse;
+use std::io;
+
+use rayon::prelude::*;
+
+use super::leaves::{Forest, OUTSIDE};
+use super::links::NONE;
+use super::peel::{MAX_LEVEL, Peeled};
+use super::prefetch::prefetch;
+use super::tree::APART;
+use crate::index::scratch::{Array, Room};
+
+/// What each node weighs.
+#[derive(Debug)]
+pub(crate) struct Weights {
+    /// In units; [`APART`] for what is listed.
+    pub(crate) codes: Vec<u8>,
+    /// Other weights, in units, ascending by node.
+    pub(crate) apart: Vec<(u32, u64)>,
+    /// A power of two.
+    pub(crate) unit: u64,
+}
+
+impl Weights {
+    /// The weight of a node in units.
+    #[inline(always)]
+    pub(crate) fn units(&self, node: u32) -> u64 {
+        match self.codes[node as usize] {
+            APART => self.units_apart(node),
+            code => u64::from(code),
+        }
+    }
+
+    #[cold]
+    fn units_apart(&self, node: u32) -> u64 {
+        let at = self.apart.binary_search_by_key(&node, |(node, _)| *node);
+        at.ok().and_then(|at| self.apart.get(at)).map_or(0, |(_, units)| *units)
+    }
+}
+
+/// A tree in order.
+pub(crate) struct Order<'r> {
+    /// By node; nodes that are not reached come last, ascending.
+    pub(crate) positions: Array<'r, u32>,
+    /// By position: the node.
+    pub(crate) nodes: Array<'r, u32>,
+    /// By position: how many nodes are in the subtree.
+    pub(crate) counts: Array<'r, u32>,
+    /// Nodes that are reached.
+    pub(crate) reachable: u32,
+}
+
+/// Retained weights at and above this, in units, are sorted by comparing.
+const LARGE: usize = (1 << 16) - 1;
+/// Steps ahead of which parents are looked up.
+const AHEAD: usize = 16;
+/// Nodes that one thread looks at in one go.
+const CHUNK: usize = 1 << 16;
+
+/// Orders a forest.
+pub(crate) fn order<'r>(
+    room: &'r Room,
+    forest: &Forest<'_>,
+    peeled: &Peeled,
+    weights: &Weights,
+) -> io::Result<Order<'r>> {
+    let nodes = forest.dominators.len();
+    let mut counts = room.array::<u32>(nodes)?;
+    let sorted = {
+        let mut retained = room.array::<u64>(nodes)?;
+        (retained.par_chunks_mut(CHUNK).zip(counts.par_chunks_mut(CHUNK)).enumerate()).for_each(
+            |(chunk, (retained, counts))| {
+                counts.fill(1);
+                for (node, retained) in (number(chunk * CHUNK)..).zip(retained) {
+                    *retained = weights.units(node);
+                }
+            },
+        );
+        add_up(room, forest, peeled, &mut retained, &mut counts)?;
+        sort(room, &forest.dominators, &retained, &counts, weights)?
+    };
+    assign(room, &forest.dominators, &sorted, &counts)
+}
+
+fn number(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+/// Adds what each node retains to its dominator's: leaves first, level by level, then the core backwards.
+fn add_up(
+    room: &Room,
+    forest: &Forest<'_>,
+    peeled: &Peeled,
+    retained: &mut [u64],
+    counts: &mut [u32],
+) -> io::Result<()> {
+    let dominators = &*forest.dominators;
+    let mut ends = [0usize; MAX_LEVEL as usize + 2];
+    for state in peeled.states() {
+        ends[usize::from(Peeled::level_of(*state)) + 1] += 1;
+    }
+    // The core's own come first and are not listed.
+    ends[1] = 0;
+    for level in 1..ends.len() {
+        ends[level] += ends[level - 1];
+    }
+    let mut leaves = room.array::<u32>(ends[ends.len() - 1])?;
+    {
+        let leaves = &mut *leaves;
+        for (node, state) in (0u32..).zip(peeled.states()) {
+            let level = usize::from(Peeled::level_of(*state));
+            if level > 0 {
+                leaves[ends[level]] = node;
+                ends[level] += 1;
+            }
+        }
+    }
+    let mut add = |list: &[u32], at: usize, ahead: Option<usize>| {
+        if let Some(soon) = ahead.and_then(|at| list.get(at)) {
+            let above = dominators[*soon as usize] as usize;
+            prefetch(retained, above);
+            prefetch(counts, above);
+        }
+        let node = list[at] as usize;
+        let above = dominators[node] as usize;
+        if above < dominators.len() {
+            retained[above] = retained[above].saturating_add(retained[node]);
+            counts[above] += counts[node];
+        }
+    };
+    for at in 0..leaves.len() {
+        add(&leaves, at, Some(at + AHEAD));
+    }
+    let order = forest.order.get(..forest.reached).unwrap_or_default();
+    for at in (1..order.len()).rev() {
+        add(order, at, at.checked_sub(AHEAD).filter(|at| *at > 0));
+    }
+    Ok(())
+}
+
+/// The nodes that have a dominator, by retained weight, largest first, then by number. So a dominator comes before what
+/// it dominates.
+fn sort<'r>(
+    room: &'r Room,
+    dominators: &[u32],
+    retained: &[u64],
+    counts: &[u32],
+    weights: &Weights,
+) -> io::Result<Array<'r, u32>> {
+    let bucket = |node: usize| usize::try_from(retained[node]).unwrap_or(LARGE).min(LARGE);
+    // Where something weighs nothing, what it dominates may retain as much as it does itself.
+    let weightless = weights.codes.par_iter().any(|code| *code == 0);
+    let mut ends = vec![0usize; LARGE + 2];
+    let mut large = Vec::new();
+    for (node, dominator) in (0u32..).zip(dominators) {
+        if *dominator != NONE {
+            ends[LARGE - bucket(node as usize) + 1] += 1;
+        }
+    }
+    for bucket in 1..ends.len() {
+        ends[bucket] += ends[bucket - 1];
+    }
+    let mut sorted = room.array::<u32>(ends[LARGE + 1])?;
+    {
+        let sorted = &mut *sorted;
+        for (node, dominator) in (0u32..).zip(dominators) {
+            if *dominator == NONE {
+                continue;
+            }
+            let bucket = bucket(node as usize);
+            if bucket == LARGE {
+                large.push(node);
+                continue;
+            }
+            let place = &mut ends[LARGE - bucket];
+            sorted[*place] = node;
+            *place += 1;
+        }
+        let key = |node: &u32| (Reverse(retained[*node as usize]), Reverse(counts[*node as usize]), *node);
+        large.par_sort_unstable_by_key(key);
+        sorted[..large.len()].copy_from_slice(&large);
+        if weightless {
+            sorted.par_sort_unstable_by_key(key);
+        }
+    }
+    Ok(sorted)
+}
+
+/// A node's own position, and that of the child that comes next.
+#[derive(Debug, Clone, Copy, zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable, zerocopy::KnownLayout)]
+#[repr(C)]
+struct Spot {
+    /// One more than the position; 0 for none.
+    own: u32,
+    next: u32,
+}
+
+/// Gives each node its position: its dominator has it already, and so have its larger siblings.
+fn assign<'r>(room: &'r Room, dominators: &[u32], sorted: &[u32], counts: &[u32]) -> io::Result<Order<'r>> {
+    let nodes = dominators.len();
+    let mut spots = room.array::<Spot>(nodes)?;
+    let mut by_position = room.array::<u32>(nodes)?;
+    let mut counts_by_position = room.array::<u32>(nodes)?;
+    let mut top = 0;
+    {
+        let (spots, by_position) = (&mut *spots, &mut *by_position);
+        let counts_by_position = &mut *counts_by_position;
+        for (at, node) in sorted.iter().enumerate() {
+            if let Some(soon) = sorted.get(at + AHEAD) {
+                prefetch(spots, dominators[*soon as usize] as usize);
+            }
+            let (index, dominator) = (*node as usize, dominators[*node as usize]);
+            let count = counts[index];
+            let position = if dominator == OUTSIDE {
+                top += count;
+                top - count
+            } else {
+                let above = &mut spots[dominator as usize];
+                if above.own == 0 {
+                    continue;
+                }
+                above.next += count;
+                above.next - count
+            };
+            spots[index] = Spot { own: position + 1, next: position + 1 };
+            by_position[position as usize] = *node;
+            counts_by_position[position as usize] = count;
+        }
+    }
+    let mut positions = room.array::<u32>(nodes)?;
+    {
+        let (positions, by_position) = (&mut *positions, &mut *by_position);
+        let mut next = top;
+        for (node, spot) in (0u32..).zip(spots.iter()) {
+            if spot.own == 0 {
+                by_position[next as usize] = node;
+                positions[node as usize] = next;
+                next += 1;
+            } else {
+                positions[node as usize] = spot.own - 1;
+            }
+        }
+    }
+    Ok(Order { positions, nodes: by_position, counts: counts_by_position, reachable: top })
+}

@@ -1,0 +1,142 @@
+//! Taking the leaves off: nodes from which no cycle can be reached within a few steps.
+//!
+//! Nearly half of the objects of a heap refer to nothing, and most of the rest to little that matters. Nothing is
+//! dominated through them but what hangs below them, so the walk and the search for dominators need not see them: once
+//! the dominators of the rest are known, theirs is the nearest common dominator of the nodes that refer to them.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use rayon::prelude::*;
+
+use super::links::{Links, Witnesses};
+use super::rows::{GROUP, Targets};
+
+/// A root: edges into it matter to nobody.
+const ROOT: u8 = 0x80;
+/// A node that a label stands for: never peeled.
+const KEPT: u8 = 0x40;
+/// The level, from 1, of a peeled node: higher than those of the peeled nodes it refers to.
+const LEVEL: u8 = 0x3f;
+/// Peeled nodes of more levels are not worth it: how far a node is from the core has a bound.
+pub(crate) const MAX_LEVEL: u8 = 40;
+/// Groups that one thread looks at in one go.
+const CHUNK: u32 = 1 << 14;
+/// Rounds that take off less than one of so many nodes are the last.
+const WORTH: usize = 50;
+const MAX_ROUNDS: usize = 12;
+
+/// Which nodes are peeled.
+pub(crate) struct Peeled {
+    states: Vec<u8>,
+}
+
+impl Peeled {
+    /// The level of a node; 0 for a node of the core.
+    #[inline(always)]
+    pub(crate) fn level(&self, node: u32) -> u8 {
+        self.states[node as usize] & LEVEL
+    }
+
+    /// Whether edges into a node matter to the core: it is no root, and not peeled.
+    #[inline(always)]
+    pub(crate) fn is_target(&self, node: u32) -> bool {
+        matters(self.states[node as usize])
+    }
+
+    /// Whether a node is a root.
+    #[inline(always)]
+    pub(crate) fn is_root(&self, node: u32) -> bool {
+        self.states[node as usize] & ROOT != 0
+    }
+
+    /// The states of all nodes, for walks over them.
+    pub(crate) fn states(&self) -> &[u8] {
+        &self.states
+    }
+
+    /// Whether the state is one of a node in the core.
+    #[inline(always)]
+    pub(crate) fn is_core(state: u8) -> bool {
+        state & LEVEL == 0
+    }
+
+    /// The level that a state tells.
+    #[inline(always)]
+    pub(crate) fn level_of(state: u8) -> u8 {
+        state & LEVEL
+    }
+}
+
+#[inline(always)]
+fn matters(state: u8) -> bool {
+    state & (ROOT | LEVEL) == 0
+}
+
+/// Peels a graph.
+pub(crate) fn peel(links: &Links<'_>, witnesses: &Witnesses) -> Peeled {
+    let nodes = links.rows.len() as usize;
+    let states: Vec<AtomicU8> = (0..nodes).map(|_| AtomicU8::new(0)).collect();
+    for target in links.labels.targets {
+        if let Some(state) = states.get(*target as usize) {
+            state.store(KEPT, Ordering::Relaxed);
+        }
+    }
+    for root in links.roots {
+        if let Some(state) = states.get(*root as usize) {
+            state.fetch_or(ROOT, Ordering::Relaxed);
+        }
+    }
+    let groups = links.rows.len().div_ceil(GROUP);
+    let chunks = groups.div_ceil(CHUNK);
+    for round in 0..MAX_ROUNDS {
+        // Threads see each other's levels as they are set: which nodes are peeled may depend on that, what comes of it
+        // does not. Going up and down in turn takes lists in either order in one round.
+        let peeled: usize = (0..chunks)
+            .into_par_iter()
+            .map(|chunk| {
+                let mut peeled = 0;
+                let range = chunk * CHUNK..((chunk + 1) * CHUNK).min(groups);
+                let mut look = |group: u32| {
+                    links.rows.group(group, |node, targets| {
+                        peeled += usize::from(try_peel(&states, links, witnesses, node, targets));
+                    });
+                };
+                if round % 2 == 0 { range.for_each(&mut look) } else { range.rev().for_each(&mut look) }
+                peeled
+            })
+            .sum();
+        if peeled < nodes / WORTH {
+            break;
+        }
+    }
+    Peeled { states: states.into_iter().map(AtomicU8::into_inner).collect() }
+}
+
+#[inline(always)]
+fn try_peel(
+    states: &[AtomicU8],
+    links: &Links<'_>,
+    witnesses: &Witnesses,
+    node: u32,
+    targets: Targets<'_>,
+) -> bool {
+    let own = states[node as usize].load(Ordering::Relaxed);
+    if own & (KEPT | LEVEL) != 0 {
+        return false;
+    }
+    let mut level = 0;
+    for target in targets {
+        let state = states[target as usize].load(Ordering::Relaxed);
+        if matters(state) {
+            return false;
+        }
+        if state & ROOT == 0 {
+            level = level.max(state & LEVEL);
+        }
+    }
+    if level >= MAX_LEVEL || witnesses.target(links.labels, node).is_some() {
+        return false;
+    }
+    states[node as usize].store(own | (level + 1), Ordering::Relaxed);
+    true
+}

@@ -1,0 +1,161 @@
+//! Dominators by SEMI-NCA: semidominators bottom up with path compression, then the nearest common ancestors of parents
+//! and semidominators top down.
+//!
+//! L. Georgiadis, R. E. Tarjan, R. F. Werneck: Finding Dominators in Practice, Journal of Graph Algorithms and
+//! Applications 10(1), 2006. Everything is in numbers of the depth-first walk; nothing recurses.
+
+use std::io;
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::core::{Core, Edges};
+use super::depth_first::Walk;
+use super::prefetch::prefetch;
+use super::transpose::{self, BUCKET, EDGE_BYTES, Sink, Sources, bucket_count};
+use crate::index::scratch::{Array, Room};
+
+/// A node in the forest of nodes that are done.
+#[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct Link {
+    /// The nearest ancestor to which the path is not compressed.
+    ancestor: u32,
+    /// The smallest semidominator on the path from that ancestor down to here.
+    label: u32,
+}
+
+/// Core nodes that one thread turns around in one go.
+const SEGMENT: usize = 1 << 16;
+/// Nodes ahead of which sources are looked up, and how many of each.
+const AHEAD: usize = 12;
+const AHEAD_SOURCES: usize = 4;
+
+/// The immediate dominator of each node in the order of the walk, as such a number; 0 for the outside.
+pub(crate) fn dominators<'r>(
+    room: &'r Room,
+    core: &Core<'_>,
+    edges: Edges<'_>,
+    mut walk: Walk<'r>,
+) -> io::Result<Dominators<'r>> {
+    let reached = walk.reached;
+    let sources = sources(room, core.len(), &edges, &walk);
+    drop(edges);
+    let mut is_root = vec![0u64; reached.div_ceil(64)];
+    for root in &core.roots {
+        let number = walk.visits[*root as usize].number as usize;
+        is_root[number / 64] |= 1 << (number % 64);
+    }
+    let mut links = room.array::<Link>(reached)?;
+    let mut semis = room.array::<u32>(reached)?;
+    semidominators(&sources, &walk.parents, &is_root, &mut links, &mut semis);
+    drop((sources, links));
+    // Parents are turned into dominators in place: a node's are all before it.
+    let (dominators, semis) = (&mut *walk.parents, &*semis);
+    for number in 1..reached {
+        let semi = semis[number];
+        let mut dominator = dominators[number];
+        while dominator > semi {
+            dominator = dominators[dominator as usize];
+        }
+        dominators[number] = dominator;
+    }
+    Ok(Dominators { visits: walk.visits, order: walk.order, dominators: walk.parents, reached })
+}
+
+/// The dominators of the core.
+pub(crate) struct Dominators<'r> {
+    pub(crate) visits: Array<'r, super::depth_first::Visit>,
+    /// Core numbers in the order of the walk.
+    pub(crate) order: Array<'r, u32>,
+    /// By number in the order of the walk.
+    pub(crate) dominators: Array<'r, u32>,
+    pub(crate) reached: usize,
+}
+
+/// The edges between reached nodes turned around, in numbers of the walk, without those of its tree.
+fn sources(room: &Room, nodes: usize, edges: &Edges<'_>, walk: &Walk<'_>) -> Vec<Sources> {
+    let (starts, targets, visits) = (&*edges.starts, &*edges.targets, &*walk.visits);
+    let each = |segment: usize, sink: &mut Sink<'_>| {
+        for node in segment * SEGMENT..((segment + 1) * SEGMENT).min(nodes) {
+            let number = visits[node].number;
+            if number == 0 {
+                continue;
+            }
+            #[allow(clippy::cast_possible_truncation)]
+            for target in &targets[starts[node] as usize..starts[node + 1] as usize] {
+                let visit = visits[*target as usize];
+                if visit.parent != number {
+                    sink.edge(visit.number, number);
+                }
+            }
+        }
+    };
+    let count = bucket_count(u32::try_from(walk.reached).unwrap_or(u32::MAX));
+    let passes = (targets.len() as u64 * EDGE_BYTES).div_ceil(room.left().max(1 << 24) / 2).max(1);
+    let step = u32::try_from(u64::from(count).div_ceil(passes)).unwrap_or(count).max(1);
+    let mut all = Vec::with_capacity(count as usize);
+    for first in (0..count).step_by(step as usize) {
+        use rayon::prelude::*;
+        let buckets = transpose::buckets(first..(first + step).min(count), nodes.div_ceil(SEGMENT), each);
+        all.extend(buckets.into_par_iter().map(transpose::Bucket::sort).collect::<Vec<_>>());
+    }
+    all
+}
+
+/// The semidominator of each node.
+fn semidominators(
+    sources: &[Sources],
+    parents: &[u32],
+    is_root: &[u64],
+    links: &mut Array<'_, Link>,
+    semis: &mut Array<'_, u32>,
+) {
+    let (links, semis) = (&mut **links, &mut **semis);
+    for (number, (link, parent)) in (0u32..).zip(links.iter_mut().zip(parents)) {
+        *link = Link { ancestor: *parent, label: number };
+    }
+    let of = |number: usize| sources[number / BUCKET as usize].of(number % BUCKET as usize);
+    let mut path = Vec::new();
+    for number in (1..links.len()).rev() {
+        if let Some(soon) = number.checked_sub(AHEAD) {
+            for source in of(soon).iter().take(AHEAD_SOURCES) {
+                prefetch(links, *source as usize);
+            }
+        }
+        let mut semi = parents[number];
+        if is_root[number / 64] >> (number % 64) & 1 != 0 {
+            semi = 0;
+        } else {
+            for source in of(number) {
+                let label = if (*source as usize) <= number {
+                    *source
+                } else {
+                    least_above(links, &mut path, *source as usize, number)
+                };
+                semi = semi.min(label);
+            }
+        }
+        semis[number] = semi;
+        links[number].label = semi;
+    }
+}
+
+/// The smallest semidominator on the path from `node` up to the first ancestor that is not done; compresses the path.
+/// Nodes above `last` are done.
+#[inline(always)]
+fn least_above(links: &mut [Link], path: &mut Vec<u32>, node: usize, last: usize) -> u32 {
+    let mut at = node;
+    path.clear();
+    while links[at].ancestor as usize > last {
+        #[allow(clippy::cast_possible_truncation)]
+        path.push(at as u32);
+        at = links[at].ancestor as usize;
+    }
+    let Link { ancestor, label: mut least } = links[at];
+    while let Some(below) = path.pop() {
+        let link = &mut links[below as usize];
+        least = least.min(link.label);
+        *link = Link { ancestor, label: least };
+    }
+    least
+}

@@ -1,0 +1,137 @@
+//! The columns of a dominator tree ([`super::tree`]), made from its nodes in order.
+
+use rayon::prelude::*;
+use zerocopy::little_endian::U32;
+
+use super::order::{Order, Weights};
+use super::tree::{APART, ApartRow, BLOCK, BlockRow};
+
+/// The columns that are not packed.
+#[derive(Debug, Default)]
+pub(crate) struct Columns {
+    pub(crate) ends: Vec<u8>,
+    pub(crate) ends_apart: Vec<ApartRow>,
+    pub(crate) sizes: Vec<u8>,
+    pub(crate) sizes_apart: Vec<ApartRow>,
+    pub(crate) blocks: Vec<BlockRow>,
+    pub(crate) least: [Vec<U32>; 2],
+}
+
+impl Columns {
+    /// Makes the columns.
+    pub(crate) fn new(order: &Order<'_>, weights: &Weights) -> Self {
+        let (shape, sizes) = rayon::join(|| Shape::new(order), || sizes(order, weights));
+        let Shape { ends, ends_apart, depths, least } = shape;
+        let (sizes, sizes_apart, sums) = sizes;
+        let above = |least: &[u32]| -> Vec<u32> {
+            least.chunks(BLOCK as usize).map(|least| least.iter().copied().min().unwrap_or(0)).collect()
+        };
+        let first = above(&least);
+        let second = above(&first);
+        let column = |least: Vec<u32>| least.into_iter().map(U32::new).collect();
+        let blocks = sums.iter().enumerate().map(|(block, bytes)| BlockRow {
+            bytes: (*bytes).into(),
+            depth: depths.get(block).copied().unwrap_or(0).into(),
+            least: least.get(block).copied().unwrap_or(0).into(),
+        });
+        Self {
+            ends,
+            ends_apart,
+            sizes,
+            sizes_apart,
+            blocks: blocks.collect(),
+            least: [column(first), column(second)],
+        }
+    }
+}
+
+/// The shape of the tree.
+struct Shape {
+    ends: Vec<u8>,
+    ends_apart: Vec<ApartRow>,
+    /// By block: the depth of its first position.
+    depths: Vec<u32>,
+    /// By block: the least depth.
+    least: Vec<u32>,
+}
+
+impl Shape {
+    fn new(order: &Order<'_>) -> Self {
+        let mut shape = Self {
+            ends: vec![0; order.nodes.len()],
+            ends_apart: Vec::new(),
+            depths: Vec::new(),
+            least: Vec::new(),
+        };
+        // Where the subtrees that are open end.
+        let mut open: Vec<u32> = Vec::new();
+        for (position, (count, place)) in (0u32..).zip(order.counts.iter().zip(&mut shape.ends)) {
+            if position >= order.reachable {
+                break;
+            }
+            let depth = u32::try_from(open.len()).unwrap_or(u32::MAX);
+            if position.is_multiple_of(BLOCK) {
+                shape.depths.push(depth);
+                shape.least.push(depth);
+            } else if let Some(least) = shape.least.last_mut() {
+                *least = depth.min(*least);
+            }
+            let next = position + 1;
+            let mut ends = 0u64;
+            if *count == 1 {
+                // Most objects retain nothing but themselves: they need not be pushed.
+                ends = 1;
+            } else {
+                open.push(position + count);
+            }
+            while open.last() == Some(&next) {
+                open.pop();
+                ends += 1;
+            }
+            *place = byte(ends);
+            if *place == APART {
+                shape.ends_apart.push(ApartRow { position: position.into(), number: ends.into() });
+            }
+        }
+        shape
+    }
+}
+
+/// A number that is kept in a byte, or [`APART`].
+fn byte(number: u64) -> u8 {
+    u8::try_from(number).unwrap_or(APART)
+}
+
+/// Sizes by position, those listed apart, and by block the bytes of all positions before.
+fn sizes(order: &Order<'_>, weights: &Weights) -> (Vec<u8>, Vec<ApartRow>, Vec<u64>) {
+    const CHUNK: usize = 1 << 16;
+    let nodes = &*order.nodes;
+    let mut sizes = vec![0; nodes.len()];
+    let mut sums = vec![0u64; nodes.len() / BLOCK as usize + 1];
+    let parts: Vec<Vec<ApartRow>> = (sizes.par_chunks_mut(CHUNK).zip(sums.par_chunks_mut(CHUNK / BLOCK as usize)))
+        .enumerate()
+        .map(|(chunk, (sizes, sums))| {
+            let mut apart = Vec::new();
+            let nodes = nodes.get(chunk * CHUNK..).unwrap_or_default();
+            for (at, (size, node)) in sizes.iter_mut().zip(nodes).enumerate() {
+                let units = weights.units(*node);
+                *size = byte(units);
+                if *size == APART {
+                    let position = u32::try_from(chunk * CHUNK + at).unwrap_or(u32::MAX);
+                    apart.push(ApartRow { position: position.into(), number: units.into() });
+                }
+                if let Some(sum) = sums.get_mut(at / BLOCK as usize) {
+                    *sum = sum.saturating_add(units.saturating_mul(weights.unit));
+                }
+            }
+            apart
+        })
+        .collect();
+    let mut before = 0u64;
+    for sum in &mut sums {
+        let here = *sum;
+        *sum = before;
+        before = before.saturating_add(here);
+    }
+    (sizes, parts.into_iter().flatten().collect(), sums)
+}

@@ -1,0 +1,207 @@
+//! A dump that is being opened: its file, its bytes, the places of its index, and its summary.
+
+use std::path::Path;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use super::build::{self, Built, Source};
+use super::error::Error;
+use super::heap::Options;
+use super::progress::Progress;
+use super::store::Stage;
+use super::store::format::{Key, StageFile, Unusable};
+use super::store::identity::Identity;
+use super::store::place::{Lock, Place, Places};
+use super::summary::Summary;
+use super::summary_file;
+use super::unpack::{find_unpacked, unpack};
+use crate::hprof::input::{Compression, Mapped};
+use crate::hprof::sniff::{self, Looks};
+use crate::hprof::{FormatError, Header};
+
+/// What a process says that waits for the lock.
+const WAITING: &str = "waiting for another process that reads this dump";
+
+/// What the stage's file has to belong to.
+fn key(identity: Identity, options: &Options, stage: Stage) -> Key {
+    // All heap dumps of a file are unpacked at once.
+    let heap_dump = match (stage, options.heap_dump) {
+        (Stage::Unpacked, _) | (_, None) => 0,
+        // There is none of that number, so no file of it may be found.
+        (_, Some(0)) => u32::MAX,
+        (_, Some(number)) => number,
+    };
+    Key { stage, identity, heap_dump }
+}
+
+/// A dump that is being opened.
+#[derive(Debug)]
+pub(super) struct Opening {
+    /// The file as it was given.
+    pub(super) dump: Mapped,
+    pub(super) compression: Option<Compression>,
+    identity: Identity,
+    options: Options,
+    pub(super) places: Places,
+    /// The unpacked bytes of a compressed dump, once they are needed, and why they end before they should.
+    unpacked: OnceLock<(Mapped, Option<String>)>,
+    pub(super) notes: Mutex<Vec<String>>,
+}
+
+impl Opening {
+    /// Opens the file, finds out what it is, and reads the summary if there is one.
+    pub(super) fn start(path: &Path, options: &Options) -> Result<(Self, Option<Summary>), Error> {
+        let dump = Mapped::open(path)?;
+        let bytes = dump.bytes();
+        let compression = Compression::of(bytes);
+        match compression {
+            None => drop(Header::parse(bytes).map_err(|error| format_error(path, bytes, error))?),
+            Some(compression) => {
+                let looks = sniff::sniff(&compression.peek(bytes, 4096));
+                if looks != Looks::Hprof {
+                    return Err(Error::NotInside { path: path.to_owned(), compression, looks });
+                }
+            }
+        }
+        let opening = Self {
+            identity: Identity::of(&dump),
+            places: Places::of(path, options.index_dir.as_deref()),
+            options: options.clone(),
+            unpacked: OnceLock::new(),
+            notes: Mutex::default(),
+            dump,
+            compression,
+        };
+        let summary = opening.read(Stage::Summary, summary_file::read);
+        Ok((opening, summary))
+    }
+
+    pub(super) fn key(&self, stage: Stage) -> Key {
+        key(self.identity, &self.options, stage)
+    }
+
+    /// Whether the dump needs no unpacking, or was unpacked. Looks at the length only: the bytes are checked by whoever
+    /// takes them.
+    pub(super) fn is_unpacked(&self) -> bool {
+        self.compression.is_none() || self.places.read(&self.key(Stage::Unpacked), find_unpacked).0.is_some()
+    }
+
+    pub(super) fn note(&self, note: String) {
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+
+    /// Reads a stage from the index, if a good one is there.
+    pub(super) fn read<T>(&self, stage: Stage, read: impl Fn(&StageFile) -> Result<T, Unusable>) -> Option<T> {
+        let (found, notes) = self.places.read(&self.key(stage), |file, _| read(file));
+        notes.into_iter().for_each(|note| self.note(note));
+        found
+    }
+
+    /// The bytes of the dump, unpacked if it is compressed.
+    pub(super) fn bytes(&self, progress: &dyn Progress) -> Result<&[u8], Error> {
+        if self.compression.is_some() && self.unpacked.get().is_none() {
+            let place = self.places.writable().ok();
+            let _lock = place.as_ref().map(|place| lock(place, progress));
+            return self.unpacked_bytes(place.as_ref(), progress);
+        }
+        self.unpacked_bytes(None, progress)
+    }
+
+    /// As [`Opening::bytes`], with the lock of `place` held.
+    fn unpacked_bytes(&self, place: Option<&Place>, progress: &dyn Progress) -> Result<&[u8], Error> {
+        let Some(compression) = self.compression else {
+            return Ok(self.dump.bytes());
+        };
+        if self.unpacked.get().is_none() {
+            let key = self.key(Stage::Unpacked);
+            let found = unpack(&self.dump, compression, &key, &self.places, place, progress)?;
+            if found.kept {
+                let (kept, bytes) = (found.map.path().display(), found.map.stamp().len);
+                self.note(format!(
+                    "unpacked into {kept} ({bytes} bytes); `hprof-cli index --remove` frees that"
+                ));
+            }
+            let _ = self.unpacked.set((found.map, found.error));
+        }
+        Ok(self.unpacked.get().map_or(&[], |(map, _)| map.bytes()))
+    }
+
+    /// The dump to be read; with the lock of `place` held.
+    pub(super) fn source(&self, place: Option<&Place>, progress: &dyn Progress) -> Result<Source<'_>, Error> {
+        let bytes = self.unpacked_bytes(place, progress)?;
+        let unpacked = self.unpacked.get();
+        unpacked.map_or(&self.dump, |(map, _)| map).will_scan();
+        let header =
+            Header::parse(bytes).map_err(|error| format_error(self.dump.path(), bytes, error))?;
+        let packed_error = unpacked.and_then(|(_, error)| error.as_deref());
+        Ok(Source { bytes, header, compression: self.compression, packed_error })
+    }
+
+    /// Scans the dump.
+    pub(super) fn scan(
+        &self,
+        source: &Source<'_>,
+        collect_ids: bool,
+        progress: &dyn Progress,
+    ) -> Result<Built, Error> {
+        build::build(source, self.options.heap_dump, collect_ids, progress)
+            .map_err(|error| Error::NoSuchHeapDump { path: self.dump.path().to_owned(), error })
+    }
+
+    /// Says that the dump has changed, if it has.
+    pub(super) fn check_unchanged(&self) -> Result<(), Error> {
+        if self.dump.is_unchanged() { Ok(()) } else { Err(Error::Changed(self.dump.path().to_owned())) }
+    }
+
+    /// A place to write to, said if it is not the first one.
+    pub(super) fn place(&self) -> std::io::Result<Place> {
+        let place = self.places.writable()?;
+        if !place.is_first {
+            self.note(format!(
+                "the index lies in {}: beside the dump is no place to write",
+                place.dir.display()
+            ));
+        }
+        Ok(place)
+    }
+
+    /// Reads the dump and writes its summary. Tells whether it was built just now.
+    pub(super) fn build_summary(&self, progress: &dyn Progress) -> Result<(Summary, bool), Error> {
+        let no_index = |error| {
+            self.note(format!("no index is kept: {}: {error}", self.places.first().display()));
+        };
+        let place = self.place().map_err(no_index).ok();
+        let _lock = place.as_ref().map(|place| lock(place, progress));
+        // Another process may have built it while this one waited.
+        if let Some(summary) = self.read(Stage::Summary, summary_file::read) {
+            return Ok((summary, false));
+        }
+        let source = self.source(place.as_ref(), progress)?;
+        let summary = self.scan(&source, false, progress)?.summary;
+        self.check_unchanged()?;
+        if let Some(place) = &place {
+            let written = self.write_summary(place, &summary);
+            written.unwrap_or_else(|error| {
+                self.note(format!("no index is kept: {}: {error}", place.dir.display()));
+            });
+        }
+        Ok((summary, true))
+    }
+
+    pub(super) fn write_summary(&self, place: &Place, summary: &Summary) -> std::io::Result<()> {
+        place.write(&self.key(Stage::Summary), summary_file::SECTIONS, |writer| {
+            summary_file::write(summary, writer)
+        })
+    }
+}
+
+/// Takes the lock of a place.
+pub(super) fn lock(place: &Place, progress: &dyn Progress) -> Lock {
+    place.lock(|| progress.begin(WAITING, 0))
+}
+
+fn format_error(path: &Path, bytes: &[u8], error: FormatError) -> Error {
+    Error::Format { path: path.to_owned(), looks: sniff::sniff(bytes), error }
+}

@@ -1,0 +1,69 @@
+//! The stages `references` and `referrers` on disk: rows.
+
+use std::io;
+
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::graph::rows::{Encoded, GROUP, Rows};
+use super::store::format::{SectionWriter, StageFile, StageWriter, Unusable};
+
+/// Number of sections.
+pub(crate) const SECTIONS: u32 = 3;
+
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RowFacts {
+    /// Number of edges.
+    edges: U64,
+    /// Number of objects.
+    objects: U32,
+}
+
+/// Writes all sections. `fill` hands over the rows of all objects, in order.
+pub(crate) fn write<W: io::Write + io::Seek, T>(
+    objects: u32,
+    writer: &mut StageWriter<W>,
+    fill: impl FnOnce(&mut RowsWriter<'_, W>) -> io::Result<T>,
+) -> io::Result<T> {
+    let groups = Vec::with_capacity(objects.div_ceil(GROUP) as usize + 1);
+    let mut rows = RowsWriter { bytes: writer.begin(1, 1)?, groups, edges: 0, at: 0 };
+    rows.groups.push(U64::new(0));
+    let filled = fill(&mut rows)?;
+    let RowsWriter { bytes, groups, edges, .. } = rows;
+    bytes.end()?;
+    writer.rows(2, &groups)?;
+    writer.rows(3, &[RowFacts { edges: edges.into(), objects: objects.into() }])?;
+    Ok(filled)
+}
+
+/// Rows that are being written.
+pub(crate) struct RowsWriter<'w, W> {
+    bytes: SectionWriter<'w, W>,
+    groups: Vec<U64>,
+    edges: u64,
+    at: u64,
+}
+
+impl<W: io::Write + io::Seek> RowsWriter<'_, W> {
+    /// Writes the next rows.
+    pub(crate) fn append(&mut self, rows: &Encoded) -> io::Result<()> {
+        for length in &rows.groups {
+            self.at += length;
+            self.groups.push(self.at.into());
+        }
+        self.edges += rows.edges;
+        self.bytes.append(&rows.bytes)
+    }
+}
+
+/// Reads all sections; they are checked as they are read.
+pub(crate) fn read(file: &StageFile) -> Result<Rows, Unusable> {
+    let facts = *file.column::<RowFacts>(3)?.first().ok_or(Unusable::Damaged)?;
+    let rows =
+        Rows { groups: file.lazy(2)?, bytes: file.lazy(1)?, objects: facts.objects.get(), edges: facts.edges.get() };
+    if rows.groups.len() != rows.objects.div_ceil(GROUP) as usize + 1 {
+        return Err(Unusable::Damaged);
+    }
+    Ok(rows)
+}

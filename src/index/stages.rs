@@ -1,0 +1,260 @@
+//! The stages of the graph: read from the index, or built.
+//!
+//! Each stage is written as soon as it is made and read back mapped, so that its memory is free for the next. Referrers
+//! are made while one thread searches for dominators.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::address::AddressIndex;
+use super::build::{Ids, Source};
+use super::describe::{Describe, Described};
+use super::error::Error;
+use super::graph::links::{Labels, Links};
+use super::graph::order::Weights;
+use super::graph::rows::Rows;
+use super::graph::tree::Tree;
+use super::graph::{dominators, referrers};
+use super::object_graph::{self, ObjectGraph};
+use super::objects::{self, Objects};
+use super::opening::{self, Opening};
+use super::progress::Progress;
+use super::roots::Roots;
+use super::scratch::Room;
+use super::sizes::Sizes;
+use super::store::Stage;
+use super::store::format::{StageFile, Unusable};
+use super::store::place::Place;
+use super::summary::Summary;
+use super::{objects_file, rows_file, summary_file, tree_file};
+
+/// Memory that building may take for each object, in large arrays, and for small dumps anyway.
+const BYTES_AN_OBJECT: u64 = 27;
+const BYTES_ANYWAY: u64 = 64 << 20;
+
+/// A stage, and the mark that tells whether it is damaged.
+type Marked<T> = (T, Arc<AtomicBool>);
+
+/// All stages of a graph.
+pub(super) struct Stages {
+    objects: Marked<Objects>,
+    references: Marked<Rows>,
+    referrers: Marked<Rows>,
+    tree: Marked<Tree>,
+}
+
+fn marked<T>(
+    read: impl Fn(&StageFile) -> Result<T, Unusable>,
+) -> impl Fn(&StageFile) -> Result<Marked<T>, Unusable> {
+    move |file| Ok((read(file)?, file.damage()))
+}
+
+impl Stages {
+    /// Reads all stages, if all are there.
+    pub(super) fn read(file: &Opening) -> Option<Self> {
+        Some(Self {
+            objects: file.read(Stage::Objects, marked(objects_file::read))?,
+            references: file.read(Stage::References, marked(rows_file::read))?,
+            referrers: file.read(Stage::Referrers, marked(rows_file::read))?,
+            tree: file.read(Stage::Dominators, marked(tree_file::read))?,
+        })
+    }
+
+    pub(super) fn into_graph(self, summary: &Summary) -> ObjectGraph {
+        let Self { objects, references, referrers, tree } = self;
+        let damage = vec![objects.1, references.1, referrers.1, tree.1];
+        ObjectGraph::new(summary, objects.0, [references.0, referrers.0], tree.0, damage)
+    }
+}
+
+/// Builds the stages that are not there. Tells whether the summary was built just now.
+pub(super) fn build(file: &Opening, progress: &dyn Progress) -> Result<(Summary, Stages, bool), Error> {
+    let dir = || file.places.first().to_owned();
+    let place = file.place().map_err(|error| Error::WriteIndex { dir: dir(), error })?;
+    let _lock = opening::lock(&place, progress);
+    let builder = Builder { file, place: &place, progress };
+    let source = file.source(Some(&place), progress)?;
+    // Another process may have built some while this one waited.
+    let summary = file.read(Stage::Summary, summary_file::read);
+    let objects = file.read(Stage::Objects, marked(objects_file::read));
+    let references = file.read(Stage::References, marked(rows_file::read));
+    let (base, weights, fresh) = match (summary, objects, references) {
+        (Some(summary), Some(objects), Some(references)) => ((summary, objects, references), None, false),
+        _ => {
+            let (base, weights) = builder.base(&source)?;
+            (base, Some(weights), true)
+        }
+    };
+    let (summary, objects, references) = base;
+    let (referrers, tree) = builder.ends(&source, &summary, &objects.0, &references.0, weights)?;
+    file.check_unchanged()?;
+    Ok((summary, Stages { objects, references, referrers, tree }, fresh))
+}
+
+/// Builds stages, with the lock held.
+struct Builder<'a> {
+    file: &'a Opening,
+    place: &'a Place,
+    progress: &'a dyn Progress,
+}
+
+type Base = (Summary, Marked<Objects>, Marked<Rows>);
+
+impl Builder<'_> {
+    fn write_error(&self, error: io::Error) -> Error {
+        Error::WriteIndex { dir: self.place.dir.clone(), error }
+    }
+
+    /// Reads back what was written just now.
+    fn read_back<T>(
+        &self,
+        stage: Stage,
+        read: impl Fn(&StageFile) -> Result<T, Unusable>,
+    ) -> Result<Marked<T>, Error> {
+        let unreadable = || {
+            let what = format!("{} cannot be read back", stage.name());
+            self.write_error(io::Error::other(what))
+        };
+        self.file.read(stage, marked(read)).ok_or_else(unreadable)
+    }
+
+    /// Builds summary, objects and references.
+    fn base(&self, source: &Source<'_>) -> Result<(Base, Weights), Error> {
+        let Self { file, place, progress } = *self;
+        let built = file.scan(source, true, progress)?;
+        let path = file.dump.path();
+        let too_many = |error| Error::TooManyObjects { path: path.to_owned(), error };
+        let addresses = match built.ids {
+            Ids::Set(set) => AddressIndex::of_set(set),
+            Ids::List(ids) => AddressIndex::of_list(ids),
+            Ids::Unknown => AddressIndex::of_list(Vec::new()),
+        };
+        let addresses = addresses.map_err(too_many)?;
+        let summary = built.summary;
+        let places = objects::place(source, &summary, &addresses, &built.plan, progress);
+        let sizes = Sizes::new(&summary, None);
+        let locals = Roots::new(&summary, &addresses).locals();
+        let describe = Describe {
+            source,
+            summary: &summary,
+            sizes: &sizes,
+            addresses: &addresses,
+            places: &places,
+            locals: &locals,
+        };
+        let mut described = None;
+        let written = place.write(&file.key(Stage::References), rows_file::SECTIONS, |writer| {
+            rows_file::write(addresses.objects(), writer, |rows| {
+                described = Some(describe.run(Some(&mut |part| rows.append(&part)), progress)?);
+                Ok(())
+            })
+        });
+        written.map_err(|error| self.write_error(error))?;
+        let Some(Described { classes, class_bytes, weights }) = described else {
+            return Err(self.write_error(io::Error::other("nothing was described")));
+        };
+        file.check_unchanged()?;
+        let class_objects = objects::class_objects(&summary, &addresses);
+        let objects = Objects { addresses, classes: classes.into(), class_bytes, places, class_objects };
+        file.write_summary(place, &summary)
+            .and_then(|()| {
+                place.write(&file.key(Stage::Objects), objects_file::SECTIONS, |writer| {
+                    objects_file::write(&objects, writer)
+                })
+            })
+            .map_err(|error| self.write_error(error))?;
+        drop(objects);
+        let objects = self.read_back(Stage::Objects, objects_file::read)?;
+        let references = self.read_back(Stage::References, rows_file::read)?;
+        Ok(((summary, objects, references), weights))
+    }
+
+    /// Builds referrers and dominators, those that are not there.
+    fn ends(
+        &self,
+        source: &Source<'_>,
+        summary: &Summary,
+        objects: &Objects,
+        references: &Rows,
+        weights: Option<Weights>,
+    ) -> Result<(Marked<Rows>, Marked<Tree>), Error> {
+        let Self { file, place, progress } = *self;
+        let referrers = file.read(Stage::Referrers, marked(rows_file::read));
+        let tree = file.read(Stage::Dominators, marked(tree_file::read));
+        let count = u64::from(objects.len());
+        let room = Room::new(place.dir.clone(), count * BYTES_AN_OBJECT + BYTES_ANYWAY);
+        let tree = match (referrers, tree) {
+            (Some(referrers), Some(tree)) => return Ok((referrers, tree)),
+            (None, Some(tree)) => {
+                let referrers = self.referrers(references, room.left())?;
+                return Ok((referrers, tree));
+            }
+            (referrers, None) => referrers,
+        };
+        let weights = match weights {
+            Some(weights) => weights,
+            None => self.weights(source, summary, objects)?,
+        };
+        let roots = Roots::new(summary, &objects.addresses).objects();
+        let targets = object_graph::class_objects(summary, &objects.addresses);
+        let counts: Vec<u64> = summary.classes().iter().map(|class| class.objects.get()).collect();
+        let labels = Labels {
+            column: objects.classes.all(),
+            width: objects.class_bytes,
+            targets: &targets,
+            counts: &counts,
+        };
+        let links = Links { rows: references.view(), labels: &labels, roots: &roots };
+        progress.begin("finding dominators", 0);
+        let (order, referrers) = dominators::dominators(
+            &room,
+            &links,
+            &weights,
+            || match tree {
+                Some(referrers) => Ok(referrers),
+                None => self.referrers(references, room.left() / 2),
+            },
+            |made| made.as_ref().ok().map(|(rows, _)| rows.view()),
+        )
+        .map_err(|error| self.write_error(error))?;
+        let referrers = referrers?;
+        let Some(order) = order else {
+            return Err(self.write_error(io::Error::other("there are no dominators")));
+        };
+        place
+            .write(&file.key(Stage::Dominators), tree_file::SECTIONS, |writer| {
+                tree_file::write(&order, &weights, writer)
+            })
+            .map_err(|error| self.write_error(error))?;
+        progress.end();
+        Ok((referrers, self.read_back(Stage::Dominators, tree_file::read)?))
+    }
+
+    /// Turns references around, in about so many bytes of memory.
+    fn referrers(&self, references: &Rows, memory: u64) -> Result<Marked<Rows>, Error> {
+        let Self { file, place, .. } = *self;
+        let written = place.write(&file.key(Stage::Referrers), rows_file::SECTIONS, |writer| {
+            rows_file::write(references.len(), writer, |rows| {
+                referrers::turn_around(references.view(), references.edges(), memory, |part| rows.append(&part))
+            })
+        });
+        written.map_err(|error| self.write_error(error))?;
+        self.read_back(Stage::Referrers, rows_file::read)
+    }
+
+    /// The weights of all objects, read from the dump again.
+    fn weights(&self, source: &Source<'_>, summary: &Summary, objects: &Objects) -> Result<Weights, Error> {
+        let sizes = Sizes::new(summary, None);
+        let describe = Describe {
+            source,
+            summary,
+            sizes: &sizes,
+            addresses: &objects.addresses,
+            places: &objects.places,
+            locals: &[],
+        };
+        let described = describe.run(None, self.progress).map_err(|error| self.write_error(error))?;
+        Ok(described.weights)
+    }
+}
