@@ -53,8 +53,13 @@ impl Progress for Bar {
         }
         self.bar.set_message(stage.to_owned());
         self.show_if_late();
-        if total == 0 && self.wanted {
-            // Nothing will advance: show now what is waited for.
+        self.bar.tick();
+    }
+
+    fn wait(&self, what: &str) {
+        self.begin(what, 0);
+        if self.wanted {
+            // Nothing will advance: show it now.
             self.shown.store(true, Ordering::Relaxed);
             self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(RATE));
             self.bar.tick();

@@ -11,6 +11,7 @@ use zerocopy::little_endian::U64;
 use super::address_set::{AddressSet, CHUNK_LINES, CHUNK_WORDS, LINE_WORDS, Position};
 use super::column::Column;
 use super::lazy::Lazy;
+use super::prefetch::prefetch;
 
 /// More objects than an index can number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -87,6 +88,13 @@ impl AddressIndex {
         if !self.ids.is_empty() {
             return self.search(id);
         }
+        let place = self.place(id)?;
+        rank(self.lines.rows(place.start..place.start + LINE_WORDS)?, place.bit)
+    }
+
+    /// Where the bit of an id is, if there is a chunk for it.
+    #[inline(always)]
+    fn place(&self, id: u64) -> Option<LinePlace> {
         if id & ((1 << self.shift) - 1) != 0 {
             return None;
         }
@@ -97,16 +105,12 @@ impl AddressIndex {
             self.keys.binary_search_by_key(&position.key, |key| key.get()).ok()?
         };
         let start = chunk.checked_mul(CHUNK_WORDS)?.checked_add(position.line)?;
-        let line: &[U64; LINE_WORDS] = self.lines.rows(start..start + LINE_WORDS)?.first_chunk()?;
-        let [before, bits @ ..] = line;
-        let (word, mask) = ((position.bit / 64) as usize, 1u64 << (position.bit % 64));
-        let own = bits.get(word)?.get();
-        if own & mask == 0 {
-            return None;
-        }
-        let full: u32 = bits.iter().take(word).map(|bits| bits.get().count_ones()).sum();
-        let rank = before.get().saturating_add(u64::from(full + (own & (mask - 1)).count_ones()));
-        u32::try_from(rank).ok()
+        Some(LinePlace { start, bit: position.bit })
+    }
+
+    /// Looks up many ids. All of the index is checked first.
+    pub(crate) fn finder(&self) -> Finder<'_> {
+        Finder { index: self, lines: self.lines.all() }
     }
 
     /// The place of an id in the list of ids.
@@ -155,6 +159,67 @@ impl AddressIndex {
             left -= u64::from(bits.count_ones());
         }
         None
+    }
+}
+
+/// A bit of a line.
+#[derive(Debug, Clone, Copy)]
+struct LinePlace {
+    /// The line's first word.
+    start: usize,
+    bit: u32,
+}
+
+/// The number of bits before a bit that is set, by its line.
+#[inline(always)]
+fn rank(line: &[U64], bit: u32) -> Option<u32> {
+    let [before, bits @ ..]: &[U64; LINE_WORDS] = line.first_chunk()?;
+    let (word, mask) = ((bit / 64) as usize, 1u64 << (bit % 64));
+    let own = bits.get(word)?.get();
+    if own & mask == 0 {
+        return None;
+    }
+    let full: u32 = bits.iter().take(word).map(|bits| bits.get().count_ones()).sum();
+    let rank = before.get().saturating_add(u64::from(full + (own & (mask - 1)).count_ones()));
+    u32::try_from(rank).ok()
+}
+
+/// Looks up many ids: each waits for memory, so they are asked for ahead.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Finder<'a> {
+    index: &'a AddressIndex,
+    lines: &'a [U64],
+}
+
+/// Ids ahead of which lines are asked for.
+const AHEAD: usize = 16;
+
+impl Finder<'_> {
+    /// Calls `found` for each id with its object index, in order.
+    #[inline]
+    pub(crate) fn find(&self, ids: &[u64], mut found: impl FnMut(Option<u32>)) {
+        if !self.index.ids.is_empty() {
+            ids.iter().for_each(|id| found(self.index.search(*id)));
+            return;
+        }
+        let mut ahead = [None; AHEAD];
+        let ask = |id: Option<&u64>| {
+            let place = id.and_then(|id| self.index.place(*id));
+            if let Some(place) = place {
+                prefetch(self.lines, place.start);
+            }
+            place
+        };
+        for (slot, id) in ahead.iter_mut().zip(ids) {
+            *slot = ask(Some(id));
+        }
+        for at in 0..ids.len() {
+            let Some(slot) = ahead.get_mut(at % AHEAD) else { return };
+            let place = std::mem::replace(slot, ask(ids.get(at + AHEAD)));
+            found(place.and_then(|place| {
+                rank(self.lines.get(place.start..place.start + LINE_WORDS)?, place.bit)
+            }));
+        }
     }
 }
 

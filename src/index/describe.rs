@@ -9,7 +9,7 @@ use std::io;
 
 use rayon::prelude::*;
 
-use super::address::AddressIndex;
+use super::address::{AddressIndex, Finder};
 use super::build::Source;
 use super::graph::order::Weights;
 use super::graph::rows::{Encoded, Encoder};
@@ -116,6 +116,7 @@ struct Shared<'a> {
     bytes: &'a [u8],
     id_size: IdSize,
     what: &'a Describe<'a>,
+    finder: Finder<'a>,
     numbers: IdMap<u64, u32>,
     plans: Vec<ClassPlan>,
     /// Class numbers of primitive arrays, in the order of [`BasicType::PRIMITIVES`].
@@ -157,6 +158,7 @@ impl<'a> Shared<'a> {
             bytes: source.bytes,
             id_size,
             what,
+            finder: what.addresses.finder(),
             numbers: ids.iter().map(|(id, number)| (*id, number.0)).collect(),
             plans: plans.collect(),
             primitive: primitive_classes(summary),
@@ -171,13 +173,10 @@ impl<'a> Shared<'a> {
         let objects = self.what.addresses.objects();
         let first = number * CHUNK;
         let end = first.saturating_add(CHUNK).min(objects);
-        let mut describer = Describer {
-            shared: self,
-            targets: Vec::new(),
-            class: NONE,
-            units: 0,
-            last: (0, NONE),
-        };
+        let mut describer = Describer { shared: self, ids: Vec::new(), class: NONE, units: 0, last: (0, NONE) };
+        // Where the ids of each object of a block end, and what is found for them.
+        let mut ends = Vec::with_capacity(BLOCK as usize);
+        let mut targets = Vec::new();
         let mut encoder = Encoder::new(first, if self.wants_rows { CHUNK as usize * 8 } else { 0 });
         let mut chunk = Chunk {
             classes: Vec::with_capacity(CHUNK as usize * usize::from(self.class_bytes)),
@@ -197,16 +196,33 @@ impl<'a> Shared<'a> {
                 if object.units >= u64::from(u8::MAX) {
                     chunk.apart.push((index, object.units));
                 }
-                if self.wants_rows {
-                    while let Some((_, local)) = locals.next_if(|(thread, _)| *thread == index) {
-                        object.targets.push(*local);
-                    }
-                    encoder.push(&mut object.targets);
-                }
-                object.targets.clear();
+                ends.push(object.ids.len());
                 (object.class, object.units) = (NONE, 0);
                 index += 1;
             });
+            if self.wants_rows {
+                let mut object = index - count;
+                let mut at = 0;
+                let mut end_row = |targets: &mut Vec<u32>| {
+                    while let Some((_, local)) = locals.next_if(|(thread, _)| *thread == object) {
+                        targets.push(*local);
+                    }
+                    encoder.push(targets);
+                    targets.clear();
+                    object += 1;
+                };
+                let mut row_ends = ends.iter().peekable();
+                self.finder.find(&describer.ids, |found| {
+                    while row_ends.next_if(|end| **end == at).is_some() {
+                        end_row(&mut targets);
+                    }
+                    targets.extend(found);
+                    at += 1;
+                });
+                row_ends.for_each(|_| end_row(&mut targets));
+            }
+            describer.ids.clear();
+            ends.clear();
         }
         if self.wants_rows {
             chunk.rows = Some(encoder.finish());
@@ -249,8 +265,8 @@ fn primitive_classes(summary: &Summary) -> [u32; 8] {
 /// Describes one object after another.
 struct Describer<'s> {
     shared: &'s Shared<'s>,
-    /// What the object refers to, in the order of the record.
-    targets: Vec<u32>,
+    /// What the objects of the block refer to, in the order of the records.
+    ids: Vec<u64>,
     class: u32,
     units: u64,
     /// The class met last: id and number.
@@ -268,10 +284,8 @@ impl Describer<'_> {
 
     #[inline(always)]
     fn refer(&mut self, id: u64) {
-        if id != 0
-            && let Some(target) = self.shared.what.addresses.index_of(id)
-        {
-            self.targets.push(target);
+        if id != 0 {
+            self.ids.push(id);
         }
     }
 

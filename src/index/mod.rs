@@ -29,6 +29,7 @@ mod objects_file;
 mod opening;
 mod packed;
 mod pieces;
+mod prefetch;
 mod prelude;
 pub mod problem;
 mod progress;

@@ -199,7 +199,7 @@ impl Opening {
 
 /// Takes the lock of a place.
 pub(super) fn lock(place: &Place, progress: &dyn Progress) -> Lock {
-    place.lock(|| progress.begin(WAITING, 0))
+    place.lock(|| progress.wait(WAITING))
 }
 
 fn format_error(path: &Path, bytes: &[u8], error: FormatError) -> Error {

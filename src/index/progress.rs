@@ -2,8 +2,12 @@
 
 /// Receives the progress of long work. Called from many threads.
 pub trait Progress: Sync {
-    /// A stage begins; `total` is the number of bytes it will work through.
+    /// A stage begins; `total` is the number of bytes or objects it will work through, 0 if nobody knows.
     fn begin(&self, stage: &str, total: u64);
+    /// Something that another process does is waited for.
+    fn wait(&self, what: &str) {
+        self.begin(what, 0);
+    }
     /// Another `bytes` of the stage are done.
     fn advance(&self, bytes: u64);
     /// The stage is done.

@@ -9,8 +9,10 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use memmap2::MmapMut;
+use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::hprof::input;
@@ -26,22 +28,28 @@ pub(crate) struct Room {
     dir: PathBuf,
     /// Bytes of memory that may still be taken.
     left: AtomicU64,
+    /// Memory of arrays that are gone: the kernel need not clear it again.
+    spare: Mutex<Vec<MmapMut>>,
 }
 
-/// An array of zeros at first.
+/// An array.
 #[derive(Debug)]
 pub(crate) struct Array<'r, T> {
     map: Option<MmapMut>,
     room: &'r Room,
-    /// Bytes that are given back when it is dropped.
-    taken: u64,
+    /// Bytes of the elements.
+    bytes: usize,
+    in_memory: bool,
     kind: PhantomData<T>,
 }
+
+/// Bytes that are asked for at once at least, and touched by one thread in one go: a huge page.
+const PAGE: usize = 2 << 20;
 
 impl Room {
     /// Room for `bytes` bytes of memory, and for more in `dir`.
     pub(crate) fn new(dir: PathBuf, bytes: u64) -> Self {
-        Self { dir, left: AtomicU64::new(bytes) }
+        Self { dir, left: AtomicU64::new(bytes), spare: Mutex::default() }
     }
 
     /// Takes bytes of memory, if there are so many left.
@@ -50,29 +58,71 @@ impl Room {
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
-    /// Bytes of memory that are left.
+    /// Gives memory back to the kernel.
+    fn give_back(&self, map: MmapMut) {
+        let bytes = map.len() as u64;
+        drop(map);
+        self.left.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of memory that are left, spare ones included.
     pub(crate) fn left(&self) -> u64 {
-        self.left.load(Ordering::Relaxed)
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        self.left.load(Ordering::Relaxed) + spare.iter().map(|map| map.len() as u64).sum::<u64>()
     }
 
     /// An array of `len` zeros.
+    pub(crate) fn zeroed<T: Plain>(&self, len: usize) -> io::Result<Array<'_, T>> {
+        let (mut array, is_new) = self.make(len)?;
+        if !is_new && let Some(map) = &mut array.map {
+            let bytes = array.bytes;
+            map.par_chunks_mut(PAGE).take(bytes.div_ceil(PAGE)).for_each(|page| page.fill(0));
+        }
+        Ok(array)
+    }
+
+    /// An array of `len` elements of which nobody knows what they are.
     pub(crate) fn array<T: Plain>(&self, len: usize) -> io::Result<Array<'_, T>> {
+        self.make(len).map(|(array, _)| array)
+    }
+
+    /// An array, and whether it is all zeros.
+    fn make<T: Plain>(&self, len: usize) -> io::Result<(Array<'_, T>, bool)> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
         let explain = |error: io::Error| {
             io::Error::new(error.kind(), format!("cannot get {bytes} bytes to work in: {error}"))
         };
+        let array = |map, in_memory| Array { map, room: self, bytes, in_memory, kind: PhantomData };
         if bytes == 0 {
-            return Ok(Array { map: None, room: self, taken: 0, kind: PhantomData });
+            return Ok((array(None, false), true));
         }
-        if self.take(bytes as u64) {
-            let map = MmapMut::map_anon(bytes).map_err(explain)?;
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        spare.sort_by_key(|map| map.len());
+        if let Some(fits) = spare.iter().position(|map| map.len() >= bytes) {
+            return Ok((array(Some(spare.remove(fits)), true), false));
+        }
+        let wanted = bytes.checked_next_multiple_of(PAGE).ok_or(io::ErrorKind::OutOfMemory)?;
+        let mut taken = self.take(wanted as u64);
+        while !taken && let Some(map) = spare.pop() {
+            self.give_back(map);
+            taken = self.take(wanted as u64);
+        }
+        drop(spare);
+        if taken {
+            let mut map = MmapMut::map_anon(wanted).map_err(explain)?;
             // Advice: without huge pages it works too.
             #[cfg(target_os = "linux")]
             let _ = map.advise(memmap2::Advice::HugePage);
-            return Ok(Array { map: Some(map), room: self, taken: bytes as u64, kind: PhantomData });
+            // The kernel clears pages when they are touched: by all threads now, instead of by one later.
+            map.par_chunks_mut(PAGE).for_each(|page| {
+                if let Some(first) = page.first_mut() {
+                    *first = 0;
+                }
+            });
+            return Ok((array(Some(map), true), true));
         }
         let map = self.file(bytes).and_then(|file| input::map_scratch(&file)).map_err(explain)?;
-        Ok(Array { map: Some(map), room: self, taken: 0, kind: PhantomData })
+        Ok((array(Some(map), false), true))
     }
 
     /// A file of zeros without a name. They are written, so that a full disk is an error here and not a signal later.
@@ -91,7 +141,9 @@ impl Room {
 
 impl<T> Drop for Array<'_, T> {
     fn drop(&mut self) {
-        self.room.left.fetch_add(self.taken, Ordering::Relaxed);
+        if let (true, Some(map)) = (self.in_memory, self.map.take()) {
+            self.room.spare.lock().unwrap_or_else(PoisonError::into_inner).push(map);
+        }
     }
 }
 
@@ -99,13 +151,15 @@ impl<T: Plain> Deref for Array<'_, T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        self.map.as_deref().and_then(|bytes| <[T]>::ref_from_bytes(bytes).ok()).unwrap_or_default()
+        let bytes = self.map.as_deref().and_then(|map| map.get(..self.bytes));
+        bytes.and_then(|bytes| <[T]>::ref_from_bytes(bytes).ok()).unwrap_or_default()
     }
 }
 
 impl<T: Plain> DerefMut for Array<'_, T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        self.map.as_deref_mut().and_then(|bytes| <[T]>::mut_from_bytes(bytes).ok()).unwrap_or_default()
+        let bytes = self.map.as_deref_mut().and_then(|map| map.get_mut(..self.bytes));
+        bytes.and_then(|bytes| <[T]>::mut_from_bytes(bytes).ok()).unwrap_or_default()
     }
 }
 
@@ -117,16 +171,23 @@ mod tests {
     #[test]
     fn arrays_lie_in_memory_and_then_in_files() {
         let dir = tempfile::tempdir().unwrap();
-        let room = Room::new(dir.path().to_owned(), 4000);
-        let mut first = room.array::<u32>(900).unwrap();
+        let room = Room::new(dir.path().to_owned(), 5 << 20);
+        let mut first = room.zeroed::<u32>(900).unwrap();
         let mut second = room.array::<u64>(700_000).unwrap();
-        assert_eq!(room.left(), 400);
+        assert_eq!((first.in_memory, second.in_memory, room.left()), (true, false, 3 << 20));
         first.fill(7);
         second.fill(9);
         assert!(first.iter().all(|x| *x == 7) && second.iter().all(|x| *x == 9));
         assert_eq!((first.len(), second.len()), (900, 700_000));
         drop((first, second));
-        assert_eq!(room.left(), 4000);
+        assert_eq!(room.left(), 5 << 20);
+        let again = room.zeroed::<u16>(5000).unwrap();
+        assert!(again.iter().all(|x| *x == 0));
+        let all = room.array::<u8>(5 << 19).unwrap();
+        assert!((again.in_memory, all.in_memory) == (true, false));
+        drop(again);
+        let all = room.zeroed::<u8>(4 << 20).unwrap();
+        assert!(all.in_memory && all.iter().all(|x| *x == 0), "spare memory makes room for more");
         assert!(room.array::<u32>(0).unwrap().is_empty());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }

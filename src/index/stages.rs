@@ -198,15 +198,12 @@ impl Builder<'_> {
         };
         let roots = Roots::new(summary, &objects.addresses).objects();
         let targets = object_graph::class_objects(summary, &objects.addresses);
-        let counts: Vec<u64> = summary.classes().iter().map(|class| class.objects.get()).collect();
         let labels = Labels {
             column: objects.classes.all(),
             width: objects.class_bytes,
             targets: &targets,
-            counts: &counts,
         };
         let links = Links { rows: references.view(), labels: &labels, roots: &roots };
-        progress.begin("finding dominators", 0);
         let (order, referrers) = dominators::dominators(
             &room,
             &links,
@@ -216,12 +213,14 @@ impl Builder<'_> {
                 None => self.referrers(references, room.left() / 2),
             },
             |made| made.as_ref().ok().map(|(rows, _)| rows.view()),
+            progress,
         )
         .map_err(|error| self.write_error(error))?;
         let referrers = referrers?;
         let Some(order) = order else {
             return Err(self.write_error(io::Error::other("there are no dominators")));
         };
+        progress.begin("writing dominators", 0);
         place
             .write(&file.key(Stage::Dominators), tree_file::SECTIONS, |writer| {
                 tree_file::write(&order, &weights, writer)

@@ -5,7 +5,7 @@ use std::io;
 
 use rayon::prelude::*;
 
-use super::links::{Links, Witnesses};
+use super::links::Links;
 use super::peel::Peeled;
 use super::rows::GROUP;
 use crate::index::scratch::{Array, Room};
@@ -59,7 +59,6 @@ impl<'r> Core<'r> {
     pub(crate) fn new(
         room: &'r Room,
         links: &Links<'_>,
-        witnesses: &Witnesses,
         peeled: &Peeled,
     ) -> io::Result<(Self, Edges<'r>)> {
         let mut words: Vec<(u64, u32)> = (peeled.states().par_chunks(64))
@@ -82,7 +81,7 @@ impl<'r> Core<'r> {
         let chunks = links.rows.len().div_ceil(CHUNK);
         let parts: Vec<Part> = (0..chunks)
             .into_par_iter()
-            .map(|chunk| Part::new(chunk, links, witnesses, peeled, &numbers))
+            .map(|chunk| Part::new(chunk, links, peeled, &numbers))
             .collect();
         let edges = parts.iter().map(|part| part.targets.len()).sum();
         let mut nodes = room.array::<u32>(count as usize)?;
@@ -91,6 +90,7 @@ impl<'r> Core<'r> {
         let (mut node_at, mut edge_at) = (0, 0);
         {
             let (nodes, starts, targets) = (&mut *nodes, &mut *starts, &mut *targets);
+            starts[0] = 0;
             for part in parts {
                 for (node, end) in part.nodes.iter().zip(&part.ends) {
                     nodes[node_at] = *node;
@@ -114,7 +114,7 @@ struct Part {
 }
 
 impl Part {
-    fn new(chunk: u32, links: &Links<'_>, witnesses: &Witnesses, peeled: &Peeled, numbers: &Numbers) -> Self {
+    fn new(chunk: u32, links: &Links<'_>, peeled: &Peeled, numbers: &Numbers) -> Self {
         let mut part = Self { nodes: Vec::new(), ends: Vec::new(), targets: Vec::new() };
         let end = (chunk + 1).saturating_mul(CHUNK).min(links.rows.len());
         for group in chunk * (CHUNK / GROUP)..end.div_ceil(GROUP) {
@@ -127,11 +127,9 @@ impl Part {
                         part.targets.push(numbers.of(target));
                     }
                 }
-                if let Some(target) = witnesses.target(links.labels, node)
-                    && target != node
-                    && peeled.is_target(target)
-                {
-                    part.targets.push(numbers.of(target));
+                let label = links.labels.of(node);
+                if peeled.is_kept(label) && links.labels.target(label) != node {
+                    part.targets.push(numbers.of(links.labels.target(label)));
                 }
                 part.nodes.push(node);
                 part.ends.push(part.targets.len() as u64);

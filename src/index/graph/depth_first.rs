@@ -5,7 +5,7 @@ use std::io;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::core::{Core, Edges};
-use super::prefetch::prefetch;
+use crate::index::prefetch::prefetch;
 use crate::index::scratch::{Array, Room};
 
 /// What the walk says of a core node.
@@ -36,11 +36,13 @@ const SHORT: usize = 16;
 /// Walks the core depth first from its roots.
 pub(crate) fn walk<'r>(room: &'r Room, core: &Core<'_>, edges: &Edges<'_>) -> io::Result<Walk<'r>> {
     let nodes = core.len();
-    let mut visits = room.array::<Visit>(nodes)?;
+    let mut visits = room.zeroed::<Visit>(nodes)?;
     let mut order = room.array::<u32>(nodes + 1)?;
     let mut parents = room.array::<u32>(nodes + 1)?;
     let reached = {
         let (visits, order, parents) = (&mut *visits, &mut *order, &mut *parents);
+        // The outside.
+        (order[0], parents[0]) = (0, 0);
         let (starts, targets) = (&*edges.starts, &*edges.targets);
         // Node and parent. A node may be there several times; the last one counts, which makes it a depth-first tree.
         let mut stack: Vec<(u32, u32)> = core.roots.iter().rev().map(|root| (*root, 0)).collect();

@@ -5,8 +5,8 @@ use std::io;
 use rayon::prelude::*;
 
 use super::core::Core;
-use super::links::NONE;
-use super::peel::Peeled;
+use super::links::{Links, NONE};
+use super::peel::{HUB, Peeled};
 use super::rows::{GROUP, View};
 use super::semi_nca::Dominators;
 use crate::index::scratch::{Array, Room};
@@ -30,6 +30,7 @@ pub(crate) struct Forest<'r> {
 /// Puts the dominators of core and leaves together. `referrers` are the rows turned around.
 pub(crate) fn join<'r>(
     room: &'r Room,
+    links: &Links<'_>,
     core: Core<'r>,
     peeled: &Peeled,
     mut found: Dominators<'r>,
@@ -48,10 +49,14 @@ pub(crate) fn join<'r>(
         }
         several
     };
-    if !several.is_empty() {
+    let hubs = links.labels.targets.iter().any(|hub| *hub != NONE && peeled.level(*hub) == HUB);
+    if hubs || !several.is_empty() {
         let mut meeting = Meeting::new(room, &core, peeled, &found, &mut dominators)?;
         for node in several {
-            meeting.settle(node, referrers);
+            meeting.settle(node, None, referrers);
+        }
+        for (hub, span) in meeting.nodes_of_hubs(links) {
+            meeting.settle(hub, span, referrers);
         }
     }
     Ok(Forest { dominators, order: found.order, reached: found.reached })
@@ -68,7 +73,8 @@ fn leaves(dominators: &mut [u32], peeled: &Peeled, referrers: View<'_>) -> Vec<u
             for group in (first / GROUP..).take(groups) {
                 referrers.group(group, |node, row| {
                     let level = peeled.level(node);
-                    dominators[(node - first) as usize] = if level == 0 {
+                    dominators[(node - first) as usize] = if level == 0 || level == HUB {
+                        // Known later.
                         NONE
                     } else if peeled.is_root(node) {
                         OUTSIDE
@@ -97,11 +103,21 @@ enum Place {
     Peeled(u32),
 }
 
+/// Where some nodes are: the first and the last of them in preorder of the core meet where all of them meet.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    /// Preorder and number of the walk of the first node's nearest dominator in the core, or its own.
+    first: (u32, u32),
+    last: (u32, u32),
+    /// Where all of them meet, while they are the same.
+    only: Place,
+}
+
 /// Finds nearest common dominators.
 ///
 /// In the core by heavy paths: each node belongs to a path that goes down to the child with most nodes below, and
-/// knows the head of its path; from any node it is a logarithmic number of paths to the top. Peeled nodes are at most
-/// [`super::peel::MAX_LEVEL`] steps from the core.
+/// knows the head of its path; from any node it is a logarithmic number of paths to the top. Of many nodes only the
+/// first and the last in preorder are looked at. Peeled nodes are at most [`super::peel::MAX_LEVEL`] steps from the core.
 struct Meeting<'a, 'r> {
     core: &'a Core<'r>,
     peeled: &'a Peeled,
@@ -109,6 +125,8 @@ struct Meeting<'a, 'r> {
     dominators: &'a mut Array<'r, u32>,
     /// By number of the walk.
     heads: Array<'r, u32>,
+    /// By number of the walk: the number in a preorder of the tree.
+    preorder: Array<'r, u32>,
 }
 
 impl<'a, 'r> Meeting<'a, 'r> {
@@ -120,11 +138,12 @@ impl<'a, 'r> Meeting<'a, 'r> {
         dominators: &'a mut Array<'r, u32>,
     ) -> io::Result<Self> {
         let reached = found.reached;
-        let mut heads = room.array::<u32>(reached)?;
-        let mut sizes = room.array::<u32>(reached)?;
-        let mut heavy = room.array::<u32>(reached)?;
+        let mut sizes = room.zeroed::<u32>(reached)?;
+        let mut heads = room.zeroed::<u32>(reached)?;
+        // First the child with most nodes below.
+        let mut preorder = room.zeroed::<u32>(reached)?;
         {
-            let (heads, sizes, heavy) = (&mut *heads, &mut *sizes, &mut *heavy);
+            let (heads, sizes, heavy) = (&mut *heads, &mut *sizes, &mut *preorder);
             let above = &*found.dominators;
             for number in (1..reached).rev() {
                 sizes[number] += 1;
@@ -132,41 +151,69 @@ impl<'a, 'r> Meeting<'a, 'r> {
                 sizes[above] += size;
                 // The last one met has the least number: which one it is among equals does not matter.
                 if heavy[above] == 0 || sizes[heavy[above] as usize] <= size {
-                    heavy[above] = u32::try_from(number).unwrap_or(u32::MAX);
+                    heavy[above] = index(number);
                 }
             }
             for number in 1..reached {
                 let above = above[number] as usize;
-                let is_heavy = heavy[above] as usize == number;
-                heads[number] = if is_heavy { heads[above] } else { u32::try_from(number).unwrap_or(u32::MAX) };
+                heads[number] = if heavy[above] as usize == number { heads[above] } else { index(number) };
+            }
+            // A node's own place is known when it is met; then it holds the place of its next child.
+            let mut next = room.array::<u32>(reached)?;
+            next[0] = 1;
+            let (next, preorder) = (&mut *next, heavy);
+            preorder[0] = 0;
+            for number in 1..reached {
+                let above = above[number] as usize;
+                let place = next[above];
+                next[above] += sizes[number];
+                preorder[number] = place;
+                next[number] = place + 1;
             }
         }
-        Ok(Self { core, peeled, found, dominators, heads })
+        Ok(Self { core, peeled, found, dominators, heads, preorder })
     }
 
-    /// Where a reachable node is; `None` for others.
-    fn place(&self, node: u32) -> Option<Place> {
-        // What unreachable nodes refer to hangs below one of them.
+    /// The span of a node alone; `None` if it cannot be reached.
+    #[inline]
+    fn span(&self, node: u32) -> Option<Span> {
         let mut at = node;
-        loop {
+        // What unreachable nodes refer to hangs below one of them.
+        let number = loop {
             if at == OUTSIDE {
-                break;
+                break 0;
             }
             if at == NONE {
                 return None;
             }
             if self.peeled.level(at) == 0 {
-                if self.number(at) == 0 {
-                    return None;
+                match self.number(at) {
+                    0 => return None,
+                    number => break number,
                 }
-                break;
             }
             at = self.dominators[at as usize];
-        }
-        Some(self.place_of_reachable(node))
+        };
+        let place = (self.preorder[number as usize], number);
+        Some(Span { first: place, last: place, only: self.place(node) })
     }
 
-    fn place_of_reachable(&self, node: u32) -> Place {
+    fn join(&self, one: Option<Span>, other: Option<Span>) -> Option<Span> {
+        let (Some(one), Some(other)) = (one, other) else { return one.or(other) };
+        let (first, last) = (one.first.min(other.first), one.last.max(other.last));
+        let only = if first == last { self.meet_below(one.only, other.only) } else { one.only };
+        Some(Span { first, last, only })
+    }
+
+    /// Where the nodes of a span meet.
+    fn meet(&self, span: Span) -> Place {
+        if span.first == span.last {
+            return span.only;
+        }
+        Place::Core(self.meet_in_core(span.first.1, span.last.1))
+    }
+
+    fn place(&self, node: u32) -> Place {
         if node == OUTSIDE {
             Place::Core(0)
         } else if self.peeled.level(node) == 0 {
@@ -180,18 +227,50 @@ impl<'a, 'r> Meeting<'a, 'r> {
         self.found.visits[self.core.number(node) as usize].number
     }
 
-    /// Finds the dominator of a peeled node to which several refer. Those of higher levels are settled.
-    fn settle(&mut self, node: u32, referrers: View<'_>) {
-        let mut meet: Option<Place> = None;
-        for referrer in referrers.row(node) {
-            let Some(place) = self.place(referrer) else { continue };
-            let next = meet.map_or(place, |meet| self.meet(meet, place));
-            meet = Some(next);
-            if next == Place::Core(0) {
-                break;
-            }
+    /// For each peeled node that a label stands for, the span of the nodes of that label.
+    fn nodes_of_hubs(&self, links: &Links<'_>) -> Vec<(u32, Option<Span>)> {
+        let labels = links.labels;
+        let mut hubs: Vec<(u32, Option<Span>)> = Vec::new();
+        let slots: Vec<usize> = (labels.targets.iter())
+            .map(|hub| {
+                if *hub == NONE || self.peeled.level(*hub) != HUB || self.peeled.is_root(*hub) {
+                    return usize::MAX;
+                }
+                hubs.push((*hub, None));
+                hubs.len() - 1
+            })
+            .collect();
+        let nodes = self.peeled.states().len();
+        let spans = (0..nodes.div_ceil(CHUNK))
+            .into_par_iter()
+            .map(|chunk| {
+                let mut spans = vec![None; hubs.len()];
+                for node in chunk * CHUNK..((chunk + 1) * CHUNK).min(nodes) {
+                    let node = index(node);
+                    let slot = slots.get(labels.of(node)).and_then(|slot| spans.get_mut(*slot));
+                    if let Some(span) = slot {
+                        *span = self.join(*span, self.span(node));
+                    }
+                }
+                spans
+            })
+            .reduce(
+                || vec![None; hubs.len()],
+                |one, other| one.into_iter().zip(other).map(|(one, other)| self.join(one, other)).collect(),
+            );
+        for ((_, span), found) in hubs.iter_mut().zip(spans) {
+            *span = found;
         }
-        self.dominators[node as usize] = match meet {
+        hubs
+    }
+
+    /// Finds the dominator of a peeled node to which several refer, beside those of `span`. Nodes of higher levels are
+    /// settled.
+    fn settle(&mut self, node: u32, mut span: Option<Span>, referrers: View<'_>) {
+        for referrer in referrers.row(node) {
+            span = self.join(span, self.span(referrer));
+        }
+        self.dominators[node as usize] = match span.map(|span| self.meet(span)) {
             None => NONE,
             Some(Place::Core(0)) => OUTSIDE,
             Some(Place::Core(number)) => self.found.order[number as usize],
@@ -199,12 +278,12 @@ impl<'a, 'r> Meeting<'a, 'r> {
         };
     }
 
-    /// The nearest common dominator of two reachable nodes.
-    fn meet(&self, mut one: Place, mut other: Place) -> Place {
+    /// The nearest common dominator of two nodes below, or at, the same node of the core.
+    fn meet_below(&self, mut one: Place, mut other: Place) -> Place {
         loop {
             match (one, other) {
                 _ if one == other => return one,
-                (Place::Core(a), Place::Core(b)) => return Place::Core(self.meet_in_core(a, b)),
+                (Place::Core(_), Place::Core(_)) => return one,
                 (Place::Peeled(a), Place::Core(_)) => one = self.above(a),
                 (Place::Core(_), Place::Peeled(b)) => other = self.above(b),
                 // A dominator has a higher level than what it dominates.
@@ -220,7 +299,7 @@ impl<'a, 'r> Meeting<'a, 'r> {
     }
 
     fn above(&self, peeled: u32) -> Place {
-        self.place_of_reachable(self.dominators[peeled as usize])
+        self.place(self.dominators[peeled as usize])
     }
 
     fn meet_in_core(&self, mut one: u32, mut other: u32) -> u32 {
@@ -235,4 +314,10 @@ impl<'a, 'r> Meeting<'a, 'r> {
             }
         }
     }
+}
+
+/// Numbers of nodes fit.
+#[inline(always)]
+fn index(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(NONE)
 }

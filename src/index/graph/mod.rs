@@ -16,7 +16,6 @@ mod leaves;
 pub(crate) mod links;
 pub(crate) mod order;
 mod peel;
-mod prefetch;
 pub(crate) mod referrers;
 pub mod rows;
 mod semi_nca;

@@ -8,8 +8,8 @@ use rayon::prelude::*;
 use super::leaves::{Forest, OUTSIDE};
 use super::links::NONE;
 use super::peel::{MAX_LEVEL, Peeled};
-use super::prefetch::prefetch;
 use super::tree::APART;
+use crate::index::prefetch::prefetch;
 use crate::index::scratch::{Array, Room};
 
 /// What each node weighs.
@@ -62,7 +62,7 @@ const CHUNK: usize = 1 << 16;
 /// Orders a forest.
 pub(crate) fn order<'r>(
     room: &'r Room,
-    forest: &Forest<'_>,
+    forest: Forest<'r>,
     peeled: &Peeled,
     weights: &Weights,
 ) -> io::Result<Order<'r>> {
@@ -78,7 +78,7 @@ pub(crate) fn order<'r>(
                 }
             },
         );
-        add_up(room, forest, peeled, &mut retained, &mut counts)?;
+        add_up(room, &forest, peeled, &mut retained, &mut counts)?;
         sort(room, &forest.dominators, &retained, &counts, weights)?
     };
     assign(room, &forest.dominators, &sorted, &counts)
@@ -200,7 +200,7 @@ struct Spot {
 /// Gives each node its position: its dominator has it already, and so have its larger siblings.
 fn assign<'r>(room: &'r Room, dominators: &[u32], sorted: &[u32], counts: &[u32]) -> io::Result<Order<'r>> {
     let nodes = dominators.len();
-    let mut spots = room.array::<Spot>(nodes)?;
+    let mut spots = room.zeroed::<Spot>(nodes)?;
     let mut by_position = room.array::<u32>(nodes)?;
     let mut counts_by_position = room.array::<u32>(nodes)?;
     let mut top = 0;

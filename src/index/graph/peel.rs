@@ -3,20 +3,26 @@
 //! Nearly half of the objects of a heap refer to nothing, and most of the rest to little that matters. Nothing is
 //! dominated through them but what hangs below them, so the walk and the search for dominators need not see them: once
 //! the dominators of the rest are known, theirs is the nearest common dominator of the nodes that refer to them.
+//!
+//! Edges into roots matter to nobody, as nothing but the outside dominates a root. A node that a label stands for (a
+//! class object) is a leaf if it refers to roots only, as the class objects of arrays do: then the edges of its
+//! instances need not be looked at until all others are placed. If it refers to more, its instances stay in the core.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use rayon::prelude::*;
 
-use super::links::{Links, Witnesses};
+use super::links::{Links, NONE};
 use super::rows::{GROUP, Targets};
 
 /// A root: edges into it matter to nobody.
 const ROOT: u8 = 0x80;
-/// A node that a label stands for: never peeled.
+/// A node that a label stands for, with edges that matter: it stays, and so do the nodes with that label.
 const KEPT: u8 = 0x40;
-/// The level, from 1, of a peeled node: higher than those of the peeled nodes it refers to.
+/// The level of a peeled node: higher than those of the peeled nodes it refers to.
 const LEVEL: u8 = 0x3f;
+/// The level of a peeled node that a label stands for: below that of its label's nodes.
+pub(crate) const HUB: u8 = 1;
 /// Peeled nodes of more levels are not worth it: how far a node is from the core has a bound.
 pub(crate) const MAX_LEVEL: u8 = 40;
 /// Groups that one thread looks at in one go.
@@ -28,6 +34,8 @@ const MAX_ROUNDS: usize = 12;
 /// Which nodes are peeled.
 pub(crate) struct Peeled {
     states: Vec<u8>,
+    /// By label: whether the edges to what it stands for are in the core.
+    kept: Vec<bool>,
 }
 
 impl Peeled {
@@ -41,6 +49,12 @@ impl Peeled {
     #[inline(always)]
     pub(crate) fn is_target(&self, node: u32) -> bool {
         matters(self.states[node as usize])
+    }
+
+    /// Whether a node's edge to what its label stands for is in the core, if the node is.
+    #[inline(always)]
+    pub(crate) fn is_kept(&self, label: usize) -> bool {
+        self.kept.get(label).is_some_and(|kept| *kept)
     }
 
     /// Whether a node is a root.
@@ -73,19 +87,23 @@ fn matters(state: u8) -> bool {
 }
 
 /// Peels a graph.
-pub(crate) fn peel(links: &Links<'_>, witnesses: &Witnesses) -> Peeled {
+pub(crate) fn peel(links: &Links<'_>) -> Peeled {
     let nodes = links.rows.len() as usize;
     let states: Vec<AtomicU8> = (0..nodes).map(|_| AtomicU8::new(0)).collect();
-    for target in links.labels.targets {
-        if let Some(state) = states.get(*target as usize) {
-            state.store(KEPT, Ordering::Relaxed);
-        }
-    }
     for root in links.roots {
-        if let Some(state) = states.get(*root as usize) {
-            state.fetch_or(ROOT, Ordering::Relaxed);
+        states[*root as usize].fetch_or(ROOT, Ordering::Relaxed);
+    }
+    let is_root = |node: u32| states[node as usize].load(Ordering::Relaxed) & ROOT != 0;
+    for hub in links.labels.targets {
+        if *hub != NONE && !is_root(*hub) {
+            let is_leaf = links.rows.row(*hub).all(is_root);
+            states[*hub as usize].store(if is_leaf { HUB } else { KEPT }, Ordering::Relaxed);
         }
     }
+    // Labels whose nodes stay.
+    let kept: Vec<bool> = (links.labels.targets.iter())
+        .map(|hub| *hub != NONE && states[*hub as usize].load(Ordering::Relaxed) & KEPT != 0)
+        .collect();
     let groups = links.rows.len().div_ceil(GROUP);
     let chunks = groups.div_ceil(CHUNK);
     for round in 0..MAX_ROUNDS {
@@ -98,7 +116,7 @@ pub(crate) fn peel(links: &Links<'_>, witnesses: &Witnesses) -> Peeled {
                 let range = chunk * CHUNK..((chunk + 1) * CHUNK).min(groups);
                 let mut look = |group: u32| {
                     links.rows.group(group, |node, targets| {
-                        peeled += usize::from(try_peel(&states, links, witnesses, node, targets));
+                        peeled += usize::from(try_peel(&states, links, &kept, node, targets));
                     });
                 };
                 if round % 2 == 0 { range.for_each(&mut look) } else { range.rev().for_each(&mut look) }
@@ -109,14 +127,14 @@ pub(crate) fn peel(links: &Links<'_>, witnesses: &Witnesses) -> Peeled {
             break;
         }
     }
-    Peeled { states: states.into_iter().map(AtomicU8::into_inner).collect() }
+    Peeled { states: states.into_iter().map(AtomicU8::into_inner).collect(), kept }
 }
 
 #[inline(always)]
 fn try_peel(
     states: &[AtomicU8],
     links: &Links<'_>,
-    witnesses: &Witnesses,
+    kept: &[bool],
     node: u32,
     targets: Targets<'_>,
 ) -> bool {
@@ -124,7 +142,7 @@ fn try_peel(
     if own & (KEPT | LEVEL) != 0 {
         return false;
     }
-    let mut level = 0;
+    let mut level = HUB;
     for target in targets {
         let state = states[target as usize].load(Ordering::Relaxed);
         if matters(state) {
@@ -134,7 +152,7 @@ fn try_peel(
             level = level.max(state & LEVEL);
         }
     }
-    if level >= MAX_LEVEL || witnesses.target(links.labels, node).is_some() {
+    if level >= MAX_LEVEL || kept.get(links.labels.of(node)).is_some_and(|kept| *kept) {
         return false;
     }
     states[node as usize].store(own | (level + 1), Ordering::Relaxed);

@@ -10,8 +10,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::core::{Core, Edges};
 use super::depth_first::Walk;
-use super::prefetch::prefetch;
 use super::transpose::{self, BUCKET, EDGE_BYTES, Sink, Sources, bucket_count};
+use crate::index::prefetch::prefetch;
 use crate::index::scratch::{Array, Room};
 
 /// A node in the forest of nodes that are done.
