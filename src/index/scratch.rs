@@ -45,6 +45,8 @@ pub(crate) struct Array<'r, T> {
 
 /// Bytes that are asked for at once at least, and touched by one thread in one go: a huge page.
 const PAGE: usize = 2 << 20;
+/// What smaller arrays are made of.
+const SMALL_PAGE: usize = 1 << 16;
 
 impl Room {
     /// Room for `bytes` bytes of memory, and for more in `dir`.
@@ -98,11 +100,19 @@ impl Room {
         }
         let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         spare.sort_by_key(|map| map.len());
-        if let Some(fits) = spare.iter().position(|map| map.len() >= bytes) {
+        let fits = spare.iter().position(|map| map.len() >= bytes);
+        // Much larger ones are left for what needs them.
+        if let Some(fits) = fits
+            && spare.get(fits).is_some_and(|map| map.len() / 4 <= bytes)
+        {
             return Ok((array(Some(spare.remove(fits)), true), false));
         }
-        let wanted = bytes.checked_next_multiple_of(PAGE).ok_or(io::ErrorKind::OutOfMemory)?;
+        let unit = if bytes < PAGE { SMALL_PAGE } else { PAGE };
+        let wanted = bytes.checked_next_multiple_of(unit).ok_or(io::ErrorKind::OutOfMemory)?;
         let mut taken = self.take(wanted as u64);
+        if let (false, Some(fits)) = (taken, fits) {
+            return Ok((array(Some(spare.remove(fits)), true), false));
+        }
         while !taken && let Some(map) = spare.pop() {
             self.give_back(map);
             taken = self.take(wanted as u64);
@@ -174,7 +184,8 @@ mod tests {
         let room = Room::new(dir.path().to_owned(), 5 << 20);
         let mut first = room.zeroed::<u32>(900).unwrap();
         let mut second = room.array::<u64>(700_000).unwrap();
-        assert_eq!((first.in_memory, second.in_memory, room.left()), (true, false, 3 << 20));
+        let left = (5 << 20) - SMALL_PAGE as u64;
+        assert_eq!((first.in_memory, second.in_memory, room.left()), (true, false, left));
         first.fill(7);
         second.fill(9);
         assert!(first.iter().all(|x| *x == 7) && second.iter().all(|x| *x == 9));
@@ -183,7 +194,7 @@ mod tests {
         assert_eq!(room.left(), 5 << 20);
         let again = room.zeroed::<u16>(5000).unwrap();
         assert!(again.iter().all(|x| *x == 0));
-        let all = room.array::<u8>(5 << 19).unwrap();
+        let all = room.array::<u8>(5 << 20).unwrap();
         assert!((again.in_memory, all.in_memory) == (true, false));
         drop(again);
         let all = room.zeroed::<u8>(4 << 20).unwrap();

@@ -30,8 +30,8 @@ use super::summary::Summary;
 use super::{objects_file, rows_file, summary_file, tree_file};
 
 /// Memory that building may take for each object, in large arrays, and for small dumps anyway.
-const BYTES_AN_OBJECT: u64 = 27;
-const BYTES_ANYWAY: u64 = 64 << 20;
+const BYTES_AN_OBJECT: u64 = 25;
+const BYTES_ANYWAY: u64 = 32 << 20;
 
 /// A stage, and the mark that tells whether it is damaged.
 type Marked<T> = (T, Arc<AtomicBool>);
@@ -187,7 +187,7 @@ impl Builder<'_> {
         let tree = match (referrers, tree) {
             (Some(referrers), Some(tree)) => return Ok((referrers, tree)),
             (None, Some(tree)) => {
-                let referrers = self.referrers(references, room.left())?;
+                let referrers = self.referrers(&room, references, room.left())?;
                 return Ok((referrers, tree));
             }
             (referrers, None) => referrers,
@@ -208,9 +208,9 @@ impl Builder<'_> {
             &room,
             &links,
             &weights,
-            || match tree {
+            |memory| match tree {
                 Some(referrers) => Ok(referrers),
-                None => self.referrers(references, room.left() / 2),
+                None => self.referrers(&room, references, memory),
             },
             |made| made.as_ref().ok().map(|(rows, _)| rows.view()),
             progress,
@@ -231,11 +231,12 @@ impl Builder<'_> {
     }
 
     /// Turns references around, in about so many bytes of memory.
-    fn referrers(&self, references: &Rows, memory: u64) -> Result<Marked<Rows>, Error> {
+    fn referrers(&self, room: &Room, references: &Rows, memory: u64) -> Result<Marked<Rows>, Error> {
         let Self { file, place, .. } = *self;
         let written = place.write(&file.key(Stage::Referrers), rows_file::SECTIONS, |writer| {
             rows_file::write(references.len(), writer, |rows| {
-                referrers::turn_around(references.view(), references.edges(), memory, |part| rows.append(&part))
+                let (view, edges) = (references.view(), references.edges());
+                referrers::turn_around(room, view, edges, memory, |part| rows.append(&part))
             })
         });
         written.map_err(|error| self.write_error(error))?;

@@ -7,7 +7,8 @@ use rayon::prelude::*;
 
 use super::links::Links;
 use super::peel::Peeled;
-use super::rows::GROUP;
+use super::rows::{GROUP, Targets};
+use crate::index::prefetch::prefetch;
 use crate::index::scratch::{Array, Room};
 
 /// Nodes that one thread looks at in one go: whole groups and whole words of bits.
@@ -24,10 +25,61 @@ pub(crate) struct Core<'r> {
 
 /// The edges of the core that matter.
 pub(crate) struct Edges<'r> {
-    /// Where the targets of each core number start; one more for the end.
-    pub(crate) starts: Array<'r, u64>,
+    /// For each [`BLOCK`] of core numbers where their targets start.
+    bases: Vec<u64>,
+    /// Where the targets of each core number start, from its base on; one more for the end.
+    starts: Array<'r, u32>,
     /// Targets, as core numbers.
-    pub(crate) targets: Array<'r, u32>,
+    targets: Array<'r, u32>,
+}
+
+/// Core numbers whose edges are counted from one base, in bits.
+const BLOCK: u32 = 14;
+
+impl Edges<'_> {
+    /// For walks over them.
+    pub(crate) fn view(&self) -> EdgesView<'_> {
+        EdgesView { bases: &self.bases, starts: &self.starts, targets: &self.targets }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.targets.len()
+    }
+}
+
+/// The edges of the core as plain slices.
+#[derive(Clone, Copy)]
+pub(crate) struct EdgesView<'a> {
+    bases: &'a [u64],
+    starts: &'a [u32],
+    targets: &'a [u32],
+}
+
+impl<'a> EdgesView<'a> {
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)]
+    fn start(&self, node: usize) -> usize {
+        self.bases[node >> BLOCK] as usize + self.starts[node] as usize
+    }
+
+    /// The targets of a core number.
+    #[inline(always)]
+    pub(crate) fn of(&self, node: u32) -> &'a [u32] {
+        &self.targets[self.start(node as usize)..self.start(node as usize + 1)]
+    }
+
+    /// Asks for where the targets of a core number start.
+    #[inline(always)]
+    pub(crate) fn ask_start(&self, node: u32) {
+        prefetch(self.starts, node as usize);
+    }
+
+    /// Asks for the targets of a core number.
+    #[inline(always)]
+    pub(crate) fn ask_targets(&self, node: u32) {
+        prefetch(self.targets, self.start(node as usize));
+    }
 }
 
 /// Core numbers of nodes: a bit for each node in the core, and the number of bits before.
@@ -78,63 +130,135 @@ impl<'r> Core<'r> {
             .map(|root| numbers.of(*root))
             .collect();
 
-        let chunks = links.rows.len().div_ceil(CHUNK);
-        let parts: Vec<Part> = (0..chunks)
-            .into_par_iter()
-            .map(|chunk| Part::new(chunk, links, peeled, &numbers))
-            .collect();
-        let edges = parts.iter().map(|part| part.targets.len()).sum();
+        let collector = Collector { links, peeled, numbers: &numbers };
         let mut nodes = room.array::<u32>(count as usize)?;
-        let mut starts = room.array::<u64>(count as usize + 1)?;
+        let mut starts = room.array::<u32>(count as usize + 1)?;
+        // First how many targets each has, then where they start.
+        collector.parts(&mut nodes).zip(collector.parts(&mut starts)).enumerate().for_each(
+            |(chunk, (nodes, counts))| collector.count(chunk, nodes, counts),
+        );
+        let (bases, edges) = sum_up(&mut starts, count as usize)?;
         let mut targets = room.array::<u32>(edges)?;
-        let (mut node_at, mut edge_at) = (0, 0);
         {
-            let (nodes, starts, targets) = (&mut *nodes, &mut *starts, &mut *targets);
-            starts[0] = 0;
-            for part in parts {
-                for (node, end) in part.nodes.iter().zip(&part.ends) {
-                    nodes[node_at] = *node;
-                    node_at += 1;
-                    starts[node_at] = edge_at as u64 + *end;
-                }
-                targets[edge_at..edge_at + part.targets.len()].copy_from_slice(&part.targets);
-                edge_at += part.targets.len();
-            }
+            let view = EdgesView { bases: &bases, starts: &starts, targets: &[] };
+            let mut rest = &mut *targets;
+            let parts: Vec<&mut [u32]> = collector
+                .bounds()
+                .map(|(first, end)| {
+                    let length = view.start(end) - view.start(first);
+                    let (part, after) = std::mem::take(&mut rest).split_at_mut(length);
+                    rest = after;
+                    part
+                })
+                .collect();
+            parts.into_par_iter().enumerate().for_each(|(chunk, part)| collector.fill(chunk, part));
         }
-        Ok((Self { numbers, nodes, roots }, Edges { starts, targets }))
+        Ok((Self { numbers, nodes, roots }, Edges { bases, starts, targets }))
     }
 }
 
-/// The part of the core that one thread has made.
-struct Part {
-    nodes: Vec<u32>,
-    /// Where the targets of each node end.
-    ends: Vec<u64>,
-    targets: Vec<u32>,
+/// Turns the counts of the targets of `count` core numbers into where they start. Returns the bases and the number of
+/// all targets.
+fn sum_up(starts: &mut [u32], count: usize) -> io::Result<(Vec<u64>, usize)> {
+    let mut bases = Vec::with_capacity((count >> BLOCK) + 1);
+    let (mut sum, mut base) = (0u64, 0u64);
+    for (node, start) in starts.iter_mut().enumerate().take(count + 1) {
+        if node.is_multiple_of(1 << BLOCK) {
+            base = sum;
+            bases.push(base);
+        }
+        let targets = if node < count { *start } else { 0 };
+        let many = || io::Error::other("some objects next to each other refer to too many others");
+        *start = u32::try_from(sum - base).map_err(|_| many())?;
+        sum += u64::from(targets);
+    }
+    let edges = usize::try_from(sum).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+    Ok((bases, edges))
 }
 
-impl Part {
-    fn new(chunk: u32, links: &Links<'_>, peeled: &Peeled, numbers: &Numbers) -> Self {
-        let mut part = Self { nodes: Vec::new(), ends: Vec::new(), targets: Vec::new() };
-        let end = (chunk + 1).saturating_mul(CHUNK).min(links.rows.len());
+/// Collects the core, a chunk of nodes after another.
+struct Collector<'a> {
+    links: &'a Links<'a>,
+    peeled: &'a Peeled,
+    numbers: &'a Numbers,
+}
+
+impl Collector<'_> {
+    /// The first core number of each chunk, and the one behind its last.
+    fn bounds(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let nodes = self.links.rows.len();
+        let words = &self.numbers.words;
+        let at = |node: u32| words.get((node / 64) as usize).map(|(_, before)| *before as usize);
+        let count = words.last().map_or(0, |(bits, before)| (before + bits.count_ones()) as usize);
+        let bounds: Vec<(usize, usize)> = (0..nodes.div_ceil(CHUNK))
+            .map(|chunk| {
+                let end = (chunk + 1).checked_mul(CHUNK).filter(|end| *end < nodes).and_then(at);
+                (at(chunk * CHUNK).unwrap_or(count), end.unwrap_or(count))
+            })
+            .collect();
+        bounds.into_iter()
+    }
+
+    /// The part of a column by core number that belongs to each chunk.
+    fn parts<'c>(&self, mut column: &'c mut [u32]) -> rayon::vec::IntoIter<&'c mut [u32]> {
+        let parts: Vec<&mut [u32]> = self
+            .bounds()
+            .map(|(first, end)| {
+                let (part, rest) = std::mem::take(&mut column).split_at_mut(end - first);
+                column = rest;
+                part
+            })
+            .collect();
+        parts.into_par_iter()
+    }
+
+    /// Calls `visit` with each node of a chunk that is in the core.
+    #[inline(always)]
+    fn each(&self, chunk: usize, mut visit: impl FnMut(u32, Targets<'_>)) {
+        let chunk = u32::try_from(chunk).unwrap_or(u32::MAX);
+        let end = (chunk + 1).saturating_mul(CHUNK).min(self.links.rows.len());
         for group in chunk * (CHUNK / GROUP)..end.div_ceil(GROUP) {
-            links.rows.group(group, |node, row| {
-                if peeled.level(node) != 0 {
-                    return;
+            self.links.rows.group(group, |node, row| {
+                if self.peeled.level(node) == 0 {
+                    visit(node, row);
                 }
-                for target in row {
-                    if target != node && peeled.is_target(target) {
-                        part.targets.push(numbers.of(target));
-                    }
-                }
-                let label = links.labels.of(node);
-                if peeled.is_kept(label) && links.labels.target(label) != node {
-                    part.targets.push(numbers.of(links.labels.target(label)));
-                }
-                part.nodes.push(node);
-                part.ends.push(part.targets.len() as u64);
             });
         }
-        part
+    }
+
+    /// The targets of a node that are in the core and matter.
+    #[inline(always)]
+    fn targets(&self, node: u32, row: Targets<'_>, mut take: impl FnMut(u32)) {
+        for target in row {
+            if target != node && self.peeled.is_target(target) {
+                take(target);
+            }
+        }
+        let label = self.links.labels.of(node);
+        if self.peeled.is_kept(label) && self.links.labels.target(label) != node {
+            take(self.links.labels.target(label));
+        }
+    }
+
+    fn count(&self, chunk: usize, nodes: &mut [u32], counts: &mut [u32]) {
+        let mut places = nodes.iter_mut().zip(counts);
+        self.each(chunk, |node, row| {
+            if let Some((place, count)) = places.next() {
+                *place = node;
+                *count = 0;
+                self.targets(node, row, |_| *count += 1);
+            }
+        });
+    }
+
+    fn fill(&self, chunk: usize, targets: &mut [u32]) {
+        let mut places = targets.iter_mut();
+        self.each(chunk, |node, row| {
+            self.targets(node, row, |target| {
+                if let Some(place) = places.next() {
+                    *place = self.numbers.of(target);
+                }
+            });
+        });
     }
 }

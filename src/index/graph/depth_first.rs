@@ -43,31 +43,34 @@ pub(crate) fn walk<'r>(room: &'r Room, core: &Core<'_>, edges: &Edges<'_>) -> io
         let (visits, order, parents) = (&mut *visits, &mut *order, &mut *parents);
         // The outside.
         (order[0], parents[0]) = (0, 0);
-        let (starts, targets) = (&*edges.starts, &*edges.targets);
-        // Node and parent. A node may be there several times; the last one counts, which makes it a depth-first tree.
-        let mut stack: Vec<(u32, u32)> = core.roots.iter().rev().map(|root| (*root, 0)).collect();
+        let edges = edges.view();
+        // A node may be there several times; the last one that put it there is its parent, which makes it a depth-first
+        // tree. That is noted with the node.
+        let mut stack: Vec<u32> = core.roots.iter().rev().copied().collect();
         let mut next = 1u32;
-        while let Some((node, parent)) = stack.pop() {
-            let at = node as usize;
-            if visits[at].number != 0 {
+        while let Some(node) = stack.pop() {
+            let visit = &mut visits[node as usize];
+            if visit.number != 0 {
                 continue;
             }
             let number = next;
             next += 1;
-            visits[at] = Visit { number, parent };
+            visit.number = number;
             order[number as usize] = node;
-            parents[number as usize] = parent;
-            let row = &targets[place(starts[at])..place(starts[at + 1])];
+            parents[number as usize] = visit.parent;
+            let row = edges.of(node);
             if row.len() <= SHORT {
                 for target in row {
                     prefetch(visits, *target as usize);
-                    prefetch(starts, *target as usize);
+                    edges.ask_start(*target);
                 }
             }
             for target in row.iter().rev() {
-                if visits[*target as usize].number == 0 {
-                    prefetch(targets, place(starts[*target as usize]));
-                    stack.push((*target, number));
+                let visit = &mut visits[*target as usize];
+                if visit.number == 0 {
+                    visit.parent = number;
+                    edges.ask_targets(*target);
+                    stack.push(*target);
                 }
             }
         }

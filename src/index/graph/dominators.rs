@@ -10,21 +10,29 @@ use super::order::{self, Order, Weights};
 use super::peel::{self, Peeled};
 use super::rows::View;
 use super::semi_nca::{self, Dominators};
+use super::transpose::EDGE_BYTES;
 use crate::index::progress::Progress;
 use crate::index::scratch::Room;
 
+/// Memory for turning rows around that is always there.
+const LEAST: u64 = 32 << 20;
+
 /// The dominator tree of a graph, in order. `meanwhile` turns the rows around (`referrers` shows what it gave): it runs
-/// while one thread walks the core. Without referrers there is no tree.
+/// while one thread walks the core, and is told how much memory it may take. Without referrers there is no tree.
 pub(crate) fn dominators<'r, R: Send>(
     room: &'r Room,
     links: &Links<'_>,
     weights: &Weights,
-    meanwhile: impl FnOnce() -> R + Send,
+    meanwhile: impl FnOnce(u64) -> R + Send,
     referrers: impl Fn(&R) -> Option<View<'_>>,
     progress: &dyn Progress,
 ) -> io::Result<(Option<Order<'r>>, R)> {
     let prepared = Prepared::new(room, links, progress)?;
-    let (found, made) = rayon::join(|| prepared.search(room, progress), meanwhile);
+    // The walk takes this much, and so do its edges turned around.
+    let nodes = 6 * size_of::<u32>() as u64 * prepared.core.len() as u64;
+    let needed = nodes + prepared.edges.len() as u64 * EDGE_BYTES;
+    let memory = room.left().saturating_sub(needed).max(LEAST);
+    let (found, made) = rayon::join(|| prepared.search(room, progress), || meanwhile(memory));
     let Found { peeled, core, dominators } = found?;
     let Some(referrers) = referrers(&made) else { return Ok((None, made)) };
     progress.begin("putting leaves back", 0);

@@ -81,7 +81,7 @@ pub(crate) fn order<'r>(
         add_up(room, &forest, peeled, &mut retained, &mut counts)?;
         sort(room, &forest.dominators, &retained, &counts, weights)?
     };
-    assign(room, &forest.dominators, &sorted, &counts)
+    assign(room, &forest.dominators, sorted, counts)
 }
 
 fn number(at: usize) -> u32 {
@@ -198,7 +198,12 @@ struct Spot {
 }
 
 /// Gives each node its position: its dominator has it already, and so have its larger siblings.
-fn assign<'r>(room: &'r Room, dominators: &[u32], sorted: &[u32], counts: &[u32]) -> io::Result<Order<'r>> {
+fn assign<'r>(
+    room: &'r Room,
+    dominators: &[u32],
+    sorted: Array<'r, u32>,
+    mut counts: Array<'r, u32>,
+) -> io::Result<Order<'r>> {
     let nodes = dominators.len();
     let mut spots = room.zeroed::<Spot>(nodes)?;
     let mut by_position = room.array::<u32>(nodes)?;
@@ -206,7 +211,7 @@ fn assign<'r>(room: &'r Room, dominators: &[u32], sorted: &[u32], counts: &[u32]
     let mut top = 0;
     {
         let (spots, by_position) = (&mut *spots, &mut *by_position);
-        let counts_by_position = &mut *counts_by_position;
+        let (counts_by_position, counts, sorted) = (&mut *counts_by_position, &*counts, &*sorted);
         for (at, node) in sorted.iter().enumerate() {
             if let Some(soon) = sorted.get(at + AHEAD) {
                 prefetch(spots, dominators[*soon as usize] as usize);
@@ -229,9 +234,10 @@ fn assign<'r>(room: &'r Room, dominators: &[u32], sorted: &[u32], counts: &[u32]
             counts_by_position[position as usize] = count;
         }
     }
-    let mut positions = room.array::<u32>(nodes)?;
+    drop(sorted);
+    // The counts by node are not needed any more.
     {
-        let (positions, by_position) = (&mut *positions, &mut *by_position);
+        let (positions, by_position) = (&mut *counts, &mut *by_position);
         let mut next = top;
         for (node, spot) in (0u32..).zip(spots.iter()) {
             if spot.own == 0 {
@@ -243,5 +249,5 @@ fn assign<'r>(room: &'r Room, dominators: &[u32], sorted: &[u32], counts: &[u32]
             }
         }
     }
-    Ok(Order { positions, nodes: by_position, counts: counts_by_position, reachable: top })
+    Ok(Order { positions: counts, nodes: by_position, counts: counts_by_position, reachable: top })
 }

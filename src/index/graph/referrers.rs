@@ -1,9 +1,12 @@
 //! Rows turned around: for each node those that refer to it.
 
+use std::io;
+
 use rayon::prelude::*;
 
 use super::rows::{Encoded, Encoder, GROUP, View};
-use super::transpose::{BUCKET, Bucket, EDGE_BYTES, Sink, bucket_count, buckets};
+use super::transpose::{BUCKET, Buckets, EDGE_BYTES, Sink, bucket_count, buckets, too_many};
+use crate::index::scratch::Room;
 
 /// Groups that one thread reads in one go.
 const SEGMENT: u32 = 1 << 12;
@@ -13,13 +16,14 @@ const WAVE: usize = 4;
 /// Turns rows around, in `memory` bytes or little more, and hands the new rows to `take`, in order.
 ///
 /// # Errors
-/// What `take` returns.
-pub(crate) fn turn_around<E: Send>(
+/// What `take` returns, and if there is neither memory nor disk space.
+pub(crate) fn turn_around(
+    room: &Room,
     rows: View<'_>,
     edges: u64,
     memory: u64,
-    mut take: impl FnMut(Encoded) -> Result<(), E> + Send,
-) -> Result<(), E> {
+    mut take: impl FnMut(Encoded) -> io::Result<()> + Send,
+) -> io::Result<()> {
     let nodes = rows.len();
     let groups = nodes.div_ceil(GROUP);
     let segments = groups.div_ceil(SEGMENT) as usize;
@@ -29,25 +33,22 @@ pub(crate) fn turn_around<E: Send>(
             rows.group(group, |node, targets| targets.for_each(|target| sink.edge(target, node)));
         }
     };
+    let wave = WAVE * rayon::current_num_threads();
     for range in passes(rows, edges, memory) {
         let first = range.start;
-        let made = buckets(range, segments, each);
-        let wave = WAVE * rayon::current_num_threads();
-        let mut made = made.into_iter().zip(first..);
+        let made = buckets(room, range, segments, each)?;
         let mut ready: Vec<Encoded> = Vec::new();
-        loop {
-            let next: Vec<(Bucket, u32)> = made.by_ref().take(wave).collect();
-            let is_last = next.is_empty();
+        let mut next = 0;
+        while next < made.len() || !ready.is_empty() {
+            let now = next..(next + wave).min(made.len());
+            next = now.end;
             // What is ready is written while the next wave is made.
             let (written, encoded) = rayon::join(
                 || ready.drain(..).try_for_each(&mut take),
-                || next.into_par_iter().map(|(bucket, number)| encode(bucket, number, nodes)).collect(),
+                || now.into_par_iter().map(|bucket| encode(&made, bucket, first, nodes)).collect::<io::Result<_>>(),
             );
             written?;
-            ready = encoded;
-            if is_last {
-                break;
-            }
+            ready = encoded?;
         }
     }
     Ok(())
@@ -82,19 +83,27 @@ fn passes(rows: View<'_>, edges: u64, memory: u64) -> Vec<std::ops::Range<u32>> 
 }
 
 /// The rows of a bucket's targets.
-fn encode(bucket: Bucket, number: u32, nodes: u32) -> Encoded {
-    let mut sources = bucket.sort();
-    let first = number * BUCKET;
-    let count = BUCKET.min(nodes - first);
-    let mut encoder = Encoder::new(first, 1 << 19);
-    for within in 0..count as usize {
-        let row = sources.of_mut(within);
+fn encode(buckets: &Buckets<'_>, bucket: usize, first: u32, nodes: u32) -> io::Result<Encoded> {
+    let edges = buckets.edges(bucket);
+    if u32::try_from(edges).is_err() {
+        return Err(too_many());
+    }
+    let mut starts = vec![0u32; BUCKET as usize + 1];
+    let mut sources = vec![0u32; edges];
+    buckets.sort(bucket, &mut starts, &mut sources);
+    let first = (first + u32::try_from(bucket).unwrap_or(u32::MAX)) * BUCKET;
+    let count = BUCKET.min(nodes - first) as usize;
+    let mut encoder = Encoder::new(first, edges * 4 + count * 2);
+    let mut rest = &mut *sources;
+    for bounds in starts.windows(2).take(count) {
+        let (row, after) = std::mem::take(&mut rest).split_at_mut((bounds[1] - bounds[0]) as usize);
+        rest = after;
         if row.len() > 1 {
             row.sort_unstable();
         }
         encoder.push_sorted(row);
     }
-    encoder.finish()
+    Ok(encoder.finish())
 }
 
 #[cfg(test)]
@@ -114,16 +123,18 @@ mod tests {
         for node in 0..nodes {
             forward.row(node).for_each(|target| expected[target as usize].push(node));
         }
-        for memory in [0, 600_000, u64::MAX] {
+        let dir = tempfile::tempdir().unwrap();
+        for memory in [0, 600_000, 1 << 30] {
+            let room = Room::new(dir.path().to_owned(), memory);
             let (mut bytes, mut groups, mut edges) = (Vec::new(), vec![0u64], 0);
-            turn_around(forward.view(), forward.edges(), memory, |part| {
+            turn_around(&room, forward.view(), forward.edges(), memory, |part| {
                 groups.extend(part.groups.iter().scan(bytes.len() as u64, |at, length| {
                     *at += length;
                     Some(*at)
                 }));
                 bytes.extend(part.bytes);
                 edges += part.edges;
-                Ok::<(), ()>(())
+                Ok(())
             })
             .unwrap();
             let groups: Vec<_> = groups.into_iter().map(zerocopy::little_endian::U64::new).collect();

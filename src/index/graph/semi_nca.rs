@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::core::{Core, Edges};
 use super::depth_first::Walk;
-use super::transpose::{self, BUCKET, EDGE_BYTES, Sink, Sources, bucket_count};
+use super::transpose::{self, Sink, Turned, TurnedView, bucket_count};
 use crate::index::prefetch::prefetch;
 use crate::index::scratch::{Array, Room};
 
@@ -38,8 +38,7 @@ pub(crate) fn dominators<'r>(
     mut walk: Walk<'r>,
 ) -> io::Result<Dominators<'r>> {
     let reached = walk.reached;
-    let sources = sources(room, core.len(), &edges, &walk);
-    drop(edges);
+    let sources = sources(room, core.len(), edges, &walk)?;
     let mut is_root = vec![0u64; reached.div_ceil(64)];
     for root in &core.roots {
         let number = walk.visits[*root as usize].number as usize;
@@ -47,7 +46,7 @@ pub(crate) fn dominators<'r>(
     }
     let mut links = room.array::<Link>(reached)?;
     let mut semis = room.array::<u32>(reached)?;
-    semidominators(&sources, &walk.parents, &is_root, &mut links, &mut semis);
+    semidominators(sources.view(), &walk.parents, &is_root, &mut links, &mut semis);
     drop((sources, links));
     // Parents are turned into dominators in place: a node's are all before it.
     let (dominators, semis) = (&mut *walk.parents, &*semis);
@@ -73,38 +72,33 @@ pub(crate) struct Dominators<'r> {
 }
 
 /// The edges between reached nodes turned around, in numbers of the walk, without those of its tree.
-fn sources(room: &Room, nodes: usize, edges: &Edges<'_>, walk: &Walk<'_>) -> Vec<Sources> {
-    let (starts, targets, visits) = (&*edges.starts, &*edges.targets, &*walk.visits);
-    let each = |segment: usize, sink: &mut Sink<'_>| {
-        for node in segment * SEGMENT..((segment + 1) * SEGMENT).min(nodes) {
-            let number = visits[node].number;
-            if number == 0 {
+fn sources<'r>(room: &'r Room, nodes: usize, edges: Edges<'_>, walk: &Walk<'_>) -> io::Result<Turned<'r>> {
+    let visits = &*walk.visits;
+    let each = |segment: usize, sink: &mut Sink<'r>| {
+        let edges = edges.view();
+        let first = segment * SEGMENT;
+        let part = visits.get(first..(first + SEGMENT).min(nodes)).unwrap_or_default();
+        for (node, visit) in (u32::try_from(first).unwrap_or(u32::MAX)..).zip(part) {
+            if visit.number == 0 {
                 continue;
             }
-            #[allow(clippy::cast_possible_truncation)]
-            for target in &targets[starts[node] as usize..starts[node + 1] as usize] {
-                let visit = visits[*target as usize];
-                if visit.parent != number {
-                    sink.edge(visit.number, number);
+            for target in edges.of(node) {
+                let other = visits[*target as usize];
+                if other.parent != visit.number {
+                    sink.edge(other.number, visit.number);
                 }
             }
         }
     };
     let count = bucket_count(u32::try_from(walk.reached).unwrap_or(u32::MAX));
-    let passes = (targets.len() as u64 * EDGE_BYTES).div_ceil(room.left().max(1 << 24) / 2).max(1);
-    let step = u32::try_from(u64::from(count).div_ceil(passes)).unwrap_or(count).max(1);
-    let mut all = Vec::with_capacity(count as usize);
-    for first in (0..count).step_by(step as usize) {
-        use rayon::prelude::*;
-        let buckets = transpose::buckets(first..(first + step).min(count), nodes.div_ceil(SEGMENT), each);
-        all.extend(buckets.into_par_iter().map(transpose::Bucket::sort).collect::<Vec<_>>());
-    }
-    all
+    let made = transpose::buckets(room, 0..count, nodes.div_ceil(SEGMENT), each)?;
+    drop(edges);
+    made.turned(room)
 }
 
 /// The semidominator of each node.
 fn semidominators(
-    sources: &[Sources],
+    sources: TurnedView<'_>,
     parents: &[u32],
     is_root: &[u64],
     links: &mut Array<'_, Link>,
@@ -114,11 +108,10 @@ fn semidominators(
     for (number, (link, parent)) in (0u32..).zip(links.iter_mut().zip(parents)) {
         *link = Link { ancestor: *parent, label: number };
     }
-    let of = |number: usize| sources[number / BUCKET as usize].of(number % BUCKET as usize);
     let mut path = Vec::new();
     for number in (1..links.len()).rev() {
         if let Some(soon) = number.checked_sub(AHEAD) {
-            for source in of(soon).iter().take(AHEAD_SOURCES) {
+            for source in sources.of(soon).iter().take(AHEAD_SOURCES) {
                 prefetch(links, *source as usize);
             }
         }
@@ -126,7 +119,7 @@ fn semidominators(
         if is_root[number / 64] >> (number % 64) & 1 != 0 {
             semi = 0;
         } else {
-            for source in of(number) {
+            for source in sources.of(number) {
                 let label = if (*source as usize) <= number {
                     *source
                 } else {

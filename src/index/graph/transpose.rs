@@ -4,152 +4,246 @@
 //! buckets of 65,536 targets, by all threads, each into blocks of its own; then each bucket is counted and sorted within
 //! the cache.
 
+use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
+use crate::index::scratch::{Array, Room};
+
 const BUCKET_BITS: u32 = 16;
 /// Targets in a bucket.
 pub(crate) const BUCKET: u32 = 1 << BUCKET_BITS;
 /// Edges in a block.
-const BLOCK: usize = 1024;
+const BLOCK: usize = 1 << 10;
+/// Edges in a slab: what is taken from the room at once.
+const SLAB: usize = 1 << 18;
 /// Parts of 16 bits of an edge: the target in its bucket, and the halves of the source.
 const PARTS: usize = 3;
 /// Bytes that an edge takes in a bucket.
 pub(crate) const EDGE_BYTES: u64 = 2 * PARTS as u64;
-
-/// Takes edges.
-pub(crate) struct Sink<'s> {
-    buckets: &'s mut [Vec<Vec<u16>>],
-    /// The first target that is taken.
-    first: u32,
-}
-
-impl Sink<'_> {
-    /// Takes an edge, if its target is in the range that is wanted.
-    #[inline(always)]
-    #[allow(clippy::cast_possible_truncation)]
-    pub(crate) fn edge(&mut self, target: u32, source: u32) {
-        let bucket = (target.wrapping_sub(self.first) >> BUCKET_BITS) as usize;
-        let Some(blocks) = self.buckets.get_mut(bucket) else { return };
-        match blocks.last_mut() {
-            Some(block) if block.len() < BLOCK * PARTS => {
-                block.extend_from_slice(&[target as u16, source as u16, (source >> 16) as u16]);
-            }
-            _ => start_block(blocks, target, source),
-        }
-    }
-}
-
-#[cold]
-#[allow(clippy::cast_possible_truncation)]
-fn start_block(blocks: &mut Vec<Vec<u16>>, target: u32, source: u32) {
-    let mut block = Vec::with_capacity(BLOCK * PARTS);
-    block.extend_from_slice(&[target as u16, source as u16, (source >> 16) as u16]);
-    blocks.push(block);
-}
-
-/// The edges into 65,536 targets, in no order.
-#[derive(Debug, Default)]
-pub(crate) struct Bucket {
-    blocks: Vec<Vec<u16>>,
-}
-
-/// Throws the edges into the buckets of `range` (in buckets). `each` is called once for each segment, and tells its
-/// edges.
-pub(crate) fn buckets(
-    range: Range<u32>,
-    segments: usize,
-    each: impl Fn(usize, &mut Sink<'_>) + Sync,
-) -> Vec<Bucket> {
-    let next = AtomicUsize::new(0);
-    let parts: Vec<Vec<Vec<Vec<u16>>>> = (0..rayon::current_num_threads())
-        .into_par_iter()
-        .map(|_| {
-            let mut buckets = vec![Vec::new(); range.len()];
-            let mut sink = Sink { buckets: &mut buckets, first: range.start << BUCKET_BITS };
-            loop {
-                let segment = next.fetch_add(1, Ordering::Relaxed);
-                if segment >= segments {
-                    return buckets;
-                }
-                each(segment, &mut sink);
-            }
-        })
-        .collect();
-    let mut buckets: Vec<Bucket> = range.map(|_| Bucket::default()).collect();
-    for part in parts {
-        for (bucket, blocks) in buckets.iter_mut().zip(part) {
-            bucket.blocks.extend(blocks);
-        }
-    }
-    buckets
-}
 
 /// How many buckets there are for so many targets.
 pub(crate) fn bucket_count(targets: u32) -> u32 {
     targets.div_ceil(BUCKET)
 }
 
-/// The sources of 65,536 targets.
+/// Takes edges, one thread's.
+pub(crate) struct Sink<'r> {
+    room: &'r Room,
+    slabs: Vec<Array<'r, u16>>,
+    /// Blocks taken from the slabs.
+    blocks: usize,
+    buckets: Vec<Fill>,
+    /// The first target that is taken.
+    first: u32,
+    error: Option<io::Error>,
+}
+
+/// What a thread has thrown into a bucket.
 #[derive(Debug, Default)]
-pub(crate) struct Sources {
-    /// Where the sources of each target start; one more for the end.
-    starts: Vec<u64>,
-    sources: Vec<u32>,
+struct Fill {
+    /// Numbers of its blocks, all but the last one full.
+    blocks: Vec<u32>,
+    /// Where the next edge goes, of all edges in slabs.
+    next: usize,
 }
 
-impl Bucket {
-    /// Sorts the edges by target. The sources of a target are in no order.
-    pub(crate) fn sort(self) -> Sources {
-        let edges: usize = self.blocks.iter().map(|block| block.len() / PARTS).sum();
-        let mut starts = vec![0u64; BUCKET as usize + 1];
-        for block in &self.blocks {
-            for edge in block.chunks_exact(PARTS) {
-                starts[usize::from(edge[0]) + 1] += 1;
+impl<'r> Sink<'r> {
+    fn new(room: &'r Room, range: &Range<u32>) -> Self {
+        let buckets = range.clone().map(|_| Fill::default()).collect();
+        Self { room, slabs: Vec::new(), blocks: 0, buckets, first: range.start << BUCKET_BITS, error: None }
+    }
+
+    /// Takes an edge, if its target is in the range that is wanted.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)]
+    pub(crate) fn edge(&mut self, target: u32, source: u32) {
+        let bucket = (target.wrapping_sub(self.first) >> BUCKET_BITS) as usize;
+        let Some(fill) = self.buckets.get_mut(bucket) else { return };
+        if fill.next.is_multiple_of(BLOCK) {
+            self.start_block(bucket);
+        }
+        let Some(fill) = self.buckets.get_mut(bucket) else { return };
+        let at = fill.next;
+        fill.next += 1;
+        if let Some(slab) = self.slabs.get_mut(at / SLAB) {
+            let place = at % SLAB * PARTS;
+            slab[place..place + PARTS].copy_from_slice(&[target as u16, source as u16, (source >> 16) as u16]);
+        }
+    }
+
+    #[cold]
+    fn start_block(&mut self, bucket: usize) {
+        if self.blocks == self.slabs.len() * (SLAB / BLOCK) {
+            match self.room.array(SLAB * PARTS) {
+                Ok(slab) => self.slabs.push(slab),
+                Err(error) => self.error = Some(error),
             }
         }
+        let block = self.blocks;
+        self.blocks += 1;
+        self.buckets[bucket].blocks.push(u32::try_from(block).unwrap_or(u32::MAX));
+        self.buckets[bucket].next = block * BLOCK;
+    }
+}
+
+impl Fill {
+    fn edges(&self) -> usize {
+        let Some(full) = self.blocks.len().checked_sub(1) else { return 0 };
+        // The end of a full block is where another one starts.
+        full * BLOCK + (self.next - 1) % BLOCK + 1
+    }
+}
+
+/// Edges by bucket of their targets.
+pub(crate) struct Buckets<'r> {
+    parts: Vec<Sink<'r>>,
+    count: usize,
+}
+
+/// Throws the edges into the buckets of `range` (in buckets). `each` is called once for each segment, and tells its
+/// edges.
+pub(crate) fn buckets<'r>(
+    room: &'r Room,
+    range: Range<u32>,
+    segments: usize,
+    each: impl Fn(usize, &mut Sink<'r>) + Sync,
+) -> io::Result<Buckets<'r>> {
+    let next = AtomicUsize::new(0);
+    let parts: Vec<Sink<'r>> = (0..rayon::current_num_threads())
+        .into_par_iter()
+        .map(|_| {
+            let mut sink = Sink::new(room, &range);
+            loop {
+                let segment = next.fetch_add(1, Ordering::Relaxed);
+                if segment >= segments || sink.error.is_some() {
+                    return sink.error.take().map_or(Ok(sink), Err);
+                }
+                each(segment, &mut sink);
+            }
+        })
+        .collect::<io::Result<_>>()?;
+    Ok(Buckets { parts, count: range.len() })
+}
+
+impl<'r> Buckets<'r> {
+    /// Number of buckets.
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Edges in a bucket.
+    pub(crate) fn edges(&self, bucket: usize) -> usize {
+        self.parts.iter().filter_map(|part| part.buckets.get(bucket)).map(Fill::edges).sum()
+    }
+
+    /// Calls `visit` with target (in its bucket) and source of each edge of a bucket.
+    #[inline(always)]
+    fn each(&self, bucket: usize, mut visit: impl FnMut(usize, u32)) {
+        for part in &self.parts {
+            let Some(fill) = part.buckets.get(bucket) else { continue };
+            let mut left = fill.edges();
+            for block in &fill.blocks {
+                let first = *block as usize * BLOCK;
+                let Some(slab) = part.slabs.get(first / SLAB) else { continue };
+                let count = left.min(BLOCK);
+                left -= count;
+                let start = first % SLAB * PARTS;
+                for edge in slab[start..start + count * PARTS].chunks_exact(PARTS) {
+                    visit(usize::from(edge[0]), u32::from(edge[1]) | (u32::from(edge[2]) << 16));
+                }
+            }
+        }
+    }
+
+    /// Sorts the edges of a bucket by target. `starts` gets where the sources of each target start (and one more for
+    /// the end, if it has room); `sources` takes as many as there are edges. The sources of a target are in no order.
+    pub(crate) fn sort(&self, bucket: usize, starts: &mut [u32], sources: &mut [u32]) {
+        // Counted two places further: sums are one place further, and become starts as rows are filled.
+        let mut ends = vec![0u32; BUCKET as usize + 2];
+        self.each(bucket, |target, _| ends[target + 2] += 1);
         let mut sum = 0;
-        for start in &mut starts {
-            sum += *start;
-            *start = sum;
+        for end in &mut ends {
+            sum += *end;
+            *end = sum;
         }
-        let mut sources = vec![0u32; edges];
-        for block in self.blocks {
-            for edge in block.chunks_exact(PARTS) {
-                // Counts down to where the row starts.
-                let place = &mut starts[usize::from(edge[0]) + 1];
-                *place -= 1;
-                sources[index(*place)] = u32::from(edge[1]) | (u32::from(edge[2]) << 16);
+        let count = starts.len().min(BUCKET as usize + 1);
+        starts[..count].copy_from_slice(&ends[1..=count]);
+        self.each(bucket, |target, source| {
+            let place = &mut ends[target + 1];
+            sources[*place as usize] = source;
+            *place += 1;
+        });
+    }
+
+    /// Sorts all buckets.
+    pub(crate) fn turned(self, room: &'r Room) -> io::Result<Turned<'r>> {
+        let mut bases = vec![0];
+        for bucket in 0..self.len() {
+            let edges = self.edges(bucket);
+            if u32::try_from(edges).is_err() {
+                return Err(too_many());
             }
+            bases.push(bases[bucket] + edges);
         }
-        // Each start has moved to the place of the one before it.
-        starts.remove(0);
-        starts.push(edges as u64);
-        Sources { starts, sources }
+        let mut starts = room.array::<u32>(self.len() * (BUCKET as usize + 1))?;
+        let mut sources = room.array::<u32>(bases[self.len()])?;
+        {
+            let mut rest = &mut *sources;
+            let parts: Vec<&mut [u32]> = bases
+                .windows(2)
+                .map(|bounds| {
+                    let (part, after) = std::mem::take(&mut rest).split_at_mut(bounds[1] - bounds[0]);
+                    rest = after;
+                    part
+                })
+                .collect();
+            (starts.par_chunks_mut(BUCKET as usize + 1).zip(parts).enumerate())
+                .for_each(|(bucket, (starts, sources))| self.sort(bucket, starts, sources));
+        }
+        Ok(Turned { bases, starts, sources })
     }
 }
 
-impl Sources {
-    /// The sources of the target at this place of the bucket.
-    #[inline(always)]
-    pub(crate) fn of(&self, within: usize) -> &[u32] {
-        &self.sources[index(self.starts[within])..index(self.starts[within + 1])]
-    }
+/// A bucket has more edges than 32 bits count: of 65,536 targets, which takes a dump of more than 34 GB.
+pub(crate) fn too_many() -> io::Error {
+    io::Error::other("some objects next to each other are referred to more than 4294967295 times")
+}
 
-    /// As [`Sources::of`], to be sorted.
-    #[inline(always)]
-    pub(crate) fn of_mut(&mut self, within: usize) -> &mut [u32] {
-        &mut self.sources[index(self.starts[within])..index(self.starts[within + 1])]
+/// The sources of all targets.
+pub(crate) struct Turned<'r> {
+    /// By bucket: where its sources start.
+    bases: Vec<usize>,
+    /// By bucket: where the sources of each target start, and one more for the end.
+    starts: Array<'r, u32>,
+    sources: Array<'r, u32>,
+}
+
+impl Turned<'_> {
+    /// For walks over it.
+    pub(crate) fn view(&self) -> TurnedView<'_> {
+        TurnedView { bases: &self.bases, starts: &self.starts, sources: &self.sources }
     }
 }
 
-/// A place in memory.
-#[inline(always)]
-#[allow(clippy::cast_possible_truncation)]
-fn index(place: u64) -> usize {
-    place as usize
+/// The sources of all targets as plain slices.
+#[derive(Clone, Copy)]
+pub(crate) struct TurnedView<'a> {
+    bases: &'a [usize],
+    starts: &'a [u32],
+    sources: &'a [u32],
+}
+
+impl<'a> TurnedView<'a> {
+    /// The sources of a target.
+    #[inline(always)]
+    pub(crate) fn of(&self, target: usize) -> &'a [u32] {
+        let bucket = target / BUCKET as usize;
+        let (base, at) = (self.bases[bucket], target + bucket);
+        &self.sources[base + self.starts[at] as usize..base + self.starts[at + 1] as usize]
+    }
 }
 
 #[cfg(test)]
@@ -162,26 +256,29 @@ mod tests {
         let targets = 3 * BUCKET + 17;
         let rows: Vec<Vec<u32>> = (0..5000u32)
             .map(|source| (0..source % 5).map(|i| source.wrapping_mul(2_654_435_761 + i) % targets).collect())
+            .chain([(0..4000).collect()])
             .collect();
         let mut expected = vec![Vec::new(); targets as usize];
         for (source, row) in (0u32..).zip(&rows) {
             row.iter().for_each(|target| expected[*target as usize].push(source + 90_000));
         }
         let each = |segment: usize, sink: &mut Sink<'_>| {
-            for source in (segment * 100)..(segment + 1) * 100 {
+            for source in (segment * 100)..((segment + 1) * 100).min(rows.len()) {
                 rows[source].iter().for_each(|target| sink.edge(*target, u32::try_from(source).unwrap() + 90_000));
             }
         };
+        let dir = tempfile::tempdir().unwrap();
         let count = bucket_count(targets);
-        for cut in [0, 1, count] {
-            let parts = [0..cut, cut..count];
-            let all = parts.into_iter().flat_map(|range| buckets(range, 50, each));
-            for (bucket, edges) in all.enumerate() {
-                let mut sources = edges.sort();
-                for within in 0..BUCKET as usize {
-                    sources.of_mut(within).sort_unstable();
-                    let wanted = expected.get(bucket * BUCKET as usize + within);
-                    assert_eq!(sources.of(within), wanted.map_or(&[][..], Vec::as_slice));
+        for (cut, memory) in [(0, 1 << 30), (1, 1 << 30), (count, 1 << 30), (count, 0)] {
+            let room = Room::new(dir.path().to_owned(), memory);
+            for range in [0..cut, cut..count] {
+                let made = buckets(&room, range.clone(), rows.len().div_ceil(100), each).unwrap();
+                let turned = made.turned(&room).unwrap();
+                for within in 0..range.len() * BUCKET as usize {
+                    let mut sources = turned.view().of(within).to_vec();
+                    sources.sort_unstable();
+                    let wanted = expected.get((range.start * BUCKET) as usize + within);
+                    assert_eq!(sources, wanted.map_or(&[][..], Vec::as_slice));
                 }
             }
         }
