@@ -2,13 +2,14 @@
 //! them that matter.
 
 use std::io;
+use std::ops::Range;
 
 use rayon::prelude::*;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::links::Links;
 use super::peel::Peeled;
 use super::rows::{GROUP, Targets};
-use crate::index::prefetch::prefetch;
 use crate::index::scratch::{Array, Room};
 
 /// Nodes that one thread looks at in one go: whole groups and whole words of bits.
@@ -23,62 +24,47 @@ pub(crate) struct Core<'r> {
     pub(crate) roots: Vec<u32>,
 }
 
-/// The edges of the core that matter.
+/// The edges of the core that matter, and what a walk says of each node: whoever looks at a node needs both.
 pub(crate) struct Edges<'r> {
     /// For each [`BLOCK`] of core numbers where their targets start.
-    bases: Vec<u64>,
-    /// Where the targets of each core number start, from its base on; one more for the end.
-    starts: Array<'r, u32>,
+    pub(crate) bases: Vec<u64>,
+    /// By core number.
+    pub(crate) records: Array<'r, Record>,
     /// Targets, as core numbers.
-    targets: Array<'r, u32>,
+    pub(crate) targets: Array<'r, u32>,
+}
+
+/// A node of the core: a quarter of a cache line.
+#[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(crate) struct Record {
+    /// Where its targets start, from the base of its block on.
+    start: u32,
+    /// How many there are.
+    count: u32,
+    /// The node's number in the order of the walk, from 1; 0 if it was not reached.
+    pub(crate) number: u32,
+    /// The number of the node from which it was reached; 0 for the outside.
+    pub(crate) parent: u32,
 }
 
 /// Core numbers whose edges are counted from one base, in bits.
 const BLOCK: u32 = 14;
 
-impl Edges<'_> {
-    /// For walks over them.
-    pub(crate) fn view(&self) -> EdgesView<'_> {
-        EdgesView { bases: &self.bases, starts: &self.starts, targets: &self.targets }
+impl Record {
+    /// Where the targets of this record, that of `node`, are.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)]
+    pub(crate) fn targets(self, bases: &[u64], node: u32) -> Range<usize> {
+        let start = bases[(node >> BLOCK) as usize] as usize + self.start as usize;
+        start..start + self.count as usize
     }
+}
 
+impl Edges<'_> {
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.targets.len()
-    }
-}
-
-/// The edges of the core as plain slices.
-#[derive(Clone, Copy)]
-pub(crate) struct EdgesView<'a> {
-    bases: &'a [u64],
-    starts: &'a [u32],
-    targets: &'a [u32],
-}
-
-impl<'a> EdgesView<'a> {
-    #[inline(always)]
-    #[allow(clippy::cast_possible_truncation)]
-    fn start(&self, node: usize) -> usize {
-        self.bases[node >> BLOCK] as usize + self.starts[node] as usize
-    }
-
-    /// The targets of a core number.
-    #[inline(always)]
-    pub(crate) fn of(&self, node: u32) -> &'a [u32] {
-        &self.targets[self.start(node as usize)..self.start(node as usize + 1)]
-    }
-
-    /// Asks for where the targets of a core number start.
-    #[inline(always)]
-    pub(crate) fn ask_start(&self, node: u32) {
-        prefetch(self.starts, node as usize);
-    }
-
-    /// Asks for the targets of a core number.
-    #[inline(always)]
-    pub(crate) fn ask_targets(&self, node: u32) {
-        prefetch(self.targets, self.start(node as usize));
     }
 }
 
@@ -132,45 +118,45 @@ impl<'r> Core<'r> {
 
         let collector = Collector { links, peeled, numbers: &numbers };
         let mut nodes = room.array::<u32>(count as usize)?;
-        let mut starts = room.array::<u32>(count as usize + 1)?;
+        let mut records = room.zeroed::<Record>(count as usize)?;
         // First how many targets each has, then where they start.
-        collector.parts(&mut nodes).zip(collector.parts(&mut starts)).enumerate().for_each(
-            |(chunk, (nodes, counts))| collector.count(chunk, nodes, counts),
-        );
-        let (bases, edges) = sum_up(&mut starts, count as usize)?;
+        (collector.parts(&mut nodes).zip(collector.parts(&mut records)).enumerate())
+            .for_each(|(chunk, (nodes, records))| collector.count(chunk, nodes, records));
+        let (bases, edges) = sum_up(&mut records)?;
         let mut targets = room.array::<u32>(edges)?;
         {
-            let view = EdgesView { bases: &bases, starts: &starts, targets: &[] };
+            let records = &*records;
+            let start = |number: usize| match records.get(number) {
+                Some(record) => record.targets(&bases, u32::try_from(number).unwrap_or(u32::MAX)).start,
+                None => edges,
+            };
             let mut rest = &mut *targets;
             let parts: Vec<&mut [u32]> = collector
                 .bounds()
                 .map(|(first, end)| {
-                    let length = view.start(end) - view.start(first);
-                    let (part, after) = std::mem::take(&mut rest).split_at_mut(length);
+                    let (part, after) = std::mem::take(&mut rest).split_at_mut(start(end) - start(first));
                     rest = after;
                     part
                 })
                 .collect();
             parts.into_par_iter().enumerate().for_each(|(chunk, part)| collector.fill(chunk, part));
         }
-        Ok((Self { numbers, nodes, roots }, Edges { bases, starts, targets }))
+        Ok((Self { numbers, nodes, roots }, Edges { bases, records, targets }))
     }
 }
 
-/// Turns the counts of the targets of `count` core numbers into where they start. Returns the bases and the number of
-/// all targets.
-fn sum_up(starts: &mut [u32], count: usize) -> io::Result<(Vec<u64>, usize)> {
-    let mut bases = Vec::with_capacity((count >> BLOCK) + 1);
+/// Says where the targets of each record start, whose counts are known. Returns the bases and the number of all targets.
+fn sum_up(records: &mut [Record]) -> io::Result<(Vec<u64>, usize)> {
+    let mut bases = Vec::with_capacity((records.len() >> BLOCK) + 1);
     let (mut sum, mut base) = (0u64, 0u64);
-    for (node, start) in starts.iter_mut().enumerate().take(count + 1) {
-        if node.is_multiple_of(1 << BLOCK) {
+    for (number, record) in records.iter_mut().enumerate() {
+        if number.is_multiple_of(1 << BLOCK) {
             base = sum;
             bases.push(base);
         }
-        let targets = if node < count { *start } else { 0 };
-        let many = || io::Error::other("some objects next to each other refer to too many others");
-        *start = u32::try_from(sum - base).map_err(|_| many())?;
-        sum += u64::from(targets);
+        let many = |_| io::Error::other("some objects next to each other refer to too many others");
+        record.start = u32::try_from(sum - base).map_err(many)?;
+        sum += u64::from(record.count);
     }
     let edges = usize::try_from(sum).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
     Ok((bases, edges))
@@ -200,8 +186,8 @@ impl Collector<'_> {
     }
 
     /// The part of a column by core number that belongs to each chunk.
-    fn parts<'c>(&self, mut column: &'c mut [u32]) -> rayon::vec::IntoIter<&'c mut [u32]> {
-        let parts: Vec<&mut [u32]> = self
+    fn parts<'c, T: Send>(&self, mut column: &'c mut [T]) -> rayon::vec::IntoIter<&'c mut [T]> {
+        let parts: Vec<&mut [T]> = self
             .bounds()
             .map(|(first, end)| {
                 let (part, rest) = std::mem::take(&mut column).split_at_mut(end - first);
@@ -240,13 +226,12 @@ impl Collector<'_> {
         }
     }
 
-    fn count(&self, chunk: usize, nodes: &mut [u32], counts: &mut [u32]) {
-        let mut places = nodes.iter_mut().zip(counts);
+    fn count(&self, chunk: usize, nodes: &mut [u32], records: &mut [Record]) {
+        let mut places = nodes.iter_mut().zip(records);
         self.each(chunk, |node, row| {
-            if let Some((place, count)) = places.next() {
+            if let Some((place, record)) = places.next() {
                 *place = node;
-                *count = 0;
-                self.targets(node, row, |_| *count += 1);
+                self.targets(node, row, |_| record.count += 1);
             }
         });
     }

@@ -29,7 +29,7 @@ pub(crate) fn dominators<'r, R: Send>(
 ) -> io::Result<(Option<Order<'r>>, R)> {
     let prepared = Prepared::new(room, links, progress)?;
     // The walk takes this much, and so do its edges turned around.
-    let nodes = 6 * size_of::<u32>() as u64 * prepared.core.len() as u64;
+    let nodes = 4 * size_of::<u32>() as u64 * prepared.core.len() as u64;
     let needed = nodes + prepared.edges.len() as u64 * EDGE_BYTES;
     let memory = room.left().saturating_sub(needed).max(LEAST);
     let (found, made) = rayon::join(|| prepared.search(room, progress), || meanwhile(memory));
@@ -70,9 +70,9 @@ impl<'r> Prepared<'r> {
     }
 
     fn search(self, room: &'r Room, progress: &dyn Progress) -> io::Result<Found<'r>> {
-        let Self { peeled, core, edges } = self;
+        let Self { peeled, core, mut edges } = self;
         progress.begin("walking references", 0);
-        let walk = depth_first::walk(room, &core, &edges)?;
+        let walk = depth_first::walk(room, &core, &mut edges)?;
         progress.begin("finding dominators", 0);
         let dominators = semi_nca::dominators(room, &core, edges, walk)?;
         Ok(Found { peeled, core, dominators })

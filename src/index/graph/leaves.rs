@@ -224,7 +224,7 @@ impl<'a, 'r> Meeting<'a, 'r> {
     }
 
     fn number(&self, node: u32) -> u32 {
-        self.found.visits[self.core.number(node) as usize].number
+        self.found.numbers[self.core.number(node) as usize]
     }
 
     /// For each peeled node that a label stands for, the span of the nodes of that label.

@@ -36,7 +36,7 @@ pub(crate) fn turn_around(
     let wave = WAVE * rayon::current_num_threads();
     for range in passes(rows, edges, memory) {
         let first = range.start;
-        let made = buckets(room, range, segments, each)?;
+        let made = buckets(room, range, edges, segments, each)?;
         let mut ready: Vec<Encoded> = Vec::new();
         let mut next = 0;
         while next < made.len() || !ready.is_empty() {

@@ -6,6 +6,7 @@
 
 use std::io;
 
+use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::core::{Core, Edges};
@@ -27,8 +28,10 @@ struct Link {
 /// Core nodes that one thread turns around in one go.
 const SEGMENT: usize = 1 << 16;
 /// Nodes ahead of which sources are looked up, and how many of each.
-const AHEAD: usize = 12;
+const AHEAD: usize = 16;
 const AHEAD_SOURCES: usize = 4;
+/// Nodes ahead of which the ancestors of sources are looked up.
+const AHEAD_ANCESTORS: usize = 8;
 
 /// The immediate dominator of each node in the order of the walk, as such a number; 0 for the outside.
 pub(crate) fn dominators<'r>(
@@ -38,10 +41,10 @@ pub(crate) fn dominators<'r>(
     mut walk: Walk<'r>,
 ) -> io::Result<Dominators<'r>> {
     let reached = walk.reached;
-    let sources = sources(room, core.len(), edges, &walk)?;
+    let (sources, numbers) = sources(room, edges, reached)?;
     let mut is_root = vec![0u64; reached.div_ceil(64)];
     for root in &core.roots {
-        let number = walk.visits[*root as usize].number as usize;
+        let number = numbers[*root as usize] as usize;
         is_root[number / 64] |= 1 << (number % 64);
     }
     let mut links = room.array::<Link>(reached)?;
@@ -58,12 +61,13 @@ pub(crate) fn dominators<'r>(
         }
         dominators[number] = dominator;
     }
-    Ok(Dominators { visits: walk.visits, order: walk.order, dominators: walk.parents, reached })
+    Ok(Dominators { numbers, order: walk.order, dominators: walk.parents, reached })
 }
 
 /// The dominators of the core.
 pub(crate) struct Dominators<'r> {
-    pub(crate) visits: Array<'r, super::depth_first::Visit>,
+    /// Numbers of the walk, by core number; 0 for what was not reached.
+    pub(crate) numbers: Array<'r, u32>,
     /// Core numbers in the order of the walk.
     pub(crate) order: Array<'r, u32>,
     /// By number in the order of the walk.
@@ -71,29 +75,32 @@ pub(crate) struct Dominators<'r> {
     pub(crate) reached: usize,
 }
 
-/// The edges between reached nodes turned around, in numbers of the walk, without those of its tree.
-fn sources<'r>(room: &'r Room, nodes: usize, edges: Edges<'_>, walk: &Walk<'_>) -> io::Result<Turned<'r>> {
-    let visits = &*walk.visits;
+/// The edges between reached nodes turned around, in numbers of the walk, without those of its tree; and these numbers.
+fn sources<'r>(room: &'r Room, edges: Edges<'_>, reached: usize) -> io::Result<(Turned<'r>, Array<'r, u32>)> {
+    let (bases, records, targets) = (&*edges.bases, &*edges.records, &*edges.targets);
     let each = |segment: usize, sink: &mut Sink<'r>| {
-        let edges = edges.view();
         let first = segment * SEGMENT;
-        let part = visits.get(first..(first + SEGMENT).min(nodes)).unwrap_or_default();
-        for (node, visit) in (u32::try_from(first).unwrap_or(u32::MAX)..).zip(part) {
-            if visit.number == 0 {
+        let part = records.get(first..records.len().min(first + SEGMENT)).unwrap_or_default();
+        for (node, record) in (u32::try_from(first).unwrap_or(u32::MAX)..).zip(part) {
+            if record.number == 0 {
                 continue;
             }
-            for target in edges.of(node) {
-                let other = visits[*target as usize];
-                if other.parent != visit.number {
-                    sink.edge(other.number, visit.number);
+            let row = &targets[record.targets(bases, node)];
+            for target in row {
+                let other = records[*target as usize];
+                if other.parent != record.number {
+                    sink.edge(other.number, record.number);
                 }
             }
         }
     };
-    let count = bucket_count(u32::try_from(walk.reached).unwrap_or(u32::MAX));
-    let made = transpose::buckets(room, 0..count, nodes.div_ceil(SEGMENT), each)?;
+    let count = bucket_count(u32::try_from(reached).unwrap_or(u32::MAX));
+    let segments = records.len().div_ceil(SEGMENT);
+    let made = transpose::buckets(room, 0..count, targets.len() as u64, segments, each)?;
+    let mut numbers = room.array::<u32>(records.len())?;
+    numbers.par_iter_mut().zip(records).for_each(|(number, record)| *number = record.number);
     drop(edges);
-    made.turned(room)
+    Ok((made.turned(room)?, numbers))
 }
 
 /// The semidominator of each node.
@@ -113,6 +120,11 @@ fn semidominators(
         if let Some(soon) = number.checked_sub(AHEAD) {
             for source in sources.of(soon).iter().take(AHEAD_SOURCES) {
                 prefetch(links, *source as usize);
+            }
+        }
+        if let Some(soon) = number.checked_sub(AHEAD_ANCESTORS) {
+            for source in sources.of(soon).iter().take(AHEAD_SOURCES) {
+                prefetch(links, links[*source as usize].ancestor as usize);
             }
         }
         let mut semi = parents[number];

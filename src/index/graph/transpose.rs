@@ -17,8 +17,9 @@ const BUCKET_BITS: u32 = 16;
 pub(crate) const BUCKET: u32 = 1 << BUCKET_BITS;
 /// Edges in a block.
 const BLOCK: usize = 1 << 10;
-/// Edges in a slab: what is taken from the room at once.
-const SLAB: usize = 1 << 18;
+/// Edges in a slab, in bits, at least and at most: what is taken from the room at once. Large ones lie on huge pages,
+/// which matters: each bucket is written to in another place.
+const SLAB_BITS: std::ops::RangeInclusive<u32> = 12..=20;
 /// Parts of 16 bits of an edge: the target in its bucket, and the halves of the source.
 const PARTS: usize = 3;
 /// Bytes that an edge takes in a bucket.
@@ -32,6 +33,8 @@ pub(crate) fn bucket_count(targets: u32) -> u32 {
 /// Takes edges, one thread's.
 pub(crate) struct Sink<'r> {
     room: &'r Room,
+    /// Edges in a slab, in bits.
+    slab_bits: u32,
     slabs: Vec<Array<'r, u16>>,
     /// Blocks taken from the slabs.
     blocks: usize,
@@ -51,9 +54,10 @@ struct Fill {
 }
 
 impl<'r> Sink<'r> {
-    fn new(room: &'r Room, range: &Range<u32>) -> Self {
+    fn new(room: &'r Room, range: &Range<u32>, slab_bits: u32) -> Self {
         let buckets = range.clone().map(|_| Fill::default()).collect();
-        Self { room, slabs: Vec::new(), blocks: 0, buckets, first: range.start << BUCKET_BITS, error: None }
+        let first = range.start << BUCKET_BITS;
+        Self { room, slab_bits, slabs: Vec::new(), blocks: 0, buckets, first, error: None }
     }
 
     /// Takes an edge, if its target is in the range that is wanted.
@@ -68,16 +72,16 @@ impl<'r> Sink<'r> {
         let Some(fill) = self.buckets.get_mut(bucket) else { return };
         let at = fill.next;
         fill.next += 1;
-        if let Some(slab) = self.slabs.get_mut(at / SLAB) {
-            let place = at % SLAB * PARTS;
+        if let Some(slab) = self.slabs.get_mut(at >> self.slab_bits) {
+            let place = (at & ((1 << self.slab_bits) - 1)) * PARTS;
             slab[place..place + PARTS].copy_from_slice(&[target as u16, source as u16, (source >> 16) as u16]);
         }
     }
 
     #[cold]
     fn start_block(&mut self, bucket: usize) {
-        if self.blocks == self.slabs.len() * (SLAB / BLOCK) {
-            match self.room.array(SLAB * PARTS) {
+        if self.blocks * BLOCK == self.slabs.len() << self.slab_bits {
+            match self.room.array(PARTS << self.slab_bits) {
                 Ok(slab) => self.slabs.push(slab),
                 Err(error) => self.error = Some(error),
             }
@@ -103,19 +107,22 @@ pub(crate) struct Buckets<'r> {
     count: usize,
 }
 
-/// Throws the edges into the buckets of `range` (in buckets). `each` is called once for each segment, and tells its
+/// Throws the edges, about so many, into the buckets of `range` (in buckets). `each` is called once for each segment, and tells its
 /// edges.
 pub(crate) fn buckets<'r>(
     room: &'r Room,
     range: Range<u32>,
+    edges: u64,
     segments: usize,
     each: impl Fn(usize, &mut Sink<'r>) + Sync,
 ) -> io::Result<Buckets<'r>> {
     let next = AtomicUsize::new(0);
-    let parts: Vec<Sink<'r>> = (0..rayon::current_num_threads())
+    let threads = rayon::current_num_threads();
+    let slab_bits = (edges / threads as u64 / 8).max(1).ilog2().clamp(*SLAB_BITS.start(), *SLAB_BITS.end());
+    let parts: Vec<Sink<'r>> = (0..threads)
         .into_par_iter()
         .map(|_| {
-            let mut sink = Sink::new(room, &range);
+            let mut sink = Sink::new(room, &range, slab_bits);
             loop {
                 let segment = next.fetch_add(1, Ordering::Relaxed);
                 if segment >= segments || sink.error.is_some() {
@@ -147,10 +154,10 @@ impl<'r> Buckets<'r> {
             let mut left = fill.edges();
             for block in &fill.blocks {
                 let first = *block as usize * BLOCK;
-                let Some(slab) = part.slabs.get(first / SLAB) else { continue };
+                let Some(slab) = part.slabs.get(first >> part.slab_bits) else { continue };
                 let count = left.min(BLOCK);
                 left -= count;
-                let start = first % SLAB * PARTS;
+                let start = (first & ((1 << part.slab_bits) - 1)) * PARTS;
                 for edge in slab[start..start + count * PARTS].chunks_exact(PARTS) {
                     visit(usize::from(edge[0]), u32::from(edge[1]) | (u32::from(edge[2]) << 16));
                 }
@@ -272,7 +279,7 @@ mod tests {
         for (cut, memory) in [(0, 1 << 30), (1, 1 << 30), (count, 1 << 30), (count, 0)] {
             let room = Room::new(dir.path().to_owned(), memory);
             for range in [0..cut, cut..count] {
-                let made = buckets(&room, range.clone(), rows.len().div_ceil(100), each).unwrap();
+                let made = buckets(&room, range.clone(), 20_000, rows.len().div_ceil(100), each).unwrap();
                 let turned = made.turned(&room).unwrap();
                 for within in 0..range.len() * BUCKET as usize {
                     let mut sources = turned.view().of(within).to_vec();
