@@ -1,72 +1,140 @@
-//! Columns of small numbers, each in as many bits as the largest needs.
+//! Columns of small numbers, packed: 64 numbers share a base, the smallest of them, and take as many bits as the largest
+//! difference to it needs.
+//!
+//! Neighbours in a heap are alike: positions and object indices of a list follow one another, sizes are the same. A
+//! block whose numbers are all equal takes no bits at all.
 
-use zerocopy::little_endian::U64;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::lazy::Lazy;
 
-/// A column of numbers of `width` bits each, at most 32.
+/// Numbers in a block. A block of numbers of `width` bits takes `width` words.
+pub(crate) const BLOCK: usize = 64;
+
+/// A block of numbers.
+#[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct BlockRow {
+    /// The smallest number.
+    base: U32,
+    /// The block's first word, 40 bits.
+    start: [u8; 5],
+    /// Bits of a number's difference to the base.
+    width: u8,
+}
+
+/// A column of numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Packed {
-    /// The bits, lowest first; one word more than needed, so that two neighbours can always be read.
-    words: Lazy<U64>,
-    width: u32,
-}
-
-/// Bits that hold every number below `count`.
-pub(crate) fn width(count: u32) -> u32 {
-    (32 - count.saturating_sub(1).leading_zeros()).max(1)
-}
-
-/// Words that hold `count` numbers of `width` bits.
-fn words(count: usize, width: u32) -> usize {
-    (count * width as usize).div_ceil(64) + 1
+    pub(crate) blocks: Lazy<BlockRow>,
+    /// The bits, lowest first.
+    pub(crate) words: Lazy<U64>,
 }
 
 impl Packed {
-    pub(crate) fn new(words: Lazy<U64>, width: u32) -> Option<Self> {
-        (1..=32).contains(&width).then_some(Self { words, width })
-    }
-
     /// The number at a row.
     #[inline]
     pub(crate) fn get(&self, row: u32) -> Option<u32> {
-        let bit = u64::from(row) * u64::from(self.width);
-        let word = usize::try_from(bit / 64).ok()?;
-        let [low, high] = self.words.rows(word..word.checked_add(2)?)? else { return None };
-        Some(extract([low.get(), high.get()], bit, self.width))
+        let block = *self.blocks.get(row as usize / BLOCK)?;
+        Some(block.base.get().wrapping_add(self.difference(block, row as usize % BLOCK)?))
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)]
+    fn difference(&self, block: BlockRow, within: usize) -> Option<u32> {
+        let width = u32::from(block.width.min(32));
+        if width == 0 {
+            return Some(0);
+        }
+        let [a, b, c, d, e] = block.start;
+        let start = usize::try_from(u64::from_le_bytes([a, b, c, d, e, 0, 0, 0])).ok()?;
+        let bit = within as u32 * width;
+        let first = start.checked_add((bit / 64) as usize)?;
+        let low = self.words.get(first)?.get() >> (bit % 64);
+        let mask = (1u64 << width) - 1;
+        if bit % 64 + width <= 64 {
+            return Some((low & mask) as u32);
+        }
+        let high = self.words.get(first.checked_add(1)?)?.get() << (64 - bit % 64);
+        Some(((low | high) & mask) as u32)
     }
 
     /// The numbers of some rows, in order.
     pub(crate) fn range(&self, rows: std::ops::Range<u32>) -> impl Iterator<Item = u32> + '_ {
-        rows.map_while(|row| self.get(row))
+        let mut block = (u32::MAX, BlockRow::default());
+        rows.map_while(move |row| {
+            let number = row / BLOCK as u32;
+            if block.0 != number {
+                block = (number, *self.blocks.get(number as usize)?);
+            }
+            Some(block.1.base.get().wrapping_add(self.difference(block.1, row as usize % BLOCK)?))
+        })
     }
 }
 
-#[inline(always)]
-#[allow(clippy::cast_possible_truncation)]
-fn extract([low, high]: [u64; 2], bit: u64, width: u32) -> u32 {
-    let both = u128::from(low) | (u128::from(high) << 64);
-    ((both >> (bit % 64)) as u64 & ((1u64 << width) - 1)) as u32
+/// Numbers that are being packed, some blocks of a column.
+#[derive(Debug, Default)]
+pub(crate) struct Packer {
+    blocks: Vec<BlockRow>,
+    pub(crate) words: Vec<U64>,
 }
 
-/// Packs numbers into words, in parts that end at whole words: 64 numbers fill `width` of them.
-pub(crate) fn pack(numbers: &[u32], width: u32) -> Vec<U64> {
-    let mut out = Vec::with_capacity(words(numbers.len(), width));
-    let (mut word, mut filled) = (0u64, 0u32);
-    for number in numbers {
-        let number = u64::from(*number);
-        word |= number << filled;
-        filled += width;
-        if filled >= 64 {
-            out.push(U64::new(word));
-            filled -= 64;
-            word = if filled == 0 { 0 } else { number >> (width - filled) };
+impl Packer {
+    /// Packs numbers; all blocks but the last are full.
+    pub(crate) fn pack<T: Copy + Into<u32>>(numbers: &[T]) -> Self {
+        let mut packer = Self::default();
+        for block in numbers.chunks(BLOCK) {
+            let all = || block.iter().map(|number| -> u32 { (*number).into() });
+            let (least, most) = (all().min().unwrap_or(0), all().max().unwrap_or(0));
+            let width = 32 - (most - least).leading_zeros();
+            packer.push_row(least, width);
+            if width == 0 {
+                continue;
+            }
+            let (mut word, mut filled, mut left) = (0u64, 0, width);
+            for number in all() {
+                let number = u64::from(number - least);
+                word |= number << filled;
+                filled += width;
+                if filled >= 64 {
+                    packer.words.push(U64::new(word));
+                    left -= 1;
+                    filled -= 64;
+                    word = if filled == 0 { 0 } else { number >> (width - filled) };
+                }
+            }
+            // A last block that is not full.
+            for _ in 0..left {
+                packer.words.push(U64::new(word));
+                word = 0;
+            }
         }
+        packer
     }
-    if filled > 0 {
-        out.push(U64::new(word));
+
+    fn push_row(&mut self, base: u32, width: u32) {
+        let [a, b, c, d, e, ..] = (self.words.len() as u64).to_le_bytes();
+        let width = u8::try_from(width).unwrap_or(32);
+        self.blocks.push(BlockRow { base: base.into(), start: [a, b, c, d, e], width });
     }
-    out
+
+    /// The blocks of this part, when its words come after `before` others.
+    pub(crate) fn blocks_after(&self, before: u64) -> impl Iterator<Item = BlockRow> + '_ {
+        self.blocks.iter().map(move |block| {
+            let [a, b, c, d, e] = block.start;
+            let start = u64::from_le_bytes([a, b, c, d, e, 0, 0, 0]) + before;
+            let [a, b, c, d, e, ..] = start.to_le_bytes();
+            BlockRow { start: [a, b, c, d, e], ..*block }
+        })
+    }
+}
+
+/// A column made in memory.
+#[cfg(test)]
+pub(crate) fn packed<T: Copy + Into<u32>>(numbers: &[T]) -> Packed {
+    let packer = Packer::pack(numbers);
+    Packed { blocks: packer.blocks.into(), words: packer.words.into() }
 }
 
 #[cfg(test)]
@@ -76,19 +144,35 @@ mod tests {
 
     #[test]
     fn numbers_of_every_width_come_back() {
-        for width in 1..=32 {
-            let mask = u32::MAX >> (32 - width);
-            let numbers: Vec<u32> = (0..500u32).map(|i| i.wrapping_mul(2_654_435_761) & mask).collect();
-            let mut words = pack(&numbers[..256], width);
-            words.extend(pack(&numbers[256..], width));
-            words.push(U64::new(0));
-            let packed = Packed::new(words.into(), width).unwrap();
-            assert_eq!(packed.range(0..500).collect::<Vec<_>>(), numbers, "width {width}");
+        for width in 0..=32u32 {
+            for count in [0, 1, 63, 64, 65, 500] {
+                let mask = u32::MAX.checked_shr(32 - width).unwrap_or(0);
+                let numbers: Vec<u32> = (0..count).map(|i: u32| i.wrapping_mul(2_654_435_761) & mask).collect();
+                let column = packed(&numbers);
+                let rows = u32::try_from(numbers.len()).unwrap();
+                assert_eq!(column.range(0..rows).collect::<Vec<_>>(), numbers, "width {width}");
+                let single: Vec<u32> = (0..rows).map(|row| column.get(row).unwrap()).collect();
+                assert_eq!(single, numbers, "width {width}");
+                assert_eq!(column.get(rows.next_multiple_of(64)), None);
+            }
         }
     }
 
     #[test]
-    fn widths() {
-        assert_eq!([0, 1, 2, 3, 256, 257, u32::MAX].map(width), [1, 1, 1, 2, 8, 9, 32]);
+    fn neighbours_take_few_bits_and_equals_none() {
+        let numbers: Vec<u32> = (0..6400).map(|i| 1_000_000 + i).collect();
+        assert_eq!(Packer::pack(&numbers).words.len(), 600);
+        assert_eq!(Packer::pack(&vec![7u8; 6400]).words.len(), 0);
+    }
+
+    #[test]
+    fn parts_are_put_together() {
+        let numbers: Vec<u32> = (0..1000u32).map(|i| i * i % 777).collect();
+        let (one, other) = (Packer::pack(&numbers[..640]), Packer::pack(&numbers[640..]));
+        let blocks: Vec<BlockRow> =
+            one.blocks_after(0).chain(other.blocks_after(one.words.len() as u64)).collect();
+        let words = [one.words, other.words].concat();
+        let column = Packed { blocks: blocks.into(), words: words.into() };
+        assert_eq!(column.range(0..1000).collect::<Vec<_>>(), numbers);
     }
 }

@@ -9,11 +9,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::graph::order::{Order, Weights};
 use super::graph::tree::Tree;
 use super::graph::tree_columns::Columns;
-use super::packed::{self, Packed};
+use super::packed::{self, Packed, Packer};
 use super::store::format::{StageFile, StageWriter, Unusable};
 
 /// Number of sections.
-pub(crate) const SECTIONS: u32 = 10;
+pub(crate) const SECTIONS: u32 = 14;
 
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
@@ -26,72 +26,69 @@ struct TreeFacts {
     objects: U32,
     /// Reachable ones.
     reachable: U32,
-    /// Bits of a packed number.
-    width: U32,
 }
 
 /// Writes all sections.
-pub(crate) fn write<W: io::Write + io::Seek>(
+pub(crate) fn write<W: io::Write + io::Seek + Send>(
     order: &Order<'_>,
     weights: &Weights,
     writer: &mut StageWriter<W>,
 ) -> io::Result<()> {
     let objects = u32::try_from(order.nodes.len()).unwrap_or(u32::MAX);
-    let width = packed::width(objects);
-    pack(writer, 1, &order.nodes, width)?;
-    pack(writer, 2, &order.positions, width)?;
+    pack(writer, 1, &order.nodes)?;
+    pack(writer, 3, &order.positions)?;
     let columns = Columns::new(order, weights);
-    writer.rows::<u8>(3, &columns.ends)?;
-    writer.rows(4, &columns.ends_apart)?;
-    writer.rows::<u8>(5, &columns.sizes)?;
-    writer.rows(6, &columns.sizes_apart)?;
-    writer.rows(7, &columns.blocks)?;
+    pack(writer, 5, &columns.ends)?;
+    pack(writer, 7, &columns.sizes)?;
+    writer.rows(9, &columns.ends_apart)?;
+    writer.rows(10, &columns.sizes_apart)?;
+    writer.rows(11, &columns.blocks)?;
     let [first, second] = &columns.least;
-    writer.rows(8, first)?;
-    writer.rows(9, second)?;
-    let tree = Tree {
-        reachable: order.reachable,
-        unit: weights.unit,
-        sizes: columns.sizes.into(),
-        sizes_apart: columns.sizes_apart.into(),
-        blocks: columns.blocks.into(),
-        ..Tree::default()
-    };
+    writer.rows(12, first)?;
+    writer.rows(13, second)?;
     let facts = TreeFacts {
         unit: weights.unit.into(),
-        reachable_bytes: tree.reachable_bytes().into(),
+        reachable_bytes: columns.reachable_bytes.into(),
         objects: objects.into(),
         reachable: order.reachable.into(),
-        width: width.into(),
     };
-    writer.rows(10, &[facts])
+    writer.rows(14, &[facts])
 }
 
-/// Writes a packed column.
-fn pack<W: io::Write + io::Seek>(
+/// Writes a packed column as two sections, words and blocks.
+fn pack<W: io::Write + io::Seek + Send, T: Copy + Into<u32> + Sync>(
     writer: &mut StageWriter<W>,
     id: u32,
-    numbers: &[u32],
-    width: u32,
+    numbers: &[T],
 ) -> io::Result<()> {
-    // Whole words: 64 numbers fill a whole number of them.
+    // Whole blocks.
     const PART: usize = 1 << 16;
-    const WAVE: usize = 1 << 22;
+    const WAVE: usize = 1 << 20;
     let mut section = writer.begin(id, size_of::<U64>())?;
-    for wave in numbers.chunks(WAVE) {
-        let parts: Vec<Vec<U64>> = wave.par_chunks(PART).map(|part| packed::pack(part, width)).collect();
-        for part in &parts {
-            section.append(part.as_bytes())?;
-        }
+    let mut blocks = Vec::with_capacity(numbers.len().div_ceil(packed::BLOCK));
+    let mut before = 0;
+    let mut ready: Vec<Packer> = Vec::new();
+    for wave in numbers.chunks(WAVE).chain([&[][..]]) {
+        // What is ready is written while the next wave is packed.
+        let (written, packed) = rayon::join(
+            || {
+                ready.drain(..).try_for_each(|part| {
+                    blocks.extend(part.blocks_after(before));
+                    before += part.words.len() as u64;
+                    section.append(part.words.as_bytes())
+                })
+            },
+            || wave.par_chunks(PART).map(Packer::pack).collect(),
+        );
+        written?;
+        ready = packed;
     }
-    // So that two words can always be read.
-    section.append(U64::new(0).as_bytes())?;
-    section.append(U64::new(0).as_bytes())?;
-    section.end()
+    section.end()?;
+    writer.rows(id + 1, &blocks)
 }
 
 fn facts(file: &StageFile) -> Result<TreeFacts, Unusable> {
-    file.column::<TreeFacts>(10)?.first().copied().ok_or(Unusable::Damaged)
+    file.column::<TreeFacts>(14)?.first().copied().ok_or(Unusable::Damaged)
 }
 
 /// Reads how many objects are reachable, and their shallow bytes.
@@ -102,20 +99,21 @@ pub(crate) fn read_reachable(file: &StageFile) -> Result<(u64, u64), Unusable> {
 /// Reads all sections; they are checked as they are read.
 pub(crate) fn read(file: &StageFile) -> Result<Tree, Unusable> {
     let facts = facts(file)?;
-    let width = facts.width.get();
+    let packed = |id| Ok::<_, Unusable>(Packed { words: file.lazy(id)?, blocks: file.lazy(id + 1)? });
     let tree = Tree {
         reachable: facts.reachable.get(),
         objects: facts.objects.get(),
         unit: facts.unit.get(),
-        order: Packed::new(file.lazy(1)?, width).ok_or(Unusable::Damaged)?,
-        positions: Packed::new(file.lazy(2)?, width).ok_or(Unusable::Damaged)?,
-        ends: file.lazy(3)?,
-        ends_apart: file.lazy(4)?,
-        sizes: file.lazy(5)?,
-        sizes_apart: file.lazy(6)?,
-        blocks: file.lazy(7)?,
-        least: [file.lazy(8)?, file.lazy(9)?],
+        order: packed(1)?,
+        positions: packed(3)?,
+        ends: packed(5)?,
+        sizes: packed(7)?,
+        ends_apart: file.lazy(9)?,
+        sizes_apart: file.lazy(10)?,
+        blocks: file.lazy(11)?,
+        least: [file.lazy(12)?, file.lazy(13)?],
     };
-    let fits = tree.reachable <= tree.objects && tree.sizes.len() == tree.objects as usize;
+    let blocks = (tree.objects as usize).div_ceil(packed::BLOCK);
+    let fits = tree.reachable <= tree.objects && tree.sizes.blocks.len() == blocks;
     if fits { Ok(tree) } else { Err(Unusable::Damaged) }
 }

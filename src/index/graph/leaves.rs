@@ -3,6 +3,7 @@
 use std::io;
 
 use rayon::prelude::*;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::core::Core;
 use super::links::{Links, NONE};
@@ -124,9 +125,21 @@ struct Meeting<'a, 'r> {
     found: &'a Dominators<'r>,
     dominators: &'a mut Array<'r, u32>,
     /// By number of the walk.
-    heads: Array<'r, u32>,
-    /// By number of the walk: the number in a preorder of the tree.
-    preorder: Array<'r, u32>,
+    places: Array<'r, TreePlace>,
+}
+
+/// Where a node of the core is in the tree.
+#[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct TreePlace {
+    /// Nodes below it, itself included; then the preorder of its next child.
+    size: u32,
+    /// Nodes below its largest child; then its own preorder.
+    most: u32,
+    /// Its largest child.
+    heavy: u32,
+    /// The head of its path.
+    head: u32,
 }
 
 impl<'a, 'r> Meeting<'a, 'r> {
@@ -138,40 +151,33 @@ impl<'a, 'r> Meeting<'a, 'r> {
         dominators: &'a mut Array<'r, u32>,
     ) -> io::Result<Self> {
         let reached = found.reached;
-        let mut sizes = room.zeroed::<u32>(reached)?;
-        let mut heads = room.zeroed::<u32>(reached)?;
-        // First the child with most nodes below.
-        let mut preorder = room.zeroed::<u32>(reached)?;
+        let mut places = room.zeroed::<TreePlace>(reached)?;
         {
-            let (heads, sizes, heavy) = (&mut *heads, &mut *sizes, &mut *preorder);
+            let places = &mut *places;
             let above = &*found.dominators;
             for number in (1..reached).rev() {
-                sizes[number] += 1;
-                let (size, above) = (sizes[number], above[number] as usize);
-                sizes[above] += size;
+                places[number].size += 1;
+                let size = places[number].size;
+                let above = &mut places[above[number] as usize];
+                above.size += size;
                 // The last one met has the least number: which one it is among equals does not matter.
-                if heavy[above] == 0 || sizes[heavy[above] as usize] <= size {
-                    heavy[above] = index(number);
+                if above.most <= size {
+                    (above.most, above.heavy) = (size, index(number));
                 }
             }
+            // A node's own place is known when it is met; from then on the last field is the place of its next child.
+            (places[0].size, places[0].most) = (1, 0);
             for number in 1..reached {
-                let above = above[number] as usize;
-                heads[number] = if heavy[above] as usize == number { heads[above] } else { index(number) };
-            }
-            // A node's own place is known when it is met; then it holds the place of its next child.
-            let mut next = room.array::<u32>(reached)?;
-            next[0] = 1;
-            let (next, preorder) = (&mut *next, heavy);
-            preorder[0] = 0;
-            for number in 1..reached {
-                let above = above[number] as usize;
-                let place = next[above];
-                next[above] += sizes[number];
-                preorder[number] = place;
-                next[number] = place + 1;
+                let size = places[number].size;
+                let above = &mut places[above[number] as usize];
+                let head = if above.heavy == index(number) { above.head } else { index(number) };
+                let preorder = above.size;
+                above.size += size;
+                let place = &mut places[number];
+                (place.head, place.most, place.size) = (head, preorder, preorder + 1);
             }
         }
-        Ok(Self { core, peeled, found, dominators, heads, preorder })
+        Ok(Self { core, peeled, found, dominators, places })
     }
 
     /// The span of a node alone; `None` if it cannot be reached.
@@ -194,7 +200,7 @@ impl<'a, 'r> Meeting<'a, 'r> {
             }
             at = self.dominators[at as usize];
         };
-        let place = (self.preorder[number as usize], number);
+        let place = (self.places[number as usize].most, number);
         Some(Span { first: place, last: place, only: self.place(node) })
     }
 
@@ -305,7 +311,7 @@ impl<'a, 'r> Meeting<'a, 'r> {
     fn meet_in_core(&self, mut one: u32, mut other: u32) -> u32 {
         let above = &*self.found.dominators;
         loop {
-            let heads = (self.heads[one as usize], self.heads[other as usize]);
+            let heads = (self.places[one as usize].head, self.places[other as usize].head);
             // A dominator has a lower number than what it dominates.
             match heads.0.cmp(&heads.1) {
                 std::cmp::Ordering::Equal => return one.min(other),

@@ -5,9 +5,9 @@
 //! itself, its retained size is the sum of shallow sizes over that range, and the children of an object follow it,
 //! largest first.
 //!
-//! The shape is one byte a position: how many subtrees end right behind it. Depths at each 64th position and smallest
-//! depths of 64, 4096 and 262,144 positions find ends and parents in a few steps. Shallow sizes are one byte a position,
-//! in units of the alignment; what does not fit is listed apart. Sums stand at each 64th position.
+//! The shape is one number a position: how many subtrees end right behind it. Depths at each 64th position and smallest
+//! depths of 64, 4096 and 262,144 positions find ends and parents in a few steps. Shallow sizes are one number a position,
+//! in units of the alignment; what does not fit into a byte is listed apart. All are packed. Sums stand at each 64th position.
 
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -56,10 +56,10 @@ pub struct Tree {
     /// Object index -> position.
     pub(crate) positions: Packed,
     /// By position: the subtrees that end behind it.
-    pub(crate) ends: Lazy<u8>,
+    pub(crate) ends: Packed,
     pub(crate) ends_apart: Lazy<ApartRow>,
     /// By position: the shallow size in units.
-    pub(crate) sizes: Lazy<u8>,
+    pub(crate) sizes: Packed,
     pub(crate) sizes_apart: Lazy<ApartRow>,
     /// By block; one row more for the end.
     pub(crate) blocks: Lazy<BlockRow>,
@@ -251,10 +251,10 @@ impl Tree {
 }
 
 /// The number at a position.
-fn number(bytes: &Lazy<u8>, apart: &Lazy<ApartRow>, position: u32) -> u64 {
-    match bytes.get(position as usize) {
+fn number(bytes: &Packed, apart: &Lazy<ApartRow>, position: u32) -> u64 {
+    match bytes.get(position) {
         None => 0,
-        Some(&APART) => {
+        Some(number) if number == u32::from(APART) => {
             // Rows ascend by position.
             let (mut low, mut high) = (0, apart.len());
             while low < high {
@@ -267,7 +267,7 @@ fn number(bytes: &Lazy<u8>, apart: &Lazy<ApartRow>, position: u32) -> u64 {
             }
             apart.get(low).filter(|row| row.position.get() == position).map_or(0, |row| row.number.get())
         }
-        Some(byte) => u64::from(*byte),
+        Some(number) => u64::from(number),
     }
 }
 

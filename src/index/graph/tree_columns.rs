@@ -15,6 +15,8 @@ pub(crate) struct Columns {
     pub(crate) sizes_apart: Vec<ApartRow>,
     pub(crate) blocks: Vec<BlockRow>,
     pub(crate) least: [Vec<U32>; 2],
+    /// Weight of all nodes that are reached.
+    pub(crate) reachable_bytes: u64,
 }
 
 impl Columns {
@@ -23,6 +25,12 @@ impl Columns {
         let (shape, sizes) = rayon::join(|| Shape::new(order), || sizes(order, weights));
         let Shape { ends, ends_apart, depths, least } = shape;
         let (sizes, sizes_apart, sums) = sizes;
+        let reachable = order.reachable as usize;
+        let rest = &sizes[reachable / BLOCK as usize * BLOCK as usize..reachable];
+        let nodes = &order.nodes[reachable - rest.len()..reachable];
+        let units = nodes.iter().fold(0u64, |sum, node| sum.saturating_add(weights.units(*node)));
+        let before = sums.get(reachable / BLOCK as usize).copied().unwrap_or(0);
+        let reachable_bytes = before.saturating_add(units.saturating_mul(weights.unit));
         let above = |least: &[u32]| -> Vec<u32> {
             least.chunks(BLOCK as usize).map(|least| least.iter().copied().min().unwrap_or(0)).collect()
         };
@@ -41,6 +49,7 @@ impl Columns {
             sizes_apart,
             blocks: blocks.collect(),
             least: [column(first), column(second)],
+            reachable_bytes,
         }
     }
 }
