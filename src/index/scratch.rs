@@ -103,18 +103,16 @@ impl Room {
         let fits = spare.iter().position(|map| map.len() >= bytes);
         // Much larger ones are left for what needs them.
         if let Some(fits) = fits
-            && spare.get(fits).is_some_and(|map| map.len() / 4 <= bytes)
+            && spare.get(fits).is_some_and(|map| map.len() / 5 * 4 <= bytes)
         {
             return Ok((array(Some(spare.remove(fits)), true), false));
         }
         let unit = if bytes < PAGE { SMALL_PAGE } else { PAGE };
         let wanted = bytes.checked_next_multiple_of(unit).ok_or(io::ErrorKind::OutOfMemory)?;
         let mut taken = self.take(wanted as u64);
-        if let (false, Some(fits)) = (taken, fits) {
-            return Ok((array(Some(spare.remove(fits)), true), false));
-        }
-        while !taken && let Some(map) = spare.pop() {
-            self.give_back(map);
+        // A map that is much too large would be missing elsewhere: rather a new one, in the place of others.
+        while !taken && !spare.is_empty() {
+            self.give_back(spare.remove(0));
             taken = self.take(wanted as u64);
         }
         drop(spare);

@@ -30,8 +30,8 @@ use super::summary::Summary;
 use super::{objects_file, rows_file, summary_file, tree_file};
 
 /// Memory that building may take for each object, in large arrays, and for small dumps anyway.
-const BYTES_AN_OBJECT: u64 = 25;
-const BYTES_ANYWAY: u64 = 32 << 20;
+const BYTES_AN_OBJECT: u64 = 26;
+const BYTES_ANYWAY: u64 = 24 << 20;
 
 /// A stage, and the mark that tells whether it is damaged.
 type Marked<T> = (T, Arc<AtomicBool>);

@@ -16,10 +16,10 @@ use crate::index::scratch::{Array, Room};
 const CHUNK: u32 = 1 << 16;
 
 /// The core.
-pub(crate) struct Core<'r> {
-    numbers: Numbers,
-    /// The node of each core number.
-    pub(crate) nodes: Array<'r, u32>,
+pub(crate) struct Core {
+    pub(crate) numbers: Numbers,
+    /// How many nodes there are.
+    count: u32,
     /// The roots, as core numbers.
     pub(crate) roots: Vec<u32>,
 }
@@ -69,32 +69,69 @@ impl Edges<'_> {
 }
 
 /// Core numbers of nodes: a bit for each node in the core, and the number of bits before.
-struct Numbers {
+pub(crate) struct Numbers {
     words: Vec<(u64, u32)>,
 }
 
 impl Numbers {
+    /// The core number of a node that is in the core.
     #[inline(always)]
-    fn of(&self, node: u32) -> u32 {
+    pub(crate) fn of(&self, node: u32) -> u32 {
         let (bits, before) = self.words[(node / 64) as usize];
         before + (bits & ((1u64 << (node % 64)) - 1)).count_ones()
     }
-}
 
-impl<'r> Core<'r> {
-    /// The core number of a node that is in the core.
-    #[inline(always)]
-    pub(crate) fn number(&self, node: u32) -> u32 {
-        self.numbers.of(node)
+    /// The first core number of each chunk of nodes, and the one behind its last.
+    fn bounds(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let chunk_words = CHUNK as usize / 64;
+        let count = self.words.last().map_or(0, |(bits, before)| before + bits.count_ones());
+        let at = move |word: usize| self.words.get(word).map_or(count, |(_, before)| *before) as usize;
+        (0..self.words.len().div_ceil(chunk_words))
+            .map(move |chunk| (at(chunk * chunk_words), at((chunk + 1) * chunk_words)))
     }
 
+    /// The part of a column by core number that belongs to each chunk of nodes.
+    fn parts<'c, T: Send>(&self, mut column: &'c mut [T]) -> rayon::vec::IntoIter<&'c mut [T]> {
+        let parts: Vec<&mut [T]> = self
+            .bounds()
+            .map(|(first, end)| {
+                let (part, rest) = std::mem::take(&mut column).split_at_mut(end - first);
+                column = rest;
+                part
+            })
+            .collect();
+        parts.into_par_iter()
+    }
+
+    /// The node of each core number.
+    pub(crate) fn nodes<'r>(&self, room: &'r Room) -> io::Result<Array<'r, u32>> {
+        let count = self.bounds().last().map_or(0, |(_, end)| end);
+        let mut nodes = room.array::<u32>(count)?;
+        self.parts(&mut nodes).enumerate().for_each(|(chunk, part)| {
+            let words = self.words.iter().enumerate().skip(chunk * (CHUNK as usize / 64));
+            let mut places = part.iter_mut();
+            for (word, (bits, _)) in words.take(CHUNK as usize / 64) {
+                let mut bits = *bits;
+                while bits != 0 {
+                    if let Some(place) = places.next() {
+                        *place = u32::try_from(word * 64).unwrap_or(u32::MAX) + bits.trailing_zeros();
+                    }
+                    bits &= bits - 1;
+                }
+            }
+        });
+        Ok(nodes)
+    }
+}
+
+impl Core {
     /// How many nodes there are.
     pub(crate) fn len(&self) -> usize {
-        self.nodes.len()
+        self.count as usize
     }
 
     /// Numbers the core and collects its edges.
-    pub(crate) fn new(
+    pub(crate) fn new<'r>(
         room: &'r Room,
         links: &Links<'_>,
         peeled: &Peeled,
@@ -117,11 +154,10 @@ impl<'r> Core<'r> {
             .collect();
 
         let collector = Collector { links, peeled, numbers: &numbers };
-        let mut nodes = room.array::<u32>(count as usize)?;
         let mut records = room.zeroed::<Record>(count as usize)?;
         // First how many targets each has, then where they start.
-        (collector.parts(&mut nodes).zip(collector.parts(&mut records)).enumerate())
-            .for_each(|(chunk, (nodes, records))| collector.count(chunk, nodes, records));
+        (numbers.parts(&mut records).enumerate())
+            .for_each(|(chunk, records)| collector.count(chunk, records));
         let (bases, edges) = sum_up(&mut records)?;
         let mut targets = room.array::<u32>(edges)?;
         {
@@ -131,7 +167,7 @@ impl<'r> Core<'r> {
                 None => edges,
             };
             let mut rest = &mut *targets;
-            let parts: Vec<&mut [u32]> = collector
+            let parts: Vec<&mut [u32]> = numbers
                 .bounds()
                 .map(|(first, end)| {
                     let (part, after) = std::mem::take(&mut rest).split_at_mut(start(end) - start(first));
@@ -141,7 +177,7 @@ impl<'r> Core<'r> {
                 .collect();
             parts.into_par_iter().enumerate().for_each(|(chunk, part)| collector.fill(chunk, part));
         }
-        Ok((Self { numbers, nodes, roots }, Edges { bases, records, targets }))
+        Ok((Self { numbers, count, roots }, Edges { bases, records, targets }))
     }
 }
 
@@ -170,34 +206,6 @@ struct Collector<'a> {
 }
 
 impl Collector<'_> {
-    /// The first core number of each chunk, and the one behind its last.
-    fn bounds(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let nodes = self.links.rows.len();
-        let words = &self.numbers.words;
-        let at = |node: u32| words.get((node / 64) as usize).map(|(_, before)| *before as usize);
-        let count = words.last().map_or(0, |(bits, before)| (before + bits.count_ones()) as usize);
-        let bounds: Vec<(usize, usize)> = (0..nodes.div_ceil(CHUNK))
-            .map(|chunk| {
-                let end = (chunk + 1).checked_mul(CHUNK).filter(|end| *end < nodes).and_then(at);
-                (at(chunk * CHUNK).unwrap_or(count), end.unwrap_or(count))
-            })
-            .collect();
-        bounds.into_iter()
-    }
-
-    /// The part of a column by core number that belongs to each chunk.
-    fn parts<'c, T: Send>(&self, mut column: &'c mut [T]) -> rayon::vec::IntoIter<&'c mut [T]> {
-        let parts: Vec<&mut [T]> = self
-            .bounds()
-            .map(|(first, end)| {
-                let (part, rest) = std::mem::take(&mut column).split_at_mut(end - first);
-                column = rest;
-                part
-            })
-            .collect();
-        parts.into_par_iter()
-    }
-
     /// Calls `visit` with each node of a chunk that is in the core.
     #[inline(always)]
     fn each(&self, chunk: usize, mut visit: impl FnMut(u32, Targets<'_>)) {
@@ -226,11 +234,10 @@ impl Collector<'_> {
         }
     }
 
-    fn count(&self, chunk: usize, nodes: &mut [u32], records: &mut [Record]) {
-        let mut places = nodes.iter_mut().zip(records);
+    fn count(&self, chunk: usize, records: &mut [Record]) {
+        let mut places = records.iter_mut();
         self.each(chunk, |node, row| {
-            if let Some((place, record)) = places.next() {
-                *place = node;
+            if let Some(record) = places.next() {
                 self.targets(node, row, |_| record.count += 1);
             }
         });

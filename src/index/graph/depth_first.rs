@@ -20,7 +20,7 @@ pub(crate) struct Walk<'r> {
 const SHORT: usize = 16;
 
 /// Walks the core depth first from its roots.
-pub(crate) fn walk<'r>(room: &'r Room, core: &Core<'_>, edges: &mut Edges<'_>) -> io::Result<Walk<'r>> {
+pub(crate) fn walk<'r>(room: &'r Room, core: &Core, edges: &mut Edges<'_>) -> io::Result<Walk<'r>> {
     let nodes = core.len();
     let mut order = room.array::<u32>(nodes + 1)?;
     let mut parents = room.array::<u32>(nodes + 1)?;

@@ -45,14 +45,14 @@ pub(crate) fn dominators<'r, R: Send>(
 /// A graph without its leaves.
 struct Prepared<'r> {
     peeled: Peeled,
-    core: Core<'r>,
+    core: Core,
     edges: Edges<'r>,
 }
 
 /// The dominators of what is left of a graph without its leaves.
 struct Found<'r> {
     peeled: Peeled,
-    core: Core<'r>,
+    core: Core,
     dominators: Dominators<'r>,
 }
 

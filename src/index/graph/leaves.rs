@@ -5,7 +5,7 @@ use std::io;
 use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::core::Core;
+use super::core::{Core, Numbers};
 use super::links::{Links, NONE};
 use super::peel::{HUB, Peeled};
 use super::rows::{GROUP, View};
@@ -32,14 +32,21 @@ pub(crate) struct Forest<'r> {
 pub(crate) fn join<'r>(
     room: &'r Room,
     links: &Links<'_>,
-    core: Core<'r>,
+    core: Core,
     peeled: &Peeled,
     mut found: Dominators<'r>,
     referrers: View<'_>,
 ) -> io::Result<Forest<'r>> {
+    let numbers = core.numbers;
+    let nodes = numbers.nodes(room)?;
+    {
+        let nodes = &*nodes;
+        (found.order.par_iter_mut().skip(1).take(found.reached - 1)).for_each(|at| *at = nodes[*at as usize]);
+    }
+    drop(nodes);
+    // The largest first: it finds the memory of the core's records.
+    let places = room.zeroed::<TreePlace>(found.reached)?;
     let mut dominators = room.array::<u32>(peeled.states().len())?;
-    let nodes = &*core.nodes;
-    (found.order.par_iter_mut().skip(1).take(found.reached - 1)).for_each(|at| *at = nodes[*at as usize]);
     let several = {
         let dominators = &mut *dominators;
         let (order, above) = (&*found.order, &*found.dominators);
@@ -52,7 +59,7 @@ pub(crate) fn join<'r>(
     };
     let hubs = links.labels.targets.iter().any(|hub| *hub != NONE && peeled.level(*hub) == HUB);
     if hubs || !several.is_empty() {
-        let mut meeting = Meeting::new(room, &core, peeled, &found, &mut dominators)?;
+        let mut meeting = Meeting::new(places, &numbers, peeled, &found, &mut dominators);
         for node in several {
             meeting.settle(node, None, referrers);
         }
@@ -120,7 +127,8 @@ struct Span {
 /// knows the head of its path; from any node it is a logarithmic number of paths to the top. Of many nodes only the
 /// first and the last in preorder are looked at. Peeled nodes are at most [`super::peel::MAX_LEVEL`] steps from the core.
 struct Meeting<'a, 'r> {
-    core: &'a Core<'r>,
+    /// Core numbers.
+    numbers: &'a Numbers,
     peeled: &'a Peeled,
     found: &'a Dominators<'r>,
     dominators: &'a mut Array<'r, u32>,
@@ -144,14 +152,13 @@ struct TreePlace {
 
 impl<'a, 'r> Meeting<'a, 'r> {
     fn new(
-        room: &'r Room,
-        core: &'a Core<'r>,
+        mut places: Array<'r, TreePlace>,
+        numbers: &'a Numbers,
         peeled: &'a Peeled,
         found: &'a Dominators<'r>,
         dominators: &'a mut Array<'r, u32>,
-    ) -> io::Result<Self> {
+    ) -> Self {
         let reached = found.reached;
-        let mut places = room.zeroed::<TreePlace>(reached)?;
         {
             let places = &mut *places;
             let above = &*found.dominators;
@@ -177,7 +184,7 @@ impl<'a, 'r> Meeting<'a, 'r> {
                 (place.head, place.most, place.size) = (head, preorder, preorder + 1);
             }
         }
-        Ok(Self { core, peeled, found, dominators, places })
+        Self { numbers, peeled, found, dominators, places }
     }
 
     /// The span of a node alone; `None` if it cannot be reached.
@@ -230,7 +237,7 @@ impl<'a, 'r> Meeting<'a, 'r> {
     }
 
     fn number(&self, node: u32) -> u32 {
-        self.found.numbers[self.core.number(node) as usize]
+        self.found.numbers[self.numbers.of(node) as usize]
     }
 
     /// For each peeled node that a label stands for, the span of the nodes of that label.

@@ -46,8 +46,8 @@ pub(crate) struct Order<'r> {
     pub(crate) positions: Array<'r, u32>,
     /// By position: the node.
     pub(crate) nodes: Array<'r, u32>,
-    /// By position: how many nodes are in the subtree.
-    pub(crate) counts: Array<'r, u32>,
+    /// By position: where the subtree ends.
+    pub(crate) ends: Array<'r, u32>,
     /// Nodes that are reached.
     pub(crate) reachable: u32,
 }
@@ -68,20 +68,21 @@ pub(crate) fn order<'r>(
 ) -> io::Result<Order<'r>> {
     let nodes = forest.dominators.len();
     let mut counts = room.array::<u32>(nodes)?;
-    let sorted = {
-        let mut retained = room.array::<u64>(nodes)?;
-        (retained.par_chunks_mut(CHUNK).zip(counts.par_chunks_mut(CHUNK)).enumerate()).for_each(
-            |(chunk, (retained, counts))| {
-                counts.fill(1);
-                for (node, retained) in (number(chunk * CHUNK)..).zip(retained) {
-                    *retained = weights.units(node);
-                }
-            },
-        );
-        add_up(room, &forest, peeled, &mut retained, &mut counts)?;
-        sort(room, &forest.dominators, &retained, &counts, weights)?
-    };
-    assign(room, &forest.dominators, sorted, counts)
+    let mut retained = room.array::<u64>(nodes)?;
+    (retained.par_chunks_mut(CHUNK).zip(counts.par_chunks_mut(CHUNK)).enumerate()).for_each(
+        |(chunk, (retained, counts))| {
+            counts.fill(1);
+            for (node, retained) in (number(chunk * CHUNK)..).zip(retained) {
+                *retained = weights.units(node);
+            }
+        },
+    );
+    add_up(room, &forest, peeled, &mut retained, &mut counts)?;
+    let Forest { dominators, order, .. } = forest;
+    drop(order);
+    let sorted = sort(room, &dominators, &retained, &counts, weights)?;
+    drop(retained);
+    assign(room, &dominators, &sorted, &counts)
 }
 
 fn number(at: usize) -> u32 {
@@ -188,33 +189,24 @@ fn sort<'r>(
     Ok(sorted)
 }
 
-/// A node's own position, and that of the child that comes next.
-#[derive(Debug, Clone, Copy, zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable, zerocopy::KnownLayout)]
-#[repr(C)]
-struct Spot {
-    /// One more than the position; 0 for none.
-    own: u32,
-    next: u32,
-}
-
 /// Gives each node its position: its dominator has it already, and so have its larger siblings.
-fn assign<'r>(
-    room: &'r Room,
-    dominators: &[u32],
-    sorted: Array<'r, u32>,
-    mut counts: Array<'r, u32>,
-) -> io::Result<Order<'r>> {
+fn assign<'r>(room: &'r Room, dominators: &[u32], sorted: &[u32], counts: &[u32]) -> io::Result<Order<'r>> {
     let nodes = dominators.len();
-    let mut spots = room.zeroed::<Spot>(nodes)?;
+    // One more than the position; 0 for none.
+    let mut positions = room.zeroed::<u32>(nodes)?;
     let mut by_position = room.array::<u32>(nodes)?;
-    let mut counts_by_position = room.array::<u32>(nodes)?;
+    // By position: where the next child goes; when all have come, where the subtree ends.
+    let mut ends = room.array::<u32>(nodes)?;
     let mut top = 0;
     {
-        let (spots, by_position) = (&mut *spots, &mut *by_position);
-        let (counts_by_position, counts, sorted) = (&mut *counts_by_position, &*counts, &*sorted);
+        let (positions, by_position, ends) = (&mut *positions, &mut *by_position, &mut *ends);
         for (at, node) in sorted.iter().enumerate() {
+            if let Some(later) = sorted.get(at + 2 * AHEAD) {
+                prefetch(positions, dominators[*later as usize] as usize);
+            }
             if let Some(soon) = sorted.get(at + AHEAD) {
-                prefetch(spots, dominators[*soon as usize] as usize);
+                let above = positions.get(dominators[*soon as usize] as usize).copied().unwrap_or(0);
+                prefetch(ends, (above as usize).wrapping_sub(1));
             }
             let (index, dominator) = (*node as usize, dominators[*node as usize]);
             let count = counts[index];
@@ -222,32 +214,26 @@ fn assign<'r>(
                 top += count;
                 top - count
             } else {
-                let above = &mut spots[dominator as usize];
-                if above.own == 0 {
-                    continue;
-                }
-                above.next += count;
-                above.next - count
+                // Of what is not reached, not even the dominator has a position.
+                let Some(above) = positions[dominator as usize].checked_sub(1) else { continue };
+                let next = &mut ends[above as usize];
+                *next += count;
+                *next - count
             };
-            spots[index] = Spot { own: position + 1, next: position + 1 };
+            positions[index] = position + 1;
             by_position[position as usize] = *node;
-            counts_by_position[position as usize] = count;
+            ends[position as usize] = position + 1;
         }
-    }
-    drop(sorted);
-    // The counts by node are not needed any more.
-    {
-        let (positions, by_position) = (&mut *counts, &mut *by_position);
         let mut next = top;
-        for (node, spot) in (0u32..).zip(spots.iter()) {
-            if spot.own == 0 {
+        for (node, position) in (0u32..).zip(positions.iter_mut()) {
+            if *position == 0 {
                 by_position[next as usize] = node;
-                positions[node as usize] = next;
+                *position = next;
                 next += 1;
             } else {
-                positions[node as usize] = spot.own - 1;
+                *position -= 1;
             }
         }
     }
-    Ok(Order { positions: counts, nodes: by_position, counts: counts_by_position, reachable: top })
+    Ok(Order { positions, nodes: by_position, ends, reachable: top })
 }

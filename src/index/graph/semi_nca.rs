@@ -36,7 +36,7 @@ const AHEAD_ANCESTORS: usize = 8;
 /// The immediate dominator of each node in the order of the walk, as such a number; 0 for the outside.
 pub(crate) fn dominators<'r>(
     room: &'r Room,
-    core: &Core<'_>,
+    core: &Core,
     edges: Edges<'_>,
     mut walk: Walk<'r>,
 ) -> io::Result<Dominators<'r>> {

@@ -74,7 +74,7 @@ impl Shape {
         };
         // Where the subtrees that are open end.
         let mut open: Vec<u32> = Vec::new();
-        for (position, (count, place)) in (0u32..).zip(order.counts.iter().zip(&mut shape.ends)) {
+        for (position, (end, place)) in (0u32..).zip(order.ends.iter().zip(&mut shape.ends)) {
             if position >= order.reachable {
                 break;
             }
@@ -87,11 +87,11 @@ impl Shape {
             }
             let next = position + 1;
             let mut ends = 0u64;
-            if *count == 1 {
+            if *end == next {
                 // Most objects retain nothing but themselves: they need not be pushed.
                 ends = 1;
             } else {
-                open.push(position + count);
+                open.push(*end);
             }
             while open.last() == Some(&next) {
                 open.pop();
