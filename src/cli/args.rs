@@ -80,6 +80,12 @@ impl Input {
         let opened = self.with_threads(|| Heap::open_graph(self.path(), &self.options(), &bar))??;
         drop(bar);
         messages::about(&opened.0, self.quiet);
+        if opened.1.roots.boot_classes_assumed && !self.quiet {
+            messages::line(
+                "note",
+                "the dump names no sticky classes: the boot loader's classes are taken for roots",
+            );
+        }
         Ok(opened)
     }
 

@@ -77,6 +77,12 @@ impl AddressIndex {
         Ok(Self::new(0, objects, Column::default(), Lazy::default(), ids.into()))
     }
 
+    /// Reads and checks all of it.
+    pub(crate) fn check(&self) {
+        self.lines.all();
+        self.ids.all();
+    }
+
     /// Number of objects.
     pub fn objects(&self) -> u32 {
         self.objects

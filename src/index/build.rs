@@ -46,8 +46,6 @@ pub(crate) struct Built {
 pub(crate) struct Plan {
     pub(crate) pieces: Vec<Piece>,
     prelude: Prelude,
-    /// Ids under which more than one object is dumped.
-    pub(crate) repeated: Vec<u64>,
 }
 
 impl Plan {
@@ -196,8 +194,7 @@ fn scan_dump(
                     ids = Ids::List(sort_list(&mut scan));
                 }
                 keep_last_of_repeated(&task, &mut scan);
-                let repeated = std::mem::take(&mut scan.repeated);
-                return (scan, ids, Plan { pieces: cut, prelude, repeated });
+                return (scan, ids, Plan { pieces: cut, prelude });
             }
             Err(Retry::Boundaries) => {
                 cut = pieces::exactly(bytes, header.id_size, dump);

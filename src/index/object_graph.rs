@@ -52,6 +52,12 @@ impl ObjectGraph {
         self.damage.iter().any(|damage| damage.load(Ordering::Relaxed))
     }
 
+    /// Reads and checks all of the dominator tree, and of ids and classes: what a listing of all objects needs.
+    pub fn check_tree(&self) {
+        self.tree.check();
+        self.objects.check();
+    }
+
     /// The class object of a class, by class number.
     pub fn class_object(&self, class: ClassNumber) -> Option<u32> {
         self.class_objects.get(class.0 as usize).copied().filter(|object| *object != NONE)

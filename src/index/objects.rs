@@ -123,6 +123,12 @@ impl Objects {
         self.addresses.objects()
     }
 
+    /// Reads and checks ids and classes; what is damaged sets the mark of the file.
+    pub(crate) fn check(&self) {
+        self.addresses.check();
+        self.classes.all();
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

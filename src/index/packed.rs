@@ -33,6 +33,12 @@ pub(crate) struct Packed {
 }
 
 impl Packed {
+    /// Reads and checks all of it.
+    pub(crate) fn check(&self) {
+        self.blocks.all();
+        self.words.all();
+    }
+
     /// The number at a row.
     #[inline]
     pub(crate) fn get(&self, row: u32) -> Option<u32> {
@@ -49,6 +55,7 @@ impl Packed {
         }
         let [a, b, c, d, e] = block.start;
         let start = usize::try_from(u64::from_le_bytes([a, b, c, d, e, 0, 0, 0])).ok()?;
+        // Below 64 times 32.
         let bit = within as u32 * width;
         let first = start.checked_add((bit / 64) as usize)?;
         let low = self.words.get(first)?.get() >> (bit % 64);

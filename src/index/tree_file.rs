@@ -35,9 +35,11 @@ pub(crate) fn write<W: io::Write + io::Seek + Send>(
     writer: &mut StageWriter<W>,
 ) -> io::Result<()> {
     let objects = u32::try_from(order.nodes.len()).unwrap_or(u32::MAX);
-    pack(writer, 1, &order.nodes)?;
-    pack(writer, 3, &order.positions)?;
-    let columns = Columns::new(order, weights);
+    let (packed, columns) = rayon::join(
+        || pack(writer, 1, &order.nodes).and_then(|()| pack(writer, 3, &order.positions)),
+        || Columns::new(order, weights),
+    );
+    packed?;
     pack(writer, 5, &columns.ends)?;
     pack(writer, 7, &columns.sizes)?;
     writer.rows(9, &columns.ends_apart)?;

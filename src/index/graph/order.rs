@@ -52,8 +52,6 @@ pub(crate) struct Order<'r> {
     pub(crate) reachable: u32,
 }
 
-/// Retained weights at and above this, in units, are sorted by comparing.
-const LARGE: usize = (1 << 16) - 1;
 /// Steps ahead of which parents are looked up.
 const AHEAD: usize = 16;
 /// Nodes that one thread looks at in one go.
@@ -141,6 +139,26 @@ fn add_up(
     Ok(())
 }
 
+/// Retained weights below this, in units, have a bucket each; above, those that have the same leading bits share one.
+const SMALL: u64 = 1 << 16;
+/// Leading bits that tell apart.
+const LEADING: u32 = 12;
+/// Buckets: the small ones, and for each length of 17 to 64 bits those of all leading bits.
+const BUCKETS: usize = SMALL as usize + (48 << LEADING);
+
+/// The bucket of a retained weight: the larger the weight, the lower.
+#[inline(always)]
+fn bucket(retained: u64) -> usize {
+    let at = if retained < SMALL {
+        retained
+    } else {
+        let length = u64::BITS - retained.leading_zeros();
+        let leading = (retained >> (length - 1 - LEADING)) & ((1 << LEADING) - 1);
+        SMALL + (u64::from(length - 17) << LEADING) + leading
+    };
+    BUCKETS - 1 - usize::try_from(at).unwrap_or(BUCKETS - 1)
+}
+
 /// The nodes that have a dominator, by retained weight, largest first, then by number. So a dominator comes before what
 /// it dominates.
 fn sort<'r>(
@@ -150,40 +168,44 @@ fn sort<'r>(
     counts: &[u32],
     weights: &Weights,
 ) -> io::Result<Array<'r, u32>> {
-    let bucket = |node: usize| usize::try_from(retained[node]).unwrap_or(LARGE).min(LARGE);
     // Where something weighs nothing, what it dominates may retain as much as it does itself.
     let weightless = weights.codes.par_iter().any(|code| *code == 0);
-    let mut ends = vec![0usize; LARGE + 2];
-    let mut large = Vec::new();
-    for (node, dominator) in (0u32..).zip(dominators) {
+    let mut ends = vec![0usize; BUCKETS + 1];
+    for (retained, dominator) in retained.iter().zip(dominators) {
         if *dominator != NONE {
-            ends[LARGE - bucket(node as usize) + 1] += 1;
+            ends[bucket(*retained) + 1] += 1;
         }
     }
     for bucket in 1..ends.len() {
         ends[bucket] += ends[bucket - 1];
     }
-    let mut sorted = room.array::<u32>(ends[LARGE + 1])?;
+    let mut sorted = room.array::<u32>(ends[BUCKETS])?;
     {
         let sorted = &mut *sorted;
-        for (node, dominator) in (0u32..).zip(dominators) {
-            if *dominator == NONE {
-                continue;
+        for (node, (retained, dominator)) in (0u32..).zip(retained.iter().zip(dominators)) {
+            if *dominator != NONE {
+                let place = &mut ends[bucket(*retained)];
+                sorted[*place] = node;
+                *place += 1;
             }
-            let bucket = bucket(node as usize);
-            if bucket == LARGE {
-                large.push(node);
-                continue;
-            }
-            let place = &mut ends[LARGE - bucket];
-            sorted[*place] = node;
-            *place += 1;
         }
         let key = |node: &u32| (Reverse(retained[*node as usize]), Reverse(counts[*node as usize]), *node);
-        large.par_sort_unstable_by_key(key);
-        sorted[..large.len()].copy_from_slice(&large);
         if weightless {
             sorted.par_sort_unstable_by_key(key);
+        } else {
+            // The buckets of large weights come first; each is sorted by itself.
+            let large = BUCKETS - SMALL as usize;
+            let mut rest = &mut sorted[..ends[large - 1]];
+            let mut buckets = Vec::new();
+            let mut start = 0;
+            for end in &ends[..large] {
+                let (bucket, after) = std::mem::take(&mut rest).split_at_mut(end - start);
+                (rest, start) = (after, *end);
+                if bucket.len() > 1 {
+                    buckets.push(bucket);
+                }
+            }
+            buckets.into_par_iter().for_each(|bucket| bucket.sort_unstable_by_key(key));
         }
     }
     Ok(sorted)

@@ -68,6 +68,17 @@ pub struct Tree {
 }
 
 impl Tree {
+    /// Reads and checks all of it; what is damaged sets the mark of its file.
+    pub(crate) fn check(&self) {
+        for column in [&self.order, &self.positions, &self.ends, &self.sizes] {
+            column.check();
+        }
+        self.ends_apart.all();
+        self.sizes_apart.all();
+        self.blocks.all();
+        self.least.iter().for_each(|least| drop(least.all()));
+    }
+
     /// Number of reachable objects: positions below are theirs.
     pub fn reachable(&self) -> u32 {
         self.reachable
