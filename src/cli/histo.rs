@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::index::Heap;
-use crate::query::histogram::{self, GroupBy, Histogram, Question, Row, SortBy, Totals};
+use crate::query::histogram::{self, GroupBy, Histogram, Question, Row, Scope, SortBy, Totals, With};
 use crate::query::pattern::ClassPattern;
 use crate::report::table::{Align, Builder, grouped, percent};
 use crate::report::{Format, csv, escape, json::object_id};
@@ -19,6 +19,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   hprof-cli histo heap.hprof
   hprof-cli histo heap.hprof 'com.acme.**' --sort instances
   hprof-cli histo heap.hprof --group-by package --top 10
+  hprof-cli histo heap.hprof --retained --live
   hprof-cli histo heap.hprof --format json | jq '.rows[0]'";
 
 /// Rows of a table when nothing is said.
@@ -27,7 +28,7 @@ const USUAL_TOP: usize = 30;
 /// Instances and bytes of each class
 ///
 /// Shallow sizes are those of the JVM itself, fitted to the dump's addresses (see `info`). All objects in the dump are
-/// counted, unreachable ones too.
+/// counted, unreachable ones too, unless --live says otherwise.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -37,9 +38,21 @@ pub(super) struct Args {
     #[arg(value_name = "PATTERN", help_heading = "Filter")]
     patterns: Vec<ClassPattern>,
 
-    /// Order of the rows
-    #[arg(long, value_name = "KEY", default_value = "bytes", help_heading = "Output")]
-    sort: SortArg,
+    /// Only objects that a root leads to
+    #[arg(long, conflicts_with_all = ["unreachable", "layout"], help_heading = "Filter")]
+    live: bool,
+
+    /// Only objects that no root leads to
+    #[arg(long, conflicts_with_all = ["retained", "layout"], help_heading = "Filter")]
+    unreachable: bool,
+
+    /// Also what would be freed with the objects of each row, by the dominator tree
+    #[arg(long, conflicts_with = "layout", help_heading = "Output")]
+    retained: bool,
+
+    /// Order of the rows [default: bytes, or retained with --retained]
+    #[arg(long, value_name = "KEY", help_heading = "Output")]
+    sort: Option<SortArg>,
 
     /// Only the first N rows; 0 for all [default: 30 in a table, all in JSON and CSV]
     #[arg(long, value_name = "N", help_heading = "Output")]
@@ -62,6 +75,8 @@ enum SortArg {
     Bytes,
     /// Most instances first
     Instances,
+    /// Most retained bytes first; with --retained
+    Retained,
     /// By name
     Class,
 }
@@ -77,8 +92,8 @@ enum GroupArg {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let heap = args.input.open()?;
-    let sizes = args.layout.sizes(&heap);
+    let sort = args.sort.unwrap_or(if args.retained { SortArg::Retained } else { SortArg::Bytes });
+    anyhow::ensure!(sort != SortArg::Retained || args.retained, "--sort retained needs --retained");
     let format = args.output.format();
     let question = Question {
         patterns: args.patterns.clone(),
@@ -87,19 +102,20 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
             GroupArg::Package => GroupBy::Package,
             GroupArg::Loader => GroupBy::Loader,
         },
-        sort_by: match args.sort {
+        sort_by: match sort {
             SortArg::Bytes => SortBy::Bytes,
             SortArg::Instances => SortBy::Instances,
+            SortArg::Retained => SortBy::Retained,
             SortArg::Class => SortBy::Name,
         },
         top: args::top(args.top, format, USUAL_TOP),
     };
-    let histogram = histogram::histogram(heap.summary(), &sizes, &question);
+    let (heap, histogram) = answer(args, &question)?;
     let mut out = output::stdout();
     // JSON escapes by itself.
     let text = if format == Format::Json { str::to_owned } else { escaped };
     let rows = histogram.rows.iter();
-    let show = Show { heap: &heap, format, total: histogram.total };
+    let show = Show { heap: &heap, format, total: histogram.total, retained: args.retained };
     match (format, question.group_by) {
         (Format::Table, _) => table(&mut out, &histogram, args)?,
         (_, GroupBy::Class) => {
@@ -120,11 +136,33 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     })
 }
 
+/// Opens the dump, with its graph only if that is needed.
+fn answer(args: &Args, question: &Question) -> anyhow::Result<(Heap, Histogram)> {
+    let scope = match (args.live, args.unreachable) {
+        (true, _) => Scope::Reachable,
+        (false, true) => Scope::Unreachable,
+        (false, false) => Scope::All,
+    };
+    let with = if args.retained { With::Retained } else { With::Counts };
+    if (scope, with) == (Scope::All, With::Counts) {
+        let heap = args.input.open()?;
+        let sizes = args.layout.sizes(&heap);
+        let histogram = histogram::histogram(heap.summary(), &sizes, question);
+        return Ok((heap, histogram));
+    }
+    let (heap, _, histogram) = args.input.with_graph(|heap, graph| {
+        Ok(histogram::histogram_of(heap.summary(), graph, question, scope, with))
+    })?;
+    Ok((heap, histogram))
+}
+
 /// Shows rows of any kind to programs.
 struct Show<'a> {
     heap: &'a Heap,
     format: Format,
     total: Totals,
+    /// Whether rows have retained sizes.
+    retained: bool,
 }
 
 impl Show<'_> {
@@ -135,7 +173,9 @@ impl Show<'_> {
         rows: impl Iterator<Item = R>,
     ) -> anyhow::Result<()> {
         if self.format == Format::Csv {
-            return Ok(csv::write_flat(out, columns, rows)?);
+            let is_there = |column: &&str| self.retained || *column != "retained_bytes";
+            let columns: Vec<&str> = columns.iter().copied().filter(is_there).collect();
+            return Ok(csv::write_flat(out, &columns, rows)?);
         }
         let Totals { rows: count, instances, shallow_bytes } = self.total;
         let total = json!({ "rows": count, "instances": instances, "shallow_bytes": shallow_bytes });
@@ -148,7 +188,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// A loader as it is shown: its class and object id.
-fn loader_label(row: &Row) -> Option<String> {
+pub(super) fn loader_label(row: &Row) -> Option<String> {
     row.loader.as_ref().map(|loader| match (&loader.class, loader.id) {
         (_, 0) => "<boot loader>".to_owned(),
         (Some(class), id) => format!("{class} @ {id:#x}"),
@@ -167,13 +207,15 @@ struct ClassOut {
     loader: Option<String>,
     instances: u64,
     shallow_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retained_bytes: Option<u64>,
     loader_object: Option<String>,
     class_object: Option<String>,
 }
 
 impl ClassOut {
     const COLUMNS: &[&str] =
-        &["class", "loader", "instances", "shallow_bytes", "loader_object", "class_object"];
+        &["class", "loader", "instances", "shallow_bytes", "retained_bytes", "loader_object", "class_object"];
 
     fn new(row: &Row, text: fn(&str) -> String) -> Self {
         Self {
@@ -181,6 +223,7 @@ impl ClassOut {
             loader: loader_label(row).as_deref().map(text),
             instances: row.instances,
             shallow_bytes: row.shallow_bytes,
+            retained_bytes: row.retained_bytes,
             loader_object: loader_object(row),
             class_object: row.class_object.map(object_id),
         }
@@ -193,10 +236,12 @@ struct PackageOut {
     classes: u64,
     instances: u64,
     shallow_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retained_bytes: Option<u64>,
 }
 
 impl PackageOut {
-    const COLUMNS: &[&str] = &["package", "classes", "instances", "shallow_bytes"];
+    const COLUMNS: &[&str] = &["package", "classes", "instances", "shallow_bytes", "retained_bytes"];
 
     fn new(row: &Row, text: fn(&str) -> String) -> Self {
         Self {
@@ -204,6 +249,7 @@ impl PackageOut {
             classes: row.classes,
             instances: row.instances,
             shallow_bytes: row.shallow_bytes,
+            retained_bytes: row.retained_bytes,
         }
     }
 }
@@ -214,11 +260,14 @@ struct LoaderOut {
     classes: u64,
     instances: u64,
     shallow_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retained_bytes: Option<u64>,
     loader_object: Option<String>,
 }
 
 impl LoaderOut {
-    const COLUMNS: &[&str] = &["loader", "classes", "instances", "shallow_bytes", "loader_object"];
+    const COLUMNS: &[&str] =
+        &["loader", "classes", "instances", "shallow_bytes", "retained_bytes", "loader_object"];
 
     fn new(row: &Row, text: fn(&str) -> String) -> Self {
         Self {
@@ -226,6 +275,7 @@ impl LoaderOut {
             classes: row.classes,
             instances: row.instances,
             shallow_bytes: row.shallow_bytes,
+            retained_bytes: row.retained_bytes,
             loader_object: loader_object(row),
         }
     }
@@ -240,15 +290,21 @@ fn table(out: &mut dyn Write, histogram: &Histogram, args: &Args) -> anyhow::Res
     };
     let mut columns =
         vec![("#", Align::Right), ("instances", Align::Right), ("bytes", Align::Right), ("%", Align::Right)];
+    if args.retained {
+        columns.push(("retained", Align::Right));
+    }
     if !by_class {
         columns.push(("classes", Align::Right));
     }
     columns.push((title, Align::Left));
     let mut table = Builder::new(&columns);
     let total = &histogram.total;
-    let cells = |number: String, row: (u64, u64, Option<u64>), name: String| {
+    let cells = |number: String, row: (u64, u64, Option<u64>), retained: Option<u64>, name: String| {
         let (instances, bytes, classes) = row;
         let mut cells = vec![number, grouped(instances), grouped(bytes), percent(bytes, total.shallow_bytes)];
+        if args.retained {
+            cells.push(retained.map(grouped).unwrap_or_default());
+        }
         if !by_class {
             cells.push(classes.map(grouped).unwrap_or_default());
         }
@@ -260,12 +316,15 @@ fn table(out: &mut dyn Write, histogram: &Histogram, args: &Args) -> anyhow::Res
             GroupArg::Loader => loader_label(row).unwrap_or_else(|| "<no class object>".to_owned()),
             GroupArg::Class | GroupArg::Package => row.name.clone(),
         };
-        table.row(cells(number.to_string(), (row.instances, row.shallow_bytes, Some(row.classes)), name));
+        let figures = (row.instances, row.shallow_bytes, Some(row.classes));
+        table.row(cells(number.to_string(), figures, row.retained_bytes, name));
     }
     let left_out = total.rows - histogram.rows.len() as u64;
     // The classes of rows that are left out are not counted.
     let classes = (left_out == 0).then(|| histogram.rows.iter().map(|row| row.classes).sum());
-    table.total(cells(String::new(), (total.instances, total.shallow_bytes, classes), "total".to_owned()));
+    // What classes retain does not add up: an object can belong to what several retain.
+    let figures = (total.instances, total.shallow_bytes, classes);
+    table.total(cells(String::new(), figures, None, "total".to_owned()));
     table.write(out, output::style(&args.output))?;
     if left_out > 0 {
         writeln!(

@@ -79,7 +79,7 @@ fn row(info: &Info, sizes: &Sizes) -> Value {
             "total": info.objects.iter().sum::<u64>(),
         },
         "shallow_bytes": info.shallow_bytes,
-        "reachable": null,
+        "reachable": info.reachable.map(|(objects, bytes)| json!({ "objects": objects, "shallow_bytes": bytes })),
         "gc_roots": roots,
         "layout": layout,
         "jvm": if info.properties.is_empty() {
@@ -175,6 +175,10 @@ fn heap_lines(info: &Info, sizes: &Sizes, line: &mut dyn FnMut(&str, String)) {
         ["instances", "object arrays", "primitive arrays", "class objects"].iter().zip(info.objects)
     {
         line(&format!("  {name}"), grouped(count));
+    }
+    match info.reachable {
+        Some((objects, bytes)) => line("  reachable", format!("{}, {}", grouped(objects), exact(bytes))),
+        None => line("  reachable", "not known yet: `hprof-cli index` finds out".to_owned()),
     }
     line("GC roots", grouped(info.roots.iter().map(|(_, count)| count).sum()));
     for (kind, count) in &info.roots {

@@ -4,13 +4,21 @@
 
 mod args;
 mod completions;
+mod dominators;
+mod every;
 mod histo;
 mod index;
 mod info;
 mod man;
+mod merged_paths;
 mod messages;
+mod object;
 mod output;
+mod paths_to_root;
 mod progress;
+mod retained;
+mod roots;
+mod size;
 
 use std::ffi::OsString;
 use std::io;
@@ -39,6 +47,10 @@ pub(crate) const EXIT_CODES: &str = "Exit codes:
 #[derive(Debug, Subcommand)]
 enum Command {
     Histo(histo::Args),
+    Dominators(dominators::Args),
+    Retained(retained::Args),
+    Roots(roots::Args),
+    PathsToRoot(paths_to_root::Args),
     Info(info::Args),
     Index(index::Args),
     Completions(completions::Args),
@@ -69,6 +81,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         };
     let outcome = match cli.command {
         Command::Histo(args) => histo::run(&args),
+        Command::Dominators(args) => dominators::run(&args),
+        Command::Retained(args) => retained::run(&args),
+        Command::Roots(args) => roots::run(&args),
+        Command::PathsToRoot(args) => paths_to_root::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Index(args) => index::run(&args),
         Command::Completions(args) => completions::run(&args),
@@ -91,6 +107,10 @@ pub(crate) fn command() -> clap::Command {
     Cli::command().mut_subcommands(|command| {
         let examples = match command.get_name() {
             "histo" => histo::EXAMPLES,
+            "dominators" => dominators::EXAMPLES,
+            "retained" => retained::EXAMPLES,
+            "roots" => roots::EXAMPLES,
+            "paths-to-root" => paths_to_root::EXAMPLES,
             "info" => info::EXAMPLES,
             "index" => index::EXAMPLES,
             "completions" => completions::EXAMPLES,

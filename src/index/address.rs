@@ -37,13 +37,7 @@ pub struct AddressIndex {
 
 impl AddressIndex {
     /// Puts an index together from its columns.
-    pub(crate) fn new(
-        shift: u32,
-        objects: u32,
-        keys: Column<U64>,
-        lines: Lazy<U64>,
-        ids: Lazy<U64>,
-    ) -> Self {
+    pub(crate) fn new(shift: u32, objects: u32, keys: Column<U64>, lines: Lazy<U64>, ids: Lazy<U64>) -> Self {
         let span = keys.first().zip(keys.last()).map(|(first, last)| last.get().wrapping_sub(first.get()));
         let contiguous = span.is_some_and(|span| span == keys.len() as u64 - 1);
         Self { shift, objects, keys, lines, ids, contiguous }
@@ -222,9 +216,11 @@ impl Finder<'_> {
         for at in 0..ids.len() {
             let Some(slot) = ahead.get_mut(at % AHEAD) else { return };
             let place = std::mem::replace(slot, ask(ids.get(at + AHEAD)));
-            found(place.and_then(|place| {
-                rank(self.lines.get(place.start..place.start + LINE_WORDS)?, place.bit)
-            }));
+            found(
+                place.and_then(|place| {
+                    rank(self.lines.get(place.start..place.start + LINE_WORDS)?, place.bit)
+                }),
+            );
         }
     }
 }

@@ -216,4 +216,3 @@ pub enum State {
     /// It is cut, or a checksum is wrong.
     Damaged,
 }
-

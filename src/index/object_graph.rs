@@ -31,7 +31,11 @@ pub struct ObjectGraph {
 /// The object index of each class's class object, by class number; NONE without one.
 pub(crate) fn class_objects(summary: &Summary, objects: &super::address::AddressIndex) -> Vec<u32> {
     let index = |id: u64| objects.index_of(id).unwrap_or(NONE);
-    summary.classes().iter().map(|class| if class.is_dumped() { index(class.id.get()) } else { NONE }).collect()
+    summary
+        .classes()
+        .iter()
+        .map(|class| if class.is_dumped() { index(class.id.get()) } else { NONE })
+        .collect()
 }
 
 impl ObjectGraph {

@@ -12,8 +12,8 @@ use rayon::prelude::*;
 use roaring::RoaringBitmap;
 use zerocopy::little_endian::U64;
 
-use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use crate::hprof::IdSize;
+use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 
 use super::address::AddressIndex;
 use super::build::{Plan, Source};

@@ -72,11 +72,7 @@ pub(crate) fn read(file: &StageFile) -> Result<Objects, Unusable> {
         addresses,
         classes: file.lazy(5)?,
         class_bytes: facts.class_bytes,
-        places: Places {
-            blocks: file.lazy(6)?,
-            offsets: file.lazy(7)?,
-            offset_bytes: facts.offset_bytes,
-        },
+        places: Places { blocks: file.lazy(6)?, offsets: file.lazy(7)?, offset_bytes: facts.offset_bytes },
         class_objects: RoaringBitmap::deserialize_from(&*roaring).map_err(|_| Unusable::Damaged)?,
     })
 }

@@ -93,7 +93,11 @@ impl Opening {
     }
 
     /// Reads a stage from the index, if a good one is there.
-    pub(super) fn read<T>(&self, stage: Stage, read: impl Fn(&StageFile) -> Result<T, Unusable>) -> Option<T> {
+    pub(super) fn read<T>(
+        &self,
+        stage: Stage,
+        read: impl Fn(&StageFile) -> Result<T, Unusable>,
+    ) -> Option<T> {
         let (found, notes) = self.places.read(&self.key(stage), |file, _| read(file));
         notes.into_iter().for_each(|note| self.note(note));
         found
@@ -133,8 +137,7 @@ impl Opening {
         let bytes = self.unpacked_bytes(place, progress)?;
         let unpacked = self.unpacked.get();
         unpacked.map_or(&self.dump, |(map, _)| map).will_scan();
-        let header =
-            Header::parse(bytes).map_err(|error| format_error(self.dump.path(), bytes, error))?;
+        let header = Header::parse(bytes).map_err(|error| format_error(self.dump.path(), bytes, error))?;
         let packed_error = unpacked.and_then(|(_, error)| error.as_deref());
         Ok(Source { bytes, header, compression: self.compression, packed_error })
     }

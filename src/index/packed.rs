@@ -68,15 +68,70 @@ impl Packed {
     }
 
     /// The numbers of some rows, in order.
-    pub(crate) fn range(&self, rows: std::ops::Range<u32>) -> impl Iterator<Item = u32> + '_ {
-        let mut block = (u32::MAX, BlockRow::default());
-        rows.map_while(move |row| {
-            let number = row / BLOCK as u32;
-            if block.0 != number {
-                block = (number, *self.blocks.get(number as usize)?);
-            }
-            Some(block.1.base.get().wrapping_add(self.difference(block.1, row as usize % BLOCK)?))
-        })
+    pub(crate) fn range(&self, rows: std::ops::Range<u32>) -> Numbers<'_> {
+        Numbers { column: self, next: rows.start, end: rows.end, numbers: [0; BLOCK], block: None }
+    }
+
+    /// All numbers of a block; those behind the last are anything.
+    #[allow(clippy::cast_possible_truncation)]
+    fn decode(&self, number: u32, out: &mut [u32; BLOCK]) -> Option<()> {
+        let block = *self.blocks.get(number as usize)?;
+        let (base, width) = (block.base.get(), u32::from(block.width.min(32)));
+        if width == 0 {
+            out.fill(base);
+            return Some(());
+        }
+        let [a, b, c, d, e] = block.start;
+        let start = usize::try_from(u64::from_le_bytes([a, b, c, d, e, 0, 0, 0])).ok()?;
+        let words = self.words.rows(start..start.checked_add(width as usize)?)?;
+        let mask = (1u64 << width) - 1;
+        let mut words = words.iter().map(|word| word.get());
+        let (mut word, mut left) = (0u64, 0);
+        for out in out {
+            let number = if left >= width {
+                let number = word & mask;
+                (word, left) = (word >> width, left - width);
+                number
+            } else {
+                let next = words.next().unwrap_or(0);
+                let number = (word | next << left) & mask;
+                let used = width - left;
+                (word, left) = (next.checked_shr(used).unwrap_or(0), 64 - used);
+                number
+            };
+            *out = base.wrapping_add(number as u32);
+        }
+        Some(())
+    }
+}
+
+/// Numbers of a column, one after another.
+#[derive(Debug, Clone)]
+pub(crate) struct Numbers<'a> {
+    column: &'a Packed,
+    next: u32,
+    end: u32,
+    numbers: [u32; BLOCK],
+    /// The block whose numbers are known.
+    block: Option<u32>,
+}
+
+impl Iterator for Numbers<'_> {
+    type Item = u32;
+
+    #[inline]
+    fn next(&mut self) -> Option<u32> {
+        if self.next >= self.end {
+            return None;
+        }
+        let block = self.next / BLOCK as u32;
+        if self.block != Some(block) {
+            self.column.decode(block, &mut self.numbers)?;
+            self.block = Some(block);
+        }
+        let number = self.numbers.get(self.next as usize % BLOCK).copied();
+        self.next += 1;
+        number
     }
 }
 
@@ -154,7 +209,8 @@ mod tests {
         for width in 0..=32u32 {
             for count in [0, 1, 63, 64, 65, 500] {
                 let mask = u32::MAX.checked_shr(32 - width).unwrap_or(0);
-                let numbers: Vec<u32> = (0..count).map(|i: u32| i.wrapping_mul(2_654_435_761) & mask).collect();
+                let numbers: Vec<u32> =
+                    (0..count).map(|i: u32| i.wrapping_mul(2_654_435_761) & mask).collect();
                 let column = packed(&numbers);
                 let rows = u32::try_from(numbers.len()).unwrap();
                 assert_eq!(column.range(0..rows).collect::<Vec<_>>(), numbers, "width {width}");

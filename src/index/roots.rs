@@ -69,7 +69,8 @@ impl Roots {
         threads.rotate_left(started);
         threads.sort_by_key(|(serial, ..)| *serial);
         threads.dedup_by_key(|(serial, ..)| *serial);
-        let by_serial: IdMap<u32, u32> = threads.iter().map(|(serial, object, _)| (*serial, *object)).collect();
+        let by_serial: IdMap<u32, u32> =
+            threads.iter().map(|(serial, object, _)| (*serial, *object)).collect();
         let mut roots = Self { threads, ..Self::default() };
         let mut sticky = false;
         for row in summary.roots() {
@@ -124,7 +125,8 @@ impl Roots {
 
     /// The objects that are roots by themselves, ascending, each once.
     pub fn objects(&self) -> Vec<u32> {
-        let mut objects: Vec<u32> = self.rows.iter().filter(|row| !row.is_local).map(|row| row.object).collect();
+        let mut objects: Vec<u32> =
+            self.rows.iter().filter(|row| !row.is_local).map(|row| row.object).collect();
         objects.sort_unstable();
         objects.dedup();
         objects

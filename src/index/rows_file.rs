@@ -60,8 +60,12 @@ impl<W: io::Write + io::Seek> RowsWriter<'_, W> {
 /// Reads all sections; they are checked as they are read.
 pub(crate) fn read(file: &StageFile) -> Result<Rows, Unusable> {
     let facts = *file.column::<RowFacts>(3)?.first().ok_or(Unusable::Damaged)?;
-    let rows =
-        Rows { groups: file.lazy(2)?, bytes: file.lazy(1)?, objects: facts.objects.get(), edges: facts.edges.get() };
+    let rows = Rows {
+        groups: file.lazy(2)?,
+        bytes: file.lazy(1)?,
+        objects: facts.objects.get(),
+        edges: facts.edges.get(),
+    };
     if rows.groups.len() != rows.objects.div_ceil(GROUP) as usize + 1 {
         return Err(Unusable::Damaged);
     }

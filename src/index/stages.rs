@@ -198,11 +198,7 @@ impl Builder<'_> {
         };
         let roots = Roots::new(summary, &objects.addresses).objects();
         let targets = object_graph::class_objects(summary, &objects.addresses);
-        let labels = Labels {
-            column: objects.classes.all(),
-            width: objects.class_bytes,
-            targets: &targets,
-        };
+        let labels = Labels { column: objects.classes.all(), width: objects.class_bytes, targets: &targets };
         let links = Links { rows: references.view(), labels: &labels, roots: &roots };
         let (order, referrers) = dominators::dominators(
             &room,

@@ -5,10 +5,12 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 
 use crate::hprof::names;
+use crate::index::ObjectGraph;
 use crate::index::sizes::Sizes;
 use crate::index::summary::{ClassNumber, Summary};
-use crate::index::tables::{ClassKind, ClassRow};
+use crate::index::tables::{ClassKind, ClassRow, NONE};
 
+use super::live::{self, Counts};
 use super::pattern::{ClassPattern, any_matches};
 
 /// What a row of the histogram stands for.
@@ -31,6 +33,8 @@ pub enum SortBy {
     Bytes,
     /// Most instances first.
     Instances,
+    /// Most retained bytes first.
+    Retained,
     /// By name.
     Name,
 }
@@ -58,8 +62,10 @@ pub struct Loader {
 }
 
 /// A row of the histogram.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Row {
+    /// The number of its group.
+    pub group: usize,
     /// The class's name in Java source form, or the package's; empty when grouped by loader.
     pub name: String,
     /// The loader; `None` when grouped by package, and for classes whose class object is not in the dump.
@@ -72,6 +78,8 @@ pub struct Row {
     pub instances: u64,
     /// What they take together.
     pub shallow_bytes: u64,
+    /// What would be freed with them, if that was asked for.
+    pub retained_bytes: Option<u64>,
 }
 
 /// Sums over rows.
@@ -101,33 +109,78 @@ pub fn instances(summary: &Summary, number: ClassNumber, class: &ClassRow) -> u6
     class.objects.get() + class_objects
 }
 
-/// Answers a question.
+/// The objects that are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scope {
+    /// All objects of the dump.
+    #[default]
+    All,
+    /// Those that a root leads to.
+    Reachable,
+    /// Those that no root leads to.
+    Unreachable,
+}
+
+/// Whether retained sizes are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum With {
+    /// Instances and shallow sizes only.
+    #[default]
+    Counts,
+    /// Retained sizes too.
+    Retained,
+}
+
+/// Answers a question for all objects of the dump.
 pub fn histogram(summary: &Summary, sizes: &Sizes, question: &Question) -> Histogram {
-    let classes = summary.numbered_classes().filter_map(|(number, class)| {
-        let instances = instances(summary, number, class);
-        let name = summary.class_name(class);
-        (instances > 0 && any_matches(&question.patterns, name)).then(|| Row {
-            name: name.to_owned(),
-            loader: class.is_dumped().then(|| loader(summary, class)),
-            class_object: Some(class.id.get()).filter(|_| class.is_dumped()),
-            classes: 1,
-            instances,
-            shallow_bytes: sizes.total(number),
-        })
-    });
-    let mut rows: Vec<Row> = match question.group_by {
-        GroupBy::Class => classes.collect(),
-        GroupBy::Package => group(classes, |row| (names::package(&row.name).to_owned(), None), package_label),
-        GroupBy::Loader => group(
-            classes,
-            |row| (String::new(), row.loader.clone().map(|loader| loader.id)),
-            |_| String::new(),
-        ),
+    let groups = Groups::new(summary, question.group_by, &question.patterns);
+    finish(groups.count(summary, |number, class| all(summary, sizes, number, class)), question)
+}
+
+/// Answers a question that needs the graph: for some of the objects only, or with retained sizes.
+///
+/// The retained size of a row is that of its reachable objects together, by the dominator tree: what one of them
+/// dominates counts once. Sizes are those of the fitted layout.
+pub fn histogram_of(
+    summary: &Summary,
+    graph: &ObjectGraph,
+    question: &Question,
+    scope: Scope,
+    with: With,
+) -> Histogram {
+    let groups = Groups::new(summary, question.group_by, &question.patterns);
+    let (reachable, objects) = (graph.tree.reachable(), graph.tree.objects());
+    let mut rows = match scope {
+        Scope::All => {
+            let sizes = Sizes::new(summary, None);
+            groups.count(summary, |number, class| all(summary, &sizes, number, class))
+        }
+        Scope::Reachable | Scope::Unreachable => {
+            let positions = if scope == Scope::Reachable { 0..reachable } else { reachable..objects };
+            let counts = live::count(graph, positions, summary.classes().len());
+            groups.count(summary, |number, _| counts.get(number.0 as usize).copied().unwrap_or_default())
+        }
     };
+    if with == With::Retained {
+        let retained = live::retained(graph, &groups.of_class, groups.rows.len());
+        for row in &mut rows {
+            row.retained_bytes = retained.get(row.group).copied();
+        }
+    }
+    finish(rows, question)
+}
+
+fn all(summary: &Summary, sizes: &Sizes, number: ClassNumber, class: &ClassRow) -> Counts {
+    Counts { objects: instances(summary, number, class), shallow_bytes: sizes.total(number) }
+}
+
+/// Sorts, adds up and cuts.
+fn finish(mut rows: Vec<Row>, question: &Question) -> Histogram {
     let key = |row: &Row| (row.name.clone(), row.loader.as_ref().map(|loader| loader.id), row.class_object);
     match question.sort_by {
         SortBy::Bytes => rows.sort_by_cached_key(|row| (Reverse(row.shallow_bytes), key(row))),
         SortBy::Instances => rows.sort_by_cached_key(|row| (Reverse(row.instances), key(row))),
+        SortBy::Retained => rows.sort_by_cached_key(|row| (Reverse(row.retained_bytes), key(row))),
         SortBy::Name => rows.sort_by_cached_key(key),
     }
     let total = Totals {
@@ -139,15 +192,79 @@ pub fn histogram(summary: &Summary, sizes: &Sizes, question: &Question) -> Histo
     Histogram { rows, total }
 }
 
+/// What rows stand for: classes, packages or loaders.
+#[derive(Debug, Clone)]
+pub struct Groups {
+    /// By class number: the group of the class, or [`NONE`] if no pattern matches it.
+    pub of_class: Vec<u32>,
+    /// The groups, without any figures yet.
+    pub rows: Vec<Row>,
+}
+
+impl Groups {
+    /// Puts the classes that match the patterns into groups.
+    pub fn new(summary: &Summary, group_by: GroupBy, patterns: &[ClassPattern]) -> Self {
+        let mut groups = Self { of_class: Vec::with_capacity(summary.classes().len()), rows: Vec::new() };
+        let mut known: FxHashMap<(String, Option<u64>), u32> = FxHashMap::default();
+        for class in summary.classes() {
+            let name = summary.class_name(class);
+            if !any_matches(patterns, name) {
+                groups.of_class.push(NONE);
+                continue;
+            }
+            let loader = || class.is_dumped().then(|| loader(summary, class));
+            let row = match group_by {
+                GroupBy::Class => {
+                    let class_object = Some(class.id.get()).filter(|_| class.is_dumped());
+                    Row { name: name.to_owned(), loader: loader(), class_object, ..Row::default() }
+                }
+                GroupBy::Package => Row { name: package_label(name), ..Row::default() },
+                GroupBy::Loader => Row { loader: loader(), ..Row::default() },
+            };
+            // There are fewer classes than u32 has numbers.
+            let next = u32::try_from(groups.rows.len()).unwrap_or(NONE);
+            let group = match group_by {
+                GroupBy::Class => next,
+                GroupBy::Package | GroupBy::Loader => {
+                    let key = (row.name.clone(), row.loader.as_ref().map(|loader| loader.id));
+                    *known.entry(key).or_insert(next)
+                }
+            };
+            if group == next {
+                groups.rows.push(Row { group: next as usize, ..row });
+            }
+            groups.of_class.push(group);
+        }
+        groups
+    }
+
+    /// The rows with the figures of their classes; those without objects are left out.
+    fn count(&self, summary: &Summary, figures: impl Fn(ClassNumber, &ClassRow) -> Counts) -> Vec<Row> {
+        let mut rows = self.rows.clone();
+        for ((number, class), group) in summary.numbered_classes().zip(&self.of_class) {
+            let Counts { objects, shallow_bytes } = figures(number, class);
+            if let Some(row) = rows.get_mut(*group as usize)
+                && objects > 0
+            {
+                row.classes += 1;
+                row.instances += objects;
+                row.shallow_bytes = row.shallow_bytes.saturating_add(shallow_bytes);
+            }
+        }
+        rows.retain(|row| row.instances > 0);
+        rows
+    }
+}
+
 fn loader(summary: &Summary, class: &ClassRow) -> Loader {
     let id = class.loader.get();
     Loader { id, class: summary.loader_class(id).map(str::to_owned) }
 }
 
-/// Packages that have no name of their own.
-fn package_label(row: &Row) -> String {
-    match names::package(&row.name) {
-        "" if is_primitive_array(&row.name) => "<primitive arrays>".to_owned(),
+/// The package of a class; those that have no name get one.
+fn package_label(class: &str) -> String {
+    match names::package(class) {
+        "" if is_primitive_array(class) => "<primitive arrays>".to_owned(),
         "" => "<unnamed package>".to_owned(),
         package => package.to_owned(),
     }
@@ -156,31 +273,6 @@ fn package_label(row: &Row) -> String {
 fn is_primitive_array(name: &str) -> bool {
     let element = name.trim_end_matches("[]");
     element != name && crate::hprof::BasicType::PRIMITIVES.iter().any(|kind| kind.java_name() == element)
-}
-
-/// Adds up rows of the same key.
-fn group(
-    rows: impl Iterator<Item = Row>,
-    key: impl Fn(&Row) -> (String, Option<u64>),
-    label: impl Fn(&Row) -> String,
-) -> Vec<Row> {
-    let mut groups: FxHashMap<(String, Option<u64>, String), Row> = FxHashMap::default();
-    for row in rows {
-        let (name, loader) = key(&row);
-        let label = label(&row);
-        let group = groups.entry((name, loader, label.clone())).or_insert_with(|| Row {
-            name: label,
-            loader: row.loader.clone().filter(|_| loader.is_some()),
-            class_object: None,
-            classes: 0,
-            instances: 0,
-            shallow_bytes: 0,
-        });
-        group.classes += row.classes;
-        group.instances += row.instances;
-        group.shallow_bytes = group.shallow_bytes.saturating_add(row.shallow_bytes);
-    }
-    groups.into_values().collect()
 }
 
 /// Number of objects by kind: instances, object arrays, primitive arrays, class objects.

@@ -31,6 +31,8 @@ pub struct Info {
     pub objects: [u64; 4],
     /// What all objects take.
     pub shallow_bytes: u64,
+    /// How many objects are reachable, and what they take, if the index tells.
+    pub reachable: Option<(u64, u64)>,
     /// Roots by kind, those that occur.
     pub roots: Vec<(RootKind, u64)>,
     /// System properties that tell what JVM it was, ascending by key.
@@ -94,6 +96,7 @@ pub fn info(heap: &Heap, sizes: &Sizes) -> Info {
         objects: objects_by_kind(summary),
         shallow_bytes: (summary.numbered_classes())
             .fold(0, |sum, (number, _)| sum.saturating_add(sizes.total(number))),
+        reachable: heap.reachable(),
         roots: summary.root_counts(),
         properties: summary.properties().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
         // HotSpot writes 0 or 1 into every object; the agent numbers its traces from 300000 on.

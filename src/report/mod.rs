@@ -1,14 +1,17 @@
 //! Renderers: plain results in, text out.
 //!
 //! * [`escape`] makes text from a dump harmless; every renderer goes through it.
-//! * [`json`], [`csv`] and [`table`] are the formats.
+//! * [`json`], [`csv`] and [`table`] are the formats; [`stream`] makes long lists while they are written.
+//! * [`tree`] draws trees and bars.
 //!
 //! Nothing here writes to the terminal by itself: renderers write to the [`std::io::Write`] that they are given.
 
 pub mod csv;
 pub mod escape;
 pub mod json;
+pub mod stream;
 pub mod table;
+pub mod tree;
 
 /// The formats of every command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

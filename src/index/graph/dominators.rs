@@ -57,11 +57,7 @@ struct Found<'r> {
 }
 
 impl<'r> Prepared<'r> {
-    fn new(
-        room: &'r Room,
-        links: &Links<'_>,
-        progress: &dyn Progress,
-    ) -> io::Result<Self> {
+    fn new(room: &'r Room, links: &Links<'_>, progress: &dyn Progress) -> io::Result<Self> {
         progress.begin("taking leaves off", 0);
         let peeled = peel::peel(links);
         progress.begin("collecting references", 0);

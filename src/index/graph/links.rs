@@ -47,4 +47,3 @@ impl Labels<'_> {
         self.targets.get(label).copied().unwrap_or(NONE)
     }
 }
-

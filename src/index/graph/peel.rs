@@ -119,7 +119,11 @@ pub(crate) fn peel(links: &Links<'_>) -> Peeled {
                         peeled += usize::from(try_peel(&states, links, &kept, node, targets));
                     });
                 };
-                if round % 2 == 0 { range.for_each(&mut look) } else { range.rev().for_each(&mut look) }
+                if round % 2 == 0 {
+                    range.for_each(&mut look)
+                } else {
+                    range.rev().for_each(&mut look)
+                }
                 peeled
             })
             .sum();
@@ -131,13 +135,7 @@ pub(crate) fn peel(links: &Links<'_>) -> Peeled {
 }
 
 #[inline(always)]
-fn try_peel(
-    states: &[AtomicU8],
-    links: &Links<'_>,
-    kept: &[bool],
-    node: u32,
-    targets: Targets<'_>,
-) -> bool {
+fn try_peel(states: &[AtomicU8], links: &Links<'_>, kept: &[bool], node: u32, targets: Targets<'_>) -> bool {
     let own = states[node as usize].load(Ordering::Relaxed);
     if own & (KEPT | LEVEL) != 0 {
         return false;

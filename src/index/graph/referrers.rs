@@ -45,7 +45,11 @@ pub(crate) fn turn_around(
             // What is ready is written while the next wave is made.
             let (written, encoded) = rayon::join(
                 || ready.drain(..).try_for_each(&mut take),
-                || now.into_par_iter().map(|bucket| encode(&made, bucket, first, nodes)).collect::<io::Result<_>>(),
+                || {
+                    now.into_par_iter()
+                        .map(|bucket| encode(&made, bucket, first, nodes))
+                        .collect::<io::Result<_>>()
+                },
             );
             written?;
             ready = encoded?;

@@ -88,7 +88,8 @@ impl Rows {
 }
 
 fn long_length(bytes: &[u8]) -> usize {
-    let length = bytes.iter().take(LONG_BYTES).rev().fold(0u64, |length, byte| (length << 8) | u64::from(*byte));
+    let length =
+        bytes.iter().take(LONG_BYTES).rev().fold(0u64, |length, byte| (length << 8) | u64::from(*byte));
     usize::try_from(length).unwrap_or(usize::MAX)
 }
 
@@ -394,7 +395,8 @@ mod tests {
         let encoded = encoder.finish();
         assert_eq!(encoded.edges, 5004);
         let groups = vec![U64::new(0), U64::new(0), U64::new(encoded.bytes.len() as u64)];
-        let rows = Rows { groups: groups.into(), bytes: encoded.bytes.into(), objects: u32::MAX - 1, edges: 0 };
+        let rows =
+            Rows { groups: groups.into(), bytes: encoded.bytes.into(), objects: u32::MAX - 1, edges: 0 };
         assert_eq!(rows.row(16).collect::<Vec<_>>(), far);
         assert_eq!(rows.row(17).collect::<Vec<_>>(), long);
         assert_eq!(rows.row(18).count(), 0);

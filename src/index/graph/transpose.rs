@@ -74,7 +74,11 @@ impl<'r> Sink<'r> {
         fill.next += 1;
         if let Some(slab) = self.slabs.get_mut(at >> self.slab_bits) {
             let place = (at & ((1 << self.slab_bits) - 1)) * PARTS;
-            slab[place..place + PARTS].copy_from_slice(&[target as u16, source as u16, (source >> 16) as u16]);
+            slab[place..place + PARTS].copy_from_slice(&[
+                target as u16,
+                source as u16,
+                (source >> 16) as u16,
+            ]);
         }
     }
 
@@ -271,7 +275,9 @@ mod tests {
         }
         let each = |segment: usize, sink: &mut Sink<'_>| {
             for source in (segment * 100)..((segment + 1) * 100).min(rows.len()) {
-                rows[source].iter().for_each(|target| sink.edge(*target, u32::try_from(source).unwrap() + 90_000));
+                rows[source]
+                    .iter()
+                    .for_each(|target| sink.edge(*target, u32::try_from(source).unwrap() + 90_000));
             }
         };
         let dir = tempfile::tempdir().unwrap();

@@ -13,7 +13,7 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::index::lazy::Lazy;
-use crate::index::packed::Packed;
+use crate::index::packed::{Numbers, Packed};
 
 /// Positions of a block.
 pub(crate) const BLOCK: u32 = 64;
@@ -76,7 +76,9 @@ impl Tree {
         self.ends_apart.all();
         self.sizes_apart.all();
         self.blocks.all();
-        self.least.iter().for_each(|least| drop(least.all()));
+        for least in &self.least {
+            least.all();
+        }
     }
 
     /// Number of reachable objects: positions below are theirs.
@@ -119,6 +121,12 @@ impl Tree {
         number(&self.ends, &self.ends_apart, position)
     }
 
+    /// The numbers of subtrees that end right behind each of some positions of reachable objects.
+    pub fn ends(&self, positions: std::ops::Range<u32>) -> Ends<'_> {
+        let positions = positions.start..positions.end.min(self.reachable);
+        Ends { tree: self, next: positions.start, numbers: self.ends.range(positions) }
+    }
+
     /// The shallow size at a position.
     pub fn shallow_bytes(&self, position: u32) -> u64 {
         number(&self.sizes, &self.sizes_apart, position).saturating_mul(self.unit)
@@ -128,7 +136,11 @@ impl Tree {
     pub fn bytes_before(&self, position: u32) -> u64 {
         let Some(block) = self.blocks.get((position / BLOCK) as usize) else { return 0 };
         let first = position - position % BLOCK;
-        (first..position).fold(block.bytes.get(), |sum, at| sum.saturating_add(self.shallow_bytes(at)))
+        let sizes = (first..position).zip(self.sizes.range(first..position));
+        sizes.fold(block.bytes.get(), |sum, (at, size)| {
+            let size = if size == u32::from(APART) { apart(&self.sizes_apart, at) } else { u64::from(size) };
+            sum.saturating_add(size.saturating_mul(self.unit))
+        })
     }
 
     /// The retained size of a reachable object.
@@ -150,9 +162,9 @@ impl Tree {
     fn depths(&self, block: u32) -> impl Iterator<Item = u32> + '_ {
         let first = block.saturating_mul(BLOCK);
         let mut depth = self.blocks.get(block as usize).map_or(0, |block| block.depth.get());
-        (first..first.saturating_add(BLOCK).min(self.reachable)).map(move |position| {
+        self.ends(first..first.saturating_add(BLOCK)).map(move |ends| {
             let here = depth;
-            let ends = u32::try_from(self.ends_behind(position)).unwrap_or(u32::MAX);
+            let ends = u32::try_from(ends).unwrap_or(u32::MAX);
             depth = depth.saturating_add(1).saturating_sub(ends);
             here
         })
@@ -176,7 +188,8 @@ impl Tree {
     pub fn dominator(&self, position: u32) -> Option<u32> {
         let depth = self.depth(position).checked_sub(1)?;
         let last = |block: u32, count: usize| {
-            let steps = self.depths(block).take(count).enumerate().filter(|(_, other)| *other <= depth).last();
+            let steps =
+                self.depths(block).take(count).enumerate().filter(|(_, other)| *other <= depth).last();
             let (steps, _) = steps?;
             Some(block.saturating_mul(BLOCK).saturating_add(u32::try_from(steps).ok()?))
         };
@@ -262,23 +275,51 @@ impl Tree {
 }
 
 /// The number at a position.
-fn number(bytes: &Packed, apart: &Lazy<ApartRow>, position: u32) -> u64 {
+fn number(bytes: &Packed, listed: &Lazy<ApartRow>, position: u32) -> u64 {
     match bytes.get(position) {
         None => 0,
-        Some(number) if number == u32::from(APART) => {
-            // Rows ascend by position.
-            let (mut low, mut high) = (0, apart.len());
-            while low < high {
-                let middle = low + (high - low) / 2;
-                match apart.get(middle) {
-                    Some(row) if row.position.get() < position => low = middle + 1,
-                    Some(_) => high = middle,
-                    None => return 0,
-                }
-            }
-            apart.get(low).filter(|row| row.position.get() == position).map_or(0, |row| row.number.get())
-        }
+        Some(number) if number == u32::from(APART) => apart(listed, position),
         Some(number) => u64::from(number),
+    }
+}
+
+/// The number that is listed for a position.
+#[cold]
+fn apart(listed: &Lazy<ApartRow>, position: u32) -> u64 {
+    // Rows ascend by position.
+    let (mut low, mut high) = (0, listed.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match listed.get(middle) {
+            Some(row) if row.position.get() < position => low = middle + 1,
+            Some(_) => high = middle,
+            None => return 0,
+        }
+    }
+    listed.get(low).filter(|row| row.position.get() == position).map_or(0, |row| row.number.get())
+}
+
+/// How many subtrees end behind positions, one after another.
+#[derive(Debug, Clone)]
+pub struct Ends<'a> {
+    tree: &'a Tree,
+    next: u32,
+    numbers: Numbers<'a>,
+}
+
+impl Iterator for Ends<'_> {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        let number = self.numbers.next()?;
+        let position = self.next;
+        self.next += 1;
+        Some(if number == u32::from(APART) {
+            apart(&self.tree.ends_apart, position)
+        } else {
+            u64::from(number)
+        })
     }
 }
 

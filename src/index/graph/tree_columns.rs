@@ -117,25 +117,26 @@ fn sizes(order: &Order<'_>, weights: &Weights) -> (Vec<u8>, Vec<ApartRow>, Vec<u
     let nodes = &*order.nodes;
     let mut sizes = vec![0; nodes.len()];
     let mut sums = vec![0u64; nodes.len() / BLOCK as usize + 1];
-    let parts: Vec<Vec<ApartRow>> = (sizes.par_chunks_mut(CHUNK).zip(sums.par_chunks_mut(CHUNK / BLOCK as usize)))
-        .enumerate()
-        .map(|(chunk, (sizes, sums))| {
-            let mut apart = Vec::new();
-            let nodes = nodes.get(chunk * CHUNK..).unwrap_or_default();
-            for (at, (size, node)) in sizes.iter_mut().zip(nodes).enumerate() {
-                let units = weights.units(*node);
-                *size = byte(units);
-                if *size == APART {
-                    let position = u32::try_from(chunk * CHUNK + at).unwrap_or(u32::MAX);
-                    apart.push(ApartRow { position: position.into(), number: units.into() });
+    let parts: Vec<Vec<ApartRow>> =
+        (sizes.par_chunks_mut(CHUNK).zip(sums.par_chunks_mut(CHUNK / BLOCK as usize)))
+            .enumerate()
+            .map(|(chunk, (sizes, sums))| {
+                let mut apart = Vec::new();
+                let nodes = nodes.get(chunk * CHUNK..).unwrap_or_default();
+                for (at, (size, node)) in sizes.iter_mut().zip(nodes).enumerate() {
+                    let units = weights.units(*node);
+                    *size = byte(units);
+                    if *size == APART {
+                        let position = u32::try_from(chunk * CHUNK + at).unwrap_or(u32::MAX);
+                        apart.push(ApartRow { position: position.into(), number: units.into() });
+                    }
+                    if let Some(sum) = sums.get_mut(at / BLOCK as usize) {
+                        *sum = sum.saturating_add(units.saturating_mul(weights.unit));
+                    }
                 }
-                if let Some(sum) = sums.get_mut(at / BLOCK as usize) {
-                    *sum = sum.saturating_add(units.saturating_mul(weights.unit));
-                }
-            }
-            apart
-        })
-        .collect();
+                apart
+            })
+            .collect();
     let mut before = 0u64;
     for sum in &mut sums {
         let here = *sum;

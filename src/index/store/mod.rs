@@ -32,14 +32,8 @@ pub enum Stage {
 
 impl Stage {
     /// All stages, in the order in which they are built.
-    pub const ALL: [Self; 6] = [
-        Self::Unpacked,
-        Self::Summary,
-        Self::Objects,
-        Self::References,
-        Self::Referrers,
-        Self::Dominators,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Unpacked, Self::Summary, Self::Objects, Self::References, Self::Referrers, Self::Dominators];
 
     /// The name, which is also that of the file.
     pub const fn name(self) -> &'static str {

@@ -1,0 +1,51 @@
+//! Sizes as users write them: `4096`, `10MB`, `1.5 GiB`.
+
+/// Reads a size. Units are powers of 1024, whichever way they are written: `B`, `K`, `KB`, `KiB`, and so on up to `T`.
+pub(crate) fn parse(text: &str) -> Result<u64, String> {
+    let wrong = || format!("`{text}` is no size; sizes look like 4096, 512KB or 1.5GB");
+    let at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(at);
+    let shift = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        "t" | "tb" | "tib" => 40,
+        _ => return Err(wrong()),
+    };
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    let decimals = u32::try_from(part.len()).ok().filter(|decimals| *decimals <= 9).ok_or_else(wrong)?;
+    if whole.is_empty() || (part.is_empty() && number.contains('.')) {
+        return Err(wrong());
+    }
+    let digits: u128 = format!("{whole}{part}").parse().map_err(|_| wrong())?;
+    let bytes = digits.checked_mul(1 << shift).ok_or_else(wrong)? / 10u128.pow(decimals);
+    u64::try_from(bytes).map_err(|_| wrong())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("10b", 10),
+            ("10MB", 10 << 20),
+            ("10 MiB", 10 << 20),
+            ("512k", 512 << 10),
+            ("1.5GB", 3 << 29),
+            ("0.5kB", 512),
+            ("2T", 2 << 40),
+        ] {
+            assert_eq!(parse(text), Ok(bytes), "{text}");
+        }
+        for wrong in
+            ["", "MB", ".5", "1.", "1..2", "1.2.3", "-1", "1e3", "10 PB", "99999999999T", "1.0000000001G"]
+        {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

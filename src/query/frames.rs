@@ -1,0 +1,134 @@
+//! Stack frames: what a thread was doing, and in which frame a root lies.
+
+use std::fmt;
+
+use crate::hprof::mutf8;
+use crate::hprof::record::{BodyReader, Record};
+use crate::index::roots::{Root, Roots};
+use crate::index::summary::Summary;
+use crate::index::tables::PlaceRow;
+
+/// A stack frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// The class, in Java source form, if the dump names it.
+    pub class: Option<String>,
+    /// The method, if the dump names it.
+    pub method: Option<String>,
+    /// The source file, if it is known.
+    pub source: Option<String>,
+    /// The line as the dump states it: above 0 a line, -2 compiled, -3 native, others unknown.
+    pub line: i32,
+}
+
+impl Frame {
+    /// The line, if it is one.
+    pub fn line(&self) -> Option<u32> {
+        u32::try_from(self.line).ok().filter(|line| *line > 0)
+    }
+}
+
+/// As Java prints it: `com.acme.Main.run(Main.java:12)`.
+impl fmt::Display for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(class) = &self.class {
+            write!(f, "{class}.")?;
+        }
+        f.write_str(self.method.as_deref().unwrap_or("<unknown method>"))?;
+        match (&self.source, self.line) {
+            (_, -3) => f.write_str("(Native Method)"),
+            (Some(source), 1..) => write!(f, "({source}:{})", self.line),
+            (Some(source), _) => write!(f, "({source})"),
+            (None, _) => f.write_str("(Unknown Source)"),
+        }
+    }
+}
+
+/// Reads stack traces.
+#[derive(Debug)]
+pub struct Frames<'a> {
+    summary: &'a Summary,
+    bytes: &'a [u8],
+    reader: BodyReader<'a>,
+    /// Class serial numbers and the number of the name, ascending.
+    classes: Vec<(u32, u32)>,
+}
+
+impl<'a> Frames<'a> {
+    /// Traces of a dump; `bytes` are the dump's ([`crate::index::Heap::bytes`]).
+    pub fn new(summary: &'a Summary, bytes: &'a [u8]) -> Self {
+        let named = summary.classes().iter().filter(|class| class.serial.get() != 0);
+        let mut classes: Vec<(u32, u32)> =
+            named.map(|class| (class.serial.get(), class.name.get())).collect();
+        classes.sort_unstable();
+        Self { summary, bytes, reader: BodyReader::new(bytes, summary.id_size()), classes }
+    }
+
+    fn record(&self, places: &[PlaceRow], id: u64) -> Option<Record> {
+        let at = places.binary_search_by_key(&id, |row| row.id.get()).ok()?;
+        self.record_at(places.get(at)?.offset.get())
+    }
+
+    fn record_at(&self, offset: u64) -> Option<Record> {
+        Record::at(self.bytes, usize::try_from(offset).ok()?)
+    }
+
+    /// The text of a STRING record.
+    pub fn text(&self, id: u64) -> Option<String> {
+        let record = self.record_at(self.summary.string_offset(id)?)?;
+        let (_, bytes) = self.reader.string(&record).ok()?;
+        Some(mutf8::decode(bytes).into_owned())
+    }
+
+    /// The ids of the frames of a stack trace, innermost first.
+    pub fn of_trace(&self, serial: u32) -> impl Iterator<Item = u64> + use<'a> {
+        let record = self.record(self.summary.traces(), u64::from(serial));
+        let trace = record.and_then(|record| self.reader.trace(&record).ok());
+        trace.into_iter().flat_map(|trace| trace.frames())
+    }
+
+    /// The frame with this id.
+    pub fn frame(&self, id: u64) -> Option<Frame> {
+        let frame = self.reader.frame(&self.record(self.summary.frames(), id)?).ok()?;
+        let class = self.classes.binary_search_by_key(&frame.class_serial, |(serial, _)| *serial).ok();
+        let class = class.and_then(|at| self.classes.get(at)).map(|(_, name)| self.summary.text(*name));
+        Some(Frame {
+            class: class.filter(|name| !name.is_empty()).map(str::to_owned),
+            method: self.text(frame.method).filter(|name| !name.is_empty()),
+            source: self.text(frame.source).filter(|name| !name.is_empty()),
+            line: frame.line,
+        })
+    }
+
+    /// The frame in which a root lies, if it lies in one.
+    pub fn of_root(&self, roots: &Roots, root: &Root) -> Option<Frame> {
+        let trace = roots.trace_of_thread(root.thread_serial?)?;
+        self.frame(self.of_trace(trace).nth(usize::try_from(root.frame?).ok()?)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_read_as_java_prints_them() {
+        let frame = |source: Option<&str>, line| Frame {
+            class: Some("a.B".to_owned()),
+            method: Some("run".to_owned()),
+            source: source.map(str::to_owned),
+            line,
+        };
+        for (source, line, text) in [
+            (Some("B.java"), 12, "a.B.run(B.java:12)"),
+            (Some("B.java"), -1, "a.B.run(B.java)"),
+            (Some("B.java"), -3, "a.B.run(Native Method)"),
+            (None, 0, "a.B.run(Unknown Source)"),
+        ] {
+            assert_eq!(frame(source, line).to_string(), text);
+        }
+        let unknown = Frame { class: None, method: None, ..frame(None, 5) };
+        assert_eq!(unknown.to_string(), "<unknown method>(Unknown Source)");
+        assert_eq!((unknown.line(), frame(None, -3).line()), (Some(5), None));
+    }
+}

@@ -1,0 +1,101 @@
+//! Passes over the dominator tree: all objects of a range of positions with their depths, one after another.
+//!
+//! A single lookup in the tree costs some hundred steps; a pass costs a few an object.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::index::graph::tree::{Children, Ends, Tree};
+
+/// Positions of a part that one thread takes at a time.
+const PART: u32 = 1 << 16;
+/// Children that are counted one by one before all that they dominate is looked at instead.
+const FEW: usize = 1 << 10;
+
+/// Positions of reachable objects and their depths.
+#[derive(Debug, Clone)]
+pub struct Preorder<'a> {
+    ends: Ends<'a>,
+    next: u32,
+    end: u32,
+    depth: u32,
+}
+
+impl<'a> Preorder<'a> {
+    /// The objects of a range of positions; unreachable ones are left out.
+    pub fn new(tree: &'a Tree, positions: Range<u32>) -> Self {
+        let end = positions.end.min(tree.reachable());
+        let depth = if positions.start < end { tree.depth(positions.start) } else { 0 };
+        Self { ends: tree.ends(positions.start..end), next: positions.start, end, depth }
+    }
+
+    /// The depth of the object behind the last one given.
+    pub fn next_depth(&self) -> u32 {
+        self.depth
+    }
+}
+
+impl Iterator for Preorder<'_> {
+    /// Position and depth.
+    type Item = (u32, u32);
+
+    #[inline]
+    fn next(&mut self) -> Option<(u32, u32)> {
+        if self.next >= self.end {
+            return None;
+        }
+        let here = (self.next, self.depth);
+        let ends = u32::try_from(self.ends.next()?).unwrap_or(u32::MAX);
+        self.depth = self.depth.saturating_add(1).saturating_sub(ends);
+        self.next += 1;
+        Some(here)
+    }
+}
+
+/// What is below an object, or all there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// The roots.
+    Roots,
+    /// The object at a position.
+    Object(u32),
+}
+
+impl Start {
+    /// The objects that it dominates immediately, by position, largest first.
+    pub fn children(self, tree: &Tree) -> Children<'_> {
+        match self {
+            Self::Roots => tree.top(),
+            Self::Object(position) => tree.children(position),
+        }
+    }
+
+    /// The positions of all that it dominates, without itself, and the depth of its children.
+    pub fn below(self, tree: &Tree) -> (Range<u32>, u32) {
+        match self {
+            Self::Roots => (0..tree.reachable(), 0),
+            Self::Object(position) => {
+                (position.saturating_add(1)..tree.end(position), tree.depth(position).saturating_add(1))
+            }
+        }
+    }
+
+    /// The number of objects that it dominates immediately.
+    pub fn child_count(self, tree: &Tree) -> u64 {
+        let few = self.children(tree).take(FEW).count();
+        if few < FEW {
+            return few as u64;
+        }
+        let (positions, depth) = self.below(tree);
+        let at_depth = |part| Preorder::new(tree, part).filter(|(_, here)| *here == depth).count() as u64;
+        parts(positions, PART).into_par_iter().map(at_depth).sum()
+    }
+}
+
+/// A range in parts of at most `size`.
+pub fn parts(range: Range<u32>, size: u32) -> Vec<Range<u32>> {
+    let size = size.max(1);
+    let starts = (range.start..range.end).step_by(size as usize);
+    starts.map(|start| start..start.saturating_add(size).min(range.end)).collect()
+}

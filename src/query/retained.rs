@@ -1,0 +1,165 @@
+//! What some objects retain together: what would be freed if all of them went.
+//!
+//! For one object the dominator tree knows. For several it does not: two maps that share their values retain them
+//! together, though neither does alone. So the graph is walked from the roots without stepping on the objects; what is
+//! not met goes with them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+use roaring::RoaringBitmap;
+
+use crate::index::ObjectGraph;
+use crate::index::graph::tree::Tree;
+
+use super::preorder::{Start, parts};
+
+/// Dominators that are climbed to find one that dominates all objects; then the walk starts from the roots.
+const MAX_CLIMB: usize = 1000;
+/// Objects that one thread visits before work is shared out again.
+const BUDGET: usize = 1 << 16;
+/// Objects that are not worth another thread.
+const FEW: usize = 256;
+/// Positions that one thread takes at a time.
+const PART: u32 = 1 << 16;
+
+/// What some objects take and retain.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Retained {
+    /// The number of objects.
+    pub objects: u64,
+    /// Those of them that no root leads to: they go anyway.
+    pub unreachable_objects: u64,
+    /// What the objects take themselves.
+    pub shallow_bytes: u64,
+    /// What would be freed with the reachable ones.
+    pub retained_bytes: u64,
+    /// The number of objects that would be freed with the reachable ones, themselves included.
+    pub retained_objects: u64,
+}
+
+/// What these objects retain together.
+pub fn retained(graph: &ObjectGraph, set: &RoaringBitmap) -> Retained {
+    let tree = &graph.tree;
+    let objects: Vec<u32> = set.iter().collect();
+    let mut positions: Vec<u32> = objects.par_iter().filter_map(|object| tree.position(*object)).collect();
+    let shallow_bytes = sum(&positions, tree);
+    positions.retain(|position| *position < tree.reachable());
+    let mut answer = Retained {
+        objects: set.len(),
+        unreachable_objects: set.len() - positions.len() as u64,
+        shallow_bytes,
+        ..Retained::default()
+    };
+    let (Some(first), Some(last)) = (positions.iter().min(), positions.iter().max()) else { return answer };
+    let start = common_dominator(tree, *first, *last);
+    if start == Start::Object(*first) {
+        // It dominates all the others.
+        answer.retained_bytes = tree.retained_bytes(*first);
+        answer.retained_objects = u64::from(tree.retained_objects(*first));
+        return answer;
+    }
+    let visited = walk(graph, start, set);
+    let (below, _) = start.below(tree);
+    let (unmet_objects, unmet_bytes) = (parts(below, PART).into_par_iter())
+        .map(|part| {
+            let objects = part.clone().zip(tree.objects_at(part));
+            objects
+                .filter(|(_, object)| !visited.contains(*object))
+                .fold((0u64, 0u64), |sum, (position, _)| {
+                    (sum.0 + 1, sum.1.saturating_add(tree.shallow_bytes(position)))
+                })
+        })
+        .reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1.saturating_add(b.1)));
+    // The objects themselves are marked as visited.
+    answer.retained_objects = unmet_objects + positions.len() as u64;
+    answer.retained_bytes = unmet_bytes.saturating_add(sum(&positions, tree));
+    answer
+}
+
+fn sum(positions: &[u32], tree: &Tree) -> u64 {
+    let sizes = positions.par_iter().map(|position| tree.shallow_bytes(*position));
+    sizes.reduce(|| 0, u64::saturating_add)
+}
+
+/// What dominates the objects at two positions, and so all between them.
+///
+/// The objects retain nothing that it does not dominate, and a path from it to what it dominates does not leave what it
+/// dominates. So this is where a walk can start.
+fn common_dominator(tree: &Tree, first: u32, last: u32) -> Start {
+    let mut position = first;
+    for _ in 0..MAX_CLIMB {
+        if last < tree.end(position) {
+            return Start::Object(position);
+        }
+        match tree.dominator(position) {
+            Some(dominator) => position = dominator,
+            None => return Start::Roots,
+        }
+    }
+    Start::Roots
+}
+
+/// Marks all objects that the start leads to without stepping on those of `set`, and those of `set` too.
+fn walk(graph: &ObjectGraph, start: Start, set: &RoaringBitmap) -> Marks {
+    let tree = &graph.tree;
+    let visited = Marks::new(graph.objects.len());
+    for object in set {
+        visited.mark(object);
+    }
+    let within = match start {
+        Start::Roots => None,
+        Start::Object(position) => Some(position..tree.end(position)),
+    };
+    let is_within = |object: u32| match &within {
+        None => true,
+        Some(within) => tree.position(object).is_some_and(|position| within.contains(&position)),
+    };
+    let mut frontier = match start {
+        Start::Roots => graph.roots.objects(),
+        Start::Object(position) => tree.object_at(position).into_iter().collect(),
+    };
+    frontier.retain(|object| visited.mark(*object));
+    let visit = |share: &[u32]| {
+        let mut stack = share.to_vec();
+        for _ in 0..BUDGET {
+            let Some(object) = stack.pop() else { break };
+            let class = graph.class_object_of(object);
+            for target in graph.references(object).chain(class) {
+                if visited.mark(target) && is_within(target) {
+                    stack.push(target);
+                }
+            }
+        }
+        stack
+    };
+    while !frontier.is_empty() {
+        let share = (frontier.len() / rayon::current_num_threads() / 4).max(FEW);
+        frontier = frontier.par_chunks(share).flat_map_iter(visit).collect();
+    }
+    visited
+}
+
+/// A set of objects that several threads add to.
+struct Marks(Vec<AtomicU64>);
+
+impl Marks {
+    fn new(objects: u32) -> Self {
+        Self((0..objects.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// Adds an object: whether it was not there.
+    #[inline]
+    fn mark(&self, object: u32) -> bool {
+        let Some(word) = self.0.get((object / 64) as usize) else { return false };
+        let bit = 1 << (object % 64);
+        // Most objects are met several times: looking is cheaper than writing.
+        word.load(Ordering::Relaxed) & bit == 0 && word.fetch_or(bit, Ordering::Relaxed) & bit == 0
+    }
+
+    #[inline]
+    fn contains(&self, object: u32) -> bool {
+        let word = self.0.get((object / 64) as usize).map_or(0, |word| word.load(Ordering::Relaxed));
+        word & (1 << (object % 64)) != 0
+    }
+}

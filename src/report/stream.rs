@@ -1,0 +1,33 @@
+//! Rows that are made while they are written: an answer of millions of them takes no memory.
+
+use std::cell::RefCell;
+
+use serde::{Serialize, Serializer};
+
+/// A list that is made while it is serialized, once.
+#[derive(Debug)]
+pub struct Streamed<I>(RefCell<Option<I>>);
+
+impl<I> Streamed<I> {
+    /// The list of what `rows` gives.
+    pub fn new(rows: I) -> Self {
+        Self(RefCell::new(Some(rows)))
+    }
+}
+
+impl<I: Iterator<Item: Serialize>> Serialize for Streamed<I> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.take().into_iter().flatten())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_become_a_list() {
+        assert_eq!(serde_json::to_string(&Streamed::new(1..4)).unwrap(), "[1,2,3]");
+    }
+}

@@ -1,0 +1,87 @@
+//! Trees and bars for people.
+
+/// Deeper levels are not drawn one by one: a line would be mostly space.
+const DEEPEST: usize = 40;
+/// Characters of a bar.
+const BAR_WIDTH: u64 = 10;
+
+/// The lines that lead to each row of a tree, given the rows' depths in preorder. Rows of depth 0 get none.
+pub fn branches(depths: &[u32]) -> Vec<String> {
+    // Bottom up it is known whether a sibling follows: by depth, whether there is one before the level ends.
+    let mut follows: Vec<bool> = Vec::new();
+    let mut out: Vec<String> = Vec::with_capacity(depths.len());
+    for depth in depths.iter().rev().map(|depth| *depth as usize) {
+        if follows.len() <= depth.min(DEEPEST) {
+            follows.resize(depth.min(DEEPEST) + 1, false);
+        }
+        let mut line = String::new();
+        for level in 1..depth.min(DEEPEST) {
+            line.push_str(if follows.get(level).copied().unwrap_or(false) { "│  " } else { "   " });
+        }
+        if depth > DEEPEST {
+            line.push_str(&format!("… {depth} levels: "));
+        } else if depth > 0 {
+            line.push_str(if follows.get(depth).copied().unwrap_or(false) { "├─ " } else { "└─ " });
+        }
+        out.push(line);
+        // This row ends what is deeper, and is a sibling for the rows above.
+        follows.truncate(depth.min(DEEPEST) + 1);
+        if let Some(level) = follows.get_mut(depth.min(DEEPEST)) {
+            *level = true;
+        }
+    }
+    out.reverse();
+    out
+}
+
+/// How many children of each row there are among the rows, given the rows' depths in preorder.
+pub fn children(depths: &[u32]) -> Vec<u64> {
+    let mut out = vec![0; depths.len()];
+    // The rows that the current one is below.
+    let mut above: Vec<(usize, u32)> = Vec::new();
+    for (row, depth) in depths.iter().enumerate() {
+        while above.pop_if(|(_, other)| *other >= *depth).is_some() {}
+        if let Some(count) = above.last().and_then(|(parent, _)| out.get_mut(*parent)) {
+            *count += 1;
+        }
+        above.push((row, *depth));
+    }
+    out
+}
+
+/// A part of a whole as a bar, to an eighth of a character.
+pub fn bar(part: u64, whole: u64) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    if whole == 0 {
+        return String::new();
+    }
+    let eighths = u128::from(part.min(whole)) * u128::from(BAR_WIDTH * 8) / u128::from(whole);
+    // At most eight times the width.
+    let eighths = usize::try_from(eighths).unwrap_or(0);
+    let rest = EIGHTHS.get(eighths % 8).copied().unwrap_or_default();
+    format!("{}{rest}", "█".repeat(eighths / 8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trees_are_drawn() {
+        let lines = branches(&[0, 1, 2, 2, 1, 0, 1]);
+        assert_eq!(lines, ["", "├─ ", "│  ├─ ", "│  └─ ", "└─ ", "", "└─ "]);
+        assert_eq!(children(&[0, 1, 2, 2, 1, 0, 1]), [2, 2, 0, 0, 0, 1, 0]);
+        let deep = branches(&(0..100).collect::<Vec<_>>());
+        assert!(deep.iter().all(|line| line.chars().count() < 200), "{deep:?}");
+    }
+
+    #[test]
+    fn bars_are_as_long_as_the_part() {
+        assert_eq!(
+            [bar(0, 9), bar(1, 2), bar(9, 9), bar(u64::MAX, 1)],
+            ["", "█████", "██████████", "██████████"]
+        );
+        assert_eq!(bar(1, 16), "▋");
+        assert_eq!(bar(1, 0), "");
+    }
+}
