@@ -52,7 +52,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if args.remove {
         return remove(args, &options);
     }
+    let verify = |thorough| Heap::verify_index(args.input.path(), &options, thorough);
     let mut damaged = false;
+    // What was written just now need not be read again.
+    let mut thorough = true;
     if !args.verify {
         let bar = Bar::new(args.input.quiet);
         let (heap, _) =
@@ -60,8 +63,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         drop(bar);
         messages::about(&heap, args.input.quiet);
         damaged = heap.summary().is_damaged();
+        thorough = !heap.is_fresh();
     }
-    let mut reports = Heap::verify_index(args.input.path(), &options)?;
+    let mut reports = args.input.with_threads(|| verify(thorough))??;
     if !args.verify && reports.iter().any(|report| report.state != State::Good) {
         // Something is wrong that opening does not look at: all is built anew.
         // What cannot be removed is reported below.
@@ -69,7 +73,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let bar = Bar::new(args.input.quiet);
         args.input.with_threads(|| Heap::open_graph(args.input.path(), &options, &bar).map(drop))??;
         drop(bar);
-        reports = Heap::verify_index(args.input.path(), &options)?;
+        reports = verify(false)?;
     }
     let good = reports.iter().all(|report| report.state == State::Good);
     let rows: Vec<StageOut> = reports.iter().map(StageOut::new).collect();

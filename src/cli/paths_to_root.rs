@@ -158,6 +158,8 @@ impl Found {
 struct PathView {
     root: RootView,
     steps: Vec<Step>,
+    /// Objects that are left out in the middle of `steps`.
+    left_out: usize,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -171,9 +173,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         return merged_paths::run(args, &args.selections, args.excluded(), args.show());
     };
     let excluded = args.excluded();
+    let most_steps = if args.output.format() == Format::Table { MOST_STEPS } else { usize::MAX };
     let (heap, _, answers) = args.input.with_graph(|heap, graph| {
         let view = View::new(heap, graph, heap.bytes(&Quiet)?);
-        Ok(ids.iter().map(|id| answer(graph, &view, *id, args.paths, excluded)).collect::<Vec<Answer>>())
+        Ok(ids.iter().map(|id| answer(graph, &view, *id, (args.paths, most_steps), excluded)).collect::<Vec<Answer>>())
     })?;
     let mut out = output::stdout();
     match args.output.format() {
@@ -226,7 +229,13 @@ pub(super) fn outcome(heap: &Heap, any: bool) -> Outcome {
     }
 }
 
-fn answer(graph: &ObjectGraph, view: &View<'_>, id: u64, most: u16, excluded: Excluded) -> Answer {
+fn answer(
+    graph: &ObjectGraph,
+    view: &View<'_>,
+    id: u64,
+    (most, most_steps): (u16, usize),
+    excluded: Excluded,
+) -> Answer {
     let Some(object) = graph.objects.addresses.index_of(id) else {
         return Answer { id, what: Found::NoSuchObject, paths: Vec::new(), are_all: true };
     };
@@ -239,7 +248,11 @@ fn answer(graph: &ObjectGraph, view: &View<'_>, id: u64, most: u16, excluded: Ex
     };
     let paths = found.paths.iter().filter_map(|path| {
         let root = view.root(*path.first()?);
-        Some(PathView { root, steps: view.steps(path) })
+        let left_out = path.len().saturating_sub(most_steps);
+        let (start, end) = if left_out > 0 { (most_steps / 2, path.len() - most_steps / 2) } else { (0, 0) };
+        let mut steps = view.steps(path, 0..start);
+        steps.extend(view.steps(path, end..path.len()));
+        Some(PathView { root, steps, left_out })
     });
     Answer { id, what, paths: paths.collect(), are_all: found.are_all }
 }
@@ -416,7 +429,7 @@ fn table(out: &mut dyn Write, answers: &[Answer], style: Style) -> anyhow::Resul
             let of = if answers.len() > 1 { format!(" to {}", object_id(answer.id)) } else { String::new() };
             let heading = format!("path {}{of}{through}: {}", number + 1, describe_root(&path.root));
             writeln!(out, "{}", escape::text(&heading))?;
-            steps(&path.steps).write(out, style)?;
+            steps(path).write(out, style)?;
         }
         if answer.are_all && !answer.paths.is_empty() {
             writeln!(out, "\nthere is no other path to {}", object_id(answer.id))?;
@@ -426,23 +439,17 @@ fn table(out: &mut dyn Write, answers: &[Answer], style: Style) -> anyhow::Resul
 }
 
 /// The steps of a path, one a line.
-fn steps(steps: &[Step]) -> Builder {
+fn steps(path: &PathView) -> Builder {
     let mut table = Builder::new(&[
         ("shallow", Align::Right),
         ("retained", Align::Right),
         ("held by", Align::Left),
         ("object", Align::Left),
     ]);
-    let (start, end) = if steps.len() > MOST_STEPS {
-        (MOST_STEPS / 2, steps.len() - MOST_STEPS / 2)
-    } else {
-        (steps.len(), steps.len())
-    };
-    for (at, step) in steps.iter().enumerate().filter(|(at, _)| *at <= start || *at >= end) {
-        if at == start && start < end {
-            let left_out = grouped((end - start) as u64);
+    for (at, step) in path.steps.iter().enumerate() {
+        if at == MOST_STEPS / 2 && path.left_out > 0 {
+            let left_out = grouped(path.left_out as u64);
             table.row(["", "", "", &format!("… {left_out} objects in between; --format json shows all")]);
-            continue;
         }
         table.row([
             grouped(step.shallow_bytes),

@@ -82,9 +82,13 @@ impl<'s, 'a> Search<'s, 'a> {
     /// Positions of the objects to which all paths lead through `object`, and of itself; none if that is not known. What
     /// a thread's stack holds is reached through the thread in the tree, but here paths start there.
     pub(super) fn dominated(&self, object: u32) -> Range<u32> {
-        let tree = &self.edges.graph.tree;
-        let Some(position) = tree.reachable_position(object) else { return 0..0 };
-        let end = tree.end(position);
+        let position = self.edges.graph.tree.reachable_position(object);
+        position.map_or(0..0, |position| self.dominated_at(position))
+    }
+
+    /// The same of the object at a position.
+    pub(super) fn dominated_at(&self, position: u32) -> Range<u32> {
+        let end = self.edges.graph.tree.end(position);
         let guard = self.guards.get(self.guards.partition_point(|guard| *guard < position));
         if guard.is_some_and(|guard| *guard < end) { 0..0 } else { position..end }
     }
@@ -118,7 +122,13 @@ pub(super) struct Part {
 }
 
 impl Part {
-    pub(super) fn new(search: &mut Search<'_, '_>, object: u32, start: Option<u32>) -> Self {
+    /// The ways from `start` to an object that dominates the positions `behind`.
+    pub(super) fn new(
+        search: &mut Search<'_, '_>,
+        object: u32,
+        behind: Range<u32>,
+        start: Option<u32>,
+    ) -> Self {
         search.seen.insert(object);
         let mut part = Self {
             object,
@@ -127,7 +137,7 @@ impl Part {
             level: 0..1,
             length: 1,
             classes: Vec::new(),
-            behind: search.dominated(object),
+            behind,
             ways: Vec::new(),
         };
         if start.is_none() && search.edges.roots.contains(object) {
@@ -168,7 +178,7 @@ impl Part {
     fn advance(&mut self, search: &mut Search<'_, '_>) {
         for at in self.level.clone() {
             let Some(&Link { object, .. }) = self.links.get(at) else { break };
-            let behind = search.dominated(object);
+            let behind = if at == 0 { self.behind.clone() } else { search.dominated(object) };
             for holder in search.edges.graph.referrers(object) {
                 self.look(search, holder, at, &behind);
                 if self.is_enough(search) {

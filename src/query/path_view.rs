@@ -1,5 +1,7 @@
 //! What users see of an object on a path, and of the root where the path starts.
 
+use std::ops::Range;
+
 use crate::hprof::RootKind;
 use crate::index::Heap;
 use crate::index::ObjectGraph;
@@ -112,10 +114,12 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The objects of a path.
-    pub fn steps(&self, path: &[u32]) -> Vec<Step> {
-        let holders = std::iter::once(None).chain(path.iter().copied().map(Some));
-        path.iter().zip(holders).map(|(object, holder)| self.step(*object, holder)).collect()
+    /// The objects of a path, those at these places.
+    pub fn steps(&self, path: &[u32], places: Range<usize>) -> Vec<Step> {
+        let holder = places.start.checked_sub(1).and_then(|before| path.get(before)).copied();
+        let objects = path.get(places).unwrap_or_default();
+        let holders = std::iter::once(holder).chain(objects.iter().copied().map(Some));
+        objects.iter().zip(holders).map(|(object, holder)| self.step(*object, holder)).collect()
     }
 
     /// Objects that one object holds, in the order given.

@@ -11,6 +11,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use super::edges::Edges;
 use super::path_search::{Instances, Part, Search};
@@ -77,8 +78,14 @@ enum Ways {
 }
 
 impl Ways {
-    fn new(search: &mut Search<'_, '_>, object: u32, start: Option<u32>) -> Option<Self> {
-        let mut part = Part::new(search, object, start);
+    /// The ways from `start` to an object that dominates the positions `behind`; `None` if there is none.
+    fn new(
+        search: &mut Search<'_, '_>,
+        object: u32,
+        behind: Range<u32>,
+        start: Option<u32>,
+    ) -> Option<Self> {
+        let mut part = Part::new(search, object, behind, start);
         part.begin(search);
         match part.ways.as_slice() {
             [] => None,
@@ -92,14 +99,14 @@ impl Ways {
 fn go(search: &mut Search<'_, '_>, object: u32) -> Vec<Vec<u32>> {
     // From the object up to the roots.
     let mut parts = Vec::new();
-    let mut below = object;
-    for dominator in dominators(search, object) {
-        let Some(ways) = Ways::new(search, below, Some(dominator)) else { return Vec::new() };
+    let (mut below, mut behind) = (object, search.dominated(object));
+    for (dominator, dominated) in dominators(search, object) {
+        let Some(ways) = Ways::new(search, below, behind, Some(dominator)) else { return Vec::new() };
         parts.push(ways);
-        below = dominator;
+        (below, behind) = (dominator, dominated);
     }
     if below == object || !search.edges.roots.contains(below) {
-        let Some(ways) = Ways::new(search, below, None) else { return Vec::new() };
+        let Some(ways) = Ways::new(search, below, behind, None) else { return Vec::new() };
         parts.push(ways);
     }
     let mut beyond = 0;
@@ -122,8 +129,9 @@ fn go(search: &mut Search<'_, '_>, object: u32) -> Vec<Vec<u32>> {
     }
 }
 
-/// The dominators through which all paths to an object lead, up to the first that is a root.
-fn dominators(search: &Search<'_, '_>, object: u32) -> Vec<u32> {
+/// The dominators through which all paths to an object lead, up to the first that is a root; and the positions that each
+/// dominates.
+fn dominators(search: &Search<'_, '_>, object: u32) -> Vec<(u32, Range<u32>)> {
     let (tree, roots) = (&search.edges.graph.tree, &search.edges.roots);
     let mut found = Vec::new();
     if roots.contains(object) {
@@ -134,8 +142,9 @@ fn dominators(search: &Search<'_, '_>, object: u32) -> Vec<u32> {
         position = Some(dominator);
         let Some(object) = tree.object_at(dominator) else { break };
         // Where a thread's stack holds something below, there are paths that do not lead through it.
-        if !search.dominated(object).is_empty() {
-            found.push(object);
+        let dominated = search.dominated_at(dominator);
+        if !dominated.is_empty() {
+            found.push((object, dominated));
             if roots.contains(object) {
                 break;
             }

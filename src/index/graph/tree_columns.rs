@@ -1,5 +1,7 @@
 //! The columns of a dominator tree ([`super::tree`]), made from its nodes in order.
 
+use std::collections::BTreeMap;
+
 use rayon::prelude::*;
 use zerocopy::little_endian::U32;
 
@@ -72,35 +74,36 @@ impl Shape {
             depths: Vec::new(),
             least: Vec::new(),
         };
-        // Where the subtrees that are open end.
-        let mut open: Vec<u32> = Vec::new();
-        for (position, (end, place)) in (0u32..).zip(order.ends.iter().zip(&mut shape.ends)) {
-            if position >= order.reachable {
-                break;
+        // By last position: the subtrees that end behind it. Few are more than a byte counts.
+        let mut many: BTreeMap<u32, u64> = BTreeMap::new();
+        for end in order.ends.iter().take(order.reachable as usize) {
+            let last = end - 1;
+            let count = &mut shape.ends[last as usize];
+            if *count < APART - 1 {
+                *count += 1;
+            } else {
+                *count = APART;
+                *many.entry(last).or_insert(u64::from(APART) - 1) += 1;
             }
-            let depth = u32::try_from(open.len()).unwrap_or(u32::MAX);
+        }
+        let listed = |(position, number): (&u32, &u64)| ApartRow {
+            position: (*position).into(),
+            number: (*number).into(),
+        };
+        shape.ends_apart = many.iter().map(listed).collect();
+        let mut depth = 0u32;
+        for (position, ends) in (0..order.reachable).zip(&shape.ends) {
             if position.is_multiple_of(BLOCK) {
                 shape.depths.push(depth);
                 shape.least.push(depth);
             } else if let Some(least) = shape.least.last_mut() {
                 *least = depth.min(*least);
             }
-            let next = position + 1;
-            let mut ends = 0u64;
-            if *end == next {
-                // Most objects retain nothing but themselves: they need not be pushed.
-                ends = 1;
-            } else {
-                open.push(*end);
-            }
-            while open.last() == Some(&next) {
-                open.pop();
-                ends += 1;
-            }
-            *place = byte(ends);
-            if *place == APART {
-                shape.ends_apart.push(ApartRow { position: position.into(), number: ends.into() });
-            }
+            let ends = match *ends {
+                APART => many.get(&position).copied().unwrap_or(0),
+                ends => u64::from(ends),
+            };
+            depth = (depth + 1).saturating_sub(u32::try_from(ends).unwrap_or(u32::MAX));
         }
         shape
     }
