@@ -77,7 +77,8 @@ fn an_index_is_built_checked_and_removed() {
         .skip(1)
         .map(|row| row.split(',').take(2).collect::<Vec<_>>().join(" "))
         .collect();
-    assert_eq!(states, ["unpacked good", "summary good", "objects good"]);
+    let stages = ["unpacked", "summary", "objects", "references", "referrers", "dominators"];
+    assert_eq!(states, stages.map(|stage| format!("{stage} good")));
 
     let json: serde_json::Value =
         serde_json::from_str(&stdout(&place.run(&["index", SAMPLE, "--verify", "--format", "json"])))

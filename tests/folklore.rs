@@ -119,7 +119,8 @@ fn several_heap_dumps_are_never_merged_and_the_last_is_the_default() {
         let mut dump = three_dumps(tag);
         for (asked, read, instances) in [(None, 3, 1), (Some(1), 1, 3), (Some(2), 2, 2), (Some(3), 3, 1)] {
             dump.heap_dump = asked;
-            let (heap, objects) = dump.open_indexed();
+            let (heap, graph) = dump.open_graph();
+            let objects = &graph.objects;
             let facts = heap.summary().facts();
             assert_eq!((facts.heap_dumps.get(), facts.heap_dump.get()), (3, read), "{tag:?} {asked:?}");
             assert_eq!(count(heap.summary(), "A"), instances, "{tag:?} {asked:?}");
@@ -143,7 +144,7 @@ fn there_is_no_heap_dump_0_with_or_without_an_index() {
         let opened = dump.try_open().map(|_| "opened");
         assert!(matches!(opened, Err(Error::NoSuchHeapDump { .. })), "index: {indexed}: {opened:?}");
         dump.heap_dump = None;
-        dump.open_indexed();
+        dump.open_graph();
     }
 }
 
@@ -320,7 +321,8 @@ fn classes_dumped_again_and_roots_repeated() {
     heap.root(0, Root::JniGlobal { reference: 0x1000 });
     heap.root(0x7777, Root::ThreadObject { thread: 9, trace: 9 });
     out.heap_dump(&heap);
-    let (heap, objects) = Dump::of(&out.into_bytes()).open_indexed();
+    let (heap, graph) = Dump::of(&out.into_bytes()).open_graph();
+    let objects = &graph.objects;
     let summary = heap.summary();
     assert_eq!((objects.len(), summary.facts().class_objects.get()), (1, 1));
     let counts = summary.root_counts();
@@ -339,7 +341,8 @@ fn android_sub_records_are_read() {
     }
     for version in [Version::V1_0_3, HOTSPOT] {
         let dump = Dump::written(&model.write(&Options { version, ..Options::android() }));
-        let (heap, objects) = dump.open_indexed();
+        let (heap, graph) = dump.open_graph();
+        let objects = &graph.objects;
         let summary = heap.summary();
         assert_eq!(summary.heaps().collect::<Vec<_>>(), [(65, "app"), (90, "zygote")]);
         assert_eq!((count(summary, "long[]"), objects.len()), (1, 9));
@@ -356,7 +359,8 @@ fn an_unknown_sub_record_is_skipped_and_the_rest_is_read() {
     instances_of_a(&mut heap, (200..300).map(|n| 0x2000 + 16 * n));
     let placed = out.heap_segment(&heap);
     out.heap_dump_end();
-    let (heap, objects) = Dump::of(&out.into_bytes()).open_indexed();
+    let (heap, graph) = Dump::of(&out.into_bytes()).open_graph();
+    let objects = &graph.objects;
     assert_eq!((count(heap.summary(), "A"), objects.len()), (200, 201));
     assert!(heap.summary().is_damaged());
     let all = heap.summary().problems();
@@ -376,7 +380,8 @@ fn of_an_object_dumped_again_the_last_record_counts() {
         let placed = out.heap_segment(&heap);
         out.heap_dump_end();
         let dump = Dump::of(&out.into_bytes());
-        let (heap, objects) = dump.open_indexed();
+        let (heap, graph) = dump.open_graph();
+        let objects = &graph.objects;
         let summary = heap.summary();
         assert_eq!((count(summary, "A"), count(summary, "byte[]"), objects.len()), (199, 1, 201));
         assert_eq!(summary.facts().repeated_objects.get(), 1);
@@ -394,7 +399,8 @@ fn of_an_object_dumped_again_the_last_record_counts() {
 fn ids_that_jump_about_are_measured_and_found() {
     let model = many(3000);
     let written = model.write(&Options { order: Order::Shuffled(5), ..Options::hotspot() });
-    let (heap, objects) = Dump::written(&written).open_indexed();
+    let (heap, graph) = Dump::written(&written).open_graph();
+    let objects = &graph.objects;
     for object in &model.expected().objects {
         let index = objects.addresses.index_of(object.id).unwrap();
         let offset = objects.offset(bytes(&heap), FoundIdSize::Eight, index);
@@ -413,8 +419,8 @@ fn ids_that_are_scattered_over_all_addresses_are_listed() {
         instances_of_a(&mut heap, (1..6000u64).map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) & !7));
         out.heap_segment(&heap);
         out.heap_dump_end();
-        let (heap, objects) = Dump::of(&out.into_bytes()).open_indexed();
-        (objects.len(), count(heap.summary(), "A"))
+        let (heap, graph) = Dump::of(&out.into_bytes()).open_graph();
+        (graph.objects.len(), count(heap.summary(), "A"))
     });
     assert_eq!((heap_len, found), (6000, 5999));
 }
@@ -428,8 +434,8 @@ fn ids_may_turn_out_to_be_less_aligned_than_the_first_ones() {
         instances_of_a(&mut heap, (0..1000).map(|n| 0x80_0001 + 16 * n));
         out.heap_segment(&heap);
         out.heap_dump_end();
-        let (heap, objects) = Dump::of(&out.into_bytes()).open_indexed();
-        (objects.len(), count(heap.summary(), "A"))
+        let (heap, graph) = Dump::of(&out.into_bytes()).open_graph();
+        (graph.objects.len(), count(heap.summary(), "A"))
     });
     assert_eq!((heap_len, found), (61_001, 61_000));
 }
@@ -446,7 +452,7 @@ fn an_unaligned_id_behind_damage_gives_one_answer() {
         out.heap_dump_end();
         let dump = Dump::of(&out.into_bytes());
         let without = common::digest(dump.open().summary());
-        (common::digest(dump.open_indexed().0.summary()), without)
+        (common::digest(dump.open_graph().0.summary()), without)
     });
     let differ = with.lines().zip(without.lines()).find(|(one, other)| one != other);
     assert!(with == without, "{differ:#?}");
@@ -470,7 +476,8 @@ fn an_array_that_holds_a_heap_dump_is_one_array() {
         assert!(heap.len() > 17 << 20);
         out.heap_dump(&heap);
         let written = out.finish();
-        let (heap, objects) = Dump::written(&written).open_indexed();
+        let (heap, graph) = Dump::written(&written).open_graph();
+        let objects = &graph.objects;
         let summary = heap.summary();
         assert_eq!((count(summary, "A"), count(summary, "byte[]")), (100_000, 3));
         assert!(!summary.is_damaged(), "{}", problems(summary));
@@ -494,7 +501,8 @@ fn a_heap_dump_over_4_gib_states_its_length_wrapped() {
     out.string(9, "behind");
     let written = out.finish();
     assert!(written.len() > 2 << 32);
-    let (heap, objects) = Dump::written(&written).open_indexed();
+    let (heap, graph) = Dump::written(&written).open_graph();
+    let objects = &graph.objects;
     let summary = heap.summary();
     assert_eq!((count(summary, "A"), count(summary, "long[]"), objects.len()), (2, 1, 5));
     assert!(summary.string_offset(9).is_some() && !summary.is_damaged(), "{}", problems(summary));
@@ -514,7 +522,8 @@ fn of_a_cut_file_all_before_the_cut_is_read() {
         let all = written.bytes();
         let heap_starts = written.records.iter().find(|r| matches!(r.tag, 0x0C | 0x1C)).unwrap().at as usize;
         for cut in (heap_starts + 9..all.len() - 10).step_by(13) {
-            let (heap, objects) = Dump::of(&damage::cut(&all, cut)).open_indexed();
+            let (heap, graph) = Dump::of(&damage::cut(&all, cut)).open_graph();
+            let objects = &graph.objects;
             let whole = |tags: &[u8]| {
                 let subs = written.subs.iter().filter(|sub| tags.contains(&sub.tag));
                 subs.filter(|sub| sub.at + sub.len <= cut as u64).count()

@@ -9,12 +9,13 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use common::{Dump, bytes, count, digest, digest_objects, problems};
+use common::{Dump, bytes, count, digest, digest_graph, problems};
 use flate2::{Compression as Level, GzBuilder};
 use hprof_cli::hprof::Header;
 use hprof_cli::hprof::input::Compression;
 use hprof_cli::hprof::record::{BodyReader, Record};
-use hprof_cli::index::heap::{Error, Heap, State};
+use hprof_cli::index::Error;
+use hprof_cli::index::heap::{Heap, State};
 use hprof_cli::index::summary::Summary;
 use support::{
     AllocSites, DumpWriter, Elements, HeapModel, IdSize, Options, Version, agent_cutoff, damage, examples,
@@ -61,9 +62,9 @@ fn zstd(part: &[u8]) -> Vec<u8> {
 
 /// All that is said of a dump but how it is packed.
 fn answers(dump: &Dump) -> (String, String) {
-    let (heap, objects) = dump.open_indexed();
-    let objects = digest_objects(&objects, bytes(&heap), heap.summary().id_size());
-    (unpacked_digest(heap.summary()), objects)
+    let (heap, graph) = dump.open_graph();
+    let graph = digest_graph(&graph, bytes(&heap), heap.summary().id_size());
+    (unpacked_digest(heap.summary()), graph)
 }
 
 fn unpacked_digest(summary: &Summary) -> String {
@@ -90,9 +91,9 @@ fn compressed_dumps_answer_as_unpacked_ones_whatever_their_name() {
         assert!(!heap.is_fresh() && heap.compression() == Some(compression));
         assert_eq!((bytes(&heap), heap.file_bytes()), (all.as_slice(), packed.len() as u64));
         assert!(!heap.summary().is_damaged());
-        let reports = Heap::verify_index(&dump.path, &dump.options()).unwrap();
+        let reports = Heap::verify_index(&dump.path, &dump.options(), true).unwrap();
         assert!(
-            reports.len() == 3 && reports.iter().all(|report| report.state == State::Good),
+            reports.len() == 6 && reports.iter().all(|report| report.state == State::Good),
             "{reports:?}"
         );
     }
@@ -250,6 +251,7 @@ fn the_cutoff_of_alloc_sites_is_believed_if_it_is_one() {
 #[test]
 fn an_empty_heap_is_a_dump() {
     let dump = Dump::of(&HeapModel::default().write(&Options::hotspot()).bytes());
-    let (heap, objects) = dump.open_indexed();
-    assert!(objects.is_empty() && heap.summary().classes().is_empty() && !heap.summary().is_damaged());
+    let (heap, graph) = dump.open_graph();
+    assert!(graph.objects.is_empty() && graph.tree.reachable() == 0);
+    assert!(heap.summary().classes().is_empty() && !heap.summary().is_damaged());
 }

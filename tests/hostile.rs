@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 
-use common::{Dump, bytes, digest, digest_objects};
+use common::{Dump, bytes, digest, digest_graph};
 use hprof_cli::hprof::input::Compression;
 use hprof_cli::hprof::sniff::sniff;
 use hprof_cli::hprof::{mutf8, names};
@@ -117,20 +117,21 @@ fn survive(dump: &Dump, mutated: &[u8], what: &dyn Fn() -> String) -> bool {
             None
         }
     };
-    let indexed = dump.try_open_indexed();
+    let indexed = dump.try_open_graph();
     match (&answer, &indexed) {
-        (Some(answer), Ok((heap, objects))) => {
+        (Some(answer), Ok((heap, graph))) => {
             let id_size = heap.summary().id_size();
             let again = digest(heap.summary());
             let differ = answer.lines().zip(again.lines()).find(|(one, other)| one != other);
             assert!(*answer == again, "{}: two answers: {differ:#?}", what());
-            let all = digest_objects(objects, bytes(heap), id_size);
+            let all = digest_graph(graph, bytes(heap), id_size);
+            assert!(!graph.is_damaged(), "{}", what());
             // Reading an index back is tested elsewhere: now and then is enough here.
             if OPENED.fetch_add(1, Ordering::Relaxed).is_multiple_of(8) {
-                let (heap, objects) = dump.open_indexed();
+                let (heap, graph) = dump.open_graph();
                 assert!(!heap.is_fresh(), "{}", what());
                 assert!(digest(heap.summary()) == again, "{}: another answer from the index", what());
-                assert!(digest_objects(&objects, bytes(&heap), id_size) == all, "{}: other objects", what());
+                assert!(digest_graph(&graph, bytes(&heap), id_size) == all, "{}: another graph", what());
             }
         }
         (None, Err(_)) => {}
@@ -233,9 +234,10 @@ fn a_header_alone_is_a_dump_of_nothing() {
     for version in Version::ALL {
         for id_size in IdSize::ALL {
             let dump = Dump::of(&DumpWriter::new(version, id_size).into_bytes());
-            let (heap, objects) = dump.open_indexed();
+            let (heap, graph) = dump.open_graph();
             let summary = heap.summary();
-            assert!(objects.is_empty() && summary.classes().is_empty() && summary.roots().is_empty());
+            assert!(graph.objects.is_empty() && graph.tree.objects() == 0);
+            assert!(summary.classes().is_empty() && summary.roots().is_empty());
             assert_eq!((summary.facts().heap_dumps.get(), summary.facts().heap_dump.get()), (0, 0));
             assert!(!summary.is_damaged(), "{}", common::problems(summary));
         }

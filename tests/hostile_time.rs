@@ -25,7 +25,7 @@ fn ends(name: &str, bytes: Vec<u8>) {
         if let Ok(heap) = dump.try_open() {
             Sizes::new(heap.summary(), None);
         }
-        let _ = dump.try_open_indexed();
+        let _ = dump.try_open_graph();
         let _ = done.send(());
     });
     assert!(wait.recv_timeout(BARK).is_ok(), "{name}: no end after {:?}", start.elapsed());

@@ -256,7 +256,8 @@ fn all_objects_of_real_dumps_are_found_again() {
     let reference = reference_counts();
     for file in all.iter().filter(|file| every_kind.iter().any(|start| file.starts_with(start))) {
         let dump = Dump::at(Some(&samples().join(file)));
-        let (heap, objects) = dump.open_indexed();
+        let (heap, graph) = dump.open_graph();
+        let objects = &graph.objects;
         let bytes = common::bytes(&heap);
         let summary = heap.summary();
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();

@@ -128,10 +128,12 @@ impl Opened {
                 }
             }
         }
-        let reachable: BTreeSet<u64> = sought.iter().copied().filter(|id| distances.contains_key(id)).collect();
+        let reachable: BTreeSet<u64> =
+            sought.iter().copied().filter(|id| distances.contains_key(id)).collect();
         assert_eq!(found, reachable);
         assert_eq!(merged.found, found.len() as u64);
-        let tops = merged.nodes.iter().filter(|node| node.parent.is_none()).map(|node| u64::from(node.objects));
+        let tops =
+            merged.nodes.iter().filter(|node| node.parent.is_none()).map(|node| u64::from(node.objects));
         assert_eq!(tops.sum::<u64>(), merged.found);
         let all = raw.distances(&[]);
         let unreachable = sought.iter().filter(|id| !all.contains_key(id)).count() as u64;
@@ -181,9 +183,11 @@ fn merged_paths_of_real_dumps_are_shortest_paths() {
     let opened = Opened::open(Dump::at(Some(&sample)));
     for pattern in ["java.lang.String", "HeapZoo$Link", "java.lang.Class", "java.lang.ref.Finalizer"] {
         let merged = opened.merged(pattern, Excluded::all(), Show::default());
-        let ids = opened.raw.class_of.iter().filter(|(_, class)| {
-            opened.raw.names.get(*class).is_some_and(|name| name == pattern)
-        });
+        let ids = opened
+            .raw
+            .class_of
+            .iter()
+            .filter(|(_, class)| opened.raw.names.get(*class).is_some_and(|name| name == pattern));
         opened.check_merged(&merged, &ids.map(|(id, _)| *id).collect(), ALL);
     }
     // What is left out is counted, and the sums stay.
@@ -203,7 +207,8 @@ fn merged_paths_of_real_dumps_are_shortest_paths() {
                 sums[parent] += u64::from(node.objects);
             }
         }
-        let tops = merged.nodes.iter().filter(|node| node.parent.is_none()).map(|node| u64::from(node.objects));
+        let tops =
+            merged.nodes.iter().filter(|node| node.parent.is_none()).map(|node| u64::from(node.objects));
         assert_eq!(tops.sum::<u64>() + merged.more.objects, merged.found);
         assert!(show.branches.is_none() || merged.nodes.len() < 500, "{} nodes", merged.nodes.len());
     }
@@ -241,12 +246,21 @@ fn random_model(seed: u64) -> (HeapModel, Vec<ObjectId>) {
         let known = expected.object(object.0).unwrap();
         match known.class_name.as_deref() {
             Some("Node") => {
-                let values = [pick(&mut random).into(), Value::Int(7), pick(&mut random).into(), pick(&mut random).into()];
+                let values = [
+                    pick(&mut random).into(),
+                    Value::Int(7),
+                    pick(&mut random).into(),
+                    pick(&mut random).into(),
+                ];
                 model.set_values(*object, &values);
             }
             Some("MyWeak") => {
                 model.set_field(*object, "referent", pick(&mut random));
-                model.set_field(*object, "value", if random(4) == 0 { pick(&mut random) } else { ObjectId::NULL });
+                model.set_field(
+                    *object,
+                    "value",
+                    if random(4) == 0 { pick(&mut random) } else { ObjectId::NULL },
+                );
             }
             _ => {
                 let elements: Vec<ObjectId> = (0..known.elements).map(|_| pick(&mut random)).collect();
@@ -263,7 +277,14 @@ fn random_model(seed: u64) -> (HeapModel, Vec<ObjectId>) {
     }
     for _ in 0..random(3) {
         let object = objects[random(objects.len())];
-        model.root(object, if random(2) == 0 { Root::JniGlobal { reference: 1 } } else { Root::JavaFrame { thread: 1, frame: 0 } });
+        model.root(
+            object,
+            if random(2) == 0 {
+                Root::JniGlobal { reference: 1 }
+            } else {
+                Root::JavaFrame { thread: 1, frame: 0 }
+            },
+        );
     }
     (model, objects)
 }
@@ -285,7 +306,8 @@ fn all_paths_of_small_heaps_are_found() {
                 for most in [1, 3, 1000] {
                     let found = opened.paths(object, most, excluded);
                     let shown: Vec<_> = found.paths.iter().map(|path| opened.labels(path)).collect();
-                    let lengths = |paths: &mut dyn Iterator<Item = usize>| paths.take(most).collect::<Vec<_>>();
+                    let lengths =
+                        |paths: &mut dyn Iterator<Item = usize>| paths.take(most).collect::<Vec<_>>();
                     assert_eq!(
                         lengths(&mut found.paths.iter().map(Vec::len)),
                         lengths(&mut expected.iter().map(Vec::len)),
@@ -294,7 +316,12 @@ fn all_paths_of_small_heaps_are_found() {
                         found.paths.iter().flatten().map(|object| opened.id(*object)).collect::<Vec<_>>()
                     );
                     assert_eq!(found.only_excluded, only_excluded && !expected.is_empty());
-                    assert_eq!(found.are_all, expected.len() < most, "seed {seed}, {:x}, up to {most}", object.0);
+                    assert_eq!(
+                        found.are_all,
+                        expected.len() < most,
+                        "seed {seed}, {:x}, up to {most}",
+                        object.0
+                    );
                     let names = if only_excluded { &[] } else { names };
                     found.paths.iter().for_each(|path| opened.check(&view, path, names));
                     if most == 1000 {
@@ -339,10 +366,7 @@ fn both_ways_of_a_diamond_are_shown() {
     assert!(found.are_all);
     let labels: Vec<_> = found.paths.iter().map(|path| opened.labels(path)).collect();
     let text = |label: &str| Some(label.to_owned());
-    assert_eq!(
-        labels,
-        [[None, text("left"), text("left")], [None, text("right"), text("left, right")]]
-    );
+    assert_eq!(labels, [[None, text("left"), text("left")], [None, text("right"), text("left, right")]]);
     assert_eq!(opened.paths(object, 1, Excluded::all()).paths.len(), 1);
 }
 
@@ -350,7 +374,10 @@ fn both_ways_of_a_diamond_are_shown() {
 fn a_local_of_a_thread_is_a_root_in_its_frame() {
     let (opened, object) = held(|model, jdk, holder, object| {
         let thread = jdk.thread(model, "worker", false, 5);
-        let frames = [StackFrame::new(holder, "inner", "Holder.java", 7), StackFrame::new(holder, "run", "Holder.java", 3)];
+        let frames = [
+            StackFrame::new(holder, "inner", "Holder.java", 7),
+            StackFrame::new(holder, "run", "Holder.java", 3),
+        ];
         let trace = model.trace(4, &frames);
         model.root(thread, Root::ThreadObject { thread: 4, trace });
         model.root(object, Root::JavaFrame { thread: 4, frame: 1 });

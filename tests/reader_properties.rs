@@ -6,11 +6,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::cast_possible_truncation)]
 
 mod common;
+mod strategies;
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::{Dump, bytes, digest, digest_objects, with_threads};
+use common::{Dump, bytes, digest, digest_graph, with_threads};
 use hprof_cli::hprof::BasicType;
 use hprof_cli::index::heap::{Heap, State};
 use hprof_cli::index::layout::{LayoutOverride, Packing};
@@ -19,138 +20,8 @@ use hprof_cli::index::sizes::Sizes;
 use hprof_cli::index::summary::{ClassNumber, Summary};
 use hprof_cli::index::tables::{ClassKind, ClassRow, NONE};
 use proptest::prelude::*;
-use support::{
-    ArbClass, ArbDump, ArbObject, ArbObjectKind, ArbRoot, ArbTrace, ArbValue, Between, ClassDef, EndRecord,
-    Expected, HeapModel, IdSize, InstanceSize, Layout, NameStyle, ObjectKind, Options, Order, Place, Root,
-    StatedLength, Type, Value, Version, Written,
-};
-
-fn order() -> impl Strategy<Value = Order> {
-    prop_oneof![
-        Just(Order::ClassesFirst),
-        Just(Order::ClassesLast),
-        Just(Order::AsAdded),
-        any::<u64>().prop_map(Order::Shuffled),
-    ]
-}
-
-fn options() -> impl Strategy<Value = Options> {
-    let segments = prop_oneof![Just(None), Just(Some(1)), Just(Some(300)), Just(Some(1 << 20))];
-    let places = prop::sample::select(vec![Place::First, Place::Last]);
-    let between = prop::sample::select(vec![Between::Nothing, Between::EmptySegments, Between::OtherRecords]);
-    let ends = prop::sample::select(vec![EndRecord::Written, EndRecord::Missing]);
-    let sizes = prop::sample::select(vec![InstanceSize::FieldBytes, InstanceSize::Real]);
-    (
-        (
-            prop::sample::select(Version::ALL.to_vec()),
-            prop::sample::select(IdSize::ALL.to_vec()),
-            any::<u32>(),
-        ),
-        (segments, order(), places.clone(), places, any::<bool>()),
-        (ends, between, prop::sample::select(NameStyle::ALL.to_vec()), sizes),
-    )
-        .prop_map(|((version, id_size, ms), (segment_bytes, order, strings, loads, zero), rest)| {
-            let (end, between, names, instance_size) = rest;
-            // A heap dump of length 0 is one to the end of the file: nothing can follow it.
-            let to_the_end = segment_bytes.is_none()
-                && strings == Place::First
-                && loads == Place::First
-                && between == Between::Nothing;
-            Options {
-                version,
-                id_size,
-                created_ms: u64::from(ms),
-                segment_bytes,
-                order,
-                strings,
-                loads,
-                heap_length: if zero && to_the_end { StatedLength::Zero } else { StatedLength::Real },
-                end,
-                between,
-                names,
-                instance_size,
-                ..Options::hotspot()
-            }
-        })
-}
-
-fn layout() -> impl Strategy<Value = Layout> {
-    let unaligned = Layout { alignment: 1, ..Layout::BITS_32 };
-    let known = [Layout::COMPRESSED, Layout::UNCOMPRESSED, Layout::COMPACT, Layout::ALIGNED_16, unaligned];
-    prop::sample::select(known.to_vec())
-}
-
-fn ty() -> impl Strategy<Value = Type> {
-    prop::sample::select(Type::ALL.to_vec())
-}
-
-fn value() -> impl Strategy<Value = ArbValue> {
-    (ty(), any::<u64>()).prop_map(|(ty, bits)| ArbValue { ty, bits })
-}
-
-fn class() -> impl Strategy<Value = ArbClass> {
-    let names = ["twice.Named", "a.Ünïcödé$1", "b.\u{1F600}", "NoPackage"];
-    let name = prop_oneof![4 => Just(None), 2 => prop::sample::select(names.to_vec()).prop_map(|n| Some(n.to_owned()))];
-    let members = (
-        prop::collection::vec(ty(), 0..6),
-        prop::collection::vec(value(), 0..4),
-        prop::collection::vec(value(), 0..3),
-    );
-    let times = prop_oneof![6 => Just(1u8), 1 => Just(0), 1 => Just(2), 1 => Just(3)];
-    let loader = prop_oneof![2 => Just(0), 1 => any::<u64>()];
-    (name, 0u64..20, members, loader, times.clone(), times).prop_map(
-        |(name, superclass, (fields, statics, constants), loader, loads, dumps)| ArbClass {
-            name,
-            superclass,
-            fields,
-            statics,
-            constants,
-            loader,
-            loads,
-            dumps,
-        },
-    )
-}
-
-fn object() -> impl Strategy<Value = ArbObject> {
-    let kind = prop_oneof![
-        3 => (0u64..20, prop::collection::vec(0u64..500, 0..8))
-            .prop_map(|(class, values)| ArbObjectKind::Instance { class, values }),
-        2 => (0u64..20, prop::collection::vec(0u64..500, 0..9))
-            .prop_map(|(element, elements)| ArbObjectKind::ObjectArray { element, elements }),
-        2 => (ty(), prop::collection::vec(any::<u64>(), 0..40))
-            .prop_map(|(ty, bits)| ArbObjectKind::PrimArray { ty, bits }),
-        1 => (ty(), any::<u16>()).prop_map(|(ty, count)| ArbObjectKind::NoData { ty, count }),
-    ];
-    let gap = prop_oneof![4 => Just(0u16), 1 => 0..5u16, 1 => any::<u16>()];
-    (kind, gap, 0..4u32).prop_map(|(kind, gap, trace)| ArbObject { kind, gap, trace })
-}
-
-fn root() -> impl Strategy<Value = ArbRoot> {
-    (any::<u64>(), prop::sample::select(Root::EXAMPLES.to_vec()))
-        .prop_map(|(target, root)| ArbRoot { target, root })
-}
-
-fn dump() -> impl Strategy<Value = ArbDump> {
-    let trace = (0..3u32, prop::collection::vec((0u64..20, -3..100i32), 0..4))
-        .prop_map(|(thread, frames)| ArbTrace { thread, frames });
-    (
-        options(),
-        layout(),
-        prop::collection::vec(class(), 0..12),
-        prop::collection::vec(object(), 0..200),
-        prop::collection::vec(root(), 0..12),
-        prop::collection::vec(trace, 0..3),
-    )
-        .prop_map(|(options, layout, classes, objects, roots, traces)| ArbDump {
-            options,
-            layout,
-            classes,
-            objects,
-            roots,
-            traces,
-        })
-}
+use strategies::dump;
+use support::{ArbDump, ClassDef, Expected, HeapModel, Layout, ObjectKind, Root, Type, Value, Written};
 
 fn basic(ty: Type) -> BasicType {
     BasicType::from_code(ty.code()).unwrap()
@@ -401,9 +272,9 @@ proptest! {
         prop_assert!(heap.is_fresh());
         check_summary(&heap, &arb, &model, &written, &expected);
 
-        let (indexed, objects) = dump.open_indexed();
+        let (indexed, graph) = dump.open_graph();
         check_summary(&indexed, &arb, &model, &written, &expected);
-        check_objects(&indexed, &objects, &written, &expected);
+        check_objects(&indexed, &graph.objects, &written, &expected);
         // Building the objects measures nothing anew.
         prop_assert_eq!(digest(indexed.summary()), digest(heap.summary()));
     }
@@ -412,20 +283,20 @@ proptest! {
     fn an_index_read_back_says_the_same(arb in dump()) {
         let (written, expected) = arb.write();
         let dump = Dump::written(&written);
-        let (built, objects) = dump.open_indexed();
+        let (built, graph) = dump.open_graph();
         let summary = digest(built.summary());
-        let all = digest_objects(&objects, bytes(&built), built.summary().id_size());
+        let all = digest_graph(&graph, bytes(&built), built.summary().id_size());
 
         let heap = dump.open();
         prop_assert!(built.is_fresh() && !heap.is_fresh());
         prop_assert_eq!(digest(heap.summary()), summary.clone());
-        let (heap, objects) = dump.open_indexed();
+        let (heap, graph) = dump.open_graph();
         prop_assert!(!heap.is_fresh());
         prop_assert_eq!(heap.notes(), Vec::<String>::new());
         prop_assert_eq!(digest(heap.summary()), summary);
-        prop_assert_eq!(digest_objects(&objects, bytes(&heap), heap.summary().id_size()), all);
-        check_objects(&heap, &objects, &written, &expected);
-        let reports = Heap::verify_index(&dump.path, &dump.options()).unwrap();
+        prop_assert_eq!(digest_graph(&graph, bytes(&heap), heap.summary().id_size()), all);
+        check_objects(&heap, &graph.objects, &written, &expected);
+        let reports = Heap::verify_index(&dump.path, &dump.options(), true).unwrap();
         prop_assert!(reports.iter().all(|report| report.state == State::Good), "{:?}", reports);
     }
 
@@ -435,9 +306,9 @@ proptest! {
         let mut answers = BTreeSet::new();
         for threads in [1, 4] {
             let dump = Dump::written(&written);
-            let (heap, objects) = with_threads(threads, || dump.open_indexed());
+            let (heap, graph) = with_threads(threads, || dump.open_graph());
             let id_size = heap.summary().id_size();
-            answers.insert((digest(heap.summary()), digest_objects(&objects, bytes(&heap), id_size)));
+            answers.insert((digest(heap.summary()), digest_graph(&graph, bytes(&heap), id_size)));
         }
         prop_assert_eq!(answers.len(), 1);
     }

@@ -58,8 +58,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let mut thorough = true;
     if !args.verify {
         let bar = Bar::new(args.input.quiet);
-        let (heap, _) =
-            args.input.with_threads(|| Heap::open_graph(args.input.path(), &options, &bar))??;
+        let (heap, _) = args.input.with_threads(|| Heap::open_graph(args.input.path(), &options, &bar))??;
         drop(bar);
         messages::about(&heap, args.input.quiet);
         damaged = heap.summary().is_damaged();

@@ -176,7 +176,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let most_steps = if args.output.format() == Format::Table { MOST_STEPS } else { usize::MAX };
     let (heap, _, answers) = args.input.with_graph(|heap, graph| {
         let view = View::new(heap, graph, heap.bytes(&Quiet)?);
-        Ok(ids.iter().map(|id| answer(graph, &view, *id, (args.paths, most_steps), excluded)).collect::<Vec<Answer>>())
+        Ok(ids
+            .iter()
+            .map(|id| answer(graph, &view, *id, (args.paths, most_steps), excluded))
+            .collect::<Vec<Answer>>())
     })?;
     let mut out = output::stdout();
     match args.output.format() {

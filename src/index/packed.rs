@@ -124,7 +124,7 @@ impl Iterator for Numbers<'_> {
         if self.next >= self.end {
             return None;
         }
-        let block = self.next / BLOCK as u32;
+        let block = self.next / 64;
         if self.block != Some(block) {
             self.column.decode(block, &mut self.numbers)?;
             self.block = Some(block);

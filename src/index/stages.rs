@@ -50,6 +50,14 @@ fn marked<T>(
     move |file| Ok((read(file)?, file.damage()))
 }
 
+/// As [`marked`], after all of the file was checked: what is built upon a stage would outlive damage in it.
+fn whole<T>(
+    read: impl Fn(&StageFile) -> Result<T, Unusable>,
+) -> impl Fn(&StageFile) -> Result<Marked<T>, Unusable> {
+    let read = marked(read);
+    move |file| file.verify().and_then(|()| read(file))
+}
+
 impl Stages {
     /// Reads all stages, if all are there.
     pub(super) fn read(file: &Opening) -> Option<Self> {
@@ -77,8 +85,8 @@ pub(super) fn build(file: &Opening, progress: &dyn Progress) -> Result<(Summary,
     let source = file.source(Some(&place), progress)?;
     // Another process may have built some while this one waited.
     let summary = file.read(Stage::Summary, summary_file::read);
-    let objects = file.read(Stage::Objects, marked(objects_file::read));
-    let references = file.read(Stage::References, marked(rows_file::read));
+    let objects = file.read(Stage::Objects, whole(objects_file::read));
+    let references = file.read(Stage::References, whole(rows_file::read));
     let (base, weights, fresh) = match (summary, objects, references) {
         (Some(summary), Some(objects), Some(references)) => ((summary, objects, references), None, false),
         _ => {
@@ -180,7 +188,7 @@ impl Builder<'_> {
         weights: Option<Weights>,
     ) -> Result<(Marked<Rows>, Marked<Tree>), Error> {
         let Self { file, place, progress } = *self;
-        let referrers = file.read(Stage::Referrers, marked(rows_file::read));
+        let referrers = file.read(Stage::Referrers, whole(rows_file::read));
         let tree = file.read(Stage::Dominators, marked(tree_file::read));
         let count = u64::from(objects.len());
         let room = Room::new(place.dir.clone(), count * BYTES_AN_OBJECT + BYTES_ANYWAY);

@@ -79,12 +79,7 @@ enum Ways {
 
 impl Ways {
     /// The ways from `start` to an object that dominates the positions `behind`; `None` if there is none.
-    fn new(
-        search: &mut Search<'_, '_>,
-        object: u32,
-        behind: Range<u32>,
-        start: Option<u32>,
-    ) -> Option<Self> {
+    fn new(search: &mut Search<'_, '_>, object: u32, behind: Range<u32>, start: Option<u32>) -> Option<Self> {
         let mut part = Part::new(search, object, behind, start);
         part.begin(search);
         match part.ways.as_slice() {

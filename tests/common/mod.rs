@@ -10,7 +10,7 @@ use hprof_cli::hprof::{BasicType, IdSize};
 use hprof_cli::index::objects::Objects;
 use hprof_cli::index::sizes::Sizes;
 use hprof_cli::index::summary::Summary;
-use hprof_cli::index::{Error, Heap, Options, Quiet};
+use hprof_cli::index::{Error, Heap, ObjectGraph, Options, Quiet};
 use tempfile::TempDir;
 
 use crate::support::Written;
@@ -72,16 +72,16 @@ impl Dump {
         Heap::open(&self.path, &self.options(), &Quiet)
     }
 
-    pub fn try_open_indexed(&self) -> Result<(Heap, Objects), Error> {
-        Heap::open_indexed(&self.path, &self.options(), &Quiet)
+    pub fn try_open_graph(&self) -> Result<(Heap, ObjectGraph), Error> {
+        Heap::open_graph(&self.path, &self.options(), &Quiet)
     }
 
     pub fn open(&self) -> Heap {
         self.try_open().expect("the dump opens")
     }
 
-    pub fn open_indexed(&self) -> (Heap, Objects) {
-        self.try_open_indexed().expect("the dump opens")
+    pub fn open_graph(&self) -> (Heap, ObjectGraph) {
+        self.try_open_graph().expect("the dump opens")
     }
 }
 
@@ -132,14 +132,37 @@ pub fn digest(summary: &Summary) -> String {
     out + &parts.join("\n")
 }
 
-/// Everything the index says of single objects, as text to compare.
-pub fn digest_objects(objects: &Objects, bytes: &[u8], id_size: IdSize) -> String {
+/// Everything the stage `objects` says, as text to compare.
+fn digest_objects(objects: &Objects, bytes: &[u8], id_size: IdSize) -> String {
     let mut out = format!("{} {:?}\n", objects.len(), objects.class_objects());
     for index in 0..objects.len() {
         let id = objects.addresses.id_of(index);
         let offset = objects.offset(bytes, id_size, index);
         writeln!(out, "{id:x?} {:?} {offset:?}", objects.class(index)).expect("strings take text");
     }
+    out
+}
+
+/// Everything the index says of single objects, as text to compare.
+pub fn digest_graph(graph: &ObjectGraph, bytes: &[u8], id_size: IdSize) -> String {
+    let mut out = digest_objects(&graph.objects, bytes, id_size);
+    let tree = &graph.tree;
+    for index in 0..graph.objects.len() {
+        let rows = (graph.references(index).collect::<Vec<_>>(), graph.referrers(index).collect::<Vec<_>>());
+        let (at, class) = (tree.position(index), graph.class_object_of(index));
+        writeln!(out, "{rows:?} {at:?} {class:?}").expect("strings take text");
+    }
+    for at in 0..tree.objects() {
+        let shallow = (tree.shallow_bytes(at), tree.bytes_before(at));
+        writeln!(out, "{:?} {shallow:?}", tree.object_at(at)).expect("strings take text");
+    }
+    for at in 0..tree.reachable() {
+        let place = (tree.dominator(at), tree.end(at), tree.depth(at), tree.retained_bytes(at));
+        writeln!(out, "{place:?}").expect("strings take text");
+    }
+    let edges = (graph.references.edges(), graph.referrers.edges());
+    let reachable = (tree.objects(), tree.reachable(), tree.reachable_bytes());
+    writeln!(out, "{edges:?} {reachable:?} {:?}", graph.roots).expect("strings take text");
     out
 }
 

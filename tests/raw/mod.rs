@@ -159,9 +159,8 @@ impl Raw {
             let mut classes = Classes { raw: &mut raw, strings: &strings };
             assert!(heap::walk(bytes, header.id_size, start, end, end, &mut classes).error.is_none());
         }
-        let by_name: HashMap<String, u64> = (raw.classes.keys())
-            .filter_map(|id| Some((raw.names.get(id)?.clone(), *id)))
-            .collect();
+        let by_name: HashMap<String, u64> =
+            (raw.classes.keys()).filter_map(|id| Some((raw.names.get(id)?.clone(), *id))).collect();
         for segment in &segments {
             let (start, end) = (segment.body_offset(), usize::try_from(segment.end()).unwrap());
             let mut objects = Objects { raw: &mut raw, id_size: header.id_size, by_name: &by_name };
@@ -238,7 +237,9 @@ impl Raw {
     pub fn all_paths(&self, object: u64, excluded: &[&str]) -> Vec<Vec<u64>> {
         let mut holders: HashMap<u64, BTreeSet<u64>> = HashMap::new();
         for (from, references) in &self.references {
-            for reference in references.iter().filter(|reference| self.is_followed(*from, reference, excluded)) {
+            for reference in
+                references.iter().filter(|reference| self.is_followed(*from, reference, excluded))
+            {
                 let is_local = reference.label != "<class>"
                     && RootKind::ALL.iter().any(|kind| reference.label == format!("<{}>", kind.name()));
                 if !is_local {

@@ -295,6 +295,14 @@ impl HeapModel {
         &mut self.objects[index].body
     }
 
+    /// The values of an instance, as many as [`HeapModel::all_fields`]; `None` for arrays and classes.
+    pub fn values(&self, object: ObjectId) -> Option<&[Value]> {
+        match &self.objects[*self.object_index.get(&object)?].body {
+            Body::Instance { values, .. } => Some(values),
+            _ => None,
+        }
+    }
+
     /// Replaces all values of an instance: for cycles.
     pub fn set_values(&mut self, object: ObjectId, new: &[Value]) {
         let Body::Instance { class, .. } = *self.body_mut(object) else { panic!("not an instance") };

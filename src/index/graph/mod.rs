@@ -19,6 +19,9 @@ mod peel;
 pub(crate) mod referrers;
 pub mod rows;
 mod semi_nca;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
 pub(crate) mod transpose;
 pub mod tree;
 pub(crate) mod tree_columns;

@@ -140,21 +140,21 @@ fn add_up(
 }
 
 /// Retained weights below this, in units, have a bucket each; above, those that have the same leading bits share one.
-const SMALL: u64 = 1 << 16;
+const SMALL: usize = 1 << 16;
 /// Leading bits that tell apart.
 const LEADING: u32 = 12;
 /// Buckets: the small ones, and for each length of 17 to 64 bits those of all leading bits.
-const BUCKETS: usize = SMALL as usize + (48 << LEADING);
+const BUCKETS: usize = SMALL + (48 << LEADING);
 
 /// The bucket of a retained weight: the larger the weight, the lower.
 #[inline(always)]
 fn bucket(retained: u64) -> usize {
-    let at = if retained < SMALL {
+    let at = if retained < SMALL as u64 {
         retained
     } else {
         let length = u64::BITS - retained.leading_zeros();
         let leading = (retained >> (length - 1 - LEADING)) & ((1 << LEADING) - 1);
-        SMALL + (u64::from(length - 17) << LEADING) + leading
+        SMALL as u64 + (u64::from(length - 17) << LEADING) + leading
     };
     BUCKETS - 1 - usize::try_from(at).unwrap_or(BUCKETS - 1)
 }
@@ -189,12 +189,17 @@ fn sort<'r>(
                 *place += 1;
             }
         }
-        let key = |node: &u32| (Reverse(retained[*node as usize]), Reverse(counts[*node as usize]), *node);
+        let key = |node: &u32| {
+            let retained = retained[*node as usize];
+            // So may what weighs too much to be added up.
+            let count = if weightless || retained == u64::MAX { counts[*node as usize] } else { 0 };
+            (Reverse(retained), Reverse(count), *node)
+        };
         if weightless {
             sorted.par_sort_unstable_by_key(key);
         } else {
             // The buckets of large weights come first; each is sorted by itself.
-            let large = BUCKETS - SMALL as usize;
+            let large = BUCKETS - SMALL;
             let mut rest = &mut sorted[..ends[large - 1]];
             let mut buckets = Vec::new();
             let mut start = 0;

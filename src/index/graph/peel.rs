@@ -96,7 +96,9 @@ pub(crate) fn peel(links: &Links<'_>) -> Peeled {
     let is_root = |node: u32| states[node as usize].load(Ordering::Relaxed) & ROOT != 0;
     for hub in links.labels.targets {
         if *hub != NONE && !is_root(*hub) {
-            let is_leaf = links.rows.row(*hub).all(is_root);
+            // A class object's own class object must not matter either.
+            let own = links.labels.target(links.labels.of(*hub));
+            let is_leaf = (own == NONE || own == *hub || is_root(own)) && links.rows.row(*hub).all(is_root);
             states[*hub as usize].store(if is_leaf { HUB } else { KEPT }, Ordering::Relaxed);
         }
     }
