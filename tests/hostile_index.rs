@@ -299,8 +299,11 @@ fn a_damaged_block_gives_no_data_and_the_rest_does() {
     }
 }
 
+/// Class, references, referrers, position and retained bytes of an object.
+type Answer = (Option<u32>, Vec<u32>, Vec<u32>, Option<(u32, u64)>);
+
 /// What a graph says of an object.
-fn ask(graph: &ObjectGraph, object: u32) -> (Option<u32>, Vec<u32>, Vec<u32>, Option<(u32, u64)>) {
+fn ask(graph: &ObjectGraph, object: u32) -> Answer {
     let tree = &graph.tree;
     let retained = tree.reachable_position(object).map(|at| (tree.end(at), tree.retained_bytes(at)));
     let class = graph.objects.class(object).map(|class| class.0);

@@ -83,7 +83,7 @@ impl Input {
         if opened.1.roots.boot_classes_assumed && !self.quiet {
             messages::line(
                 "note",
-                "the dump names no sticky classes: the boot loader's classes are taken for roots",
+                "the dump names no sticky classes: the boot loader's classes are taken as roots",
             );
         }
         Ok(opened)

@@ -119,9 +119,6 @@ fn more(answer: &Answer, roots: &Roots) -> Value {
 /// Says what is odd about the roots.
 fn notes(roots: &Roots) {
     let note = |text: &str| messages::line("note", text);
-    if roots.boot_classes_assumed {
-        note("the dump names no sticky classes: the boot loader's classes are taken as roots");
-    }
     if roots.missing_objects > 0 {
         note(&format!("{} roots name objects that are not in the dump", grouped(roots.missing_objects)));
     }

@@ -2,7 +2,7 @@
 //!
 //! An index of a large dump takes gigabytes, and a question looks at a few pages of it. A block that is not what was
 //! written is never used: reading it gives nothing, and marks the file as damaged. Whoever asks looks at that mark
-//! before giving an answer ([`super::graph::Graph::is_damaged`]).
+//! before giving an answer ([`super::ObjectGraph::is_damaged`]).
 
 use std::ops::Range;
 use std::sync::Arc;

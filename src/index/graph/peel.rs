@@ -1,6 +1,6 @@
 //! Taking the leaves off: nodes from which no cycle can be reached within a few steps.
 //!
-//! Nearly half of the objects of a heap refer to nothing, and most of the rest to little that matters. Nothing is
+//! Many objects of a heap refer to nothing, and many of the rest to little that matters. Nothing is
 //! dominated through them but what hangs below them, so the walk and the search for dominators need not see them: once
 //! the dominators of the rest are known, theirs is the nearest common dominator of the nodes that refer to them.
 //!

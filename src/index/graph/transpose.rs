@@ -274,10 +274,9 @@ mod tests {
             row.iter().for_each(|target| expected[*target as usize].push(source + 90_000));
         }
         let each = |segment: usize, sink: &mut Sink<'_>| {
-            for source in (segment * 100)..((segment + 1) * 100).min(rows.len()) {
-                rows[source]
-                    .iter()
-                    .for_each(|target| sink.edge(*target, u32::try_from(source).unwrap() + 90_000));
+            let first = u32::try_from(segment * 100).unwrap();
+            for (source, row) in (first..).zip(rows.iter().skip(segment * 100).take(100)) {
+                row.iter().for_each(|target| sink.edge(*target, source + 90_000));
             }
         };
         let dir = tempfile::tempdir().unwrap();
