@@ -16,6 +16,8 @@ mod object;
 mod output;
 mod paths_to_root;
 mod progress;
+#[allow(dead_code)] // Until its commands are there.
+mod recorded;
 mod retained;
 mod roots;
 mod size;

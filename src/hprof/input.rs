@@ -3,7 +3,7 @@
 //! The `unsafe` of memory maps is here.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use memmap2::{Advice, Mmap, MmapMut};
@@ -173,6 +173,48 @@ impl Compression {
             let _ = reader.take(limit).read_to_end(&mut start);
         }
         start
+    }
+}
+
+/// A text report, plain or compressed.
+#[derive(Debug)]
+pub struct TextFile {
+    path: PathBuf,
+    compression: Option<Compression>,
+    len: u64,
+}
+
+impl TextFile {
+    /// The file, if it looks like a text report of the HPROF agent.
+    ///
+    /// # Errors
+    /// As [`Mapped::open`].
+    pub fn open(path: &Path) -> Result<Option<Self>, OpenError> {
+        let map = Mapped::open(path)?;
+        let compression = Compression::of(map.bytes());
+        let looks = match compression {
+            None => sniff::sniff(map.bytes()),
+            Some(compression) => sniff::sniff(&compression.peek(map.bytes(), 4096)),
+        };
+        let file = Self { path: path.to_owned(), compression, len: map.stamp().len };
+        Ok((looks == Looks::HprofText).then_some(file))
+    }
+
+    /// Length of the file as it was given.
+    pub fn file_bytes(&self) -> u64 {
+        self.len
+    }
+
+    /// Reads it from its start, unpacked.
+    ///
+    /// # Errors
+    /// If it cannot be opened any more.
+    pub fn reader(&self) -> io::Result<Box<dyn BufRead>> {
+        let file = File::open(&self.path)?;
+        Ok(match self.compression {
+            None => Box::new(BufReader::with_capacity(1 << 18, file)),
+            Some(compression) => Box::new(BufReader::with_capacity(1 << 18, compression.reader(file)?)),
+        })
     }
 }
 

@@ -9,7 +9,7 @@ use crate::index::summary::Summary;
 use crate::index::tables::PlaceRow;
 
 /// A stack frame.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Frame {
     /// The class, in Java source form, if the dump names it.
     pub class: Option<String>,
@@ -26,15 +26,20 @@ impl Frame {
     pub fn line(&self) -> Option<u32> {
         u32::try_from(self.line).ok().filter(|line| *line > 0)
     }
+
+    /// Class and method: `com.acme.Main.run`.
+    pub fn qualified_method(&self) -> String {
+        let method = self.method.as_deref().unwrap_or(UNKNOWN_METHOD);
+        self.class.as_ref().map_or_else(|| method.to_owned(), |class| format!("{class}.{method}"))
+    }
 }
+
+const UNKNOWN_METHOD: &str = "<unknown method>";
 
 /// As Java prints it: `com.acme.Main.run(Main.java:12)`.
 impl fmt::Display for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(class) = &self.class {
-            write!(f, "{class}.")?;
-        }
-        f.write_str(self.method.as_deref().unwrap_or("<unknown method>"))?;
+        f.write_str(&self.qualified_method())?;
         match (&self.source, self.line) {
             (_, -3) => f.write_str("(Native Method)"),
             (Some(source), 1..) => write!(f, "({source}:{})", self.line),

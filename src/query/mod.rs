@@ -18,6 +18,7 @@ pub mod path_view;
 pub mod paths;
 pub mod pattern;
 pub mod preorder;
+pub mod profile;
 pub mod retained;
 pub mod root_index;
 pub mod roots;

@@ -1,0 +1,133 @@
+//! What a profiler recorded, from a binary dump or from a text report, for the commands that take either.
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use crate::hprof::input::TextFile;
+use crate::index::{Error, Heap};
+use crate::query::profile::Profile;
+use crate::query::profile::binary::{self, Want};
+use crate::query::profile::text::{self, TextReport};
+use crate::report::json;
+use crate::report::table::grouped;
+
+use super::args::Input;
+use super::progress::Bar;
+use super::{Outcome, messages, output};
+
+/// Lines that could not be understood which are shown.
+const SHOWN: usize = 5;
+
+/// A file that was read.
+pub(crate) struct Recorded {
+    /// What was recorded.
+    pub(crate) profile: Profile,
+    /// Where it comes from.
+    pub(crate) source: Source,
+    path: String,
+}
+
+/// Where a profile comes from.
+pub(crate) enum Source {
+    /// A binary dump.
+    Binary(Box<Heap>),
+    /// A text report; its profile has been taken out.
+    Text {
+        /// The rest of it.
+        report: TextReport,
+        /// Length of the file.
+        file_bytes: u64,
+    },
+}
+
+impl Input {
+    /// Opens a binary dump or a text report and says on stderr what there is to say. `run` chooses among several runs in
+    /// one text.
+    pub(crate) fn recorded(&self, want: Want, run: Option<u32>) -> anyhow::Result<Recorded> {
+        let path = self.path().to_string_lossy().into_owned();
+        if let Some(file) = TextFile::open(self.path()).map_err(Error::from)? {
+            let mut report = text::read(&file, run).map_err(|error| {
+                anyhow::Error::from(error).context(format!("cannot read {}", self.path().display()))
+            })?;
+            about_text(&report, &path, run, self.quiet);
+            let profile = std::mem::take(&mut report.profile);
+            return Ok(Recorded {
+                profile,
+                source: Source::Text { report, file_bytes: file.file_bytes() },
+                path,
+            });
+        }
+        anyhow::ensure!(
+            run.is_none(),
+            "{path} is a binary dump, which holds one run: leave out --run, or choose a heap dump with --dump"
+        );
+        let heap = self.open()?;
+        let bar = Bar::new(self.quiet);
+        let profile = self.with_threads(|| binary::read(&heap, want, &bar))??;
+        drop(bar);
+        Ok(Recorded { profile, source: Source::Binary(Box::new(heap)), path })
+    }
+}
+
+impl Recorded {
+    /// Writes a JSON document about the file.
+    pub(crate) fn json<R: Serialize, E: Serialize>(
+        &self,
+        out: &mut dyn Write,
+        command: &str,
+        rows: R,
+        more: E,
+    ) -> anyhow::Result<()> {
+        match &self.source {
+            Source::Binary(heap) => output::json(out, command, heap, rows, more),
+            Source::Text { report, file_bytes } => {
+                let dump = json::Dump {
+                    path: &self.path,
+                    file_bytes: Some(*file_bytes),
+                    format: Some(self.profile.format.as_str()).filter(|format| !format.is_empty()),
+                    created: self.profile.created.as_deref(),
+                    damaged: Some(report.not_understood > 0),
+                    ..json::Dump::default()
+                };
+                Ok(json::write(out, command, &dump, rows, more)?)
+            }
+        }
+    }
+
+    /// Whether part of the file is missing or could not be understood.
+    pub(crate) fn is_damaged(&self) -> bool {
+        match &self.source {
+            Source::Binary(heap) => heap.summary().is_damaged(),
+            Source::Text { report, .. } => report.not_understood > 0,
+        }
+    }
+
+    /// How a run ends that found something, or nothing.
+    pub(crate) fn outcome(&self, found: bool) -> Outcome {
+        match (self.is_damaged(), found) {
+            (true, _) => Outcome::Damaged,
+            (false, true) => Outcome::Fine,
+            (false, false) => Outcome::No,
+        }
+    }
+}
+
+/// Says what there is to say of a text, apart from the answer.
+fn about_text(report: &TextReport, path: &str, run: Option<u32>, quiet: bool) {
+    if report.runs > 1 && run.is_none() && !quiet {
+        messages::line(
+            "note",
+            &format!("{path} holds {} runs; this is the last, --run N shows another", report.runs),
+        );
+    }
+    for line in report.malformed.iter().take(SHOWN) {
+        let text = format!("{path}: line {}: {} expected, found {:?}", line.line, line.expected, line.text);
+        messages::line("warning", &text);
+    }
+    let shown = report.malformed.len().min(SHOWN) as u64;
+    if report.not_understood > shown {
+        let left = grouped(report.not_understood - shown);
+        messages::line("warning", &format!("{path}: {left} more lines were not understood"));
+    }
+}
