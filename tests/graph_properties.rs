@@ -8,15 +8,20 @@ mod strategies;
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use common::{Dump, with_threads};
+use common::{Dump, bytes, with_threads};
 use hprof_cli::index::sizes::Sizes;
 use hprof_cli::index::{Heap, ObjectGraph};
+use hprof_cli::query::merged_paths::{self, Show};
+use hprof_cli::query::path_view::View;
+use hprof_cli::query::paths;
+use hprof_cli::query::strength::Excluded;
 use proptest::prelude::*;
 use strategies::dump;
 use support::{
-    ArbRoot, Elements, Expected, ExpectedObject, HeapModel, Jdk, ObjectId, ObjectKind, Options, Order, Root,
-    StackFrame, Type, Value, examples,
+    ArbRoot, ClassDump, DumpWriter, Elements, Expected, ExpectedObject, HeapModel, HeapWriter, IdSize, Jdk,
+    ObjectId, ObjectKind, Options, Order, Root, StackFrame, Type, Value, Version, examples,
 };
 
 /// A graph by the model: objects are numbered by ascending id.
@@ -355,4 +360,62 @@ fn references_of_large_dumps_are_all_there() {
         check_sizes(&heap, &graph);
         assert_eq!(graph.tree.reachable() as usize, naive.reached(None).len());
     }
+}
+
+/// Classes in a chain so long that nothing may look at all of it for each class, or for each object.
+#[test]
+fn fields_of_a_very_long_chain_of_superclasses() {
+    const CLASSES: u64 = 40_000;
+    let reference = ["java.lang.ref.Reference", "java.lang.ref.WeakReference", "referent", "A", "f"];
+    let mut out = DumpWriter::new(Version::V1_0_2, IdSize::Eight);
+    for (id, name) in (1..).zip(reference) {
+        out.string(id, &name.replace('.', "/"));
+    }
+    let mut heap = HeapWriter::new(IdSize::Eight);
+    let mut serial = 0;
+    let mut class = |heap: &mut HeapWriter, id: u64, name: u64, superclass: u64, fields: &[(u64, Type)]| {
+        serial += 1;
+        out.load_class(serial, id, 0, name);
+        heap.class_dump(&ClassDump { id, superclass, fields, ..ClassDump::default() });
+    };
+    // Each class of one chain has a field, no class of the other has one.
+    let (with, without) = (|at: u64| 0x100_0000 + at * 16, |at: u64| 0x200_0000 + at * 16);
+    class(&mut heap, 0x10, 1, 0, &[(3, Type::Object)]);
+    class(&mut heap, without(0), 2, 0x10, &[]);
+    class(&mut heap, with(0), 4, 0, &[(5, Type::Object)]);
+    for at in 1..CLASSES {
+        class(&mut heap, with(at), 4, with(at - 1), &[(5, Type::Object)]);
+        class(&mut heap, without(at), 4, without(at - 1), &[]);
+    }
+    let (deep, held, array) = (0x300_0000, 0x300_0010, 0x300_0020);
+    let weak = |at: u64| 0x400_0000 + at * 16;
+    let mut values = vec![Value::Object(0); CLASSES as usize];
+    *values.last_mut().unwrap() = Value::Object(held);
+    heap.instance(deep, 0, with(CLASSES - 1), &values);
+    heap.instance(held, 0, with(0), &[Value::Object(0)]);
+    for at in 0..CLASSES {
+        heap.instance(weak(at), 0, without(CLASSES - 1), &[Value::Object(held)]);
+    }
+    heap.object_array(array, 0, 0x10, &(0..CLASSES).map(weak).chain([deep]).collect::<Vec<_>>());
+    heap.root(array, Root::Unknown);
+    heap.root(with(0), Root::StickyClass);
+    out.heap_segment(&heap);
+    out.heap_dump_end();
+    let file = out.into_bytes();
+    let (done, wait) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let dump = Dump::of(&file);
+        let (heap, graph) = dump.open_graph();
+        let view = View::new(&heap, &graph, bytes(&heap));
+        let path = [array, deep, held].map(|id| graph.objects.addresses.index_of(id).unwrap());
+        assert!(graph.references(path[1]).eq([path[2]]));
+        let found = paths::paths(&view.edges, path[2], 5, Excluded::all());
+        assert_eq!((found.paths, found.are_all), (vec![path.to_vec()], true));
+        assert_eq!(view.steps(&path, 2..3)[0].reference.as_deref(), Some("f"));
+        let objects = (0..graph.objects.len()).collect();
+        let merged = merged_paths::merged(&view.edges, &objects, Excluded::all(), Show::default());
+        assert_eq!(merged.found + merged.unreachable, merged.sought);
+        done.send(()).unwrap();
+    });
+    assert!(wait.recv_timeout(Duration::from_secs(60)).is_ok(), "no end, or another answer");
 }

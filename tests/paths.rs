@@ -19,7 +19,10 @@ use hprof_cli::query::paths::{self, Found};
 use hprof_cli::query::select::Selection;
 use hprof_cli::query::strength::{Excluded, Strength};
 use raw::Raw;
-use support::{ClassId, HeapModel, Jdk, ObjectId, Options, Root, StackFrame, Type, Value};
+use support::{
+    ClassDump, ClassId, DumpWriter, HeapModel, HeapWriter, IdSize, Jdk, ObjectId, Options, Root, StackFrame,
+    StartThread, Type, Value, Version,
+};
 
 const ALL: &[&str] = &["weak", "soft", "phantom", "finalizer"];
 
@@ -394,6 +397,34 @@ fn a_local_of_a_thread_is_a_root_in_its_frame() {
     let step = opened.graph.references(index).next().unwrap();
     let found = paths::paths(&opened.view().edges, step, 5, Excluded::all());
     assert_eq!(found.paths, [vec![index, step]]);
+}
+
+#[test]
+fn what_a_thread_holds_that_is_no_root_is_a_root() {
+    let mut out = DumpWriter::new(Version::V1_0_2, IdSize::Eight);
+    out.string(1, "A");
+    out.load_class(1, 0x10, 0, 1);
+    out.start_thread(&StartThread { thread: 4, object: 0x100, name: 1, ..StartThread::default() });
+    let mut heap = HeapWriter::new(IdSize::Eight);
+    heap.class_dump(&ClassDump { id: 0x10, fields: &[(1, Type::Object)], ..ClassDump::default() });
+    heap.root(0x10, Root::StickyClass);
+    heap.root(0x200, Root::JavaFrame { thread: 4, frame: -1 });
+    for (id, to) in [(0x100, 0), (0x200, 0x300), (0x300, 0)] {
+        heap.instance(id, 0, 0x10, &[Value::Object(to)]);
+    }
+    out.heap_segment(&heap);
+    out.heap_dump_end();
+    let opened = Opened::open(Dump::of(&out.into_bytes()));
+    let [thread, local, held] = [0x100, 0x200, 0x300].map(|id| opened.index(ObjectId(id)));
+    let paths = |object| paths::paths(&opened.view().edges, object, 5, Excluded::all()).paths;
+    assert_eq!(paths(local), [vec![local]]);
+    assert_eq!(paths(held), [vec![local, held]]);
+    assert!(paths(thread).is_empty());
+    let tree = &opened.graph.tree;
+    let position = tree.reachable_position(local).expect("a running thread holds it");
+    assert_eq!((tree.dominator(position), tree.retained_objects(position)), (None, 2));
+    assert_eq!(tree.reachable_position(thread), None);
+    assert_eq!(opened.view().root(local).thread.unwrap().id, Some(0x100));
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn start(graph: &ObjectGraph, of: Option<u64>) -> anyhow::Result<Option<Start>> 
 
 /// Says why there is no answer, and which exit code that makes.
 fn outcome(args: &Args, heap: &Heap, start: Option<Start>, is_empty: bool) -> Outcome {
-    if let (Some(id), None) = (args.of, start) {
+    if let (Some(id), None, false) = (args.of, start, args.input.quiet) {
         messages::line(
             "note",
             &format!("{id:#x} is unreachable: nothing dominates it, and it retains nothing"),

@@ -14,11 +14,11 @@ use super::build::Source;
 use super::graph::order::Weights;
 use super::graph::rows::{Encoded, Encoder};
 use super::id_map::IdMap;
-use super::objects::{BLOCK, Places, width};
+use super::objects::{BLOCK, Places, superclasses_with_fields, width};
 use super::progress::Progress;
 use super::sizes::Sizes;
 use super::summary::{ClassNumber, Summary};
-use super::tables::{ClassKind, NONE};
+use super::tables::{ClassKind, ClassRow, NONE};
 use super::{fit, values};
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
@@ -50,8 +50,13 @@ pub(crate) struct Describe<'a> {
 
 /// What is known of a class before its instances are seen.
 struct ClassPlan {
-    /// Where the reference fields are in an instance's bytes.
+    /// Where the reference fields that the class itself declares are in the bytes of its fields.
     references: Vec<u32>,
+    /// Bytes of the fields that the class itself declares; those of superclasses follow.
+    bytes: usize,
+    /// The number of the nearest superclass that has fields, or NONE. What a class inherits is not listed again with it:
+    /// of a hundred thousand classes, each the superclass of the next, that would be without end.
+    above: u32,
     /// Units of an instance.
     units: u64,
     /// Where an instance of varying size has the number of words that it is larger.
@@ -149,10 +154,10 @@ impl<'a> Shared<'a> {
         // The largest power of two of which all sizes are multiples.
         let unit = 1 << bits.trailing_zeros().min(12);
         let id_size = source.header.id_size;
-        let plans = summary.numbered_classes().map(|(number, class)| {
-            let (references, words) = fields(summary, number, id_size);
-            let varies = fit::is_of_varying_size(summary.class_name(class));
-            ClassPlan { references, units: sizes.instance(number).0 / unit, words: words.filter(|_| varies) }
+        let plans = summary.numbered_classes().zip(superclasses_with_fields(summary));
+        let plans = plans.map(|((number, class), above)| {
+            let units = sizes.instance(number).0 / unit;
+            ClassPlan { above, ..ClassPlan::new(summary, class, id_size, units) }
         });
         Self {
             bytes: source.bytes,
@@ -233,25 +238,21 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// Where the reference fields of a class's instances are, and its own field `size`.
-fn fields(summary: &Summary, number: ClassNumber, id_size: IdSize) -> (Vec<u32>, Option<usize>) {
-    let (mut references, mut size) = (Vec::new(), None);
-    let mut at = 0;
-    let mut class = Some(number);
-    // A chain longer than there are classes is a cycle.
-    for _ in 0..summary.classes().len() {
-        let Some(row) = class.and_then(|number| summary.class(number)) else { break };
-        for (name, kind) in summary.fields(row) {
+impl ClassPlan {
+    fn new(summary: &Summary, class: &ClassRow, id_size: IdSize, units: u64) -> Self {
+        let (mut references, mut words) = (Vec::new(), None);
+        let varies = fit::is_of_varying_size(summary.class_name(class));
+        let mut bytes = 0;
+        for (name, kind) in summary.fields(class) {
             if kind == BasicType::Object {
-                references.push(u32::try_from(at).unwrap_or(u32::MAX));
-            } else if kind == BasicType::Int && name == "size" && class == Some(number) {
-                size = Some(at);
+                references.push(u32::try_from(bytes).unwrap_or(u32::MAX));
+            } else if varies && kind == BasicType::Int && name == "size" {
+                words = Some(bytes);
             }
-            at += kind.dump_bytes(id_size);
+            bytes += kind.dump_bytes(id_size);
         }
-        class = summary.super_class(row);
+        Self { references, bytes, above: NONE, units, words }
     }
-    (references, size)
 }
 
 fn primitive_classes(summary: &Summary) -> [u32; 8] {
@@ -309,8 +310,18 @@ impl<'a> HeapVisitor<'a> for Describer<'_> {
             self.units = shared.what.sizes.stack_chunk(words) / shared.unit;
         }
         if shared.wants_rows {
-            for at in &plan.references {
-                self.refer(be_id(record.fields, *at as usize, shared.id_size).unwrap_or(0));
+            // Each step takes some of the bytes, so superclasses in a circle end with them.
+            let (mut plan, mut fields) = (plan, record.fields);
+            loop {
+                for at in &plan.references {
+                    let Some(id) = be_id(fields, *at as usize, shared.id_size) else { break };
+                    self.refer(id);
+                }
+                fields = fields.get(plan.bytes..).unwrap_or_default();
+                match shared.plans.get(plan.above as usize) {
+                    Some(above) if !fields.is_empty() => plan = above,
+                    _ => break,
+                }
             }
         }
     }

@@ -7,7 +7,7 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::address::AddressIndex;
-use super::objects::{Objects, Places};
+use super::objects::{BLOCK, Objects, Places};
 use super::store::format::{StageFile, StageWriter, Unusable};
 
 /// Number of sections.
@@ -57,10 +57,11 @@ pub(crate) fn write<W: io::Write + io::Seek>(
 pub(crate) fn read(file: &StageFile) -> Result<Objects, Unusable> {
     let facts = *file.column::<ObjectFacts>(1)?.first().ok_or(Unusable::Damaged)?;
     let roaring = file.column::<u8>(8)?;
-    let widths_fit = (1..=8).contains(&facts.class_bytes) && (1..=8).contains(&facts.offset_bytes);
+    let widths_fit = (1..=4).contains(&facts.class_bytes) && (1..=8).contains(&facts.offset_bytes);
     if !widths_fit || facts.shift >= 64 {
         return Err(Unusable::Damaged);
     }
+    let count = facts.objects.get() as usize;
     let addresses = AddressIndex::new(
         u32::from(facts.shift),
         facts.objects.get(),
@@ -68,11 +69,51 @@ pub(crate) fn read(file: &StageFile) -> Result<Objects, Unusable> {
         file.lazy(3)?,
         file.lazy(4)?,
     );
-    Ok(Objects {
+    let objects = Objects {
         addresses,
         classes: file.lazy(5)?,
         class_bytes: facts.class_bytes,
         places: Places { blocks: file.lazy(6)?, offsets: file.lazy(7)?, offset_bytes: facts.offset_bytes },
         class_objects: RoaringBitmap::deserialize_from(&*roaring).map_err(|_| Unusable::Damaged)?,
-    })
+    };
+    let ids = objects.addresses.ids.len();
+    let fits = objects.classes.len() == count.saturating_mul(usize::from(facts.class_bytes))
+        && objects.places.blocks.len() == count.div_ceil(BLOCK as usize)
+        && (ids == 0 || ids == count);
+    if fits { Ok(objects) } else { Err(Unusable::Damaged) }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::hprof::input::Mapped;
+    use crate::index::store::Stage;
+    use crate::index::store::format::Key;
+    use crate::index::store::identity::Identity;
+
+    #[test]
+    fn columns_are_as_long_as_there_are_objects() {
+        let is_read = |ids: usize, classes: usize, blocks: usize| {
+            let objects = Objects {
+                addresses: AddressIndex::of_list((1..).take(ids).collect()).unwrap(),
+                classes: vec![0; classes].into(),
+                class_bytes: 2,
+                places: Places { blocks: vec![U64::new(0); blocks].into(), ..Places::default() },
+                class_objects: RoaringBitmap::new(),
+            };
+            let objects = Objects { places: Places { offset_bytes: 1, ..objects.places }, ..objects };
+            let identity = Identity { len: 1, modified_ns: 2, hash: 3 };
+            let key = Key { stage: Stage::Objects, identity, heap_dump: 0 };
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("objects");
+            let mut writer = StageWriter::new(std::fs::File::create(&path).unwrap(), SECTIONS).unwrap();
+            write(&objects, &mut writer).unwrap();
+            writer.finish(&key).unwrap();
+            let file = StageFile::open(Mapped::open(&path).unwrap(), &key).unwrap();
+            read(&file).is_ok()
+        };
+        assert!(is_read(0, 0, 0) && is_read(1, 2, 1) && is_read(64, 128, 1) && is_read(65, 130, 2));
+        assert!(!is_read(65, 128, 2) && !is_read(65, 130, 1) && !is_read(64, 130, 1) && !is_read(1, 2, 2));
+    }
 }

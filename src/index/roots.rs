@@ -1,8 +1,8 @@
 //! The GC roots as objects.
 //!
 //! A root that belongs to a thread (java frame, JNI local, native stack, thread block) is a reference of the Thread
-//! object, so that a thread retains its locals; if the thread is not known it is a root like any other. A dump without
-//! sticky classes gets the boot loader's classes as roots. Roots may name objects that the dump does not hold: they are
+//! object, so that a thread retains its locals; if no root says that the thread runs it is a root like any other. A dump
+//! without sticky classes gets the boot loader's classes as roots. Roots may name objects that the dump does not hold: they are
 //! counted.
 
 use super::id_map::IdMap;
@@ -65,6 +65,9 @@ impl Roots {
                 threads.push((row.thread.get(), object, row.frame.get()));
             }
         }
+        // A thread that only a START THREAD record tells of need not be reachable: what its stack holds would not be either.
+        let running: IdMap<u32, ()> =
+            threads.iter().skip(started).map(|(serial, ..)| (*serial, ())).collect();
         // What the heap dump itself says counts more than START THREAD records, of which a serial can have several.
         threads.rotate_left(started);
         threads.sort_by_key(|(serial, ..)| *serial);
@@ -97,7 +100,7 @@ impl Roots {
                 thread_serial,
                 thread,
                 frame: Some(row.frame.get()).filter(|frame| in_frame && *frame != NONE),
-                is_local: of_thread && thread.is_some(),
+                is_local: of_thread && thread_serial.is_some_and(|serial| running.contains_key(&serial)),
                 is_assumed: false,
             });
         }

@@ -58,14 +58,30 @@ fn whole<T>(
     move |file| file.verify().and_then(|()| read(file))
 }
 
+/// Reads rows, if there are so many.
+fn rows(objects: u32) -> impl Fn(&StageFile) -> Result<Rows, Unusable> {
+    move |file| rows_file::read(file).and_then(|rows| fits(rows.len() == objects, rows))
+}
+
+/// Reads the tree, if it is one of so many objects.
+fn tree(objects: u32) -> impl Fn(&StageFile) -> Result<Tree, Unusable> {
+    move |file| tree_file::read(file).and_then(|tree| fits(tree.objects() == objects, tree))
+}
+
+fn fits<T>(fits: bool, stage: T) -> Result<T, Unusable> {
+    if fits { Ok(stage) } else { Err(Unusable::Damaged) }
+}
+
 impl Stages {
     /// Reads all stages, if all are there.
     pub(super) fn read(file: &Opening) -> Option<Self> {
+        let objects = file.read(Stage::Objects, marked(objects_file::read))?;
+        let count = objects.0.len();
         Some(Self {
-            objects: file.read(Stage::Objects, marked(objects_file::read))?,
-            references: file.read(Stage::References, marked(rows_file::read))?,
-            referrers: file.read(Stage::Referrers, marked(rows_file::read))?,
-            tree: file.read(Stage::Dominators, marked(tree_file::read))?,
+            references: file.read(Stage::References, marked(rows(count)))?,
+            referrers: file.read(Stage::Referrers, marked(rows(count)))?,
+            tree: file.read(Stage::Dominators, marked(tree(count)))?,
+            objects,
         })
     }
 
@@ -86,7 +102,8 @@ pub(super) fn build(file: &Opening, progress: &dyn Progress) -> Result<(Summary,
     // Another process may have built some while this one waited.
     let summary = file.read(Stage::Summary, summary_file::read);
     let objects = file.read(Stage::Objects, whole(objects_file::read));
-    let references = file.read(Stage::References, whole(rows_file::read));
+    let count = objects.as_ref().map(|(objects, _)| objects.len());
+    let references = count.and_then(|count| file.read(Stage::References, whole(rows(count))));
     let (base, weights, fresh) = match (summary, objects, references) {
         (Some(summary), Some(objects), Some(references)) => ((summary, objects, references), None, false),
         _ => {
@@ -188,10 +205,9 @@ impl Builder<'_> {
         weights: Option<Weights>,
     ) -> Result<(Marked<Rows>, Marked<Tree>), Error> {
         let Self { file, place, progress } = *self;
-        let referrers = file.read(Stage::Referrers, whole(rows_file::read));
-        let tree = file.read(Stage::Dominators, marked(tree_file::read));
-        let count = u64::from(objects.len());
-        let room = Room::new(place.dir.clone(), count * BYTES_AN_OBJECT + BYTES_ANYWAY);
+        let referrers = file.read(Stage::Referrers, whole(rows(objects.len())));
+        let tree = file.read(Stage::Dominators, marked(tree(objects.len())));
+        let room = Room::new(place.dir.clone(), u64::from(objects.len()) * BYTES_AN_OBJECT + BYTES_ANYWAY);
         let tree = match (referrers, tree) {
             (Some(referrers), Some(tree)) => return Ok((referrers, tree)),
             (None, Some(tree)) => {

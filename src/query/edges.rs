@@ -9,6 +9,7 @@ use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray};
 use crate::hprof::{BasicType, RootKind, be_id};
 use crate::index::ObjectGraph;
+use crate::index::objects::superclasses_with_fields;
 use crate::index::summary::{ClassNumber, Summary};
 use crate::index::tables::NONE;
 
@@ -117,6 +118,8 @@ pub struct Edges<'a> {
     pub strengths: Strengths,
     /// Class objects and their classes, ascending.
     class_objects: Vec<(u32, ClassNumber)>,
+    /// By class number: the nearest superclass that has fields, or NONE.
+    superclasses: Vec<u32>,
 }
 
 impl<'a> Edges<'a> {
@@ -127,7 +130,8 @@ impl<'a> Edges<'a> {
             classes.filter_map(|(number, _)| Some((graph.class_object(number)?, number))).collect();
         class_objects.sort_unstable();
         let (roots, strengths) = (RootIndex::new(graph), Strengths::new(summary));
-        Self { summary, graph, bytes, roots, strengths, class_objects }
+        let superclasses = superclasses_with_fields(summary);
+        Self { summary, graph, bytes, roots, strengths, class_objects, superclasses }
     }
 
     /// The class that an object is the class object of.
@@ -256,20 +260,18 @@ impl<'a, F: FnMut(Meaning<'a>, u64)> HeapVisitor<'a> for Reader<'_, 'a, F> {
         let id_size = summary.id_size();
         let mut class = self.edges.graph.objects.class(self.from);
         let mut at = 0;
-        // A chain longer than there are classes is a circle.
-        for _ in 0..=summary.classes().len() {
-            let Some(row) = class.and_then(|class| summary.class(class)) else { return };
-            if at >= record.fields.len() {
-                return;
-            }
+        while let Some((number, row)) = class.and_then(|class| Some((class, summary.class(class)?))) {
             for (name, kind) in summary.fields(row) {
+                if at >= record.fields.len() {
+                    return;
+                }
                 if kind == BasicType::Object {
                     let id = be_id(record.fields, at, id_size).unwrap_or(0);
                     self.take(Meaning::Field { name, class: summary.class_name(row) }, id);
                 }
                 at += kind.dump_bytes(id_size);
             }
-            class = summary.super_class(row);
+            class = self.edges.superclasses.get(number.0 as usize).map(|class| ClassNumber(*class));
         }
     }
 

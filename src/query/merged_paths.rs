@@ -108,8 +108,11 @@ pub fn merged(edges: &Edges<'_>, objects: &RoaringBitmap, excluded: Excluded, sh
     }
     let mut merged =
         Merged { sought: objects.len(), unreachable: objects.len() - reachable, ..Merged::default() };
+    if reachable == 0 {
+        return merged;
+    }
     let mut forest = Forest::grow(edges, &sought, reachable, excluded);
-    merged.followed_all = forest.found == 0 && reachable > 0 && !excluded.is_empty();
+    merged.followed_all = forest.found == 0 && !excluded.is_empty();
     if merged.followed_all {
         forest = Forest::grow(edges, &sought, reachable, Excluded::NONE);
     }

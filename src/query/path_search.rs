@@ -55,14 +55,9 @@ impl<'s, 'a> Search<'s, 'a> {
         instances: &'s mut Instances,
     ) -> Self {
         let position = |object| edges.graph.tree.reachable_position(object);
-        let mut guards = Vec::new();
-        for thread in edges.roots.threads() {
-            match position(thread) {
-                Some(position) => guards.push(position),
-                // Nothing leads to the thread, but what its stack holds is a root all the same.
-                None => guards.extend(edges.roots.locals_of(thread).filter_map(|root| position(root.object))),
-            }
-        }
+        let threads = edges.roots.threads().into_iter();
+        // Threads are roots.
+        let mut guards: Vec<u32> = threads.filter_map(position).collect();
         guards.sort_unstable();
         Self {
             edges,

@@ -119,13 +119,15 @@ impl<'a> View<'a> {
         });
     }
 
-    /// Calls `visit` with the place in the group and the bytes of each row.
+    /// Calls `visit` with the place in the group and the bytes of each row: all of them, whatever the file says.
     #[inline(always)]
     fn rows_of(&self, group: u32, mut visit: impl FnMut(u32, &'a [u8])) {
-        let Some([start, end]) = self.groups.get(group as usize..group as usize + 2) else { return };
-        // Offsets of a file that is mapped are within it.
-        let (Ok(start), Ok(end)) = (usize::try_from(start.get()), usize::try_from(end.get())) else { return };
-        let bytes = self.bytes.get(start..end).unwrap_or_default();
+        // Offsets of a file that is mapped are within it. What is not there is a group of empty rows.
+        let bytes = match self.groups.get(group as usize..group as usize + 2) {
+            Some([start, end]) => usize::try_from(start.get()).ok().zip(usize::try_from(end.get()).ok()),
+            _ => None,
+        };
+        let bytes = bytes.and_then(|(start, end)| self.bytes.get(start..end)).unwrap_or_default();
         let Some((head, mut rest)) = bytes.split_first_chunk::<GROUP_BYTES>() else {
             (0..GROUP).for_each(|within| visit(within, &[]));
             return;
@@ -136,7 +138,7 @@ impl<'a> View<'a> {
                 length = long_length(rest);
                 rest = rest.get(LONG_BYTES..).unwrap_or_default();
             }
-            let Some((row, after)) = rest.split_at_checked(length) else { return };
+            let (row, after) = rest.split_at_checked(length).unwrap_or_default();
             rest = after;
             visit(within, row);
         }
@@ -203,15 +205,16 @@ impl Iterator for Targets<'_> {
             }
         }
         self.bytes = rest;
-        #[allow(clippy::cast_possible_truncation)]
+        // Not in 32 bits: what is beyond the last object does not come round to the first again.
         let target = if self.started {
-            self.base.wrapping_add(number as u32)
+            u64::from(self.base) + number
         } else {
             self.started = true;
-            self.base.wrapping_add(unzigzag(number) as u32)
+            u64::from(self.base).wrapping_add_signed(unzigzag(number))
         };
-        self.base = target.wrapping_add(1);
-        (target < self.objects).then_some(target)
+        let target = u32::try_from(target).ok().filter(|target| *target < self.objects)?;
+        self.base = target + 1;
+        Some(target)
     }
 }
 
@@ -381,6 +384,48 @@ mod tests {
             assert_eq!(seen[object as usize], expected, "object {object}");
         }
         assert_eq!(encoded.row(objects).count(), 0);
+    }
+
+    #[test]
+    fn rows_ascend_whatever_the_bytes() {
+        let mut numbers = 5u64;
+        for objects in [1, 20, 1 << 20, u32::MAX - 1] {
+            for _ in 0..2000 {
+                let mut bytes: Vec<u8> = (0..200)
+                    .map(|_| {
+                        numbers = numbers.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                        if numbers >> 62 == 0 { 0xff } else { numbers.to_le_bytes()[5] & 0x8f }
+                    })
+                    .collect();
+                bytes[0] &= 0x7f;
+                let row: Vec<u32> = Targets::new(&bytes, 0, objects).collect();
+                assert!(row.is_sorted_by(|a, b| a < b) && row.iter().all(|target| *target < objects));
+            }
+        }
+        // 5, and 2^32 - 1 further.
+        let round = [10, 0xfe, 0xff, 0xff, 0xff, 0x0f];
+        assert_eq!(Targets::new(&round, 0, u32::MAX - 1).collect::<Vec<_>>(), [5]);
+    }
+
+    #[test]
+    fn all_rows_of_a_group_are_visited_wherever_it_is_cut() {
+        let rows: Vec<Vec<u32>> = (0..16).map(|row| vec![row; 1]).collect();
+        let whole = rows_of(&rows);
+        let bytes = whole.bytes.all();
+        for length in 0..bytes.len() {
+            let groups: Vec<U64> = vec![0.into(), (length as u64).into()];
+            let bytes = bytes[..length].to_vec();
+            let cut = Rows { groups: groups.into(), bytes: bytes.into(), objects: 16, edges: 16 };
+            let mut visited = 0;
+            cut.view().group(0, |object, row| {
+                assert!(object == visited && row.clone().eq(cut.row(object)) && row.count() <= 1);
+                visited += 1;
+            });
+            assert_eq!(visited, 16, "{length}");
+        }
+        let (mut visited, nothing) = (0, Rows { objects: 16, ..Rows::default() });
+        nothing.view().group(0, |_, row| visited += 1 - row.count());
+        assert_eq!(visited, 16);
     }
 
     #[test]

@@ -1,1 +1,43 @@
 //! Graphs of which it is known what dominates what, at the edges of what the algorithms tell apart.
+
+use super::definition::{by_definition, check};
+use super::{Graph, Input, room};
+
+/// A long list whose items something else holds too: node 0 holds the list and an array of the items, items have an edge
+/// of their own, so that they stay in the core.
+fn list_with_items(length: u32) -> impl FnMut(u32, &mut Vec<u32>) {
+    let (items, array) = (1 + length, 1 + 2 * length);
+    move |node, row| match node {
+        0 => row.extend([1, array]),
+        _ if node < items => {
+            row.extend((node + 1 < items).then_some(node + 1));
+            row.push(node + length);
+        }
+        _ if node < array => row.push(node),
+        _ => row.extend(items..array),
+    }
+}
+
+#[test]
+fn items_of_a_long_list_that_are_held_elsewhere() {
+    for length in [1, 2, 3, 20, 100, 257] {
+        let mut rows = Vec::new();
+        let mut row = list_with_items(length);
+        for node in 0..2 * length + 2 {
+            rows.push(Vec::new());
+            row(node, rows.last_mut().unwrap());
+        }
+        let graph = Graph::new(rows, &[0]);
+        let (_dir, room) = room(1 << 30);
+        check(&graph, &graph.input().order(&room), &by_definition(&graph));
+    }
+    // Step by step up the list this takes 5 * 10^11 steps.
+    const LENGTH: u32 = 1_000_000;
+    let input = Input::large(2 * LENGTH + 2, &[0], list_with_items(LENGTH));
+    let (_dir, room) = room(1 << 30);
+    let order = input.order(&room);
+    // The list is one chain; all others lie below node 0.
+    assert!(order.nodes.iter().copied().eq(0..2 * LENGTH + 2));
+    let ends = |position: u32| if position <= LENGTH && position > 0 { LENGTH + 1 } else { position + 1 };
+    assert!(order.ends.iter().copied().skip(1).eq((1..2 * LENGTH + 2).map(ends)));
+}
