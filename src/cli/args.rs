@@ -67,6 +67,15 @@ impl Input {
 
     /// Opens the dump and says on stderr what there is to say.
     pub(crate) fn open(&self) -> anyhow::Result<Heap> {
+        let heap = self.open_records()?;
+        if !self.quiet {
+            messages::about_no_heap(&heap);
+        }
+        Ok(heap)
+    }
+
+    /// As [`Input::open`], for what needs no heap dump: dumps of the agent can do without.
+    pub(crate) fn open_records(&self) -> anyhow::Result<Heap> {
         let bar = Bar::new(self.quiet);
         let heap = self.with_threads(|| Heap::open(self.path(), &self.options(), &bar))??;
         drop(bar);
@@ -80,6 +89,9 @@ impl Input {
         let opened = self.with_threads(|| Heap::open_graph(self.path(), &self.options(), &bar))??;
         drop(bar);
         messages::about(&opened.0, self.quiet);
+        if !self.quiet {
+            messages::about_no_heap(&opened.0);
+        }
         if opened.1.roots.boot_classes_assumed && !self.quiet {
             messages::line(
                 "note",
@@ -120,6 +132,11 @@ pub(crate) struct LayoutArgs {
 }
 
 impl LayoutArgs {
+    /// Whether a layout was given.
+    pub(crate) fn is_given(&self) -> bool {
+        self.layout.is_some()
+    }
+
     pub(crate) fn sizes(&self, heap: &Heap) -> Sizes {
         Sizes::new(heap.summary(), self.layout.as_ref())
     }
@@ -175,5 +192,13 @@ pub(crate) fn top(given: Option<usize>, format: Format, usual: usize) -> Option<
         // A table that scrolls out of the terminal helps nobody; programs want everything.
         (None, Format::Table) => Some(usual),
         (None, Format::Json | Format::Csv) => None,
+    }
+}
+
+/// Reads a part of a whole: 0 to 1.
+pub(crate) fn ratio(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(ratio) if (0.0..=1.0).contains(&ratio) => Ok(ratio),
+        _ => Err("a part of the whole is a number from 0 to 1, for example 0.0001".to_owned()),
     }
 }

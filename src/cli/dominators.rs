@@ -96,22 +96,20 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Where the listing starts; `None` if the object is unreachable.
-fn start(graph: &ObjectGraph, of: Option<u64>) -> anyhow::Result<Option<Start>> {
-    let Some(id) = of else { return Ok(Some(Start::Roots)) };
-    let Some(object) = graph.objects.addresses.index_of(id) else {
-        anyhow::bail!("there is no object {id:#x} in the dump");
-    };
-    Ok(graph.tree.reachable_position(object).map(Start::Object))
+/// Where the listing starts; `None` if the object is unreachable, or not in the dump.
+fn start(graph: &ObjectGraph, of: Option<u64>) -> Option<Start> {
+    let Some(id) = of else { return Some(Start::Roots) };
+    graph.tree.reachable_position(graph.objects.addresses.index_of(id)?).map(Start::Object)
 }
 
 /// Says why there is no answer, and which exit code that makes.
-fn outcome(args: &Args, heap: &Heap, start: Option<Start>, is_empty: bool) -> Outcome {
+fn outcome(args: &Args, heap: &Heap, graph: &ObjectGraph, start: Option<Start>, is_empty: bool) -> Outcome {
     if let (Some(id), None, false) = (args.of, start, args.input.quiet) {
-        messages::line(
-            "note",
-            &format!("{id:#x} is unreachable: nothing dominates it, and it retains nothing"),
-        );
+        let text = match graph.objects.addresses.index_of(id) {
+            None => format!("there is no object {id:#x} in the dump"),
+            Some(_) => format!("{id:#x} is unreachable: nothing dominates it, and it retains nothing"),
+        };
+        messages::line("note", &text);
     }
     match (heap.summary().is_damaged(), is_empty) {
         (true, _) => Outcome::Damaged,
@@ -123,7 +121,7 @@ fn outcome(args: &Args, heap: &Heap, start: Option<Start>, is_empty: bool) -> Ou
 fn objects(args: &Args) -> anyhow::Result<Outcome> {
     let format = args.output.format();
     let (heap, graph, (start, listing, rows)) = args.input.with_graph(|heap, graph| {
-        let Some(start) = start(graph, args.of)? else { return Ok((None, Listing::default(), Vec::new())) };
+        let Some(start) = start(graph, args.of) else { return Ok((None, Listing::default(), Vec::new())) };
         let question = Question {
             start,
             levels: args.depth,
@@ -158,7 +156,7 @@ fn objects(args: &Args) -> anyhow::Result<Outcome> {
     }
     every::ensure_right(&graph)?;
     output::finish(out)?;
-    Ok(outcome(args, &heap, start, listing.positions.is_empty()))
+    Ok(outcome(args, &heap, &graph, start, listing.positions.is_empty()))
 }
 
 /// The key beside the rows.
@@ -275,7 +273,7 @@ fn groups(args: &Args, group_by: GroupArg) -> anyhow::Result<Outcome> {
         GroupArg::Loader => GroupBy::Loader,
     };
     let (heap, graph, (start, rows)) = args.input.with_graph(|heap, graph| {
-        let Some(start) = start(graph, args.of)? else { return Ok((None, Vec::new())) };
+        let Some(start) = start(graph, args.of) else { return Ok((None, Vec::new())) };
         Ok((Some(start), dominators::group(heap.summary(), graph, start, key)))
     })?;
     let total = rows.len();
@@ -302,7 +300,7 @@ fn groups(args: &Args, group_by: GroupArg) -> anyhow::Result<Outcome> {
         }
     }
     output::finish(out)?;
-    Ok(outcome(args, &heap, start, is_empty))
+    Ok(outcome(args, &heap, &graph, start, is_empty))
 }
 
 /// The name of a group.

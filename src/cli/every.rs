@@ -20,7 +20,8 @@ use super::{Outcome, dominators, output};
 const PARTS: usize = 4;
 
 pub(super) fn run(input: &Input, format: Format) -> anyhow::Result<Outcome> {
-    // Rows are checked as they are read, and a part is written only if nothing was wrong with it.
+    // Everything is checked first. Rows are checked again as they are read: of CSV a part is written only if nothing was
+    // wrong with it, of JSON the end tells.
     let (heap, graph, ()) = input.with_graph(|_, graph| {
         graph.check_tree();
         Ok(())

@@ -6,13 +6,17 @@ use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::json;
 
+use crate::hprof::input::TextFile;
 use crate::index::Heap;
 use crate::query::histogram::{self, GroupBy, Histogram, Question, Row, Scope, SortBy, Totals, With};
 use crate::query::pattern::ClassPattern;
+use crate::query::profile::text;
+use crate::query::text_histogram;
 use crate::report::table::{Align, Builder, grouped, percent};
 use crate::report::{Format, csv, escape, json::object_id};
 
-use super::args::{self, Input, LayoutArgs, Output};
+use super::args::{self, LayoutArgs, Output};
+use super::recorded::{Recorded, RecordedInput, Source};
 use super::{Outcome, output};
 
 pub(super) const EXAMPLES: &str = "Examples:
@@ -20,6 +24,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   hprof-cli histo heap.hprof 'com.acme.**' --sort instances
   hprof-cli histo heap.hprof --group-by package --top 10
   hprof-cli histo heap.hprof --retained --live
+  hprof-cli histo java.hprof.txt --sort instances
   hprof-cli histo heap.hprof --format json | jq '.rows[0]'";
 
 /// Rows of a table when nothing is said.
@@ -28,11 +33,12 @@ const USUAL_TOP: usize = 30;
 /// Instances and bytes of each class
 ///
 /// Shallow sizes are those of the JVM itself, fitted to the dump's addresses (see `info`). All objects in the dump are
-/// counted, unreachable ones too, unless --live says otherwise.
+/// counted, unreachable ones too, unless --live says otherwise. Of a text report (java.hprof.txt) the HEAP DUMP is
+/// counted, with the sizes that it states.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
-    input: Input,
+    input: RecordedInput,
 
     /// Only classes that match one of these: `java.util.HashMap$Node`, `byte[]`, `[B`, `com.acme.**`, `*Cache`
     #[arg(value_name = "PATTERN", help_heading = "Filter")]
@@ -110,14 +116,75 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         },
         top: args::top(args.top, format, USUAL_TOP),
     };
+    if let Some((file, recorded)) = args.input.open_text()? {
+        args.needs_binary(&file)?;
+        return run_on_text(args, &file, recorded, &question);
+    }
     let (heap, histogram) = answer(args, &question)?;
+    show(args, &Of::Binary(&heap), &histogram, &question)?;
+    Ok(match (heap.summary().is_damaged(), histogram.rows.is_empty()) {
+        (true, _) => Outcome::Damaged,
+        (false, true) => Outcome::No,
+        (false, false) => Outcome::Fine,
+    })
+}
+
+impl Args {
+    /// Refuses what a text report cannot tell.
+    fn needs_binary(&self, file: &TextFile) -> anyhow::Result<()> {
+        let flags = [
+            ("--live", self.live),
+            ("--unreachable", self.unreachable),
+            ("--retained", self.retained),
+            ("--layout", self.layout.is_given()),
+        ];
+        match flags.into_iter().find(|(_, given)| *given) {
+            None => Ok(()),
+            Some((flag, _)) => anyhow::bail!(
+                "{flag} needs a binary dump, and {} is a text report: leave {flag} out",
+                file.path().display()
+            ),
+        }
+    }
+}
+
+/// Counts the HEAP DUMP of a text report.
+fn run_on_text(
+    args: &Args,
+    file: &TextFile,
+    mut recorded: Recorded,
+    question: &Question,
+) -> anyhow::Result<Outcome> {
+    let mut histogram = Histogram { rows: Vec::new(), total: Totals::default() };
+    if let Source::Text { report, .. } = &mut recorded.source {
+        text::find_loaders(file, report)?;
+        match &report.heap {
+            Some(heap) => histogram = text_histogram::histogram(heap, question),
+            None => args.input.note(&format!(
+                "{} holds no HEAP DUMP; `hprof-cli sites` shows what it may say of allocations",
+                file.path().display()
+            )),
+        }
+    }
+    show(args, &Of::Text(&recorded), &histogram, question)?;
+    Ok(recorded.outcome(!histogram.rows.is_empty()))
+}
+
+/// What a histogram is of.
+enum Of<'a> {
+    Binary(&'a Heap),
+    Text(&'a Recorded),
+}
+
+fn show(args: &Args, of: &Of<'_>, histogram: &Histogram, question: &Question) -> anyhow::Result<()> {
+    let format = args.output.format();
     let mut out = output::stdout();
     // JSON escapes by itself.
     let text = if format == Format::Json { str::to_owned } else { escaped };
     let rows = histogram.rows.iter();
-    let show = Show { heap: &heap, format, total: histogram.total, retained: args.retained };
+    let show = Show { of, format, total: histogram.total, retained: args.retained };
     match (format, question.group_by) {
-        (Format::Table, _) => table(&mut out, &histogram, args)?,
+        (Format::Table, _) => table(&mut out, histogram, args)?,
         (_, GroupBy::Class) => {
             show.rows(&mut out, ClassOut::COLUMNS, rows.map(|row| ClassOut::new(row, text)))?
         }
@@ -128,12 +195,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
             show.rows(&mut out, LoaderOut::COLUMNS, rows.map(|row| LoaderOut::new(row, text)))?;
         }
     }
-    output::finish(out)?;
-    Ok(match (heap.summary().is_damaged(), histogram.rows.is_empty()) {
-        (true, _) => Outcome::Damaged,
-        (false, true) => Outcome::No,
-        (false, false) => Outcome::Fine,
-    })
+    output::finish(out)
 }
 
 /// Opens the dump, with its graph only if that is needed.
@@ -145,12 +207,12 @@ fn answer(args: &Args, question: &Question) -> anyhow::Result<(Heap, Histogram)>
     };
     let with = if args.retained { With::Retained } else { With::Counts };
     if (scope, with) == (Scope::All, With::Counts) {
-        let heap = args.input.open()?;
+        let heap = args.input.input.open()?;
         let sizes = args.layout.sizes(&heap);
         let histogram = histogram::histogram(heap.summary(), &sizes, question);
         return Ok((heap, histogram));
     }
-    let (heap, _, histogram) = args.input.with_graph(|heap, graph| {
+    let (heap, _, histogram) = args.input.input.with_graph(|heap, graph| {
         Ok(histogram::histogram_of(heap.summary(), graph, question, scope, with))
     })?;
     Ok((heap, histogram))
@@ -158,7 +220,7 @@ fn answer(args: &Args, question: &Question) -> anyhow::Result<(Heap, Histogram)>
 
 /// Shows rows of any kind to programs.
 struct Show<'a> {
-    heap: &'a Heap,
+    of: &'a Of<'a>,
     format: Format,
     total: Totals,
     /// Whether rows have retained sizes.
@@ -179,7 +241,11 @@ impl Show<'_> {
         }
         let Totals { rows: count, instances, shallow_bytes } = self.total;
         let total = json!({ "rows": count, "instances": instances, "shallow_bytes": shallow_bytes });
-        output::json(out, "histo", self.heap, rows.collect::<Vec<_>>(), json!({ "total": total }))
+        let (rows, more) = (rows.collect::<Vec<_>>(), json!({ "total": total }));
+        match self.of {
+            Of::Binary(heap) => output::json(out, "histo", heap, rows, more),
+            Of::Text(recorded) => recorded.json(out, "histo", rows, more),
+        }
     }
 }
 

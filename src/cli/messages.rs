@@ -21,12 +21,6 @@ pub(crate) fn error(error: &anyhow::Error) {
 pub(crate) fn about(heap: &Heap, quiet: bool) {
     if !quiet {
         heap.notes().iter().for_each(|note| line("note", note));
-        if heap.summary().facts().heap_dumps.get() == 0 {
-            line(
-                "note",
-                &format!("{} holds no heap dump; `hprof-cli info` says what it holds", heap.path().display()),
-            );
-        }
     }
     let problems = heap.summary().problems();
     let damage: Vec<_> = problems.iter().filter(|problem| problem.severity == Severity::Damage).collect();
@@ -39,6 +33,14 @@ pub(crate) fn about(heap: &Heap, quiet: bool) {
     let more = damage.len().saturating_sub(SHOWN);
     let rest = if more > 0 { format!("{more} more such places; ") } else { String::new() };
     line("hint", &format!("{rest}figures are of what could be read; `hprof-cli info` lists all problems"));
+}
+
+/// Says that a dump holds no heap dump, if so.
+pub(crate) fn about_no_heap(heap: &Heap) {
+    if heap.summary().facts().heap_dumps.get() == 0 {
+        let path = heap.path().display();
+        line("note", &format!("{path} holds no heap dump; `hprof-cli info` says what it holds"));
+    }
 }
 
 /// Writes a line to stderr. What it quotes from a dump or from the file system is escaped.

@@ -4,23 +4,35 @@
 
 mod args;
 mod completions;
+mod convert;
+mod cpu;
+mod cputime;
 mod dominators;
 mod every;
+mod flamegraph;
 mod histo;
 mod index;
 mod info;
 mod man;
 mod merged_paths;
 mod messages;
+mod monitor_dumps;
+mod monitors;
 mod object;
+mod out_file;
 mod output;
 mod paths_to_root;
 mod progress;
-#[allow(dead_code)] // Until its commands are there.
 mod recorded;
 mod retained;
 mod roots;
+mod show;
+mod sites;
 mod size;
+mod stack;
+mod summary;
+mod threads;
+mod traces;
 
 use std::ffi::OsString;
 use std::io;
@@ -53,6 +65,16 @@ enum Command {
     Retained(retained::Args),
     Roots(roots::Args),
     PathsToRoot(paths_to_root::Args),
+    Show(show::Args),
+    Sites(sites::Args),
+    Traces(traces::Args),
+    Cpu(cpu::Args),
+    Cputime(cputime::Args),
+    Monitors(monitors::Args),
+    Threads(threads::Args),
+    Summary(summary::Args),
+    Convert(convert::Args),
+    Flamegraph(flamegraph::Args),
     Info(info::Args),
     Index(index::Args),
     Completions(completions::Args),
@@ -87,6 +109,16 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Retained(args) => retained::run(&args),
         Command::Roots(args) => roots::run(&args),
         Command::PathsToRoot(args) => paths_to_root::run(&args),
+        Command::Show(args) => show::run(&args),
+        Command::Sites(args) => sites::run(&args),
+        Command::Traces(args) => traces::run(&args),
+        Command::Cpu(args) => cpu::run(&args),
+        Command::Cputime(args) => cputime::run(&args),
+        Command::Monitors(args) => monitors::run(&args),
+        Command::Threads(args) => threads::run(&args),
+        Command::Summary(args) => summary::run(&args),
+        Command::Convert(args) => convert::run(&args),
+        Command::Flamegraph(args) => flamegraph::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Index(args) => index::run(&args),
         Command::Completions(args) => completions::run(&args),
@@ -113,6 +145,16 @@ pub(crate) fn command() -> clap::Command {
             "retained" => retained::EXAMPLES,
             "roots" => roots::EXAMPLES,
             "paths-to-root" => paths_to_root::EXAMPLES,
+            "show" => show::EXAMPLES,
+            "sites" => sites::EXAMPLES,
+            "traces" => traces::EXAMPLES,
+            "cpu" => cpu::EXAMPLES,
+            "cputime" => cputime::EXAMPLES,
+            "monitors" => monitors::EXAMPLES,
+            "threads" => threads::EXAMPLES,
+            "summary" => summary::EXAMPLES,
+            "convert" => convert::EXAMPLES,
+            "flamegraph" => flamegraph::EXAMPLES,
             "info" => info::EXAMPLES,
             "index" => index::EXAMPLES,
             "completions" => completions::EXAMPLES,

@@ -34,13 +34,7 @@ pub(crate) fn style(output: &Output) -> Style {
 
 /// A time of a dump as RFC 3339; `None` for 0 and for what no calendar holds.
 pub(crate) fn timestamp(milliseconds: u64) -> Option<String> {
-    // The year 9999 is the last that RFC 3339 can write.
-    const LAST: u64 = 253_402_300_799_999;
-    if milliseconds == 0 || milliseconds > LAST {
-        return None;
-    }
-    let time = std::time::UNIX_EPOCH.checked_add(std::time::Duration::from_millis(milliseconds))?;
-    Some(humantime::format_rfc3339_millis(time).to_string())
+    crate::query::profile::rfc3339(milliseconds, 0)
 }
 
 /// Writes a JSON document about `heap`.

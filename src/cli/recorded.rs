@@ -35,38 +35,81 @@ pub(crate) enum Source {
     /// A text report; its profile has been taken out.
     Text {
         /// The rest of it.
-        report: TextReport,
+        report: Box<TextReport>,
         /// Length of the file.
         file_bytes: u64,
     },
+}
+
+/// A binary dump or a text report, and which run of it.
+#[derive(Debug, clap::Args)]
+#[command(mut_arg("dump", |dump| dump
+    .value_name("DUMP|TEXT")
+    .help("The recording: an HPROF binary or the agent's text report (java.hprof.txt), plain or compressed by gzip or zstd")))]
+pub(crate) struct RecordedInput {
+    #[command(flatten)]
+    pub(crate) input: Input,
+
+    /// Which run of a text that holds several, from 1 [default: the last]
+    #[arg(long, value_name = "N", help_heading = "Input", value_parser = clap::value_parser!(u32).range(1..))]
+    run: Option<u32>,
+}
+
+impl RecordedInput {
+    /// Opens the file and says on stderr what there is to say.
+    pub(crate) fn open(&self, want: Want) -> anyhow::Result<Recorded> {
+        self.input.recorded(want, self.run)
+    }
+
+    /// Reads a text report, for commands that open binary dumps in their own way; `None` if the file is none.
+    pub(crate) fn open_text(&self) -> anyhow::Result<Option<(TextFile, Recorded)>> {
+        let text = self.input.recorded_text(self.run)?;
+        anyhow::ensure!(
+            text.is_some() || self.run.is_none(),
+            "{} is a binary dump, which holds one run: leave out --run, or choose a heap dump with --dump",
+            self.input.path().display()
+        );
+        Ok(text)
+    }
+
+    /// Says something on stderr that is no damage, unless that is not wanted.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.input.quiet {
+            messages::line("note", text);
+        }
+    }
 }
 
 impl Input {
     /// Opens a binary dump or a text report and says on stderr what there is to say. `run` chooses among several runs in
     /// one text.
     pub(crate) fn recorded(&self, want: Want, run: Option<u32>) -> anyhow::Result<Recorded> {
-        let path = self.path().to_string_lossy().into_owned();
-        if let Some(file) = TextFile::open(self.path()).map_err(Error::from)? {
-            let mut report = text::read(&file, run).map_err(|error| {
-                anyhow::Error::from(error).context(format!("cannot read {}", self.path().display()))
-            })?;
-            about_text(&report, &path, run, self.quiet);
-            let profile = std::mem::take(&mut report.profile);
-            return Ok(Recorded {
-                profile,
-                source: Source::Text { report, file_bytes: file.file_bytes() },
-                path,
-            });
+        if let Some((_, recorded)) = self.recorded_text(run)? {
+            return Ok(recorded);
         }
+        let path = self.path().to_string_lossy().into_owned();
         anyhow::ensure!(
             run.is_none(),
             "{path} is a binary dump, which holds one run: leave out --run, or choose a heap dump with --dump"
         );
-        let heap = self.open()?;
+        let heap = self.open_records()?;
         let bar = Bar::new(self.quiet);
         let profile = self.with_threads(|| binary::read(&heap, want, &bar))??;
         drop(bar);
         Ok(Recorded { profile, source: Source::Binary(Box::new(heap)), path })
+    }
+
+    /// Reads a text report and says on stderr what there is to say; `None` if the file is none.
+    fn recorded_text(&self, run: Option<u32>) -> anyhow::Result<Option<(TextFile, Recorded)>> {
+        let path = self.path().to_string_lossy().into_owned();
+        let Some(file) = TextFile::open(self.path()).map_err(Error::from)? else { return Ok(None) };
+        let mut report = text::read(&file, run).map_err(|error| {
+            anyhow::Error::from(error).context(format!("cannot read {}", self.path().display()))
+        })?;
+        about_text(&report, &path, run, self.quiet);
+        let profile = std::mem::take(&mut report.profile);
+        let source = Source::Text { report: Box::new(report), file_bytes: file.file_bytes() };
+        Ok(Some((file, Recorded { profile, source, path })))
     }
 }
 

@@ -200,6 +200,11 @@ impl TextFile {
         Ok((looks == Looks::HprofText).then_some(file))
     }
 
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Length of the file as it was given.
     pub fn file_bytes(&self) -> u64 {
         self.len

@@ -24,6 +24,7 @@ pub mod names;
 pub mod record;
 pub mod resync;
 pub mod sniff;
+pub mod text;
 mod types;
 
 pub use error::{FormatError, FormatErrorKind};

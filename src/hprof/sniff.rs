@@ -1,5 +1,7 @@
 //! What a file looks like, by its first bytes, never by its name.
 
+use super::text;
+
 /// What the first bytes of a file say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -79,6 +81,9 @@ pub fn sniff(bytes: &[u8]) -> Looks {
     if !head.is_empty() && head.iter().all(|b| *b == 0) {
         return Looks::Zeros;
     }
+    if text::is_report(bytes) {
+        return Looks::HprofText;
+    }
     if head.iter().all(|b| matches!(b, b'\t' | b'\n' | b'\r' | 0x20..=0x7e | 0x80..)) {
         return Looks::Text;
     }
@@ -113,7 +118,10 @@ impl Looks {
     /// What the user can do about it.
     pub fn advice(self) -> &'static str {
         match self {
-            Self::HprofText => "run the agent with format=b, or give the binary dump",
+            Self::HprofText => {
+                "this is a text report: sites, traces, cpu, cputime, monitors, threads, summary, histo, show and \
+                 flamegraph read it"
+            }
             Self::MangledHprof => "copy the dump again in binary mode",
             Self::Html => "download the dump again and look at what the server answered",
             Self::Elf => "make a heap dump of a core with: jhsdb jmap --binaryheap --core CORE --exe JAVA",
@@ -136,10 +144,14 @@ mod tests {
     fn each_kind_is_recognised() {
         let mut tar = vec![b'x'; 300];
         tar[257..262].copy_from_slice(b"ustar");
-        let cases: [(&[u8], Looks); 19] = [
+        let cases: [(&[u8], Looks); 23] = [
             (b"JAVA PROFILE 1.0.2\0\0\0\0\x08", Looks::Hprof),
             (b"JAVA PROFILE 1.0\0", Looks::Hprof),
             (b"JAVA PROFILE 1.0.1, created Fri Feb  6", Looks::HprofText),
+            (b"count callee caller time\n1 a.b()V", Looks::HprofText),
+            (b"\xef\xbb\xbf\r\nTRACE 5:\r\n", Looks::HprofText),
+            (b"THREAD START (obj=8b87a0, id = 4, name=\"main\", group=\"main\")\n", Looks::HprofText),
+            (b"TRACE is a word", Looks::Text),
             (b"JAVA PROFILE 1.0.2\xef\xbf\xbd", Looks::MangledHprof),
             (b"\x1f\x8b\x08", Looks::Gzip),
             (b"\x28\xb5\x2f\xfd", Looks::Zstd),

@@ -349,6 +349,7 @@ fn put_together(
         heap_dumps: small(contents.dumps.len()).into(),
         heap_dump: small(number).into(),
         max_trace: scan.max_trace.into(),
+        min_trace: (!scan.max_trace_complement).into(),
         time_us: dump.time_us.into(),
         java_lang_class: builder.java_lang_class().into(),
         id_bytes: if header.id_size.bytes() == 4 { 4 } else { 8 },

@@ -7,7 +7,8 @@
 use rayon::prelude::*;
 
 use crate::hprof::heap::{self, HeapVisitor};
-use crate::hprof::{FormatError, IdSize, resync};
+use crate::hprof::resync::{self, KnownClasses};
+use crate::hprof::{FormatError, IdSize};
 
 use super::contents::HeapDump;
 use super::prelude::Prelude;
@@ -38,10 +39,10 @@ pub(crate) struct Skip {
 
 /// Walks a piece, going on behind damage at the next object that can be found. Calls `skipped` for what it leaves out.
 /// Returns the offset at which it ended: the piece's end, if the piece was cut rightly.
-pub(crate) fn walk<'a, V: HeapVisitor<'a>>(
+pub(crate) fn walk<'a, K: KnownClasses, V: HeapVisitor<'a>>(
     bytes: &'a [u8],
     id_size: IdSize,
-    known: &Prelude,
+    known: &K,
     piece: &Piece,
     visitor: &mut V,
     mut skipped: impl FnMut(&mut V, Skip),

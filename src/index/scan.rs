@@ -116,8 +116,10 @@ pub(crate) struct Scan {
     pub(crate) piece_ids: Vec<PieceIds>,
     /// All object ids or'ed.
     pub(crate) id_bits: u64,
-    /// The highest allocation trace serial number of an object.
+    /// The highest allocation trace serial number of an object, class objects included.
     pub(crate) max_trace: u32,
+    /// The complement of the lowest: it starts at 0, as all that is counted here.
+    pub(crate) max_trace_complement: u32,
     /// Objects whose id was met before.
     pub(crate) repeated: Vec<u64>,
     /// Objects that another record with the same id replaces.
@@ -256,6 +258,7 @@ fn merge(into: &mut Scan, part: Scan) {
     into.piece_ids.extend(part.piece_ids);
     into.id_bits |= part.id_bits;
     into.max_trace = into.max_trace.max(part.max_trace);
+    into.max_trace_complement = into.max_trace_complement.max(part.max_trace_complement);
     into.repeated.extend(part.repeated);
     into.ids.extend(part.ids);
     into.runs.extend(part.runs);

@@ -266,6 +266,22 @@ impl Summary {
         self.tables.heaps.iter().map(|row| (row.key.get(), self.text(row.value.get())))
     }
 
+    /// LOAD CLASS records, in the order of the file.
+    pub fn loads(&self) -> &[LoadRow] {
+        &self.tables.loads
+    }
+
+    /// START THREAD records, in the order of the file.
+    pub fn threads(&self) -> &[ThreadRow] {
+        &self.tables.threads
+    }
+
+    /// What is kept of the records of this tag, in the order of the file: offsets (ALLOC SITES, CPU SAMPLES, HEAP
+    /// SUMMARY, CONTROL SETTINGS), or the serial numbers that they hold (UNLOAD CLASS, END THREAD).
+    pub fn record_values(&self, tag: u8) -> impl Iterator<Item = u64> {
+        self.tables.records.iter().filter(move |row| row.tag == tag).map(|row| row.value.get())
+    }
+
     /// How many records of this tag there are, of those that are kept by place or value only.
     pub fn record_count(&self, tag: u8) -> usize {
         self.tables.records.iter().filter(|row| row.tag == tag).count()

@@ -246,8 +246,10 @@ rows! {
         heap_dumps: U32,
         /// The one that was read, from 1; 0 if there is none.
         heap_dump: U32,
-        /// The highest allocation trace serial number of an object.
+        /// The highest allocation trace serial number of an object, class objects included; 0 without objects.
         max_trace: U32,
+        /// The lowest; `u32::MAX` without objects.
+        min_trace: U32,
         /// Microseconds from the header's time to this heap dump's record.
         time_us: U32,
         /// Class number of java.lang.Class, or NONE.

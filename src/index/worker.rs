@@ -155,12 +155,18 @@ impl<'a> Worker<'a> {
         self.part
     }
 
+    #[inline(always)]
+    fn trace(&mut self, trace: u32) {
+        self.part.max_trace = self.part.max_trace.max(trace);
+        self.part.max_trace_complement = self.part.max_trace_complement.max(!trace);
+    }
+
     /// Notes an object in address order: the distance of the one before is now known.
     #[inline(always)]
     fn object(&mut self, id: u64, trace: u32, what: What) {
         self.objects += 1;
         self.part.id_bits |= id;
-        self.part.max_trace = self.part.max_trace.max(trace);
+        self.trace(trace);
         if self.ordered {
             // `prev.id` is the highest number when there is none before.
             if id > self.prev.id {
@@ -336,6 +342,7 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
     }
 
     fn class(&mut self, record: ClassDump<'a>) {
+        self.trace(record.trace);
         if self.counts {
             self.part.class_dumps.push((record.offset, record.id));
             self.part.id_bits |= record.id;

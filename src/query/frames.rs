@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::hprof::mutf8;
+use crate::hprof::names::java_class_name;
 use crate::hprof::record::{BodyReader, Record};
 use crate::index::roots::{Root, Roots};
 use crate::index::summary::Summary;
@@ -22,6 +23,9 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// A frame of which nothing is known.
+    pub const UNKNOWN: Self = Self { class: None, method: None, source: None, line: 0 };
+
     /// The line, if it is one.
     pub fn line(&self) -> Option<u32> {
         u32::try_from(self.line).ok().filter(|line| *line > 0)
@@ -55,17 +59,18 @@ pub struct Frames<'a> {
     summary: &'a Summary,
     bytes: &'a [u8],
     reader: BodyReader<'a>,
-    /// Class serial numbers and the number of the name, ascending.
-    classes: Vec<(u32, u32)>,
+    /// Class serial numbers, ascending, and the string ids of the names.
+    classes: Vec<(u32, u64)>,
 }
 
 impl<'a> Frames<'a> {
     /// Traces of a dump; `bytes` are the dump's ([`crate::index::Heap::bytes`]).
     pub fn new(summary: &'a Summary, bytes: &'a [u8]) -> Self {
-        let named = summary.classes().iter().filter(|class| class.serial.get() != 0);
-        let mut classes: Vec<(u32, u32)> =
-            named.map(|class| (class.serial.get(), class.name.get())).collect();
-        classes.sort_unstable();
+        // A class that is loaded twice has two serial numbers, and a number that is given twice is the last one's.
+        let loads = summary.loads().iter().rev();
+        let mut classes: Vec<(u32, u64)> = loads.map(|load| (load.serial.get(), load.name.get())).collect();
+        classes.sort_by_key(|(serial, _)| *serial);
+        classes.dedup_by_key(|(serial, _)| *serial);
         Self { summary, bytes, reader: BodyReader::new(bytes, summary.id_size()), classes }
     }
 
@@ -96,9 +101,9 @@ impl<'a> Frames<'a> {
     pub fn frame(&self, id: u64) -> Option<Frame> {
         let frame = self.reader.frame(&self.record(self.summary.frames(), id)?).ok()?;
         let class = self.classes.binary_search_by_key(&frame.class_serial, |(serial, _)| *serial).ok();
-        let class = class.and_then(|at| self.classes.get(at)).map(|(_, name)| self.summary.text(*name));
+        let class = class.and_then(|at| self.text(self.classes.get(at)?.1));
         Some(Frame {
-            class: class.filter(|name| !name.is_empty()).map(str::to_owned),
+            class: class.map(|name| java_class_name(&name)).filter(|name| !name.is_empty()),
             method: self.text(frame.method).filter(|name| !name.is_empty()),
             source: self.text(frame.source).filter(|name| !name.is_empty()),
             line: frame.line,

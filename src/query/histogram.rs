@@ -175,7 +175,7 @@ fn all(summary: &Summary, sizes: &Sizes, number: ClassNumber, class: &ClassRow) 
 }
 
 /// Sorts, adds up and cuts.
-fn finish(mut rows: Vec<Row>, question: &Question) -> Histogram {
+pub(super) fn finish(mut rows: Vec<Row>, question: &Question) -> Histogram {
     let key = |row: &Row| (row.name.clone(), row.loader.as_ref().map(|loader| loader.id), row.class_object);
     match question.sort_by {
         SortBy::Bytes => rows.sort_by_cached_key(|row| (Reverse(row.shallow_bytes), key(row))),
@@ -262,7 +262,7 @@ fn loader(summary: &Summary, class: &ClassRow) -> Loader {
 }
 
 /// The package of a class; those that have no name get one.
-fn package_label(class: &str) -> String {
+pub(super) fn package_label(class: &str) -> String {
     match names::package(class) {
         "" if is_primitive_array(class) => "<primitive arrays>".to_owned(),
         "" => "<unnamed package>".to_owned(),

@@ -1,5 +1,6 @@
-//! Class names that are like one that was not found.
+//! Class names and object ids that are like one that was not found.
 
+use crate::index::ObjectGraph;
 use crate::index::summary::Summary;
 
 /// Names that are offered.
@@ -22,6 +23,24 @@ pub fn class_names<'a>(summary: &'a Summary, text: &str) -> Vec<&'a str> {
     names.dedup();
     names.into_iter().map(|(_, name)| name).take(MOST).collect()
 }
+
+/// Ids of objects next to one that is not there, ascending.
+pub fn object_ids(graph: &ObjectGraph, id: u64) -> Vec<u64> {
+    let addresses = &graph.objects.addresses;
+    // Ids ascend with indices.
+    let (mut low, mut high) = (0, addresses.objects());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match addresses.id_of(middle) {
+            Some(found) if found < id => low = middle + 1,
+            _ => high = middle,
+        }
+    }
+    (low.saturating_sub(IDS)..low.saturating_add(IDS)).filter_map(|object| addresses.id_of(object)).collect()
+}
+
+/// Ids that are offered on each side.
+pub(super) const IDS: u32 = 2;
 
 fn last_part(name: &str) -> &str {
     name.rsplit(['.', '/', '$']).next().unwrap_or(name)

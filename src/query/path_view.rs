@@ -169,6 +169,16 @@ impl<'a> View<'a> {
         }
     }
 
+    /// A thread by its name, or if that is not known its serial number.
+    pub fn thread(&self, serial: u32, thread: Option<u32>) -> String {
+        self.thread_name(serial, thread).unwrap_or_else(|| serial.to_string())
+    }
+
+    /// The frame in which a root lies, if it is known.
+    pub fn frame(&self, root: &crate::index::roots::Root) -> Option<String> {
+        self.frames.of_root(&self.edges.graph.roots, root).map(|frame| frame.to_string())
+    }
+
     fn thread_name(&self, serial: u32, thread: Option<u32>) -> Option<String> {
         thread.and_then(|thread| self.labels.label(thread)).or_else(|| {
             let threads = &self.edges.summary.tables().threads;

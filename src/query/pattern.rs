@@ -1,9 +1,11 @@
-//! Class patterns: which classes a user means.
+//! Class and method patterns: which classes and methods a user means.
 //!
 //! * `java.util.HashMap$Node`, `byte[]`: the class of that name;
 //! * `[B`, `java/lang/String`: the same in the JVM's spelling;
 //! * `com.acme.**`: a glob; `*` and `?` stay within a part of the name, `**` goes across dots;
 //! * `HashMap`, `*Cache`: without a dot, also the name after the last dot.
+//!
+//! Methods are `CLASS.METHOD`: `com.acme.Main.run`, `com.acme.**`, `HashMap.put*`, `run`, `<init>`.
 
 use std::convert::Infallible;
 use std::str::FromStr;
@@ -36,6 +38,33 @@ impl ClassPattern {
         }
         let last = name.rsplit_once('.').map(|(_, last)| last);
         self.simple && last.is_some_and(|last| glob_matches(self.glob.as_bytes(), last.as_bytes()))
+    }
+}
+
+/// A pattern of methods.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MethodPattern(ClassPattern);
+
+impl FromStr for MethodPattern {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.parse()?))
+    }
+}
+
+impl MethodPattern {
+    /// Whether a method of this name (`com.acme.Main.run`) is meant.
+    pub fn matches(&self, qualified: &str) -> bool {
+        if self.0.matches(qualified) {
+            return true;
+        }
+        // `Main.run`: a class without its package.
+        let Some((class, _)) = qualified.rsplit_once('.') else { return false };
+        let package = class.rsplit_once('.').map(|(package, _)| package.len() + 1);
+        let without = package.and_then(|start| qualified.get(start..));
+        let has_class = self.0.glob.matches('.').count() == 1;
+        has_class && without.is_some_and(|name| glob_matches(self.0.glob.as_bytes(), name.as_bytes()))
     }
 }
 
@@ -111,6 +140,29 @@ mod tests {
         ];
         for (pattern, name, expected) in cases {
             let parsed: ClassPattern = pattern.parse().unwrap();
+            assert_eq!(parsed.matches(name), expected, "{pattern} on {name}");
+        }
+    }
+
+    #[test]
+    fn methods() {
+        let cases = [
+            ("java.util.HashMap.put", "java.util.HashMap.put", true),
+            ("java/util/HashMap.put", "java.util.HashMap.put", true),
+            ("put", "java.util.HashMap.put", true),
+            ("put", "java.util.HashMap.putVal", false),
+            ("put*", "java.util.HashMap.putVal", true),
+            ("HashMap.put", "java.util.HashMap.put", true),
+            ("HashMap.*", "java.util.HashMap.put", true),
+            ("Map.put", "java.util.HashMap.put", false),
+            ("java.util.**", "java.util.HashMap.put", true),
+            ("java.util.*", "java.util.HashMap.put", false),
+            ("<init>", "a.B.<init>", true),
+            ("Main.run", "Main.run", true),
+            ("run", "run", true),
+        ];
+        for (pattern, name, expected) in cases {
+            let parsed: MethodPattern = pattern.parse().unwrap();
             assert_eq!(parsed.matches(name), expected, "{pattern} on {name}");
         }
     }

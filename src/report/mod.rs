@@ -2,13 +2,18 @@
 //!
 //! * [`escape`] makes text from a dump harmless; every renderer goes through it.
 //! * [`json`], [`csv`] and [`table`] are the formats; [`stream`] makes long lists while they are written.
-//! * [`tree`] draws trees and bars.
+//! * [`tree`] draws trees and bars; [`flamegraph`], [`folded`] and [`speedscope`] are stacks as pictures.
+//! * [`hprof_text`] writes the text report of the HPROF agent.
 //!
 //! Nothing here writes to the terminal by itself: renderers write to the [`std::io::Write`] that they are given.
 
 pub mod csv;
 pub mod escape;
+pub mod flamegraph;
+pub mod folded;
+pub mod hprof_text;
 pub mod json;
+pub mod speedscope;
 pub mod stream;
 pub mod table;
 pub mod tree;

@@ -33,7 +33,7 @@ pub struct Builder {
 }
 
 /// A name is not shortened below this, however narrow the terminal.
-const NARROWEST: usize = 20;
+pub const NARROWEST: usize = 20;
 
 impl Builder {
     /// A table with these columns.
@@ -116,8 +116,8 @@ fn width(text: &str) -> usize {
     unicode_width::UnicodeWidthStr::width(text)
 }
 
-/// Takes out the middle of a name that is too wide: both ends tell more.
-fn shorten(text: &str, room: usize) -> String {
+/// Takes out the middle of a name that is too wide: both ends tell more. The text is escaped already.
+pub fn shorten(text: &str, room: usize) -> String {
     if width(text) <= room {
         return text.to_owned();
     }

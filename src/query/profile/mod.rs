@@ -4,11 +4,14 @@
 //! answer from it, whichever file it came from.
 
 pub mod binary;
+mod object_sites;
+mod site_records;
 mod sites;
 pub mod text;
 mod traces;
 
 pub use sites::{Origin, Site, Sites};
+pub(crate) use sites::ratio;
 pub use traces::{Frame, Trace, Traces};
 
 /// What a profiler recorded.
@@ -59,6 +62,15 @@ pub struct StartedThread {
     pub parent_group: Option<String>,
     /// Whether it ended.
     pub ended: bool,
+}
+
+/// A thread starts or ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThreadEvent {
+    /// The next of [`Profile::threads`] starts.
+    Start,
+    /// The thread with this serial number ends.
+    End(u32),
 }
 
 /// CPU SAMPLES: how often a trace was found running.
@@ -183,4 +195,22 @@ pub enum WaitKind {
     Sleep,
     /// It left the monitor.
     Exit,
+}
+
+/// A time as RFC 3339: milliseconds since 1970 and microseconds after that. `None` for none (0), and for what no
+/// calendar holds.
+pub(crate) fn rfc3339(milliseconds: u64, microseconds: u32) -> Option<String> {
+    // The year 9999 is the last that RFC 3339 can write.
+    const LAST: u64 = 253_402_300_799_999;
+    let later = milliseconds.saturating_add(u64::from(microseconds) / 1000);
+    if milliseconds == 0 || later > LAST {
+        return None;
+    }
+    let time = std::time::UNIX_EPOCH.checked_add(std::time::Duration::from_millis(later))?;
+    Some(humantime::format_rfc3339_millis(time).to_string())
+}
+
+/// A part of a whole in per cent, not rounded.
+pub(crate) fn percent_of(part: u64, whole: u64) -> f64 {
+    ratio(part, whole) * 100.0
 }

@@ -46,3 +46,29 @@ pub struct Sites {
     /// When they were written down, as [`super::Profile::created`].
     pub date: Option<String>,
 }
+
+impl Sites {
+    /// Gives each row its part of all live bytes, in the order of the rows.
+    pub(super) fn fill_percentages(&mut self) {
+        let sum = self.rows.iter().fold(0u64, |sum, site| sum.saturating_add(site.live_bytes));
+        let whole = self.total.as_ref().map_or(sum, |total| total.live_bytes);
+        let mut accumulated = 0.0;
+        for site in &mut self.rows {
+            let part = ratio(site.live_bytes, whole);
+            accumulated += part;
+            site.self_percent = percent(part);
+            site.accumulated_percent = percent(accumulated);
+        }
+    }
+}
+
+/// The part of a whole; of nothing it is nothing.
+#[allow(clippy::cast_precision_loss)] // As the agent does it; two decimals are shown.
+pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// A ratio as per cent with the two decimals that the reports print.
+pub(crate) fn percent(ratio: f64) -> f64 {
+    format!("{:.2}", ratio * 100.0).parse().unwrap_or(0.0)
+}

@@ -109,6 +109,11 @@ impl Traces {
         self.table.get(number as usize)
     }
 
+    /// Number of different frames; they are numbered from 0.
+    pub fn different_frames(&self) -> usize {
+        self.table.len()
+    }
+
     /// The innermost frame's class and method, as the reports name a trace: `com.acme.Main.run`.
     pub fn method(&self, serial: u32) -> Option<String> {
         let top = self.frames(self.get(serial)?).next()?;
@@ -116,7 +121,7 @@ impl Traces {
     }
 }
 
-static NO_FRAME: Frame = Frame { class: None, method: None, source: None, line: 0 };
+static NO_FRAME: Frame = Frame::UNKNOWN;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

@@ -1,0 +1,131 @@
+//! An answer that goes into a file: it appears there whole, or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use tempfile::NamedTempFile;
+
+/// A file that is being written. Dropped without [`OutFile::commit`], nothing of it stays.
+pub(crate) struct OutFile {
+    path: PathBuf,
+    to: To,
+}
+
+enum To {
+    /// Beside the file whose name it will get.
+    Temporary(NamedTempFile),
+    /// A device or a pipe: there is nothing to rename.
+    Directly(File),
+}
+
+impl OutFile {
+    /// Begins to write the file `path`. What is there stays until [`OutFile::commit`].
+    pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
+        let fail = || format!("cannot write {}", path.display());
+        // A link stays one: what it leads to is replaced.
+        let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let there = fs::metadata(&real).ok();
+        if there.as_ref().is_some_and(|there| there.is_dir()) {
+            anyhow::bail!("cannot write {}: it is a directory", path.display());
+        }
+        if there.as_ref().is_some_and(|there| !there.is_file()) {
+            let file = File::options().write(true).open(&real).with_context(fail)?;
+            return Ok(Self { path: real, to: To::Directly(file) });
+        }
+        let dir = real.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".hprof-cli-").suffix(".part");
+        #[cfg(unix)]
+        let permissions = {
+            use std::os::unix::fs::PermissionsExt;
+            there.map_or_else(|| fs::Permissions::from_mode(0o666), |there| there.permissions())
+        };
+        #[cfg(unix)]
+        builder.permissions(permissions);
+        let file = builder.tempfile_in(dir).with_context(fail)?;
+        Ok(Self { path: real, to: To::Temporary(file) })
+    }
+
+    /// The file as it will be named.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives the file its name.
+    pub(crate) fn commit(mut self) -> anyhow::Result<()> {
+        self.flush().with_context(|| format!("cannot write {}", self.path.display()))?;
+        match self.to {
+            To::Directly(_) => Ok(()),
+            To::Temporary(file) => {
+                file.persist(&self.path)
+                    .map_err(|error| error.error)
+                    .with_context(|| format!("cannot write {}", self.path.display()))?;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Write for OutFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.to {
+            To::Temporary(file) => file.write(bytes),
+            To::Directly(file) => file.write(bytes),
+        }
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.to {
+            To::Temporary(file) => file.flush(),
+            To::Directly(file) => file.flush(),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_appears_with_commit_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out.txt");
+        fs::write(&path, "old").unwrap();
+        let mut file = OutFile::create(&path).unwrap();
+        file.write_all(b"half").unwrap();
+        drop(file);
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        let mut file = OutFile::create(&path).unwrap();
+        file.write_all(b"whole").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        file.commit().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"whole");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_directory_and_a_missing_directory_are_errors() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(OutFile::create(dir.path()).is_err());
+        assert!(OutFile::create(&dir.path().join("no/out.txt")).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_a_link_and_permissions_stay() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let (real, link) = (dir.path().join("real"), dir.path().join("link"));
+        fs::write(&real, "old").unwrap();
+        fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let mut file = OutFile::create(&link).unwrap();
+        file.write_all(b"new").unwrap();
+        file.commit().unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&real).unwrap(), b"new");
+        assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
+    }
+}

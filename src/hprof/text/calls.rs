@@ -1,0 +1,63 @@
+//! The table of `cpu=old`, the format of JDK 1.1's `java -prof`.
+
+use super::event::{Event, Method};
+use super::scan::{Scan, last_word, rsplit_once};
+use super::trace::class_and_method;
+
+/// The title, which is all there is of a header.
+pub(super) const TITLE: &[u8] = b"count callee caller time";
+
+/// `8360 Plain.fib(I)I Plain.fib(I)I 83`
+pub(super) fn call(line: &[u8]) -> Event<'_> {
+    let call = || {
+        let mut scan = Scan::new(line);
+        scan.spaces();
+        let count = scan.serial()?;
+        scan.literal(b" ")?;
+        let (methods, time) = last_word(scan.rest())?;
+        let mut scan = Scan::new(time);
+        let time = scan.signed()?;
+        scan.done()?;
+        let (callee, caller) = two_methods(methods)?;
+        Some(Event::Call { count: u64::from(count), callee, caller, time })
+    };
+    call().unwrap_or(Event::Malformed { expected: "count callee caller time", text: line })
+}
+
+/// Callee and caller. A name may hold spaces, so every space is tried.
+fn two_methods(text: &[u8]) -> Option<(Option<Method<'_>>, Option<Method<'_>>)> {
+    // A line is up to a megabyte long: no more than this is tried.
+    const MOST: usize = 64;
+    let spaces = text.iter().enumerate().filter(|(_, byte)| **byte == b' ').map(|(at, _)| at);
+    spaces.take(MOST).find_map(|at| {
+        let callee = method(text.get(..at)?, b"<unknown callee>")?;
+        let caller = method(text.get(at + 1..)?, b"<unknown caller>")?;
+        Some((callee, caller))
+    })
+}
+
+/// `Plain.fib(I)I`; `Some(None)` for a method that the agent did not know.
+fn method<'a>(text: &'a [u8], unknown: &[u8]) -> Option<Option<Method<'a>>> {
+    if text == unknown {
+        return Some(None);
+    }
+    let at = text.iter().rposition(|byte| *byte == b'(')?;
+    let (method, signature) = (text.get(..at)?, text.get(at..)?);
+    let (_, result) = rsplit_once(signature, b")")?;
+    let is_type = match result {
+        [b'V'] => true,
+        _ => is_type(result),
+    };
+    let (class, name) = class_and_method(method)?;
+    is_type.then_some(Some(Method { class, name, signature }))
+}
+
+/// Whether a text is the signature of a type.
+fn is_type(text: &[u8]) -> bool {
+    let dimensions = text.iter().take_while(|byte| **byte == b'[').count();
+    match text.get(dimensions..).unwrap_or_default() {
+        [b'B' | b'C' | b'D' | b'F' | b'I' | b'J' | b'S' | b'Z'] => true,
+        [b'L', name @ .., b';'] => !name.is_empty() && !name.contains(&b';'),
+        _ => false,
+    }
+}

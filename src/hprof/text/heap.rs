@@ -1,0 +1,209 @@
+//! HEAP DUMP: ROOT, CLS, OBJ, ARR and the lines below them.
+
+use super::event::{Array, ClassReference, Event, Object, Root};
+use super::scan::{Scan, last_word, rsplit_once, trim_start, whole_hex};
+use crate::hprof::RootKind;
+
+/// What the lines with an indent belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Body {
+    /// Nothing has been read yet, or a ROOT, which has none.
+    Nothing,
+    /// A CLS.
+    Class,
+    /// An OBJ, or a line that could not be understood.
+    Object,
+    /// An ARR.
+    Array,
+}
+
+/// `HEAP DUMP BEGIN (8080 objects, 561520 bytes) Sat Nov 21 01:58:24 2026`
+pub(super) fn begin(line: &[u8]) -> Option<Event<'_>> {
+    let mut scan = Scan::new(line);
+    scan.literal(b"HEAP DUMP BEGIN (")?;
+    let objects = scan.decimal()?;
+    scan.literal(b" objects, ")?;
+    let bytes = scan.decimal()?;
+    scan.literal(b" bytes)")?;
+    scan.spaces();
+    Some(Event::HeapBegin { objects, bytes, date: scan.rest() })
+}
+
+/// A line that is not the first or last one of the section.
+#[inline]
+pub(super) fn line<'a>(body: &mut Body, line: &'a [u8]) -> Event<'a> {
+    let (expected, event, next) = match line {
+        [b' ' | b'\t', ..] => {
+            let (expected, event) = indented(*body, line);
+            return event.unwrap_or(Event::Malformed { expected, text: line });
+        }
+        [b'O', ..] => ("OBJ id (sz=N, trace=N, class=NAME@id)", object(line), Body::Object),
+        [b'A', ..] => ("ARR id (sz=N, trace=N, nelems=N, elem type=NAME)", array(line), Body::Array),
+        [b'C', ..] => ("CLS id (name=NAME, trace=N)", class(line), Body::Class),
+        [b'R', ..] => ("ROOT id (kind=<KIND>)", root(line), Body::Nothing),
+        _ => ("a line of a HEAP DUMP", None, Body::Object),
+    };
+    match event {
+        Some(event) => {
+            *body = next;
+            event
+        }
+        None => {
+            *body = Body::Object;
+            Event::Malformed { expected, text: line }
+        }
+    }
+}
+
+#[inline]
+fn indented(body: Body, line: &[u8]) -> (&'static str, Option<Event<'_>>) {
+    match body {
+        Body::Object => ("a field and an object id", field(line)),
+        Body::Array => ("[index] and an object id", element(line)),
+        Body::Class => ("a reference of a class and an object id", class_reference(line)),
+        Body::Nothing => ("CLS, OBJ or ARR", None),
+    }
+}
+
+#[inline]
+fn field(line: &[u8]) -> Option<Event<'_>> {
+    let (name, id) = last_word(trim_start(line))?;
+    Some(Event::Field { name, object: whole_hex(id)? })
+}
+
+#[inline]
+fn element(line: &[u8]) -> Option<Event<'_>> {
+    let mut scan = Scan::new(line);
+    scan.spaces();
+    scan.literal(b"[")?;
+    let index = scan.decimal()?;
+    scan.literal(b"]")?;
+    scan.spaces();
+    let object = scan.hex()?;
+    scan.done()?;
+    Some(Event::Element { index, object })
+}
+
+fn class_reference(line: &[u8]) -> Option<Event<'_>> {
+    let (name, id) = last_word(trim_start(line))?;
+    let object = whole_hex(id)?;
+    let what = match name {
+        b"super" => ClassReference::Super,
+        b"loader" => ClassReference::Loader,
+        b"signers" => ClassReference::Signers,
+        b"domain" => ClassReference::Domain,
+        _ => {
+            let mut scan = Scan::new(name);
+            if scan.maybe(b"static") {
+                let [b' ' | b'\t', field @ ..] = scan.rest() else { return None };
+                ClassReference::Static(trim_start(field))
+            } else {
+                scan.literal(b"constant")?;
+                let number = if scan.maybe(b"[") {
+                    let number = scan.decimal()?;
+                    scan.literal(b"]")?;
+                    number
+                } else {
+                    scan.literal(b" pool entry ")?;
+                    scan.decimal()?
+                };
+                scan.done()?;
+                ClassReference::Constant(number)
+            }
+        }
+    };
+    Some(Event::ClassReference { what, object })
+}
+
+#[inline]
+fn object(line: &[u8]) -> Option<Event<'_>> {
+    let mut scan = Scan::new(line);
+    scan.literal(b"OBJ ")?;
+    let object = scan.hex()?;
+    scan.literal(b" (sz=")?;
+    let size = scan.decimal()?;
+    scan.literal(b", trace=")?;
+    let trace = scan.serial()?;
+    scan.literal(b", class=")?;
+    let (class, class_object) = class_and_id(scan.rest().strip_suffix(b")")?);
+    Some(Event::Object(Object { object, size, trace, class, class_object }))
+}
+
+#[inline]
+fn array(line: &[u8]) -> Option<Event<'_>> {
+    let mut scan = Scan::new(line);
+    scan.literal(b"ARR ")?;
+    let object = scan.hex()?;
+    scan.literal(b" (sz=")?;
+    let size = scan.decimal()?;
+    scan.literal(b", trace=")?;
+    let trace = scan.serial()?;
+    scan.literal(b", nelems=")?;
+    let length = scan.decimal()?;
+    scan.literal(b", elem type=")?;
+    let (class, class_object) = class_and_id(scan.rest().strip_suffix(b")")?);
+    Some(Event::Array(Array { object, size, trace, length, class, class_object }))
+}
+
+/// `Plain$Node@500001ae`; without an id for primitive types.
+#[inline]
+fn class_and_id(text: &[u8]) -> (&[u8], Option<u64>) {
+    let at = text.iter().rposition(|byte| *byte == b'@');
+    let parts = at.and_then(|at| Some((text.get(..at)?, whole_hex(text.get(at + 1..)?)?)));
+    parts.map_or((text, None), |(name, id)| (name, Some(id)))
+}
+
+fn class(line: &[u8]) -> Option<Event<'_>> {
+    let mut scan = Scan::new(line);
+    scan.literal(b"CLS ")?;
+    let object = scan.hex()?;
+    scan.literal(b" (name=")?;
+    let (name, trace) = rsplit_once(scan.rest().strip_suffix(b")")?, b", trace=")?;
+    let mut scan = Scan::new(trace);
+    let trace = scan.serial()?;
+    scan.done()?;
+    Some(Event::Class { object, name, trace })
+}
+
+fn root(line: &[u8]) -> Option<Event<'_>> {
+    let mut scan = Scan::new(line);
+    scan.literal(b"ROOT ")?;
+    let object = scan.hex()?;
+    scan.literal(b" (kind=<")?;
+    let kind = kind(scan.until(b'>')?)?;
+    let mut root =
+        Root { object, kind, thread: None, trace: None, frame: None, reference: None, class: None };
+    while !scan.maybe(b")") {
+        scan.literal(b", ")?;
+        if scan.maybe(b"name=") {
+            // A name may hold anything; nothing follows it.
+            root.class = Some(scan.rest().strip_suffix(b")")?);
+            return Some(Event::Root(root));
+        }
+        match scan.until(b'=')? {
+            b"id" if kind == RootKind::JniGlobal => root.reference = Some(scan.hex()?),
+            b"id" | b"thread" => root.thread = Some(scan.serial()?),
+            b"trace" => root.trace = Some(scan.serial()?),
+            b"frame" => root.frame = Some(scan.signed()?),
+            _ => return None,
+        }
+    }
+    scan.done()?;
+    Some(Event::Root(root))
+}
+
+/// The agent's words for the kinds, and for Android's, which it did not know, ours.
+fn kind(text: &[u8]) -> Option<RootKind> {
+    Some(match text {
+        b"unknown" => RootKind::Unknown,
+        b"thread" => RootKind::ThreadObject,
+        b"JNI global ref" => RootKind::JniGlobal,
+        b"JNI local ref" => RootKind::JniLocal,
+        b"system class" => RootKind::StickyClass,
+        b"busy monitor" => RootKind::MonitorUsed,
+        b"thread block" => RootKind::ThreadBlock,
+        b"Java stack" => RootKind::JavaFrame,
+        b"native stack" => RootKind::NativeStack,
+        _ => return RootKind::ALL.into_iter().find(|kind| kind.name().as_bytes() == text),
+    })
+}

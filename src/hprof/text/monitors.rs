@@ -1,0 +1,163 @@
+//! MONITOR DUMP, and the lines about waiting.
+
+use super::event::{Event, MonitorName, Wait, WaitKind};
+use super::scan::{Scan, rsplit_once, trim_end, trim_start, whole_hex};
+
+/// Serial numbers of threads, `thread 3, thread 4`; 0 stands for `<unknown thread>`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Serials<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Serials<'a> {
+    /// A list, if all of it can be understood.
+    fn new(text: &'a [u8]) -> Option<Self> {
+        let mut scan = Scan::new(text);
+        scan.spaces();
+        while !scan.is_done() {
+            thread(&mut scan)?;
+            separator(&mut scan);
+        }
+        Some(Self { rest: trim_start(text) })
+    }
+}
+
+impl Iterator for Serials<'_> {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        let mut scan = Scan::new(self.rest);
+        let serial = thread(&mut scan)?;
+        separator(&mut scan);
+        self.rest = scan.rest();
+        Some(serial)
+    }
+}
+
+fn separator(scan: &mut Scan<'_>) {
+    scan.maybe(b",");
+    scan.spaces();
+}
+
+/// `thread 3`, or `<unknown thread>`, which is 0.
+fn thread(scan: &mut Scan<'_>) -> Option<u32> {
+    if scan.maybe(b"<unknown thread>") {
+        return Some(0);
+    }
+    scan.literal(b"thread ")?;
+    scan.serial()
+}
+
+/// A line of MONITOR DUMP that is not its first or last one.
+pub(super) fn line(line: &[u8]) -> Event<'_> {
+    let text = trim_start(line);
+    let (expected, event) = match text {
+        [b'T', ..] => ("THREAD N, trace N, status: STATUS", thread_state(text)),
+        [b'M' | b'R', ..] => ("MONITOR or RAW MONITOR and its name", monitor(text)),
+        [b'o', ..] => ("owner: thread N, entry count: N", owner(text)),
+        _ => ("waiting to enter: or waiting to be notified: and threads", waiting(text)),
+    };
+    event.unwrap_or(Event::Malformed { expected, text: line })
+}
+
+fn thread_state(text: &[u8]) -> Option<Event<'_>> {
+    let mut scan = Scan::new(text);
+    scan.literal(b"THREAD ")?;
+    let thread = scan.serial()?;
+    scan.literal(b", trace ")?;
+    let trace = scan.serial()?;
+    scan.literal(b", status: ")?;
+    let status = scan.rest();
+    (!status.is_empty()).then_some(Event::ThreadState { thread, trace, status })
+}
+
+fn monitor(text: &[u8]) -> Option<Event<'_>> {
+    let raw = text.strip_prefix(b"RAW MONITOR ");
+    let name = match raw {
+        Some(name) => name,
+        None => text.strip_prefix(b"MONITOR ")?,
+    };
+    let (name, unowned) = name.strip_suffix(b" unowned").map_or((name, false), |name| (name, true));
+    let name = MonitorName { raw: raw.is_some(), ..monitor_name(name)? };
+    Some(Event::Monitor { name, unowned })
+}
+
+/// A name, perhaps in quotes, perhaps with an address in parentheses.
+fn monitor_name(text: &[u8]) -> Option<MonitorName<'_>> {
+    let text = trim_end(trim_start(text));
+    let addressed = text.strip_suffix(b")").and_then(|text| rsplit_once(text, b"("));
+    let addressed = addressed.and_then(|(name, id)| Some((trim_end(name), whole_hex(id)?)));
+    let (name, id) = addressed.map_or((text, None), |(name, id)| (name, Some(id)));
+    let name = name.strip_prefix(b"\"").and_then(|name| name.strip_suffix(b"\"")).unwrap_or(name);
+    (!name.is_empty()).then_some(MonitorName { name, id, raw: false })
+}
+
+impl<'a> MonitorName<'a> {
+    /// The monitor of a row of MONITOR TIME: `com.acme.Lock (Java)`, `Lcom/acme/Lock;(811bd50) (Java)`,
+    /// `"name"(8058c50) (Raw)`.
+    pub fn of_row(text: &'a [u8]) -> Self {
+        let (name, raw) = if let Some(name) = text.strip_suffix(b"(Raw)") {
+            (name, true)
+        } else {
+            (text.strip_suffix(b"(Java)").unwrap_or(text), false)
+        };
+        let whole = MonitorName { name: text, id: None, raw };
+        monitor_name(name).map_or(whole, |name| Self { raw, ..name })
+    }
+}
+
+fn owner(text: &[u8]) -> Option<Event<'_>> {
+    let mut scan = Scan::new(text);
+    scan.literal(b"owner: ")?;
+    let thread = self::thread(&mut scan)?;
+    scan.literal(b", entry count: ")?;
+    let entries = scan.serial()?;
+    scan.done()?;
+    Some(Event::Owner { thread, entries })
+}
+
+fn waiting(text: &[u8]) -> Option<Event<'_>> {
+    if let Some(threads) = text.strip_prefix(b"waiting to enter:") {
+        return Some(Event::WaitingToEnter(Serials::new(threads)?));
+    }
+    let threads = text.strip_prefix(b"waiting to be notified:")?;
+    Some(Event::WaitingToBeNotified(Serials::new(threads)?))
+}
+
+/// A WAIT, WAITED, SLEEP or EXIT line.
+pub(super) fn wait(line: &[u8]) -> Option<Event<'_>> {
+    let colon = line.iter().position(|byte| *byte == b':')?;
+    let (name, rest) = (line.get(..colon)?, line.get(colon + 1..)?);
+    let (kind, time) = match name {
+        b"WAIT" => (WaitKind::Wait, Some(&b"timeout="[..])),
+        b"WAITED" => (WaitKind::Waited, Some(&b"time_waited="[..])),
+        b"SLEEP" => (WaitKind::Sleep, Some(&b"timeout="[..])),
+        b"EXIT" => (WaitKind::Exit, None),
+        _ => return None,
+    };
+    let (before, thread) = rsplit_once(rest, b", ")?;
+    let mut scan = Scan::new(thread);
+    let thread = Some(self::thread(&mut scan)?).filter(|thread| *thread != 0);
+    scan.done()?;
+    let (before, time) = match time {
+        None => (before, None),
+        Some(word) => {
+            let (before, time) = rsplit_once(before, word)?;
+            let mut scan = Scan::new(time);
+            let time = scan.signed()?;
+            scan.done()?;
+            (before, Some(time))
+        }
+    };
+    let monitor = match kind {
+        WaitKind::Sleep => {
+            Scan::new(trim_start(before)).done()?;
+            None
+        }
+        WaitKind::Wait | WaitKind::Waited => {
+            Some(monitor_name(trim_start(before).strip_prefix(b"MONITOR ")?.strip_suffix(b", ")?)?)
+        }
+        WaitKind::Exit => Some(monitor_name(trim_start(before).strip_prefix(b"MONITOR ")?)?),
+    };
+    Some(Event::Wait(Wait { kind, monitor, time, thread }))
+}

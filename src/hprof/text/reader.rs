@@ -1,0 +1,247 @@
+//! Which line belongs to what.
+
+use std::io::{self, BufRead};
+
+use super::event::{Event, Ranking};
+use super::heap::Body;
+use super::lines::Lines;
+use super::{calls, heap, monitors, tables, trace};
+
+/// Reads a text report, line by line.
+pub struct Reader<'r> {
+    lines: Lines<'r>,
+    section: Section,
+}
+
+/// Where a line stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Section {
+    /// Between records.
+    Outside,
+    /// In the explanation that follows the first line.
+    Header,
+    /// In a trace.
+    Trace,
+    /// In a trace whose first line could not be understood: its frames are lost with it.
+    LostTrace,
+    /// In a HEAP DUMP.
+    Heap(Body),
+    /// In SITES.
+    Sites,
+    /// In CPU SAMPLES, CPU TIME (ms) or MONITOR TIME.
+    Ranking(Ranking),
+    /// In a MONITOR DUMP.
+    MonitorDump,
+    /// In a MONITOR DUMP, behind a monitor that could not be understood: what is said of it is lost too.
+    LostMonitor,
+    /// In the table of `cpu=old`.
+    Calls,
+}
+
+impl Section {
+    /// The line with which the section has to end, if there is one.
+    fn end(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Outside | Self::Trace | Self::LostTrace | Self::Calls => return None,
+            Self::Header => "a line of dashes that ends the header",
+            Self::Heap(_) => "HEAP DUMP END",
+            Self::Sites => "SITES END",
+            Self::Ranking(ranking) => ranking.end(),
+            Self::MonitorDump | Self::LostMonitor => "MONITOR DUMP END",
+        })
+    }
+
+    /// Notes that a line is lost: what belongs to it must not be taken for part of what stands before it.
+    fn lose(&mut self, line: &[u8]) {
+        let indented = matches!(line, [b' ' | b'\t', ..]);
+        match self {
+            Self::Heap(body) if !indented => *body = Body::Object,
+            Self::Trace if !indented => *self = Self::LostTrace,
+            Self::Outside if line.starts_with(b"TRACE ") => *self = Self::LostTrace,
+            Self::MonitorDump if matches!(super::scan::trim_start(line), [b'M' | b'R', ..]) => {
+                *self = Self::LostMonitor;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What a file that ends too early is said to hold there.
+const END_OF_FILE: &[u8] = b"the end of the file";
+
+impl<'r> Reader<'r> {
+    /// A reader of a text from its start.
+    pub fn new(input: &'r mut dyn BufRead) -> Self {
+        Self { lines: Lines::new(input), section: Section::Outside }
+    }
+
+    /// What the next line says, and its number, from 1; `None` at the end.
+    ///
+    /// # Errors
+    /// If the text cannot be read any further.
+    #[inline]
+    pub fn next_event(&mut self) -> io::Result<Option<(u64, Event<'_>)>> {
+        if !self.lines.advance()? {
+            let missing = std::mem::replace(&mut self.section, Section::Outside).end();
+            let event = missing.map(|expected| Event::Malformed { expected, text: END_OF_FILE });
+            return Ok(event.map(|event| (self.lines.number().saturating_add(1), event)));
+        }
+        let number = self.lines.number();
+        if self.lines.is_cut() {
+            self.section.lose(self.lines.line());
+            let expected = "a line of up to 1 MiB";
+            return Ok(Some((number, Event::Malformed { expected, text: self.lines.line() })));
+        }
+        // Most lines of most files are these.
+        if let Section::Heap(body) = &mut self.section
+            && let [b'\t', ..] | [b'O', b'B', b'J', ..] | [b'A', b'R', b'R', ..] = self.lines.line()
+        {
+            return Ok(Some((number, heap::line(body, self.lines.line()))));
+        }
+        if let Some(expected) = self.section.end()
+            && self.section != Section::Header
+            && starts_record(self.lines.line())
+        {
+            // The section was cut: this is said first, then the line is read again.
+            self.section = Section::Outside;
+            self.lines.repeat();
+            return Ok(Some((number, Event::Malformed { expected, text: self.lines.line() })));
+        }
+        let event = read(&mut self.section, self.lines.line());
+        if let Event::Malformed { text, .. } = event {
+            self.section.lose(text);
+        }
+        Ok(Some((number, event)))
+    }
+}
+
+/// Whether a file that starts with these bytes is a text report without the usual header: its first line that is not
+/// blank begins a record. Parts of reports are handed on in mails, and `cpu=old` and Android have no header.
+pub(in crate::hprof) fn is_report(start: &[u8]) -> bool {
+    let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
+    let end = start.iter().take(LONGEST_START).position(|byte| *byte == b'\n');
+    let line =
+        start.get(..end.unwrap_or(start.len().min(LONGEST_START))).unwrap_or_default().trim_ascii_end();
+    starts_record(line) || between(line).is_some()
+}
+
+/// Longer lines are not looked at when a file is recognised.
+const LONGEST_START: usize = 1100;
+
+/// Whether a line begins a section, a trace or a run.
+fn starts_record(line: &[u8]) -> bool {
+    record(line).is_some()
+}
+
+/// A line that begins a section, a trace or a run, and the section that begins.
+fn record(line: &[u8]) -> Option<(Event<'_>, Section)> {
+    let (event, section) = match line {
+        [b'T', ..] => (trace::trace(line), Section::Trace),
+        [b'H', ..] => (heap::begin(line), Section::Heap(Body::Nothing)),
+        [b'S', ..] => (tables::sites_begin(line), Section::Sites),
+        [b'C' | b'M', ..] => {
+            if line == b"MONITOR DUMP BEGIN" {
+                (Some(Event::MonitorDumpBegin), Section::MonitorDump)
+            } else {
+                let event = tables::ranking_begin(line);
+                let Some(Event::RankingBegin { ranking, .. }) = event else { return None };
+                (event, Section::Ranking(ranking))
+            }
+        }
+        [b'c', ..] => ((line == calls::TITLE).then_some(Event::CallsBegin), Section::Calls),
+        [b'J', ..] => (header(line), Section::Header),
+        _ => return None,
+    };
+    Some((event?, section))
+}
+
+/// `JAVA PROFILE 1.0.1, created Sat Nov 21 01:58:24 2026`
+fn header(line: &[u8]) -> Option<Event<'_>> {
+    let version = line.strip_prefix(b"JAVA PROFILE ")?;
+    let end = version.iter().position(|byte| !matches!(byte, b'.' | b'0'..=b'9'));
+    let (version, rest) = version.split_at_checked(end.unwrap_or(version.len()))?;
+    let created = match rest {
+        b"" | b", created" => None,
+        _ => Some(rest.strip_prefix(b", created ")?),
+    };
+    let format = line.get(..line.len() - rest.len())?;
+    (!version.is_empty()).then_some(Event::Header { format, created })
+}
+
+/// Lines that may stand anywhere, since another thread of the JVM writes them.
+fn between(line: &[u8]) -> Option<Event<'_>> {
+    match line {
+        [b'T', ..] => trace::thread_start(line).or_else(|| trace::thread_end(line)),
+        [b'W' | b'S' | b'E', ..] => monitors::wait(line),
+        _ => None,
+    }
+}
+
+fn is_dashes(line: &[u8]) -> bool {
+    line.len() >= 8 && line.iter().all(|byte| *byte == b'-')
+}
+
+/// Reads a line that does not cut a section.
+fn read<'a>(section: &mut Section, line: &'a [u8]) -> Event<'a> {
+    if line.is_empty() {
+        return Event::Nothing;
+    }
+    if let Some((event, begins)) = record(line) {
+        *section = begins;
+        return event;
+    }
+    if let Some(event) = between(line) {
+        if *section == Section::Header {
+            *section = Section::Outside;
+        }
+        return event;
+    }
+    if section.end().is_some_and(|end| end.as_bytes() == line) {
+        let event = match section {
+            Section::Heap(_) => Event::HeapEnd,
+            Section::Sites => Event::SitesEnd,
+            Section::Ranking(ranking) => Event::RankingEnd(*ranking),
+            Section::MonitorDump | Section::LostMonitor => Event::MonitorDumpEnd,
+            _ => Event::Nothing,
+        };
+        *section = Section::Outside;
+        return event;
+    }
+    match section {
+        Section::Header => {
+            if is_dashes(line) {
+                *section = Section::Outside;
+            }
+            Event::Nothing
+        }
+        Section::Trace => trace::frame(line).unwrap_or(NO_FRAME.at(line)),
+        Section::LostTrace if trace::frame(line).is_some() => Event::Nothing,
+        Section::LostTrace => NO_RECORD.at(line),
+        Section::Heap(body) => heap::line(body, line),
+        Section::Sites => tables::site(line),
+        Section::Ranking(_) => tables::row(line),
+        Section::MonitorDump => monitors::line(line),
+        Section::LostMonitor => match monitors::line(line) {
+            Event::Owner { .. } | Event::WaitingToEnter(_) | Event::WaitingToBeNotified(_) => Event::Nothing,
+            event => {
+                *section = Section::MonitorDump;
+                event
+            }
+        },
+        Section::Calls => calls::call(line),
+        Section::Outside if is_dashes(line) => Event::Nothing,
+        Section::Outside => NO_RECORD.at(line),
+    }
+}
+
+/// What was expected.
+struct Expected(&'static str);
+
+const NO_FRAME: Expected = Expected("class.method(source:line)");
+const NO_RECORD: Expected = Expected("the first line of a record");
+
+impl Expected {
+    const fn at<'a>(&self, text: &'a [u8]) -> Event<'a> {
+        Event::Malformed { expected: self.0, text }
+    }
+}

@@ -1,0 +1,218 @@
+//! Taking a line apart: literals, numbers, words.
+
+/// What is left of a line.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scan<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Scan<'a> {
+    #[inline]
+    pub(super) fn new(line: &'a [u8]) -> Self {
+        Self { rest: line }
+    }
+
+    /// What has not been taken.
+    #[inline]
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Takes a literal.
+    #[inline]
+    pub(super) fn literal(&mut self, literal: &[u8]) -> Option<()> {
+        self.rest = self.rest.strip_prefix(literal)?;
+        Some(())
+    }
+
+    /// Takes the literal if it comes next.
+    pub(super) fn maybe(&mut self, literal: &[u8]) -> bool {
+        self.literal(literal).is_some()
+    }
+
+    /// Takes spaces and tabs, if there are any.
+    #[inline]
+    pub(super) fn spaces(&mut self) {
+        while let [b' ' | b'\t', rest @ ..] = self.rest {
+            self.rest = rest;
+        }
+    }
+
+    /// Takes a decimal number without a sign.
+    #[inline]
+    pub(super) fn decimal(&mut self) -> Option<u64> {
+        let [first @ b'0'..=b'9', rest @ ..] = self.rest else { return None };
+        let mut number = u64::from(first - b'0');
+        self.rest = rest;
+        while let [digit @ b'0'..=b'9', rest @ ..] = self.rest {
+            number = number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))?;
+            self.rest = rest;
+        }
+        Some(number)
+    }
+
+    /// Takes a decimal number that may have a sign.
+    pub(super) fn signed(&mut self) -> Option<i64> {
+        if self.maybe(b"-") {
+            return 0i64.checked_sub_unsigned(self.decimal()?);
+        }
+        i64::try_from(self.decimal()?).ok()
+    }
+
+    /// Takes a serial number. The agent writes some of them as if they had a sign.
+    #[inline]
+    pub(super) fn serial(&mut self) -> Option<u32> {
+        if let [b'-', ..] = self.rest {
+            return i32::try_from(self.signed()?).ok().map(i32::cast_unsigned);
+        }
+        u32::try_from(self.decimal()?).ok()
+    }
+
+    /// Takes a hexadecimal number of up to 64 bits, with or without `0x`.
+    #[inline]
+    pub(super) fn hex(&mut self) -> Option<u64> {
+        if let [b'0', b'x' | b'X', rest @ ..] = self.rest {
+            self.rest = rest;
+        }
+        let mut number = u64::from(hex_digit(*self.rest.first()?)?);
+        self.rest = self.rest.get(1..)?;
+        while let [byte, rest @ ..] = self.rest
+            && let Some(digit) = hex_digit(*byte)
+        {
+            if number >> 60 != 0 {
+                return None;
+            }
+            number = (number << 4) | u64::from(digit);
+            self.rest = rest;
+        }
+        Some(number)
+    }
+
+    /// Takes a percentage, `12.34%`. What is no number (the agent divides by zero) is 0.
+    pub(super) fn percent(&mut self) -> Option<f64> {
+        let at = self.rest.iter().position(|byte| *byte == b'%')?;
+        let (text, rest) = (self.rest.get(..at)?, self.rest.get(at + 1..)?);
+        // Android writes the decimal point of the user's language.
+        let text = std::str::from_utf8(text).ok()?.replace(',', ".");
+        // `-1.#IND` is what Windows calls it.
+        let number: f64 = if text.contains(".#") { f64::NAN } else { text.parse().ok()? };
+        self.rest = rest;
+        Some(if number.is_finite() { number } else { 0.0 })
+    }
+
+    /// Takes everything up to a byte, and the byte.
+    pub(super) fn until(&mut self, end: u8) -> Option<&'a [u8]> {
+        let at = self.rest.iter().position(|byte| *byte == end)?;
+        let (before, rest) = (self.rest.get(..at)?, self.rest.get(at + 1..)?);
+        self.rest = rest;
+        Some(before)
+    }
+
+    /// Whether nothing is left.
+    pub(super) fn is_done(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// `Some` if nothing is left.
+    pub(super) fn done(&self) -> Option<()> {
+        self.is_done().then_some(())
+    }
+}
+
+#[inline]
+fn hex_digit(byte: u8) -> Option<u8> {
+    Some(match byte {
+        b'0'..=b'9' => byte - b'0',
+        b'a'..=b'f' => byte - b'a' + 10,
+        b'A'..=b'F' => byte - b'A' + 10,
+        _ => return None,
+    })
+}
+
+/// A whole text as a hexadecimal number.
+#[inline]
+pub(super) fn whole_hex(text: &[u8]) -> Option<u64> {
+    let mut scan = Scan::new(text);
+    let number = scan.hex()?;
+    scan.done()?;
+    Some(number)
+}
+
+/// A text without spaces and tabs at its start.
+#[inline]
+pub(super) fn trim_start(text: &[u8]) -> &[u8] {
+    let mut scan = Scan::new(text);
+    scan.spaces();
+    scan.rest()
+}
+
+/// A text without spaces and tabs at its end.
+#[inline]
+pub(super) fn trim_end(mut text: &[u8]) -> &[u8] {
+    while let [rest @ .., b' ' | b'\t'] = text {
+        text = rest;
+    }
+    text
+}
+
+/// What stands before and behind the last place where `mark` is.
+pub(super) fn rsplit_once<'a>(text: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let at = text.windows(mark.len().max(1)).rposition(|window| window == mark)?;
+    Some((text.get(..at)?, text.get(at + mark.len()..)?))
+}
+
+/// What stands before and behind the last word.
+#[inline]
+pub(super) fn last_word(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = text.iter().rposition(|byte| matches!(byte, b' ' | b'\t'))?;
+    Some((trim_end(text.get(..at)?), text.get(at + 1..)?))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers() {
+        let hex = |text: &str| whole_hex(text.as_bytes());
+        assert_eq!(
+            [hex("0"), hex("0x7c00012a8"), hex("ABCdef")],
+            [Some(0), Some(0x7_c000_12a8), Some(0xab_cdef)]
+        );
+        assert_eq!(
+            [hex("ffffffffffffffff"), hex("1ffffffffffffffff"), hex("")],
+            [Some(u64::MAX), None, None]
+        );
+        assert_eq!([hex("12g"), hex("0x")], [None, None]);
+        let decimal = |text: &'static str| Scan::new(text.as_bytes()).decimal();
+        assert_eq!(decimal("18446744073709551615 "), Some(u64::MAX));
+        assert_eq!([decimal("18446744073709551616"), decimal("-1"), decimal("")], [None; 3]);
+        assert_eq!(Scan::new(b"-9223372036854775808").signed(), Some(i64::MIN));
+        assert_eq!(Scan::new(b"-9223372036854775809").signed(), None);
+        assert_eq!(Scan::new(b"-1").serial(), Some(u32::MAX));
+        assert_eq!(
+            [Scan::new(b"4294967295").serial(), Scan::new(b"4294967296").serial()],
+            [Some(u32::MAX), None]
+        );
+    }
+
+    #[test]
+    fn percentages() {
+        let percent = |text: &'static str| Scan::new(text.as_bytes()).percent();
+        assert_eq!(
+            [percent("12.34%"), percent("100.00% "), percent("7,5%")],
+            [Some(12.34), Some(100.0), Some(7.5)]
+        );
+        assert_eq!([percent("nan%"), percent("-nan%"), percent("-1.#IND%")], [Some(0.0); 3]);
+        assert_eq!([percent("x%"), percent("1 %"), percent("12")], [None; 3]);
+    }
+
+    #[test]
+    fn words() {
+        assert_eq!(last_word(b"a b\t\tc"), Some((&b"a b"[..], &b"c"[..])));
+        assert_eq!(last_word(b"abc"), None);
+        assert_eq!(rsplit_once(b"a, b, c", b", "), Some((&b"a, b"[..], &b"c"[..])));
+        assert_eq!(rsplit_once(b"abc", b", "), None);
+    }
+}

@@ -1,0 +1,132 @@
+//! SITES, CPU SAMPLES, CPU TIME (ms) and MONITOR TIME. Columns are told apart by spaces: they get wider when numbers
+//! outgrow them.
+
+use super::event::{Event, Ranking, Row, Site};
+use super::scan::Scan;
+
+/// `SITES BEGIN (ordered by live bytes) Sat Nov 21 01:58:24 2026`
+pub(super) fn sites_begin(line: &[u8]) -> Option<Event<'_>> {
+    let mut scan = Scan::new(line);
+    scan.literal(b"SITES BEGIN (ordered by ")?;
+    let by_allocation = match scan.until(b')')? {
+        b"live bytes" => false,
+        b"allocated bytes" => true,
+        _ => return None,
+    };
+    scan.spaces();
+    Some(Event::SitesBegin { by_allocation, date: scan.rest() })
+}
+
+/// A line of SITES.
+pub(super) fn site(line: &[u8]) -> Event<'_> {
+    const EXPECTED: &str = "rank self% accum% bytes objs bytes objs trace class";
+    if is_title(line, &["percent", "live", "alloc'ed", "stack", "class"])
+        || is_title(line, &["rank", "self", "accum", "bytes", "objs", "bytes", "objs", "trace", "name"])
+    {
+        return Event::Nothing;
+    }
+    let row = || {
+        let mut scan = Scan::new(line);
+        let (rank, self_percent, accumulated_percent) = ranked(&mut scan)?;
+        let mut number = || {
+            let number = scan.decimal()?;
+            gap(&mut scan)?;
+            Some(number)
+        };
+        let (live_bytes, live_instances) = (number()?, number()?);
+        let (allocated_bytes, allocated_instances) = (number()?, number()?);
+        let trace = u32::try_from(number()?).ok()?;
+        let class = Some(scan.rest()).filter(|class| !class.is_empty())?;
+        Some(Site {
+            rank,
+            self_percent,
+            accumulated_percent,
+            live_bytes,
+            live_instances,
+            allocated_bytes,
+            allocated_instances,
+            trace,
+            class,
+        })
+    };
+    row().map_or(Event::Malformed { expected: EXPECTED, text: line }, Event::Site)
+}
+
+impl Ranking {
+    /// The section's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Samples => "CPU SAMPLES",
+            Self::Times => "CPU TIME (ms)",
+            Self::Contention => "MONITOR TIME",
+        }
+    }
+
+    pub(super) const fn end(self) -> &'static str {
+        match self {
+            Self::Samples => "CPU SAMPLES END",
+            Self::Times => "CPU TIME (ms) END",
+            Self::Contention => "MONITOR TIME END",
+        }
+    }
+}
+
+/// `CPU SAMPLES BEGIN (total = 981) Fri Jun 14 01:16:35 2013`, and its like.
+pub(super) fn ranking_begin(line: &[u8]) -> Option<Event<'_>> {
+    [Ranking::Samples, Ranking::Times, Ranking::Contention].into_iter().find_map(|ranking| {
+        let mut scan = Scan::new(line);
+        scan.literal(ranking.name().as_bytes())?;
+        scan.literal(b" BEGIN (total = ")?;
+        let total = scan.signed()?;
+        scan.maybe(b" ms");
+        scan.literal(b")")?;
+        scan.spaces();
+        Some(Event::RankingBegin { ranking, total, date: scan.rest() })
+    })
+}
+
+/// A line of a ranking.
+pub(super) fn row(line: &[u8]) -> Event<'_> {
+    const EXPECTED: &str = "rank self% accum% count trace name";
+    if is_title(line, &["rank", "self", "accum", "count", "trace"]) {
+        return Event::Nothing;
+    }
+    let row = || {
+        let mut scan = Scan::new(line);
+        let (rank, self_percent, accumulated_percent) = ranked(&mut scan)?;
+        let count = scan.decimal()?;
+        gap(&mut scan)?;
+        let trace = scan.serial()?;
+        gap(&mut scan)?;
+        let name = match scan.rest() {
+            b"" => return None,
+            b"<empty trace>" | b"<empty>" => None,
+            name => Some(name),
+        };
+        Some(Row { rank, self_percent, accumulated_percent, count, trace, name })
+    };
+    row().map_or(Event::Malformed { expected: EXPECTED, text: line }, Event::Row)
+}
+
+/// The first three columns.
+fn ranked(scan: &mut Scan<'_>) -> Option<(u64, f64, f64)> {
+    scan.spaces();
+    let rank = scan.decimal()?;
+    gap(scan)?;
+    let self_percent = scan.percent()?;
+    scan.spaces();
+    let accumulated_percent = scan.percent()?;
+    gap(scan)?;
+    Some((rank, self_percent, accumulated_percent))
+}
+
+/// Spaces, of which there has to be one.
+fn gap(scan: &mut Scan<'_>) -> Option<()> {
+    matches!(scan.rest(), [b' ' | b'\t', ..]).then(|| scan.spaces())
+}
+
+/// Whether a line starts with these words.
+fn is_title(line: &[u8], words: &[&str]) -> bool {
+    let mut found = line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|word| !word.is_empty());
+    words.iter().all(|word| found.next() == Some(word.as_bytes()))
+}

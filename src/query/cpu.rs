@@ -1,0 +1,343 @@
+//! CPU SAMPLES: where the time goes.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+
+use crate::hprof::names;
+
+use super::percent::two_decimals;
+use super::profile::{Frame, Samples, Traces, ratio};
+use super::stack_filter::StackFilter;
+
+/// Which samples are asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Question {
+    /// Of traces with such frames.
+    pub filter: StackFilter,
+    /// Rows are left out whose samples are below this part of all samples.
+    pub cutoff: f64,
+    /// Their order.
+    pub sort_by: SortBy,
+    /// How many rows are kept; all by default.
+    pub top: Option<usize>,
+}
+
+/// The order of rows. Those that are equal stay in the order of their ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SortBy {
+    /// Most samples first; of groups, most in the group itself.
+    #[default]
+    Samples,
+    /// Of groups: most samples in the group or in what it called first.
+    Total,
+    /// By serial number of the trace.
+    Trace,
+    /// By name.
+    Name,
+}
+
+/// The samples of a trace.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Its place in the file, from 1.
+    pub rank: u64,
+    /// Trace serial number.
+    pub trace: u32,
+    /// Samples.
+    pub samples: u64,
+    /// Its part of all samples, to two decimals.
+    pub self_percent: f64,
+    /// The part of this row and all before it in the file, to two decimals.
+    pub accumulated_percent: f64,
+    /// The innermost frame of its trace.
+    pub method: Option<String>,
+}
+
+/// The samples of a method, class or package.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GroupRow {
+    /// Its place by samples, from 1.
+    pub rank: u64,
+    /// Its name; `None` for the samples of traces without frames, or whose frame has no class.
+    pub name: Option<String>,
+    /// Samples in which it was running.
+    pub self_samples: u64,
+    /// Samples in which it was running or had called what was running; one that occurs many times in a trace counts
+    /// once.
+    pub total_samples: u64,
+    /// Part of all samples, to two decimals.
+    pub self_percent: f64,
+    /// Part of all samples, to two decimals.
+    pub total_percent: f64,
+}
+
+/// The rows asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer<R> {
+    /// The rows that are kept.
+    pub rows: Vec<R>,
+    /// Rows that match, also those that `top` leaves out.
+    pub matching: u64,
+    /// The samples of those traces that match.
+    pub samples: u64,
+}
+
+/// Samples by trace.
+pub fn by_trace(samples: &Samples, traces: &Traces, question: &Question) -> Answer<Row> {
+    let stacks = question.filter.of(traces);
+    let mut accumulated = 0.0;
+    let mut rows = Vec::new();
+    for (rank, (trace, count)) in (1..).zip(samples.rows.iter().copied()) {
+        let part = ratio(count, samples.total) * 100.0;
+        accumulated += part;
+        if stacks.matches(trace) && !is_below(count, samples.total, question.cutoff) {
+            rows.push(Row {
+                rank,
+                trace,
+                samples: count,
+                self_percent: two_decimals(part),
+                accumulated_percent: two_decimals(accumulated),
+                method: None,
+            });
+        }
+    }
+    match question.sort_by {
+        SortBy::Samples | SortBy::Total => rows.sort_by_key(|row| Reverse(row.samples)),
+        SortBy::Trace => rows.sort_by_key(|row| row.trace),
+        SortBy::Name => rows.sort_by_cached_key(|row| traces.method(row.trace)),
+    }
+    let sum = rows.iter().fold(0u64, |sum, row| sum.saturating_add(row.samples));
+    let matching = rows.len() as u64;
+    rows.truncate(question.top.unwrap_or(usize::MAX));
+    for row in &mut rows {
+        row.method = traces.method(row.trace);
+    }
+    Answer { rows, matching, samples: sum }
+}
+
+/// What rows of [`grouped`] stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupBy {
+    /// Methods, by class and name.
+    Method,
+    /// Classes.
+    Class,
+    /// Packages.
+    Package,
+}
+
+impl GroupBy {
+    /// The name of a frame's group.
+    fn name(self, frame: &Frame) -> Option<String> {
+        match self {
+            Self::Method => Some(frame.qualified_method()),
+            Self::Class => frame.class.clone(),
+            Self::Package => frame.class.as_deref().map(|class| match names::package(class) {
+                "" => "<unnamed package>".to_owned(),
+                package => package.to_owned(),
+            }),
+        }
+    }
+}
+
+/// Samples by method, class or package.
+pub fn grouped(samples: &Samples, traces: &Traces, question: &Question, by: GroupBy) -> Answer<GroupRow> {
+    let mut groups = Groups::new(traces, by);
+    let stacks = question.filter.of(traces);
+    let mut sum = 0u64;
+    for (number, (serial, count)) in (1u64..).zip(samples.rows.iter().copied()) {
+        if stacks.matches(serial) {
+            sum = sum.saturating_add(count);
+            let frames = traces.get(serial).map(|trace| traces.numbers(trace)).unwrap_or_default();
+            groups.count(number, frames, count);
+        }
+    }
+    let mut rows = groups.rows(samples.total);
+    rows.retain(|row| !is_below(row.total_samples, samples.total, question.cutoff));
+    match question.sort_by {
+        SortBy::Samples | SortBy::Trace => {}
+        SortBy::Total => rows.sort_by_key(|row| Reverse(row.total_samples)),
+        SortBy::Name => rows.sort_by(|a, b| a.name.cmp(&b.name)),
+    }
+    let matching = rows.len() as u64;
+    rows.truncate(question.top.unwrap_or(usize::MAX));
+    Answer { rows, matching, samples: sum }
+}
+
+/// Adds up samples.
+struct Groups {
+    /// The group of each frame.
+    of_frame: Vec<usize>,
+    groups: Vec<Group>,
+}
+
+#[derive(Debug, Default)]
+struct Group {
+    name: Option<String>,
+    self_samples: u64,
+    total_samples: u64,
+    /// The number of the row that was counted last: recursion counts once.
+    counted: u64,
+}
+
+/// The group of what has no name.
+const NAMELESS: usize = 0;
+
+impl Groups {
+    fn new(traces: &Traces, by: GroupBy) -> Self {
+        let mut groups = vec![Group::default()];
+        let mut numbers: FxHashMap<String, usize> = FxHashMap::default();
+        let mut of_frame = Vec::with_capacity(traces.different_frames());
+        for frame in (0u32..).map_while(|number| traces.frame(number)) {
+            of_frame.push(by.name(frame).map_or(NAMELESS, |name| {
+                *numbers.entry(name).or_insert_with_key(|name| {
+                    groups.push(Group { name: Some(name.clone()), ..Group::default() });
+                    groups.len() - 1
+                })
+            }));
+        }
+        Self { of_frame, groups }
+    }
+
+    /// Counts a row's samples; rows are numbered from 1.
+    fn count(&mut self, row: u64, frames: &[u32], samples: u64) {
+        let of_frame = |number: &u32| self.of_frame.get(*number as usize).copied().unwrap_or(NAMELESS);
+        let innermost = frames.first().map_or(NAMELESS, of_frame);
+        if let Some(group) = self.groups.get_mut(innermost) {
+            group.self_samples = group.self_samples.saturating_add(samples);
+        }
+        for number in frames.iter().map(of_frame).chain([innermost]) {
+            if let Some(group) = self.groups.get_mut(number)
+                && group.counted != row
+            {
+                group.counted = row;
+                group.total_samples = group.total_samples.saturating_add(samples);
+            }
+        }
+    }
+
+    /// The groups with samples, most first.
+    fn rows(self, whole: u64) -> Vec<GroupRow> {
+        let mut groups: Vec<Group> = self.groups.into_iter().filter(|group| group.counted > 0).collect();
+        groups.sort_by(|a, b| {
+            let key = |group: &Group| (Reverse(group.self_samples), Reverse(group.total_samples));
+            key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
+        });
+        let row = |(rank, group): (u64, Group)| GroupRow {
+            rank,
+            name: group.name,
+            self_samples: group.self_samples,
+            total_samples: group.total_samples,
+            self_percent: two_decimals(ratio(group.self_samples, whole) * 100.0),
+            total_percent: two_decimals(ratio(group.total_samples, whole) * 100.0),
+        };
+        (1..).zip(groups).map(row).collect()
+    }
+}
+
+/// Whether samples are below the cutoff, as the agent compares them.
+fn is_below(samples: u64, whole: u64, cutoff: f64) -> bool {
+    ratio(samples, whole) < cutoff
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::stack_filter::tests::traces;
+    use super::*;
+
+    fn sample() -> (Samples, Traces) {
+        let traces = traces(&[
+            (1, &[("p.A", "run"), ("p.A", "fib"), ("p.A", "fib"), ("q.B", "main")]),
+            (2, &[("p.A", "fib"), ("p.A", "fib"), ("q.B", "main")]),
+            (3, &[("C", "x")]),
+            (4, &[]),
+        ]);
+        let rows = vec![(2, 3), (1, 2), (3, 2), (4, 1), (9, 1)];
+        (Samples { total: 12, rows, date: None }, traces)
+    }
+
+    #[test]
+    fn percentages_are_of_all_samples_and_add_up_unrounded() {
+        let (samples, traces) = sample();
+        let answer = by_trace(&samples, &traces, &Question::default());
+        let percents: Vec<String> = (answer.rows.iter())
+            .map(|row| format!("{:.2} {:.2}", row.self_percent, row.accumulated_percent))
+            .collect();
+        // 16.67 + 16.67 + 25 would be 58.34.
+        assert_eq!(percents, ["25.00 25.00", "16.67 41.67", "16.67 58.33", "8.33 66.67", "8.33 75.00"]);
+        assert_eq!(answer.rows.first().unwrap().method.as_deref(), Some("p.A.fib"));
+        assert_eq!((answer.matching, answer.samples), (5, 9));
+    }
+
+    #[test]
+    fn order_cutoff_and_filters() {
+        let (samples, traces) = sample();
+        let ranks = |question: Question| -> Vec<u64> {
+            by_trace(&samples, &traces, &question).rows.iter().map(|row| row.rank).collect()
+        };
+        let by = |sort_by| Question { sort_by, ..Question::default() };
+        assert_eq!(ranks(by(SortBy::Samples)), [1, 2, 3, 4, 5]);
+        assert_eq!(ranks(by(SortBy::Trace)), [2, 1, 3, 4, 5]);
+        assert_eq!(ranks(by(SortBy::Name)), [4, 5, 3, 1, 2]);
+        assert_eq!(ranks(Question { cutoff: 0.25, ..Question::default() }), [1]);
+        assert_eq!(ranks(Question { cutoff: 2.0 / 12.0, ..Question::default() }), [1, 2, 3]);
+        assert_eq!(ranks(Question { top: Some(1), ..Question::default() }), [1]);
+        let filter = StackFilter { methods: vec!["A.run".parse().unwrap()], ..StackFilter::default() };
+        assert_eq!(ranks(Question { filter, ..Question::default() }), [2]);
+    }
+
+    #[test]
+    fn recursion_counts_once() {
+        let (samples, traces) = sample();
+        let groups = |by| -> Vec<(Option<String>, u64, u64)> {
+            let answer = grouped(&samples, &traces, &Question::default(), by);
+            answer.rows.into_iter().map(|row| (row.name, row.self_samples, row.total_samples)).collect()
+        };
+        let named = |name: &str, own, total| (Some(name.to_owned()), own, total);
+        assert_eq!(
+            groups(GroupBy::Method),
+            // Equal ones by name, the nameless first.
+            [
+                named("p.A.fib", 3, 5),
+                (None, 2, 2),
+                named("C.x", 2, 2),
+                named("p.A.run", 2, 2),
+                named("q.B.main", 0, 5),
+            ]
+        );
+        assert_eq!(
+            groups(GroupBy::Class),
+            [named("p.A", 5, 5), (None, 2, 2), named("C", 2, 2), named("q.B", 0, 5)]
+        );
+        let unnamed = named("<unnamed package>", 2, 2);
+        assert_eq!(groups(GroupBy::Package), [named("p", 5, 5), (None, 2, 2), unnamed, named("q", 0, 5)]);
+    }
+
+    #[test]
+    fn groups_are_cut_and_sorted() {
+        let (samples, traces) = sample();
+        let names = |question: Question| -> Vec<(u64, Option<String>)> {
+            let rows = grouped(&samples, &traces, &question, GroupBy::Class).rows;
+            rows.into_iter().map(|row| (row.rank, row.name)).collect()
+        };
+        let name = |rank, text: &str| (rank, Some(text.to_owned()));
+        let total = Question { sort_by: SortBy::Total, cutoff: 5.0 / 12.0, ..Question::default() };
+        assert_eq!(names(total), [name(1, "p.A"), name(4, "q.B")]);
+        let by_name = Question { sort_by: SortBy::Name, top: Some(2), ..Question::default() };
+        assert_eq!(names(by_name), [(2, None), name(3, "C")]);
+    }
+
+    #[test]
+    fn nothing_was_sampled() {
+        let answer = by_trace(&Samples::default(), &Traces::default(), &Question::default());
+        assert_eq!((answer.rows.len(), answer.samples), (0, 0));
+        let zero = Samples { total: 0, rows: vec![(1, 0)], date: None };
+        assert!(
+            by_trace(&zero, &Traces::default(), &Question::default()).rows.first().unwrap().self_percent
+                == 0.0
+        );
+        assert_eq!(grouped(&zero, &Traces::default(), &Question::default(), GroupBy::Method).rows.len(), 1);
+    }
+}

@@ -1,0 +1,342 @@
+//! ALLOC SITES: one table out of all records of a file.
+//!
+//! A record is complete or, if bit 0 of its flags is set, incremental. A complete one stands for itself: what came
+//! before is replaced. An incremental one lists the sites that changed. The specification does not say whether with
+//! their increments or with their new figures; the JVMTI agent writes new figures (`site_write` in `hprof_site.c`). Each
+//! record also states totals over all sites, which tell: figures that the totals cannot hold, when added to those
+//! before, are new figures.
+
+use rustc_hash::FxHashMap;
+
+use super::Site;
+use crate::hprof::BasicType;
+use crate::hprof::record::{AllocSite, AllocSites, HeapSummary, Record};
+
+/// Bit 0 of the flags.
+const INCREMENTAL: u16 = 1;
+/// Bit 1 of the flags.
+const BY_ALLOCATION: u16 = 2;
+
+/// The table.
+pub(super) struct Recorded {
+    pub(super) rows: Vec<Row>,
+    /// What the last record states of all sites.
+    pub(super) totals: Site,
+    pub(super) by_allocation: bool,
+    /// The last record.
+    pub(super) last: Option<Record>,
+}
+
+/// A site whose class is not yet named.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Row {
+    pub(super) class_serial: u32,
+    /// What it is an array of, as the record states it.
+    array: Option<BasicType>,
+    pub(super) site: Site,
+}
+
+impl Row {
+    /// What the class is called if no LOAD CLASS names it. The agent names none for some array classes.
+    pub(super) fn unnamed(&self) -> String {
+        match self.array {
+            None => format!("<unknown class {}>", self.class_serial),
+            Some(BasicType::Object) => format!("<unknown array class {}>", self.class_serial),
+            Some(element) => format!("{}[]", element.java_name()),
+        }
+    }
+}
+
+/// One table out of all records; `None` if there is no record.
+pub(super) fn combine(records: &[(Record, AllocSites<'_>)]) -> Option<Recorded> {
+    let (last, last_sites) = records.last()?;
+    let from = records.iter().rposition(|(_, sites)| sites.flags & INCREMENTAL == 0).unwrap_or(0);
+    let mut table = Table::default();
+    for (number, (_, sites)) in records.iter().skip(from).enumerate() {
+        if number == 0 || table.may_add(sites) { table.add(sites) } else { table.replace(sites) }
+    }
+    let by_allocation = last_sites.flags & BY_ALLOCATION != 0;
+    let mut rows = table.rows;
+    if records.len() - from > 1 {
+        // The order of one record; of several there is none.
+        let key = |row: &Row| if by_allocation { row.site.allocated_bytes } else { row.site.live_bytes };
+        rows.sort_by_key(|row| std::cmp::Reverse(key(row)));
+    }
+    Some(Recorded { rows, totals: totals(&last_sites.totals), by_allocation, last: Some(*last) })
+}
+
+fn totals(totals: &HeapSummary) -> Site {
+    Site {
+        live_bytes: totals.live_bytes.into(),
+        live_instances: totals.live_instances.into(),
+        allocated_bytes: totals.allocated_bytes,
+        allocated_instances: totals.allocated_instances,
+        ..Site::default()
+    }
+}
+
+#[derive(Default)]
+struct Table {
+    rows: Vec<Row>,
+    places: FxHashMap<(u32, u32), usize>,
+}
+
+/// The four figures of a site, or of all.
+fn figures(site: &Site) -> [u64; 4] {
+    [site.live_bytes, site.live_instances, site.allocated_bytes, site.allocated_instances]
+}
+
+fn site_of(row: &AllocSite) -> Site {
+    Site {
+        trace: row.trace,
+        live_bytes: row.live_bytes.into(),
+        live_instances: row.live_instances.into(),
+        allocated_bytes: row.allocated_bytes.into(),
+        allocated_instances: row.allocated_instances.into(),
+        ..Site::default()
+    }
+}
+
+impl Table {
+    /// Whether the totals of a record can hold its figures added to those before.
+    fn may_add(&self, sites: &AllocSites<'_>) -> bool {
+        let mut sum = [0u64; 4];
+        let before = self.rows.iter().map(|row| figures(&row.site));
+        for site in before.chain(sites.sites().map(|row| figures(&site_of(&row)))) {
+            for (sum, more) in sum.iter_mut().zip(site) {
+                *sum = sum.saturating_add(more);
+            }
+        }
+        let stated = figures(&totals(&sites.totals));
+        sum.iter().zip(stated).all(|(sum, stated)| *sum <= stated || stated == 0)
+    }
+
+    fn add(&mut self, sites: &AllocSites<'_>) {
+        for row in sites.sites() {
+            let more = site_of(&row);
+            let site = self.site(&row);
+            site.live_bytes = site.live_bytes.saturating_add(more.live_bytes);
+            site.live_instances = site.live_instances.saturating_add(more.live_instances);
+            site.allocated_bytes = site.allocated_bytes.saturating_add(more.allocated_bytes);
+            site.allocated_instances = site.allocated_instances.saturating_add(more.allocated_instances);
+        }
+    }
+
+    fn replace(&mut self, sites: &AllocSites<'_>) {
+        for row in sites.sites() {
+            *self.site(&row) = site_of(&row);
+        }
+    }
+
+    /// The row of a site; a new one holds zeros.
+    fn site(&mut self, row: &AllocSite) -> &mut Site {
+        let rows = &mut self.rows;
+        let at = *self.places.entry((row.class_serial, row.trace)).or_insert_with(|| {
+            let site = Site { trace: row.trace, ..Site::default() };
+            rows.push(Row { class_serial: row.class_serial, array: row.array, site });
+            rows.len() - 1
+        });
+        // The place is of a row that was pushed.
+        #[allow(clippy::indexing_slicing)]
+        &mut self.rows[at].site
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::hprof::IdSize;
+    use crate::hprof::record::BodyReader;
+
+    /// class, trace, live bytes, live objects, bytes allocated, objects allocated
+    type Figures = [u32; 6];
+
+    /// A record as it stands in a file: flags, totals (live bytes and objects, bytes and objects allocated), sites.
+    fn record(flags: u16, [live, objects, bytes, allocated]: [u64; 4], sites: &[Figures]) -> Vec<u8> {
+        let mut body = flags.to_be_bytes().to_vec();
+        body.extend_from_slice(&0xEB1C_432Du32.to_be_bytes());
+        for total in [live, objects] {
+            body.extend_from_slice(&u32::try_from(total).unwrap().to_be_bytes());
+        }
+        for total in [bytes, allocated] {
+            body.extend_from_slice(&total.to_be_bytes());
+        }
+        body.extend_from_slice(&u32::try_from(sites.len()).unwrap().to_be_bytes());
+        for site in sites {
+            body.push(0);
+            body.extend(site.iter().flat_map(|number| number.to_be_bytes()));
+        }
+        framed(&body)
+    }
+
+    fn framed(body: &[u8]) -> Vec<u8> {
+        let mut out = vec![crate::hprof::record::tag::ALLOC_SITES, 0, 0, 0, 0];
+        out.extend_from_slice(&u32::try_from(body.len()).unwrap().to_be_bytes());
+        out.extend_from_slice(body);
+        out
+    }
+
+    fn combined(records: &[Vec<u8>]) -> Option<Recorded> {
+        let bytes = records.concat();
+        let reader = BodyReader::new(&bytes, IdSize::Four);
+        let mut found = Vec::new();
+        let mut at = 0;
+        while let Some(record) = Record::at(&bytes, at) {
+            found.push((record, reader.alloc_sites(&record).unwrap()));
+            at = usize::try_from(record.end()).unwrap();
+        }
+        assert_eq!(found.len(), records.len());
+        combine(&found)
+    }
+
+    fn rows(records: &[Vec<u8>]) -> Vec<[u64; 6]> {
+        let rows = combined(records).unwrap().rows;
+        rows.iter()
+            .map(|row| {
+                let [live, objects, bytes, allocated] = figures(&row.site);
+                [row.class_serial.into(), row.site.trace.into(), live, objects, bytes, allocated]
+            })
+            .collect()
+    }
+
+    const PLENTY: [u64; 4] = [1000; 4];
+
+    #[test]
+    fn no_record_is_no_table() {
+        assert!(combined(&[]).is_none());
+        assert!(combined(&[record(0, PLENTY, &[])]).unwrap().rows.is_empty());
+    }
+
+    #[test]
+    fn a_complete_record_replaces_all_before_it() {
+        let first = record(0, PLENTY, &[[1, 1, 9, 9, 9, 9], [2, 1, 5, 5, 5, 5]]);
+        let changes = record(1, PLENTY, &[[3, 1, 1, 1, 1, 1]]);
+        let second = record(2, [20, 2, 30, 3], &[[2, 1, 4, 1, 30, 3]]);
+        assert_eq!(rows(&[first.clone(), changes, second.clone()]), [[2, 1, 4, 1, 30, 3]]);
+        let table = combined(&[first.clone(), second]).unwrap();
+        assert_eq!((figures(&table.totals), table.by_allocation), ([20, 2, 30, 3], true));
+        assert_eq!(table.last.unwrap().offset, first.len());
+        assert!(!combined(&[first]).unwrap().by_allocation);
+    }
+
+    #[test]
+    fn changes_that_the_totals_can_hold_are_added() {
+        let first = record(0, [10, 1, 10, 1], &[[1, 7, 10, 1, 10, 1]]);
+        let changes = record(1, [35, 4, 35, 4], &[[2, 7, 20, 2, 20, 2], [1, 7, 5, 1, 5, 1]]);
+        assert_eq!(rows(&[first, changes]), [[2, 7, 20, 2, 20, 2], [1, 7, 15, 2, 15, 2]]);
+    }
+
+    /// As the agent writes them: an unchanged site is left out, a changed one has the counters as they are now.
+    #[test]
+    fn changes_that_the_totals_cannot_hold_are_new_figures() {
+        let first = record(0, [30, 3, 30, 3], &[[1, 7, 20, 2, 20, 2], [2, 7, 10, 1, 10, 1]]);
+        let changes = record(1, [50, 5, 50, 5], &[[2, 7, 30, 3, 30, 3]]);
+        assert_eq!(rows(&[first.clone(), changes]), [[2, 7, 30, 3, 30, 3], [1, 7, 20, 2, 20, 2]]);
+        // Any of the four figures tells: here only what was allocated.
+        let changes = record(1, [100, 100, 100, 5], &[[2, 7, 30, 3, 30, 3]]);
+        assert_eq!(rows(&[first.clone(), changes])[0], [2, 7, 30, 3, 30, 3]);
+        // A site that is gone.
+        let changes = record(1, [20, 2, 30, 3], &[[2, 7, 0, 0, 10, 1]]);
+        assert_eq!(rows(&[first, changes]), [[1, 7, 20, 2, 20, 2], [2, 7, 0, 0, 10, 1]]);
+    }
+
+    #[test]
+    fn totals_of_nothing_say_nothing() {
+        let first = record(0, [0; 4], &[[1, 7, 10, 1, 10, 1]]);
+        let changes = record(1, [0; 4], &[[1, 7, 5, 1, 5, 1]]);
+        assert_eq!(rows(&[first, changes]), [[1, 7, 15, 2, 15, 2]]);
+    }
+
+    #[test]
+    fn a_first_record_may_be_incremental() {
+        let changes = |live| record(1, PLENTY, &[[1, 7, live, 1, 10, 1]]);
+        assert_eq!(rows(&[changes(10)]), [[1, 7, 10, 1, 10, 1]]);
+        assert_eq!(rows(&[changes(10), changes(20)]), [[1, 7, 30, 2, 20, 2]]);
+        // Even if its totals cannot be right.
+        let wrong = record(1, [1; 4], &[[1, 7, 10, 10, 10, 10]]);
+        assert_eq!(rows(&[wrong]), [[1, 7, 10, 10, 10, 10]]);
+    }
+
+    #[test]
+    fn one_record_keeps_its_order_and_several_are_sorted() {
+        let unsorted =
+            |flags| record(flags, PLENTY, &[[1, 7, 1, 1, 9, 1], [2, 7, 3, 1, 7, 1], [3, 7, 2, 1, 8, 1]]);
+        let classes = |records: &[Vec<u8>]| rows(records).iter().map(|row| row[0]).collect::<Vec<_>>();
+        assert_eq!(classes(&[unsorted(0)]), [1, 2, 3]);
+        assert_eq!(classes(&[record(0, PLENTY, &[]), unsorted(1)]), [2, 3, 1]);
+        assert_eq!(classes(&[record(0, PLENTY, &[]), unsorted(3)]), [1, 3, 2]);
+        // Only what is left after a complete record counts.
+        assert_eq!(classes(&[unsorted(0), unsorted(0)]), [1, 2, 3]);
+        // Equal ones stay as they were met.
+        let equal = record(1, PLENTY, &[[5, 1, 1, 1, 1, 1], [4, 1, 1, 1, 1, 1], [6, 1, 1, 1, 1, 1]]);
+        assert_eq!(classes(&[equal, record(1, PLENTY, &[])]), [5, 4, 6]);
+    }
+
+    #[test]
+    fn a_site_is_a_class_and_a_trace() {
+        let sites = [[1, 7, 1, 1, 1, 1], [1, 8, 2, 1, 2, 1], [2, 7, 3, 1, 3, 1], [1, 7, 4, 1, 4, 1]];
+        let expected = [[1, 7, 5, 2, 5, 2], [1, 8, 2, 1, 2, 1], [2, 7, 3, 1, 3, 1]];
+        assert_eq!(rows(&[record(0, PLENTY, &sites)]), expected);
+    }
+
+    #[test]
+    fn the_largest_figures_are_held() {
+        let most = u32::MAX;
+        let all = u64::from(most);
+        let full = record(0, [all, all, u64::MAX, u64::MAX], &[[1, 7, most, most, most, most]]);
+        let more = record(1, [all, all, u64::MAX, u64::MAX], &[[1, 7, most, most, most, most]]);
+        // The totals of live bytes have 32 bits too: they cannot hold two.
+        assert_eq!(rows(&[full.clone(), more]), [[1, 7, all, all, all, all]]);
+        let more = record(1, [0, 0, u64::MAX, u64::MAX], &[[1, 7, most, most, most, most]]);
+        assert_eq!(rows(&[full, more]), [[1, 7, 2 * all, 2 * all, 2 * all, 2 * all]]);
+    }
+
+    /// A count of sites that is not there, and one of fewer than there are.
+    #[test]
+    fn counts_that_lie() {
+        let mut more = record(0, PLENTY, &[[1, 7, 1, 1, 1, 1]]);
+        let count = more.len() - 25 - 4;
+        more.splice(count..count + 4, [0xFF; 4]);
+        assert_eq!(rows(&[more]), [[1, 7, 1, 1, 1, 1]]);
+        let mut fewer = record(0, PLENTY, &[[1, 7, 1, 1, 1, 1], [2, 7, 1, 1, 1, 1]]);
+        let count = fewer.len() - 50 - 4;
+        fewer.splice(count..count + 4, 1u32.to_be_bytes());
+        assert_eq!(rows(&[fewer]), [[1, 7, 1, 1, 1, 1]]);
+    }
+
+    /// The head and the first sites of a record that the agent of JDK 8 wrote (`samples/agent/all.hprof.zst`).
+    #[test]
+    fn the_agents_own_record() {
+        let body = [
+            [0x00, 0x00, 0xeb, 0x1c, 0x43, 0x2d, 0x00, 0x0b, 0x4a, 0x28, 0x00, 0x00, 0x2b, 0xd9].as_slice(),
+            &[0x00, 0x00, 0x00, 0x00, 0x00, 0x0b, 0x4a, 0x28, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x2b, 0xd9],
+            &[0x00, 0x00, 0x00, 0x03],
+            &[0x00, 0x00, 0x01, 0x88, 0x90, 0x00, 0x04, 0x95, 0x99, 0x00, 0x01, 0xd4, 0xc0, 0x00, 0x00, 0x13],
+            &[0x88, 0x00, 0x01, 0xd4, 0xc0, 0x00, 0x00, 0x13, 0x88],
+            &[0x05, 0x00, 0x01, 0x88, 0x1e, 0x00, 0x04, 0x93, 0xe0, 0x00, 0x01, 0x24, 0x60, 0x00, 0x00, 0x03],
+            &[0x46, 0x00, 0x01, 0x24, 0x60, 0x00, 0x00, 0x03, 0x46],
+            &[0x08, 0x00, 0x01, 0x88, 0x1b, 0x00, 0x04, 0x94, 0xdc, 0x00, 0x00, 0xc0, 0x60, 0x00, 0x00, 0x00],
+            &[0x06, 0x00, 0x00, 0xc0, 0x60, 0x00, 0x00, 0x00, 0x06],
+        ];
+        let table = combined(&[framed(&body.concat())]).unwrap();
+        assert_eq!(figures(&table.totals), [739_880, 11_225, 739_880, 11_225]);
+        assert!(!table.by_allocation);
+        let found: Vec<_> =
+            table.rows.iter().map(|row| (row.unnamed(), row.site.trace, figures(&row.site))).collect();
+        let expected = [
+            ("<unknown class 100496>", 300_441, [120_000, 5000, 120_000, 5000]),
+            ("char[]", 300_000, [74_848, 838, 74_848, 838]),
+            ("byte[]", 300_252, [49_248, 6, 49_248, 6]),
+        ];
+        assert_eq!(found, expected.map(|(name, trace, figures)| (name.to_owned(), trace, figures)));
+    }
+
+    #[test]
+    fn classes_without_a_name() {
+        let row = |array| Row { class_serial: 9, array, site: Site::default() }.unnamed();
+        assert_eq!(row(None), "<unknown class 9>");
+        assert_eq!(row(Some(BasicType::Object)), "<unknown array class 9>");
+        assert_eq!(row(Some(BasicType::Double)), "double[]");
+    }
+}

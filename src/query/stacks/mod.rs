@@ -1,0 +1,260 @@
+//! Weighted stacks: what a profiler recorded, merged into one tree of frames for pictures.
+//!
+//! A stack begins at its root, the outermost frame. Stacks that begin alike share nodes, so that the tree is as large as
+//! the traces of the file, not as the rows that point to them. Nothing recurses: hostile traces are deep.
+
+mod tree;
+
+use super::profile::{Origin, Profile};
+use super::stack_filter::StackFilter;
+
+use tree::Tree;
+
+/// The node that stands for all stacks.
+const ALL: u32 = 0;
+
+/// What weighs a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Of {
+    /// How often it was found running: CPU SAMPLES.
+    Cpu,
+    /// The time spent in it: CPU TIME (ms), or the table of `cpu=old`.
+    CpuTime,
+    /// What was ever allocated there: recorded allocation sites.
+    Allocated,
+    /// What was allocated there and is alive.
+    Live,
+}
+
+/// How sites are weighed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum SiteUnit {
+    /// By bytes.
+    #[default]
+    Bytes,
+    /// By objects.
+    Objects,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// What weighs a stack.
+    pub of: Of,
+    /// How sites are weighed.
+    pub unit: SiteUnit,
+    /// Whether the thread of a trace is its root frame.
+    pub by_thread: bool,
+    /// Whether stacks begin at the innermost frame.
+    pub reverse: bool,
+    /// Whether the lines of a method are frames of their own.
+    pub lines: bool,
+    /// How many frames of a trace count, from the innermost; `None` for all.
+    pub depth: Option<usize>,
+    /// Which stacks. The class of a site's objects counts as a frame's class.
+    pub filter: StackFilter,
+}
+
+impl Question {
+    /// All stacks with this weight.
+    pub fn new(of: Of) -> Self {
+        Self {
+            of,
+            unit: SiteUnit::Bytes,
+            by_thread: false,
+            reverse: false,
+            lines: false,
+            depth: None,
+            filter: StackFilter::default(),
+        }
+    }
+}
+
+/// What a weight counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Measure {
+    /// Samples.
+    Samples,
+    /// Milliseconds.
+    Milliseconds,
+    /// Hundredths of a percent: of CPU times whose total the file does not state rightly.
+    PercentHundredths,
+    /// Bytes.
+    Bytes,
+    /// Objects.
+    Objects,
+}
+
+impl Measure {
+    /// As a count is followed by it: `12 samples`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Samples => "samples",
+            Self::Milliseconds => "ms",
+            Self::PercentHundredths => "hundredths of a percent",
+            Self::Bytes => "bytes",
+            Self::Objects => "objects",
+        }
+    }
+}
+
+/// What a frame of a stack stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LabelKind {
+    /// A method.
+    Method,
+    /// Objects of a class.
+    Objects,
+    /// A thread.
+    Thread,
+    /// Nothing that was recorded: an empty trace, an unknown one.
+    Nothing,
+}
+
+/// A frame's name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label {
+    /// The name as the file has it: hostile.
+    pub text: String,
+    /// What it stands for.
+    pub kind: LabelKind,
+    /// The source file of a method, if it is known.
+    pub source: Option<String>,
+    /// The line, if lines are frames of their own and it is known.
+    pub line: Option<u32>,
+}
+
+/// Stacks, merged into a tree.
+#[derive(Debug, Clone)]
+pub struct Stacks {
+    /// What the weights count.
+    pub measure: Measure,
+    /// The sum of all weights.
+    pub total: u64,
+    /// Number of different stacks.
+    pub stacks: u64,
+    /// Traces that are deeper than was asked for.
+    pub cut: u64,
+    labels: Vec<Label>,
+    /// The first stands for all stacks. Parents come before their children.
+    nodes: Vec<Node>,
+    /// Where the children of a node begin in `order`.
+    first: Vec<u32>,
+    /// Children of all nodes, by name.
+    order: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Node {
+    parent: u32,
+    label: u32,
+    /// Of stacks that end here.
+    own: u64,
+    /// Of these and all that go on.
+    total: u64,
+}
+
+/// A frame on a walk over the stacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// Frames before it in its stack.
+    pub depth: usize,
+    /// Number of its label.
+    pub label: u32,
+    /// The weight of all stacks through it.
+    pub total: u64,
+    /// What of it is not in frames after it that the walk visits.
+    pub rest: u64,
+}
+
+/// The tree of frames would be too large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the stacks have too many frames to be merged")]
+pub struct TooLarge;
+
+/// What of this kind the profile holds, in the order in which it is shown by default. Sites count if they were read.
+pub fn held(profile: &Profile) -> Vec<Of> {
+    let cpu = profile.samples.as_ref().is_some_and(|samples| !samples.rows.is_empty());
+    let times = profile.times.as_ref().is_some_and(|times| !times.rows.is_empty());
+    let sites = profile.sites.as_ref().filter(|sites| !sites.rows.is_empty());
+    let found = [
+        (Of::Cpu, cpu),
+        (Of::CpuTime, times || !profile.calls.is_empty()),
+        (Of::Allocated, sites.is_some_and(|sites| sites.origin == Origin::Recorded)),
+        (Of::Live, sites.is_some()),
+    ];
+    found.into_iter().filter(|(_, there)| *there).map(|(of, _)| of).collect()
+}
+
+/// The stacks of a profile.
+///
+/// # Errors
+/// If their tree would be too large.
+pub fn stacks(profile: &Profile, question: &Question) -> Result<Stacks, TooLarge> {
+    let mut tree = Tree::new(profile, question);
+    let measure = tree.fill()?;
+    Ok(tree.finish(measure))
+}
+
+impl Stacks {
+    /// The labels; [`Step::label`] counts them.
+    pub fn labels(&self) -> &[Label] {
+        &self.labels
+    }
+
+    /// All frames from the root, each before those that it calls, neighbours by name. Frames whose weight is 0, or is
+    /// not enough for `enough`, are left out with all that they call; their weight stays in their caller's rest.
+    pub fn walk<F: Fn(u64) -> bool>(&self, enough: F) -> Walk<'_, F> {
+        Walk { stacks: self, enough, next: vec![(ALL, 0)], started: false }
+    }
+
+    fn children(&self, node: u32) -> &[u32] {
+        let bound = |at: usize| self.first.get(at).map(|at| *at as usize);
+        let (Some(from), Some(to)) = (bound(node as usize), bound(node as usize + 1)) else { return &[] };
+        self.order.get(from..to).unwrap_or_default()
+    }
+}
+
+/// A walk over [`Stacks`].
+#[derive(Debug)]
+pub struct Walk<'a, F> {
+    stacks: &'a Stacks,
+    enough: F,
+    /// Nodes to visit, and their depth; the next is the last.
+    next: Vec<(u32, usize)>,
+    started: bool,
+}
+
+impl<F: Fn(u64) -> bool> Walk<'_, F> {
+    fn visit(&mut self) -> Option<Step> {
+        let (number, depth) = self.next.pop()?;
+        let node = self.stacks.nodes.get(number as usize)?;
+        let mut below = 0u64;
+        for child in self.stacks.children(number).iter().rev() {
+            let total = self.stacks.nodes.get(*child as usize).map_or(0, |child| child.total);
+            if total > 0 && (self.enough)(total) {
+                below = below.saturating_add(total);
+                self.next.push((*child, depth + 1));
+            }
+        }
+        let rest = node.total.saturating_sub(below);
+        // The node of all stacks is no frame.
+        Some(Step { depth: depth.saturating_sub(1), label: node.label, total: node.total, rest })
+    }
+}
+
+impl<F: Fn(u64) -> bool> Iterator for Walk<'_, F> {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        if !self.started {
+            self.started = true;
+            self.visit()?;
+        }
+        self.visit()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

@@ -1,0 +1,381 @@
+//! The HEAP DUMP of a text report.
+
+use std::io::{self, Write};
+use std::ops::Range;
+
+use super::Report;
+use super::date::ctime;
+use super::in_order::in_order;
+use crate::hprof::class_dump::ClassDump;
+use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
+use crate::hprof::{BasicType, IdSize, RootKind, be_id};
+use crate::index::Progress;
+use crate::index::parts::{Classes, Parts};
+use crate::index::shallow::Shallow;
+use crate::index::summary::{ClassNumber, Summary};
+use crate::query::histogram;
+use crate::query::profile::rfc3339;
+use crate::report::escape;
+
+/// Writes the section.
+pub(super) fn write(
+    report: &Report<'_>,
+    out: &mut (dyn Write + Send),
+    progress: &dyn Progress,
+) -> io::Result<()> {
+    let Report { summary, sizes, bytes, .. } = *report;
+    let (mut objects, mut size) = (0u64, 0u64);
+    for (number, class) in summary.numbered_classes() {
+        objects += histogram::instances(summary, number, class);
+        size = size.saturating_add(sizes.total(number));
+    }
+    let facts = summary.facts();
+    let date = rfc3339(facts.created_ms.get(), facts.time_us.get());
+    writeln!(out, "HEAP DUMP BEGIN ({objects} objects, {size} bytes) {}", ctime(date.as_deref()))?;
+    let shallow = Shallow::new(summary, sizes);
+    let texts = Texts::new(summary, &shallow);
+    let classes = Classes::new(summary);
+    let parts = Parts::new(bytes, summary, &classes);
+    let walk = parts.walker();
+    progress.begin("writing objects", parts.bytes());
+    let worker = || Formatter {
+        bytes,
+        id_size: summary.id_size(),
+        summary,
+        shallow: &shallow,
+        texts: &texts,
+        out: Vec::new(),
+        elements: None,
+        last: (0, None),
+    };
+    let written = in_order(parts, out, worker, |formatter, part, text| {
+        std::mem::swap(&mut formatter.out, text);
+        formatter.elements.clone_from(&part.elements);
+        walk.part(&part, formatter);
+        std::mem::swap(&mut formatter.out, text);
+        progress.advance(part.bytes());
+    });
+    progress.end();
+    written?;
+    writeln!(out, "HEAP DUMP END")
+}
+
+/// What is the same in the lines of all objects of a class.
+#[derive(Debug, Default)]
+struct ClassText {
+    /// From the object id to the trace, ` (sz=24, trace=`; empty for classes whose objects vary in size.
+    before_trace: Vec<u8>,
+    /// Its name and its class object's id, to the end of the line: `java.lang.String@7f0)`.
+    name: Vec<u8>,
+    /// Where references are in an instance's bytes, and where the field's name stands in the names: the fields of the
+    /// topmost superclass come first, as the agent writes them.
+    fields: Vec<(u32, Range<u32>)>,
+}
+
+/// The texts of all classes.
+struct Texts {
+    /// By class number.
+    classes: Vec<ClassText>,
+    /// Names of fields, each as `\tname\t`, and another tab behind those of up to seven bytes.
+    names: Vec<u8>,
+}
+
+impl Texts {
+    fn new(summary: &Summary, shallow: &Shallow<'_>) -> Self {
+        let mut names = Names::default();
+        let classes = (summary.numbered_classes())
+            .map(|(number, class)| {
+                let name = escape::text(summary.class_name(class)).into_owned();
+                let id = class.id.get();
+                let mut text = ClassText {
+                    name: format!("{name}@{id:x})\n").into_bytes(),
+                    fields: names.fields(summary, number),
+                    ..ClassText::default()
+                };
+                if shallow.varying(number).is_none() {
+                    let size = shallow.sizes.instance(number).0;
+                    text.before_trace = format!(" (sz={size}, trace=").into_bytes();
+                }
+                text
+            })
+            .collect();
+        Self { classes, names: names.bytes }
+    }
+
+    fn class(&self, class: Option<ClassNumber>) -> Option<&ClassText> {
+        class.and_then(|class| self.classes.get(class.0 as usize))
+    }
+}
+
+/// Collects the names of fields.
+#[derive(Default)]
+struct Names {
+    bytes: Vec<u8>,
+    known: rustc_hash::FxHashMap<String, Range<u32>>,
+}
+
+impl Names {
+    fn name(&mut self, name: &str) -> Range<u32> {
+        if let Some(range) = self.known.get(name) {
+            return range.clone();
+        }
+        let escaped = escape::text(name);
+        let end = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let start = end(&self.bytes);
+        self.bytes.push(b'\t');
+        self.bytes.extend_from_slice(escaped.as_bytes());
+        self.bytes.extend_from_slice(if escaped.len() < 8 { b"\t\t" } else { b"\t" });
+        let range = start..end(&self.bytes);
+        self.known.insert(name.to_owned(), range.clone());
+        range
+    }
+
+    /// The reference fields of a class and its superclasses.
+    fn fields(&mut self, summary: &Summary, number: ClassNumber) -> Vec<(u32, Range<u32>)> {
+        let mut levels: Vec<Vec<(u32, Range<u32>)>> = Vec::new();
+        let mut at = 0usize;
+        let mut class = Some(number);
+        // A chain longer than there are classes is a cycle.
+        for _ in 0..summary.classes().len() {
+            let Some(row) = class.and_then(|number| summary.class(number)) else { break };
+            let mut level = Vec::new();
+            for (name, kind) in summary.fields(row) {
+                if kind == BasicType::Object {
+                    level.push((u32::try_from(at).unwrap_or(u32::MAX), self.name(name)));
+                }
+                at += kind.dump_bytes(summary.id_size());
+            }
+            levels.push(level);
+            class = summary.super_class(row);
+        }
+        levels.into_iter().rev().flatten().collect()
+    }
+}
+
+/// Makes lines of sub-records.
+struct Formatter<'a> {
+    bytes: &'a [u8],
+    id_size: IdSize,
+    summary: &'a Summary,
+    shallow: &'a Shallow<'a>,
+    texts: &'a Texts,
+    out: Vec<u8>,
+    /// Of a long array only these elements are wanted.
+    elements: Option<Range<u32>>,
+    /// The class met last.
+    last: (u64, Option<ClassNumber>),
+}
+
+impl Formatter<'_> {
+    #[inline(always)]
+    fn class_number(&mut self, id: u64) -> Option<ClassNumber> {
+        if self.last.0 != id {
+            self.last = (id, self.shallow.class(id));
+        }
+        self.last.1
+    }
+
+    #[inline(always)]
+    fn put(&mut self, text: &[u8]) {
+        self.out.extend_from_slice(text);
+    }
+
+    #[inline(always)]
+    fn hex(&mut self, number: u64) {
+        put_hex(&mut self.out, number);
+    }
+
+    #[inline(always)]
+    fn decimal(&mut self, number: impl itoa::Integer) {
+        self.out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+    }
+
+    /// `ARR 7f0 (sz=24, trace=1, nelems=3` and what follows.
+    fn array(&mut self, id: u64, size: u64, trace: u32, length: u32) {
+        self.put(b"ARR ");
+        self.hex(id);
+        self.put(b" (sz=");
+        self.decimal(size);
+        self.put(b", trace=");
+        self.decimal(trace);
+        self.put(b", nelems=");
+        self.decimal(length);
+    }
+
+    /// The name of a class to the end of the line.
+    #[inline(always)]
+    fn end_of_class(&mut self, text: Option<&ClassText>, id: u64) {
+        match text {
+            Some(text) => self.put(&text.name),
+            None => self.put(format!("{UNKNOWN}@{id:x})\n").as_bytes()),
+        }
+    }
+
+    /// A line of a class object, if it refers to something.
+    fn reference(&mut self, name: &str, id: u64) {
+        if id != 0 {
+            self.put(b"\t");
+            self.put(name.as_bytes());
+            self.hex(id);
+            self.put(b"\n");
+        }
+    }
+
+    fn class_name(&self, class: Option<ClassNumber>) -> String {
+        let class = class.and_then(|class| self.summary.class(class));
+        class.map_or(UNKNOWN.to_owned(), |class| escape::text(self.summary.class_name(class)).into_owned())
+    }
+}
+
+const UNKNOWN: &str = "<unknown class>";
+
+/// Appends a number in hexadecimal digits.
+#[inline(always)]
+fn put_hex(out: &mut Vec<u8>, number: u64) {
+    let digits = (67 - (number | 1).leading_zeros()) / 4;
+    let mut text = [0u8; 16];
+    let mut rest = number << (64 - 4 * digits);
+    for place in text.iter_mut().take(digits as usize) {
+        let digit = (rest >> 60) as u8;
+        *place = if digit < 10 { b'0' + digit } else { b'a' - 10 + digit };
+        rest <<= 4;
+    }
+    out.extend_from_slice(text.get(..digits as usize).unwrap_or_default());
+}
+
+impl<'a> HeapVisitor<'a> for Formatter<'a> {
+    #[inline(always)]
+    fn instance(&mut self, record: Instance<'a>) {
+        let class = self.class_number(record.class);
+        let texts = self.texts;
+        let text = texts.class(class);
+        self.put(b"OBJ ");
+        self.hex(record.id);
+        match text.map(|text| text.before_trace.as_slice()).filter(|text| !text.is_empty()) {
+            Some(text) => self.put(text),
+            None => {
+                let size = class.map_or(0, |class| self.shallow.instance(class, record.fields));
+                self.put(b" (sz=");
+                self.decimal(size);
+                self.put(b", trace=");
+            }
+        }
+        self.decimal(record.trace);
+        self.put(b", class=");
+        self.end_of_class(text, record.class);
+        for (at, name) in text.map_or(&[][..], |text| &text.fields) {
+            let value = be_id(record.fields, *at as usize, self.id_size).unwrap_or(0);
+            if value != 0 {
+                self.put(texts.names.get(name.start as usize..name.end as usize).unwrap_or_default());
+                self.hex(value);
+                self.put(b"\n");
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn object_array(&mut self, record: ObjectArray<'a>) {
+        let wanted = self.elements.clone().unwrap_or(0..record.length);
+        if wanted.start == 0 {
+            let class = self.class_number(record.class);
+            let size = self.shallow.array(BasicType::Object, record.length);
+            self.array(record.id, size, record.trace, record.length);
+            self.put(b", elem type=");
+            self.end_of_class(self.texts.class(class), record.class);
+        }
+        let width = self.id_size.bytes();
+        let bytes = wanted.start as usize * width..wanted.end as usize * width;
+        let elements = record.elements.get(bytes).unwrap_or_default();
+        for (index, element) in (wanted.start..).zip(elements.chunks_exact(width)) {
+            let value = be_id(element, 0, self.id_size).unwrap_or(0);
+            if value != 0 {
+                self.put(b"\t[");
+                self.decimal(index);
+                self.put(b"]\t\t");
+                self.hex(value);
+                self.put(b"\n");
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
+        let size = self.shallow.array(record.element, record.length);
+        self.array(record.id, size, record.trace, record.length);
+        self.put(b", elem type=");
+        self.put(record.element.java_name().as_bytes());
+        self.put(b"[])\n");
+    }
+
+    fn class(&mut self, record: ClassDump<'a>) {
+        let number = self.shallow.class(record.id);
+        // A class that is dumped again counts once.
+        let Some(class) = number.filter(|number| self.shallow.is_counted(*number, record.offset)) else {
+            return;
+        };
+        self.put(b"CLS ");
+        self.hex(record.id);
+        let name = self.class_name(number);
+        self.put(format!(" (name={name}, trace={})\n", record.trace).as_bytes());
+        self.reference("super\t\t", record.super_class);
+        self.reference("loader\t\t", record.loader);
+        self.reference("signers\t\t", record.signers);
+        self.reference("domain\t\t", record.protection_domain);
+        let summary = self.summary;
+        for (name, kind, value) in summary.class(class).into_iter().flat_map(|class| summary.statics(class)) {
+            if kind == BasicType::Object {
+                self.reference(&format!("static {}\t", escape::text(name)), value);
+            }
+        }
+        for constant in record.constants() {
+            if constant.kind == BasicType::Object {
+                self.reference(&format!("constant pool entry {}\t", constant.index), constant.value);
+            }
+        }
+    }
+
+    fn root(&mut self, offset: usize, root: Root) {
+        let thread = root.thread.unwrap_or(0);
+        // The agent prints no frame as -1.
+        let frame = root.frame.unwrap_or(u32::MAX).cast_signed();
+        let kind = match root.kind {
+            RootKind::Unknown => "<unknown>".to_owned(),
+            RootKind::JniGlobal => {
+                let at = offset + 1 + self.id_size.bytes();
+                let reference = be_id(self.bytes, at, self.id_size).unwrap_or(0);
+                format!("<JNI global ref>, id={reference:x}, trace=0")
+            }
+            RootKind::JniLocal => format!("<JNI local ref>, thread={thread}, frame={frame}"),
+            RootKind::JavaFrame => format!("<Java stack>, thread={thread}, frame={frame}"),
+            RootKind::NativeStack => format!("<native stack>, thread={thread}"),
+            RootKind::StickyClass => {
+                format!("<system class>, name={}", self.class_name(self.shallow.class(root.id)))
+            }
+            RootKind::ThreadBlock => format!("<thread block>, thread={thread}"),
+            RootKind::MonitorUsed => "<busy monitor>".to_owned(),
+            RootKind::ThreadObject => {
+                format!("<thread>, id={thread}, trace={}", root.frame.unwrap_or(0))
+            }
+            RootKind::JniMonitor => format!("<JNI monitor>, thread={thread}, frame={frame}"),
+            // Android's, for which the agent has no words.
+            other => format!("<{}>", other.name()),
+        };
+        self.put(b"ROOT ");
+        self.hex(root.id);
+        self.put(format!(" (kind={kind})\n").as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hexadecimal_digits() {
+        for number in [0, 1, 9, 10, 15, 16, 0xff, 0x100, 0x7_c000_12a8, u64::from(u32::MAX), u64::MAX] {
+            let mut out = Vec::new();
+            put_hex(&mut out, number);
+            assert_eq!(out, format!("{number:x}").as_bytes());
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The HPROF agent's text report (`java.hprof.txt`) of a binary dump.
+//!
+//! Order, columns and words are those of the agent of JDK 8 (`hprof_io.c`), so that programs which read its files read
+//! these. What a dump cannot tell is left out or 0: a JNI global reference's trace is not in binaries. Names are escaped
+//! as everywhere, so that no name can look like a record.
+
+mod date;
+mod heap;
+mod in_order;
+mod sections;
+
+use std::io::{self, Write};
+
+use crate::index::Progress;
+use crate::index::sizes::Sizes;
+use crate::index::summary::Summary;
+use crate::query::profile::{Profile, ThreadEvent};
+
+/// What is written beside the head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sections {
+    /// THREAD START and THREAD END.
+    pub threads: bool,
+    /// TRACE.
+    pub traces: bool,
+    /// HEAP DUMP.
+    pub heap: bool,
+    /// SITES.
+    pub sites: bool,
+    /// CPU SAMPLES.
+    pub cpu: bool,
+}
+
+/// What a report is made of.
+#[derive(Debug)]
+pub struct Report<'a> {
+    /// The dump.
+    pub summary: &'a Summary,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// The sizes of its objects.
+    pub sizes: &'a Sizes,
+    /// What was recorded beside the heap.
+    pub profile: &'a Profile,
+    /// When threads started and ended.
+    pub thread_events: &'a [ThreadEvent],
+}
+
+impl Report<'_> {
+    /// Writes the report. The heap dump is streamed: each thread holds about a megabyte of it.
+    ///
+    /// # Errors
+    /// If `out` cannot be written.
+    pub fn write(
+        &self,
+        out: &mut (dyn Write + Send),
+        sections: Sections,
+        progress: &dyn Progress,
+    ) -> io::Result<()> {
+        let profile = self.profile;
+        let mut head = io::BufWriter::with_capacity(1 << 16, &mut *out);
+        sections::header(&mut head, profile)?;
+        if sections.threads {
+            sections::threads(&mut head, profile, self.thread_events)?;
+        }
+        if sections.traces {
+            sections::traces(&mut head, profile)?;
+        }
+        head.flush()?;
+        drop(head);
+        if sections.heap && self.summary.facts().heap_dump.get() != 0 {
+            heap::write(self, out, progress)?;
+        }
+        let mut tail = io::BufWriter::with_capacity(1 << 16, &mut *out);
+        if let (true, Some(sites)) = (sections.sites, &profile.sites) {
+            sections::sites(&mut tail, sites)?;
+        }
+        if let (true, Some(samples)) = (sections.cpu, &profile.samples) {
+            sections::samples(&mut tail, profile, samples)?;
+        }
+        tail.flush()
+    }
+}
