@@ -16,10 +16,9 @@ use crate::report::flamegraph::{Look, Palette};
 use crate::report::table::grouped;
 use crate::report::{flamegraph, folded, speedscope};
 
-use super::args::Input;
 use super::out_file::OutFile;
 use super::progress::Bar;
-use super::recorded::{Recorded, Source};
+use super::recorded::{Recorded, RecordedInput, Source};
 use super::{Outcome, messages, output};
 
 pub(super) const EXAMPLES: &str = "Examples:
@@ -38,11 +37,7 @@ pub(super) const EXAMPLES: &str = "Examples:
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
-    input: Input,
-
-    /// Which run of a text report that holds several, from 1 [default: the last]
-    #[arg(long, value_name = "N", help_heading = "Input", value_parser = clap::value_parser!(u32).range(1..))]
-    run: Option<u32>,
+    input: RecordedInput,
 
     /// What weighs a stack [default: the first of cpu, cputime, allocated, live that the file holds]
     #[arg(long, value_name = "WHAT", help_heading = "Filter")]
@@ -167,7 +162,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         Some(OfArg::Live) => WantSites::All,
         Some(OfArg::Cpu | OfArg::CpuTime) => WantSites::None,
     };
-    let mut recorded = args.input.recorded(Want { sites, traces: true }, args.run)?;
+    let mut recorded = args.input.open(Want { sites, traces: true })?;
     let wanted = args.of.map(Of::from);
     let mut held = stacks::held(&recorded.profile);
     let is_held = |held: &[Of]| wanted.map_or(!held.is_empty(), |of| held.contains(&of));
@@ -189,7 +184,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         return Ok(recorded.outcome(false));
     }
     write(args, of, &stacks, file)?;
-    if !args.input.quiet {
+    if !args.input.input.quiet {
         notes(args, of, &recorded.profile, &stacks);
     }
     Ok(recorded.outcome(true))
@@ -213,15 +208,15 @@ fn question(args: &Args, of: Of) -> Question {
 /// Reads the sites too, and counts them over the objects if none were recorded.
 fn read_all_sites(recorded: &mut Recorded, args: &Args) -> anyhow::Result<()> {
     let Source::Binary(heap) = &recorded.source else { return Ok(()) };
-    let bar = Bar::new(args.input.quiet);
+    let bar = Bar::new(args.input.input.quiet);
     let want = Want { sites: WantSites::All, traces: true };
-    recorded.profile = args.input.with_threads(|| binary::read(heap, want, &bar))??;
+    recorded.profile = args.input.input.with_threads(|| binary::read(heap, want, &bar))??;
     Ok(())
 }
 
 /// What is said of a file that does not hold what was asked for.
 fn nothing(args: &Args, source: &Source, wanted: Option<Of>, held: &[Of]) -> String {
-    let path = args.input.path().display();
+    let path = args.input.input.path().display();
     let has = match wanted {
         None => format!("{path} holds no stacks with samples, times or sites"),
         Some(Of::Cpu) => format!("{path} holds no CPU samples"),
@@ -289,7 +284,7 @@ fn title(args: &Args, of: Of, stacks: &Stacks) -> String {
     if let Some(title) = &args.title {
         return title.clone();
     }
-    let path = args.input.path();
+    let path = args.input.input.path();
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     let what = match of {
         Of::Cpu => "CPU samples".to_owned(),

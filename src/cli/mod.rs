@@ -40,10 +40,10 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-/// Answers from Java heap dumps (HPROF binaries), in the shell.
+/// Answers from Java heap dumps and HPROF reports, in the shell.
 ///
-/// Reads dumps of HotSpot, of the HPROF agent and of Android, plain or compressed by gzip or zstd, and keeps an index
-/// beside them, so that the second question is answered at once.
+/// Reads dumps of HotSpot, of the HPROF agent and of Android, and the agent's text reports, plain or compressed by gzip or
+/// zstd, and keeps an index beside dumps, so that the second question is answered at once.
 #[derive(Debug, Parser)]
 #[command(name = "hprof-cli", version, max_term_width = 110, after_long_help = EXIT_CODES)]
 struct Cli {

@@ -44,7 +44,9 @@ impl OutFile {
         };
         #[cfg(unix)]
         builder.permissions(permissions);
-        let file = builder.tempfile_in(dir).with_context(fail)?;
+        // The name of the temporary file, which the error holds, would say nothing to a user.
+        let file =
+            builder.tempfile_in(dir).map_err(|error| io::Error::from(error.kind())).with_context(fail)?;
         Ok(Self { path: real, to: To::Temporary(file) })
     }
 

@@ -130,7 +130,12 @@ fn of_text(args: &Args, file: &TextFile, recorded: &Recorded) -> anyhow::Result<
         text_show::Question { object: args.object, elements: args.elements(), incoming: args.incoming };
     let found = text_show::show(file, report.run, &question)?;
     let from = From::Text(recorded);
-    let Some(shown) = found.shown else { return nothing(args, &from, &found.near) };
+    let Some(shown) = found.shown else {
+        if report.heap.is_none() {
+            args.input.note(&format!("{} holds no HEAP DUMP", file.path().display()));
+        }
+        return nothing(args, &from, &found.near);
+    };
     let answer = Answer {
         shown,
         elements: found.elements.into_iter(),
@@ -242,7 +247,7 @@ impl<P: Iterator<Item = Part>, R: Iterator<Item = Referrer>> Answer<P, R> {
         let mut class: Option<&str> = None;
         for part in fields {
             // Fields are in groups, the class's own first.
-            if part.class.as_deref() != class {
+            if part.class.as_deref() != class && shown.kind == Kind::Instance {
                 class = part.class.as_deref();
                 if let Some(class) = class.filter(|class| shown.class.as_deref() != Some(class)) {
                     table.row([&format!("of {class}:"), "", ""]);

@@ -371,7 +371,8 @@ mod tests {
         for (before, after, plain) in [(0, 0, 1), (0, 900, 1 + 1), (900, 0, 1 + 1), (700, 700, 1 + 2)] {
             let arrays = if before + after == 0 { long().repeat(2) } else { long() };
             let cut = parts(&[class(), [kilobytes(before), arrays, kilobytes(after)].concat()]);
-            let expected = if before + after == 0 { cut_array().repeat(2) } else { cut_array() };
+            let expected =
+                if before + after == 0 { [cut_array(), cut_array()].concat() } else { cut_array() };
             assert_eq!((ranges(&cut), cut.len()), (expected.clone(), plain + expected.len()));
         }
         // More than a part before it.

@@ -56,8 +56,7 @@ impl Section {
         let indented = matches!(line, [b' ' | b'\t', ..]);
         match self {
             Self::Heap(body) if !indented => *body = Body::Object,
-            Self::Trace if !indented => *self = Self::LostTrace,
-            Self::Outside if line.starts_with(b"TRACE ") => *self = Self::LostTrace,
+            Self::Trace | Self::Outside if line.starts_with(b"TRACE") => *self = Self::LostTrace,
             Self::MonitorDump if matches!(super::scan::trim_start(line), [b'M' | b'R', ..]) => {
                 *self = Self::LostMonitor;
             }

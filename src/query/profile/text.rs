@@ -8,8 +8,6 @@ mod names;
 mod rankings;
 mod run;
 pub mod show;
-#[cfg(test)]
-mod tests;
 
 use std::io;
 
