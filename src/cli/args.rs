@@ -54,6 +54,11 @@ impl Input {
         &self.dump
     }
 
+    /// Whether one of several heap dumps is asked for.
+    pub(crate) fn names_heap_dump(&self) -> bool {
+        self.heap_dump.is_some()
+    }
+
     /// Runs `work` with the threads asked for.
     pub(crate) fn with_threads<T: Send>(&self, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
         match self.threads {

@@ -58,18 +58,40 @@ pub(crate) struct RecordedInput {
 impl RecordedInput {
     /// Opens the file and says on stderr what there is to say.
     pub(crate) fn open(&self, want: Want) -> anyhow::Result<Recorded> {
-        self.input.recorded(want, self.run)
+        if let Some((_, recorded)) = self.open_text()? {
+            return Ok(recorded);
+        }
+        let heap = self.input.open_records()?;
+        let bar = Bar::new(self.input.quiet);
+        let profile = self.input.with_threads(|| binary::read(&heap, want, &bar))??;
+        drop(bar);
+        Ok(Recorded { profile, source: Source::Binary(Box::new(heap)), path: self.path_text() })
     }
 
-    /// Reads a text report, for commands that open binary dumps in their own way; `None` if the file is none.
+    /// Reads a text report and says on stderr what there is to say; `None` if the file is a binary dump.
     pub(crate) fn open_text(&self) -> anyhow::Result<Option<(TextFile, Recorded)>> {
-        let text = self.input.recorded_text(self.run)?;
+        let path = self.path_text();
+        let Some(file) = TextFile::open(self.input.path()).map_err(Error::from)? else {
+            anyhow::ensure!(
+                self.run.is_none(),
+                "{path} is a binary dump, which holds one run: leave out --run, or choose a heap dump with --dump"
+            );
+            return Ok(None);
+        };
         anyhow::ensure!(
-            text.is_some() || self.run.is_none(),
-            "{} is a binary dump, which holds one run: leave out --run, or choose a heap dump with --dump",
-            self.input.path().display()
+            !self.input.names_heap_dump(),
+            "{path} is a text report, which holds runs: leave out --dump, or choose a run with --run"
         );
-        Ok(text)
+        let mut report = text::read(&file, self.run)
+            .map_err(|error| anyhow::Error::from(error).context(format!("cannot read {path}")))?;
+        about_text(&report, &path, self.run, self.input.quiet);
+        let profile = std::mem::take(&mut report.profile);
+        let source = Source::Text { report: Box::new(report), file_bytes: file.file_bytes() };
+        Ok(Some((file, Recorded { profile, source, path })))
+    }
+
+    fn path_text(&self) -> String {
+        self.input.path().to_string_lossy().into_owned()
     }
 
     /// Says something on stderr that is no damage, unless that is not wanted.
@@ -77,39 +99,6 @@ impl RecordedInput {
         if !self.input.quiet {
             messages::line("note", text);
         }
-    }
-}
-
-impl Input {
-    /// Opens a binary dump or a text report and says on stderr what there is to say. `run` chooses among several runs in
-    /// one text.
-    pub(crate) fn recorded(&self, want: Want, run: Option<u32>) -> anyhow::Result<Recorded> {
-        if let Some((_, recorded)) = self.recorded_text(run)? {
-            return Ok(recorded);
-        }
-        let path = self.path().to_string_lossy().into_owned();
-        anyhow::ensure!(
-            run.is_none(),
-            "{path} is a binary dump, which holds one run: leave out --run, or choose a heap dump with --dump"
-        );
-        let heap = self.open_records()?;
-        let bar = Bar::new(self.quiet);
-        let profile = self.with_threads(|| binary::read(&heap, want, &bar))??;
-        drop(bar);
-        Ok(Recorded { profile, source: Source::Binary(Box::new(heap)), path })
-    }
-
-    /// Reads a text report and says on stderr what there is to say; `None` if the file is none.
-    fn recorded_text(&self, run: Option<u32>) -> anyhow::Result<Option<(TextFile, Recorded)>> {
-        let path = self.path().to_string_lossy().into_owned();
-        let Some(file) = TextFile::open(self.path()).map_err(Error::from)? else { return Ok(None) };
-        let mut report = text::read(&file, run).map_err(|error| {
-            anyhow::Error::from(error).context(format!("cannot read {}", self.path().display()))
-        })?;
-        about_text(&report, &path, run, self.quiet);
-        let profile = std::mem::take(&mut report.profile);
-        let source = Source::Text { report: Box::new(report), file_bytes: file.file_bytes() };
-        Ok(Some((file, Recorded { profile, source, path })))
     }
 }
 

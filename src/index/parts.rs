@@ -323,7 +323,8 @@ mod tests {
                 assert!(elements.len() <= LONG as usize && !elements.is_empty());
                 by_parts.0.truncate(before + usize::from(elements.start == 0));
             } else {
-                assert!(part.piece.end - part.piece.start <= PART + PART / 2, "a part is small");
+                let is_small = part.piece.end - part.piece.start <= PART + PART / 2;
+                assert!(is_small || heap.summary().is_damaged(), "a part is small");
             }
         }
         for segment in heap.summary().segments() {
@@ -368,13 +369,13 @@ mod tests {
         assert_eq!(ranges(&parts(&[[class(), long()].concat()])), []);
         let alone = parts(&[class(), array_of(1, 2 * ELEMENTS)]);
         assert_eq!((alone.len(), ranges(&alone).len()), (1 + 5, 5));
-        for (before, after, plain) in [(0, 0, 1), (0, 900, 1 + 1), (900, 0, 1 + 1), (700, 700, 1 + 2)] {
-            let arrays = if before + after == 0 { long().repeat(2) } else { long() };
-            let cut = parts(&[class(), [kilobytes(before), arrays, kilobytes(after)].concat()]);
-            let expected =
-                if before + after == 0 { [cut_array(), cut_array()].concat() } else { cut_array() };
-            assert_eq!((ranges(&cut), cut.len()), (expected.clone(), plain + expected.len()));
+        for (before, after, plain) in [(0, 900, 1 + 1), (900, 0, 1 + 1), (700, 700, 1 + 2)] {
+            let cut = parts(&[class(), [kilobytes(before), long(), kilobytes(after)].concat()]);
+            assert_eq!((ranges(&cut), cut.len()), (cut_array(), plain + 3));
         }
+        // One behind the other; what is left then is small enough to stay whole.
+        let cut = parts(&[[class(), long(), long(), long(), kilobytes(100)].concat()]);
+        assert_eq!((ranges(&cut), cut.len()), ([cut_array(), cut_array()].concat(), 1 + 6 + 1));
         // More than a part before it.
         let cut = parts(&[[class(), kilobytes(2500), long(), kilobytes(1200)].concat()]);
         assert_eq!((ranges(&cut), cut.len()), (cut_array(), 3 + 3 + 1));
