@@ -331,6 +331,8 @@ fn what_is_missing_hostile_or_twice() {
     model.class_mut(thrice).dumps = 3;
     let statics = [("object", one), ("none", two), ("number", Value::Int(1)), ("a\rb", one)];
     model.class_mut(hostile).statics = statics.map(|(name, value)| (name.to_owned(), value)).to_vec();
+    let def = model.class_mut(hostile);
+    (def.loader, def.signers, def.domain) = (target.0, 0x51, 0xD0);
     model.class_mut(hostile).constants = vec![(3, one), (4, two), (65_535, one), (5, Value::Long(1))];
     for (id, root) in [
         (0xDEAD, Root::StickyClass),
@@ -382,7 +384,8 @@ fn what_is_missing_hostile_or_twice() {
         unloaded.0, unloaded.0
     ));
     has(format!(
-        "CLS {:x} (name={name}, trace=0)\n\tsuper\t\t{object:x}\n\tstatic object\t{to:x}\n\tstatic a\\rb\t{to:x}\n\
+        "CLS {:x} (name={name}, trace=0)\n\tsuper\t\t{object:x}\n\tloader\t\t{to:x}\n\tsigners\t\t51\n\t\
+         domain\t\td0\n\tstatic object\t{to:x}\n\tstatic a\\rb\t{to:x}\n\
          \tconstant pool entry 3\t{to:x}\n\tconstant pool entry 65535\t{to:x}\nCLS",
         hostile.0
     ));

@@ -124,10 +124,10 @@ fn names_that_look_like_fields() {
     ];
     let fields = [("[0]", Type::Object), ("super", Type::Object), ("static x", Type::Object)];
     let classes = names.map(|name| model.class(name, Some(object), &fields));
-    for (number, class) in classes.into_iter().enumerate() {
+    for (number, class) in (0u32..).zip(classes) {
         let frames = ["m", "m(x", "m:1", "<init>", "m n", "(", "a)"]
-            .map(|method| StackFrame::new(class, method, "A b.java", -3 + number as i32));
-        let trace = model.trace(number as u32, &frames);
+            .map(|method| StackFrame::new(class, method, "A b.java", number.cast_signed() - 3));
+        let trace = model.trace(number, &frames);
         let first = model.traced(trace).instance_with(class, &[]);
         model
             .traced(trace)

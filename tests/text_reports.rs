@@ -103,7 +103,7 @@ fn real_texts_are_read_whole() {
             assert_eq!(sum(6), sites.rows.iter().map(|site| site.allocated_instances).sum::<u64>());
             for (row, site) in rows.iter().zip(&sites.rows) {
                 assert_eq!(column(row, 1), format!("{:.2}%", site.self_percent));
-                assert_eq!((column(row, 7), row.ends_with(&site.class)), (site.trace.to_string(), true));
+                assert_eq!((column(row, 7), row.ends_with(&*site.class)), (site.trace.to_string(), true));
                 assert!(profile.traces.get(site.trace).is_some());
             }
         }
@@ -192,7 +192,7 @@ fn without_sites_the_objects_are_counted() {
     let objects: u64 = sites.rows.iter().map(|site| site.live_instances).sum();
     assert_eq!(objects, heap.instances + heap.arrays);
     let node =
-        sites.rows.iter().find(|site| site.class == "Plain$Node" && site.live_instances == 5000).unwrap();
+        sites.rows.iter().find(|site| *site.class == *"Plain$Node" && site.live_instances == 5000).unwrap();
     let trace = format!("trace={}, class=Plain$Node@", node.trace);
     assert_eq!(text.lines().filter(|line| line.contains(&trace)).count(), 5000);
     assert_eq!((node.live_bytes, node.allocated_bytes), (120_000, 120_000));
@@ -254,7 +254,7 @@ fn the_agent_before_jdk_5() {
         ]
     );
     let sites = profile.sites.unwrap();
-    let classes: Vec<_> = sites.rows.iter().map(|site| site.class.as_str()).collect();
+    let classes: Vec<_> = sites.rows.iter().map(|site| &*site.class).collect();
     assert_eq!((classes, sites.by_allocation), (vec!["char[]", "java.lang.String"], true));
     assert_eq!(profile.samples.unwrap().rows, [(77, 501)]);
 }
@@ -313,7 +313,7 @@ fn all_sections_of_a_run() {
         ]
     );
     let sites = profile.sites.unwrap();
-    assert_eq!((sites.rows.len(), sites.rows[0].class.as_str()), (2, "Plain[]"));
+    assert_eq!((sites.rows.len(), &*sites.rows[0].class), (2, "Plain[]"));
     let monitor = &profile.monitor_dumps[0].monitors[0];
     assert_eq!(
         (monitor.name.as_str(), &monitor.waiting_to_enter[..]),

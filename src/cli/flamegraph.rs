@@ -156,7 +156,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         "a picture is nothing for a terminal: give it a file with -o out.svg, or choose --format folded"
     );
     // Before a long read: a file that cannot be written is known at once.
-    let file = args.output.as_deref().map(OutFile::create).transpose()?;
+    let file = (args.output.as_deref())
+        .map(|output| OutFile::create(output, args.input.input.path()))
+        .transpose()?;
     let sites = match args.of {
         None | Some(OfArg::Allocated) => WantSites::Recorded,
         Some(OfArg::Live) => WantSites::All,

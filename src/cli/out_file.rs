@@ -21,11 +21,17 @@ enum To {
 }
 
 impl OutFile {
-    /// Begins to write the file `path`. What is there stays until [`OutFile::commit`].
-    pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
+    /// Begins to write the file `path`. What is there stays until [`OutFile::commit`]; the file that is read, `input`, is
+    /// never replaced.
+    pub(crate) fn create(path: &Path, input: &Path) -> anyhow::Result<Self> {
         let fail = || format!("cannot write {}", path.display());
         // A link stays one: what it leads to is replaced.
         let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        anyhow::ensure!(
+            fs::canonicalize(input).ok().is_none_or(|input| input != real),
+            "cannot write {}: it is the file that is read; choose another name",
+            path.display()
+        );
         let there = fs::metadata(&real).ok();
         if there.as_ref().is_some_and(|there| there.is_dir()) {
             anyhow::bail!("cannot write {}: it is a directory", path.display());
@@ -90,16 +96,30 @@ impl Write for OutFile {
 mod tests {
     use super::*;
 
+    const INPUT: &str = "no such dump";
+
+    #[test]
+    fn what_is_read_is_not_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("heap.hprof");
+        fs::write(&path, "dump").unwrap();
+        let roundabout = dir.path().join("./heap.hprof");
+        assert!(OutFile::create(&path, &roundabout).is_err());
+        assert!(OutFile::create(&roundabout, &path).is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"dump");
+        assert!(OutFile::create(&dir.path().join("heap.txt"), &path).is_ok());
+    }
+
     #[test]
     fn the_file_appears_with_commit_only() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out.txt");
         fs::write(&path, "old").unwrap();
-        let mut file = OutFile::create(&path).unwrap();
+        let mut file = OutFile::create(&path, INPUT.as_ref()).unwrap();
         file.write_all(b"half").unwrap();
         drop(file);
         assert_eq!(fs::read(&path).unwrap(), b"old");
-        let mut file = OutFile::create(&path).unwrap();
+        let mut file = OutFile::create(&path, INPUT.as_ref()).unwrap();
         file.write_all(b"whole").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"old");
         file.commit().unwrap();
@@ -110,8 +130,8 @@ mod tests {
     #[test]
     fn a_directory_and_a_missing_directory_are_errors() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(OutFile::create(dir.path()).is_err());
-        assert!(OutFile::create(&dir.path().join("no/out.txt")).is_err());
+        assert!(OutFile::create(dir.path(), INPUT.as_ref()).is_err());
+        assert!(OutFile::create(&dir.path().join("no/out.txt"), INPUT.as_ref()).is_err());
     }
 
     #[cfg(unix)]
@@ -123,7 +143,7 @@ mod tests {
         fs::write(&real, "old").unwrap();
         fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
         std::os::unix::fs::symlink(&real, &link).unwrap();
-        let mut file = OutFile::create(&link).unwrap();
+        let mut file = OutFile::create(&link, INPUT.as_ref()).unwrap();
         file.write_all(b"new").unwrap();
         file.commit().unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());

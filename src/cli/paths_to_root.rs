@@ -305,7 +305,8 @@ fn rows(answers: &[Answer]) -> impl Iterator<Item = (&Answer, &PathView)> {
 /// A root as JSON shows it.
 pub(super) fn root(root: &RootView) -> Value {
     let frame = root.frame.as_ref().map(|frame| {
-        json!({ "class": frame.class, "method": frame.method, "source": frame.source, "line": frame.line() })
+        let [class, method, source] = [&frame.class, &frame.method, &frame.source].map(Option::as_deref);
+        json!({ "class": class, "method": method, "source": source, "line": frame.line() })
     });
     let thread = root.thread.as_ref();
     json!({

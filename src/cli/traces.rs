@@ -1,6 +1,7 @@
 //! `traces`: stack traces.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -166,7 +167,7 @@ impl<'a> View<'a> {
     fn lines(&self, trace: &Trace) -> impl Iterator<Item = FrameRow> + use<'a> {
         let (serial, thread) = (trace.serial, thread(trace));
         let thread_name = self.thread_name(trace).map(object::cell);
-        let text = |text: &Option<String>| text.as_deref().map(object::cell);
+        let text = |text: &Option<Arc<str>>| text.as_deref().map(object::cell);
         let frames = self.stack(trace).frames().to_vec();
         frames.into_iter().enumerate().map(move |(depth, frame)| FrameRow {
             trace: serial,

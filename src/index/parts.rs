@@ -215,7 +215,7 @@ impl<'a> HeapVisitor<'a> for Hop {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
 mod tests {
     use super::*;
     use crate::hprof::heap::{Instance, PrimitiveArray};
@@ -231,7 +231,9 @@ mod tests {
     /// A byte array with the tag and the fixed part; 4-byte ids.
     fn bytes_of(id: u32, length: u32) -> Vec<u8> {
         let mut out = vec![heap::PRIMITIVE_ARRAY];
-        [id, 1, length].map(|number| u4(&mut out, number));
+        for number in [id, 1, length] {
+            u4(&mut out, number);
+        }
         out.push(8);
         out.resize(out.len() + length as usize, 0);
         out
@@ -239,7 +241,9 @@ mod tests {
 
     fn array_of(id: u32, length: u32) -> Vec<u8> {
         let mut out = vec![heap::OBJECT_ARRAY];
-        [id, 1, length, CLASS as u32].map(|number| u4(&mut out, number));
+        for number in [id, 1, length, CLASS as u32] {
+            u4(&mut out, number);
+        }
         out.resize(out.len() + 4 * length as usize, 7);
         out
     }

@@ -132,7 +132,7 @@ impl GroupBy {
     fn name(self, frame: &Frame) -> Option<String> {
         match self {
             Self::Method => Some(frame.qualified_method()),
-            Self::Class => frame.class.clone(),
+            Self::Class => frame.class.as_deref().map(str::to_owned),
             Self::Package => frame.class.as_deref().map(|class| match names::package(class) {
                 "" => "<unnamed package>".to_owned(),
                 package => package.to_owned(),

@@ -1,6 +1,7 @@
 //! Stack frames: what a thread was doing, and in which frame a root lies.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::hprof::mutf8;
 use crate::hprof::names::java_class_name;
@@ -13,11 +14,11 @@ use crate::index::tables::PlaceRow;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Frame {
     /// The class, in Java source form, if the dump names it.
-    pub class: Option<String>,
+    pub class: Option<Arc<str>>,
     /// The method, if the dump names it.
-    pub method: Option<String>,
+    pub method: Option<Arc<str>>,
     /// The source file, if it is known.
-    pub source: Option<String>,
+    pub source: Option<Arc<str>>,
     /// The line as the dump states it: above 0 a line, -2 compiled, -3 native, others unknown.
     pub line: i32,
 }
@@ -37,6 +38,9 @@ impl Frame {
         self.class.as_ref().map_or_else(|| method.to_owned(), |class| format!("{class}.{method}"))
     }
 }
+
+/// Bytes of a name: a class file states lengths in 16 bits. A longer one, of which each frame could have a copy, is cut.
+const MAX_NAME: usize = 65_535;
 
 const UNKNOWN_METHOD: &str = "<unknown method>";
 
@@ -83,11 +87,25 @@ impl<'a> Frames<'a> {
         Record::at(self.bytes, usize::try_from(offset).ok()?)
     }
 
+    fn string(&self, id: u64) -> Option<&'a [u8]> {
+        let record = self.record_at(self.summary.string_offset(id)?)?;
+        Some(self.reader.string(&record).ok()?.1)
+    }
+
     /// The text of a STRING record.
     pub fn text(&self, id: u64) -> Option<String> {
-        let record = self.record_at(self.summary.string_offset(id)?)?;
-        let (_, bytes) = self.reader.string(&record).ok()?;
-        Some(mutf8::decode(bytes).into_owned())
+        Some(mutf8::decode(self.string(id)?).into_owned())
+    }
+
+    /// As [`Frames::text`], for a name out of a class file.
+    fn name(&self, id: u64) -> Option<String> {
+        let bytes = self.string(id)?;
+        Some(mutf8::decode(bytes.get(..MAX_NAME).unwrap_or(bytes)).into_owned())
+    }
+
+    /// The class name, in Java source form, that a STRING record holds.
+    pub fn class_name(&self, id: u64) -> Option<String> {
+        self.name(id).map(|name| java_class_name(&name))
     }
 
     /// The ids of the frames of a stack trace, innermost first.
@@ -101,11 +119,12 @@ impl<'a> Frames<'a> {
     pub fn frame(&self, id: u64) -> Option<Frame> {
         let frame = self.reader.frame(&self.record(self.summary.frames(), id)?).ok()?;
         let class = self.classes.binary_search_by_key(&frame.class_serial, |(serial, _)| *serial).ok();
-        let class = class.and_then(|at| self.text(self.classes.get(at)?.1));
+        let class = class.and_then(|at| self.class_name(self.classes.get(at)?.1));
+        let shared = |name: Option<String>| name.filter(|name| !name.is_empty()).map(Arc::from);
         Some(Frame {
-            class: class.map(|name| java_class_name(&name)).filter(|name| !name.is_empty()),
-            method: self.text(frame.method).filter(|name| !name.is_empty()),
-            source: self.text(frame.source).filter(|name| !name.is_empty()),
+            class: shared(class),
+            method: shared(self.name(frame.method)),
+            source: shared(self.name(frame.source)),
             line: frame.line,
         })
     }
@@ -124,9 +143,9 @@ mod tests {
     #[test]
     fn frames_read_as_java_prints_them() {
         let frame = |source: Option<&str>, line| Frame {
-            class: Some("a.B".to_owned()),
-            method: Some("run".to_owned()),
-            source: source.map(str::to_owned),
+            class: Some("a.B".into()),
+            method: Some("run".into()),
+            source: source.map(Arc::from),
             line,
         };
         for (source, line, text) in [

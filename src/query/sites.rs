@@ -132,7 +132,7 @@ mod tests {
 
     fn site(class: &str, trace: u32, live: (u64, u64), allocated: (u64, u64), self_percent: f64) -> Site {
         Site {
-            class: class.to_owned(),
+            class: class.into(),
             trace,
             live_bytes: live.0,
             live_instances: live.1,

@@ -79,7 +79,7 @@ pub(super) mod tests {
 
     /// A frame `class.method`.
     pub(crate) fn frame(class: &str, method: &str) -> Frame {
-        Frame { class: Some(class.to_owned()), method: Some(method.to_owned()), source: None, line: 1 }
+        Frame { class: Some(class.into()), method: Some(method.into()), source: None, line: 1 }
     }
 
     /// Traces by serial number, frames innermost first as `class.method`.

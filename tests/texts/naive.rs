@@ -49,6 +49,9 @@ impl Cursor<'_> {
         self.at += bytes;
         number
     }
+    fn u1(&mut self) -> u8 {
+        u8::try_from(self.number(1)).unwrap()
+    }
     fn u4(&mut self) -> u32 {
         u32::try_from(self.number(4)).unwrap()
     }
@@ -104,7 +107,7 @@ impl Naive {
         let mut records = Vec::new();
         let mut at = Cursor { id_bytes, ..head };
         while at.at + 9 <= bytes.len() {
-            let (tag, time_us, length) = (u8::try_from(at.number(1)).unwrap(), at.u4(), at.u4() as usize);
+            let (tag, time_us, length) = (at.u1(), at.u4(), at.u4() as usize);
             // A heap dump of length 0 in an old file goes to its end.
             let to_end = tag == 0x0C && length == 0;
             let end = if to_end { bytes.len() } else { at.at + length };
@@ -291,21 +294,21 @@ impl Naive {
         }
         let mut constants = String::new();
         for _ in 0..at.number(2) {
-            let (index, code) = (at.number(2), at.number(1) as u8);
+            let (index, code) = (at.number(2), at.u1());
             let value = at.value(code);
             if code == 2 && value != 0 {
                 writeln!(constants, "\tconstant pool entry {index}\t{value:x}").unwrap();
             }
         }
         for _ in 0..at.number(2) {
-            let (name, code) = (at.id(), at.number(1) as u8);
+            let (name, code) = (at.id(), at.u1());
             let value = at.value(code);
             if code == 2 && value != 0 {
                 writeln!(text, "\tstatic {}\t{value:x}", escaped(&self.text(name))).unwrap();
             }
         }
         let count = at.number(2);
-        let fields = (0..count).map(|_| (at.id(), at.number(1) as u8)).collect();
+        let fields = (0..count).map(|_| (at.id(), at.u1())).collect();
         if pass == Pass::Classes {
             self.classes.entry(id).or_insert(Class { at: start, super_class: ids[0], fields });
             return String::new();
@@ -371,7 +374,7 @@ impl Naive {
         out += " rank   self  accum     bytes objs     bytes  objs trace name\n";
         let mut sum = 0.0;
         for rank in 1..=at.u4() {
-            let (array, class, trace) = (at.number(1) as u8, at.u4(), at.u4());
+            let (array, class, trace) = (at.u1(), at.u4(), at.u4());
             let [live, objects, bytes, allocated] = [(); 4].map(|()| at.u4());
             let part = if total == 0 { 0.0 } else { f64::from(live) / f64::from(total) };
             sum += part;
@@ -428,7 +431,8 @@ impl Naive {
         let seconds = ms / 1000;
         let (mut year, mut day) = (1970, seconds / 86_400);
         let weekday = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"][(day % 7) as usize];
-        let is_leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let is_leap =
+            |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
         while day >= 365 + u64::from(is_leap(year)) {
             day -= 365 + u64::from(is_leap(year));
             year += 1;
@@ -452,7 +456,7 @@ enum Pass {
 }
 
 fn primitive_array(at: &mut Cursor<'_>, has_data: bool) -> String {
-    let (id, trace, length, code) = (at.id(), at.u4(), at.u4(), at.number(1) as u8);
+    let (id, trace, length, code) = (at.id(), at.u4(), at.u4(), at.u1());
     at.at += if has_data { length as usize * width(code, 8) } else { 0 };
     format!("ARR {id:x} (sz=*, trace={trace}, nelems={length}, elem type={}[])\n", type_name(code))
 }

@@ -1,5 +1,7 @@
 //! A profile from the records of a binary dump.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use super::site_records::{self, Recorded};
@@ -157,27 +159,37 @@ impl<'a> Records<'a> {
 
     fn traces(&self, profile: &mut Profile) {
         let reader = self.reader();
-        let mut known: FxHashMap<u64, Frame> = FxHashMap::default();
+        let traces = &mut profile.traces;
+        let mut known: FxHashMap<u64, u32> = FxHashMap::default();
         let mut places: Vec<u64> = self.summary.traces().iter().map(|place| place.offset.get()).collect();
         places.sort_unstable();
         for record in places.iter().filter_map(|offset| self.at(*offset)) {
             let Ok(trace) = reader.trace(&record) else { continue };
-            let frames = trace.frames().map(|id| {
-                let frame =
-                    known.entry(id).or_insert_with(|| self.frames.frame(id).unwrap_or(Frame::UNKNOWN));
-                frame.clone()
-            });
-            profile.traces.add(trace.serial, trace.thread, None, frames);
+            for id in trace.frames() {
+                known
+                    .entry(id)
+                    .or_insert_with(|| traces.intern(self.frames.frame(id).unwrap_or(Frame::UNKNOWN)));
+            }
+            let numbers = trace.frames().filter_map(|id| known.get(&id).copied());
+            traces.add_numbers(trace.serial, trace.thread, numbers);
         }
     }
 
+    /// All records together: the agent sets its counts back whenever it has written them.
     fn samples(&self) -> Option<Samples> {
         let mut samples: Option<Samples> = None;
+        let mut places: FxHashMap<u32, usize> = FxHashMap::default();
+        let mut records = 0;
         for record in self.tagged(tag::CPU_SAMPLES) {
             let Ok(found) = self.reader().cpu_samples(&record) else { continue };
             let sum = samples.get_or_insert_with(Samples::default);
-            add_samples(sum, &found);
+            add_samples(sum, &mut places, &found);
             sum.date = self.date(record.time_us);
+            records += 1;
+        }
+        // The order of one record; of several there is none.
+        if let Some(samples) = samples.as_mut().filter(|_| records > 1) {
+            samples.rows.sort_by_key(|(_, samples)| std::cmp::Reverse(*samples));
         }
         samples
     }
@@ -193,7 +205,8 @@ impl<'a> Records<'a> {
             rows: rows
                 .into_iter()
                 .map(|mut row| {
-                    row.site.class = classes.get(&row.class_serial).cloned().unwrap_or_else(|| row.unnamed());
+                    row.site.class =
+                        classes.get(&row.class_serial).cloned().unwrap_or_else(|| row.unnamed().into());
                     row.site
                 })
                 .collect(),
@@ -206,21 +219,21 @@ impl<'a> Records<'a> {
     }
 
     /// Class serial number -> name.
-    fn class_names(&self) -> FxHashMap<u32, String> {
-        let name = |id| {
-            let text = self.frames.text(id).unwrap_or_default();
-            crate::hprof::names::java_class_name(&text)
+    fn class_names(&self) -> FxHashMap<u32, Arc<str>> {
+        // Many classes can have one name.
+        let mut names: IdMap<u64, Arc<str>> = IdMap::default();
+        let mut name = |id| {
+            let name =
+                names.entry(id).or_insert_with(|| self.frames.class_name(id).unwrap_or_default().into());
+            Arc::clone(name)
         };
         self.summary.loads().iter().map(|load| (load.serial.get(), name(load.name.get()))).collect()
     }
 }
 
-/// Adds a record to those before: the agent sets its counts back whenever it has written them.
-fn add_samples(sum: &mut Samples, record: &CpuSamples<'_>) {
+/// Adds a record to those before; `places` are those of the rows by trace.
+fn add_samples(sum: &mut Samples, places: &mut FxHashMap<u32, usize>, record: &CpuSamples<'_>) {
     sum.total = sum.total.saturating_add(u64::from(record.total));
-    let first = sum.rows.is_empty();
-    let mut places: FxHashMap<u32, usize> = FxHashMap::default();
-    places.extend(sum.rows.iter().enumerate().map(|(at, (trace, _))| (*trace, at)));
     for row in record.samples() {
         match places.get(&row.trace).and_then(|at| sum.rows.get_mut(*at)) {
             Some((_, samples)) => *samples = samples.saturating_add(u64::from(row.samples)),
@@ -229,8 +242,5 @@ fn add_samples(sum: &mut Samples, record: &CpuSamples<'_>) {
                 sum.rows.push((row.trace, u64::from(row.samples)));
             }
         }
-    }
-    if !first {
-        sum.rows.sort_by_key(|(_, samples)| std::cmp::Reverse(*samples));
     }
 }

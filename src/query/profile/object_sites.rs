@@ -55,7 +55,7 @@ pub(super) fn count(summary: &Summary, bytes: &[u8], progress: &dyn Progress) ->
 fn site(summary: &Summary, class: Option<ClassNumber>, trace: u32, instances: u64, bytes: u64) -> Site {
     let name = class.and_then(|class| summary.class(class)).map(|class| summary.class_name(class));
     Site {
-        class: name.unwrap_or(UNKNOWN_CLASS).to_owned(),
+        class: name.unwrap_or(UNKNOWN_CLASS).into(),
         trace,
         live_bytes: bytes,
         live_instances: instances,

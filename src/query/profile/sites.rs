@@ -1,5 +1,9 @@
 //! Allocation sites.
 
+use std::sync::Arc;
+
+use crate::query::percent::two_decimals;
+
 /// Where the figures of sites come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Origin {
@@ -14,7 +18,7 @@ pub enum Origin {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Site {
     /// Class in Java source form.
-    pub class: String,
+    pub class: Arc<str>,
     /// Trace serial number.
     pub trace: u32,
     /// Bytes of its objects that are alive.
@@ -70,5 +74,5 @@ pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
 
 /// A ratio as per cent with the two decimals that the reports print.
 pub(crate) fn percent(ratio: f64) -> f64 {
-    format!("{:.2}", ratio * 100.0).parse().unwrap_or(0.0)
+    two_decimals(ratio * 100.0)
 }

@@ -1,8 +1,9 @@
 //! Stack traces by serial number, their frames stored once.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 pub use crate::query::frames::Frame;
 
@@ -26,6 +27,7 @@ pub struct Traces {
     frames: Vec<u32>,
     table: Vec<Frame>,
     numbers: FxHashMap<Frame, u32>,
+    names: FxHashSet<Arc<str>>,
     by_serial: FxHashMap<u32, usize>,
 }
 
@@ -53,6 +55,17 @@ impl Traces {
             let number = self.intern(frame);
             self.frames.push(number);
         }
+        self.finish(serial, thread, phase, first);
+    }
+
+    /// Adds a trace of frames that are known by their numbers, innermost first.
+    pub(super) fn add_numbers(&mut self, serial: u32, thread: u32, numbers: impl Iterator<Item = u32>) {
+        let first = self.frames.len();
+        self.frames.extend(numbers);
+        self.finish(serial, thread, None, first);
+    }
+
+    fn finish(&mut self, serial: u32, thread: u32, phase: Option<String>, first: usize) {
         let trace = Trace { serial, thread, phase, frames: first..self.frames.len() };
         match self.by_serial.get(&serial).and_then(|at| self.traces.get_mut(*at)) {
             Some(known) => *known = trace,
@@ -63,9 +76,16 @@ impl Traces {
         }
     }
 
-    fn intern(&mut self, frame: Frame) -> u32 {
+    /// The number of a frame. Of equal names one is kept.
+    pub(super) fn intern(&mut self, mut frame: Frame) -> u32 {
         if let Some(number) = self.numbers.get(&frame) {
             return *number;
+        }
+        for name in [&mut frame.class, &mut frame.method, &mut frame.source].into_iter().flatten() {
+            match self.names.get(name) {
+                Some(known) => *name = Arc::clone(known),
+                None => _ = self.names.insert(Arc::clone(name)),
+            }
         }
         // More than 2^32 different frames do not fit into any memory.
         let number = u32::try_from(self.table.len()).unwrap_or(u32::MAX);
@@ -129,7 +149,7 @@ mod tests {
     use super::*;
 
     fn frame(method: &str) -> Frame {
-        Frame { class: Some("a.B".to_owned()), method: Some(method.to_owned()), source: None, line: 0 }
+        Frame { class: Some("a.B".into()), method: Some(method.into()), source: None, line: 0 }
     }
 
     #[test]
@@ -151,5 +171,13 @@ mod tests {
         let trace = traces.get(1).unwrap();
         assert_eq!(traces.numbers(trace), [0, 1, 0]);
         assert_eq!(traces.frame(1), Some(&frame("y")));
+    }
+
+    #[test]
+    fn equal_names_are_kept_once() {
+        let mut traces = Traces::default();
+        traces.add(1, 0, None, [frame("x"), frame("y")]);
+        let class = |number| traces.frame(number).unwrap().class.as_ref().unwrap();
+        assert!(Arc::ptr_eq(class(0), class(1)));
     }
 }

@@ -5,6 +5,8 @@
 
 mod tree;
 
+use std::sync::Arc;
+
 use super::profile::{Origin, Profile};
 use super::stack_filter::StackFilter;
 
@@ -119,7 +121,7 @@ pub struct Label {
     /// What it stands for.
     pub kind: LabelKind,
     /// The source file of a method, if it is known.
-    pub source: Option<String>,
+    pub source: Option<Arc<str>>,
     /// The line, if lines are frames of their own and it is known.
     pub line: Option<u32>,
 }

@@ -4,12 +4,7 @@ use super::super::profile::{
 use super::*;
 
 fn frame(method: &str, line: i32) -> Frame {
-    Frame {
-        class: Some("a.B".to_owned()),
-        method: Some(method.to_owned()),
-        source: Some("B.java".to_owned()),
-        line,
-    }
+    Frame { class: Some("a.B".into()), method: Some(method.into()), source: Some("B.java".into()), line }
 }
 
 /// Traces of methods, outermost first, so that they read as stacks do; numbered from 1, of thread 7.
@@ -33,7 +28,7 @@ fn sampled(of: &[&[&str]], rows: &[(u32, u64)]) -> Profile {
 
 fn site(class: &str, trace: u32, bytes: u64) -> Site {
     let class = class.to_owned();
-    let live = Site { class, trace, live_bytes: bytes, live_instances: 1, ..Site::default() };
+    let live = Site { class: class.into(), trace, live_bytes: bytes, live_instances: 1, ..Site::default() };
     Site { allocated_bytes: bytes * 10, allocated_instances: 5, ..live }
 }
 

@@ -14,8 +14,8 @@ fn profile(methods: &[&[&str]], weights: &[u64]) -> Profile {
     for (serial, methods) in (1..).zip(methods) {
         let frames = methods.iter().rev().map(|method| Frame {
             class: None,
-            method: Some((*method).to_owned()),
-            source: Some("A.java".to_owned()),
+            method: Some((*method).into()),
+            source: Some("A.java".into()),
             line: 3,
         });
         traces.add(serial, 1, None, frames);
@@ -23,7 +23,7 @@ fn profile(methods: &[&[&str]], weights: &[u64]) -> Profile {
     let rows: Vec<(u32, u64)> = (1..).zip(weights.iter().copied()).collect();
     let samples = Samples { total: 0, rows, date: None };
     let sites = weights.iter().map(|weight| Site {
-        class: HOSTILE.to_owned(),
+        class: HOSTILE.into(),
         trace: 1,
         allocated_bytes: *weight,
         ..Site::default()

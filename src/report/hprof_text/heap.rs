@@ -5,11 +5,12 @@ use std::ops::Range;
 
 use super::Report;
 use super::date::ctime;
-use super::in_order::in_order;
+use super::in_order::{Text, in_order};
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
 use crate::hprof::{BasicType, IdSize, RootKind, be_id};
 use crate::index::Progress;
+use crate::index::objects::superclasses_with_fields;
 use crate::index::parts::{Classes, Parts};
 use crate::index::shallow::Shallow;
 use crate::index::summary::{ClassNumber, Summary};
@@ -38,21 +39,19 @@ pub(super) fn write(
     let parts = Parts::new(bytes, summary, &classes);
     let walk = parts.walker();
     progress.begin("writing objects", parts.bytes());
-    let worker = || Formatter {
-        bytes,
-        id_size: summary.id_size(),
-        summary,
-        shallow: &shallow,
-        texts: &texts,
-        out: Vec::new(),
-        elements: None,
-        last: (0, None),
-    };
-    let written = in_order(parts, out, worker, |formatter, part, text| {
-        std::mem::swap(&mut formatter.out, text);
-        formatter.elements.clone_from(&part.elements);
-        walk.part(&part, formatter);
-        std::mem::swap(&mut formatter.out, text);
+    let written = in_order(parts, out, |part, text| {
+        let mut formatter = Formatter {
+            bytes,
+            id_size: summary.id_size(),
+            summary,
+            shallow: &shallow,
+            texts: &texts,
+            text,
+            elements: part.elements.clone(),
+            last: (0, None),
+            levels: Vec::new(),
+        };
+        walk.part(&part, &mut formatter);
         progress.advance(part.bytes());
     });
     progress.end();
@@ -67,9 +66,13 @@ struct ClassText {
     before_trace: Vec<u8>,
     /// Its name and its class object's id, to the end of the line: `java.lang.String@7f0)`.
     name: Vec<u8>,
-    /// Where references are in an instance's bytes, and where the field's name stands in the names: the fields of the
-    /// topmost superclass come first, as the agent writes them.
+    /// Where the references that the class itself declares are in the bytes of its fields, and where the field's name
+    /// stands in the names.
     fields: Vec<(u32, Range<u32>)>,
+    /// Bytes of the fields that the class itself declares; those of superclasses follow.
+    bytes: usize,
+    /// The number of the nearest superclass that has fields, or `NONE`: what is inherited is not listed again.
+    above: u32,
 }
 
 /// The texts of all classes.
@@ -83,15 +86,22 @@ struct Texts {
 impl Texts {
     fn new(summary: &Summary, shallow: &Shallow<'_>) -> Self {
         let mut names = Names::default();
-        let classes = (summary.numbered_classes())
-            .map(|(number, class)| {
+        let classes = (summary.numbered_classes().zip(superclasses_with_fields(summary)))
+            .map(|((number, class), above)| {
                 let name = escape::text(summary.class_name(class)).into_owned();
                 let id = class.id.get();
                 let mut text = ClassText {
                     name: format!("{name}@{id:x})\n").into_bytes(),
-                    fields: names.fields(summary, number),
+                    above,
                     ..ClassText::default()
                 };
+                for (name, kind) in summary.fields(class) {
+                    if kind == BasicType::Object {
+                        let at = u32::try_from(text.bytes).unwrap_or(u32::MAX);
+                        text.fields.push((at, names.name(name)));
+                    }
+                    text.bytes += kind.dump_bytes(summary.id_size());
+                }
                 if shallow.varying(number).is_none() {
                     let size = shallow.sizes.instance(number).0;
                     text.before_trace = format!(" (sz={size}, trace=").into_bytes();
@@ -129,44 +139,25 @@ impl Names {
         self.known.insert(name.to_owned(), range.clone());
         range
     }
-
-    /// The reference fields of a class and its superclasses.
-    fn fields(&mut self, summary: &Summary, number: ClassNumber) -> Vec<(u32, Range<u32>)> {
-        let mut levels: Vec<Vec<(u32, Range<u32>)>> = Vec::new();
-        let mut at = 0usize;
-        let mut class = Some(number);
-        // A chain longer than there are classes is a cycle.
-        for _ in 0..summary.classes().len() {
-            let Some(row) = class.and_then(|number| summary.class(number)) else { break };
-            let mut level = Vec::new();
-            for (name, kind) in summary.fields(row) {
-                if kind == BasicType::Object {
-                    level.push((u32::try_from(at).unwrap_or(u32::MAX), self.name(name)));
-                }
-                at += kind.dump_bytes(summary.id_size());
-            }
-            levels.push(level);
-            class = summary.super_class(row);
-        }
-        levels.into_iter().rev().flatten().collect()
-    }
 }
 
 /// Makes lines of sub-records.
-struct Formatter<'a> {
+struct Formatter<'a, 't, 's, 'o> {
     bytes: &'a [u8],
     id_size: IdSize,
     summary: &'a Summary,
     shallow: &'a Shallow<'a>,
     texts: &'a Texts,
-    out: Vec<u8>,
+    text: &'t mut Text<'s, 'o>,
     /// Of a long array only these elements are wanted.
     elements: Option<Range<u32>>,
     /// The class met last.
     last: (u64, Option<ClassNumber>),
+    /// An instance's classes, from its own upwards, and the bytes of each's fields.
+    levels: Vec<(&'a ClassText, &'a [u8])>,
 }
 
-impl Formatter<'_> {
+impl Formatter<'_, '_, '_, '_> {
     #[inline(always)]
     fn class_number(&mut self, id: u64) -> Option<ClassNumber> {
         if self.last.0 != id {
@@ -177,17 +168,17 @@ impl Formatter<'_> {
 
     #[inline(always)]
     fn put(&mut self, text: &[u8]) {
-        self.out.extend_from_slice(text);
+        self.text.bytes.extend_from_slice(text);
     }
 
     #[inline(always)]
     fn hex(&mut self, number: u64) {
-        put_hex(&mut self.out, number);
+        put_hex(&mut self.text.bytes, number);
     }
 
     #[inline(always)]
     fn decimal(&mut self, number: impl itoa::Integer) {
-        self.out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+        self.text.bytes.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
     }
 
     /// `ARR 7f0 (sz=24, trace=1, nelems=3` and what follows.
@@ -218,6 +209,7 @@ impl Formatter<'_> {
             self.put(name.as_bytes());
             self.hex(id);
             self.put(b"\n");
+            self.text.limit();
         }
     }
 
@@ -243,7 +235,7 @@ fn put_hex(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(text.get(..digits as usize).unwrap_or_default());
 }
 
-impl<'a> HeapVisitor<'a> for Formatter<'a> {
+impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
     #[inline(always)]
     fn instance(&mut self, record: Instance<'a>) {
         let class = self.class_number(record.class);
@@ -263,14 +255,26 @@ impl<'a> HeapVisitor<'a> for Formatter<'a> {
         self.decimal(record.trace);
         self.put(b", class=");
         self.end_of_class(text, record.class);
-        for (at, name) in text.map_or(&[][..], |text| &text.fields) {
-            let value = be_id(record.fields, *at as usize, self.id_size).unwrap_or(0);
-            if value != 0 {
-                self.put(texts.names.get(name.start as usize..name.end as usize).unwrap_or_default());
-                self.hex(value);
-                self.put(b"\n");
+        // The fields of the topmost superclass come first, as the agent writes them. Each level takes some of the bytes,
+        // so superclasses in a circle end with them.
+        let (mut level, mut fields) = (text, record.fields);
+        while let Some(class) = level {
+            self.levels.push((class, fields));
+            fields = fields.get(class.bytes..).unwrap_or_default();
+            level = texts.classes.get(class.above as usize).filter(|_| !fields.is_empty());
+        }
+        while let Some((class, fields)) = self.levels.pop() {
+            for (at, name) in &class.fields {
+                let Some(value) = be_id(fields, *at as usize, self.id_size) else { break };
+                if value != 0 {
+                    self.put(texts.names.get(name.start as usize..name.end as usize).unwrap_or_default());
+                    self.hex(value);
+                    self.put(b"\n");
+                    self.text.limit();
+                }
             }
         }
+        self.text.limit();
     }
 
     #[inline(always)]
@@ -282,6 +286,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a> {
             self.array(record.id, size, record.trace, record.length);
             self.put(b", elem type=");
             self.end_of_class(self.texts.class(class), record.class);
+            self.text.limit();
         }
         let width = self.id_size.bytes();
         let bytes = wanted.start as usize * width..wanted.end as usize * width;
@@ -317,6 +322,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a> {
         self.hex(record.id);
         let name = self.class_name(number);
         self.put(format!(" (name={name}, trace={})\n", record.trace).as_bytes());
+        self.text.limit();
         self.reference("super\t\t", record.super_class);
         self.reference("loader\t\t", record.loader);
         self.reference("signers\t\t", record.signers);
@@ -363,12 +369,76 @@ impl<'a> HeapVisitor<'a> for Formatter<'a> {
         self.put(b"ROOT ");
         self.hex(root.id);
         self.put(format!(" (kind={kind})\n").as_bytes());
+        self.text.limit();
     }
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::hprof::heap as sub_record;
+    use crate::index::sizes::Sizes;
+    use crate::index::{Heap, Options, Quiet};
+    use crate::query::profile::Profile;
+
+    fn heap_of(records: &[(u8, Vec<u8>)]) -> String {
+        let mut bytes = b"JAVA PROFILE 1.0.2\0\0\0\0\x04\0\0\0\0\0\0\0\0".to_vec();
+        for (tag, body) in records {
+            bytes.extend_from_slice(&[*tag, 0, 0, 0, 0]);
+            bytes.extend(u32::try_from(body.len()).unwrap().to_be_bytes());
+            bytes.extend(body);
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("dump.hprof");
+        std::fs::write(&path, &bytes).unwrap();
+        let options = Options { index_dir: Some(dir.path().join("index")), heap_dump: None };
+        let heap = Heap::open(&path, &options, &Quiet).unwrap();
+        let sizes = Sizes::new(heap.summary(), None);
+        let profile = Profile::default();
+        let report = Report {
+            summary: heap.summary(),
+            bytes: &bytes,
+            sizes: &sizes,
+            profile: &profile,
+            thread_events: &[],
+        };
+        let mut out = Vec::new();
+        write(&report, &mut out, &Quiet).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn u4(numbers: &[u32]) -> Vec<u8> {
+        numbers.iter().flat_map(|number| number.to_be_bytes()).collect()
+    }
+
+    /// A class object with a field, the next with a superclass, and so on: what is inherited is not kept with each.
+    #[test]
+    fn a_long_chain_of_classes() {
+        const CLASSES: u32 = 20_000;
+        let id = |number: u32| if number == 0 { 0 } else { 0x1000 + 16 * number };
+        let mut records =
+            vec![(1, [u4(&[1]), b"a/B".to_vec()].concat()), (1, [u4(&[2]), b"f".to_vec()].concat())];
+        let mut heap = Vec::new();
+        for number in 1..=CLASSES {
+            records.push((2, u4(&[number, id(number), 0, 1])));
+            heap.push(sub_record::CLASS);
+            heap.extend(u4(&[id(number), 0, id(number - 1), 0, 0, 0, 0, 0, 4 * number]));
+            heap.extend([0, 0, 0, 0, 0, 1]);
+            heap.extend(u4(&[2]));
+            heap.push(2);
+        }
+        for number in 0..CLASSES {
+            heap.push(sub_record::INSTANCE);
+            // Fields of its own class and of the one above; the others are missing.
+            heap.extend(u4(&[0x1000_0000 + 16 * number, 0, id(CLASSES), 8, 0xa, 0xb]));
+        }
+        records.push((0x1C, heap));
+        let text = heap_of(&records);
+        assert_eq!(text.lines().filter(|line| line.starts_with("OBJ ")).count(), CLASSES as usize);
+        let last: Vec<_> = text.lines().rev().skip(1).take(2).collect();
+        assert_eq!(last, ["\tf\t\ta", "\tf\t\tb"]);
+    }
 
     #[test]
     fn hexadecimal_digits() {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Bytes that a thread's buffer may keep between parts.
+/// Bytes that a thread's buffer may keep between items, and above which a text goes out before it is whole.
 const KEPT: usize = 16 << 20;
 
 /// What is written, and whose turn it is.
@@ -13,52 +13,85 @@ struct Turn<'o> {
     failed: Option<io::Error>,
 }
 
+struct Shared<'o> {
+    turn: Mutex<Turn<'o>>,
+    changed: Condvar,
+}
+
+/// The text of an item.
+pub(super) struct Text<'s, 'o> {
+    /// What is still to be written.
+    pub(super) bytes: Vec<u8>,
+    number: u64,
+    shared: &'s Shared<'o>,
+}
+
+impl Text<'_, '_> {
+    /// Writes what there is if that is much, when it is the item's turn: what one item becomes need not fit into memory.
+    #[inline(always)]
+    pub(super) fn limit(&mut self) {
+        if self.bytes.len() > KEPT {
+            self.write(false);
+        }
+    }
+
+    /// Waits for the item's turn and writes; says whether all went well so far.
+    #[inline(never)]
+    fn write(&mut self, is_whole: bool) -> bool {
+        let mut turn = self.shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        while turn.number != self.number && turn.failed.is_none() {
+            turn = self.shared.changed.wait(turn).unwrap_or_else(PoisonError::into_inner);
+        }
+        if turn.failed.is_none()
+            && let Err(error) = turn.out.write_all(&self.bytes)
+        {
+            turn.failed = Some(error);
+        }
+        turn.number += u64::from(is_whole);
+        self.shared.changed.notify_all();
+        self.bytes.clear();
+        turn.failed.is_none()
+    }
+}
+
+/// A thread that panics must not let the others wait for its turn.
+impl Drop for Text<'_, '_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let mut turn = self.shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            turn.failed.get_or_insert_with(|| io::Error::other("a thread panicked"));
+            self.shared.changed.notify_all();
+        }
+    }
+}
+
 /// Lets all threads of the pool make text of the items, and writes the texts in the order of the items.
 ///
 /// Each thread holds the text of one item: it waits for its turn before it takes the next.
 ///
 /// # Errors
 /// The first error of `out`.
-pub(super) fn in_order<I: Send, W>(
+pub(super) fn in_order<I: Send>(
     items: impl Iterator<Item = I> + Send,
     out: &mut (dyn Write + Send),
-    worker: impl Fn() -> W + Sync,
-    make: impl Fn(&mut W, I, &mut Vec<u8>) + Sync,
+    make: impl Fn(I, &mut Text<'_, '_>) + Sync,
 ) -> io::Result<()> {
-    let items = Mutex::new((0u64, items));
-    let turn = Mutex::new(Turn { out, number: 0, failed: None });
-    let changed = Condvar::new();
+    let items = Mutex::new((0..).zip(items));
+    let shared = Shared { turn: Mutex::new(Turn { out, number: 0, failed: None }), changed: Condvar::new() };
     rayon::broadcast(|_| {
-        let mut worker = worker();
-        let mut text = Vec::new();
+        let mut text = Text { bytes: Vec::new(), number: 0, shared: &shared };
         loop {
-            let (number, item) = {
-                let mut items = items.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some(item) = items.1.next() else { return };
-                items.0 += 1;
-                (items.0 - 1, item)
-            };
-            text.clear();
-            make(&mut worker, item, &mut text);
-            let mut turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
-            while turn.number != number && turn.failed.is_none() {
-                turn = changed.wait(turn).unwrap_or_else(PoisonError::into_inner);
-            }
-            if turn.failed.is_none()
-                && let Err(error) = turn.out.write_all(&text)
-            {
-                turn.failed = Some(error);
-            }
-            turn.number += 1;
-            changed.notify_all();
-            if turn.failed.is_some() {
+            let next = items.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some((number, item)) = next else { return };
+            text.number = number;
+            make(item, &mut text);
+            if !text.write(true) {
                 return;
             }
-            drop(turn);
-            text.shrink_to(KEPT);
+            text.bytes.shrink_to(KEPT);
         }
     });
-    let turn = turn.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let turn = shared.turn.into_inner().unwrap_or_else(PoisonError::into_inner);
     turn.failed.map_or(Ok(()), Err)
 }
 
@@ -70,13 +103,13 @@ mod tests {
     #[test]
     fn texts_go_out_in_the_order_of_the_items() {
         let mut out = Vec::new();
-        let make = |_: &mut (), item: u64, text: &mut Vec<u8>| {
+        let make = |item: u64, text: &mut Text<'_, '_>| {
             if item % 3 == 0 {
                 std::thread::yield_now();
             }
-            text.extend_from_slice(format!("{item}\n").as_bytes());
+            text.bytes.extend_from_slice(format!("{item}\n").as_bytes());
         };
-        in_order(0..5000, &mut out, || (), make).unwrap();
+        in_order(0..5000, &mut out, make).unwrap();
         let expected: String = (0..5000).map(|item| format!("{item}\n")).collect();
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
@@ -100,9 +133,31 @@ mod tests {
         let items = (0..1_000_000u64).inspect(|_| {
             taken.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         });
-        let result =
-            in_order(items, &mut Full(100), || (), |(), _, text| text.extend_from_slice(b"0123456789"));
+        let result = in_order(items, &mut Full(100), |_, text| text.bytes.extend_from_slice(b"0123456789"));
         assert_eq!(result.unwrap_err().kind(), io::ErrorKind::StorageFull);
         assert!(taken.into_inner() < 1_000_000);
+    }
+
+    #[test]
+    fn a_text_without_end_goes_out_in_pieces_and_in_its_turn() {
+        let mut out = Vec::new();
+        let make = |item: u8, text: &mut Text<'_, '_>| {
+            for _ in 0..40 {
+                text.bytes.resize(text.bytes.len() + (1 << 20), item);
+                text.limit();
+                assert!(text.bytes.len() <= KEPT);
+            }
+        };
+        in_order(0..3, &mut out, make).unwrap();
+        assert_eq!(out.len(), (3 * 40) << 20);
+        assert!(out.is_sorted());
+    }
+
+    #[test]
+    fn a_panic_ends_all_threads() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+        let mut out = Vec::new();
+        let work = || pool.install(|| in_order(0..1000, &mut out, |item, _| assert!(item != 5)));
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err());
     }
 }

@@ -3,6 +3,7 @@
 //! Formats are those of the agent's writer, `hprof_io.c` of JDK 8.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use super::date::ctime;
 use crate::query::profile::{Frame, Profile, Samples, Sites, ThreadEvent, percent_of};
@@ -77,7 +78,7 @@ pub(super) fn traces(out: &mut dyn Write, profile: &Profile) -> io::Result<()> {
 }
 
 fn frame(out: &mut dyn Write, frame: &Frame) -> io::Result<()> {
-    let text = |text: &Option<String>, none: &'static str| {
+    let text = |text: &Option<Arc<str>>, none: &'static str| {
         text.as_deref().map_or(none.into(), escape::text).into_owned()
     };
     let class = text(&frame.class, UNKNOWN_CLASS);

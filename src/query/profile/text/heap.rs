@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::{TextClass, TextError, TextHeap, names, walk};
 use crate::hprof::input::TextFile;
@@ -239,7 +240,7 @@ impl HeapCounter {
     }
 
     fn sites(&self, class_bytes: u64) -> Option<Sites> {
-        let class_names: Vec<String> = self.classes.iter().map(Class::java_name).collect();
+        let class_names: Vec<Arc<str>> = self.classes.iter().map(|class| class.java_name().into()).collect();
         let mut rows: Vec<Site> = (self.sites.iter())
             .map(|((class, trace), (objects, bytes))| {
                 let name = class_names.get(*class as usize).cloned().unwrap_or_default();
@@ -250,16 +251,16 @@ impl HeapCounter {
             && class_bytes > 0
         {
             let objects = self.heap.class_objects;
-            match rows.iter_mut().find(|row| row.class == CLASS && row.trace == trace) {
+            match rows.iter_mut().find(|row| *row.class == *CLASS && row.trace == trace) {
                 Some(row) => {
                     *row = site(
-                        CLASS.to_owned(),
+                        CLASS.into(),
                         trace,
                         row.live_instances + objects,
                         row.live_bytes.saturating_add(class_bytes),
                     );
                 }
-                None => rows.push(site(CLASS.to_owned(), trace, objects, class_bytes)),
+                None => rows.push(site(CLASS.into(), trace, objects, class_bytes)),
             }
         }
         if rows.is_empty() {
@@ -290,7 +291,7 @@ impl HeapCounter {
 
 const CLASS: &str = "java.lang.Class";
 
-fn site(class: String, trace: u32, objects: u64, bytes: u64) -> Site {
+fn site(class: Arc<str>, trace: u32, objects: u64, bytes: u64) -> Site {
     Site {
         class,
         trace,

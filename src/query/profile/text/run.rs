@@ -212,16 +212,16 @@ fn frame(frame: &event::Frame<'_>) -> Frame {
     Frame {
         // What the agent writes when it knows no class, and what `convert` writes.
         class: (!matches!(frame.class, b"Unknown_class" | b"<Unknown Class>"))
-            .then(|| names::class(frame.class)),
-        method: (frame.method != b"<Unknown Method>").then(|| names::text(frame.method)),
-        source: frame.source.map(names::text),
+            .then(|| names::class(frame.class).into()),
+        method: (frame.method != b"<Unknown Method>").then(|| names::text(frame.method).into()),
+        source: frame.source.map(|source| names::text(source).into()),
         line: frame.line,
     }
 }
 
 fn site(site: &event::Site<'_>) -> Site {
     Site {
-        class: names::class(site.class),
+        class: names::class(site.class).into(),
         trace: site.trace,
         live_bytes: site.live_bytes,
         live_instances: site.live_instances,
