@@ -131,7 +131,9 @@ impl Looks {
                 "unpack it first; gzip and Zstandard are read directly"
             }
             Self::Zeros => "the disk was perhaps full when the dump was written: make it again",
-            Self::Text => "give a heap dump, which is binary, or a text report of the HPROF agent (java.hprof.txt)",
+            Self::Text => {
+                "give a heap dump, which is binary, or a text report of the HPROF agent (java.hprof.txt)"
+            }
             _ => "make one with: jcmd PID GC.heap_dump FILE",
         }
     }

@@ -10,8 +10,8 @@ mod sites;
 pub mod text;
 mod traces;
 
-pub use sites::{Origin, Site, Sites};
 pub(crate) use sites::ratio;
+pub use sites::{Origin, Site, Sites};
 pub use traces::{Frame, Trace, Traces};
 
 /// What a profiler recorded.

@@ -104,7 +104,7 @@ mod tests {
     fn texts_go_out_in_the_order_of_the_items() {
         let mut out = Vec::new();
         let make = |item: u64, text: &mut Text<'_, '_>| {
-            if item % 3 == 0 {
+            if item.is_multiple_of(3) {
                 std::thread::yield_now();
             }
             text.bytes.extend_from_slice(format!("{item}\n").as_bytes());
