@@ -177,7 +177,7 @@ fn tar() -> Vec<u8> {
 fn what_is_no_dump_is_named() {
     let text: &[u8] = b"JAVA PROFILE 1.0.1, created Thu Jan  1 00:00:00 1970\n\nHeader for -agentlib:hprof";
     for (file, named, advised) in [
-        (text.to_vec(), "text report", "format=b"),
+        (text.to_vec(), "text report", "flamegraph"),
         (b"<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title>".to_vec(), "HTML", "download"),
         (b"\n\n<html>".to_vec(), "HTML", "download"),
         (b"\0\x12portable heap dump\0\0\0\x06".to_vec(), "PHD", "MAT"),
@@ -187,7 +187,7 @@ fn what_is_no_dump_is_named() {
         (b"PK\x03\x04\x14\0".to_vec(), "zip", "unpack"),
         (b"{\"error\": \"not found\"}".to_vec(), "JSON", "jcmd"),
         (vec![0; 4096], "zeros", "disk"),
-        (b"hello".to_vec(), "text", "jcmd"),
+        (b"hello".to_vec(), "text", "java.hprof.txt"),
     ] {
         let error = Dump::of(&file).try_open().unwrap_err();
         let (said, advice) = (error.to_string(), error.advice().unwrap_or_default());
