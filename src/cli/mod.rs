@@ -3,6 +3,7 @@
 //! One file a command. `args` has what commands share; `messages` owns stderr, `progress` the progress bar.
 
 mod args;
+mod classes;
 mod completions;
 mod convert;
 mod cpu;
@@ -10,26 +11,33 @@ mod cputime;
 mod dominators;
 mod every;
 mod flamegraph;
+mod heap_threads;
 mod histo;
 mod index;
 mod info;
+mod instances;
+mod loaders;
 mod man;
 mod merged_paths;
 mod messages;
 mod monitor_dumps;
 mod monitors;
 mod object;
+mod oql;
 mod out_file;
 mod output;
 mod paths_to_root;
 mod progress;
 mod recorded;
+mod refs;
 mod retained;
 mod roots;
 mod show;
 mod sites;
 mod size;
 mod stack;
+mod started_threads;
+mod strings;
 mod summary;
 mod threads;
 mod traces;
@@ -66,6 +74,12 @@ enum Command {
     Roots(roots::Args),
     PathsToRoot(paths_to_root::Args),
     Show(show::Args),
+    Instances(instances::Args),
+    Refs(refs::Args),
+    Classes(classes::Args),
+    Loaders(loaders::Args),
+    Oql(oql::Args),
+    Strings(strings::Args),
     Sites(sites::Args),
     Traces(traces::Args),
     Cpu(cpu::Args),
@@ -110,6 +124,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Roots(args) => roots::run(&args),
         Command::PathsToRoot(args) => paths_to_root::run(&args),
         Command::Show(args) => show::run(&args),
+        Command::Instances(args) => instances::run(&args),
+        Command::Refs(args) => refs::run(&args),
+        Command::Classes(args) => classes::run(&args),
+        Command::Loaders(args) => loaders::run(&args),
+        Command::Oql(args) => oql::run(&args),
+        Command::Strings(args) => strings::run(&args),
         Command::Sites(args) => sites::run(&args),
         Command::Traces(args) => traces::run(&args),
         Command::Cpu(args) => cpu::run(&args),
@@ -146,6 +166,12 @@ pub(crate) fn command() -> clap::Command {
             "roots" => roots::EXAMPLES,
             "paths-to-root" => paths_to_root::EXAMPLES,
             "show" => show::EXAMPLES,
+            "instances" => instances::EXAMPLES,
+            "refs" => refs::EXAMPLES,
+            "classes" => classes::EXAMPLES,
+            "loaders" => loaders::EXAMPLES,
+            "oql" => oql::EXAMPLES,
+            "strings" => strings::EXAMPLES,
             "sites" => sites::EXAMPLES,
             "traces" => traces::EXAMPLES,
             "cpu" => cpu::EXAMPLES,

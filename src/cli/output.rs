@@ -22,9 +22,14 @@ pub(crate) fn finish(mut out: BufWriter<io::StdoutLock<'static>>) -> anyhow::Res
 
 /// How tables are shown on this stdout.
 pub(crate) fn style(output: &Output) -> Style {
+    style_of(output.color)
+}
+
+/// How tables are shown on this stdout, with or without colour.
+pub(crate) fn style_of(color: ColorArg) -> Style {
     let terminal = io::stdout().is_terminal();
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let color = match output.color {
+    let color = match color {
         ColorArg::Always => true,
         ColorArg::Never => false,
         ColorArg::Auto => terminal && !no_color,

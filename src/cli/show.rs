@@ -9,13 +9,14 @@ use serde_json::json;
 use crate::hprof::BasicType;
 use crate::hprof::input::TextFile;
 use crate::index::{Heap, ObjectGraph, Quiet};
+use crate::query::collections;
 use crate::query::near;
 use crate::query::path_view::View;
 use crate::query::profile::text::show as text_show;
 use crate::query::select;
-use crate::query::show::{Kind, Part, Referrer, RootShown, Shower, Shown, Value};
+use crate::query::show::{Contents, Kind, Part, Referrer, RootShown, Shower, Shown, Value};
 use crate::report::stream::Streamed;
-use crate::report::table::{Align, Builder, grouped};
+use crate::report::table::{Align, Builder, Style, grouped};
 use crate::report::{Format, csv, escape, json::object_id};
 
 use super::args::{self, Output};
@@ -31,6 +32,9 @@ pub(super) const EXAMPLES: &str = "Examples:
 
 /// Elements of an array, and objects that refer to the object, in a table when nothing is said.
 const USUAL: u64 = 20;
+
+/// Elements of a collection that are shown to programs when nothing is said: unlike those of an array they are collected.
+const MOST_CONTENTS: u64 = 10_000;
 
 /// One object: its class, its sizes, its fields or elements
 ///
@@ -110,8 +114,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
 fn of_binary(args: &Args, heap: &Heap, graph: &ObjectGraph, object: u32) -> anyhow::Result<()> {
     let bytes = heap.bytes(&Quiet)?;
     let shower = Shower::new(heap.summary(), graph, bytes, View::new(heap, graph, bytes));
-    let shown = shower.show(object);
+    let mut shown = shower.show(object);
     let elements = args.elements();
+    let most = if args.range.is_some() { u64::MAX } else { MOST_CONTENTS };
+    shown.contents =
+        shower.contents(object, elements.start, elements.end.min(elements.start.saturating_add(most)));
     let answer = Answer {
         elements: shower.elements(object, elements.start, elements.end),
         more_referrers: (graph.referrers(object).count()).saturating_sub(args.most_referrers()),
@@ -264,6 +271,9 @@ impl<P: Iterator<Item = Part>, R: Iterator<Item = Referrer>> Answer<P, R> {
             writeln!(out)?;
             table.write(out, style)?;
         }
+        if let Some(contents) = &shown.contents {
+            table_of_contents(out, contents, style)?;
+        }
         if let Some(length) = shown.length
             && args.range.is_none()
             && length > USUAL
@@ -293,6 +303,41 @@ impl<P: Iterator<Item = Part>, R: Iterator<Item = Referrer>> Answer<P, R> {
         }
         Ok(())
     }
+}
+
+/// What a collection holds.
+fn table_of_contents(out: &mut dyn Write, contents: &Contents, style: Style) -> anyhow::Result<()> {
+    let is_map = contents.kind == collections::Kind::Map;
+    let mut columns = vec![("", Align::Right)];
+    if is_map {
+        columns.push(("key", Align::Left));
+    }
+    columns.push((if is_map { "value" } else { "element" }, Align::Left));
+    let mut table = Builder::new(&columns);
+    for entry in &contents.entries {
+        let mut cells = vec![entry.index.to_string()];
+        if is_map {
+            cells.push(entry.key.as_ref().map(value_text).unwrap_or_default());
+        }
+        cells.push(value_text(&entry.value));
+        table.row(cells);
+    }
+    writeln!(out)?;
+    if contents.entries.is_empty() {
+        writeln!(out, "an empty {}", contents.kind.name())?;
+        return Ok(());
+    }
+    table.write(out, style)?;
+    let shown = contents.entries.len() as u64;
+    if let Some(size) = contents.size.filter(|size| *size > shown) {
+        let (shown, size) = (grouped(shown), grouped(size));
+        writeln!(
+            out,
+            "{shown} of {size} elements of the {}; --range A..B shows others",
+            contents.kind.name()
+        )?;
+    }
+    Ok(())
 }
 
 fn root_text(root: &RootShown) -> String {
@@ -355,7 +400,45 @@ struct ObjectOut<'a, P, R> {
     class_object: Option<String>,
     roots: Vec<RootOut<'a>>,
     fields: P,
+    contents: Option<ContentsOut>,
     incoming: Option<R>,
+}
+
+#[derive(Serialize)]
+struct ContentsOut {
+    kind: &'static str,
+    size: Option<u64>,
+    entries: Vec<EntryOut>,
+}
+
+#[derive(Serialize)]
+struct EntryOut {
+    index: u64,
+    key: Option<serde_json::Value>,
+    key_object: Option<String>,
+    value: serde_json::Value,
+    object: Option<String>,
+}
+
+impl ContentsOut {
+    fn new(contents: &Contents) -> Self {
+        let entries = contents.entries.iter().map(|entry| EntryOut {
+            index: entry.index,
+            key: entry.key.as_ref().map(value_json),
+            key_object: entry.key.as_ref().and_then(referred_id),
+            value: value_json(&entry.value),
+            object: referred_id(&entry.value),
+        });
+        Self { kind: contents.kind.name(), size: contents.size, entries: entries.collect() }
+    }
+}
+
+/// The id of the object that a value refers to.
+fn referred_id(value: &Value) -> Option<String> {
+    match value {
+        Value::Reference(Some(to)) => Some(object_id(to.object)),
+        _ => None,
+    }
 }
 
 impl<'a, P, R> ObjectOut<'a, P, R> {
@@ -377,6 +460,7 @@ impl<'a, P, R> ObjectOut<'a, P, R> {
             class_object: shown.class_object.map(object_id),
             roots: roots.collect(),
             fields,
+            contents: shown.contents.as_ref().map(ContentsOut::new),
             incoming,
         }
     }
@@ -402,10 +486,7 @@ impl<V> PartOut<V> {
     const COLUMNS: &[&str] = &["name", "class", "type", "value", "object"];
 
     fn new(part: &Part, value: V, text: AsText) -> Self {
-        let object = match &part.value {
-            Value::Reference(Some(to)) => Some(object_id(to.object)),
-            _ => None,
-        };
+        let object = referred_id(&part.value);
         Self {
             name: text(&part.name),
             class: part.class.as_deref().map(text),

@@ -24,6 +24,19 @@ pub fn class_names<'a>(summary: &'a Summary, text: &str) -> Vec<&'a str> {
     names.into_iter().map(|(_, name)| name).take(MOST).collect()
 }
 
+/// Those of some names that are like `text`, the most like first.
+pub fn names_like<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let wanted = text.to_lowercase();
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let mut found: Vec<(usize, &str)> =
+        names.filter_map(|name| Some((distance(&wanted, &name.to_lowercase())?, name))).collect();
+    found.sort_unstable();
+    found.dedup();
+    found.into_iter().map(|(_, name)| name).take(MOST).collect()
+}
+
 /// Ids of objects next to one that is not there, ascending.
 pub fn object_ids(graph: &ObjectGraph, id: u64) -> Vec<u64> {
     let addresses = &graph.objects.addresses;

@@ -77,6 +77,21 @@ pub fn retained(graph: &ObjectGraph, set: &RoaringBitmap) -> Retained {
     answer
 }
 
+/// The objects that these objects retain together, themselves included; unreachable ones retain themselves.
+pub fn retained_set(graph: &ObjectGraph, set: &RoaringBitmap) -> RoaringBitmap {
+    let tree = &graph.tree;
+    let positions = || set.iter().filter_map(|object| tree.reachable_position(object));
+    let (Some(first), Some(last)) = (positions().min(), positions().max()) else { return set.clone() };
+    let start = common_dominator(tree, first, last);
+    let visited = (start != Start::Object(first)).then(|| walk(graph, start, set));
+    let (below, _) = start.below(tree);
+    let unmet = parts(below, PART).into_par_iter().map(|part| -> RoaringBitmap {
+        let objects = tree.objects_at(part);
+        objects.filter(|object| visited.as_ref().is_none_or(|visited| !visited.contains(*object))).collect()
+    });
+    unmet.reduce(RoaringBitmap::new, |a, b| a | b) | set
+}
+
 fn sum(positions: &[u32], tree: &Tree) -> u64 {
     let sizes = positions.par_iter().map(|position| tree.shallow_bytes(*position));
     sizes.reduce(|| 0, u64::saturating_add)

@@ -8,6 +8,8 @@ use crate::hprof::{BasicType, IdSize};
 use crate::index::ObjectGraph;
 use crate::index::summary::Summary;
 
+use super::collections::{self, Collections};
+use super::objects::{Bits, Objects};
 use super::path_view::View;
 
 /// An object, without its elements if it is an array.
@@ -35,6 +37,30 @@ pub struct Shown {
     pub fields: Vec<Part>,
     /// Why it is a root.
     pub roots: Vec<RootShown>,
+    /// What it holds, if it is a collection that is known.
+    pub contents: Option<Contents>,
+}
+
+/// What a collection holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Contents {
+    /// What the collection is.
+    pub kind: collections::Kind,
+    /// How many elements it says it has, if it says so.
+    pub size: Option<u64>,
+    /// The elements that were asked for.
+    pub entries: Vec<ContentEntry>,
+}
+
+/// An element of a collection.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ContentEntry {
+    /// Its place, from 0, in the order of the collection.
+    pub index: u64,
+    /// The key, in maps.
+    pub key: Option<Value>,
+    /// The element, or the value.
+    pub value: Value,
 }
 
 /// What an object is.
@@ -216,6 +242,21 @@ impl<'a> Shower<'a> {
                 frame: self.view.frame(root),
             })
             .collect()
+    }
+
+    /// What an object holds, if it is a collection that is known: the elements from `start` on and before `end`.
+    pub fn contents(&self, object: u32, start: u64, end: u64) -> Option<Contents> {
+        let objects = Objects::new(self.summary, self.graph, self.bytes);
+        let collections = Collections::new(&objects);
+        let collection = collections.collection(object)?;
+        let (skip, count) = (start, end.saturating_sub(start));
+        let entries =
+            (0..).zip(collections.entries(&collection)).skip(usize::try_from(skip).unwrap_or(usize::MAX));
+        let value = |bits: Bits| Value::of_bits(bits.bits, bits.kind, |id| self.refer(id));
+        let entries = entries.take(usize::try_from(count).unwrap_or(usize::MAX)).map(|(index, entry)| {
+            ContentEntry { index, key: entry.key.map(value), value: value(entry.value) }
+        });
+        Some(Contents { kind: collection.kind, size: collection.size, entries: entries.collect() })
     }
 
     /// The elements of an array, those from `start` on and before `end`, made while they are taken.

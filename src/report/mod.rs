@@ -16,6 +16,7 @@ pub mod json;
 pub mod speedscope;
 pub mod stream;
 pub mod table;
+pub mod thread_dump;
 pub mod tree;
 
 /// The formats of every command.

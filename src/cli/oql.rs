@@ -1,0 +1,309 @@
+//! `oql`: queries in the language of Eclipse MAT.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use serde_json::{Value, json};
+
+use crate::index::{Heap, ObjectGraph, Quiet};
+use crate::query::oql::{Answer, Cell, Evaluator, ObjectRow, Query, QueryError, Row};
+use crate::report::stream::Streamed;
+use crate::report::table::{Align, Builder, grouped};
+use crate::report::{Format, csv, json::object_id};
+
+use super::args::{self, Input, Output};
+use super::object::{self, AsText};
+use super::{Outcome, messages, output};
+
+pub(super) const EXAMPLES: &str = r#"Examples:
+  hprof-cli oql heap.hprof 'SELECT * FROM java.lang.String s WHERE s.@retainedHeapSize > 10kB'
+  hprof-cli oql heap.hprof 'SELECT toString(t.name), t.@retainedHeapSize FROM INSTANCEOF java.lang.Thread t'
+  hprof-cli oql heap.hprof 'SELECT classof(s).@name AS class, count(*) FROM "com\.acme\..*" s
+      GROUP BY classof(s) ORDER BY count(*) DESC LIMIT 10'
+  hprof-cli oql heap.hprof --file leaks.oql --format csv"#;
+
+/// Rows of a table when nothing is said.
+const USUAL_TOP: usize = 25;
+/// Elements of a list in a cell of a table.
+const TABLE_ELEMENTS: usize = 5;
+/// Characters of a text in a cell of a table.
+const TABLE_TEXT: usize = 200;
+
+/// Ask a question in OQL, the query language of Eclipse MAT
+///
+/// SELECT [DISTINCT] [AS RETAINED SET] [OBJECTS] items FROM [OBJECTS] [INSTANCEOF] class|"regex"|0xaddress|(query) alias
+/// [WHERE ...] [UNION (...)], and beyond MAT: GROUP BY, ORDER BY, LIMIT, count, sum, min, max, avg, sizes (1MB).
+/// docs/oql.md is the reference.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    input: Input,
+
+    /// The query
+    #[arg(value_name = "QUERY", required_unless_present = "file", help_heading = "Filter")]
+    query: Option<String>,
+
+    /// Read the query from this file
+    #[arg(long, value_name = "FILE", conflicts_with = "query", help_heading = "Filter")]
+    file: Option<PathBuf>,
+
+    /// Only the first N rows; 0 for all [default: 25 in a table, all in JSON and CSV]
+    #[arg(long, value_name = "N", help_heading = "Output")]
+    top: Option<usize>,
+
+    #[command(flatten)]
+    output: Output,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let text = match (&args.query, &args.file) {
+        (Some(query), _) => query.clone(),
+        (None, Some(file)) => std::fs::read_to_string(file)
+            .with_context(|| format!("cannot read the query in {}", file.display()))?,
+        (None, None) => anyhow::bail!("there is no query; `hprof-cli oql --help` shows some"),
+    };
+    let query: Query = match text.parse() {
+        Ok(query) => query,
+        Err(error) => return Err(say(&error)),
+    };
+    let format = args.output.format();
+    let top = args::top(args.top, format, USUAL_TOP);
+    let (heap, graph, answer) = args.input.with_graph(|heap, graph| {
+        let bytes = heap.bytes(&Quiet)?;
+        Ok(Evaluator::new(heap, graph, bytes).run(&query, top))
+    })?;
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(error) if error.is_unknown => {
+            let _ = say(&error);
+            messages::line("error", &error.to_string());
+            return Ok(Outcome::No);
+        }
+        Err(error) => return Err(say(&error)),
+    };
+    show(args, &query, &heap, &graph, &answer, top)
+}
+
+/// Shows where an error is, and gives it back.
+fn say(error: &QueryError) -> anyhow::Error {
+    let before: String = error.query.chars().take(error.column.saturating_sub(1)).collect();
+    // Of a long line only what is around the place.
+    let cut = before.chars().count().saturating_sub(60);
+    let around: String = error.query.chars().skip(cut).take(100).collect();
+    messages::line("note", &around.replace('\t', " "));
+    messages::line("note", &format!("{}^", " ".repeat(before.chars().count() - cut)));
+    error.clone().into()
+}
+
+fn show(
+    args: &Args,
+    query: &Query,
+    heap: &Heap,
+    graph: &ObjectGraph,
+    answer: &Answer,
+    top: Option<usize>,
+) -> anyhow::Result<Outcome> {
+    let bytes = heap.bytes(&Quiet)?;
+    let evaluator = Evaluator::new(heap, graph, bytes);
+    let total = answer.total(query);
+    let mut shown = 0u64;
+    let mut rows = answer.rows(&evaluator, query);
+    let taken = rows.by_ref().take(top.unwrap_or(usize::MAX)).inspect(|_| shown += 1);
+    let mut out = output::stdout();
+    match args.output.format() {
+        Format::Table => table(&mut out, answer.columns.as_deref(), taken, args)?,
+        Format::Csv => csv_rows(&mut out, answer.columns.as_deref(), taken)?,
+        Format::Json => {
+            let columns = answer.columns.as_deref();
+            let rows = Streamed::new(taken.map(|row| RowOut { row, columns }));
+            let more = json!({ "columns": columns.unwrap_or(&object_columns()), "total": { "rows": total } });
+            output::json(&mut out, "oql", heap, rows, more)?;
+        }
+    }
+    if args.output.format() == Format::Table {
+        match total {
+            Some(total) if total > shown => {
+                let left_out = grouped(total - shown);
+                writeln!(out, "{left_out} of {} rows are not shown; --top 0 shows all", grouped(total))?;
+            }
+            None if rows.next().is_some() => writeln!(out, "more rows are not shown; --top 0 shows all")?,
+            _ => {}
+        }
+    }
+    drop(rows);
+    output::finish(out)?;
+    // What was shown was made while it was read.
+    anyhow::ensure!(!graph.is_damaged(), "the index is damaged, and this answer may be wrong: run it again");
+    if shown == 0 && !args.input.quiet {
+        messages::line("note", "no rows");
+    }
+    Ok(match (heap.summary().is_damaged(), shown) {
+        (true, _) => Outcome::Damaged,
+        (false, 0) => Outcome::No,
+        (false, _) => Outcome::Fine,
+    })
+}
+
+const COLUMNS: [&str; 5] = ["object", "class", "label", "shallow_bytes", "retained_bytes"];
+
+fn object_columns() -> Vec<String> {
+    COLUMNS.map(str::to_owned).to_vec()
+}
+
+/// An object as a row.
+#[derive(Serialize)]
+struct ObjectOut {
+    object: String,
+    class: Option<String>,
+    label: Option<String>,
+    shallow_bytes: Option<u64>,
+    retained_bytes: Option<u64>,
+}
+
+impl ObjectOut {
+    fn new(row: &ObjectRow, text: AsText) -> Self {
+        Self {
+            object: object_id(row.object),
+            class: row.class.as_deref().map(text),
+            label: row.label.as_deref().map(text),
+            shallow_bytes: row.shallow_bytes,
+            retained_bytes: row.retained_bytes,
+        }
+    }
+}
+
+/// A row of JSON: a key for each column.
+struct RowOut<'c> {
+    row: Row,
+    columns: Option<&'c [String]>,
+}
+
+impl Serialize for RowOut<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.row {
+            Row::Object(row) => ObjectOut::new(row, str::to_owned).serialize(serializer),
+            Row::Cells(cells) => {
+                let mut map = serializer.serialize_map(Some(cells.len()))?;
+                for (name, cell) in self.columns.unwrap_or_default().iter().zip(cells) {
+                    map.serialize_entry(name, &cell_json(cell))?;
+                }
+                map.end()
+            }
+        }
+    }
+}
+
+fn cell_json(cell: &Cell) -> Value {
+    match cell {
+        Cell::Null => Value::Null,
+        Cell::Boolean(value) => json!(value),
+        Cell::Whole(value) => json!(value),
+        Cell::Float(value) if value.is_finite() => json!(value),
+        Cell::Double(value) if value.is_finite() => json!(value),
+        Cell::Float(value) => value.to_string().into(),
+        Cell::Double(value) => value.to_string().into(),
+        Cell::Text(text) => text.as_str().into(),
+        Cell::Object(id, class, label) => json!({ "object": object_id(*id), "class": class, "label": label }),
+        Cell::List(size, first) => {
+            json!({ "size": size, "first": first.iter().map(cell_json).collect::<Vec<_>>() })
+        }
+    }
+}
+
+fn csv_rows(
+    out: &mut dyn Write,
+    columns: Option<&[String]>,
+    rows: impl Iterator<Item = Row>,
+) -> anyhow::Result<()> {
+    let Some(columns) = columns else {
+        let objects = rows.filter_map(|row| match row {
+            Row::Object(row) => Some(ObjectOut::new(&row, object::cell)),
+            Row::Cells(_) => None,
+        });
+        return Ok(csv::write_flat(out, &COLUMNS, objects)?);
+    };
+    let escaped: Vec<String> = columns.iter().map(|name| object::cell(name)).collect();
+    let names: Vec<&str> = escaped.iter().map(String::as_str).collect();
+    let cells = rows.map(|row| match row {
+        Row::Object(_) => Vec::new(),
+        Row::Cells(cells) => cells.iter().map(cell_csv).collect::<Vec<String>>(),
+    });
+    Ok(csv::write_flat(out, &names, cells)?)
+}
+
+fn cell_csv(cell: &Cell) -> String {
+    match cell {
+        Cell::Text(text) => object::cell(text),
+        Cell::Object(id, ..) => object_id(*id),
+        Cell::List(_, first) => first.iter().map(cell_csv).collect::<Vec<_>>().join(" "),
+        cell => plain(cell, usize::MAX),
+    }
+}
+
+/// A cell of a table.
+fn plain(cell: &Cell, longest: usize) -> String {
+    match cell {
+        Cell::Null => String::new(),
+        Cell::Boolean(value) => value.to_string(),
+        Cell::Whole(value) => value.to_string(),
+        Cell::Float(value) => value.to_string(),
+        Cell::Double(value) => value.to_string(),
+        Cell::Text(text) if text.chars().count() <= longest => text.clone(),
+        Cell::Text(text) => text.chars().take(longest.saturating_sub(1)).chain(['…']).collect(),
+        Cell::Object(id, class, label) => object::describe(class.as_deref(), *id, label.as_deref()),
+        Cell::List(size, first) => {
+            let shown: Vec<String> = first.iter().take(TABLE_ELEMENTS).map(|cell| plain(cell, 40)).collect();
+            let more = if *size > shown.len() as u64 { ", …" } else { "" };
+            format!("{size}: {}{more}", shown.join(", "))
+        }
+    }
+}
+
+fn table(
+    out: &mut dyn Write,
+    columns: Option<&[String]>,
+    rows: impl Iterator<Item = Row>,
+    args: &Args,
+) -> anyhow::Result<()> {
+    let style = output::style(&args.output);
+    let Some(columns) = columns else {
+        let right = |name| (name, Align::Right);
+        let left = |name| (name, Align::Left);
+        let mut table = Builder::new(&[right("shallow"), right("retained"), left("id"), left("object")]);
+        for row in rows {
+            let Row::Object(row) = row else { continue };
+            let size = |bytes: Option<u64>| bytes.map(grouped).unwrap_or_default();
+            table.row([
+                size(row.shallow_bytes),
+                size(row.retained_bytes),
+                object_id(row.object),
+                object::describe_without_id(row.class.as_deref(), row.label.as_deref()),
+            ]);
+        }
+        return Ok(table.write(out, style)?);
+    };
+    // Titles are what the query says, so they are a row of their own: a table's are known when it is compiled.
+    let cells: Vec<Vec<Cell>> = rows
+        .filter_map(|row| match row {
+            Row::Cells(cells) => Some(cells),
+            Row::Object(_) => None,
+        })
+        .collect();
+    let is_number = |column: usize| {
+        let number =
+            |cell: &Cell| matches!(cell, Cell::Whole(_) | Cell::Float(_) | Cell::Double(_) | Cell::Null);
+        cells.iter().all(|row| row.get(column).is_some_and(number))
+    };
+    let aligned: Vec<(&'static str, Align)> = (0..columns.len())
+        .map(|column| ("", if is_number(column) && !cells.is_empty() { Align::Right } else { Align::Left }))
+        .collect();
+    let mut table = Builder::new(&aligned);
+    table.row(columns);
+    for row in &cells {
+        table.row(row.iter().map(|cell| plain(cell, TABLE_TEXT)));
+    }
+    Ok(table.write(out, style)?)
+}

@@ -1,0 +1,209 @@
+//! The classes that are known, and how their instances are read.
+
+use super::Kind;
+
+/// How the instances of a class hold what they hold.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Form {
+    /// An array; of it the first so many, or all.
+    Array {
+        /// Field of the array.
+        array: &'static str,
+        /// Field of the number of elements.
+        size: Option<&'static str>,
+    },
+    /// An array as a table, in which null is no element.
+    Scattered(&'static str),
+    /// An array used round about, from `head` on and up to `tail`.
+    Ring,
+    /// Nodes one behind the other.
+    Linked {
+        /// Field of the first node.
+        first: &'static str,
+        /// Field of the next node, in a node.
+        next: &'static str,
+        /// Field of the element, in a node.
+        item: &'static str,
+        /// Field of the number of elements.
+        size: &'static str,
+    },
+    /// A table of chains of nodes.
+    Buckets {
+        /// Field of the table.
+        table: &'static str,
+        /// Field of the key, in a node.
+        key: &'static str,
+        /// Field of the value, in a node.
+        value: &'static str,
+        /// Field of the number of entries.
+        size: Option<&'static str>,
+    },
+    /// LinkedHashMap: its nodes in the order in which they were added.
+    Chained,
+    /// ConcurrentHashMap until JDK 7: a table of tables.
+    Segments,
+    /// An array in which keys and values take turns.
+    Pairs {
+        /// Field of the array.
+        table: &'static str,
+        /// Field of the number of entries.
+        size: Option<&'static str>,
+    },
+    /// A binary tree of nodes with `left`, `right`, `key`, `value`.
+    Tree {
+        /// Field of the root.
+        root: &'static str,
+        /// Field of the number of entries.
+        size: &'static str,
+    },
+    /// The lowest level of a skip list: nodes with `key`, `next` and a value.
+    Skips,
+    /// EnumMap: constants and their values in two arrays.
+    Enums,
+    /// Elements in fields; what is null is no element.
+    Fields(&'static [&'static str]),
+    /// One key and one value, in fields.
+    Keyed([&'static str; 2]),
+    /// One value in a field.
+    Value(&'static str),
+    /// Nothing.
+    Empty,
+    /// Another collection in a field.
+    Wraps(&'static str),
+    /// The keys of another collection in a field.
+    KeysOf(&'static str),
+}
+
+use Form::*;
+
+const HASH: Form = Buckets { table: "table", key: "key", value: "value", size: Some("size") };
+const fn array(array: &'static str, size: &'static str) -> Form {
+    Array { array, size: Some(size) }
+}
+const fn whole(array: &'static str) -> Form {
+    Array { array, size: None }
+}
+/// JDK's wrappers of collections.
+const WRAPPED: Form = Wraps("c");
+
+/// Classes, what they are, and how they are read.
+pub(super) const KNOWN: &[(&str, Kind, Form)] = &[
+    ("java.util.ArrayList", Kind::List, array("elementData", "size")),
+    ("java.util.Arrays$ArrayList", Kind::List, whole("a")),
+    ("java.util.Vector", Kind::List, array("elementData", "elementCount")),
+    ("java.util.PriorityQueue", Kind::List, array("queue", "size")),
+    ("java.util.concurrent.PriorityBlockingQueue", Kind::List, array("queue", "size")),
+    ("java.util.concurrent.CopyOnWriteArrayList", Kind::List, whole("array")),
+    ("java.util.concurrent.CopyOnWriteArraySet", Kind::Set, Wraps("al")),
+    ("java.util.LinkedList", Kind::List, Linked { first: "first", next: "next", item: "item", size: "size" }),
+    (
+        "java.util.concurrent.LinkedBlockingQueue",
+        Kind::List,
+        Linked { first: "head", next: "next", item: "item", size: "count" },
+    ),
+    (
+        "java.util.concurrent.LinkedBlockingDeque",
+        Kind::List,
+        Linked { first: "first", next: "next", item: "item", size: "count" },
+    ),
+    (
+        "java.util.concurrent.ConcurrentLinkedQueue",
+        Kind::List,
+        Linked { first: "head", next: "next", item: "item", size: "" },
+    ),
+    (
+        "java.util.concurrent.ConcurrentLinkedDeque",
+        Kind::List,
+        Linked { first: "head", next: "next", item: "item", size: "" },
+    ),
+    ("java.util.ArrayDeque", Kind::List, Ring),
+    ("java.util.LinkedHashMap", Kind::Map, Chained),
+    ("java.util.HashMap", Kind::Map, HASH),
+    (
+        "java.util.Hashtable",
+        Kind::Map,
+        Buckets { table: "table", key: "key", value: "value", size: Some("count") },
+    ),
+    // Until JDK 8 a Hashtable like any other: the field is missing.
+    ("java.util.Properties", Kind::Map, Wraps("map")),
+    (
+        "java.util.WeakHashMap",
+        Kind::Map,
+        Buckets { table: "table", key: "referent", value: "value", size: Some("size") },
+    ),
+    (
+        "java.util.concurrent.ConcurrentHashMap",
+        Kind::Map,
+        Buckets { table: "table", key: "key", value: "val", size: None },
+    ),
+    (
+        "java.lang.ThreadLocal$ThreadLocalMap",
+        Kind::Map,
+        Buckets { table: "table", key: "referent", value: "value", size: Some("size") },
+    ),
+    ("java.util.IdentityHashMap", Kind::Map, Pairs { table: "table", size: Some("size") }),
+    ("java.util.TreeMap", Kind::Map, Tree { root: "root", size: "size" }),
+    ("java.util.concurrent.ConcurrentSkipListMap", Kind::Map, Skips),
+    ("java.util.EnumMap", Kind::Map, Enums),
+    ("java.util.HashSet", Kind::Set, KeysOf("map")),
+    ("java.util.TreeSet", Kind::Set, KeysOf("m")),
+    ("java.util.concurrent.ConcurrentSkipListSet", Kind::Set, KeysOf("m")),
+    ("java.util.concurrent.ConcurrentHashMap$KeySetView", Kind::Set, KeysOf("map")),
+    ("java.util.Collections$SetFromMap", Kind::Set, KeysOf("m")),
+    ("java.util.Collections$UnmodifiableMap", Kind::Map, Wraps("m")),
+    ("java.util.Collections$SynchronizedMap", Kind::Map, Wraps("m")),
+    ("java.util.Collections$CheckedMap", Kind::Map, Wraps("m")),
+    ("java.util.Collections$UnmodifiableSet", Kind::Set, WRAPPED),
+    ("java.util.Collections$SynchronizedSet", Kind::Set, WRAPPED),
+    ("java.util.Collections$UnmodifiableCollection", Kind::List, WRAPPED),
+    ("java.util.Collections$SynchronizedCollection", Kind::List, WRAPPED),
+    ("java.util.Collections$CheckedCollection", Kind::List, WRAPPED),
+    ("java.util.Collections$SingletonList", Kind::List, Value("element")),
+    ("java.util.Collections$SingletonSet", Kind::Set, Value("element")),
+    ("java.util.Collections$SingletonMap", Kind::Map, Keyed(["k", "v"])),
+    ("java.util.Collections$EmptyList", Kind::List, Empty),
+    ("java.util.Collections$EmptySet", Kind::Set, Empty),
+    ("java.util.Collections$EmptyMap", Kind::Map, Empty),
+    ("java.util.ImmutableCollections$List12", Kind::List, Fields(&["e0", "e1"])),
+    ("java.util.ImmutableCollections$ListN", Kind::List, whole("elements")),
+    ("java.util.ImmutableCollections$Set12", Kind::Set, Fields(&["e0", "e1"])),
+    ("java.util.ImmutableCollections$SetN", Kind::Set, Scattered("elements")),
+    ("java.util.ImmutableCollections$Map1", Kind::Map, Keyed(["k0", "v0"])),
+    ("java.util.ImmutableCollections$MapN", Kind::Map, Pairs { table: "table", size: Some("size") }),
+    ("java.util.Optional", Kind::Holder, Value("value")),
+    ("java.util.concurrent.atomic.AtomicReference", Kind::Holder, Value("value")),
+    ("java.lang.ref.Reference", Kind::Holder, Value("referent")),
+    ("android.util.ArrayMap", Kind::Map, Pairs { table: "mArray", size: Some("mSize") }),
+    ("android.util.SparseArray", Kind::List, array("mValues", "mSize")),
+];
+
+/// Other ways in which older versions do it: taken if the first has a field that is not there.
+pub(super) const OLDER: &[(&str, Kind, Form)] = &[
+    (
+        "java.util.LinkedList",
+        Kind::List,
+        Linked { first: "header", next: "next", item: "element", size: "size" },
+    ),
+    ("java.util.concurrent.ConcurrentHashMap", Kind::Map, Segments),
+];
+
+impl Form {
+    /// A field that the class must have to be read like this.
+    pub(super) fn needs(self) -> Option<&'static str> {
+        Some(match self {
+            Array { array, .. } | Scattered(array) => array,
+            Ring => "elements",
+            Linked { first, .. } => first,
+            Buckets { table, .. } | Pairs { table, .. } => table,
+            Chained => "head",
+            Segments => "segments",
+            Tree { root, .. } => root,
+            Skips => "head",
+            Enums => "keyUniverse",
+            Fields(names) => names.first()?,
+            Keyed([key, _]) => key,
+            Value(field) | Wraps(field) | KeysOf(field) => field,
+            Empty => return None,
+        })
+    }
+}

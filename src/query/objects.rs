@@ -1,0 +1,309 @@
+//! Reading objects: their records, their fields by name, their elements, and what Strings say.
+//!
+//! What commands that look inside objects share. Nothing here allocates for an object but texts.
+
+use std::sync::OnceLock;
+
+use crate::hprof::class_dump::ClassDump;
+use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use crate::hprof::{BasicType, IdSize, be_id, be_u16};
+use crate::index::ObjectGraph;
+use crate::index::id_map::IdSet;
+use crate::index::objects::superclasses_with_fields;
+use crate::index::summary::{ClassNumber, Summary};
+
+/// An object as its record states it.
+#[derive(Debug, Clone, Copy)]
+pub enum Record<'a> {
+    /// An instance.
+    Instance(Instance<'a>),
+    /// An array of references.
+    ObjectArray(ObjectArray<'a>),
+    /// An array of primitives.
+    PrimitiveArray(PrimitiveArray<'a>),
+    /// A class object.
+    Class(ClassDump<'a>),
+}
+
+/// A field of the instances of a class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its type.
+    pub kind: BasicType,
+    /// The class that declares it.
+    pub class: ClassNumber,
+    /// Where its value starts in an instance's bytes.
+    at: u32,
+}
+
+/// A primitive value, or the id of an object; 0 is null.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bits {
+    /// The type.
+    pub kind: BasicType,
+    /// The value, in the lower bits.
+    pub bits: u64,
+}
+
+impl Bits {
+    /// The value as a whole number, if it is one.
+    #[allow(clippy::cast_possible_truncation)] // The upper bits of smaller types are zero.
+    pub fn integer(self) -> Option<i64> {
+        Some(match self.kind {
+            BasicType::Byte => (self.bits as u8).cast_signed().into(),
+            BasicType::Short => (self.bits as u16).cast_signed().into(),
+            BasicType::Int => (self.bits as u32).cast_signed().into(),
+            BasicType::Long => self.bits.cast_signed(),
+            BasicType::Char => i64::from(self.bits as u16),
+            BasicType::Boolean | BasicType::Float | BasicType::Double | BasicType::Object => return None,
+        })
+    }
+}
+
+/// Reads the objects of a dump.
+#[derive(Debug)]
+pub struct Objects<'a> {
+    /// What is known of classes.
+    pub summary: &'a Summary,
+    /// The graph.
+    pub graph: &'a ObjectGraph,
+    bytes: &'a [u8],
+    id_size: IdSize,
+    /// By class number: the nearest superclass that has fields, or NONE.
+    superclasses: Vec<u32>,
+    /// By class number: the fields of its instances, once they were asked for.
+    slots: Vec<OnceLock<Box<[Slot<'a>]>>>,
+}
+
+/// Catches one record.
+#[derive(Default)]
+struct Catch<'a>(Option<Record<'a>>);
+
+impl<'a> HeapVisitor<'a> for Catch<'a> {
+    #[inline(always)]
+    fn instance(&mut self, record: Instance<'a>) {
+        self.0 = Some(Record::Instance(record));
+    }
+    #[inline(always)]
+    fn object_array(&mut self, record: ObjectArray<'a>) {
+        self.0 = Some(Record::ObjectArray(record));
+    }
+    #[inline(always)]
+    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
+        self.0 = Some(Record::PrimitiveArray(record));
+    }
+    fn class(&mut self, record: ClassDump<'a>) {
+        self.0 = Some(Record::Class(record));
+    }
+}
+
+impl<'a> Objects<'a> {
+    /// The objects of `graph`; `bytes` are the dump's ([`crate::index::Heap::bytes`]).
+    pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
+        let slots = summary.classes().iter().map(|_| OnceLock::new()).collect();
+        let superclasses = superclasses_with_fields(summary);
+        Self { summary, graph, bytes, id_size: summary.id_size(), superclasses, slots }
+    }
+
+    /// The record of an object; `None` if it cannot be read.
+    pub fn record(&self, object: u32) -> Option<Record<'a>> {
+        let at = usize::try_from(self.graph.objects.offset(self.bytes, self.id_size, object)?).ok()?;
+        let mut catch = Catch::default();
+        heap::visit_one(self.bytes, self.id_size, at, self.bytes.len(), &mut catch).ok()?;
+        catch.0
+    }
+
+    /// Calls `visit` with the records of some of 64 objects: those whose bits are set, from `first` on, which is a multiple
+    /// of 64. One after another they are found faster than one by one.
+    pub fn records_of_block(&self, first: u32, wanted: u64, mut visit: impl FnMut(u32, Record<'a>)) {
+        let count = 64 - wanted.leading_zeros();
+        let mut object = first;
+        let places = &self.graph.objects.places;
+        places.visit(self.bytes, self.id_size, first / 64, count, &mut Catch::default(), |catch| {
+            let record = catch.0.take();
+            if wanted & (1 << (object % 64)) != 0
+                && let Some(record) = record
+            {
+                visit(object, record);
+            }
+            object += 1;
+        });
+    }
+
+    /// The bytes of an instance's fields.
+    pub fn instance(&self, object: u32) -> Option<&'a [u8]> {
+        match self.record(object)? {
+            Record::Instance(record) => Some(record.fields),
+            _ => None,
+        }
+    }
+
+    /// The fields of the instances of a class: its own first, then those of its superclass, and so on up, in the order of
+    /// the record.
+    pub fn slots(&self, class: ClassNumber) -> &[Slot<'a>] {
+        let Some(slots) = self.slots.get(class.0 as usize) else { return &[] };
+        slots.get_or_init(|| self.read_slots(class))
+    }
+
+    fn read_slots(&self, class: ClassNumber) -> Box<[Slot<'a>]> {
+        let mut slots = Vec::new();
+        let mut at = 0u32;
+        let mut next = Some(class);
+        let mut seen = IdSet::default();
+        while let Some((number, row)) = next.and_then(|class| Some((class, self.summary.class(class)?))) {
+            // A class that is its own superclass.
+            if !seen.insert(number.0) {
+                break;
+            }
+            for (name, kind) in self.summary.fields(row) {
+                slots.push(Slot { name, kind, class: number, at });
+                let len = u32::try_from(kind.dump_bytes(self.id_size)).unwrap_or(0);
+                // No record is longer.
+                let Some(behind) = at.checked_add(len) else { return slots.into() };
+                at = behind;
+            }
+            next = self.superclasses.get(number.0 as usize).map(|class| ClassNumber(*class));
+        }
+        slots.into()
+    }
+
+    /// The field of this name, of the class itself or of the nearest superclass that has it.
+    pub fn slot(&self, class: ClassNumber, name: &str) -> Option<Slot<'a>> {
+        self.slots(class).iter().find(|slot| slot.name == name).copied()
+    }
+
+    /// The value of a field in an instance's bytes.
+    #[inline]
+    pub fn value(&self, fields: &[u8], slot: &Slot<'_>) -> Option<Bits> {
+        Some(Bits { kind: slot.kind, bits: read(fields, slot.at as usize, slot.kind, self.id_size)? })
+    }
+
+    /// The value of a field of an object, by name.
+    pub fn field(&self, object: u32, name: &str) -> Option<Bits> {
+        let slot = self.slot(self.graph.objects.class(object)?, name)?;
+        self.value(self.instance(object)?, &slot)
+    }
+
+    /// The object in a field; `None` also for null, and for what is not in the dump.
+    pub fn reference(&self, object: u32, name: &str) -> Option<u32> {
+        self.object(self.field(object, name)?)
+    }
+
+    /// The object that a value refers to; `None` also for null, and for what is not in the dump.
+    pub fn object(&self, value: Bits) -> Option<u32> {
+        let is_reference = value.kind == BasicType::Object && value.bits != 0;
+        is_reference.then(|| self.graph.objects.addresses.index_of(value.bits)).flatten()
+    }
+
+    /// The ids in an array of references; 0 is null.
+    pub fn elements(&self, record: &ObjectArray<'a>) -> impl ExactSizeIterator<Item = u64> + use<'a> {
+        let id_size = self.id_size;
+        record.elements.chunks_exact(id_size.bytes()).map(move |id| be_id(id, 0, id_size).unwrap_or(0))
+    }
+
+    /// The characters of a java.lang.String; `None` if it is none.
+    pub fn string(&self, object: u32) -> Option<Characters<'a>> {
+        let class = self.graph.objects.class(object)?;
+        let fields = self.instance(object)?;
+        let value = |name| self.value(fields, &self.slot(class, name)?);
+        let array = self.record(self.object(value("value")?)?)?;
+        let Record::PrimitiveArray(array) = array else { return None };
+        let (elements, number) = (array.elements?, |name| value(name).and_then(Bits::integer));
+        match array.element {
+            // JDK 6 and older: part of an array. Since JDK 7 all of it.
+            BasicType::Char => match (number("offset"), number("count")) {
+                (Some(offset), Some(count)) => {
+                    let (offset, count) = (usize::try_from(offset).ok()?, usize::try_from(count).ok()?);
+                    let start = offset.checked_mul(2)?;
+                    elements.get(start..start.checked_add(count.checked_mul(2)?)?).map(Characters::Utf16Be)
+                }
+                _ => Some(Characters::Utf16Be(elements)),
+            },
+            // Since JDK 9, in the JVM's own byte order: little-endian nearly everywhere.
+            BasicType::Byte if number("coder") == Some(1) => Some(Characters::Utf16Le(elements)),
+            BasicType::Byte => Some(Characters::Latin1(elements)),
+            _ => None,
+        }
+    }
+}
+
+/// A value of `kind` at `at`.
+#[inline]
+fn read(bytes: &[u8], at: usize, kind: BasicType, id_size: IdSize) -> Option<u64> {
+    let value = bytes.get(at..)?.get(..kind.dump_bytes(id_size))?;
+    Some(value.iter().fold(0, |bits, byte| (bits << 8) | u64::from(*byte)))
+}
+
+/// The characters of a String, as they stand in the dump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Characters<'a> {
+    /// A byte a character.
+    Latin1(&'a [u8]),
+    /// Two bytes a unit, the upper one last.
+    Utf16Le(&'a [u8]),
+    /// Two bytes a unit, the upper one first.
+    Utf16Be(&'a [u8]),
+}
+
+impl Characters<'_> {
+    /// Number of UTF-16 units: what `String.length()` says.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Latin1(bytes) => bytes.len(),
+            Self::Utf16Le(bytes) | Self::Utf16Be(bytes) => bytes.len() / 2,
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The UTF-16 units.
+    pub fn units(&self) -> impl Iterator<Item = u16> + '_ {
+        let len = self.len();
+        (0..len).map(|at| match self {
+            Self::Latin1(bytes) => bytes.get(at).map_or(0, |byte| u16::from(*byte)),
+            Self::Utf16Be(bytes) => be_u16(bytes, at * 2).unwrap_or(0),
+            Self::Utf16Le(bytes) => be_u16(bytes, at * 2).unwrap_or(0).swap_bytes(),
+        })
+    }
+
+    /// The text, up to `most` characters. A surrogate without its other half is `\udXXX`.
+    pub fn text(&self, most: usize) -> String {
+        let mut text = String::new();
+        for unit in char::decode_utf16(self.units()).take(most) {
+            match unit {
+                Ok(c) => text.push(c),
+                Err(lone) => text.push_str(&format!("\\u{:04x}", lone.unpaired_surrogate())),
+            }
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_in_every_form() {
+        assert_eq!(Characters::Latin1(b"Gr\xfc\xdfe").text(99), "Grüße");
+        assert_eq!(Characters::Utf16Be(&[0x65, 0xe5, 0x67, 0x2c]).text(99), "日本");
+        assert_eq!(Characters::Utf16Le(&[0x3d, 0xd8, 0x00, 0xde]).text(99), "😀");
+        assert_eq!(Characters::Utf16Be(&[0xd8, 0x00, 0, b'x']).text(99), "\\ud800x");
+        assert_eq!(Characters::Latin1(b"abc").text(2), "ab");
+        assert_eq!((Characters::Utf16Le(&[0; 7]).len(), Characters::Latin1(&[]).is_empty()), (3, true));
+    }
+
+    #[test]
+    fn whole_numbers_have_their_signs() {
+        let integer = |kind, bits| Bits { kind, bits }.integer();
+        assert_eq!(integer(BasicType::Byte, 0xff), Some(-1));
+        assert_eq!(integer(BasicType::Char, 0xffff), Some(65535));
+        assert_eq!(integer(BasicType::Long, u64::MAX), Some(-1));
+        assert_eq!(integer(BasicType::Object, 1), None);
+    }
+}

@@ -1,0 +1,191 @@
+//! GROUP BY and aggregates.
+
+use std::collections::hash_map::Entry;
+use std::ops::ControlFlow;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use crate::query::preorder::parts;
+
+use super::code::{Aggregated, Code};
+use super::evaluate::{Evaluator, Row};
+use super::resolve::Objects;
+use super::scan::PART;
+use super::tree::{Aggregate, Expression, Node, What};
+use super::value::{Key, Value};
+
+/// An aggregate that is being made.
+#[derive(Debug, Clone, Default)]
+struct Sum {
+    count: u64,
+    whole: i128,
+    double: f64,
+    is_double: bool,
+    least: Option<Value>,
+    most: Option<Value>,
+}
+
+impl Sum {
+    fn add(&mut self, value: Value) {
+        if value == Value::Null {
+            return;
+        }
+        self.count += 1;
+        match (value.whole(), value.double()) {
+            (Some(whole), _) => self.whole += i128::from(whole),
+            (None, Some(double)) => (self.double, self.is_double) = (self.double + double, true),
+            (None, None) => {}
+        }
+        if self.least.as_ref().is_none_or(|least| value.order(least).is_lt()) {
+            self.least = Some(value.clone());
+        }
+        if self.most.as_ref().is_none_or(|most| value.order(most).is_gt()) {
+            self.most = Some(value);
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.count += other.count;
+        self.whole = self.whole.saturating_add(other.whole);
+        self.double += other.double;
+        self.is_double |= other.is_double;
+        self.least = least(self.least.take(), other.least, false);
+        self.most = least(self.most.take(), other.most, true);
+    }
+
+    #[allow(clippy::cast_precision_loss)]
+    fn value(&self, what: Aggregate) -> Value {
+        let sum = self.whole as f64 + self.double;
+        match what {
+            Aggregate::Count => i64::try_from(self.count).map_or(Value::Null, Value::Whole),
+            Aggregate::Min => self.least.clone().unwrap_or(Value::Null),
+            Aggregate::Max => self.most.clone().unwrap_or(Value::Null),
+            _ if self.count == 0 => Value::Null,
+            Aggregate::Sum if self.is_double => Value::Double(sum),
+            Aggregate::Sum => i64::try_from(self.whole).map_or(Value::Double(sum), Value::Whole),
+            Aggregate::Average => Value::Double(sum / self.count as f64),
+        }
+    }
+}
+
+fn least(a: Option<Value>, b: Option<Value>, wants_most: bool) -> Option<Value> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(if b.order(&a).is_lt() != wants_most { b } else { a }),
+        (a, b) => a.or(b),
+    }
+}
+
+/// A group: its first object, and its aggregates.
+pub(super) struct Group {
+    pub(super) first: u32,
+    pub(super) aggregates: Vec<Value>,
+}
+
+type Groups = FxHashMap<Box<[Key]>, (u32, Vec<Sum>)>;
+
+impl<'a> Evaluator<'a> {
+    /// The groups of some objects, in the order of their first objects.
+    pub(super) fn groups(
+        &self,
+        source: &Objects,
+        condition: Option<&Code<'a>>,
+        keys: &[Code<'a>],
+        of: &[Aggregated<'a>],
+    ) -> Vec<Group> {
+        let with_records =
+            condition.is_some() || !keys.is_empty() || of.iter().any(|aggregate| aggregate.of.is_some());
+        let part = |range| {
+            let mut groups = Groups::default();
+            self.each_row(source, range, with_records, |row| {
+                if condition.is_some_and(|condition| !self.holds(condition, &row)) {
+                    return ControlFlow::Continue(());
+                }
+                let key: Box<[Key]> = keys.iter().map(|code| self.value(code, &row).key()).collect();
+                let (_, sums) =
+                    groups.entry(key).or_insert_with(|| (row.object, vec![Sum::default(); of.len()]));
+                self.add(&row, of, sums);
+                ControlFlow::Continue(())
+            });
+            groups
+        };
+        let all = parts(0..self.graph.objects.len(), PART);
+        let mut merged = Groups::default();
+        // In waves: the groups of all parts at once would take a multiple of the memory. In order: sums of fractions are
+        // the same each time.
+        for wave in all.chunks(rayon::current_num_threads().saturating_mul(16).max(1)) {
+            let found: Vec<Groups> = wave.par_iter().cloned().map(part).collect();
+            for (key, (first, sums)) in found.into_iter().flatten() {
+                match merged.entry(key) {
+                    Entry::Vacant(place) => {
+                        place.insert((first, sums));
+                    }
+                    Entry::Occupied(mut place) => {
+                        for (sum, other) in place.get_mut().1.iter_mut().zip(sums) {
+                            sum.merge(other);
+                        }
+                    }
+                }
+            }
+        }
+        // Aggregates of nothing are a row too.
+        if merged.is_empty() && keys.is_empty() {
+            merged.insert(Box::default(), (u32::MAX, vec![Sum::default(); of.len()]));
+        }
+        let group = |(first, sums): (u32, Vec<Sum>)| {
+            let aggregates = sums.iter().zip(of).map(|(sum, aggregate)| sum.value(aggregate.what)).collect();
+            Group { first, aggregates }
+        };
+        let mut groups: Vec<Group> = merged.into_values().map(group).collect();
+        groups.sort_unstable_by_key(|group| group.first);
+        groups
+    }
+
+    fn add(&self, row: &Row<'_, 'a>, of: &[Aggregated<'a>], sums: &mut [Sum]) {
+        for (sum, aggregate) in sums.iter_mut().zip(of) {
+            sum.add(aggregate.of.as_ref().map_or(Value::Boolean(true), |code| self.value(code, row)));
+        }
+    }
+}
+
+/// Whether there is an aggregate in an expression.
+pub(super) fn has_aggregate(node: &Node) -> bool {
+    matches!(node.expression, Expression::Aggregate(..)) || children(node).into_iter().any(has_aggregate)
+}
+
+/// The part of an expression that is not the same for all rows of a group, if there is one.
+pub(super) fn not_grouped<'n>(node: &'n Node, is_key: &dyn Fn(&Node) -> bool) -> Option<&'n Node> {
+    if is_key(node) || matches!(node.expression, Expression::Aggregate(..)) {
+        return None;
+    }
+    if matches!(node.expression, Expression::Name(_) | Expression::Row) {
+        return Some(node);
+    }
+    children(node).into_iter().find_map(|child| not_grouped(child, is_key))
+}
+
+fn children(node: &Node) -> Vec<&Node> {
+    match &node.expression {
+        Expression::Path(base, steps) => {
+            let mut nodes = vec![&**base];
+            for step in steps {
+                match &step.what {
+                    What::Method(_, arguments) => nodes.extend(arguments),
+                    What::Element(index) => nodes.push(index),
+                    What::Field(_) | What::Attribute(_) => {}
+                }
+            }
+            nodes
+        }
+        Expression::Call(_, of) | Expression::Not(of) | Expression::Negate(of) => vec![of],
+        Expression::Aggregate(_, of) => of.iter().map(|of| &**of).collect(),
+        Expression::All(of) | Expression::Any(of) => of.iter().collect(),
+        Expression::Compare(left, _, right) => vec![left, right],
+        Expression::Arithmetic(first, more) => {
+            std::iter::once(&**first).chain(more.iter().map(|(_, node)| node)).collect()
+        }
+        Expression::Like(of, ..) | Expression::InQuery(of, ..) | Expression::Is(of, ..) => vec![of],
+        Expression::In(of, values, _) => std::iter::once(&**of).chain(values).collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,171 @@
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn wrong(text: &str) -> (usize, String) {
+    let wrong = parse(text).expect_err(text);
+    (wrong.at, wrong.text)
+}
+
+#[test]
+fn what_mats_manual_shows_parses() {
+    for query in [
+        "SELECT * FROM java.lang.String",
+        r#"SELECT * FROM "java\.lang\..*""#,
+        "SELECT * FROM 0x2b7468c8,0x2b74aee0",
+        "SELECT * FROM OBJECTS 20815, 20814",
+        "SELECT * FROM ( SELECT * FROM java.lang.Class c WHERE c implements org.eclipse.mat.snapshot.model.IClass )",
+        "SELECT * FROM ${snapshot}.getClasses()",
+        r#"SELECT * FROM ${snapshot}.getClassesByName("java.lang.ref.Reference", true)"#,
+        "SELECT * FROM INSTANCEOF java.lang.ref.Reference",
+        "SELECT toString(s) AS Value, s.@usedHeapSize AS \"Shallow Size\" FROM java.lang.String s",
+        "SELECT AS RETAINED SET * FROM java.lang.String",
+        "SELECT OBJECTS dominators(s) FROM java.lang.String s",
+        "SELECT DISTINCT OBJECTS classof(s) FROM java.lang.String s",
+        "SELECT * FROM java.lang.String s WHERE s.value NOT IN dominators(s)",
+        "SELECT * FROM java.lang.String s WHERE ( s.count > 1000 ) = true",
+        "SELECT * FROM java.lang.String s WHERE dominators(s).size() = 0",
+        "SELECT * FROM java.lang.String s WHERE s.@GCRootInfo != null",
+        "SELECT s.getValueAt(2) FROM int[] s WHERE (s.@length > 2)",
+        "SELECT OBJECTS s.@referenceArray.get(2) FROM java.lang.Object[] s WHERE (s.@length > 2)",
+        "SELECT OBJECTS s.getReferenceArray(2,1) FROM java.lang.Object[] s",
+        "SELECT * FROM a.A UNION (SELECT * FROM a.B) UNION (SELECT * FROM a.C)",
+        "select s from [C s where s.length > 10 && s.length != 12 || !(s == null)",
+        "select s from instanceof java.lang.String s where s.count>100;",
+        "SELECT @length, count FROM [Ljava.lang.String; WHERE @length < 1MB ORDER BY @length DESC, count LIMIT 5",
+        "SELECT classof(s).@name, count(*), sum(s.x) FROM \".*\" s GROUP BY classof(s).@name ORDER BY count(*) desc",
+        "SELECT x.order, x.group, x.limit FROM a.objects.B x",
+    ] {
+        if let Err(wrong) = parse(query) {
+            panic!("{query}: {wrong:?}");
+        }
+    }
+}
+
+#[test]
+fn operators_bind_as_in_mat() {
+    let both = |a: &str, b: &str| {
+        let strip = |text: &str| {
+            let query = format!("SELECT * FROM x.Y s WHERE {text}");
+            format!("{:?}", parse(&query).unwrap().selects[0].condition)
+        };
+        let without_places = |text: String| {
+            text.split(' ')
+                .filter(|part| {
+                    !part.ends_with(',') || !part.trim_end_matches(',').bytes().all(|b| b.is_ascii_digit())
+                })
+                .collect::<String>()
+        };
+        assert_eq!(without_places(strip(a)), without_places(strip(b)), "{a}");
+    };
+    both("s.a = 1 or s.b = 2 and s.c = 3", "s.a = 1 or (s.b = 2 and s.c = 3)");
+    both("s.a > 1 = true", "(s.a > 1) = true");
+    both("s.a + 2 * 3 > 4", "(s.a + (2 * 3)) > 4");
+    both("not s.a = 1 and s.b = 2", "(not (s.a = 1)) and s.b = 2");
+}
+
+#[test]
+fn errors_point_at_their_place() {
+    assert_eq!(wrong(""), (0, "expected SELECT, the query ends".to_owned()));
+    assert_eq!(wrong("SELECT * FRM x").0, 9);
+    assert_eq!(
+        wrong("SELECT * FROM x WHERE a ="),
+        (25, "expected a field, a number, a text or a function, the query ends".to_owned())
+    );
+    assert_eq!(wrong("SELECT * FROM x s WHERE s.a LIKE 5").0, 33);
+    assert_eq!(wrong("SELECT foo(s) FROM x s").0, 7);
+    assert_eq!(wrong("SELECT * FROM x LIMIT y").0, 22);
+    assert_eq!(wrong("SELECT * FROM x s WHERE (s.a = 1").0, 32);
+    assert_eq!(wrong("SELECT * FROM WHERE").0, 14);
+    assert_eq!(wrong("SELECT s @length FROM x s").0, 9);
+}
+
+#[test]
+fn deep_nesting_is_an_error_and_long_lists_are_none() {
+    for (open, close) in [("(", ")"), ("toString(", ")"), ("a[", "]"), ("1 IN (", ")"), ("s.f(", ")")] {
+        let deep = format!(
+            "SELECT {}1{} FROM x",
+            open.repeat(100_000 / open.len()),
+            close.repeat(100_000 / open.len())
+        );
+        assert!(wrong(&deep).1.contains("nested"), "{open}");
+    }
+    let nested = format!("{}SELECT * FROM x{}", "SELECT * FROM (".repeat(1000), ")".repeat(1000));
+    assert!(wrong(&nested).1.contains("nested"));
+    let unions = format!("SELECT * FROM x{}", " UNION (SELECT * FROM x)".repeat(1000));
+    assert_eq!(parse(&unions).unwrap().selects.len(), 1001);
+    for long in ["1 = 1 and ", "1 = 1 or ", "not ", "- ", "1 + ", "a.b."] {
+        let query = format!("SELECT * FROM x s WHERE {}a", long.repeat(50_000 / long.len()));
+        assert!(parse(&query).is_ok(), "{long}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_it_panic(text in ".{0,200}") {
+        let _ = parse(&text);
+    }
+
+    #[test]
+    fn no_tokens_make_it_panic(words in proptest::collection::vec(0usize..WORDS.len(), 0..60)) {
+        let text: Vec<&str> = words.iter().filter_map(|word| WORDS.get(*word).copied()).collect();
+        let _ = parse(&text.join(" "));
+        let _ = parse(&format!("SELECT {}", text.concat()));
+        let _ = parse(&format!("SELECT * FROM x s WHERE {}", text.join(" ")));
+    }
+}
+
+const WORDS: &[&str] = &[
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "UNION",
+    "(",
+    ")",
+    "[",
+    "]",
+    "*",
+    ",",
+    ".",
+    "@",
+    "s",
+    "x.Y",
+    "AS",
+    "RETAINED",
+    "SET",
+    "OBJECTS",
+    "DISTINCT",
+    "INSTANCEOF",
+    "LIKE",
+    "NOT",
+    "IN",
+    "AND",
+    "OR",
+    "\"a\"",
+    "'b'",
+    "1",
+    "0x1",
+    "1.5",
+    "1MB",
+    "=",
+    "!=",
+    "<",
+    "-",
+    "+",
+    "/",
+    "toString(",
+    "count(",
+    "GROUP BY",
+    "ORDER BY",
+    "DESC",
+    "LIMIT",
+    "null",
+    "true",
+    "implements",
+    "${snapshot}",
+    ".getClasses()",
+    ";",
+    "é",
+];

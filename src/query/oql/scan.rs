@@ -1,0 +1,148 @@
+//! Passes over the rows of a SELECT: all cores, blocks of objects in address order.
+
+use std::ops::{ControlFlow, Range};
+
+use rayon::prelude::*;
+use roaring::RoaringBitmap;
+
+use crate::hprof::class_dump::ClassDump;
+use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use crate::query::objects::Record;
+use crate::query::preorder::parts;
+
+use super::code::Code;
+use super::evaluate::{Evaluator, OBJECTS_IN_BLOCK, Row};
+use super::resolve::Objects;
+
+/// Objects that one thread takes at a time: as many as a container of the set holds.
+pub(super) const PART: u32 = 1 << 16;
+
+/// Catches one record.
+#[derive(Default)]
+struct Catch<'a>(Option<Record<'a>>);
+
+impl<'a> HeapVisitor<'a> for Catch<'a> {
+    #[inline(always)]
+    fn instance(&mut self, record: Instance<'a>) {
+        self.0 = Some(Record::Instance(record));
+    }
+    #[inline(always)]
+    fn object_array(&mut self, record: ObjectArray<'a>) {
+        self.0 = Some(Record::ObjectArray(record));
+    }
+    #[inline(always)]
+    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
+        self.0 = Some(Record::PrimitiveArray(record));
+    }
+    fn class(&mut self, record: ClassDump<'a>) {
+        self.0 = Some(Record::Class(record));
+    }
+}
+
+impl<'a> Evaluator<'a> {
+    /// The objects of a range that `source` means, a word for each block.
+    fn candidates(&self, source: &Objects, start: u32, count: u32) -> u64 {
+        let all = start..start.saturating_add(count);
+        match source {
+            Objects::Set(set) => set.range(all).fold(0, |word, object| word | 1 << (object - start)),
+            Objects::Classes(classes) => (0u32..).zip(all).fold(0, |word, (bit, object)| {
+                let class = self.graph.objects.class(object);
+                let is = class.and_then(|class| classes.get(class.0 as usize)).copied().unwrap_or(false);
+                word | u64::from(is) << bit
+            }),
+        }
+    }
+
+    /// Calls `visit` for each object of a range that `source` means, in order. Records are hopped over once.
+    pub(super) fn each_row(
+        &self,
+        source: &Objects,
+        range: Range<u32>,
+        with_records: bool,
+        mut visit: impl FnMut(Row<'_, 'a>) -> ControlFlow<()>,
+    ) {
+        let mut start = range.start;
+        while start < range.end {
+            let count = (range.end - start).min(OBJECTS_IN_BLOCK);
+            let word = self.candidates(source, start, count);
+            let mut going = ControlFlow::Continue(());
+            if word != 0 && with_records {
+                let mut within = 0;
+                let needed = u64::BITS - word.leading_zeros();
+                let places = &self.graph.objects.places;
+                let mut catch = Catch::default();
+                places.visit(
+                    self.bytes,
+                    self.summary.id_size(),
+                    start / OBJECTS_IN_BLOCK,
+                    needed,
+                    &mut catch,
+                    |catch| {
+                        let record = catch.0.take();
+                        if word & (1 << within) != 0 && going.is_continue() {
+                            going = visit(Row::with_record(start + within, record));
+                        }
+                        within += 1;
+                    },
+                );
+            } else {
+                let bits = (0..count).filter(|bit| word & (1 << bit) != 0);
+                going = bits.map(|bit| start + bit).try_for_each(|object| visit(Row::new(object, &[])));
+            }
+            if going.is_break() {
+                return;
+            }
+            start += count;
+        }
+    }
+
+    /// The objects of a source for which a condition holds: the first `limit` of them, if there is one.
+    pub(super) fn matching(
+        &self,
+        source: Objects,
+        condition: Option<&Code<'a>>,
+        limit: Option<u64>,
+    ) -> RoaringBitmap {
+        let source = match (source, condition) {
+            (Objects::Set(set), None) => return first(set, limit),
+            (source, _) => source,
+        };
+        let part = |range: Range<u32>| {
+            let mut found = RoaringBitmap::new();
+            self.each_row(&source, range, condition.is_some(), |row| {
+                if condition.is_none_or(|condition| self.holds(condition, &row)) {
+                    // In order: each is the largest so far.
+                    let _ = found.try_push(row.object);
+                    if limit.is_some_and(|limit| found.len() >= limit) {
+                        return ControlFlow::Break(());
+                    }
+                }
+                ControlFlow::Continue(())
+            });
+            found
+        };
+        let mut found = RoaringBitmap::new();
+        let all = parts(0..self.graph.objects.len(), PART);
+        // With a limit, ever more at once: the first rows may be all that is wanted.
+        let mut rest = all.as_slice();
+        let mut wave = if limit.is_some() { rayon::current_num_threads() } else { rest.len() };
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(wave.clamp(1, rest.len()));
+            found |= now.par_iter().cloned().map(part).reduce(RoaringBitmap::new, |a, b| a | b);
+            if limit.is_some_and(|limit| found.len() >= limit) {
+                break;
+            }
+            (rest, wave) = (later, wave.saturating_mul(2));
+        }
+        first(found, limit)
+    }
+}
+
+fn first(set: RoaringBitmap, limit: Option<u64>) -> RoaringBitmap {
+    match limit {
+        Some(limit) if limit < set.len() => {
+            set.iter().take(usize::try_from(limit).unwrap_or(usize::MAX)).collect()
+        }
+        _ => set,
+    }
+}

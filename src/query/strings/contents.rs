@@ -1,0 +1,180 @@
+//! What Strings say, compared: a text is the same whichever way its characters are stored.
+
+use std::cmp::Ordering;
+
+use regex::Regex;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
+
+use crate::query::objects::Characters;
+
+/// Units that are turned around at a time.
+const CHUNK: usize = 1 << 12;
+
+/// Characters that are matched, of texts that are not ASCII and so are copied for it.
+const MOST: usize = 1 << 24;
+
+/// The hash of a text. Latin-1 texts are hashed a byte a character, all others as UTF-16: two forms of one text have
+/// the same hash. Nobody who writes a dump knows the seed.
+pub(super) fn hash(characters: &Characters<'_>, seed: u64) -> u64 {
+    match characters {
+        Characters::Latin1(bytes) => xxh3_64_with_seed(bytes, seed),
+        Characters::Utf16Be(bytes) if is_latin(bytes, 0) => hash_narrow(bytes, 1, seed),
+        Characters::Utf16Le(bytes) if is_latin(bytes, 1) => hash_narrow(bytes, 0, seed),
+        // Half a unit at the end is no character.
+        Characters::Utf16Le(bytes) => {
+            let whole = bytes.get(..bytes.len() / 2 * 2).unwrap_or_default();
+            xxh3_64_with_seed(whole, !seed)
+        }
+        Characters::Utf16Be(bytes) => hash_chunks(bytes.chunks(CHUNK * 2), !seed, |out, chunk| {
+            out.extend(chunk.chunks_exact(2).flat_map(|unit| unit.iter().rev()));
+        }),
+    }
+}
+
+/// Whether the upper byte of each unit is zero.
+fn is_latin(bytes: &[u8], upper: usize) -> bool {
+    bytes.chunks_exact(2).all(|unit| unit.get(upper) == Some(&0))
+}
+
+/// The hash of the lower bytes.
+fn hash_narrow(bytes: &[u8], lower: usize, seed: u64) -> u64 {
+    hash_chunks(bytes.chunks(CHUNK * 2), seed, |out, chunk| {
+        out.extend(chunk.chunks_exact(2).filter_map(|unit| unit.get(lower)));
+    })
+}
+
+/// The hash of chunks as `turn` makes them.
+fn hash_chunks<'a>(
+    mut chunks: impl ExactSizeIterator<Item = &'a [u8]>,
+    seed: u64,
+    turn: impl Fn(&mut Vec<u8>, &[u8]),
+) -> u64 {
+    let mut out = Vec::new();
+    if chunks.len() <= 1 {
+        if let Some(chunk) = chunks.next() {
+            turn(&mut out, chunk);
+        }
+        return xxh3_64_with_seed(&out, seed);
+    }
+    let mut hasher = Xxh3::with_seed(seed);
+    for chunk in chunks {
+        out.clear();
+        turn(&mut out, chunk);
+        hasher.update(&out);
+    }
+    hasher.digest()
+}
+
+/// Whether two texts are the same.
+pub(super) fn same(a: &Characters<'_>, b: &Characters<'_>) -> bool {
+    match (a, b) {
+        // Strings that share their array: it may be long.
+        (Characters::Latin1(a), Characters::Latin1(b))
+        | (Characters::Utf16Le(a), Characters::Utf16Le(b))
+        | (Characters::Utf16Be(a), Characters::Utf16Be(b))
+            if std::ptr::eq(*a, *b) =>
+        {
+            true
+        }
+        (Characters::Latin1(a), Characters::Latin1(b)) => a == b,
+        _ => a.len() == b.len() && a.units().eq(b.units()),
+    }
+}
+
+/// The order of texts: that of their UTF-16 units, as `String.compareTo` has it.
+pub(super) fn compare(a: &Characters<'_>, b: &Characters<'_>) -> Ordering {
+    match (a, b) {
+        (Characters::Latin1(a), Characters::Latin1(b)) => a.cmp(b),
+        _ => a.units().cmp(b.units()),
+    }
+}
+
+/// Whether a part of the text matches. A surrogate without its other half counts as U+FFFD. `buffer` saves allocations.
+pub(super) fn matches(pattern: &Regex, characters: &Characters<'_>, buffer: &mut String) -> bool {
+    if let Characters::Latin1(bytes) = characters
+        && bytes.is_ascii()
+        && let Ok(text) = str::from_utf8(bytes)
+    {
+        return pattern.is_match(text);
+    }
+    buffer.clear();
+    buffer.extend(
+        char::decode_utf16(characters.units())
+            .take(MOST)
+            .map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)),
+    );
+    let found = pattern.is_match(buffer);
+    // One long text must not keep its memory.
+    buffer.shrink_to(CHUNK * 4);
+    found
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn forms(text: &str) -> Vec<Vec<u8>> {
+        let be = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        let le = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let latin = text.chars().map(|c| u8::try_from(u32::from(c))).collect::<Result<_, _>>();
+        [be, le].into_iter().chain(latin.ok()).collect()
+    }
+
+    fn all(forms: &[Vec<u8>]) -> Vec<Characters<'_>> {
+        let make: [fn(&[u8]) -> Characters<'_>; 3] = [
+            |bytes| Characters::Utf16Be(bytes),
+            |bytes| Characters::Utf16Le(bytes),
+            |bytes| Characters::Latin1(bytes),
+        ];
+        forms.iter().zip(make).map(|(bytes, make)| make(bytes)).collect()
+    }
+
+    #[test]
+    fn a_text_is_the_same_in_every_form() {
+        let long = "Grüße ".repeat(3000);
+        let longer = "日本語".repeat(3000);
+        let texts = ["", "a", "Grüße", "ÿ", "Ā", "日本語テキスト", "\u{1F600}", &long, &longer];
+        for (at, text) in texts.iter().enumerate() {
+            let bytes = forms(text);
+            let forms_of_text = all(&bytes);
+            for (a, b) in forms_of_text.iter().zip(forms_of_text.iter().rev()) {
+                assert_eq!(hash(a, 7), hash(b, 7), "{text}");
+                assert!(same(a, b) && compare(a, b) == Ordering::Equal);
+            }
+            assert_ne!(hash(forms_of_text.first().unwrap(), 7), hash(forms_of_text.first().unwrap(), 8));
+            for other in texts.iter().skip(at + 1) {
+                let other_bytes = forms(other);
+                let other_forms = all(&other_bytes);
+                for (a, b) in forms_of_text.iter().zip(&other_forms) {
+                    assert!(!same(a, b) && hash(a, 7) != hash(b, 7), "{text} {other}");
+                    assert_eq!(compare(a, b), text.encode_utf16().cmp(other.encode_utf16()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn half_a_unit_is_no_character() {
+        let (odd, even) = (Characters::Utf16Le(b"a\0\x01\x01x"), Characters::Utf16Be(b"\0a\x01\x01"));
+        assert!(same(&odd, &even) && hash(&odd, 1) == hash(&even, 1));
+        let (odd, latin) = (Characters::Utf16Le(b"a\0b"), Characters::Latin1(b"a"));
+        assert!(same(&odd, &latin) && hash(&odd, 1) == hash(&latin, 1));
+    }
+
+    #[test]
+    fn bytes_that_mean_something_else_are_no_match() {
+        let (latin, wide) = (Characters::Latin1(b"\x01\x02"), Characters::Utf16Le(b"\x01\x02"));
+        assert!(!same(&latin, &wide) && hash(&latin, 1) != hash(&wide, 1));
+    }
+
+    #[test]
+    fn patterns() {
+        let mut buffer = String::new();
+        let mut found =
+            |pattern: &str, characters| matches(&Regex::new(pattern).unwrap(), &characters, &mut buffer);
+        assert!(found("^b+$", Characters::Latin1(b"bb")) && !found("^b+$", Characters::Latin1(b"abb")));
+        assert!(found("(?i)^grÜ.e$", Characters::Latin1(b"Gr\xfc\xdfe")));
+        assert!(found("^a\u{fffd}$", Characters::Utf16Be(&[0, b'a', 0xd8, 0])));
+    }
+}

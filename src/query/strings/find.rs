@@ -1,0 +1,437 @@
+//! Finding all Strings and their characters, with all cores.
+//!
+//! Records are read in the order of the dump, each block of objects at most twice: first those that hold Strings, then
+//! those that hold their arrays. Looking up one array costs a walk over half a block, and a heap holds millions. In
+//! between there are 16 bytes a String, in the end 32.
+
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use rayon::prelude::*;
+use regex::Regex;
+
+use crate::hprof::BasicType;
+use crate::hprof::heap::{self, HeapVisitor, Instance, PrimitiveArray};
+use crate::index::ObjectGraph;
+use crate::index::objects::BLOCK;
+use crate::index::shallow::Shallow;
+use crate::index::sizes::Sizes;
+use crate::query::objects::{Bits, Characters, Objects, Slot};
+use crate::query::preorder::parts;
+
+use super::contents;
+use super::{Question, STRING};
+
+/// Objects that one thread takes at a time, at least, and the number of such parts, at most.
+const PART: u32 = 1 << 16;
+const MOST_PARTS: u32 = 1 << 10;
+/// Parts of the Strings by their hash.
+pub(super) const SHARES: usize = 256;
+
+/// How often parts of one array are read, if Strings overlap in it (JDK 6), and characters that are free.
+const OVERLAP: u64 = 256;
+const FREE: u64 = 1 << 20;
+
+/// No part of an array, but all of it.
+const WHOLE: u32 = 1 << 31;
+/// The array's bytes are halves of UTF-16 units.
+const WIDE: u32 = 1 << 31;
+/// An offset or a length that no array has.
+const BEYOND: u32 = (1 << 31) - 1;
+
+/// A String, and what it says of its array.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    /// The array.
+    array: u32,
+    /// The String.
+    string: u32,
+    /// Where it starts in the array, and [`WIDE`].
+    offset: u32,
+    /// Its length, or [`WHOLE`].
+    count: u32,
+}
+
+/// How a String's characters are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Latin1 = 0,
+    Utf16Le = 1,
+    Utf16Be = 2,
+    /// In a part of an array.
+    Part = 3,
+}
+
+/// A String whose characters can be read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Item {
+    pub(super) hash: u64,
+    /// The offset of the array's record, shifted left by two, and the [`Form`].
+    place: u64,
+    /// Bytes of the array; 0 if it counts for another String.
+    pub(super) array_bytes: u64,
+    /// The object.
+    pub(super) string: u32,
+    /// UTF-16 units.
+    pub(super) length: u32,
+}
+
+impl Item {
+    /// The characters; `None` only if the dump has changed since.
+    pub(super) fn characters<'a>(&self, objects: &Objects<'a>, bytes: &'a [u8]) -> Option<Characters<'a>> {
+        if self.place & 3 == Form::Part as u64 {
+            return objects.string(self.string);
+        }
+        let (at, mut catch) = (usize::try_from(self.place >> 2).ok()?, Catch(None));
+        heap::visit_one(bytes, objects.summary.id_size(), at, bytes.len(), &mut catch).ok()?;
+        let array = catch.0?.elements?;
+        Some(match self.place & 3 {
+            0 => Characters::Latin1(array),
+            1 => Characters::Utf16Le(array),
+            _ => Characters::Utf16Be(array),
+        })
+    }
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Finds {
+    /// Strings by a part of their hash, in no order.
+    pub(super) shares: Vec<Vec<Item>>,
+    /// Strings without characters: `value` is null, or no array of characters, or not in the dump.
+    pub(super) unreadable: u64,
+}
+
+/// The fields of a String.
+struct Fields<'a> {
+    value: Slot<'a>,
+    coder: Option<Slot<'a>>,
+    part: Option<(Slot<'a>, Slot<'a>)>,
+}
+
+impl<'a> Fields<'a> {
+    /// The id of the array, and the rest of [`Found`].
+    fn read(&self, objects: &Objects<'a>, fields: &[u8]) -> Option<(u64, u32, u32)> {
+        let value = objects.value(fields, &self.value)?;
+        if value.kind != BasicType::Object || value.bits == 0 {
+            return None;
+        }
+        let number = |slot: &Slot<'_>| objects.value(fields, slot).and_then(Bits::integer);
+        let wide = if self.coder.as_ref().and_then(number) == Some(1) { WIDE } else { 0 };
+        let (offset, count) = match self.part.as_ref().and_then(|(at, len)| number(at).zip(number(len))) {
+            None => (0, WHOLE),
+            Some((offset, count)) => {
+                let positive = |number: i64| u32::try_from(number).unwrap_or(BEYOND).min(BEYOND);
+                (positive(offset), positive(count))
+            }
+        };
+        Some((value.bits, offset | wide, count))
+    }
+}
+
+/// The characters of a String in its array, as [`Objects::string`] has them.
+fn characters<'a>(found: &Found, array: &PrimitiveArray<'a>) -> Option<(Form, Characters<'a>)> {
+    let elements = array.elements?;
+    Some(match array.element {
+        BasicType::Char if found.count & WHOLE != 0 => (Form::Utf16Be, Characters::Utf16Be(elements)),
+        BasicType::Char => {
+            let start = usize::try_from(found.offset & !WIDE).ok()?.checked_mul(2)?;
+            let end = usize::try_from(found.count).ok()?.checked_mul(2)?.checked_add(start)?;
+            (Form::Part, Characters::Utf16Be(elements.get(start..end)?))
+        }
+        BasicType::Byte if found.offset & WIDE != 0 => (Form::Utf16Le, Characters::Utf16Le(elements)),
+        BasicType::Byte => (Form::Latin1, Characters::Latin1(elements)),
+        _ => return None,
+    })
+}
+
+/// What the threads share.
+struct Search<'s, 'a> {
+    objects: &'s Objects<'a>,
+    graph: &'a ObjectGraph,
+    bytes: &'a [u8],
+    question: &'s Question,
+    shallow: Shallow<'s>,
+    seed: u64,
+    /// By class number.
+    fields: Vec<Option<Fields<'a>>>,
+}
+
+/// Finds the Strings that are asked for.
+pub(super) fn find<'a>(objects: &Objects<'a>, bytes: &'a [u8], question: &Question, seed: u64) -> Finds {
+    let (summary, graph) = (objects.summary, objects.graph);
+    let sizes = Sizes::new(summary, None);
+    let fields: Vec<Option<Fields<'a>>> = (summary.numbered_classes())
+        .map(|(number, class)| {
+            if summary.class_name(class) != STRING {
+                return None;
+            }
+            let slot = |name| objects.slot(number, name);
+            Some(Fields {
+                value: slot("value")?,
+                coder: slot("coder"),
+                part: slot("offset").zip(slot("count")),
+            })
+        })
+        .collect();
+    let shallow = Shallow::new(summary, &sizes);
+    let search = Search { objects, graph, bytes, question, shallow, seed, fields };
+    let count = graph.objects.len();
+    let size = PART.max((count / MOST_PARTS).next_multiple_of(BLOCK));
+    let all = parts(0..count, size);
+    let found: Vec<(Vec<Found>, u64)> = all.par_iter().map(|part| search.strings(part.clone())).collect();
+    let unreadable: u64 = found.iter().map(|(_, unreadable)| unreadable).sum();
+    let shares: Vec<Mutex<Vec<Vec<Item>>>> = (0..SHARES).map(|_| Mutex::default()).collect();
+    let unreadable_arrays: u64 = (all.par_iter())
+        .map(|part| {
+            let mut here: Vec<Found> = Vec::new();
+            for (found, _) in &found {
+                let start = found.partition_point(|found| found.array < part.start);
+                let end = found.partition_point(|found| found.array < part.end);
+                here.extend_from_slice(found.get(start..end).unwrap_or_default());
+            }
+            let (items, unreadable) = search.arrays(here);
+            for (share, items) in shares.iter().zip(items) {
+                if !items.is_empty() {
+                    share.lock().unwrap_or_else(PoisonError::into_inner).push(items);
+                }
+            }
+            unreadable
+        })
+        .sum();
+    drop(found);
+    let shares = (shares.into_par_iter())
+        .map(|share| share.into_inner().unwrap_or_else(PoisonError::into_inner).concat())
+        .collect();
+    Finds { shares, unreadable: unreadable + unreadable_arrays }
+}
+
+impl<'a> Search<'_, 'a> {
+    /// The Strings of a part, by their arrays; and how many have none.
+    fn strings(&self, part: Range<u32>) -> (Vec<Found>, u64) {
+        let mut strings =
+            Strings { search: self, object: 0, wanted: 0, found: Vec::new(), ids: Vec::new(), unreadable: 0 };
+        let id_size = self.objects.summary.id_size();
+        let places = &self.graph.objects.places;
+        for block in part.start / BLOCK..part.end.div_ceil(BLOCK) {
+            let first = block * BLOCK;
+            let wanted = self.strings_of_block(first..first.saturating_add(BLOCK).min(part.end));
+            if wanted == 0 {
+                continue;
+            }
+            (strings.object, strings.wanted) = (first, wanted);
+            places.visit(
+                self.bytes,
+                id_size,
+                block,
+                BLOCK - wanted.leading_zeros(),
+                &mut strings,
+                Strings::done,
+            );
+        }
+        let Strings { mut found, ids, mut unreadable, .. } = strings;
+        let mut indices = Vec::with_capacity(ids.len());
+        self.graph.objects.addresses.finder().find(&ids, |index| indices.push(index));
+        // What is not in the dump goes.
+        let mut indices = indices.into_iter();
+        let before = found.len();
+        found.retain_mut(|found| match indices.next().flatten() {
+            Some(array) => {
+                found.array = array;
+                true
+            }
+            None => false,
+        });
+        unreadable += (before - found.len()) as u64;
+        found.sort_unstable_by_key(|found| (found.array, found.string));
+        (found, unreadable)
+    }
+
+    /// Which objects of a block are Strings, one bit each.
+    fn strings_of_block(&self, block: Range<u32>) -> u64 {
+        let objects = &self.graph.objects;
+        let width = usize::from(objects.class_bytes.max(1));
+        let start = block.start as usize * width;
+        let rows = objects.classes.rows(start..start + block.len() * width).unwrap_or_default();
+        let mut wanted = 0;
+        for (bit, number) in rows.chunks_exact(width).enumerate() {
+            let number = number.iter().rev().fold(0usize, |number, byte| (number << 8) | usize::from(*byte));
+            let is_string = self.fields.get(number).is_some_and(Option::is_some);
+            wanted |= u64::from(is_string) << bit;
+        }
+        wanted
+    }
+
+    /// The Strings whose arrays are these, by their hash; and how many have no characters.
+    fn arrays(&self, mut found: Vec<Found>) -> (Vec<Vec<Item>>, u64) {
+        // Of Strings that share an array the first comes first.
+        found.sort_unstable_by_key(|found| (found.array, found.string));
+        let mut arrays = Arrays {
+            search: self,
+            object: 0,
+            found: &[],
+            pattern: self.question.pattern.clone(),
+            buffer: String::new(),
+            items: vec![Vec::new(); SHARES],
+            unreadable: 0,
+        };
+        let id_size = self.objects.summary.id_size();
+        let places = &self.graph.objects.places;
+        for of_block in found.chunk_by(|a, b| a.array / BLOCK == b.array / BLOCK) {
+            let Some(last) = of_block.last() else { continue };
+            let block = last.array / BLOCK;
+            (arrays.object, arrays.found) = (block * BLOCK, of_block);
+            places.visit(self.bytes, id_size, block, last.array % BLOCK + 1, &mut arrays, Arrays::done);
+        }
+        (arrays.items, arrays.unreadable)
+    }
+}
+
+/// Takes Strings.
+struct Strings<'v, 's, 'a> {
+    search: &'v Search<'s, 'a>,
+    /// The object that is visited.
+    object: u32,
+    /// Which objects of the block are Strings.
+    wanted: u64,
+    found: Vec<Found>,
+    /// The ids of the arrays.
+    ids: Vec<u64>,
+    unreadable: u64,
+}
+
+impl Strings<'_, '_, '_> {
+    fn done(&mut self) {
+        // A String whose record was no instance.
+        self.unreadable += self.wanted & 1;
+        self.wanted >>= 1;
+        self.object += 1;
+    }
+}
+
+impl<'a> HeapVisitor<'a> for Strings<'_, '_, 'a> {
+    #[inline(always)]
+    fn instance(&mut self, record: Instance<'a>) {
+        if self.wanted & 1 == 0 {
+            return;
+        }
+        let search = self.search;
+        let class = search.graph.objects.class(self.object);
+        let fields = class.and_then(|class| search.fields.get(class.0 as usize)?.as_ref());
+        let read = fields.and_then(|fields| fields.read(search.objects, record.fields));
+        if let Some((id, offset, count)) = read {
+            self.wanted &= !1;
+            self.ids.push(id);
+            self.found.push(Found { array: 0, string: self.object, offset, count });
+        }
+    }
+}
+
+/// Takes the arrays of Strings.
+struct Arrays<'v, 's, 'a> {
+    search: &'v Search<'s, 'a>,
+    /// The object that is visited.
+    object: u32,
+    /// The Strings of this array and of later ones.
+    found: &'v [Found],
+    pattern: Option<Regex>,
+    buffer: String,
+    items: Vec<Vec<Item>>,
+    unreadable: u64,
+}
+
+impl Arrays<'_, '_, '_> {
+    fn done(&mut self) {
+        // Those of an object that is no array.
+        while self.next_of_object().is_some() {
+            self.unreadable += 1;
+        }
+        self.object += 1;
+    }
+
+    /// The next String of the object that is visited.
+    #[inline(always)]
+    fn next_of_object(&mut self) -> Option<Found> {
+        let (first, rest) = self.found.split_first()?;
+        if first.array != self.object {
+            return None;
+        }
+        self.found = rest;
+        Some(*first)
+    }
+
+    /// Whether a String is asked for, as far as that does not depend on its text.
+    #[inline(always)]
+    fn is_live(&self, string: u32) -> bool {
+        !self.search.question.live || self.search.graph.tree.reachable_position(string).is_some()
+    }
+}
+
+/// The hash of a text, if it is asked for.
+#[inline(always)]
+fn hash_of_wanted(
+    search: &Search<'_, '_>,
+    pattern: Option<&Regex>,
+    characters: &Characters<'_>,
+    buffer: &mut String,
+) -> Option<u64> {
+    let is_wanted = search.question.lengths.contains(&(characters.len() as u64))
+        && pattern.is_none_or(|pattern| contents::matches(pattern, characters, buffer));
+    is_wanted.then(|| contents::hash(characters, search.seed))
+}
+
+impl<'a> HeapVisitor<'a> for Arrays<'_, '_, 'a> {
+    #[inline(always)]
+    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
+        let mut array_bytes = self.search.shallow.array(record.element, record.length);
+        let mut known: [Option<Option<u64>>; 3] = [None; 3];
+        // Strings that overlap in one array again and again: a hostile dump would have them all read for ever.
+        let mut left = OVERLAP.saturating_mul(record.length.into()).saturating_add(FREE);
+        while let Some(found) = self.next_of_object() {
+            let Some((form, characters)) = characters(&found, &record) else {
+                self.unreadable += 1;
+                continue;
+            };
+            let whole = known.get_mut(form as usize);
+            if whole.is_none() {
+                let Some(rest) = left.checked_sub(characters.len() as u64) else {
+                    self.unreadable += 1;
+                    continue;
+                };
+                left = rest;
+            }
+            if !self.is_live(found.string) {
+                continue;
+            }
+            // Many may share an array: it is looked at once.
+            let hash = match whole {
+                Some(known) => *known.get_or_insert_with(|| {
+                    hash_of_wanted(self.search, self.pattern.as_ref(), &characters, &mut self.buffer)
+                }),
+                None => hash_of_wanted(self.search, self.pattern.as_ref(), &characters, &mut self.buffer),
+            };
+            let Some(hash) = hash else { continue };
+            let item = Item {
+                hash,
+                place: (record.offset as u64) << 2 | form as u64,
+                array_bytes: std::mem::take(&mut array_bytes),
+                string: found.string,
+                // No array is longer.
+                length: u32::try_from(characters.len()).unwrap_or(u32::MAX),
+            };
+            if let Some(items) = self.items.get_mut(usize::try_from(hash >> 56).unwrap_or(0)) {
+                items.push(item);
+            }
+        }
+    }
+}
+
+/// Catches the array at an offset.
+struct Catch<'a>(Option<PrimitiveArray<'a>>);
+
+impl<'a> HeapVisitor<'a> for Catch<'a> {
+    #[inline(always)]
+    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
+        self.0 = Some(record);
+    }
+}

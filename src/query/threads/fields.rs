@@ -1,0 +1,230 @@
+//! What the fields of a Thread object say of it.
+//!
+//! Fields that java.lang.Thread declares are read at the end of a record, where those of superclasses are: so no chain
+//! of subclasses, however long, makes it slower.
+
+use crate::hprof::BasicType;
+use crate::index::id_map::IdMap;
+use crate::index::summary::{ClassNumber, Summary};
+use crate::query::objects::{Bits, Characters, Objects, Record};
+
+use super::state::{Doing, State};
+
+/// Characters of a thread's name; what is longer is cut.
+const MAX_NAME: usize = 4096;
+
+/// What kind of thread the instances of a class are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Family {
+    /// None.
+    NoThread,
+    /// A thread of the operating system.
+    Platform,
+    /// A virtual thread that has a thread of the operating system for itself.
+    Bound,
+    /// A virtual thread.
+    Virtual,
+}
+
+impl Family {
+    fn of_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "java.lang.Thread" => Self::Platform,
+            "java.lang.BaseVirtualThread" => Self::Bound,
+            "java.lang.VirtualThread" => Self::Virtual,
+            _ => return None,
+        })
+    }
+}
+
+/// By class number.
+fn families(summary: &Summary) -> Vec<Family> {
+    let classes = summary.classes();
+    let mut families: Vec<Option<Family>> =
+        classes.iter().map(|class| Family::of_name(summary.class_name(class))).collect();
+    let mut chain = Vec::new();
+    for (number, _) in summary.numbered_classes() {
+        let (mut class, mut found) = (Some(number), Family::NoThread);
+        // A class is on a chain once: those that were looked at are known. A chain in a circle comes to an end too.
+        while let Some(number) = class {
+            let Some(known) = families.get_mut(number.0 as usize) else { break };
+            if let Some(known) = *known {
+                found = known;
+                break;
+            }
+            *known = Some(Family::NoThread);
+            chain.push(number);
+            class = summary.class(number).and_then(|class| summary.super_class(class));
+        }
+        for number in chain.drain(..) {
+            if let Some(known) = families.get_mut(number.0 as usize) {
+                *known = Some(found);
+            }
+        }
+    }
+    families.into_iter().map(|known| known.unwrap_or(Family::NoThread)).collect()
+}
+
+/// A class whose fields are read, also in instances of its subclasses.
+#[derive(Debug, Clone, Copy)]
+struct Declared {
+    class: ClassNumber,
+    /// Bytes that its fields and those of its superclasses take.
+    bytes: usize,
+}
+
+/// The fields of one instance.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fields<'a> {
+    class: ClassNumber,
+    bytes: &'a [u8],
+}
+
+/// Reads the fields of threads.
+#[derive(Debug)]
+pub(super) struct ThreadFields<'a> {
+    pub(super) objects: Objects<'a>,
+    families: Vec<Family>,
+    thread: Option<Declared>,
+    virtual_thread: Option<Declared>,
+    holder: Option<Declared>,
+    /// java.lang.String.
+    string: Option<ClassNumber>,
+    /// The constants of java.lang.VirtualThread: what its field `state` says differs from JDK to JDK.
+    states: IdMap<u64, Doing>,
+    started: Option<u64>,
+}
+
+/// The bit that a virtual thread has in its state while a debugger holds it, up to JDK 23.
+const SUSPENDED: u64 = 1 << 8;
+
+impl<'a> ThreadFields<'a> {
+    pub(super) fn new(objects: Objects<'a>) -> Self {
+        let summary = objects.summary;
+        let class = |name: &str| {
+            let mut classes = summary.numbered_classes();
+            let named = classes.find(|(_, class)| class.is_dumped() && summary.class_name(class) == name);
+            named.map(|(number, _)| number)
+        };
+        let id_size = summary.id_size();
+        let declared = |name: &str| {
+            let class = class(name)?;
+            let bytes = objects.slots(class).iter().map(|slot| slot.kind.dump_bytes(id_size)).sum();
+            Some(Declared { class, bytes })
+        };
+        let (thread, virtual_thread) = (declared("java.lang.Thread"), declared("java.lang.VirtualThread"));
+        let holder = declared("java.lang.Thread$FieldHolder");
+        let (mut states, mut started) = (IdMap::default(), None);
+        let constants = virtual_thread.and_then(|declared| summary.class(declared.class));
+        for (name, kind, value) in constants.into_iter().flat_map(|class| summary.statics(class)) {
+            if let (BasicType::Int, Some(doing)) = (kind, Doing::of_virtual(name)) {
+                states.entry(value).or_insert(doing);
+                started = if name == "STARTED" { Some(value) } else { started };
+            }
+        }
+        let string = class("java.lang.String");
+        Self { families: families(summary), thread, virtual_thread, holder, string, states, started, objects }
+    }
+
+    /// What kind of thread an object is.
+    pub(super) fn family(&self, object: u32) -> Family {
+        let class = self.objects.graph.objects.class(object);
+        class.and_then(|class| self.families.get(class.0 as usize)).copied().unwrap_or(Family::NoThread)
+    }
+
+    /// Whether there is a class of threads that has instances.
+    pub(super) fn has_threads(&self) -> bool {
+        let mut classes = self.families.iter().zip(self.objects.summary.classes());
+        classes.any(|(family, class)| *family != Family::NoThread && class.objects.get() > 0)
+    }
+
+    fn fields(&self, object: u32, declared: Option<Declared>) -> Option<Fields<'a>> {
+        let (declared, bytes) = (declared?, self.objects.instance(object)?);
+        let start = bytes.len().checked_sub(declared.bytes)?;
+        Some(Fields { class: declared.class, bytes: bytes.get(start..)? })
+    }
+
+    /// The fields of java.lang.Thread.
+    pub(super) fn thread(&self, object: u32) -> Option<Fields<'a>> {
+        match self.family(object) {
+            Family::NoThread => None,
+            _ => self.fields(object, self.thread),
+        }
+    }
+
+    pub(super) fn value(&self, fields: Fields<'a>, name: &str) -> Option<Bits> {
+        self.objects.value(fields.bytes, &self.objects.slot(fields.class, name)?)
+    }
+
+    /// The object in a field; `None` also for null.
+    pub(super) fn object(&self, fields: Fields<'a>, name: &str) -> Option<u32> {
+        self.objects.object(self.value(fields, name)?)
+    }
+
+    pub(super) fn number(&self, fields: Fields<'a>, name: &str) -> Option<i64> {
+        self.value(fields, name)?.integer()
+    }
+
+    /// What holds daemon, priority, group and state: the thread itself, since JDK 19 its holder. Virtual threads have none.
+    pub(super) fn holder(&self, thread: Fields<'a>) -> Option<Fields<'a>> {
+        if self.objects.slot(thread.class, "holder").is_none() {
+            return Some(thread);
+        }
+        let holder = self.object(thread, "holder")?;
+        (self.objects.graph.objects.class(holder) == self.holder.map(|declared| declared.class))
+            .then(|| self.fields(holder, self.holder))
+            .flatten()
+    }
+
+    /// The name.
+    pub(super) fn name(&self, thread: Fields<'a>) -> Option<String> {
+        let object = self.object(thread, "name")?;
+        let characters = match self.objects.record(object)? {
+            // Old JDKs keep the characters themselves.
+            Record::PrimitiveArray(array) if array.element == BasicType::Char => {
+                Characters::Utf16Be(array.elements?)
+            }
+            Record::Instance(_)
+                if self.string.is_some() && self.objects.graph.objects.class(object) == self.string =>
+            {
+                self.objects.string(object)?
+            }
+            _ => return None,
+        };
+        Some(characters.text(MAX_NAME))
+    }
+
+    /// What a thread is doing.
+    pub(super) fn doing(&self, object: u32) -> Doing {
+        let doing = match self.family(object) {
+            Family::Virtual => self.virtual_doing(object),
+            _ => self.platform_doing(object),
+        };
+        doing.unwrap_or_default()
+    }
+
+    fn platform_doing(&self, object: u32) -> Option<Doing> {
+        let status = self.value(self.holder(self.thread(object)?)?, "threadStatus")?;
+        (status.kind == BasicType::Int).then(|| Doing::of_bits(status.bits))
+    }
+
+    fn virtual_doing(&self, object: u32) -> Option<Doing> {
+        let fields = self.fields(object, self.virtual_thread)?;
+        let state = self.value(fields, "state")?.bits & !SUSPENDED;
+        let doing = *self.states.get(&state)?;
+        if self.started == Some(state) && self.object(fields, "container").is_none() {
+            return Some(Doing { state: Some(State::New), wait: None });
+        }
+        // Only PINNED and RUNNING have a carrier. One that runs does what its carrier does.
+        let carrier = (doing.state == Some(State::Runnable)).then(|| self.carrier(object)).flatten();
+        Some(carrier.and_then(|carrier| self.platform_doing(carrier)).unwrap_or(doing))
+    }
+
+    /// The thread that carries a virtual thread, if it is mounted.
+    pub(super) fn carrier(&self, object: u32) -> Option<u32> {
+        match self.family(object) {
+            Family::Virtual => self.object(self.fields(object, self.virtual_thread)?, "carrierThread"),
+            _ => None,
+        }
+    }
+}

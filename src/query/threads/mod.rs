@@ -1,0 +1,429 @@
+//! The threads of a heap dump: what each was doing, its stack, and what its frames hold.
+//!
+//! Finding threads and reading one are apart: a dump can hold a million virtual threads, and nobody keeps all their
+//! stacks. `fields` reads Thread objects, `state` knows what their numbers mean.
+
+mod fields;
+mod state;
+
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::hprof::RootKind;
+use crate::index::id_map::{IdMap, IdSet};
+use crate::index::summary::ClassNumber;
+use crate::index::tables::NONE;
+use crate::index::{Heap, ObjectGraph};
+
+use self::fields::{Family, ThreadFields};
+pub use self::state::{Doing, State, Wait};
+use super::frames::{Frame, Frames};
+use super::label::Labels;
+use super::objects::Objects;
+use super::preorder::parts;
+use super::select::ThreadPattern;
+
+/// Objects that one thread takes at a time.
+const PART: u32 = 1 << 18;
+/// Frames that are shown of stack traces which were shown before, as those of another thread: a file in which a million
+/// threads name one long trace would have an answer without end. Threads of a JVM have a trace each.
+const SHARED_FRAMES: u64 = 1 << 20;
+/// Names that are offered if none matches.
+const NEAR: usize = 5;
+
+/// What kind of thread it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A thread of the operating system.
+    Platform,
+    /// A virtual thread.
+    Virtual,
+}
+
+/// Which threads are asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Question {
+    /// Of such names, or with this object id.
+    pub name: Option<ThreadPattern>,
+    /// In these states; in all, and in those that are not known, if there are none.
+    pub states: Vec<State>,
+    /// Of this kind.
+    pub kind: Option<Kind>,
+    /// Their order.
+    pub sort_by: SortBy,
+    /// How many rows are kept; all by default.
+    pub top: Option<usize>,
+    /// How many frames of each stack, the innermost; all by default.
+    pub depth: Option<usize>,
+    /// Whether those that have not started or have ended are left out, if no states are given.
+    pub which: Which,
+}
+
+/// Threads, or only those that have a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Which {
+    /// All Thread objects.
+    #[default]
+    All,
+    /// Those that were started and have not ended.
+    Alive,
+}
+
+/// The order of threads. Those that are equal are in the order of their ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SortBy {
+    /// Those that retain most first.
+    #[default]
+    Retained,
+    /// By name.
+    Name,
+    /// By state, in the order of Java: NEW, RUNNABLE, BLOCKED, ...
+    State,
+    /// By object id.
+    Address,
+}
+
+/// A thread that was found. [`Threads::thread`] reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    object: u32,
+    retained_bytes: Option<u64>,
+    state: Option<State>,
+    kind: Kind,
+    /// The trace of its stack.
+    trace: Option<u32>,
+    /// Frames that it has.
+    frames: u64,
+    /// Frames of it that are shown at most.
+    depth: usize,
+}
+
+/// The threads asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The threads that are kept.
+    pub rows: Vec<Row>,
+    /// Threads that match, also those that `top` leaves out.
+    pub matching: u64,
+    /// Threads that match, by state, in the order of Java; those of unknown state last.
+    pub states: Vec<(Option<State>, u64)>,
+    /// Virtual threads among those that match.
+    pub virtual_threads: u64,
+    /// Threads in the dump, whatever was asked for.
+    pub threads: u64,
+    /// If no name matches: some that are like it.
+    pub near: Vec<String>,
+}
+
+/// A thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thread {
+    /// Object id.
+    pub object: u64,
+    /// Its class.
+    pub class: Option<ClassNumber>,
+    /// Its name. Virtual threads may have an empty one.
+    pub name: Option<String>,
+    /// What `Thread.threadId()` says.
+    pub thread_id: Option<i64>,
+    /// Whether the JVM ends without waiting for it.
+    pub is_daemon: Option<bool>,
+    /// 1 to 10.
+    pub priority: Option<i64>,
+    /// The name of its group.
+    pub group: Option<String>,
+    /// What kind of thread it is.
+    pub kind: Kind,
+    /// What it was doing.
+    pub doing: Doing,
+    /// The JVM's own address of the thread, if it has one: what thread dumps call tid.
+    pub native_address: Option<u64>,
+    /// Object id of the thread that carries it: of a virtual thread that is mounted.
+    pub carrier: Option<u64>,
+    /// What it is parked for: `LockSupport.getBlocker`.
+    pub blocker: Option<Object>,
+    /// What it takes itself.
+    pub shallow_bytes: u64,
+    /// What it retains, if it is reachable.
+    pub retained_bytes: Option<u64>,
+    /// Its stack, innermost first.
+    pub frames: Vec<StackFrame>,
+    /// Frames that are not shown.
+    pub frames_left_out: u64,
+    /// What it holds in no frame that is known.
+    pub locals: Vec<Local>,
+}
+
+/// An object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Object {
+    /// Object id.
+    pub id: u64,
+    /// Its class.
+    pub class: Option<ClassNumber>,
+}
+
+/// A frame of a stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StackFrame {
+    /// Class, method, source and line.
+    pub frame: Frame,
+    /// What it holds, each object once, in the order of the dump.
+    pub locals: Vec<Local>,
+}
+
+/// An object that a thread's stack holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Local {
+    /// The object.
+    pub object: Object,
+    /// A few words that tell it from others.
+    pub label: Option<String>,
+    /// Why it is a root.
+    pub kind: RootKind,
+    /// What it retains, if it is reachable.
+    pub retained_bytes: Option<u64>,
+}
+
+/// Finds and reads threads.
+#[derive(Debug)]
+pub struct Threads<'a> {
+    graph: &'a ObjectGraph,
+    fields: ThreadFields<'a>,
+    labels: Labels<'a>,
+    frames: Frames<'a>,
+    /// Threads that run, and serial numbers of their stack traces; ascending.
+    running: Vec<(u32, u32)>,
+    /// Thread, frame or NONE, and the root of each object that a stack holds; ascending.
+    locals: Vec<(u32, u32, u32)>,
+}
+
+impl<'a> Threads<'a> {
+    /// The threads of `graph`; `bytes` are the dump's ([`Heap::bytes`]).
+    pub fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
+        let summary = heap.summary();
+        let fields = ThreadFields::new(Objects::new(summary, graph, bytes));
+        let roots = &graph.roots;
+        let mut running = Vec::new();
+        let mut locals = Vec::new();
+        for (row, root) in (0u32..).zip(&roots.rows) {
+            let (Some(thread), Some(serial)) = (root.thread, root.thread_serial) else { continue };
+            match root.kind {
+                // Of several objects with one serial number it is the first one's.
+                RootKind::ThreadObject if thread == root.object => {
+                    running.push((thread, row, roots.trace_of_thread(serial).unwrap_or(NONE)));
+                }
+                RootKind::JavaFrame | RootKind::JniLocal | RootKind::NativeStack | RootKind::ThreadBlock => {
+                    locals.push((thread, root.frame.unwrap_or(NONE), row));
+                }
+                _ => {}
+            }
+        }
+        running.sort_unstable();
+        running.dedup_by_key(|(thread, ..)| *thread);
+        locals.sort_unstable();
+        let running = running.into_iter().map(|(thread, _, trace)| (thread, trace)).collect();
+        let (labels, frames) = (Labels::new(heap, graph, bytes), Frames::new(summary, bytes));
+        Self { graph, fields, labels, frames, running, locals }
+    }
+
+    /// The threads asked for.
+    pub fn find(&self, question: &Question) -> Answer {
+        let all = self.all();
+        let threads = all.len() as u64;
+        let mut rows: Vec<Row> = (all.par_iter())
+            .filter_map(|object| self.row(*object).filter(|row| self.is_meant(row, question)))
+            .collect();
+        let mut answer = Answer { threads, matching: rows.len() as u64, ..Answer::default() };
+        for state in State::ALL.into_iter().map(Some).chain([None]) {
+            let threads = rows.iter().filter(|row| row.state == state).count() as u64;
+            if threads > 0 {
+                answer.states.push((state, threads));
+            }
+        }
+        answer.virtual_threads = rows.iter().filter(|row| row.kind == Kind::Virtual).count() as u64;
+        if let (true, Some(pattern)) = (rows.is_empty(), &question.name) {
+            answer.near = self.near(&all, pattern);
+        }
+        // Rows are in the order of ids, and sorting keeps the order of those that are equal.
+        match question.sort_by {
+            SortBy::Retained => rows.sort_by_key(|row| Reverse(row.retained_bytes)),
+            SortBy::Name => rows.sort_by_cached_key(|row| self.name(row.object)),
+            SortBy::State => rows.sort_by_key(|row| (row.state.is_none(), row.state)),
+            SortBy::Address => {}
+        }
+        rows.truncate(question.top.unwrap_or(usize::MAX));
+        self.limit(&mut rows, question.depth.unwrap_or(usize::MAX));
+        answer.rows = rows;
+        answer
+    }
+
+    /// All Thread objects, and what roots say is one; ascending.
+    fn all(&self) -> Vec<u32> {
+        let mut all: Vec<u32> = self.running.iter().map(|(thread, _)| *thread).collect();
+        if self.fields.has_threads() {
+            let threads = |part: Range<u32>| -> Vec<u32> {
+                part.filter(|object| self.fields.family(*object) != Family::NoThread).collect()
+            };
+            let parts = parts(0..self.graph.objects.len(), PART);
+            all.extend(parts.into_par_iter().map(threads).collect::<Vec<_>>().concat());
+        }
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    fn row(&self, object: u32) -> Option<Row> {
+        let at = self.running.binary_search_by_key(&object, |(thread, _)| *thread).ok();
+        let trace = at.and_then(|at| self.running.get(at)).map(|(_, trace)| *trace);
+        let kind = match self.fields.family(object) {
+            Family::NoThread | Family::Platform => Kind::Platform,
+            Family::Bound | Family::Virtual => Kind::Virtual,
+        };
+        let state = self.fields.doing(object).state;
+        let retained_bytes = self.retained_bytes(object);
+        let trace = trace.filter(|trace| *trace != NONE);
+        Some(Row { object, retained_bytes, state, kind, trace, frames: 0, depth: 0 })
+    }
+
+    fn is_meant(&self, row: &Row, question: &Question) -> bool {
+        let of_state = if question.states.is_empty() {
+            question.which == Which::All || row.state.is_none_or(State::is_alive)
+        } else {
+            row.state.is_some_and(|state| question.states.contains(&state))
+        };
+        let of_kind = question.kind.is_none_or(|kind| kind == row.kind);
+        of_state
+            && of_kind
+            && question
+                .name
+                .as_ref()
+                .is_none_or(|pattern| pattern.matches(self.id(row.object), self.name(row.object).as_deref()))
+    }
+
+    /// How many frames are shown of each.
+    fn limit(&self, rows: &mut [Row], depth: usize) {
+        let mut lengths = IdMap::<u32, u64>::default();
+        let mut shared = SHARED_FRAMES;
+        for row in rows {
+            row.depth = depth;
+            let Some(trace) = row.trace else { continue };
+            if let Some(frames) = lengths.get(&trace) {
+                let shown = (*frames).min(depth as u64).min(shared);
+                shared -= shown;
+                (row.frames, row.depth) = (*frames, usize::try_from(shown).unwrap_or(depth));
+            } else {
+                row.frames = self.frames.of_trace(trace).count() as u64;
+                lengths.insert(trace, row.frames);
+            }
+        }
+    }
+
+    /// Names that differ from what is wanted in case, or begin like it.
+    fn near(&self, all: &[u32], pattern: &ThreadPattern) -> Vec<String> {
+        let (ThreadPattern::Part(wanted) | ThreadPattern::Glob(wanted)) = pattern else { return Vec::new() };
+        let start = |text: &str| text.to_lowercase().chars().take(3).collect::<String>();
+        let wanted = wanted.trim_matches('*').to_lowercase();
+        let is_near = |name: &String| {
+            !wanted.is_empty() && (name.to_lowercase().contains(&wanted) || start(name) == start(&wanted))
+        };
+        let mut names: Vec<String> =
+            all.iter().filter_map(|thread| self.name(*thread)).filter(is_near).take(NEAR).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    fn id(&self, object: u32) -> u64 {
+        self.graph.objects.addresses.id_of(object).unwrap_or(0)
+    }
+
+    fn name(&self, object: u32) -> Option<String> {
+        match self.fields.thread(object) {
+            Some(fields) => self.fields.name(fields),
+            None => self.labels.label(object),
+        }
+    }
+
+    fn retained_bytes(&self, object: u32) -> Option<u64> {
+        let tree = &self.graph.tree;
+        tree.reachable_position(object).map(|position| tree.retained_bytes(position))
+    }
+
+    fn object(&self, object: u32) -> Object {
+        Object { id: self.id(object), class: self.graph.objects.class(object) }
+    }
+
+    /// Reads a thread that was found.
+    pub fn thread(&self, row: &Row) -> Thread {
+        let object = row.object;
+        let fields = self.fields.thread(object);
+        let number = |name| fields.and_then(|fields| self.fields.number(fields, name));
+        let holder = fields.and_then(|fields| self.fields.holder(fields));
+        let held = |name| holder.and_then(|holder| self.fields.value(holder, name));
+        let group = holder.and_then(|holder| self.fields.object(holder, "group"));
+        // What java.lang.VirtualThread says, which has no fields for these.
+        let is_virtual = self.fields.family(object) == Family::Virtual;
+        let blocker = fields.and_then(|fields| self.fields.object(fields, "parkBlocker"));
+        let tree = &self.graph.tree;
+        let mut thread = Thread {
+            object: self.id(object),
+            class: self.graph.objects.class(object),
+            name: self.name(object),
+            thread_id: number("tid"),
+            is_daemon: held("daemon").map(|value| value.bits != 0).or(is_virtual.then_some(true)),
+            priority: held("priority").and_then(|value| value.integer()).or(is_virtual.then_some(5)),
+            group: group
+                .and_then(|group| self.labels.label(group))
+                .or_else(|| is_virtual.then(|| "VirtualThreads".to_owned())),
+            kind: row.kind,
+            doing: self.fields.doing(object),
+            native_address: number("eetop").map(i64::cast_unsigned).filter(|address| *address != 0),
+            carrier: self.fields.carrier(object).map(|carrier| self.id(carrier)),
+            blocker: blocker.map(|blocker| self.object(blocker)),
+            shallow_bytes: tree.position(object).map_or(0, |position| tree.shallow_bytes(position)),
+            retained_bytes: row.retained_bytes,
+            frames: Vec::new(),
+            frames_left_out: 0,
+            locals: Vec::new(),
+        };
+        self.read_stack(row, &mut thread);
+        thread
+    }
+
+    fn read_stack(&self, row: &Row, thread: &mut Thread) {
+        let start = self.locals.partition_point(|(owner, ..)| *owner < row.object);
+        let end = self.locals.partition_point(|(owner, ..)| *owner <= row.object);
+        let held = self.locals.get(start..end).unwrap_or_default();
+        let mut known = IdMap::<u64, Frame>::default();
+        let number_of = |held: &[(u32, u32, u32)]| held.first().map_or(NONE, |(_, frame, _)| *frame);
+        let mut by_frame = held.chunk_by(|(_, a, _), (_, b, _)| a == b).peekable();
+        let ids = row.trace.into_iter().flat_map(|trace| self.frames.of_trace(trace)).take(row.depth);
+        for (number, id) in (0..NONE).zip(ids) {
+            let here = by_frame.next_if(|held| number_of(held) == number);
+            let frame = known.entry(id).or_insert_with(|| self.frames.frame(id).unwrap_or(Frame::UNKNOWN));
+            let locals = here.map(|held| self.held(held)).unwrap_or_default();
+            thread.frames.push(StackFrame { frame: frame.clone(), locals });
+        }
+        thread.frames_left_out = row.frames.saturating_sub(thread.frames.len() as u64);
+        // In no frame, or in one that the trace does not have.
+        let elsewhere = by_frame.filter(|held| u64::from(number_of(held)) >= row.frames);
+        thread.locals = elsewhere.flat_map(|held| self.held(held)).collect();
+    }
+
+    fn held(&self, held: &[(u32, u32, u32)]) -> Vec<Local> {
+        let mut seen = IdSet::default();
+        let roots = held.iter().filter_map(|(.., row)| self.graph.roots.rows.get(*row as usize));
+        roots
+            .filter(|root| seen.insert((root.object, root.kind.tag())))
+            .map(|root| Local {
+                object: self.object(root.object),
+                label: self.labels.label(root.object),
+                kind: root.kind,
+                retained_bytes: self.retained_bytes(root.object),
+            })
+            .collect()
+    }
+}

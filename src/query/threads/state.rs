@@ -1,0 +1,165 @@
+//! What a thread was doing: `java.lang.Thread.State`, and what of the JVM's own state it leaves out.
+
+/// `java.lang.Thread.State`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum State {
+    /// Not started yet.
+    New,
+    /// Running, or it could run.
+    Runnable,
+    /// Waits to enter a monitor.
+    Blocked,
+    /// Waits for another thread.
+    Waiting,
+    /// Waits for another thread, or until a time.
+    TimedWaiting,
+    /// Has ended.
+    Terminated,
+}
+
+/// How a thread waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Wait {
+    /// In `Thread.sleep`.
+    Sleeping,
+    /// In `Object.wait`, or to enter a monitor.
+    OnMonitor,
+    /// In `LockSupport.park`.
+    Parking,
+}
+
+/// State and how it waits, if the dump tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Doing {
+    /// The state.
+    pub state: Option<State>,
+    /// How it waits, if it does.
+    pub wait: Option<Wait>,
+}
+
+impl State {
+    /// All there are, in the order of Java.
+    pub const ALL: [Self; 6] =
+        [Self::New, Self::Runnable, Self::Blocked, Self::Waiting, Self::TimedWaiting, Self::Terminated];
+
+    /// The name that Java gives it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::New => "NEW",
+            Self::Runnable => "RUNNABLE",
+            Self::Blocked => "BLOCKED",
+            Self::Waiting => "WAITING",
+            Self::TimedWaiting => "TIMED_WAITING",
+            Self::Terminated => "TERMINATED",
+        }
+    }
+
+    /// Whether a thread in this state has a stack.
+    pub const fn is_alive(self) -> bool {
+        !matches!(self, Self::New | Self::Terminated)
+    }
+}
+
+impl Wait {
+    /// As thread dumps say it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sleeping => "sleeping",
+            Self::OnMonitor => "on object monitor",
+            Self::Parking => "parking",
+        }
+    }
+}
+
+impl Doing {
+    /// What `Thread.threadStatus` says: the bits of a JVMTI thread state, read as `jdk.internal.misc.VM.toThreadState` does.
+    pub fn of_bits(bits: u64) -> Self {
+        const ALIVE: u64 = 0x1;
+        const TERMINATED: u64 = 0x2;
+        const RUNNABLE: u64 = 0x4;
+        const INDEFINITELY: u64 = 0x10;
+        const WITH_TIMEOUT: u64 = 0x20;
+        const SLEEPING: u64 = 0x40;
+        const IN_OBJECT_WAIT: u64 = 0x100;
+        const PARKED: u64 = 0x200;
+        const BLOCKED: u64 = 0x400;
+        let is = |bit: u64| bits & bit != 0;
+        let state = if is(RUNNABLE) {
+            State::Runnable
+        } else if is(BLOCKED) {
+            State::Blocked
+        } else if is(INDEFINITELY) {
+            State::Waiting
+        } else if is(WITH_TIMEOUT) {
+            State::TimedWaiting
+        } else if is(TERMINATED) {
+            State::Terminated
+        } else if !is(ALIVE) {
+            State::New
+        } else {
+            State::Runnable
+        };
+        let wait = match state {
+            State::Blocked => Some(Wait::OnMonitor),
+            State::Waiting | State::TimedWaiting if is(SLEEPING) => Some(Wait::Sleeping),
+            State::Waiting | State::TimedWaiting if is(IN_OBJECT_WAIT) => Some(Wait::OnMonitor),
+            State::Waiting | State::TimedWaiting if is(PARKED) => Some(Wait::Parking),
+            _ => None,
+        };
+        Self { state: Some(state), wait }
+    }
+
+    /// What the constant of java.lang.VirtualThread with this name says, as `VirtualThread.threadState` reads it. A
+    /// thread that runs does what its carrier does; STARTED is for the caller to tell from NEW.
+    pub fn of_virtual(name: &str) -> Option<Self> {
+        let (state, wait) = match name {
+            "NEW" => (State::New, None),
+            "STARTED" | "RUNNABLE" | "RUNNING" | "PARKING" | "TIMED_PARKING" | "WAITING"
+            | "TIMED_WAITING" | "YIELDING" | "YIELDED" | "UNPARKED" | "UNBLOCKED" => (State::Runnable, None),
+            "PARKED" | "PINNED" => (State::Waiting, Some(Wait::Parking)),
+            "TIMED_PARKED" | "TIMED_PINNED" => (State::TimedWaiting, Some(Wait::Parking)),
+            "WAIT" => (State::Waiting, Some(Wait::OnMonitor)),
+            "TIMED_WAIT" => (State::TimedWaiting, Some(Wait::OnMonitor)),
+            "BLOCKING" | "BLOCKED" => (State::Blocked, Some(Wait::OnMonitor)),
+            "TERMINATED" => (State::Terminated, None),
+            _ => return None,
+        };
+        Some(Self { state: Some(state), wait })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_read_as_java_reads_them() {
+        let read = |bits| {
+            let doing = Doing::of_bits(bits);
+            (doing.state.map(State::name), doing.wait.map(Wait::name))
+        };
+        // What HotSpot writes: javaThreadStatus.hpp.
+        for (bits, state, wait) in [
+            (0, "NEW", None),
+            (0x5, "RUNNABLE", None),
+            (0x1 + 0x80 + 0x20 + 0x40, "TIMED_WAITING", Some("sleeping")),
+            (0x1 + 0x80 + 0x10 + 0x100, "WAITING", Some("on object monitor")),
+            (0x1 + 0x80 + 0x20 + 0x100, "TIMED_WAITING", Some("on object monitor")),
+            (0x1 + 0x80 + 0x10 + 0x200, "WAITING", Some("parking")),
+            (0x1 + 0x80 + 0x20 + 0x200, "TIMED_WAITING", Some("parking")),
+            (0x1 + 0x400, "BLOCKED", Some("on object monitor")),
+            (0x2, "TERMINATED", None),
+            (0x1, "RUNNABLE", None),
+        ] {
+            assert_eq!(read(bits), (Some(state), wait), "{bits:#x}");
+        }
+    }
+
+    #[test]
+    fn virtual_threads_that_are_in_transition_can_run() {
+        let state = |name| Doing::of_virtual(name).and_then(|doing| doing.state);
+        assert_eq!(state("WAITING"), Some(State::Runnable));
+        assert_eq!(state("TIMED_WAIT"), Some(State::TimedWaiting));
+        assert_eq!(state("SUSPENDED"), None);
+    }
+}
