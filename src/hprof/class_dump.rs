@@ -1,7 +1,7 @@
 //! CLASS DUMP, the one sub-record of varying shape.
 
 use super::heap::CLASS;
-use super::{BasicType, FormatError, FormatErrorKind, IdSize, be_id, be_u16, be_u32};
+use super::{BasicType, FormatError, FormatErrorKind, IdSize, be_id, be_u16, be_u32, be_value};
 
 /// A class as dumped. Constant pool, statics and fields are checked to be there and decoded on demand.
 #[derive(Debug, Clone, Copy)]
@@ -117,12 +117,6 @@ pub(super) fn parse(rest: &[u8], offset: usize, id_size: IdSize) -> Result<Class
     })
 }
 
-/// Reads a value of `kind` at `at`.
-fn value(bytes: &[u8], at: usize, kind: BasicType, id_size: IdSize) -> Option<u64> {
-    let len = kind.dump_bytes(id_size);
-    Some(bytes.get(at..at + len)?.iter().fold(0, |value, byte| (value << 8) | u64::from(*byte)))
-}
-
 impl<'a> ClassDump<'a> {
     /// The constant-pool entries.
     pub fn constants(&self) -> impl Iterator<Item = Constant> + use<'a> {
@@ -130,7 +124,7 @@ impl<'a> ClassDump<'a> {
         std::iter::from_fn(move || {
             let index = be_u16(rest, 0)?;
             let kind = BasicType::from_code(*rest.get(2)?)?;
-            let value = value(rest, 3, kind, id_size)?;
+            let value = be_value(rest, 3, kind, id_size)?;
             rest = rest.get(3 + kind.dump_bytes(id_size)..)?;
             Some(Constant { index, kind, value })
         })
@@ -143,7 +137,7 @@ impl<'a> ClassDump<'a> {
         std::iter::from_fn(move || {
             let name = be_id(rest, 0, id_size)?;
             let kind = BasicType::from_code(*rest.get(w)?)?;
-            let value = value(rest, w + 1, kind, id_size)?;
+            let value = be_value(rest, w + 1, kind, id_size)?;
             rest = rest.get(w + 1 + kind.dump_bytes(id_size)..)?;
             Some(StaticField { name, kind, value })
         })

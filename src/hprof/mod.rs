@@ -46,6 +46,13 @@ pub(crate) fn be_u64(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().map(|chunk| u64::from_be_bytes(*chunk))
 }
 
+/// Reads the bits of a value of `kind` at `at`, if it is there.
+#[inline]
+pub(crate) fn be_value(bytes: &[u8], at: usize, kind: BasicType, size: IdSize) -> Option<u64> {
+    let value = bytes.get(at..)?.get(..kind.dump_bytes(size))?;
+    Some(value.iter().fold(0, |bits, byte| (bits << 8) | u64::from(*byte)))
+}
+
 /// Reads an identifier of `size` bytes at `at`, if it is there.
 pub(crate) fn be_id(bytes: &[u8], at: usize, size: IdSize) -> Option<u64> {
     match size {

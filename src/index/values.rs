@@ -2,7 +2,7 @@
 
 use super::id_map::IdMap;
 
-use crate::hprof::BasicType;
+use crate::hprof::{BasicType, be_value};
 
 use super::summary::{ClassNumber, Summary};
 
@@ -33,12 +33,10 @@ pub(crate) fn field(
     for _ in 0..=summary.classes().len() {
         let row = summary.class(class?)?;
         for (field, kind) in summary.fields(row) {
-            let len = kind.dump_bytes(id_size);
             if field == name {
-                let value = bytes.get(at..at + len)?;
-                return Some((kind, value.iter().fold(0, |value, byte| (value << 8) | u64::from(*byte))));
+                return Some((kind, be_value(bytes, at, kind, id_size)?));
             }
-            at += len;
+            at += kind.dump_bytes(id_size);
         }
         class = summary.super_class(row);
     }

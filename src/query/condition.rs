@@ -228,7 +228,7 @@ impl<'a> Filter<'a> {
             return;
         }
         self.objects.records_of_block(first, wanted, |object, record| {
-            if self.matches(object, &record) {
+            if record.is_some_and(|record| self.matches(object, &record)) {
                 take(object);
             }
         });

@@ -5,8 +5,7 @@
 
 use std::cmp::Reverse;
 
-use crate::hprof::BasicType;
-use crate::hprof::IdSize;
+use crate::hprof::{BasicType, IdSize, be_value};
 use crate::index::sizes::Sizes;
 use crate::index::summary::{ClassNumber, Summary};
 use crate::index::tables::NONE;
@@ -174,9 +173,7 @@ impl FieldPlace {
     /// The bits of the field in an instance's bytes; `None` if it is not among them.
     #[inline]
     pub fn bits(self, fields: &[u8], id_size: IdSize) -> Option<u64> {
-        let at = usize::try_from(self.at).ok()?;
-        let value = fields.get(at..at.checked_add(self.kind.dump_bytes(id_size))?)?;
-        Some(value.iter().fold(0, |value, byte| (value << 8) | u64::from(*byte)))
+        be_value(fields, usize::try_from(self.at).ok()?, self.kind, id_size)
     }
 }
 

@@ -5,10 +5,12 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::heap::{self, HeapVisitor, Instance, PrimitiveArray};
-use crate::hprof::{BasicType, IdSize, be_u16};
+use crate::hprof::heap::{Instance, PrimitiveArray};
+use crate::hprof::{BasicType, IdSize, be_u16, be_value};
 use crate::index::summary::{ClassNumber, Summary};
 use crate::index::{Heap, ObjectGraph};
+
+use super::objects::{Record, record_at};
 
 /// Characters of a label; what is longer ends with an ellipsis.
 pub const MAX_CHARS: usize = 120;
@@ -101,28 +103,6 @@ pub struct Labels<'a> {
     class_objects: Vec<(u32, ClassNumber)>,
 }
 
-/// The record of an object.
-#[derive(Debug, Clone, Copy)]
-enum Record<'a> {
-    Instance { fields: &'a [u8] },
-    Primitives { element: BasicType, elements: &'a [u8] },
-    Other,
-}
-
-/// Catches one record.
-struct Catch<'a>(Record<'a>);
-
-impl<'a> HeapVisitor<'a> for Catch<'a> {
-    fn instance(&mut self, record: Instance<'a>) {
-        self.0 = Record::Instance { fields: record.fields };
-    }
-    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
-        if let Some(elements) = record.elements {
-            self.0 = Record::Primitives { element: record.element, elements };
-        }
-    }
-}
-
 /// The fields of an instance, from those of a class on upwards.
 #[derive(Clone, Copy)]
 struct Fields<'a> {
@@ -162,11 +142,7 @@ impl<'a> Labels<'a> {
     }
 
     fn record(&self, object: u32) -> Option<Record<'a>> {
-        let offset = self.graph.objects.offset(self.bytes, self.id_size(), object)?;
-        let mut catch = Catch(Record::Other);
-        let at = usize::try_from(offset).ok()?;
-        heap::visit_one(self.bytes, self.id_size(), at, self.bytes.len(), &mut catch).ok()?;
-        Some(catch.0)
+        record_at(self.bytes, self.id_size(), self.graph.objects.offset(self.bytes, self.id_size(), object)?)
     }
 
     /// How an object of a class is labelled, and the class that says so; and where its fields start in an instance.
@@ -190,12 +166,10 @@ impl<'a> Labels<'a> {
             let row = self.summary.class(class)?;
             left = left.checked_sub(usize::from(row.fields.get()))?;
             for (field, kind) in self.summary.fields(row) {
-                let len = kind.dump_bytes(self.id_size());
                 if field == name {
-                    let value = fields.bytes.get(at..at + len)?;
-                    return Some((kind, value.iter().fold(0, |value, byte| (value << 8) | u64::from(*byte))));
+                    return Some((kind, be_value(fields.bytes, at, kind, self.id_size())?));
                 }
-                at += len;
+                at += kind.dump_bytes(self.id_size());
             }
             class = self.summary.super_class(row)?;
         }
@@ -223,14 +197,18 @@ impl<'a> Labels<'a> {
         let class = self.graph.objects.class(object)?;
         let (how, class, bytes) = match self.record(object)? {
             // Buffers are filled up with zeros.
-            Record::Primitives { element: BasicType::Char, elements } => {
+            Record::PrimitiveArray(PrimitiveArray {
+                element: BasicType::Char,
+                elements: Some(elements),
+                ..
+            }) => {
                 return text.grow(|text| text.push_utf16(utf16(elements).take_while(|unit| *unit != 0)));
             }
-            Record::Instance { fields } => {
+            Record::Instance(Instance { fields, .. }) => {
                 let (how, class, start) = self.how(class)?;
                 (how, class, fields.get(start..)?)
             }
-            Record::Primitives { .. } | Record::Other => return None,
+            _ => return None,
         };
         let fields = Fields { class, bytes };
         match how {
@@ -306,9 +284,12 @@ impl<'a> Labels<'a> {
 
     /// The characters of a String or of a builder: bytes since JDK 9, chars before, part of an array in JDK 6.
     fn append_string(&self, text: &mut Text, fields: Fields<'a>) -> Option<()> {
-        let Record::Primitives { element, elements } = self.record(self.object(fields, "value")?)? else {
+        let Record::PrimitiveArray(PrimitiveArray { element, elements, .. }) =
+            self.record(self.object(fields, "value")?)?
+        else {
             return None;
         };
+        let elements = elements?;
         let utf16_bytes = self.number(fields, "coder").is_some_and(|coder| coder == 1);
         let number = |name| usize::try_from(self.number(fields, name)?).ok();
         let count = number("count");

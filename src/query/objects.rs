@@ -6,10 +6,10 @@ use std::sync::OnceLock;
 
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use crate::hprof::{BasicType, IdSize, be_id, be_u16};
+use crate::hprof::{BasicType, IdSize, be_id, be_u16, be_value};
 use crate::index::ObjectGraph;
 use crate::index::id_map::IdSet;
-use crate::index::objects::superclasses_with_fields;
+use crate::index::objects::{BLOCK, superclasses_with_fields};
 use crate::index::summary::{ClassNumber, Summary};
 
 /// An object as its record states it.
@@ -99,6 +99,13 @@ impl<'a> HeapVisitor<'a> for Catch<'a> {
     }
 }
 
+/// The record of an object at an offset of a dump's bytes; `None` if it cannot be read.
+pub(super) fn record_at(bytes: &[u8], id_size: IdSize, offset: u64) -> Option<Record<'_>> {
+    let mut catch = Catch::default();
+    heap::visit_one(bytes, id_size, usize::try_from(offset).ok()?, bytes.len(), &mut catch).ok()?;
+    catch.0
+}
+
 impl<'a> Objects<'a> {
     /// The objects of `graph`; `bytes` are the dump's ([`crate::index::Heap::bytes`]).
     pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
@@ -109,23 +116,23 @@ impl<'a> Objects<'a> {
 
     /// The record of an object; `None` if it cannot be read.
     pub fn record(&self, object: u32) -> Option<Record<'a>> {
-        let at = usize::try_from(self.graph.objects.offset(self.bytes, self.id_size, object)?).ok()?;
-        let mut catch = Catch::default();
-        heap::visit_one(self.bytes, self.id_size, at, self.bytes.len(), &mut catch).ok()?;
-        catch.0
+        self.record_at(self.graph.objects.offset(self.bytes, self.id_size, object)?)
     }
 
-    /// Calls `visit` with the records of some of 64 objects: those whose bits are set, from `first` on, which is a multiple
-    /// of 64. One after another they are found faster than one by one.
-    pub fn records_of_block(&self, first: u32, wanted: u64, mut visit: impl FnMut(u32, Record<'a>)) {
-        let count = 64 - wanted.leading_zeros();
+    /// The record at an offset of the dump; `None` if it cannot be read.
+    pub fn record_at(&self, offset: u64) -> Option<Record<'a>> {
+        record_at(self.bytes, self.id_size, offset)
+    }
+
+    /// Calls `visit` with the records of some objects of a block: those whose bits are set, from `first` on, which is the
+    /// first of the block; `None` for one that cannot be read. One after another they are found faster than one by one.
+    pub fn records_of_block(&self, first: u32, wanted: u64, mut visit: impl FnMut(u32, Option<Record<'a>>)) {
+        let count = u64::BITS - wanted.leading_zeros();
         let mut object = first;
         let places = &self.graph.objects.places;
-        places.visit(self.bytes, self.id_size, first / 64, count, &mut Catch::default(), |catch| {
+        places.visit(self.bytes, self.id_size, first / BLOCK, count, &mut Catch::default(), |catch| {
             let record = catch.0.take();
-            if wanted & (1 << (object % 64)) != 0
-                && let Some(record) = record
-            {
+            if wanted & (1 << (object - first)) != 0 {
                 visit(object, record);
             }
             object += 1;
@@ -177,7 +184,7 @@ impl<'a> Objects<'a> {
     /// The value of a field in an instance's bytes.
     #[inline]
     pub fn value(&self, fields: &[u8], slot: &Slot<'_>) -> Option<Bits> {
-        Some(Bits { kind: slot.kind, bits: read(fields, slot.at as usize, slot.kind, self.id_size)? })
+        Some(Bits { kind: slot.kind, bits: be_value(fields, slot.at as usize, slot.kind, self.id_size)? })
     }
 
     /// The value of a field of an object, by name.
@@ -227,13 +234,6 @@ impl<'a> Objects<'a> {
             _ => None,
         }
     }
-}
-
-/// A value of `kind` at `at`.
-#[inline]
-fn read(bytes: &[u8], at: usize, kind: BasicType, id_size: IdSize) -> Option<u64> {
-    let value = bytes.get(at..)?.get(..kind.dump_bytes(id_size))?;
-    Some(value.iter().fold(0, |bits, byte| (bits << 8) | u64::from(*byte)))
 }
 
 /// The characters of a String, as they stand in the dump.

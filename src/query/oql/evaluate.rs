@@ -3,8 +3,7 @@
 use std::cell::OnceCell;
 use std::cmp::Ordering;
 
-use crate::hprof::{BasicType, be_id};
-use crate::index::objects::BLOCK;
+use crate::hprof::{BasicType, be_value};
 use crate::index::roots::Root;
 use crate::index::summary::{ClassNumber, Summary};
 use crate::index::tables::ClassKind;
@@ -28,7 +27,6 @@ const MAX_SEARCHED: usize = 1 << 24;
 pub struct Evaluator<'a> {
     pub(super) summary: &'a Summary,
     pub(super) graph: &'a ObjectGraph,
-    pub(super) bytes: &'a [u8],
     pub(super) objects: Objects<'a>,
     pub(super) labels: Labels<'a>,
     roots: std::sync::OnceLock<RootIndex<'a>>,
@@ -65,7 +63,6 @@ impl<'a> Evaluator<'a> {
         Self {
             summary,
             graph,
-            bytes,
             objects: Objects::new(summary, graph, bytes),
             labels: Labels::new(heap, graph, bytes),
             roots: std::sync::OnceLock::new(),
@@ -457,9 +454,9 @@ impl<'a> Evaluator<'a> {
     }
 
     fn read(&self, element: &[u8], kind: BasicType) -> Option<Value> {
-        let bits = element.iter().fold(0u64, |bits, byte| (bits << 8) | u64::from(*byte));
+        let bits = be_value(element, 0, kind, self.summary.id_size())?;
         Some(match kind {
-            BasicType::Object => self.of_id(be_id(element, 0, self.summary.id_size())?),
+            BasicType::Object => self.of_id(bits),
             kind => self.of_bits(Bits { kind, bits }),
         })
     }
@@ -550,9 +547,6 @@ impl<'a> Evaluator<'a> {
         })
     }
 }
-
-/// Objects that share an entry of the block table: a block is one word of candidates.
-pub(super) const OBJECTS_IN_BLOCK: u32 = BLOCK;
 
 /// A character, or half of one, as a text.
 pub(super) fn character(unit: u16) -> String {

@@ -5,42 +5,18 @@ use std::ops::{ControlFlow, Range};
 use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
-use crate::hprof::class_dump::ClassDump;
-use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use crate::query::objects::Record;
+use crate::index::objects::BLOCK;
 use crate::query::preorder::parts;
 
 use super::code::Code;
-use super::evaluate::{Evaluator, OBJECTS_IN_BLOCK, Row};
+use super::evaluate::{Evaluator, Row};
 use super::resolve::Objects;
 
 /// Objects that one thread takes at a time: as many as a container of the set holds.
 pub(super) const PART: u32 = 1 << 16;
 
-/// Catches one record.
-#[derive(Default)]
-struct Catch<'a>(Option<Record<'a>>);
-
-impl<'a> HeapVisitor<'a> for Catch<'a> {
-    #[inline(always)]
-    fn instance(&mut self, record: Instance<'a>) {
-        self.0 = Some(Record::Instance(record));
-    }
-    #[inline(always)]
-    fn object_array(&mut self, record: ObjectArray<'a>) {
-        self.0 = Some(Record::ObjectArray(record));
-    }
-    #[inline(always)]
-    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
-        self.0 = Some(Record::PrimitiveArray(record));
-    }
-    fn class(&mut self, record: ClassDump<'a>) {
-        self.0 = Some(Record::Class(record));
-    }
-}
-
 impl<'a> Evaluator<'a> {
-    /// The objects of a range that `source` means, a word for each block.
+    /// The objects of a range that `source` means, a bit each: of a block at most.
     fn candidates(&self, source: &Objects, start: u32, count: u32) -> u64 {
         let all = start..start.saturating_add(count);
         match source {
@@ -63,28 +39,15 @@ impl<'a> Evaluator<'a> {
     ) {
         let mut start = range.start;
         while start < range.end {
-            let count = (range.end - start).min(OBJECTS_IN_BLOCK);
+            let count = (range.end - start).min(BLOCK);
             let word = self.candidates(source, start, count);
             let mut going = ControlFlow::Continue(());
             if word != 0 && with_records {
-                let mut within = 0;
-                let needed = u64::BITS - word.leading_zeros();
-                let places = &self.graph.objects.places;
-                let mut catch = Catch::default();
-                places.visit(
-                    self.bytes,
-                    self.summary.id_size(),
-                    start / OBJECTS_IN_BLOCK,
-                    needed,
-                    &mut catch,
-                    |catch| {
-                        let record = catch.0.take();
-                        if word & (1 << within) != 0 && going.is_continue() {
-                            going = visit(Row::with_record(start + within, record));
-                        }
-                        within += 1;
-                    },
-                );
+                self.objects.records_of_block(start, word, |object, record| {
+                    if going.is_continue() {
+                        going = visit(Row::with_record(object, record));
+                    }
+                });
             } else {
                 let bits = (0..count).filter(|bit| word & (1 << bit) != 0);
                 going = bits.map(|bit| start + bit).try_for_each(|object| visit(Row::new(object, &[])));

@@ -11,12 +11,12 @@ use rayon::prelude::*;
 use regex::Regex;
 
 use crate::hprof::BasicType;
-use crate::hprof::heap::{self, HeapVisitor, Instance, PrimitiveArray};
+use crate::hprof::heap::{HeapVisitor, Instance, PrimitiveArray};
 use crate::index::ObjectGraph;
 use crate::index::objects::BLOCK;
 use crate::index::shallow::Shallow;
 use crate::index::sizes::Sizes;
-use crate::query::objects::{Bits, Characters, Objects, Slot};
+use crate::query::objects::{Bits, Characters, Objects, Record, Slot};
 use crate::query::preorder::parts;
 
 use super::contents;
@@ -78,13 +78,12 @@ pub(super) struct Item {
 
 impl Item {
     /// The characters; `None` only if the dump has changed since.
-    pub(super) fn characters<'a>(&self, objects: &Objects<'a>, bytes: &'a [u8]) -> Option<Characters<'a>> {
+    pub(super) fn characters<'a>(&self, objects: &Objects<'a>) -> Option<Characters<'a>> {
         if self.place & 3 == Form::Part as u64 {
             return objects.string(self.string);
         }
-        let (at, mut catch) = (usize::try_from(self.place >> 2).ok()?, Catch(None));
-        heap::visit_one(bytes, objects.summary.id_size(), at, bytes.len(), &mut catch).ok()?;
-        let array = catch.0?.elements?;
+        let Record::PrimitiveArray(array) = objects.record_at(self.place >> 2)? else { return None };
+        let array = array.elements?;
         Some(match self.place & 3 {
             0 => Characters::Latin1(array),
             1 => Characters::Utf16Le(array),
@@ -423,15 +422,5 @@ impl<'a> HeapVisitor<'a> for Arrays<'_, '_, 'a> {
                 items.push(item);
             }
         }
-    }
-}
-
-/// Catches the array at an offset.
-struct Catch<'a>(Option<PrimitiveArray<'a>>);
-
-impl<'a> HeapVisitor<'a> for Catch<'a> {
-    #[inline(always)]
-    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
-        self.0 = Some(record);
     }
 }

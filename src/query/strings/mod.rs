@@ -205,7 +205,7 @@ pub fn strings(summary: &Summary, graph: &ObjectGraph, bytes: &[u8], question: &
     // Whoever writes a dump cannot make texts collide. No answer depends on the seed.
     let seed = RandomState::new().build_hasher().finish();
     let found = find::find(&objects, bytes, question, seed);
-    let search = Grouping { objects: &objects, bytes, sizes: StringBytes::new(summary), rows: question.rows };
+    let search = Grouping { objects: &objects, sizes: StringBytes::new(summary), rows: question.rows };
     let (mut shares, counted): (Vec<Vec<Item>>, Vec<Counted>) = (0u32..)
         .zip(found.shares)
         .collect::<Vec<_>>()
@@ -246,7 +246,6 @@ impl Totals {
 /// What putting the same texts together needs.
 struct Grouping<'s, 'a> {
     objects: &'s Objects<'a>,
-    bytes: &'a [u8],
     sizes: StringBytes,
     rows: Rows,
 }
@@ -307,7 +306,7 @@ impl Grouping<'_, '_> {
         if others.is_empty() {
             return false;
         }
-        let text = |item: &Item| item.characters(self.objects, self.bytes);
+        let text = |item: &Item| item.characters(self.objects);
         let first = text(first);
         let is_same = |item: &Item| match (&first, text(item)) {
             (Some(a), Some(b)) => contents::same(a, &b),
@@ -323,7 +322,7 @@ impl Grouping<'_, '_> {
 
     /// The order of two texts.
     fn compare(&self, a: &Item, b: &Item) -> Ordering {
-        let text = |item: &Item| item.characters(self.objects, self.bytes);
+        let text = |item: &Item| item.characters(self.objects);
         match (text(a), text(b)) {
             (Some(a), Some(b)) => contents::compare(&a, &b),
             (a, b) => a.is_some().cmp(&b.is_some()),
@@ -367,7 +366,6 @@ fn item<'s>(shares: &'s [Vec<Item>], group: &Group) -> Option<&'s Item> {
 #[derive(Debug)]
 pub struct Reader<'a> {
     objects: Objects<'a>,
-    bytes: &'a [u8],
     answer: &'a Answer,
     rows: Rows,
     most: usize,
@@ -384,7 +382,7 @@ impl<'a> Reader<'a> {
         (rows, most): (Rows, usize),
     ) -> Self {
         let (classes, most) = (ClassObjects::new(summary, graph), most.min(LONGEST));
-        Self { objects: Objects::new(summary, graph, bytes), bytes, answer, rows, most, classes }
+        Self { objects: Objects::new(summary, graph, bytes), answer, rows, most, classes }
     }
 
     /// The row of this number.
@@ -392,7 +390,7 @@ impl<'a> Reader<'a> {
         let group = self.answer.groups.get(number)?;
         let item = item(&self.answer.shares, group)?;
         let graph = self.objects.graph;
-        let (text, is_cut) = match item.characters(&self.objects, self.bytes) {
+        let (text, is_cut) = match item.characters(&self.objects) {
             Some(characters) => text(&characters, self.most),
             None => (String::new(), false),
         };
