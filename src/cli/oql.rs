@@ -1,18 +1,20 @@
 //! `oql`: queries in the language of Eclipse MAT.
 
-use std::io::Write;
-use std::path::PathBuf;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
 
 use crate::index::{Heap, ObjectGraph, Quiet};
-use crate::query::oql::{Answer, Cell, Evaluator, ObjectRow, Query, QueryError, Row};
+use crate::query::objects::Objects;
+use crate::query::oql::{Answer, Cell, Evaluator, MAX_LEN, ObjectRow, Query, QueryError, Row};
 use crate::report::stream::Streamed;
 use crate::report::table::{Align, Builder, grouped};
-use crate::report::{Format, csv, json::object_id};
+use crate::report::{Format, csv, escape, json::object_id};
 
 use super::args::{self, Input, Output};
 use super::object::{self, AsText};
@@ -46,7 +48,7 @@ pub(super) struct Args {
     #[arg(value_name = "QUERY", required_unless_present = "file", help_heading = "Filter")]
     query: Option<String>,
 
-    /// Read the query from this file
+    /// Read the query from this file; - is stdin
     #[arg(long, value_name = "FILE", conflicts_with = "query", help_heading = "Filter")]
     file: Option<PathBuf>,
 
@@ -61,8 +63,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let text = match (&args.query, &args.file) {
         (Some(query), _) => query.clone(),
-        (None, Some(file)) => std::fs::read_to_string(file)
-            .with_context(|| format!("cannot read the query in {}", file.display()))?,
+        (None, Some(file)) => read(file)?,
         (None, None) => anyhow::bail!("there is no query; `hprof-cli oql --help` shows some"),
     };
     let query: Query = match text.parse() {
@@ -73,7 +74,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let top = args::top(args.top, format, USUAL_TOP);
     let (heap, graph, answer) = args.input.with_graph(|heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
-        Ok(Evaluator::new(heap, graph, bytes).run(&query, top))
+        let objects = Objects::new(heap.summary(), graph, bytes);
+        Ok(Evaluator::new(heap, &objects, bytes).run(&query, top))
     })?;
     let answer = match answer {
         Ok(answer) => answer,
@@ -84,33 +86,53 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         }
         Err(error) => return Err(say(&error)),
     };
-    show(args, &query, &heap, &graph, &answer, top)
+    show(args, &heap, &graph, &answer, top)
+}
+
+/// The query of a file, or of stdin.
+fn read(file: &Path) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let most = u64::try_from(MAX_LEN).unwrap_or(u64::MAX).saturating_add(1);
+    if file == Path::new("-") {
+        std::io::stdin()
+            .lock()
+            .take(most)
+            .read_to_string(&mut text)
+            .context("cannot read the query on stdin")?;
+    } else {
+        let opened = std::fs::File::open(file);
+        let read = opened.and_then(|file| file.take(most).read_to_string(&mut text));
+        read.with_context(|| format!("cannot read the query in {}", file.display()))?;
+    }
+    Ok(text)
 }
 
 /// Shows where an error is, and gives it back.
 fn say(error: &QueryError) -> anyhow::Error {
+    let plain = |text: String| text.replace('\t', " ");
     let before: String = error.query.chars().take(error.column.saturating_sub(1)).collect();
     // Of a long line only what is around the place.
     let cut = before.chars().count().saturating_sub(60);
     let around: String = error.query.chars().skip(cut).take(100).collect();
-    messages::line("note", &around.replace('\t', " "));
-    messages::line("note", &format!("{}^", " ".repeat(before.chars().count() - cut)));
+    let before = plain(before.chars().skip(cut).collect());
+    messages::line("note", &plain(around));
+    messages::line("note", &format!("{}^", " ".repeat(escape::text(&before).width())));
     error.clone().into()
 }
 
 fn show(
     args: &Args,
-    query: &Query,
     heap: &Heap,
     graph: &ObjectGraph,
     answer: &Answer,
     top: Option<usize>,
 ) -> anyhow::Result<Outcome> {
     let bytes = heap.bytes(&Quiet)?;
-    let evaluator = Evaluator::new(heap, graph, bytes);
-    let total = answer.total(query);
+    let objects = Objects::new(heap.summary(), graph, bytes);
+    let evaluator = Evaluator::new(heap, &objects, bytes);
+    let total = answer.total();
     let mut shown = 0u64;
-    let mut rows = answer.rows(&evaluator, query);
+    let mut rows = answer.rows(&evaluator);
     let taken = rows.by_ref().take(top.unwrap_or(usize::MAX)).inspect(|_| shown += 1);
     let mut out = output::stdout();
     match args.output.format() {
@@ -207,6 +229,7 @@ fn cell_json(cell: &Cell) -> Value {
         Cell::Double(value) => value.to_string().into(),
         Cell::Text(text) => text.as_str().into(),
         Cell::Object(id, class, label) => json!({ "object": object_id(*id), "class": class, "label": label }),
+        Cell::Entry(entry) => json!({ "key": cell_json(&entry.0), "value": cell_json(&entry.1) }),
         Cell::List(size, first) => {
             json!({ "size": size, "first": first.iter().map(cell_json).collect::<Vec<_>>() })
         }
@@ -238,9 +261,15 @@ fn cell_csv(cell: &Cell) -> String {
     match cell {
         Cell::Text(text) => object::cell(text),
         Cell::Object(id, ..) => object_id(*id),
+        Cell::Entry(entry) => format!("{}={}", cell_csv(&entry.0), cell_csv(&entry.1)),
         Cell::List(_, first) => first.iter().map(cell_csv).collect::<Vec<_>>().join(" "),
         cell => plain(cell, usize::MAX),
     }
+}
+
+/// Whether a number is written without an exponent.
+fn is_plain(value: f64) -> bool {
+    value == 0.0 || !value.is_finite() || (1e-5..1e17).contains(&value.abs())
 }
 
 /// A cell of a table.
@@ -249,11 +278,14 @@ fn plain(cell: &Cell, longest: usize) -> String {
         Cell::Null => String::new(),
         Cell::Boolean(value) => value.to_string(),
         Cell::Whole(value) => value.to_string(),
-        Cell::Float(value) => value.to_string(),
-        Cell::Double(value) => value.to_string(),
+        Cell::Float(value) if is_plain(f64::from(*value)) => value.to_string(),
+        Cell::Double(value) if is_plain(*value) => value.to_string(),
+        Cell::Float(value) => format!("{value:e}"),
+        Cell::Double(value) => format!("{value:e}"),
         Cell::Text(text) if text.chars().count() <= longest => text.clone(),
         Cell::Text(text) => text.chars().take(longest.saturating_sub(1)).chain(['…']).collect(),
         Cell::Object(id, class, label) => object::describe(class.as_deref(), *id, label.as_deref()),
+        Cell::Entry(entry) => format!("{}={}", plain(&entry.0, longest), plain(&entry.1, longest)),
         Cell::List(size, first) => {
             let shown: Vec<String> = first.iter().take(TABLE_ELEMENTS).map(|cell| plain(cell, 40)).collect();
             let more = if *size > shown.len() as u64 { ", …" } else { "" };

@@ -18,6 +18,7 @@ pub mod instances;
 pub mod label;
 pub mod live;
 pub mod loaders;
+pub mod meaning;
 pub mod merged_paths;
 pub mod monitors;
 pub mod near;

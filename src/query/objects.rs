@@ -8,7 +8,6 @@ use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use crate::hprof::{BasicType, IdSize, be_id, be_u16, be_value};
 use crate::index::ObjectGraph;
-use crate::index::id_map::IdSet;
 use crate::index::objects::{BLOCK, superclasses_with_fields};
 use crate::index::summary::{ClassNumber, Summary};
 
@@ -60,6 +59,12 @@ impl Bits {
             BasicType::Boolean | BasicType::Float | BasicType::Double | BasicType::Object => return None,
         })
     }
+
+    /// The value as a `float`.
+    #[allow(clippy::cast_possible_truncation)] // A float has 32 bits.
+    pub fn as_float(self) -> f32 {
+        f32::from_bits(self.bits as u32)
+    }
 }
 
 /// Reads the objects of a dump.
@@ -71,10 +76,26 @@ pub struct Objects<'a> {
     pub graph: &'a ObjectGraph,
     bytes: &'a [u8],
     id_size: IdSize,
-    /// By class number: the nearest superclass that has fields, or NONE.
+    /// By class number: the nearest superclass that has fields, or a number that no class has. No circles.
     superclasses: Vec<u32>,
-    /// By class number: the fields of its instances, once they were asked for.
-    slots: Vec<OnceLock<Box<[Slot<'a>]>>>,
+    /// By class number: the fields that it declares itself, once they were asked for, their places from the first of
+    /// them on. Those that it inherits are not here again: in a long chain of classes that would be the square of it.
+    own: Vec<OnceLock<Own<'a>>>,
+}
+
+/// The fields that a class declares.
+#[derive(Debug)]
+struct Own<'a> {
+    slots: Box<[Slot<'a>]>,
+    /// The bytes of all of them.
+    bytes: u32,
+}
+
+/// The type of a field, and where its value starts in an instance's bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    kind: BasicType,
+    at: u32,
 }
 
 /// Catches one record.
@@ -109,9 +130,10 @@ pub(super) fn record_at(bytes: &[u8], id_size: IdSize, offset: u64) -> Option<Re
 impl<'a> Objects<'a> {
     /// The objects of `graph`; `bytes` are the dump's ([`crate::index::Heap::bytes`]).
     pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
-        let slots = summary.classes().iter().map(|_| OnceLock::new()).collect();
-        let superclasses = superclasses_with_fields(summary);
-        Self { summary, graph, bytes, id_size: summary.id_size(), superclasses, slots }
+        let own = summary.classes().iter().map(|_| OnceLock::new()).collect();
+        let mut superclasses = superclasses_with_fields(summary);
+        cut_circles(&mut superclasses);
+        Self { summary, graph, bytes, id_size: summary.id_size(), superclasses, own }
     }
 
     /// The record of an object; `None` if it cannot be read.
@@ -149,36 +171,83 @@ impl<'a> Objects<'a> {
 
     /// The fields of the instances of a class: its own first, then those of its superclass, and so on up, in the order of
     /// the record.
-    pub fn slots(&self, class: ClassNumber) -> &[Slot<'a>] {
-        let Some(slots) = self.slots.get(class.0 as usize) else { return &[] };
-        slots.get_or_init(|| self.read_slots(class))
+    pub fn slots(&self, class: ClassNumber) -> impl Iterator<Item = Slot<'a>> + '_ {
+        let mut base = 0u32;
+        let mut next = Some(class.0);
+        std::iter::from_fn(move || {
+            let class = next?;
+            let own = self.own(class)?;
+            let at = base;
+            // No record is longer.
+            let behind = base.checked_add(own.bytes);
+            base = behind.unwrap_or(base);
+            next = behind.and_then(|_| self.superclasses.get(class as usize).copied());
+            Some(
+                own.slots.iter().filter_map(move |slot| Some(Slot { at: slot.at.checked_add(at)?, ..*slot })),
+            )
+        })
+        .flatten()
     }
 
-    fn read_slots(&self, class: ClassNumber) -> Box<[Slot<'a>]> {
-        let mut slots = Vec::new();
-        let mut at = 0u32;
-        let mut next = Some(class);
-        let mut seen = IdSet::default();
-        while let Some((number, row)) = next.and_then(|class| Some((class, self.summary.class(class)?))) {
-            // A class that is its own superclass.
-            if !seen.insert(number.0) {
-                break;
-            }
-            for (name, kind) in self.summary.fields(row) {
-                slots.push(Slot { name, kind, class: number, at });
+    fn own(&self, class: u32) -> Option<&Own<'a>> {
+        let own = self.own.get(class as usize)?;
+        Some(own.get_or_init(|| {
+            let (mut slots, mut bytes) = (Vec::new(), 0u32);
+            let number = ClassNumber(class);
+            for (name, kind) in
+                self.summary.class(number).into_iter().flat_map(|row| self.summary.fields(row))
+            {
+                slots.push(Slot { name, kind, class: number, at: bytes });
                 let len = u32::try_from(kind.dump_bytes(self.id_size)).unwrap_or(0);
-                // No record is longer.
-                let Some(behind) = at.checked_add(len) else { return slots.into() };
-                at = behind;
+                bytes = bytes.saturating_add(len);
             }
-            next = self.superclasses.get(number.0 as usize).map(|class| ClassNumber(*class));
-        }
-        slots.into()
+            Own { slots: slots.into(), bytes }
+        }))
     }
 
     /// The field of this name, of the class itself or of the nearest superclass that has it.
     pub fn slot(&self, class: ClassNumber, name: &str) -> Option<Slot<'a>> {
-        self.slots(class).iter().find(|slot| slot.name == name).copied()
+        self.slots(class).find(|slot| slot.name == name)
+    }
+
+    /// By class number: the field of this name, of the class itself or of the nearest superclass that has it. For all
+    /// classes at once, in time linear in their fields, however long their chains are.
+    pub fn places(&self, name: &str) -> Vec<Option<Place>> {
+        let mut known: Vec<Option<Option<Place>>> = vec![None; self.own.len()];
+        let mut chain = Vec::new();
+        for class in (0u32..).take(self.own.len()) {
+            let mut found = None;
+            let mut next = Some(class);
+            while let Some(class) = next {
+                match known.get(class as usize) {
+                    None => break,
+                    Some(Some(known)) => {
+                        found = *known;
+                        break;
+                    }
+                    Some(None) => chain.push(class),
+                }
+                next = self.superclasses.get(class as usize).copied();
+            }
+            for class in chain.drain(..).rev() {
+                let Some(own) = self.own(class) else { continue };
+                found = match own.slots.iter().find(|slot| slot.name == name) {
+                    Some(slot) => Some(Place { kind: slot.kind, at: slot.at }),
+                    None => found
+                        .and_then(|Place { kind, at }| Some(Place { kind, at: at.checked_add(own.bytes)? })),
+                };
+                if let Some(place) = known.get_mut(class as usize) {
+                    *place = Some(found);
+                }
+            }
+        }
+        known.into_iter().map(Option::flatten).collect()
+    }
+
+    /// The value at a place in an instance's bytes.
+    #[inline]
+    pub fn value_at(&self, fields: &[u8], place: Place) -> Option<Bits> {
+        Some(Bits { kind: place.kind, bits: be_value(fields, place.at as usize, place.kind, self.id_size)? })
     }
 
     /// The value of a field in an instance's bytes.
@@ -212,8 +281,11 @@ impl<'a> Objects<'a> {
 
     /// The characters of a java.lang.String; `None` if it is none.
     pub fn string(&self, object: u32) -> Option<Characters<'a>> {
-        let class = self.graph.objects.class(object)?;
-        let fields = self.instance(object)?;
+        self.string_of(self.graph.objects.class(object)?, self.instance(object)?)
+    }
+
+    /// The characters of a java.lang.String by its class and the bytes of its fields; `None` if it is none.
+    pub fn string_of(&self, class: ClassNumber, fields: &[u8]) -> Option<Characters<'a>> {
         let value = |name| self.value(fields, &self.slot(class, name)?);
         let array = self.record(self.object(value("value")?)?)?;
         let Record::PrimitiveArray(array) = array else { return None };
@@ -232,6 +304,26 @@ impl<'a> Objects<'a> {
             BasicType::Byte if number("coder") == Some(1) => Some(Characters::Utf16Le(elements)),
             BasicType::Byte => Some(Characters::Latin1(elements)),
             _ => None,
+        }
+    }
+}
+
+/// Lets superclasses that are their own end somewhere.
+fn cut_circles(superclasses: &mut [u32]) {
+    // By class: on which walk it was met, from 1.
+    let mut met = vec![0u32; superclasses.len()];
+    for walk in (1u32..).take(superclasses.len()) {
+        let mut class = walk - 1;
+        while let Some(place) = met.get_mut(class as usize)
+            && *place == 0
+        {
+            *place = walk;
+            let Some(above) = superclasses.get_mut(class as usize) else { break };
+            if met.get(*above as usize) == Some(&walk) {
+                *above = u32::MAX;
+                break;
+            }
+            class = *above;
         }
     }
 }
@@ -296,6 +388,21 @@ mod tests {
         assert_eq!(Characters::Utf16Be(&[0xd8, 0x00, 0, b'x']).text(99), "\\ud800x");
         assert_eq!(Characters::Latin1(b"abc").text(2), "ab");
         assert_eq!((Characters::Utf16Le(&[0; 7]).len(), Characters::Latin1(&[]).is_empty()), (3, true));
+    }
+
+    #[test]
+    fn circles_of_superclasses_are_cut_and_chains_are_not() {
+        const NONE: u32 = u32::MAX;
+        for (classes, cut) in [
+            (vec![1, 2, NONE], vec![1, 2, NONE]),
+            (vec![1, 2, 0], vec![1, 2, NONE]),
+            (vec![0, 0, 1], vec![NONE, 0, 1]),
+            (vec![NONE, 2, 3, 2, 1], vec![NONE, 2, 3, NONE, 1]),
+        ] {
+            let mut superclasses = classes.clone();
+            cut_circles(&mut superclasses);
+            assert_eq!(superclasses, cut, "{classes:?}");
+        }
     }
 
     #[test]

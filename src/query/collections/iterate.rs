@@ -2,7 +2,8 @@
 //!
 //! Every walk ends: it takes no more steps than the dump has objects, and chains that lead in a circle stop there.
 
-use crate::hprof::BasicType;
+use crate::hprof::heap::PrimitiveArray;
+use crate::hprof::{BasicType, be_value};
 
 use super::known::Form;
 use super::{Entry, NULL};
@@ -87,7 +88,25 @@ pub(super) fn entries<'o, 'a>(objects: &'o Objects<'a>, object: u32, form: Form)
             Box::new(entry.into_iter().map(|(key, value)| Entry { key: Some(key), value }))
         }
         Form::Value(name) => Box::new(field(name).into_iter().map(value)),
-        Form::Empty | Form::Wraps(_) | Form::KeysOf(_) => Box::new(std::iter::empty()),
+        Form::Round => {
+            let (first, count) = (number("takeIndex").unwrap_or(0), number("count").unwrap_or(0));
+            let array = field("items");
+            let around = ids(objects, array).skip(first).chain(ids(objects, array).take(first));
+            Box::new(around.take(count).map(|id| value(reference(id))))
+        }
+        Form::Numbers(name) => Box::new(numbers(objects, field(name)).map(value)),
+        Form::EnumBits => {
+            let elements = field("elements");
+            // A long, or an array of them.
+            let one = elements.filter(|elements| elements.kind == BasicType::Long);
+            let words = one.into_iter().chain(numbers(objects, elements));
+            let bits = words.flat_map(|word| (0..u64::BITS).map(move |bit| word.bits & (1 << bit) != 0));
+            let constants = ids(objects, field("universe")).zip(bits).filter(|(_, is_set)| *is_set);
+            Box::new(constants.map(|(id, _)| value(reference(id))))
+        }
+        Form::Empty | Form::Wraps(_) | Form::KeysOf(_) | Form::ValuesOf(_) | Form::PartOf(_) => {
+            Box::new(std::iter::empty())
+        }
     }
 }
 
@@ -102,6 +121,23 @@ pub(super) fn ids<'o, 'a>(
         _ => None,
     };
     array.into_iter().flat_map(|array| objects.elements(&array))
+}
+
+/// The numbers in an array that a field refers to.
+fn numbers<'o, 'a>(
+    objects: &'o Objects<'a>,
+    array: Option<Bits>,
+) -> impl Iterator<Item = Bits> + 'o + use<'o, 'a> {
+    let record = array.and_then(|array| objects.record(objects.object(array)?));
+    let (kind, bytes) = match record {
+        Some(Record::PrimitiveArray(PrimitiveArray { element, elements: Some(elements), .. })) => {
+            (element, elements)
+        }
+        _ => (BasicType::Byte, [].as_slice()),
+    };
+    let id_size = objects.summary.id_size();
+    let elements = bytes.chunks_exact(kind.dump_bytes(id_size));
+    elements.filter_map(move |element| Some(Bits { kind, bits: be_value(element, 0, kind, id_size)? }))
 }
 
 /// The entries of a table of chains of nodes; `most` of them at most.
@@ -141,7 +177,8 @@ fn chain<'o, 'a>(
     let (mut mark, mut steps, mut power) = (first, 0u32, 1u32);
     std::iter::successors(first, move |node| {
         let next = objects.reference(*node, next)?;
-        if Some(next) == mark {
+        // Some lists are rings, in which the first node holds no element.
+        if Some(next) == mark || Some(next) == first {
             return None;
         }
         steps += 1;

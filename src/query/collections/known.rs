@@ -72,6 +72,16 @@ pub(super) enum Form {
     Wraps(&'static str),
     /// The keys of another collection in a field.
     KeysOf(&'static str),
+    /// The values of another collection in a field.
+    ValuesOf(&'static str),
+    /// A part of another collection in a field, from `offset` on, `size` elements.
+    PartOf(&'static str),
+    /// An array of numbers.
+    Numbers(&'static str),
+    /// An array used round about: from `takeIndex` on, `count` elements.
+    Round,
+    /// An EnumSet: the constants of `universe` whose bits are set in `elements`.
+    EnumBits,
 }
 
 use Form::*;
@@ -117,6 +127,25 @@ pub(super) const KNOWN: &[(&str, Kind, Form)] = &[
         Linked { first: "head", next: "next", item: "item", size: "" },
     ),
     ("java.util.ArrayDeque", Kind::List, Ring),
+    ("java.util.concurrent.ArrayBlockingQueue", Kind::List, Round),
+    ("java.util.concurrent.DelayQueue", Kind::List, Wraps("q")),
+    ("java.util.ArrayList$SubList", Kind::List, PartOf("root")),
+    ("java.util.AbstractList$SubList", Kind::List, PartOf("root")),
+    ("java.util.ImmutableCollections$SubList", Kind::List, PartOf("root")),
+    ("java.util.HashMap$KeySet", Kind::Set, KeysOf("this$0")),
+    ("java.util.HashMap$Values", Kind::List, ValuesOf("this$0")),
+    ("java.util.HashMap$EntrySet", Kind::Map, Wraps("this$0")),
+    ("java.util.LinkedHashMap$LinkedKeySet", Kind::Set, KeysOf("this$0")),
+    ("java.util.LinkedHashMap$LinkedValues", Kind::List, ValuesOf("this$0")),
+    ("java.util.LinkedHashMap$LinkedEntrySet", Kind::Map, Wraps("this$0")),
+    ("java.util.TreeMap$KeySet", Kind::Set, KeysOf("m")),
+    ("java.util.TreeMap$Values", Kind::List, ValuesOf("this$0")),
+    ("java.util.TreeMap$EntrySet", Kind::Map, Wraps("this$0")),
+    ("java.util.concurrent.ConcurrentHashMap$ValuesView", Kind::List, ValuesOf("map")),
+    ("java.util.concurrent.ConcurrentHashMap$EntrySetView", Kind::Map, Wraps("map")),
+    ("java.util.AbstractMap$SimpleEntry", Kind::Map, Keyed(["key", "value"])),
+    ("java.util.AbstractMap$SimpleImmutableEntry", Kind::Map, Keyed(["key", "value"])),
+    ("java.util.KeyValueHolder", Kind::Map, Keyed(["key", "value"])),
     ("java.util.LinkedHashMap", Kind::Map, Chained),
     ("java.util.HashMap", Kind::Map, HASH),
     (
@@ -145,6 +174,7 @@ pub(super) const KNOWN: &[(&str, Kind, Form)] = &[
     ("java.util.TreeMap", Kind::Map, Tree { root: "root", size: "size" }),
     ("java.util.concurrent.ConcurrentSkipListMap", Kind::Map, Skips),
     ("java.util.EnumMap", Kind::Map, Enums),
+    ("java.util.EnumSet", Kind::Set, EnumBits),
     ("java.util.HashSet", Kind::Set, KeysOf("map")),
     ("java.util.TreeSet", Kind::Set, KeysOf("m")),
     ("java.util.concurrent.ConcurrentSkipListSet", Kind::Set, KeysOf("m")),
@@ -158,6 +188,7 @@ pub(super) const KNOWN: &[(&str, Kind, Form)] = &[
     ("java.util.Collections$UnmodifiableCollection", Kind::List, WRAPPED),
     ("java.util.Collections$SynchronizedCollection", Kind::List, WRAPPED),
     ("java.util.Collections$CheckedCollection", Kind::List, WRAPPED),
+    ("java.util.Collections$CheckedSet", Kind::Set, WRAPPED),
     ("java.util.Collections$SingletonList", Kind::List, Value("element")),
     ("java.util.Collections$SingletonSet", Kind::Set, Value("element")),
     ("java.util.Collections$SingletonMap", Kind::Map, Keyed(["k", "v"])),
@@ -172,6 +203,9 @@ pub(super) const KNOWN: &[(&str, Kind, Form)] = &[
     ("java.util.ImmutableCollections$MapN", Kind::Map, Pairs { table: "table", size: Some("size") }),
     ("java.util.Optional", Kind::Holder, Value("value")),
     ("java.util.concurrent.atomic.AtomicReference", Kind::Holder, Value("value")),
+    ("java.util.concurrent.atomic.AtomicReferenceArray", Kind::List, whole("array")),
+    ("java.util.concurrent.atomic.AtomicIntegerArray", Kind::List, Numbers("array")),
+    ("java.util.concurrent.atomic.AtomicLongArray", Kind::List, Numbers("array")),
     ("java.lang.ref.Reference", Kind::Holder, Value("referent")),
     ("android.util.ArrayMap", Kind::Map, Pairs { table: "mArray", size: Some("mSize") }),
     ("android.util.SparseArray", Kind::List, array("mValues", "mSize")),
@@ -185,6 +219,27 @@ pub(super) const OLDER: &[(&str, Kind, Form)] = &[
         Linked { first: "header", next: "next", item: "element", size: "size" },
     ),
     ("java.util.concurrent.ConcurrentHashMap", Kind::Map, Segments),
+    // Android until 6.
+    ("java.util.ArrayList", Kind::List, array("array", "size")),
+    (
+        "java.util.LinkedList",
+        Kind::List,
+        Linked { first: "voidLink", next: "next", item: "data", size: "size" },
+    ),
+    ("java.util.HashSet", Kind::Set, KeysOf("backingMap")),
+    ("java.util.TreeSet", Kind::Set, KeysOf("backingMap")),
+    // Until JDK 8.
+    ("java.util.ArrayList$SubList", Kind::List, PartOf("this$0")),
+    ("java.util.SubList", Kind::List, PartOf("l")),
+];
+
+/// Static fields whose objects stand for something that cannot be kept as it is: null, or for the first that there is
+/// nothing.
+pub(super) const MASKS: [(&str, &str); 4] = [
+    ("java.util.ImmutableCollections", "EMPTY"),
+    ("java.util.IdentityHashMap", "NULL_KEY"),
+    ("java.util.WeakHashMap", "NULL_KEY"),
+    ("java.util.EnumMap", "NULL"),
 ];
 
 impl Form {
@@ -202,7 +257,10 @@ impl Form {
             Enums => "keyUniverse",
             Fields(names) => names.first()?,
             Keyed([key, _]) => key,
-            Value(field) | Wraps(field) | KeysOf(field) => field,
+            Value(field) | Wraps(field) | KeysOf(field) | ValuesOf(field) | PartOf(field)
+            | Numbers(field) => field,
+            Round => "takeIndex",
+            EnumBits => "universe",
             Empty => return None,
         })
     }

@@ -13,7 +13,7 @@ use crate::hprof::BasicType;
 use crate::index::summary::ClassNumber;
 
 use super::objects::{Bits, Objects};
-use known::{Form, KNOWN, OLDER};
+use known::{Form, KNOWN, MASKS, OLDER};
 
 /// What a collection is to whoever looks at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -58,8 +58,18 @@ pub struct Collection {
     pub size: Option<u64>,
     form: Form,
     object: u32,
-    /// Whether its elements are the keys of the map that it stands on.
-    keys_only: bool,
+    /// What of the entries of the map that it stands on are its elements.
+    of_entries: OfEntries,
+    /// Elements that are left out at the start, and how many are taken then.
+    part: (usize, usize),
+}
+
+/// What of the entries of a map are elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OfEntries {
+    All,
+    Keys,
+    Values,
 }
 
 /// Collections that stand on another one: wrappers of wrappers are rare, and a cycle of them has no end.
@@ -71,6 +81,8 @@ pub struct Collections<'o, 'a> {
     objects: &'o Objects<'a>,
     /// By class number: how instances are read.
     forms: Vec<Option<(Kind, Form)>>,
+    /// Objects that stand for something that cannot be kept as it is; 0 if the dump has none.
+    masks: [u64; MASKS.len()],
 }
 
 impl<'o, 'a> Collections<'o, 'a> {
@@ -117,23 +129,44 @@ impl<'o, 'a> Collections<'o, 'a> {
                 }
             }
         }
-        Self { objects, forms: forms.into_iter().map(Option::flatten).collect() }
+        let masks = MASKS.map(|(class, field)| {
+            let mut classes = summary.classes().iter().filter(|row| summary.class_name(row) == class);
+            let mut statics = classes.next().into_iter().flat_map(|row| summary.statics(row));
+            statics.find(|(name, _, _)| *name == field).map_or(0, |(_, _, id)| id)
+        });
+        Self { objects, forms: forms.into_iter().map(Option::flatten).collect(), masks }
     }
 
     /// The collection that an object is, if it is one.
     pub fn collection(&self, object: u32) -> Option<Collection> {
         let (kind, mut form) = self.form(object)?;
-        let (mut object, mut keys_only) = (object, false);
+        let (mut object, mut of_entries) = (object, OfEntries::All);
+        let mut part = (0, usize::MAX);
         for _ in 0..MAX_WRAPPERS {
-            let (field, keys) = match form {
-                Form::Wraps(field) => (field, false),
-                Form::KeysOf(field) => (field, true),
+            let field = match form {
+                Form::Wraps(field) => field,
+                Form::KeysOf(field) => {
+                    of_entries = OfEntries::Keys;
+                    field
+                }
+                Form::ValuesOf(field) => {
+                    of_entries = OfEntries::Values;
+                    field
+                }
+                Form::PartOf(field) => {
+                    let number = |name| usize::try_from(self.objects.field(object, name)?.integer()?).ok();
+                    let (offset, size) = (number("offset")?, number("size")?);
+                    part = (offset.saturating_add(part.0), size.min(part.1));
+                    field
+                }
                 _ => {
-                    let size = self.size(object, form);
-                    return Some(Collection { kind, size, form, object, keys_only });
+                    let size = match part.1 {
+                        usize::MAX => self.size(object, form),
+                        size => Some(size as u64),
+                    };
+                    return Some(Collection { kind, size, form, object, of_entries, part });
                 }
             };
-            keys_only |= keys;
             object = self.objects.reference(object, field)?;
             form = self.form(object).map(|(_, form)| form)?;
         }
@@ -155,6 +188,7 @@ impl<'o, 'a> Collections<'o, 'a> {
             | Form::Pairs { size: Some(size), .. }
             | Form::Tree { size, .. } => number(size),
             Form::Chained => number("size"),
+            Form::Round => number("count"),
             // A ConcurrentHashMap counts in several places.
             Form::Buckets { size: None, .. } => {
                 let cells = self.objects.field(object, "counterCells");
@@ -171,12 +205,24 @@ impl<'o, 'a> Collections<'o, 'a> {
 
     /// What it holds, made while it is taken.
     pub fn entries(&self, collection: &Collection) -> impl Iterator<Item = Entry> + use<'o, 'a> {
-        let keys_only = collection.keys_only;
+        let (of_entries, (skipped, taken)) = (collection.of_entries, collection.part);
         let entries = iterate::entries(self.objects, collection.object, collection.form);
-        entries.map(move |entry| match (keys_only, entry.key) {
-            (true, Some(key)) => Entry { key: None, value: key },
-            _ => entry,
-        })
+        let masks = self.masks;
+        let is_masked = move |value: Bits| {
+            value.bits != 0 && value.kind == BasicType::Object && masks.contains(&value.bits)
+        };
+        let unmask = move |value: Bits| if is_masked(value) { NULL } else { value };
+        let has_holes = matches!(collection.form, Form::Fields(_));
+        let entries = entries.filter(move |entry| !has_holes || !is_masked(entry.value));
+        let entries = entries.map(move |entry| {
+            let (key, value) = (entry.key.map(unmask), unmask(entry.value));
+            match (of_entries, key) {
+                (OfEntries::Keys, Some(key)) => Entry { key: None, value: key },
+                (OfEntries::Values, _) => Entry { key: None, value },
+                (_, key) => Entry { key, value },
+            }
+        });
+        entries.skip(skipped).take(taken)
     }
 }
 

@@ -1,14 +1,14 @@
 //! Expressions with their names resolved.
 
 use std::collections::HashSet;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use regex::Regex;
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashSet;
 
 use crate::index::summary::ClassNumber;
-use crate::query::objects::Slot;
+use crate::query::objects::Place;
 
 use super::names::{Attribute, Method};
 use super::tree::{Aggregate, Comparison, Function, Operator};
@@ -16,40 +16,55 @@ use super::value::{Key, Value};
 
 /// An expression that can be evaluated for a row.
 #[derive(Debug)]
-pub(super) enum Code<'a> {
+pub(super) enum Code {
     Value(Value),
     Row,
-    Path(Box<Code<'a>>, Vec<Step<'a>>),
-    Call(Function, Box<Code<'a>>),
+    /// A column of the row, which is one of a table.
+    Column(usize),
+    Path(Box<Code>, Vec<Step>),
+    Call(Function, Box<Code>),
     /// An aggregate of the row's group, by number.
     Aggregate(usize),
-    Not(Box<Code<'a>>),
-    Negate(Box<Code<'a>>),
-    All(Vec<Code<'a>>),
-    Any(Vec<Code<'a>>),
-    Compare(Box<Code<'a>>, Comparison, Box<Code<'a>>),
-    Arithmetic(Box<Code<'a>>, Vec<(Operator, Code<'a>)>),
-    Like(Box<Code<'a>>, Regex, bool),
-    In(Box<Code<'a>>, Vec<Code<'a>>, bool),
-    InFound(Box<Code<'a>>, Found, bool),
-    Is(Box<Code<'a>>, Kind),
+    Not(Box<Code>),
+    Negate(Box<Code>),
+    All(Vec<Code>),
+    Any(Vec<Code>),
+    Compare(Box<Code>, Comparison, Box<Code>),
+    Arithmetic(Box<Code>, Vec<(Operator, Code)>),
+    Like(Box<Code>, Regex, bool),
+    In(Box<Code>, Vec<Code>, bool),
+    /// IN of a list of literals.
+    InSet(Box<Code>, FxHashSet<Key>, bool),
+    InFound(Box<Code>, Found, bool),
+    Is(Box<Code>, Kind),
 }
 
 /// A step of a path.
 #[derive(Debug)]
-pub(super) enum Step<'a> {
-    Field(Field<'a>),
+pub(super) enum Step {
+    Field(Arc<Field>),
     Attribute(Attribute),
-    Method(Method, Vec<Code<'a>>),
-    Element(Code<'a>),
+    Method(Method, Vec<Code>),
+    /// `matches("regex")`
+    Matches(Regex),
+    Element(Code),
+    Slice(Code, Code),
 }
 
-/// A field, looked up once for each class.
+/// A field by its name. Where it is in the instances of each class is looked up when it is first met.
 #[derive(Debug)]
-pub(super) struct Field<'a> {
+pub(super) struct Field {
     pub(super) name: Box<str>,
     /// By class number.
-    pub(super) slots: Vec<OnceLock<Option<Slot<'a>>>>,
+    pub(super) places: OnceLock<Vec<Option<Place>>>,
+}
+
+/// Rows that are made of values, not objects.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    /// The names of the columns; `None` for one without a name.
+    pub(super) columns: Option<Vec<String>>,
+    pub(super) rows: Vec<Box<[Value]>>,
 }
 
 /// What another query found.
@@ -74,8 +89,8 @@ pub(super) enum Kind {
 
 /// An aggregate over the rows of a group.
 #[derive(Debug)]
-pub(super) struct Aggregated<'a> {
+pub(super) struct Aggregated {
     pub(super) what: Aggregate,
     /// Of what; `None` for `count(*)`.
-    pub(super) of: Option<Code<'a>>,
+    pub(super) of: Option<Code>,
 }

@@ -6,12 +6,9 @@ use std::ops::ControlFlow;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::query::preorder::parts;
-
 use super::code::{Aggregated, Code};
 use super::evaluate::{Evaluator, Row};
-use super::resolve::Objects;
-use super::scan::PART;
+use super::source::Objects;
 use super::tree::{Aggregate, Expression, Node, What};
 use super::value::{Key, Value};
 
@@ -84,14 +81,14 @@ pub(super) struct Group {
 
 type Groups = FxHashMap<Box<[Key]>, (u32, Vec<Sum>)>;
 
-impl<'a> Evaluator<'a> {
+impl<'a> Evaluator<'_, 'a> {
     /// The groups of some objects, in the order of their first objects.
     pub(super) fn groups(
         &self,
         source: &Objects,
-        condition: Option<&Code<'a>>,
-        keys: &[Code<'a>],
-        of: &[Aggregated<'a>],
+        condition: Option<&Code>,
+        keys: &[Code],
+        of: &[Aggregated],
     ) -> Vec<Group> {
         let with_records =
             condition.is_some() || !keys.is_empty() || of.iter().any(|aggregate| aggregate.of.is_some());
@@ -109,7 +106,7 @@ impl<'a> Evaluator<'a> {
             });
             groups
         };
-        let all = parts(0..self.graph.objects.len(), PART);
+        let all = self.parts_of(source);
         let mut merged = Groups::default();
         // In waves: the groups of all parts at once would take a multiple of the memory. In order: sums of fractions are
         // the same each time.
@@ -141,7 +138,7 @@ impl<'a> Evaluator<'a> {
         groups
     }
 
-    fn add(&self, row: &Row<'_, 'a>, of: &[Aggregated<'a>], sums: &mut [Sum]) {
+    fn add(&self, row: &Row<'_, 'a>, of: &[Aggregated], sums: &mut [Sum]) {
         for (sum, aggregate) in sums.iter_mut().zip(of) {
             sum.add(aggregate.of.as_ref().map_or(Value::Boolean(true), |code| self.value(code, row)));
         }
@@ -172,6 +169,7 @@ fn children(node: &Node) -> Vec<&Node> {
                 match &step.what {
                     What::Method(_, arguments) => nodes.extend(arguments),
                     What::Element(index) => nodes.push(index),
+                    What::Slice(first, last) => nodes.extend([&**first, &**last]),
                     What::Field(_) | What::Attribute(_) => {}
                 }
             }

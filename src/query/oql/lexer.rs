@@ -59,6 +59,12 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Wrong> {
             at += rest.find("*/").ok_or_else(|| Wrong::new(at, "the comment has no end: */ is missing"))? + 2;
             continue;
         }
+        if let Some(len) = variable_len(rest) {
+            // `${s}` is the alias s.
+            tokens.push(Token { kind: Kind::Name, start: at, end: at + len });
+            at += len;
+            continue;
+        }
         let (kind, len) = match first {
             '"' => quoted(rest, '"', at)?,
             '\'' => character(quoted(rest, '\'', at)?),
@@ -67,7 +73,9 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Wrong> {
             _ if rest.starts_with("${snapshot}") => (Kind::Snapshot, "${snapshot}".len()),
             _ => match SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) {
                 Some(symbol) => (Kind::Symbol(symbol), symbol.len()),
-                None if first == '$' => return Err(Wrong::new(at, "only ${snapshot} is known of ${...}")),
+                None if first == '$' => {
+                    return Err(Wrong::new(at, "expected ${snapshot}, or the alias in ${ }"));
+                }
                 None => return Err(Wrong::new(at, format!("`{first}` means nothing here"))),
             },
         };
@@ -80,6 +88,14 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Wrong> {
 
 fn is_name_start(c: char) -> bool {
     c.is_alphabetic() || c == '_' || c == '$'
+}
+
+/// The length of `${name}`, but not of `${snapshot}`.
+fn variable_len(rest: &str) -> Option<usize> {
+    let name = rest.strip_prefix("${")?;
+    let len = name_len(name);
+    let is_name = len > 0 && name.get(len..)?.starts_with('}') && name.get(..len) != Some("snapshot");
+    is_name.then_some(len + 3)
 }
 
 fn name_len(rest: &str) -> usize {
@@ -253,6 +269,7 @@ mod tests {
         );
         assert_eq!(kinds("${snapshot}.x"), [Kind::Snapshot, Symbol("."), Name]);
         assert_eq!(tokens("a # b").unwrap_err().at, 2);
-        assert!(tokens("/* x").is_err() && tokens("${y}").is_err());
+        assert_eq!(kinds("${y}[0:1]").first(), Some(&Name));
+        assert!(tokens("/* x").is_err() && tokens("${y").is_err_and(|wrong| wrong.at == 0));
     }
 }

@@ -1,30 +1,41 @@
 //! OQL: the query language of Eclipse MAT, over the graph.
 //!
-//! `lexer` and `parser` make a [`Query`] of a text. An [`Evaluator`] resolves its names against the dump (`resolve`) to
-//! `code`, finds the rows with all cores (`scan`), groups and sorts them if the query says so (`run`, `group`), and
-//! makes the cells of each row when it is asked for ([`Answer::rows`]). The reference is `docs/oql.md`.
+//! `lexer` and `parser` make a [`Query`] of a text. An [`Evaluator`] resolves its names against the dump (`source`,
+//! `resolve`) to `code`, finds the rows with all cores (`scan`), groups and sorts them if the query says so (`run`,
+//! `group`, `sort`), and makes the cells of each row when it is asked for ([`Answer::rows`]). What expressions are is
+//! found in `evaluate`, `attributes`, `methods` and `lists`. The reference is `docs/oql.md`.
 
+mod attributes;
 mod code;
 mod error;
 mod evaluate;
 mod group;
 mod lexer;
+mod lists;
+mod methods;
 mod names;
 mod parser;
 mod resolve;
 mod run;
 mod scan;
+mod sort;
+mod source;
 mod tree;
 mod value;
 
+use std::sync::Arc;
+
 use roaring::RoaringBitmap;
 
+use self::code::{Code, Table};
 use self::evaluate::Row as Of;
 use self::value::Value;
 
 pub use error::QueryError;
 pub use evaluate::Evaluator;
 
+/// Bytes of a query.
+pub const MAX_LEN: usize = 1 << 20;
 /// Elements of a list that are shown in a cell.
 const SHOWN: usize = 100;
 
@@ -56,12 +67,14 @@ pub struct Answer {
 #[derive(Debug)]
 struct Part {
     rows: Rows,
-    /// Whether rows are what the items of the SELECT give for these objects.
-    has_items: bool,
-    /// Which SELECT of the query.
-    select: usize,
+    /// What is shown of each row; `None` if it is the row itself.
+    items: Option<Vec<Code>>,
+    /// Whether what the item gives are objects, and each of them is a row.
+    is_objects: bool,
     /// Rows at most.
     limit: Option<usize>,
+    /// The table that rows are of, if they are no objects.
+    table: Option<Arc<Table>>,
 }
 
 #[derive(Debug)]
@@ -115,75 +128,76 @@ pub enum Cell {
     Text(String),
     /// An object: id, class, label.
     Object(u64, Option<String>, Option<String>),
+    /// A key and its value.
+    Entry(Box<(Cell, Cell)>),
     /// Some values: how many, and the first of them.
     List(u64, Vec<Cell>),
 }
 
 impl Answer {
     /// How many rows there are, if that is known before they are made.
-    pub fn total(&self, query: &Query) -> Option<u64> {
+    pub fn total(&self) -> Option<u64> {
         let count = |part: &Part| {
             let count = match &part.rows {
                 Rows::Set(set) => set.len(),
                 Rows::List(_, all) => *all as u64,
                 Rows::Values(rows) => rows.len() as u64,
             };
-            let flattens = query.tree.selects.get(part.select).is_some_and(|select| select.is_objects);
-            let is_known = !part.has_items || !flattens;
-            is_known.then(|| part.limit.map_or(count, |limit| count.min(limit as u64)))
+            (!part.is_objects).then(|| part.limit.map_or(count, |limit| count.min(limit as u64)))
         };
         self.parts.iter().map(count).sum()
     }
 
     /// The rows, made while they are taken.
-    pub fn rows<'s>(
-        &'s self,
-        evaluator: &'s Evaluator<'_>,
-        query: &'s Query,
-    ) -> impl Iterator<Item = Row> + 's {
-        self.parts.iter().flat_map(move |part| part.rows(evaluator, query))
+    pub fn rows<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> impl Iterator<Item = Row> + 's {
+        self.parts.iter().flat_map(move |part| part.rows(evaluator))
     }
 }
 
 impl Part {
-    fn rows<'s>(
-        &'s self,
-        evaluator: &'s Evaluator<'_>,
-        query: &'s Query,
-    ) -> Box<dyn Iterator<Item = Row> + 's> {
-        let objects: Box<dyn Iterator<Item = u32>> = match &self.rows {
+    fn rows<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> Box<dyn Iterator<Item = Row> + 's> {
+        if self.is_objects || (self.items.is_none() && !matches!(self.rows, Rows::Values(_))) {
+            return Box::new(self.objects(evaluator).map(|object| Row::Object(evaluator.object(object))));
+        }
+        let cells = |row: Box<[Value]>| Row::Cells(row.iter().map(|value| evaluator.cell(value)).collect());
+        Box::new(self.values(evaluator).map(cells))
+    }
+
+    /// The rows by number.
+    fn numbers(&self) -> Box<dyn Iterator<Item = u32> + '_> {
+        match &self.rows {
             Rows::Set(set) => Box::new(set.iter()),
             Rows::List(list, _) => Box::new(list.iter().copied()),
-            Rows::Values(rows) => {
-                return Box::new(
-                    rows.iter()
-                        .map(|row| Row::Cells(row.iter().map(|value| evaluator.cell(value)).collect())),
-                );
-            }
-        };
-        let most = self.limit.unwrap_or(usize::MAX);
-        let select = query.tree.selects.get(self.select);
-        let (Some(select), true) = (select, self.has_items) else {
-            return Box::new(objects.map(|object| Row::Object(evaluator.object(object))).take(most));
-        };
-        let items = evaluator.items(select);
-        if select.is_objects {
-            let given = objects.flat_map(move |object| {
-                let value =
-                    items.first().map_or(Value::Null, |item| evaluator.value(item, &Of::new(object, &[])));
-                evaluator.objects_of(value)
-            });
-            return Box::new(given.map(|object| Row::Object(evaluator.object(object))).take(most));
+            Rows::Values(_) => Box::new(std::iter::empty()),
         }
-        let cells = move |object| {
-            let row = Of::new(object, &[]);
-            Row::Cells(items.iter().map(|item| evaluator.cell(&evaluator.value(item, &row))).collect())
-        };
-        Box::new(objects.map(cells).take(most))
+    }
+
+    /// The objects that are rows, or that the item gives for each.
+    fn objects<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> Box<dyn Iterator<Item = u32> + 's> {
+        let most = self.limit.unwrap_or(usize::MAX);
+        let Some(items) = &self.items else { return Box::new(self.numbers().take(most)) };
+        let given = self.numbers().flat_map(move |number| {
+            let row = Of::new(number, &[], self.table.as_deref());
+            let values = items.iter().map(|item| evaluator.value(item, &row)).collect::<Vec<_>>();
+            values.into_iter().flat_map(|value| evaluator.objects_of(value))
+        });
+        Box::new(given.take(most))
+    }
+
+    /// The values that are shown of each row.
+    fn values<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> Box<dyn Iterator<Item = Box<[Value]>> + 's> {
+        if let Rows::Values(rows) = &self.rows {
+            return Box::new(rows.iter().cloned());
+        }
+        let rows = self.numbers().map(move |number| {
+            let row = Of::new(number, &[], self.table.as_deref());
+            self.items.iter().flatten().map(|item| evaluator.value(item, &row)).collect()
+        });
+        Box::new(rows.take(self.limit.unwrap_or(usize::MAX)))
     }
 }
 
-impl Evaluator<'_> {
+impl Evaluator<'_, '_> {
     fn object(&self, object: u32) -> ObjectRow {
         let tree = &self.graph.tree;
         ObjectRow {
@@ -197,10 +211,10 @@ impl Evaluator<'_> {
 
     fn cell(&self, value: &Value) -> Cell {
         match value {
-            Value::List(list, of) => {
-                let first = self.list(*list, *of).take(SHOWN).map(|value| self.plain(&value)).collect();
-                let all = self.list(*list, *of).count() as u64;
-                Cell::List(all, first)
+            Value::List(..) | Value::Slice(_) | Value::Many(_) => {
+                let items = self.items_of(value).into_iter().flatten();
+                let first = items.take(SHOWN).map(|value| self.plain(&value)).collect();
+                Cell::List(self.count(value).unwrap_or(0), first)
             }
             value => self.plain(value),
         }
@@ -208,7 +222,12 @@ impl Evaluator<'_> {
 
     fn plain(&self, value: &Value) -> Cell {
         match value {
-            Value::Null | Value::List(..) => Cell::Null,
+            Value::Null | Value::List(..) | Value::Slice(_) | Value::Many(_) => Cell::Null,
+            Value::Snapshot => Cell::Text("${snapshot}".to_owned()),
+            Value::SnapshotInfo | Value::Field(..) | Value::Static(..) => {
+                self.text(value).map_or(Cell::Null, Cell::Text)
+            }
+            Value::Entry(entry) => Cell::Entry(Box::new((self.plain(&entry.0), self.plain(&entry.1)))),
             Value::Boolean(value) => Cell::Boolean(*value),
             Value::Whole(value) => Cell::Whole(*value),
             Value::Float(value) => Cell::Float(*value),

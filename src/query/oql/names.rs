@@ -1,6 +1,7 @@
-//! The names of attributes and methods.
+//! The names of attributes, methods and functions.
 
 use super::error::Wrong;
+use super::tree::Function;
 
 /// What objects have besides fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +30,34 @@ pub(super) enum Attribute {
     IsArray,
     HasSuperClass,
     Size,
+    Fields,
+    StaticFields,
+    HeapSizePerInstance,
+    Subclasses,
+    Value,
+    Type,
+    Key,
+    Snapshot,
+    /// What `${snapshot}` and its information have.
+    Info(Info),
+}
+
+/// What is known of the dump as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Info {
+    /// `@snapshotInfo`
+    All,
+    Path,
+    CreationDate,
+    IdentifierSize,
+    Jvm,
+    UsedHeapSize,
+    NumberOfObjects,
+    NumberOfClasses,
+    NumberOfClassLoaders,
+    NumberOfRoots,
+    Classes,
+    Roots,
 }
 
 /// As they are written behind `@`; as a method with `get` or `is` before it.
@@ -48,7 +77,7 @@ const ATTRIBUTES: &[(&str, Attribute)] = &[
     ("outboundReferences", Attribute::Outbounds),
     ("inboundReferences", Attribute::Inbounds),
     ("GCRootInfo", Attribute::Roots),
-    ("GCRoots", Attribute::Roots),
+    ("GCRoots", Attribute::Info(Info::Roots)),
     ("name", Attribute::Name),
     ("classLoader", Attribute::Loader),
     ("classLoaderId", Attribute::LoaderId),
@@ -59,6 +88,23 @@ const ATTRIBUTES: &[(&str, Attribute)] = &[
     ("numberOfObjects", Attribute::NumberOfObjects),
     ("arrayType", Attribute::IsArray),
     ("size", Attribute::Size),
+    ("fields", Attribute::Fields),
+    ("staticFields", Attribute::StaticFields),
+    ("heapSizePerInstance", Attribute::HeapSizePerInstance),
+    ("subclasses", Attribute::Subclasses),
+    ("value", Attribute::Value),
+    ("type", Attribute::Type),
+    ("key", Attribute::Key),
+    ("snapshot", Attribute::Snapshot),
+    ("snapshotInfo", Attribute::Info(Info::All)),
+    ("path", Attribute::Info(Info::Path)),
+    ("creationDate", Attribute::Info(Info::CreationDate)),
+    ("identifierSize", Attribute::Info(Info::IdentifierSize)),
+    ("jvmInfo", Attribute::Info(Info::Jvm)),
+    ("numberOfClasses", Attribute::Info(Info::NumberOfClasses)),
+    ("numberOfClassLoaders", Attribute::Info(Info::NumberOfClassLoaders)),
+    ("numberOfGCRoots", Attribute::Info(Info::NumberOfRoots)),
+    ("classes", Attribute::Info(Info::Classes)),
 ];
 
 /// What is done with a value and arguments.
@@ -79,6 +125,29 @@ pub(super) enum Method {
     Substring,
     CharAt,
     IsEmpty,
+    LastIndexOf,
+    Concat,
+    Replace,
+    CompareTo,
+    SubList,
+    Field,
+    Number,
+    Fraction,
+    /// `${snapshot}.getObject(id)` and the like: what is asked of an object.
+    ObjectOf,
+    ClassOf,
+    ShallowOf,
+    RetainedOf,
+    AddressOf,
+    InboundsOf,
+    OutboundsOf,
+    DominatedOf,
+    DominatorOf,
+    RootsOf,
+    IsArray,
+    IsClass,
+    IsRoot,
+    IdOf,
 }
 
 /// Name, method, least and most arguments.
@@ -100,7 +169,93 @@ const METHODS: &[(&str, Method, usize, usize)] = &[
     ("substring", Method::Substring, 1, 2),
     ("charAt", Method::CharAt, 1, 1),
     ("isEmpty", Method::IsEmpty, 0, 0),
+    ("lastIndexOf", Method::LastIndexOf, 1, 1),
+    ("concat", Method::Concat, 1, 1),
+    ("replace", Method::Replace, 2, 2),
+    ("compareTo", Method::CompareTo, 1, 1),
+    ("subList", Method::SubList, 2, 2),
+    ("getField", Method::Field, 1, 1),
+    ("intValue", Method::Number, 0, 0),
+    ("longValue", Method::Number, 0, 0),
+    ("doubleValue", Method::Fraction, 0, 0),
+    ("floatValue", Method::Fraction, 0, 0),
+    ("getObject", Method::ObjectOf, 1, 1),
+    ("getClassOf", Method::ClassOf, 1, 1),
+    ("getHeapSize", Method::ShallowOf, 1, 1),
+    ("getRetainedHeapSize", Method::RetainedOf, 1, 1),
+    ("mapIdToAddress", Method::AddressOf, 1, 1),
+    ("mapAddressToId", Method::IdOf, 1, 1),
+    ("getInboundRefererIds", Method::InboundsOf, 1, 1),
+    ("getOutboundReferentIds", Method::OutboundsOf, 1, 1),
+    ("getImmediateDominatedIds", Method::DominatedOf, 1, 1),
+    ("getImmediateDominatorId", Method::DominatorOf, 1, 1),
+    ("getGCRootInfo", Method::RootsOf, 1, 1),
+    ("isArray", Method::IsArray, 1, 1),
+    ("isClass", Method::IsClass, 1, 1),
+    ("isGCRoot", Method::IsRoot, 1, 1),
 ];
+
+/// What a function means.
+pub(super) enum Meaning {
+    Function(Function),
+    /// The same as this attribute of its argument.
+    Attribute(&'static str),
+}
+
+/// The function of this name in lower case; MAT's, and those of jhat that mean the same.
+pub(super) fn function(lower: &str) -> Option<Meaning> {
+    Some(Meaning::Function(match lower {
+        "tohex" => Function::ToHex,
+        "tostring" => Function::ToText,
+        "dominators" => Function::Dominators,
+        "dominatorof" => Function::DominatorOf,
+        "outbounds" | "referees" => Function::Outbounds,
+        "inbounds" | "referrers" => Function::Inbounds,
+        "classof" => Function::ClassOf,
+        "sizeof" => return Some(Meaning::Attribute("usedHeapSize")),
+        "rsizeof" => return Some(Meaning::Attribute("retainedHeapSize")),
+        "objectid" => return Some(Meaning::Attribute("objectAddress")),
+        "root" => return Some(Meaning::Attribute("GCRootInfo")),
+        _ => return None,
+    }))
+}
+
+/// What to write instead of a function that is not there.
+pub(super) fn no_function(name: &str, lower: &str) -> String {
+    const NAMES: &str = "toString, toHex, dominators, dominatorof, outbounds, inbounds, classof, eval, sizeof, rsizeof, \
+                         objectid, root, count, sum, min, max, avg";
+    let instead = match lower {
+        "tohtml" => "write toString(x), or select the object itself",
+        "identical" => "write a = b",
+        "reachables" => "write SELECT AS RETAINED SET * FROM OBJECTS 0x..., or ask `hprof-cli retained`",
+        "livepaths" => "ask `hprof-cli paths-to-root`",
+        "foreachreferrer" => "write SELECT OBJECTS inbounds(x)",
+        "foreachreferee" => "write SELECT OBJECTS outbounds(x)",
+        "length" => "write x.@length, or x.size() of a list",
+        "filter" | "map" | "sort" | "unique" | "concat" | "contains" | "unwrap" | "wrap" | "toarray" => {
+            "this is JavaScript of jhat: write WHERE, DISTINCT, ORDER BY or a query inside another"
+        }
+        _ => return format!("there is no function {}; functions are {NAMES}", cut(name)),
+    };
+    format!("there is no function {} here: {instead}", cut(name))
+}
+
+/// What of jhat's `heap` and `function` to write instead.
+pub(super) fn no_script(name: &str) -> Option<&'static str> {
+    match name {
+        "heap" => Some("jhat's `heap` is JavaScript: write FROM class, or use ${snapshot}"),
+        "function" => Some("functions in JavaScript are not run: write the condition in WHERE"),
+        _ => None,
+    }
+}
+
+/// A name as it stands in a message.
+pub(super) fn cut(name: &str) -> String {
+    match name.char_indices().nth(60) {
+        None => name.to_owned(),
+        Some((at, _)) => format!("{}…", name.get(..at).unwrap_or_default()),
+    }
+}
 
 /// The attribute of this name.
 pub(super) fn attribute(name: &str, at: usize) -> Result<Attribute, Wrong> {
@@ -108,7 +263,7 @@ pub(super) fn attribute(name: &str, at: usize) -> Result<Attribute, Wrong> {
         let names: Vec<&str> = ATTRIBUTES.iter().map(|(name, _)| *name).collect();
         let near = super::super::near::names_like(name, names.iter().copied());
         let offered = if near.is_empty() { names } else { near };
-        Wrong::new(at, format!("there is no attribute @{name}; there are @{}", offered.join(", @")))
+        Wrong::new(at, format!("there is no attribute @{}; there are @{}", cut(name), offered.join(", @")))
     })
 }
 
@@ -123,6 +278,9 @@ fn getter(name: &str) -> Option<Attribute> {
     }
     if matches!(name, "length" | "size") {
         return find(name);
+    }
+    if name == "getAllSubclasses" {
+        return Some(Attribute::Subclasses);
     }
     let rest = name.strip_prefix("get").or_else(|| name.strip_prefix("is"))?;
     let mut letters = rest.chars();
@@ -145,9 +303,12 @@ pub(super) fn method(name: &str, arguments: usize, at: usize) -> Result<Called, 
     }
     let Some((_, method, least, most)) = METHODS.iter().find(|(known, ..)| *known == name) else {
         let names: Vec<&str> = METHODS.iter().map(|(name, ..)| *name).collect();
+        let near = super::super::near::names_like(name, names.iter().copied());
+        let offered = if near.is_empty() { names } else { near };
         let text = format!(
-            "there is no method {name}(); there are {}, and get...() of attributes",
-            names.join(", ")
+            "there is no method {}(); there are {}, and get...() of attributes",
+            cut(name),
+            offered.join(", ")
         );
         return Err(Wrong::new(at, text));
     };

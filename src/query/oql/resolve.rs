@@ -1,234 +1,95 @@
-//! Names of a query -> classes, fields and objects of the dump.
+//! Expressions with their names resolved: fields, columns, attributes, methods.
 
 use std::collections::HashSet;
+use std::sync::{Arc, OnceLock};
 
 use regex::{Regex, RegexBuilder};
-use roaring::RoaringBitmap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::hprof::names::java_class_name;
 use crate::index::summary::ClassNumber;
 use crate::query::near;
 
-use super::code::{Aggregated, Code, Field, Found, Kind, Step};
+use super::code::{Aggregated, Code, Field, Kind, Step};
 use super::error::Wrong;
 use super::evaluate::Evaluator;
-use super::names::{self, Called};
-use super::tree::{Expression, From, Node, Select, Source, Step as StepNode, Union, What};
-use super::value::Value;
+use super::names::{self, Called, cut};
+use super::source::{Ask, Objects};
+use super::tree::{Expression, Node, Select, Step as StepNode, What};
+use super::value::{Key, Value};
 
 /// The memory that a regular expression may take.
 const MAX_REGEX: usize = 4 << 20;
+/// Different fields in one SELECT, and regular expressions: each has a table of its own.
+const MAX_FIELDS: usize = 256;
+/// Values of a list that are looked through one by one; longer ones are a set.
+const SHORT_LIST: usize = 8;
 
-/// The objects that a FROM clause means.
-#[derive(Debug)]
-pub(super) enum Objects {
-    /// Those of these classes, by class number.
-    Classes(Vec<bool>),
-    /// These.
-    Set(RoaringBitmap),
-}
-
-/// Answers the queries inside a query.
-pub(super) trait Ask {
-    /// The objects that a query gives.
-    fn objects(&self, query: &Union) -> Result<RoaringBitmap, Wrong>;
-    /// The objects and values that a query gives.
-    fn found(&self, query: &Union) -> Result<Found, Wrong>;
-}
-
-fn regex(pattern: &str, at: usize) -> Result<Regex, Wrong> {
+pub(super) fn regex(pattern: &str, at: usize) -> Result<Regex, Wrong> {
     let whole = format!(r"\A(?:{pattern})\z");
     RegexBuilder::new(&whole).size_limit(MAX_REGEX).build().map_err(|error| {
         let said = error.to_string();
         let last = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
-        Wrong::new(at, format!("`{pattern}` is no regular expression: {last}"))
+        Wrong::new(at, format!("`{}` is no regular expression: {}", cut(pattern), cut(last)))
     })
 }
 
-impl Evaluator<'_> {
-    /// The objects that a FROM clause means.
-    pub(super) fn source(&self, from: &From, ask: &dyn Ask) -> Result<Objects, Wrong> {
-        let classes = match &from.source {
-            Source::Class(name) => self.classes_named(name, from.at)?,
-            Source::Pattern(pattern) => {
-                let regex = regex(pattern, from.at)?;
-                let names = self.summary.numbered_classes();
-                let found: Vec<ClassNumber> = names
-                    .filter(|(_, class)| regex.is_match(self.summary.class_name(class)))
-                    .map(|(number, _)| number)
-                    .collect();
-                if found.is_empty() {
-                    return Err(Wrong::unknown(
-                        from.at,
-                        format!("no class has a name that matches \"{pattern}\""),
-                    ));
-                }
-                found
-            }
-            Source::Addresses(ids) => {
-                let objects = ids.iter().map(|id| {
-                    self.graph.objects.addresses.index_of(*id).ok_or_else(|| {
-                        let near: Vec<String> =
-                            near::object_ids(self.graph, *id).iter().map(|id| format!("{id:#x}")).collect();
-                        let hint = if near.is_empty() {
-                            String::new()
-                        } else {
-                            format!("; near it are {}", near.join(", "))
-                        };
-                        Wrong::unknown(from.at, format!("there is no object {id:#x} in the dump{hint}"))
-                    })
-                });
-                return self.as_objects(from, objects.collect::<Result<_, _>>()?);
-            }
-            Source::Indices(indices) => {
-                let objects = indices.iter().map(|index| {
-                    u32::try_from(*index).ok().filter(|index| *index < self.graph.objects.len()).ok_or_else(
-                        || {
-                            Wrong::unknown(
-                                from.at,
-                                format!(
-                                    "there is no object with @objectId {index}; addresses are written 0x..."
-                                ),
-                            )
-                        },
-                    )
-                });
-                return self.as_objects(from, objects.collect::<Result<_, _>>()?);
-            }
-            Source::Query(query) => return self.as_objects(from, ask.objects(query)?),
-            Source::AllClasses => return Ok(Objects::Set(self.graph.objects.class_objects().clone())),
-            Source::ClassesByName(name, with_subclasses) => {
-                let found = self.classes_named(name, from.at)?;
-                let found = if *with_subclasses { self.with_subclasses(&found) } else { self.marks(&found) };
-                return Ok(Objects::Set(self.class_objects(&found)));
-            }
-        };
-        let found = if from.with_subclasses { self.with_subclasses(&classes) } else { self.marks(&classes) };
-        Ok(if from.is_objects { Objects::Set(self.class_objects(&found)) } else { Objects::Classes(found) })
-    }
+/// What names in an expression mean.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Names<'r> {
+    /// Fields of objects of these classes, by class number.
+    Fields(&'r [bool]),
+    /// Columns.
+    Columns(&'r [String]),
+    /// Rows have one value; it has the name of the alias.
+    Values,
+    /// There is no row.
+    Nothing,
+}
 
-    /// Objects as they are, or those of the classes that they are the class objects of.
-    fn as_objects(&self, from: &From, objects: RoaringBitmap) -> Result<Objects, Wrong> {
-        let of_class = objects.intersection_len(self.graph.objects.class_objects());
-        // What is no class cannot be meant as one.
-        if from.is_objects || objects.is_empty() || (of_class == 0 && matches!(from.source, Source::Query(_)))
-        {
-            return Ok(Objects::Set(objects));
-        }
-        if of_class < objects.len() {
-            let text = "not all of these are classes: FROM OBJECTS takes them as objects";
-            return Err(Wrong::new(from.at, text));
-        }
-        let classes: Vec<ClassNumber> = objects.iter().filter_map(|object| self.class_of(object)).collect();
-        Ok(Objects::Classes(if from.with_subclasses {
-            self.with_subclasses(&classes)
-        } else {
-            self.marks(&classes)
-        }))
-    }
-
-    fn classes_named(&self, text: &str, at: usize) -> Result<Vec<ClassNumber>, Wrong> {
-        let name = java_class_name(text);
-        let classes = self.summary.numbered_classes();
-        let found: Vec<ClassNumber> = classes
-            .filter(|(_, class)| self.summary.class_name(class) == name)
-            .map(|(number, _)| number)
-            .collect();
-        if found.is_empty() {
-            let near = near::class_names(self.summary, &name);
-            let hint =
-                if near.is_empty() { String::new() } else { format!("; there are {}", near.join(", ")) };
-            return Err(Wrong::unknown(at, format!("there is no class {name} in the dump{hint}")));
-        }
-        Ok(found)
-    }
-
-    fn marks(&self, classes: &[ClassNumber]) -> Vec<bool> {
-        let mut marks = vec![false; self.summary.classes().len()];
-        for class in classes {
-            if let Some(mark) = marks.get_mut(class.0 as usize) {
-                *mark = true;
-            }
-        }
-        marks
-    }
-
-    /// These classes and all below them.
-    fn with_subclasses(&self, classes: &[ClassNumber]) -> Vec<bool> {
-        self.inherit(self.marks(classes))
-    }
-
-    /// Marks the classes that are marked, or below one that is.
-    fn inherit(&self, marks: Vec<bool>) -> Vec<bool> {
-        let mut known: Vec<Option<bool>> = marks.iter().map(|mark| mark.then_some(true)).collect();
-        let mut chain = Vec::new();
-        for (number, _) in self.summary.numbered_classes() {
-            let mut found = false;
-            let mut next = Some(number);
-            while let Some(class) = next {
-                let Some(place) = known.get_mut(class.0 as usize) else { break };
-                if let Some(known) = *place {
-                    found = known;
-                    break;
-                }
-                // Also ends a circle of superclasses.
-                *place = Some(false);
-                chain.push(class);
-                next = self.summary.class(class).and_then(|class| self.summary.super_class(class));
-            }
-            for class in chain.drain(..) {
-                if let Some(place) = known.get_mut(class.0 as usize) {
-                    *place = Some(found);
-                }
-            }
-        }
-        known.into_iter().map(|known| known == Some(true)).collect()
-    }
-
-    fn class_objects(&self, marks: &[bool]) -> RoaringBitmap {
-        let numbers = (0u32..).zip(marks).filter(|(_, mark)| **mark).map(|(number, _)| ClassNumber(number));
-        numbers.filter_map(|class| self.graph.class_object(class)).collect()
-    }
-
-    /// By class number: whether there are rows of the class.
-    pub(super) fn row_classes(&self, source: &Objects) -> Vec<bool> {
-        match source {
-            Objects::Classes(classes) => classes.clone(),
-            Objects::Set(set) => {
-                let mut marks = vec![false; self.summary.classes().len()];
-                for class in set.iter().filter_map(|object| self.graph.objects.class(object)) {
-                    if let Some(mark) = marks.get_mut(class.0 as usize) {
-                        *mark = true;
-                    }
-                }
-                marks
-            }
+impl<'r> Names<'r> {
+    /// Of the rows of a source, whose classes are these.
+    pub(super) fn of(source: &'r Objects, classes: &'r [bool]) -> Self {
+        match source.table().map(|table| table.columns.as_deref()) {
+            None => Self::Fields(classes),
+            Some(None) => Self::Values,
+            Some(Some(columns)) => Self::Columns(columns),
         }
     }
 }
 
 /// Resolves the expressions of one SELECT.
-pub(super) struct Resolver<'r, 'a> {
-    pub(super) evaluator: &'r Evaluator<'a>,
-    pub(super) select: &'r Select,
-    /// By class number: whether rows are of the class. `None` if names were checked before.
-    pub(super) classes: Option<&'r [bool]>,
+pub(super) struct Resolver<'r, 'o, 'a> {
+    evaluator: &'r Evaluator<'o, 'a>,
+    select: &'r Select,
+    names: Names<'r>,
     pub(super) ask: &'r dyn Ask,
     /// The aggregates that were met.
-    pub(super) aggregates: Vec<Aggregated<'a>>,
+    pub(super) aggregates: Vec<Aggregated>,
+    fields: FxHashMap<String, Arc<Field>>,
+    patterns: usize,
 }
 
-impl<'a> Resolver<'_, 'a> {
-    fn boxed(&mut self, node: &Node) -> Result<Box<Code<'a>>, Wrong> {
+impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
+    pub(super) fn new(
+        evaluator: &'r Evaluator<'o, 'a>,
+        select: &'r Select,
+        names: Names<'r>,
+        ask: &'r dyn Ask,
+    ) -> Self {
+        let (aggregates, fields) = (Vec::new(), FxHashMap::default());
+        Self { evaluator, select, names, ask, aggregates, fields, patterns: 0 }
+    }
+
+    fn boxed(&mut self, node: &Node) -> Result<Box<Code>, Wrong> {
         Ok(Box::new(self.code(node)?))
     }
 
-    fn codes(&mut self, nodes: &[Node]) -> Result<Vec<Code<'a>>, Wrong> {
+    fn codes(&mut self, nodes: &[Node]) -> Result<Vec<Code>, Wrong> {
         nodes.iter().map(|node| self.code(node)).collect()
     }
 
     /// An expression with its names resolved.
-    pub(super) fn code(&mut self, node: &Node) -> Result<Code<'a>, Wrong> {
+    pub(super) fn code(&mut self, node: &Node) -> Result<Code, Wrong> {
         Ok(match &node.expression {
             Expression::Null => Code::Value(Value::Null),
             Expression::Boolean(value) => Code::Value(Value::Boolean(*value)),
@@ -236,11 +97,17 @@ impl<'a> Resolver<'_, 'a> {
             Expression::Fraction(value) => Code::Value(Value::Double(*value)),
             Expression::Char(unit) => Code::Value(Value::Char(*unit)),
             Expression::Text(text) => Code::Value(Value::Text(text.as_str().into())),
-            Expression::Row => Code::Row,
-            Expression::Name(name) if self.is_alias(name) => Code::Row,
-            Expression::Name(name) => {
-                Code::Path(Box::new(Code::Row), vec![Step::Field(self.row_field(name, node.start)?)])
-            }
+            Expression::Snapshot => Code::Value(Value::Snapshot),
+            Expression::Query(query) => Code::Value(self.ask.value(query)?),
+            Expression::Row => self.row(node.start)?,
+            Expression::Name(name) if self.is_alias(name) => self.row(node.start)?,
+            Expression::Name(name) => match self.column(name) {
+                Some(column) => column,
+                None => {
+                    let row = Box::new(self.row_named(name, node.start)?);
+                    Code::Path(row, vec![Step::Field(self.row_field(name, node.start)?)])
+                }
+            },
             Expression::Path(base, steps) => return self.path(base, steps),
             Expression::Call(function, argument) => Code::Call(*function, self.boxed(argument)?),
             Expression::Aggregate(what, of) => {
@@ -260,13 +127,16 @@ impl<'a> Resolver<'_, 'a> {
                 let more = more.iter().map(|(operator, node)| Ok((*operator, self.code(node)?)));
                 Code::Arithmetic(first, more.collect::<Result<_, Wrong>>()?)
             }
-            Expression::Like(of, pattern, is_negated) => Code::Like(
-                self.boxed(of)?,
-                regex(pattern, node.end.saturating_sub(pattern.len() + 2))?,
-                *is_negated,
-            ),
+            Expression::Like(of, pattern, is_negated) => {
+                let regex = self.pattern(pattern, node.end.saturating_sub(pattern.len() + 2))?;
+                Code::Like(self.boxed(of)?, regex, *is_negated)
+            }
             Expression::In(of, values, is_negated) => {
-                Code::In(self.boxed(of)?, self.codes(values)?, *is_negated)
+                let (of, values) = (self.boxed(of)?, self.codes(values)?);
+                match literals(&values).filter(|_| values.len() > SHORT_LIST) {
+                    Some(set) => Code::InSet(of, set, *is_negated),
+                    None => Code::In(of, values, *is_negated),
+                }
             }
             Expression::InQuery(of, query, is_negated) => {
                 let found = self.ask.found(query)?;
@@ -280,36 +150,141 @@ impl<'a> Resolver<'_, 'a> {
         self.select.from.alias.as_deref() == Some(name)
     }
 
-    fn path(&mut self, base: &Node, steps: &[StepNode]) -> Result<Code<'a>, Wrong> {
+    /// A regular expression, if there are not too many.
+    fn pattern(&mut self, pattern: &str, at: usize) -> Result<Regex, Wrong> {
+        self.patterns += 1;
+        if self.patterns > MAX_FIELDS {
+            return Err(Wrong::new(at, format!("a SELECT has at most {MAX_FIELDS} regular expressions")));
+        }
+        regex(pattern, at)
+    }
+
+    /// The row itself.
+    fn row(&self, at: usize) -> Result<Code, Wrong> {
+        match self.names {
+            Names::Fields(_) => Ok(Code::Row),
+            Names::Values => Ok(Code::Column(0)),
+            Names::Columns([_]) => Ok(Code::Column(0)),
+            Names::Columns(columns) => {
+                let alias = self.select.from.alias.as_deref().unwrap_or("alias");
+                let first: Vec<String> =
+                    columns.iter().take(5).map(|name| format!("{alias}.\"{}\"", cut(name))).collect();
+                Err(Wrong::new(at, format!("rows have several columns here: write {}", first.join(", "))))
+            }
+            Names::Nothing => Err(Wrong::new(
+                at,
+                "there is no row here: what is selected from uses none, not that of a query around it either",
+            )),
+        }
+    }
+
+    /// The row of which `name` is asked.
+    fn row_named(&self, name: &str, at: usize) -> Result<Code, Wrong> {
+        let Names::Columns(columns) = self.names else { return self.row(at) };
+        if let [_] = columns {
+            return self.row(at);
+        }
+        Err(no_column(name, columns, at))
+    }
+
+    /// The column of this name, if rows have it.
+    fn column(&self, name: &str) -> Option<Code> {
+        let Names::Columns(columns) = self.names else { return None };
+        columns.iter().position(|column| column == name).map(Code::Column)
+    }
+
+    /// The column that `alias.name` or `alias.get("name")` means, if it is one.
+    fn column_of(&self, base: &Node, step: &StepNode) -> Result<Option<Code>, Wrong> {
+        let (Expression::Name(alias), Names::Columns(columns)) = (&base.expression, self.names) else {
+            return Ok(None);
+        };
+        if !self.is_alias(alias) {
+            return Ok(None);
+        }
+        let name = match &step.what {
+            What::Field(name) => name,
+            What::Method(method, arguments) if method == "get" => match arguments.as_slice() {
+                [Node { expression: Expression::Text(name), .. }] => name,
+                _ => return Ok(None),
+            },
+            _ => return Ok(None),
+        };
+        match (self.column(name), columns) {
+            (Some(column), _) => Ok(Some(column)),
+            (None, [_]) => Ok(None),
+            (None, columns) => Err(no_column(name, columns, step.at)),
+        }
+    }
+
+    fn path(&mut self, base: &Node, steps: &[StepNode]) -> Result<Code, Wrong> {
+        let mut steps = steps;
+        let column = match steps.split_first() {
+            Some((first, rest)) => self.column_of(base, first)?.inspect(|_| steps = rest),
+            None => None,
+        };
+        let start = match column {
+            Some(column) => column,
+            None => self.code(base)?,
+        };
         // A field of the row in front is one more step.
-        let (base, mut codes) = match self.code(base)? {
+        let (base, mut codes) = match start {
             Code::Path(base, codes) => (base, codes),
             code => (Box::new(code), Vec::new()),
         };
         for step in steps {
             let of_row = codes.is_empty() && matches!(*base, Code::Row);
-            codes.push(match &step.what {
-                What::Field(name) if of_row => Step::Field(self.row_field(name, step.at)?),
-                What::Field(name) => Step::Field(self.field(name)),
-                What::Attribute(name) => Step::Attribute(names::attribute(name, step.at)?),
-                What::Element(index) => Step::Element(self.code(index)?),
-                What::Method(name, arguments) => match names::method(name, arguments.len(), step.at)? {
-                    Called::Attribute(attribute) => Step::Attribute(attribute),
-                    Called::Method(method) => Step::Method(method, self.codes(arguments)?),
+            match &step.what {
+                What::Field(name) if of_row => codes.push(Step::Field(self.row_field(name, step.at)?)),
+                What::Field(name) => codes.push(Step::Field(self.field(name, step.at)?)),
+                What::Attribute(name) => codes.push(Step::Attribute(names::attribute(name, step.at)?)),
+                What::Element(index) => codes.push(Step::Element(self.code(index)?)),
+                What::Slice(first, last) => codes.push(Step::Slice(self.code(first)?, self.code(last)?)),
+                What::Method(name, arguments) => match (name.as_str(), arguments.as_slice()) {
+                    ("matches", [Node { expression: Expression::Text(pattern), .. }]) => {
+                        codes.push(Step::Matches(self.pattern(pattern, step.at)?));
+                    }
+                    // A path of fields, as in MAT.
+                    ("resolveValue", [Node { expression: Expression::Text(path), .. }]) => {
+                        for name in path.split('.') {
+                            codes.push(Step::Field(self.field(name, step.at)?));
+                        }
+                    }
+                    ("matches" | "resolveValue", [_]) => {
+                        return Err(Wrong::new(step.at, format!("{name}() takes a text in quotes")));
+                    }
+                    (name, arguments) => codes.push(match names::method(name, arguments.len(), step.at)? {
+                        Called::Attribute(attribute) => Step::Attribute(attribute),
+                        Called::Method(method) => Step::Method(method, self.codes(arguments)?),
+                    }),
                 },
-            });
+            }
+        }
+        if codes.is_empty() {
+            return Ok(*base);
         }
         Ok(Code::Path(base, codes))
     }
 
-    fn field(&self, name: &str) -> Field<'a> {
-        let classes = self.evaluator.summary.classes().len();
-        Field { name: name.into(), slots: std::iter::repeat_with(Default::default).take(classes).collect() }
+    /// A field by its name, one for all places where it stands.
+    fn field(&mut self, name: &str, at: usize) -> Result<Arc<Field>, Wrong> {
+        if let Some(known) = self.fields.get(name) {
+            return Ok(known.clone());
+        }
+        if self.fields.len() >= MAX_FIELDS {
+            return Err(Wrong::new(at, format!("a SELECT has at most {MAX_FIELDS} different fields")));
+        }
+        let field = Arc::new(Field { name: name.into(), places: OnceLock::new() });
+        self.fields.insert(name.to_owned(), field.clone());
+        Ok(field)
     }
 
     /// A field of the row itself: one that no row can have is a mistake.
-    fn row_field(&self, name: &str, at: usize) -> Result<Field<'a>, Wrong> {
-        let Some(classes) = self.classes else { return Ok(self.field(name)) };
+    fn row_field(&mut self, name: &str, at: usize) -> Result<Arc<Field>, Wrong> {
+        let known = self.fields.contains_key(name);
+        let Names::Fields(classes) = self.names else { return self.field(name, at) };
+        if known {
+            return self.field(name, at);
+        }
         let summary = self.evaluator.summary;
         let of_class_objects = summary
             .java_lang_class()
@@ -322,7 +297,7 @@ impl<'a> Resolver<'_, 'a> {
         let rows = || (0u32..).zip(classes).filter(|(_, row)| **row).map(|(number, _)| ClassNumber(number));
         // Static fields are looked up as they come.
         if of_class_objects || rows().next().is_none() || (name == "length" && rows().any(is_array)) {
-            return Ok(self.field(name));
+            return self.field(name, at);
         }
         let declares: Vec<bool> = summary
             .classes()
@@ -331,7 +306,10 @@ impl<'a> Resolver<'_, 'a> {
             .collect();
         let has = self.evaluator.inherit(declares);
         if rows().any(|class| has.get(class.0 as usize).copied().unwrap_or(false)) {
-            return Ok(self.field(name));
+            return self.field(name, at);
+        }
+        if let Some(instead) = names::no_script(name) {
+            return Err(Wrong::new(at, instead));
         }
         // Names of fields of the first rows' classes: all of a long chain are too many.
         let mut fields = Vec::new();
@@ -349,8 +327,8 @@ impl<'a> Resolver<'_, 'a> {
             .map_or("", |class| summary.class_name(class));
         let alias = self.select.from.alias.as_deref();
         let what = match alias {
-            None => format!("{class} has no field {name}"),
-            Some(alias) => format!("{class} has no field {name} (the alias is {alias})"),
+            None => format!("{class} has no field {}", cut(name)),
+            Some(alias) => format!("{class} has no field {} (the alias is {})", cut(name), cut(alias)),
         };
         let hint =
             if offered.is_empty() { String::new() } else { format!("; it has {}", offered.join(", ")) };
@@ -378,4 +356,25 @@ impl<'a> Resolver<'_, 'a> {
         let numbers = (0u32..).zip(marks).filter(|(_, mark)| *mark).map(|(number, _)| ClassNumber(number));
         Ok(Kind::Classes(numbers.collect::<HashSet<_>>()))
     }
+}
+
+fn no_column(name: &str, columns: &[String], at: usize) -> Wrong {
+    let near = near::names_like(name, columns.iter().map(String::as_str));
+    let offered = if near.is_empty() { columns.iter().take(12).map(String::as_str).collect() } else { near };
+    Wrong::new(at, format!("there is no column {}; there are {}", cut(name), offered.join(", ")))
+}
+
+/// The values of a list, if all of them are literals that are equal only to what has the same key.
+fn literals(codes: &[Code]) -> Option<FxHashSet<Key>> {
+    let literal = |code: &Code| match code {
+        Code::Value(value @ (Value::Boolean(_) | Value::Whole(_) | Value::Char(_) | Value::Text(_))) => {
+            Some(value.key())
+        }
+        Code::Negate(of) => match &**of {
+            Code::Value(Value::Whole(number)) => number.checked_neg().map(Key::Whole),
+            _ => None,
+        },
+        _ => None,
+    };
+    codes.iter().map(literal).collect()
 }

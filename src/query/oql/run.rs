@@ -1,23 +1,19 @@
 //! Running a query: which rows there are, and what is in them.
 
-use std::cmp::Ordering;
-use std::ops::ControlFlow;
-
-use rayon::prelude::*;
 use roaring::RoaringBitmap;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::query::preorder::parts;
 use crate::query::retained::retained_set;
 
-use super::code::{Code, Found};
+use super::code::{Code, Found, Table};
 use super::error::{QueryError, Wrong};
 use super::evaluate::{Evaluator, Row};
 use super::group::{has_aggregate, not_grouped};
-use super::resolve::{Ask, Objects, Resolver};
-use super::scan::PART;
+use super::resolve::{Names, Resolver};
+use super::sort::{Sorted, sort};
+use super::source::{Ask, MAX_ROWS, Objects, too_many};
 use super::tree::{Expression, Item, Node, Select, Union};
-use super::value::{Key, Value};
+use super::value::Value;
 use super::{Answer, Part, Query, Rows};
 
 /// What the rows of a SELECT are.
@@ -53,66 +49,79 @@ impl Select {
     }
 }
 
-/// A row with what it is sorted by.
-struct Sorted<T> {
-    keys: Box<[Value]>,
-    row: T,
-}
+/// Answers the queries inside a query, whose text this is.
+struct Asking<'r, 'o, 'a>(&'r Evaluator<'o, 'a>, &'r str);
 
-fn sort<T: Send>(rows: &mut Vec<Sorted<T>>, order: &[(&Node, bool)], most: Option<usize>) {
-    let compare = |a: &Sorted<T>, b: &Sorted<T>| {
-        let keys = a.keys.iter().zip(&b.keys).zip(order);
-        let orders = keys.map(|((a, b), (_, descending))| if *descending { b.order(a) } else { a.order(b) });
-        orders.fold(Ordering::Equal, Ordering::then)
-    };
-    // Stable: what is equal stays in address order.
-    rows.par_sort_by(compare);
-    rows.truncate(most.unwrap_or(usize::MAX));
-}
-
-struct Asking<'r, 'a>(&'r Evaluator<'a>);
-
-impl Ask for Asking<'_, '_> {
-    fn objects(&self, query: &Union) -> Result<RoaringBitmap, Wrong> {
-        let mut all = RoaringBitmap::new();
-        for select in &query.selects {
-            let found = self.0.found(select)?;
-            if !found.values.is_empty() {
-                return Err(Wrong::new(
-                    select.at,
-                    "this query is selected from, so it must give objects: SELECT * or SELECT OBJECTS",
-                ));
-            }
-            all |= found.objects;
-        }
-        Ok(all)
-    }
-
-    fn found(&self, query: &Union) -> Result<Found, Wrong> {
-        let mut all = Found::default();
-        for select in &query.selects {
-            let found = self.0.found(select)?;
-            all.objects |= found.objects;
-            all.values.extend(found.values);
-        }
-        Ok(all)
-    }
-}
-
-/// Asks nothing: for expressions whose queries were answered before.
-struct Nothing;
-
-impl Ask for Nothing {
-    fn objects(&self, _: &Union) -> Result<RoaringBitmap, Wrong> {
-        Ok(RoaringBitmap::new())
-    }
-    fn found(&self, query: &Union) -> Result<Found, Wrong> {
+impl Ask for Asking<'_, '_, '_> {
+    fn rows(&self, query: &Union) -> Result<Objects, Wrong> {
+        let answer = self.0.union(query, self.1, None)?;
+        let Some(columns) = answer.columns else {
+            return Ok(Objects::Set(self.0.objects_of_parts(&answer.parts)));
+        };
         let at = query.selects.first().map_or(0, |select| select.at);
-        Err(Wrong::new(at, "a query inside another stands behind FROM or in WHERE"))
+        let mut rows = Vec::new();
+        for values in answer.parts.iter().flat_map(|part| part.values(self.0)) {
+            self.0.flatten(values, &mut rows);
+            if rows.len() > MAX_ROWS {
+                return Err(too_many(at));
+            }
+        }
+        Ok(Table { columns: Some(columns), rows }.into())
+    }
+
+    fn found(&self, query: &Union) -> Result<Found, Wrong> {
+        let answer = self.0.union(query, self.1, None)?;
+        if answer.columns.is_none() {
+            return Ok(Found { objects: self.0.objects_of_parts(&answer.parts), ..Found::default() });
+        }
+        let mut found = Found::default();
+        for value in one_column(&answer, query)?.flat_map(|part| part.values(self.0)) {
+            match value.into_iter().next() {
+                Some(Value::Object(object)) => {
+                    found.objects.insert(object);
+                }
+                None | Some(Value::Null) => {}
+                Some(list @ (Value::List(..) | Value::Slice(_) | Value::Many(_))) => {
+                    found.objects.extend(self.0.objects_of(list));
+                }
+                Some(value) => {
+                    found.values.insert(value.key());
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn value(&self, query: &Union) -> Result<Value, Wrong> {
+        let answer = self.0.union(query, self.1, None)?;
+        let mut values: Vec<Value> = if answer.columns.is_none() {
+            self.0.objects_of_parts(&answer.parts).iter().map(Value::Object).collect()
+        } else {
+            let parts = one_column(&answer, query)?;
+            let values = parts.flat_map(|part| part.values(self.0)).filter_map(|row| row.into_iter().next());
+            values.take(MAX_ROWS + 1).collect()
+        };
+        if values.len() > MAX_ROWS {
+            return Err(too_many(query.selects.first().map_or(0, |select| select.at)));
+        }
+        Ok(match values.len() {
+            0 => Value::Null,
+            1 => values.pop().unwrap_or(Value::Null),
+            _ => Value::Many(values.into()),
+        })
     }
 }
 
-impl<'a> Evaluator<'a> {
+/// The parts of an answer that has one column.
+fn one_column<'p>(answer: &'p Answer, query: &Union) -> Result<impl Iterator<Item = &'p Part>, Wrong> {
+    if answer.columns.as_ref().is_some_and(|columns| columns.len() != 1) {
+        let at = query.selects.first().map_or(0, |select| select.at);
+        return Err(Wrong::new(at, "a query inside an expression gives objects or one column, not several"));
+    }
+    Ok(answer.parts.iter())
+}
+
+impl<'o, 'a> Evaluator<'o, 'a> {
     /// Runs a query. `most` is how many rows will be shown, if not all: of what is sorted no more are kept.
     ///
     /// # Errors
@@ -124,10 +133,7 @@ impl<'a> Evaluator<'a> {
     fn union(&self, union: &Union, text: &str, most: Option<usize>) -> Result<Answer, Wrong> {
         let mut answer = Answer { columns: None, parts: Vec::new() };
         for (number, select) in union.selects.iter().enumerate() {
-            let columns = match select.shape()? {
-                Shape::Columns(items) if !select.is_retained => Some(names(items)),
-                _ => None,
-            };
+            let (columns, part) = self.select(select, text, most)?;
             if number == 0 {
                 answer.columns = columns;
             } else if answer.columns.as_ref().map(Vec::len) != columns.as_ref().map(Vec::len) {
@@ -136,12 +142,11 @@ impl<'a> Evaluator<'a> {
                     "all parts of a UNION must have the same number of columns, or all objects",
                 ));
             }
-            let part = self.select(select, text, most, number)?;
             match (answer.parts.last_mut(), part) {
                 // Objects of several parts are one set, in address order.
                 (
-                    Some(Part { rows: Rows::Set(all), has_items: false, .. }),
-                    Part { rows: Rows::Set(set), has_items: false, .. },
+                    Some(Part { rows: Rows::Set(all), items: None, .. }),
+                    Part { rows: Rows::Set(set), items: None, .. },
                 ) if answer.columns.is_none() => {
                     *all |= set;
                 }
@@ -151,76 +156,40 @@ impl<'a> Evaluator<'a> {
         Ok(answer)
     }
 
-    fn select(&self, select: &Select, text: &str, most: Option<usize>, number: usize) -> Result<Part, Wrong> {
-        let set = |set| Part { rows: Rows::Set(set), has_items: false, select: number, limit: None };
+    /// The names of the columns, and the rows. Rows without columns are objects.
+    fn select(
+        &self,
+        select: &Select,
+        text: &str,
+        most: Option<usize>,
+    ) -> Result<(Option<Vec<String>>, Part), Wrong> {
+        let plain = |rows| Part { rows, items: None, is_objects: false, limit: None, table: None };
         let limit = select.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
-        if select.is_retained {
-            return Ok(set(retained_set(self.graph, &self.found(select)?.objects)));
-        }
         let shape = select.shape()?;
+        let ask = Asking(self, text);
+        let source = self.source(select, &ask)?;
+        let classes = self.row_classes(&source);
+        let names = Names::of(&source, &classes);
         let is_grouped =
             !select.group.is_empty() || select.items.iter().flatten().any(|item| has_aggregate(&item.node));
         if is_grouped {
-            return self.grouped(select, text, number);
+            let Shape::Columns(items) = shape else {
+                return Err(Wrong::new(select.at, "a query that groups shows columns: SELECT key, count(*)"));
+            };
+            let rows = self.grouped(select, items, text, &source, names)?;
+            return Ok((Some(self::names(items)), plain(Rows::Values(rows))));
         }
+        // Early if the first rows that are found are those that are wanted.
         let is_listed = select.is_distinct && !matches!(shape, Shape::Objects);
-        let early =
-            select.limit.filter(|_| select.order.is_empty() && !is_listed && !matches!(shape, Shape::Given));
-        let (rows, order, items) = self.rows(select, early)?;
-        if let (Shape::Given, true, true) = (&shape, select.is_distinct, select.order.is_empty()) {
-            let mut objects = self.given(&rows, items.first());
-            if let Some(limit) = limit {
-                objects = objects.iter().take(limit).collect();
-            }
-            return Ok(set(objects));
-        }
-        let rows = if order.is_empty() {
-            Rows::Set(rows)
-        } else {
-            let nodes: Vec<(&Node, bool)> = select.order.iter().map(|(node, down)| (node, *down)).collect();
-            // What gives other rows, or fewer, may not be cut now.
-            let is_final = !is_listed && !matches!(shape, Shape::Given);
-            let cut = if is_final { limit.into_iter().chain(most).min() } else { None };
-            let all = usize::try_from(rows.len()).unwrap_or(usize::MAX);
-            Rows::List(self.sorted(&rows, &order, &nodes, cut), all)
-        };
-        let columns = matches!(shape, Shape::Columns(_));
-        if is_listed && columns {
-            return Ok(Part {
-                rows: Rows::Values(self.distinct(&rows, &items, limit)),
-                has_items: false,
-                select: number,
-                limit: None,
-            });
-        }
-        let has_items = !matches!(shape, Shape::Objects);
-        Ok(Part { rows, has_items, select: number, limit })
-    }
-
-    /// The objects that a SELECT is about, what they are sorted by, and its items.
-    #[allow(clippy::type_complexity)]
-    fn rows(
-        &self,
-        select: &Select,
-        limit: Option<u64>,
-    ) -> Result<(RoaringBitmap, Vec<Code<'a>>, Vec<Code<'a>>), Wrong> {
-        let ask = Asking(self);
-        let source = self.source(&select.from, &ask)?;
-        let classes = self.row_classes(&source);
-        let mut resolver = Resolver {
-            evaluator: self,
-            select,
-            classes: Some(&classes),
-            ask: &Nothing,
-            aggregates: Vec::new(),
-        };
-        let items: Vec<Code<'a>> =
-            select.items.iter().flatten().map(|item| resolver.code(&item.node)).collect::<Result<_, _>>()?;
-        let order: Vec<Code<'a>> = (select.order.iter())
+        let is_early =
+            select.order.is_empty() && !is_listed && !select.is_retained && !matches!(shape, Shape::Given);
+        let mut resolver = Resolver::new(self, select, names, &ask);
+        let mut items: Vec<Code> = (select.items.iter().flatten())
+            .map(|item| resolver.code(&item.node))
+            .collect::<Result<_, _>>()?;
+        let order: Vec<Code> = (select.order.iter())
             .map(|(node, _)| resolver.code(select.named(node)))
             .collect::<Result<_, _>>()?;
-        // Items are resolved again for each row that is shown: no query is in them. The condition is asked once, here.
-        resolver.ask = &ask;
         let condition = select.condition.as_ref().map(|node| resolver.code(node)).transpose()?;
         if !resolver.aggregates.is_empty() {
             return Err(Wrong::new(
@@ -228,67 +197,75 @@ impl<'a> Evaluator<'a> {
                 "aggregates stand in SELECT and ORDER BY of a query that groups, not in WHERE",
             ));
         }
-        Ok((self.matching(source, condition.as_ref(), limit), order, items))
+        let found = self.matching(&source, condition.as_ref(), select.limit.filter(|_| is_early));
+        // What is selected from a table has its columns.
+        let mut columns = match shape {
+            Shape::Columns(items) => Some(self::names(items)),
+            Shape::Objects | Shape::Given => None,
+        };
+        if let (Shape::Objects, Some(table)) = (&shape, source.table()) {
+            let alias = select.from.alias.as_deref().unwrap_or("value");
+            columns = Some(table.columns.clone().unwrap_or_else(|| vec![alias.to_owned()]));
+            items = (0..columns.as_ref().map_or(0, Vec::len)).map(Code::Column).collect();
+        }
+        let is_given = matches!(shape, Shape::Given);
+        let table = source.table().cloned();
+        let rest = source.only(found);
+        if select.is_retained {
+            let rows = self.cut(&rest, &order, select, limit.filter(|_| !is_given));
+            let part = Part {
+                rows,
+                items: Some(items).filter(|_| columns.is_some() || is_given),
+                is_objects: is_given,
+                limit,
+                table,
+            };
+            let objects = self.objects_of_parts(std::slice::from_ref(&part));
+            return Ok((None, plain(Rows::Set(retained_set(self.graph, &objects)))));
+        }
+        if is_given && select.is_distinct && order.is_empty() {
+            let mut objects = self.given(&rest, items.first());
+            if let Some(limit) = limit {
+                objects = objects.iter().take(limit).collect();
+            }
+            return Ok((None, plain(Rows::Set(objects))));
+        }
+        let is_distinct = select.is_distinct && columns.is_some();
+        // What gives other rows, or fewer, may not be cut now.
+        let is_final = !is_distinct && !is_given;
+        let cut = if is_final { limit.into_iter().chain(most).min() } else { None };
+        let rows = self.cut(&rest, &order, select, cut);
+        if is_distinct {
+            let rows = self.distinct(&rest, &rows, &items, limit);
+            return Ok((columns, Part { rows, items: Some(items), is_objects: false, limit, table }));
+        }
+        let items = Some(items).filter(|_| columns.is_some() || is_given);
+        Ok((columns, Part { rows, items, is_objects: is_given, limit, table }))
     }
 
-    fn sorted(
+    /// The rows of a source, sorted if they have to be; then no more than `most`.
+    fn cut(&self, source: &Objects, order: &[Code], select: &Select, most: Option<usize>) -> Rows {
+        let set = match source {
+            Objects::Set(set) | Objects::Rows(_, set) => set,
+            // It was narrowed to what was found before.
+            Objects::Classes(_) => return Rows::Set(RoaringBitmap::new()),
+        };
+        if order.is_empty() {
+            return Rows::Set(set.clone());
+        }
+        let downwards: Vec<bool> = select.order.iter().map(|(_, down)| *down).collect();
+        let all = usize::try_from(set.len()).unwrap_or(usize::MAX);
+        Rows::List(self.sorted(source, order, &downwards, most), all)
+    }
+
+    fn grouped(
         &self,
-        rows: &RoaringBitmap,
-        order: &[Code<'a>],
-        nodes: &[(&Node, bool)],
-        most: Option<usize>,
-    ) -> Vec<u32> {
-        let source = Objects::Set(rows.clone());
-        let part = |range| {
-            let mut found = Vec::new();
-            self.each_row(&source, range, true, |row| {
-                let keys = order.iter().map(|code| self.sort_key(code, &row)).collect();
-                found.push(Sorted { keys, row: row.object });
-                ControlFlow::Continue(())
-            });
-            sort(&mut found, nodes, most);
-            found
-        };
-        let all = parts(0..self.graph.objects.len(), PART);
-        let found: Vec<Vec<Sorted<u32>>> = all.into_par_iter().map(part).collect();
-        let mut found: Vec<Sorted<u32>> = found.into_iter().flatten().collect();
-        sort(&mut found, nodes, most);
-        found.into_iter().map(|sorted| sorted.row).collect()
-    }
-
-    /// What is sorted by: of an object what it says, if it says anything.
-    fn sort_key(&self, code: &Code<'a>, row: &Row<'_, 'a>) -> Value {
-        match self.value(code, row) {
-            value @ Value::Object(_) => self.text(&value).map_or(value, |text| Value::Text(text.into())),
-            value => value,
-        }
-    }
-
-    fn distinct(&self, rows: &Rows, items: &[Code<'a>], limit: Option<usize>) -> Vec<Box<[Value]>> {
-        let mut seen: FxHashSet<Box<[Key]>> = FxHashSet::default();
-        let mut found = Vec::new();
-        let objects: Box<dyn Iterator<Item = u32>> = match rows {
-            Rows::Set(set) => Box::new(set.iter()),
-            Rows::List(list, _) => Box::new(list.iter().copied()),
-            Rows::Values(_) => Box::new(std::iter::empty()),
-        };
-        for object in objects {
-            if limit.is_some_and(|limit| found.len() >= limit) {
-                break;
-            }
-            let row = Row::new(object, &[]);
-            let values: Box<[Value]> = items.iter().map(|code| self.value(code, &row)).collect();
-            if seen.insert(values.iter().map(Value::key).collect()) {
-                found.push(values);
-            }
-        }
-        found
-    }
-
-    fn grouped(&self, select: &Select, text: &str, number: usize) -> Result<Part, Wrong> {
-        let Shape::Columns(items) = select.shape()? else {
-            return Err(Wrong::new(select.at, "a query that groups shows columns: SELECT key, count(*)"));
-        };
+        select: &Select,
+        items: &[Item],
+        text: &str,
+        source: &Objects,
+        names: Names<'_>,
+    ) -> Result<Vec<Box<[Value]>>, Wrong> {
         let keys: Vec<&Node> = select.group.iter().map(|node| select.named(node)).collect();
         let order: Vec<&Node> = select.order.iter().map(|(node, _)| select.named(node)).collect();
         let slice = |node: &Node| -> String {
@@ -298,7 +275,7 @@ impl<'a> Evaluator<'a> {
                 .filter(|c| !c.is_whitespace())
                 .collect()
         };
-        let texts: Vec<String> = keys.iter().map(|node| slice(node)).collect();
+        let texts: FxHashSet<String> = keys.iter().map(|node| slice(node)).collect();
         let is_key = |node: &Node| texts.contains(&slice(node));
         for node in items.iter().map(|item| &item.node).chain(order.iter().copied()) {
             if let Some(wrong) = not_grouped(node, &is_key) {
@@ -308,150 +285,137 @@ impl<'a> Evaluator<'a> {
                 ));
             }
         }
-        let ask = Asking(self);
-        let source = self.source(&select.from, &ask)?;
-        let classes = self.row_classes(&source);
-        let resolver =
-            |classes| Resolver { evaluator: self, select, classes, ask: &ask, aggregates: Vec::new() };
-        let mut first = resolver(Some(classes.as_slice()));
+        let ask = Asking(self, text);
+        let mut first = Resolver::new(self, select, names, &ask);
         let condition = select.condition.as_ref().map(|node| first.code(node)).transpose()?;
-        let key_codes: Vec<Code<'a>> = keys.iter().map(|node| first.code(node)).collect::<Result<_, _>>()?;
+        let key_codes: Vec<Code> = keys.iter().map(|node| first.code(node)).collect::<Result<_, _>>()?;
         if !first.aggregates.is_empty() {
             return Err(Wrong::new(
                 select.at,
                 "aggregates stand in SELECT and ORDER BY, not in WHERE or GROUP BY",
             ));
         }
-        let mut second = resolver(Some(classes.as_slice()));
-        let codes: Vec<Code<'a>> =
-            items.iter().map(|item| second.code(&item.node)).collect::<Result<_, _>>()?;
-        let order_codes: Vec<Code<'a>> =
-            order.iter().map(|node| second.code(node)).collect::<Result<_, _>>()?;
-        let groups = self.groups(&source, condition.as_ref(), &key_codes, &second.aggregates);
+        let mut second = Resolver::new(self, select, names, &ask);
+        let codes: Vec<Code> = items.iter().map(|item| second.code(&item.node)).collect::<Result<_, _>>()?;
+        let order_codes: Vec<Code> = order.iter().map(|node| second.code(node)).collect::<Result<_, _>>()?;
+        let groups = self.groups(source, condition.as_ref(), &key_codes, &second.aggregates);
         let limit = select.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        let table = source.table().map(std::convert::AsRef::as_ref);
         let mut rows: Vec<Sorted<Box<[Value]>>> = groups
             .iter()
             .map(|group| {
-                let row = Row::new(group.first, &group.aggregates);
-                let values = |codes: &[Code<'a>]| codes.iter().map(|code| self.value(code, &row)).collect();
+                let row = Row::new(group.first, &group.aggregates, table);
                 Sorted {
                     keys: order_codes.iter().map(|code| self.sort_key(code, &row)).collect(),
-                    row: values(&codes),
+                    number: group.first,
+                    row: codes.iter().map(|code| self.value(code, &row)).collect(),
                 }
             })
             .collect();
-        let nodes: Vec<(&Node, bool)> = select.order.iter().map(|(node, down)| (node, *down)).collect();
-        sort(&mut rows, &nodes, limit);
-        let rows = rows.into_iter().map(|sorted| sorted.row).collect();
-        Ok(Part { rows: Rows::Values(rows), has_items: false, select: number, limit: None })
+        let downwards: Vec<bool> = select.order.iter().map(|(_, down)| *down).collect();
+        sort(&mut rows, &downwards, limit);
+        Ok(rows.into_iter().map(|sorted| sorted.row).collect())
     }
 
-    /// What a SELECT inside another query gives.
-    fn found(&self, select: &Select) -> Result<Found, Wrong> {
-        let shape = select.shape()?;
-        let is_grouped =
-            !select.group.is_empty() || select.items.iter().flatten().any(|item| has_aggregate(&item.node));
-        if is_grouped {
-            return Err(Wrong::new(
-                select.at,
-                "a query inside another gives objects or one column, and does not group",
-            ));
-        }
-        let early = select.limit.filter(|_| select.order.is_empty() && matches!(shape, Shape::Objects));
-        let (mut rows, order, items) = self.rows(select, early)?;
-        let limit = select.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
-        if let (Some(limit), false) = (limit, order.is_empty()) {
-            let nodes: Vec<(&Node, bool)> = select.order.iter().map(|(node, down)| (node, *down)).collect();
-            rows = self.sorted(&rows, &order, &nodes, Some(limit)).into_iter().collect();
-        } else if let Some(limit) = limit {
-            rows = rows.iter().take(limit).collect();
-        }
-        let mut found = Found::default();
-        match (shape, items.as_slice()) {
-            (Shape::Objects, _) => found.objects = rows,
-            (Shape::Given, [item]) => found.objects = self.given(&rows, Some(item)),
-            (Shape::Columns(_), [item]) => {
-                for object in &rows {
-                    match self.value(item, &Row::new(object, &[])) {
-                        Value::Object(object) => {
-                            found.objects.insert(object);
-                        }
-                        Value::Null => {}
-                        list @ Value::List(..) => {
-                            found.objects.extend(self.objects_of(list));
-                        }
-                        value => {
-                            found.values.insert(value.key());
-                        }
+    /// The objects that parts of an answer are, or that are in their values.
+    fn objects_of_parts(&self, parts: &[Part]) -> RoaringBitmap {
+        let mut all = RoaringBitmap::new();
+        for part in parts {
+            match (&part.items, &part.rows) {
+                (None, Rows::Set(set)) => match part.limit {
+                    Some(limit) => all.extend(set.iter().take(limit)),
+                    None => all |= set,
+                },
+                (None, Rows::List(list, _)) => {
+                    all.extend(list.iter().copied().take(part.limit.unwrap_or(usize::MAX)));
+                }
+                (Some(items), Rows::Set(set)) if part.limit.is_none() => {
+                    let source = match &part.table {
+                        Some(table) => Objects::Rows(table.clone(), set.clone()),
+                        None => Objects::Set(set.clone()),
+                    };
+                    for item in items {
+                        all |= self.given(&source, Some(item));
                     }
                 }
-            }
-            _ => {
-                return Err(Wrong::new(
-                    select.at,
-                    "a query inside another gives objects or one column, not several",
-                ));
+                _ if part.is_objects => all.extend(part.objects(self)),
+                _ => {
+                    let values = part.values(self).flat_map(<Box<[Value]>>::into_iter);
+                    all.extend(values.flat_map(|value| self.objects_of(value)));
+                }
             }
         }
-        let result = if select.is_retained {
-            Found { objects: retained_set(self.graph, &found.objects), ..found }
-        } else {
-            found
-        };
-        Ok(result)
+        all
     }
 
-    /// The objects that an expression gives for some objects.
-    fn given(&self, rows: &RoaringBitmap, item: Option<&Code<'a>>) -> RoaringBitmap {
-        let Some(item) = item else { return RoaringBitmap::new() };
-        let source = Objects::Set(rows.clone());
-        let part = |range| {
-            let mut found = RoaringBitmap::new();
-            self.each_row(&source, range, true, |row| {
-                found.extend(self.objects_of(self.value(item, &row)));
-                ControlFlow::Continue(())
-            });
-            found
-        };
-        let all = parts(0..self.graph.objects.len(), PART);
-        all.into_par_iter().map(part).reduce(RoaringBitmap::new, |a, b| a | b)
+    /// A row as one of a table: lists in it are a row for each element.
+    fn flatten(&self, values: Box<[Value]>, rows: &mut Vec<Box<[Value]>>) {
+        let is_list = |value: &Value| matches!(value, Value::List(..) | Value::Slice(_) | Value::Many(_));
+        if !values.iter().any(is_list) {
+            rows.push(values);
+            return;
+        }
+        let mut made: Vec<Vec<Value>> = vec![Vec::with_capacity(values.len())];
+        for value in values {
+            if !is_list(&value) {
+                made.iter_mut().for_each(|row| row.push(value.clone()));
+                continue;
+            }
+            let most = MAX_ROWS + 1;
+            let items: Vec<Value> = self.items_of(&value).into_iter().flatten().take(most).collect();
+            let pairs = made.iter().flat_map(|row| items.iter().map(move |item| (row, item)));
+            made = pairs
+                .take(most)
+                .map(|(row, item)| {
+                    let mut row = row.clone();
+                    row.push(item.clone());
+                    row
+                })
+                .collect();
+        }
+        rows.extend(made.into_iter().map(Vec::into_boxed_slice));
     }
 
     /// The objects in a value: itself, those of a list, or the one at an address.
     pub(super) fn objects_of(&self, value: Value) -> Box<dyn Iterator<Item = u32> + '_> {
         match value {
             Value::Object(object) => Box::new(std::iter::once(object)),
+            Value::Whole(number) => Box::new(self.object_of_number(number).into_iter()),
+            Value::Many(values) => {
+                let objects = (0..values.len()).filter_map(move |at| match values.get(at)? {
+                    Value::Object(object) => Some(*object),
+                    _ => None,
+                });
+                Box::new(objects)
+            }
+            Value::Slice(slice) => {
+                let objects = self.slice_items(*slice);
+                Box::new(
+                    objects.filter_map(
+                        |value| if let Value::Object(object) = value { Some(object) } else { None },
+                    ),
+                )
+            }
             Value::List(list, of) => Box::new(self.list(list, of).filter_map(|value| match value {
                 Value::Object(object) => Some(object),
                 _ => None,
             })),
-            Value::Whole(id) => {
-                Box::new(self.graph.objects.addresses.index_of(id.cast_unsigned()).into_iter())
-            }
             _ => Box::new(std::iter::empty()),
         }
-    }
-
-    /// The items of a SELECT, checked before.
-    pub(super) fn items(&self, select: &Select) -> Vec<Code<'a>> {
-        let mut resolver =
-            Resolver { evaluator: self, select, classes: None, ask: &Nothing, aggregates: Vec::new() };
-        let codes = select.items.iter().flatten().map(|item| resolver.code(&item.node));
-        // What was checked before has no errors now.
-        codes.filter_map(Result::ok).collect()
     }
 }
 
 /// The names of columns, each once: they are keys in JSON.
 fn names(items: &[Item]) -> Vec<String> {
     let mut seen = FxHashSet::default();
+    let mut next: FxHashMap<&str, u32> = FxHashMap::default();
     let mut names = Vec::new();
     for item in items {
+        let number = next.entry(&item.name).or_insert(1);
         let mut name = item.name.clone();
-        let mut number = 2u32;
         while !seen.insert(name.clone()) {
+            *number += 1;
             name = format!("{} {number}", item.name);
-            number += 1;
         }
         names.push(name);
     }

@@ -10,17 +10,19 @@ use crate::query::preorder::parts;
 
 use super::code::Code;
 use super::evaluate::{Evaluator, Row};
-use super::resolve::Objects;
+use super::source::Objects;
 
 /// Objects that one thread takes at a time: as many as a container of the set holds.
-pub(super) const PART: u32 = 1 << 16;
+const PART: u32 = 1 << 16;
 
-impl<'a> Evaluator<'a> {
+impl<'a> Evaluator<'_, 'a> {
     /// The objects of a range that `source` means, a bit each: of a block at most.
     fn candidates(&self, source: &Objects, start: u32, count: u32) -> u64 {
         let all = start..start.saturating_add(count);
         match source {
-            Objects::Set(set) => set.range(all).fold(0, |word, object| word | 1 << (object - start)),
+            Objects::Set(set) | Objects::Rows(_, set) => {
+                set.range(all).fold(0, |word, object| word | 1 << (object - start))
+            }
             Objects::Classes(classes) => (0u32..).zip(all).fold(0, |word, (bit, object)| {
                 let class = self.graph.objects.class(object);
                 let is = class.and_then(|class| classes.get(class.0 as usize)).copied().unwrap_or(false);
@@ -37,6 +39,11 @@ impl<'a> Evaluator<'a> {
         with_records: bool,
         mut visit: impl FnMut(Row<'_, 'a>) -> ControlFlow<()>,
     ) {
+        if let Objects::Rows(table, set) = source {
+            let mut rows = set.range(range).map(|number| Row::new(number, &[], Some(table)));
+            let _ = rows.try_for_each(visit);
+            return;
+        }
         let mut start = range.start;
         while start < range.end {
             let count = (range.end - start).min(BLOCK);
@@ -50,7 +57,7 @@ impl<'a> Evaluator<'a> {
                 });
             } else {
                 let bits = (0..count).filter(|bit| word & (1 << bit) != 0);
-                going = bits.map(|bit| start + bit).try_for_each(|object| visit(Row::new(object, &[])));
+                going = bits.map(|bit| start + bit).try_for_each(|object| visit(Row::new(object, &[], None)));
             }
             if going.is_break() {
                 return;
@@ -59,20 +66,25 @@ impl<'a> Evaluator<'a> {
         }
     }
 
+    /// All rows that a source can have, in parts.
+    pub(super) fn parts_of(&self, source: &Objects) -> Vec<Range<u32>> {
+        let table = source.table().map(|table| u32::try_from(table.rows.len()).unwrap_or(u32::MAX));
+        parts(0..table.unwrap_or(self.graph.objects.len()), PART)
+    }
+
     /// The objects of a source for which a condition holds: the first `limit` of them, if there is one.
     pub(super) fn matching(
         &self,
-        source: Objects,
-        condition: Option<&Code<'a>>,
+        source: &Objects,
+        condition: Option<&Code>,
         limit: Option<u64>,
     ) -> RoaringBitmap {
-        let source = match (source, condition) {
-            (Objects::Set(set), None) => return first(set, limit),
-            (source, _) => source,
-        };
+        if let (Objects::Set(set) | Objects::Rows(_, set), None) = (source, condition) {
+            return first(set.clone(), limit);
+        }
         let part = |range: Range<u32>| {
             let mut found = RoaringBitmap::new();
-            self.each_row(&source, range, condition.is_some(), |row| {
+            self.each_row(source, range, condition.is_some(), |row| {
                 if condition.is_none_or(|condition| self.holds(condition, &row)) {
                     // In order: each is the largest so far.
                     let _ = found.try_push(row.object);
@@ -85,7 +97,7 @@ impl<'a> Evaluator<'a> {
             found
         };
         let mut found = RoaringBitmap::new();
-        let all = parts(0..self.graph.objects.len(), PART);
+        let all = self.parts_of(source);
         // With a limit, ever more at once: the first rows may be all that is wanted.
         let mut rest = all.as_slice();
         let mut wave = if limit.is_some() { rayon::current_num_threads() } else { rest.len() };

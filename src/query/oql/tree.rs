@@ -60,6 +60,8 @@ pub(super) enum Source {
     Indices(Vec<i64>),
     /// What another query gives.
     Query(Box<Union>),
+    /// What an expression without a row gives.
+    Value(Box<Node>),
     /// `${snapshot}.getClasses()`.
     AllClasses,
     /// `${snapshot}.getClassesByName(name, subclasses)`.
@@ -88,6 +90,10 @@ pub(super) enum Expression {
     Name(String),
     /// The row itself, of which an attribute is asked: `@length`.
     Row,
+    /// `${snapshot}`: the dump.
+    Snapshot,
+    /// What a query gives.
+    Query(Box<Union>),
     /// Fields, attributes, methods and elements, one behind the other.
     Path(Box<Node>, Vec<Step>),
     Call(Function, Box<Node>),
@@ -118,6 +124,8 @@ pub(super) enum What {
     Attribute(String),
     Method(String, Vec<Node>),
     Element(Box<Node>),
+    /// `[first:last]`
+    Slice(Box<Node>, Box<Node>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

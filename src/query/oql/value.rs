@@ -1,6 +1,7 @@
 //! Values that expressions have, and how they compare.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// What an expression is for one row.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +26,32 @@ pub(super) enum Value {
     Missing(u64),
     /// Some objects or values that belong to an object, by index.
     List(List, u32),
+    /// A part of them.
+    Slice(Box<Slice>),
+    /// Values that a query gave.
+    Many(Arc<[Value]>),
+    /// Key and value of a map.
+    Entry(Box<(Value, Value)>),
+    /// A field of an object, by number.
+    Field(u32, u32),
+    /// A static field of a class object, by number.
+    Static(u32, u32),
+    /// `${snapshot}`
+    Snapshot,
+    /// `${snapshot}.@snapshotInfo`
+    SnapshotInfo,
+}
+
+/// A part of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Slice {
+    pub(super) list: List,
+    /// The object that the list is of.
+    pub(super) of: u32,
+    /// The first element.
+    pub(super) start: u64,
+    /// The one behind the last.
+    pub(super) end: u64,
 }
 
 /// What a list holds. It is read from the object when it is asked for.
@@ -38,6 +65,18 @@ pub(super) enum List {
     Inbounds,
     /// What it is the immediate dominator of.
     Dominated,
+    /// What a collection holds.
+    Entries,
+    /// Its fields.
+    Fields,
+    /// Its static fields.
+    Statics,
+    /// The subclasses of a class, all below it.
+    Subclasses,
+    /// All class objects, whatever it is.
+    Classes,
+    /// All roots, whatever it is.
+    Roots,
 }
 
 /// A value that groups rows.
@@ -52,6 +91,12 @@ pub(super) enum Key {
     Object(u32),
     Missing(u64),
     List(List, u32),
+    Slice(Box<Slice>),
+    Many(Box<[Key]>),
+    Field(u32, u32),
+    Static(u32, u32),
+    Snapshot,
+    SnapshotInfo,
 }
 
 impl Value {
@@ -68,6 +113,13 @@ impl Value {
             Self::Object(object) => Key::Object(*object),
             Self::Missing(id) => Key::Missing(*id),
             Self::List(list, object) => Key::List(*list, *object),
+            Self::Slice(slice) => Key::Slice(slice.clone()),
+            Self::Many(values) => Key::Many(values.iter().map(Self::key).collect()),
+            Self::Entry(entry) => Key::Many([entry.0.key(), entry.1.key()].into()),
+            Self::Field(object, number) => Key::Field(*object, *number),
+            Self::Static(class, number) => Key::Static(*class, *number),
+            Self::Snapshot => Key::Snapshot,
+            Self::SnapshotInfo => Key::SnapshotInfo,
         }
     }
 
@@ -103,6 +155,11 @@ impl Value {
             (Self::Object(a), Self::Object(b)) => Some(a.cmp(b)),
             (Self::Missing(a), Self::Missing(b)) => Some(a.cmp(b)),
             (Self::List(a, of_a), Self::List(b, of_b)) => (a == b && of_a == of_b).then_some(Ordering::Equal),
+            (Self::Slice(_), Self::Slice(_))
+            | (Self::Many(_), Self::Many(_))
+            | (Self::Entry(_), Self::Entry(_))
+            | (Self::Field(..), Self::Field(..))
+            | (Self::Static(..), Self::Static(..)) => (self == other).then_some(Ordering::Equal),
             _ => match (self.whole(), other.whole()) {
                 (Some(a), Some(b)) => Some(a.cmp(&b)),
                 (Some(a), None) => whole_with_double(a, other.double()?),
@@ -132,7 +189,8 @@ impl Value {
             Self::Text(_) => 3,
             Self::Object(_) => 4,
             Self::Missing(_) => 5,
-            Self::List(..) => 6,
+            Self::List(..) | Self::Slice(_) | Self::Many(_) => 6,
+            Self::Entry(_) | Self::Field(..) | Self::Static(..) | Self::Snapshot | Self::SnapshotInfo => 7,
         }
     }
 }

@@ -127,7 +127,7 @@ fn named(objects: &Objects<'_>, class: ClassNumber, by: By, copies: u64) -> Opti
         Holder { class: summary.class_name(row).to_owned(), field: None, is_static: false, copies };
     match by {
         By::Field(at) => {
-            holder.field = objects.slots(class).get(at as usize).map(|slot| slot.name.to_owned())
+            holder.field = objects.slots(class).nth(at as usize).map(|slot| slot.name.to_owned())
         }
         By::Static(at) => {
             holder.is_static = true;

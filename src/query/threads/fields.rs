@@ -109,7 +109,7 @@ impl<'a> ThreadFields<'a> {
         let id_size = summary.id_size();
         let declared = |name: &str| {
             let class = class(name)?;
-            let bytes = objects.slots(class).iter().map(|slot| slot.kind.dump_bytes(id_size)).sum();
+            let bytes = objects.slots(class).map(|slot| slot.kind.dump_bytes(id_size)).sum();
             Some(Declared { class, bytes })
         };
         let (thread, virtual_thread) = (declared("java.lang.Thread"), declared("java.lang.VirtualThread"));

@@ -96,9 +96,37 @@ fn deep_nesting_is_an_error_and_long_lists_are_none() {
     assert!(wrong(&nested).1.contains("nested"));
     let unions = format!("SELECT * FROM x{}", " UNION (SELECT * FROM x)".repeat(1000));
     assert_eq!(parse(&unions).unwrap().selects.len(), 1001);
-    for long in ["1 = 1 and ", "1 = 1 or ", "not ", "- ", "1 + ", "a.b."] {
+    for long in ["1 = 1 and ", "1 = 1 or ", "not ", "- ", "1 + "] {
         let query = format!("SELECT * FROM x s WHERE {}a", long.repeat(50_000 / long.len()));
         assert!(parse(&query).is_ok(), "{long}");
+    }
+    let path = |steps: usize| format!("SELECT a{} FROM x", ".b".repeat(steps));
+    assert!(parse(&path(1000)).is_ok() && wrong(&path(1001)).1.contains("at most 1000 steps"));
+    let columns = |count: usize| format!("SELECT {} FROM x", vec!["a"; count].join(","));
+    assert!(parse(&columns(1000)).is_ok() && wrong(&columns(1001)).1.contains("at most 1000 columns"));
+}
+
+#[test]
+fn what_newer_manuals_show_parses() {
+    for query in [
+        "SELECT s[1:3][1] FROM int[] s",
+        "SELECT s[(1 - s.@length):(3 - s.@length)][1] FROM int[] s",
+        "SELECT v, v.@objectId FROM OBJECTS ${snapshot}.getObject(123) v",
+        "SELECT s.@GCRoots.subList(1,3).get(1) FROM OBJECTS ${snapshot} s",
+        "SELECT * FROM OBJECTS (1 + ${snapshot}.GCRoots.length)",
+        "SELECT \"ABC\"+s FROM OBJECTS (123) s",
+        "SELECT * FROM ${snapshot}.getClasses().get(2)",
+        "select * from objects instanceof (select * from objects java.util.AbstractMap)",
+        "select * from instanceof ${snapshot}.getClassesByName(\"java.util.AbstractMap\", false)",
+        "SELECT v, v.i.value FROM OBJECTS ( SELECT i FROM java.lang.String i UNION ( SELECT i FROM java.lang.Integer i ) ) v",
+        "SELECT z.\"Retained Heap\" FROM OBJECTS (SELECT s.@retainedHeapSize AS \"Retained Heap\" FROM x.Y s) z",
+        "SELECT e.getKey() AS key FROM OBJECTS ${h}[0:-1] e",
+        "SELECT eval((SELECT s FROM x.Y s))[0].value FROM OBJECTS (null)",
+        "SELECT s FROM x.Y s WHERE s.n > (SELECT max(t.n) FROM x.Y t)",
+    ] {
+        if let Err(wrong) = parse(query) {
+            panic!("{query}: {wrong:?}");
+        }
     }
 }
 

@@ -1,0 +1,86 @@
+//! Where a Throwable was made.
+
+use crate::hprof::be_id;
+
+use super::text::Text;
+use super::{Fields, MAX_STEPS, Meanings, Record};
+
+/// The stack of a Throwable.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stack {
+    /// Frames, the innermost first: `com.acme.Main.run(Main.java:5)`, or the class alone.
+    pub frames: Vec<String>,
+    /// Whether only classes are known: the program never asked for the stack, and the JVM keeps methods as numbers.
+    pub classes_only: bool,
+    /// Frames that were left out.
+    pub more: u64,
+}
+
+/// Characters of a frame.
+const LONGEST: usize = 1000;
+/// HotSpot keeps frames in arrays of so many, each with a reference to the next.
+const MOST_CHUNKS: usize = 1 << 10;
+
+impl<'a> Meanings<'a> {
+    /// The stack of a Throwable, up to so many frames; `None` if the object is none, or has none.
+    pub fn stack(&self, object: u32, most: usize) -> Option<Stack> {
+        let class = self.graph.objects.class(object)?;
+        let (_, known, start) = self.how(class)?;
+        let is_throwable = self
+            .summary
+            .class(known)
+            .is_some_and(|row| self.summary.class_name(row) == "java.lang.Throwable");
+        if !is_throwable {
+            return None;
+        }
+        let fields = self.fields(object)?;
+        let fields = Fields { class: known, bytes: fields.bytes.get(start..)? };
+        self.elements(fields, most).or_else(|| self.backtrace(fields, most))
+    }
+
+    /// The ids in an array of references.
+    fn ids(&self, array: u32) -> Option<impl ExactSizeIterator<Item = u64> + use<'a>> {
+        let Record::ObjectArray(array) = self.record(array)? else { return None };
+        let id_size = self.id_size();
+        Some(array.elements.chunks_exact(id_size.bytes()).map(move |id| be_id(id, 0, id_size).unwrap_or(0)))
+    }
+
+    /// Of the elements that `getStackTrace` gave.
+    fn elements(&self, fields: Fields<'a>, most: usize) -> Option<Stack> {
+        let ids = self.ids(self.object(fields, "stackTrace")?)?;
+        let count = ids.len();
+        let frames = ids.take(most).map(|id| {
+            let mut text = Text::new(LONGEST, true);
+            let element = self.graph.objects.addresses.index_of(id);
+            let _ = element.and_then(|element| self.append(&mut text, element, MAX_STEPS));
+            if text.is_empty() { "?".to_owned() } else { text.into_short() }
+        });
+        let frames: Vec<String> = frames.collect();
+        let more = (count - frames.len()) as u64;
+        (!frames.is_empty()).then_some(Stack { frames, classes_only: false, more })
+    }
+
+    /// Of what HotSpot keeps until the stack is asked for: chunks with methods, lines, class objects and the next chunk.
+    fn backtrace(&self, fields: Fields<'a>, most: usize) -> Option<Stack> {
+        let mut stack = Stack { classes_only: true, ..Stack::default() };
+        let mut chunk = self.object(fields, "backtrace");
+        for _ in 0..MOST_CHUNKS {
+            let Some(parts) = chunk.and_then(|chunk| self.ids(chunk)) else { break };
+            let parts: Vec<Option<u32>> =
+                parts.take(8).map(|id| self.graph.objects.addresses.index_of(id)).collect();
+            let part = |at: usize| parts.get(at).copied().flatten();
+            let classes = part(2).and_then(|classes| self.ids(classes));
+            for id in classes.into_iter().flatten().take_while(|id| *id != 0) {
+                if stack.frames.len() >= most {
+                    stack.more = stack.more.saturating_add(1);
+                    continue;
+                }
+                let class = self.graph.objects.addresses.index_of(id);
+                let class = class.and_then(|class| self.summary.class(self.class_of_class_object(class)?));
+                stack.frames.push(class.map_or("?", |class| self.summary.class_name(class)).to_owned());
+            }
+            chunk = part(4);
+        }
+        (!stack.frames.is_empty()).then_some(stack)
+    }
+}

@@ -1,0 +1,223 @@
+//! Attributes: what MAT's objects have besides the fields of the heap.
+
+use crate::hprof::RootKind;
+use crate::index::sizes::Sizes;
+use crate::index::summary::ClassNumber;
+use crate::index::tables::ClassKind;
+use crate::query::info::info;
+use crate::query::objects::{Bits, Record};
+use crate::query::root_index::RootIndex;
+
+use super::evaluate::Evaluator;
+use super::names::{Attribute, Info};
+use super::value::{List, Value};
+
+impl<'a> Evaluator<'_, 'a> {
+    pub(super) fn roots(&self) -> &RootIndex<'a> {
+        self.roots.get_or_init(|| RootIndex::new(self.graph))
+    }
+
+    pub(super) fn attribute(&self, value: &Value, attribute: Attribute) -> Value {
+        let object = match (value, attribute) {
+            (Value::Object(object), _) => *object,
+            (Value::Text(text), Attribute::Length | Attribute::Size) => {
+                return i64::try_from(text.encode_utf16().count()).map_or(Value::Null, Value::Whole);
+            }
+            (Value::Entry(entry), Attribute::Key) => return entry.0.clone(),
+            (Value::Entry(entry), Attribute::Value) => return entry.1.clone(),
+            (Value::Field(..) | Value::Static(..), _) => return self.field_attribute(value, attribute),
+            (Value::Snapshot | Value::SnapshotInfo, attribute) => return self.info(attribute),
+            (Value::Missing(id), Attribute::ObjectAddress) => return Value::Whole(id.cast_signed()),
+            (value, Attribute::Length | Attribute::Size) => return self.size(value),
+            _ => return Value::Null,
+        };
+        let tree = &self.graph.tree;
+        let bytes = |bytes: Option<u64>| {
+            bytes.and_then(|bytes| i64::try_from(bytes).ok()).map_or(Value::Null, Value::Whole)
+        };
+        let text = |text: Option<String>| text.map_or(Value::Null, |text| Value::Text(text.into()));
+        match attribute {
+            Attribute::ObjectId => Value::Whole(object.into()),
+            Attribute::ObjectAddress => self.address(object),
+            Attribute::UsedHeapSize => bytes(tree.position(object).map(|at| tree.shallow_bytes(at))),
+            Attribute::RetainedHeapSize => {
+                bytes(tree.reachable_position(object).map(|at| tree.retained_bytes(at)))
+            }
+            Attribute::TechnicalName => text(self.technical_name(object)),
+            Attribute::DisplayName => {
+                let says = self.object_text(object).filter(|_| self.class_of(object).is_none());
+                let says = says.map(|says| format!(" {says}")).unwrap_or_default();
+                text(self.technical_name(object).map(|name| name + &says))
+            }
+            Attribute::ClassSpecificName => text(self.object_text(object)),
+            Attribute::Class => self.graph.class_object_of(object).map_or(Value::Null, Value::Object),
+            Attribute::Length if self.is_text(value) => {
+                let text = self.objects.string(object).map(|text| text.len());
+                text.and_then(|len| i64::try_from(len).ok()).map_or(Value::Null, Value::Whole)
+            }
+            Attribute::Length => self.length(object),
+            Attribute::Elements => {
+                if self.length(object) == Value::Null {
+                    Value::Null
+                } else {
+                    Value::List(List::Elements, object)
+                }
+            }
+            Attribute::Outbounds => Value::List(List::Outbounds, object),
+            Attribute::Inbounds => Value::List(List::Inbounds, object),
+            Attribute::Roots => {
+                let kinds: Vec<&str> = self.roots().kinds(object).into_iter().map(RootKind::name).collect();
+                text((!kinds.is_empty()).then(|| kinds.join(", ")))
+            }
+            // Of a collection.
+            Attribute::Size => self.size(value),
+            Attribute::Fields => match self.objects.record(object) {
+                Some(Record::Instance(_)) => Value::List(List::Fields, object),
+                _ => Value::Null,
+            },
+            Attribute::Snapshot => Value::Snapshot,
+            // What MAT's collections of a snapshot say of their entries.
+            Attribute::Key | Attribute::Value => self.entry_part(object, attribute),
+            _ => self.class_attribute(object, attribute),
+        }
+    }
+
+    /// The class that an object is the class object of.
+    pub(super) fn class_of(&self, object: u32) -> Option<ClassNumber> {
+        self.labels.class_of_class_object(object)
+    }
+
+    fn class_attribute(&self, object: u32, attribute: Attribute) -> Value {
+        let Some(class) = self.class_of(object).and_then(|class| self.summary.class(class)) else {
+            return Value::Null;
+        };
+        let above = || self.summary.super_class(class).and_then(|above| self.graph.class_object(above));
+        let object_of = |object: Option<u32>| object.map_or(Value::Null, Value::Object);
+        let index_of = |object: Option<u32>| object.map_or(Value::Null, |object| Value::Whole(object.into()));
+        let loader = || self.of_id(class.loader.get());
+        match attribute {
+            Attribute::StaticFields => Value::List(List::Statics, object),
+            Attribute::Subclasses => Value::List(List::Subclasses, object),
+            Attribute::HeapSizePerInstance => {
+                let class_number = self.class_of(object).filter(|_| class.kind() == ClassKind::Instance);
+                let bytes = class_number.map(|class| self.sizes().instance(class).0);
+                bytes.and_then(|bytes| i64::try_from(bytes).ok()).map_or(Value::Null, Value::Whole)
+            }
+            Attribute::Name => Value::Text(self.summary.class_name(class).into()),
+            Attribute::Loader => loader(),
+            Attribute::LoaderId => match loader() {
+                Value::Object(object) => Value::Whole(object.into()),
+                _ => Value::Null,
+            },
+            Attribute::LoaderAddress => Value::Whole(class.loader.get().cast_signed()),
+            Attribute::SuperClass => object_of(above()),
+            Attribute::SuperClassId => index_of(above()),
+            Attribute::SuperClassAddress => above().map_or(Value::Null, |object| self.address(object)),
+            Attribute::HasSuperClass => Value::Boolean(self.summary.super_class(class).is_some()),
+            Attribute::NumberOfObjects => {
+                i64::try_from(class.objects.get()).map_or(Value::Null, Value::Whole)
+            }
+            Attribute::IsArray => Value::Boolean(class.kind() != ClassKind::Instance),
+            _ => Value::Null,
+        }
+    }
+
+    fn technical_name(&self, object: u32) -> Option<String> {
+        let id = self.graph.objects.addresses.id_of(object)?;
+        Some(match self.class_of(object).and_then(|class| self.summary.class(class)) {
+            Some(class) => format!("class {} @ {id:#x}", self.summary.class_name(class)),
+            None => format!("{} @ {id:#x}", self.class_name(object).unwrap_or("<unknown class>")),
+        })
+    }
+
+    /// `key` or `value` of an object that is an entry of a map: MAT's getKey() and getValue().
+    fn entry_part(&self, object: u32, attribute: Attribute) -> Value {
+        let names: &[&str] = match attribute {
+            Attribute::Key => &["key", "referent", "k"],
+            _ => &["value", "val", "v"],
+        };
+        let found = names.iter().find_map(|name| self.objects.field(object, name));
+        found.map_or(Value::Null, |bits| self.of_bits(bits))
+    }
+
+    /// The name of a field of an object or a class object, its type and its value.
+    fn field_of(&self, value: &Value) -> Option<(&'a str, &'static str, Value)> {
+        match value {
+            Value::Field(object, number) => {
+                let class = self.graph.objects.class(*object)?;
+                let slot = self.objects.slots(class).nth(*number as usize)?;
+                let bits = self.objects.value(self.objects.instance(*object)?, &slot);
+                Some((slot.name, slot.kind.java_name(), bits.map_or(Value::Null, |bits| self.of_bits(bits))))
+            }
+            Value::Static(object, number) => {
+                let class = self.summary.class(self.class_of(*object)?)?;
+                let (name, kind, bits) = self.summary.statics(class).nth(*number as usize)?;
+                Some((name, kind.java_name(), self.of_bits(Bits { kind, bits })))
+            }
+            _ => None,
+        }
+    }
+
+    fn field_attribute(&self, value: &Value, attribute: Attribute) -> Value {
+        let Some((name, kind, value)) = self.field_of(value) else { return Value::Null };
+        match attribute {
+            Attribute::Name => Value::Text(name.into()),
+            Attribute::Type => Value::Text(kind.into()),
+            Attribute::Value => value,
+            _ => Value::Null,
+        }
+    }
+
+    /// A field in words: `int hash: 0`.
+    pub(super) fn field_text(&self, field: &Value) -> Option<String> {
+        let (name, kind, value) = self.field_of(field)?;
+        let said = match &value {
+            Value::Null => "null".to_owned(),
+            Value::Missing(id) => format!("{id:#x}"),
+            Value::Object(object) => {
+                self.string(*object).or_else(|| self.technical_name(*object)).unwrap_or_default()
+            }
+            value => self.text(value).unwrap_or_default(),
+        };
+        Some(format!("{kind} {name}: {said}"))
+    }
+
+    /// What is known of the dump as a whole.
+    fn info(&self, attribute: Attribute) -> Value {
+        let whole = |number: u64| i64::try_from(number).map_or(Value::Null, Value::Whole);
+        let count = |number: usize| i64::try_from(number).map_or(Value::Null, Value::Whole);
+        let facts = self.summary.facts();
+        let what = match attribute {
+            Attribute::Info(what) => what,
+            Attribute::Roots => Info::Roots,
+            Attribute::NumberOfObjects => Info::NumberOfObjects,
+            Attribute::UsedHeapSize => Info::UsedHeapSize,
+            Attribute::Snapshot => return Value::Snapshot,
+            _ => return Value::Null,
+        };
+        match what {
+            Info::All => Value::SnapshotInfo,
+            Info::Path => Value::Text(self.heap.path().display().to_string().into()),
+            Info::CreationDate => match facts.created_ms.get() {
+                0 => Value::Null,
+                created => whole(created),
+            },
+            Info::IdentifierSize => Value::Whole(facts.id_bytes.into()),
+            Info::Jvm => {
+                let info = info(self.heap, self.sizes());
+                info.jvm().map_or(Value::Null, |jvm| Value::Text(jvm.into()))
+            }
+            Info::UsedHeapSize => whole(info(self.heap, self.sizes()).shallow_bytes),
+            Info::NumberOfObjects => Value::Whole(self.graph.objects.len().into()),
+            Info::NumberOfClasses => whole(self.graph.objects.class_objects().len()),
+            Info::NumberOfClassLoaders => count(self.summary.loaders().len()),
+            Info::NumberOfRoots => count(self.roots().objects().len()),
+            Info::Classes => Value::List(List::Classes, 0),
+            Info::Roots => Value::List(List::Roots, 0),
+        }
+    }
+
+    pub(super) fn sizes(&self) -> &Sizes {
+        self.sizes.get_or_init(|| Sizes::new(self.summary, None))
+    }
+}

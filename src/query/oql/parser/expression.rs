@@ -1,0 +1,327 @@
+//! Expressions, from OR down to names and numbers.
+
+use super::super::error::Wrong;
+use super::super::lexer::{self, Kind};
+use super::super::names;
+use super::super::tree::{Aggregate, Comparison, Expression, Node, Operator, Step, What};
+use super::Parser;
+use super::is_keyword;
+
+/// Steps of a path: each of them is taken for each row.
+const MAX_STEPS: usize = 1000;
+
+impl Parser<'_> {
+    /// A node that started at `start` and ends here.
+    fn done(&self, start: usize, expression: Expression) -> Node {
+        Node { start, end: self.end(), expression }
+    }
+
+    pub(super) fn node(&mut self) -> Result<Node, Wrong> {
+        self.deeper(|parser| {
+            parser.list(&["or", "||"], Expression::Any, |parser| {
+                parser.list(&["and", "&&"], Expression::All, Self::not)
+            })
+        })
+    }
+
+    /// Nodes with one of these words between them; one alone is itself.
+    fn list(
+        &mut self,
+        words: &[&str],
+        all: impl FnOnce(Vec<Node>) -> Expression,
+        mut parse: impl FnMut(&mut Self) -> Result<Node, Wrong>,
+    ) -> Result<Node, Wrong> {
+        let start = self.start();
+        let first = parse(self)?;
+        let mut more = Vec::new();
+        while words.iter().any(|word| self.takes_word(word) || self.takes(word)) {
+            more.push(parse(self)?);
+        }
+        if more.is_empty() {
+            return Ok(first);
+        }
+        more.insert(0, first);
+        Ok(self.done(start, all(more)))
+    }
+
+    fn not(&mut self) -> Result<Node, Wrong> {
+        let start = self.start();
+        // As many as there are: the last of `NOT NOT x` says it all.
+        let mut is_negated = false;
+        while self.takes_word("not") || self.takes("!") {
+            is_negated = !is_negated;
+        }
+        let node = self.equality()?;
+        if !is_negated {
+            return Ok(node);
+        }
+        Ok(self.done(start, Expression::Not(Box::new(node))))
+    }
+
+    fn equality(&mut self) -> Result<Node, Wrong> {
+        let start = self.start();
+        let left = self.relation()?;
+        let comparison = if self.takes("=") || self.takes("==") {
+            Comparison::Equal
+        } else if self.takes("!=") || self.takes("<>") {
+            Comparison::NotEqual
+        } else {
+            return Ok(left);
+        };
+        let right = self.relation()?;
+        Ok(self.done(start, Expression::Compare(Box::new(left), comparison, Box::new(right))))
+    }
+
+    fn relation(&mut self) -> Result<Node, Wrong> {
+        let start = self.start();
+        let left = self.sum()?;
+        let comparison = match self.peek() {
+            Kind::Symbol("<") => Comparison::Less,
+            Kind::Symbol("<=") => Comparison::LessOrEqual,
+            Kind::Symbol(">") => Comparison::Greater,
+            Kind::Symbol(">=") => Comparison::GreaterOrEqual,
+            _ => return self.membership(start, left),
+        };
+        self.step();
+        let right = self.sum()?;
+        Ok(self.done(start, Expression::Compare(Box::new(left), comparison, Box::new(right))))
+    }
+
+    /// LIKE, IN, `instanceof` and `implements`, if there is one.
+    fn membership(&mut self, start: usize, left: Node) -> Result<Node, Wrong> {
+        let is_negated = self.is_word(0, "not") && (self.is_word(1, "like") || self.is_word(1, "in"));
+        self.at += usize::from(is_negated);
+        let left = Box::new(left);
+        if self.takes_word("like") {
+            let Kind::Text(pattern) = self.peek() else {
+                return Err(self.expected("a regular expression in quotes"));
+            };
+            self.step();
+            return Ok(self.done(start, Expression::Like(left, pattern.clone(), is_negated)));
+        }
+        if self.takes_word("in") {
+            if self.is(0, "(") && self.is_word(1, "select") {
+                self.step();
+                let query = self.union()?;
+                self.expects(")")?;
+                return Ok(self.done(start, Expression::InQuery(left, Box::new(query), is_negated)));
+            }
+            let mut values = Vec::new();
+            if self.takes("(") {
+                values.push(self.node()?);
+                while self.takes(",") {
+                    values.push(self.node()?);
+                }
+                self.expects(")")?;
+            } else {
+                values.push(self.sum()?);
+            }
+            return Ok(self.done(start, Expression::In(left, values, is_negated)));
+        }
+        if self.takes_word("implements") || self.takes_word("instanceof") {
+            let at = self.start();
+            let class = match self.peek() {
+                Kind::Text(class) => {
+                    self.step();
+                    class.clone()
+                }
+                _ => self.class_name()?,
+            };
+            return Ok(self.done(start, Expression::Is(left, class, at)));
+        }
+        Ok(*left)
+    }
+
+    fn sum(&mut self) -> Result<Node, Wrong> {
+        self.arithmetic(&[("+", Operator::Add), ("-", Operator::Subtract)], |parser| {
+            parser.arithmetic(&[("*", Operator::Multiply), ("/", Operator::Divide)], Self::signed)
+        })
+    }
+
+    fn arithmetic(
+        &mut self,
+        operators: &[(&str, Operator)],
+        mut parse: impl FnMut(&mut Self) -> Result<Node, Wrong>,
+    ) -> Result<Node, Wrong> {
+        let start = self.start();
+        let first = parse(self)?;
+        let mut more = Vec::new();
+        while let Some((_, operator)) = operators.iter().find(|(symbol, _)| self.is(0, symbol)) {
+            self.step();
+            more.push((*operator, parse(self)?));
+        }
+        if more.is_empty() {
+            return Ok(first);
+        }
+        Ok(self.done(start, Expression::Arithmetic(Box::new(first), more)))
+    }
+
+    fn signed(&mut self) -> Result<Node, Wrong> {
+        let start = self.start();
+        let mut is_negated = false;
+        while self.takes("-") {
+            is_negated = !is_negated;
+        }
+        let node = self.path()?;
+        if !is_negated {
+            return Ok(node);
+        }
+        Ok(self.done(start, Expression::Negate(Box::new(node))))
+    }
+
+    pub(super) fn path(&mut self) -> Result<Node, Wrong> {
+        let start = self.start();
+        let root = if self.is(0, "@") { self.done(start, Expression::Row) } else { self.primary()? };
+        let mut steps = Vec::new();
+        loop {
+            let at = self.start();
+            if steps.len() > MAX_STEPS {
+                return Err(Wrong::new(at, format!("a path has at most {MAX_STEPS} steps")));
+            }
+            if self.takes("[") {
+                let index = Box::new(self.node()?);
+                let what = if self.takes(":") {
+                    What::Slice(index, Box::new(self.node()?))
+                } else {
+                    What::Element(index)
+                };
+                self.expects("]")?;
+                steps.push(Step { at, what });
+                continue;
+            }
+            let is_attribute = if self.takes("@") {
+                if !steps.is_empty() || self.end() != at + 1 || !matches!(root.expression, Expression::Row) {
+                    return Err(Wrong::new(
+                        at,
+                        "expected an operator, found `@`; attributes stand behind a dot: s.@length",
+                    ));
+                }
+                true
+            } else if self.takes(".") {
+                self.takes("@")
+            } else {
+                break;
+            };
+            let at = self.start();
+            let name = match (self.peek(), self.name_at(0)) {
+                (Kind::Text(column), _) if !is_attribute => lexer::unescaped(column),
+                (_, Some(name)) => name.to_owned(),
+                _ => return Err(self.expected("the name of a field or an attribute")),
+            };
+            self.step();
+            let what = if self.takes("(") {
+                What::Method(name, self.arguments()?)
+            } else if is_attribute {
+                What::Attribute(name)
+            } else {
+                What::Field(name)
+            };
+            steps.push(Step { at, what });
+        }
+        if steps.is_empty() {
+            return Ok(root);
+        }
+        Ok(self.done(start, Expression::Path(Box::new(root), steps)))
+    }
+
+    /// What stands between brackets, and the closing one.
+    fn arguments(&mut self) -> Result<Vec<Node>, Wrong> {
+        let mut arguments = Vec::new();
+        if self.takes(")") {
+            return Ok(arguments);
+        }
+        loop {
+            arguments.push(self.node()?);
+            if !self.takes(",") {
+                self.expects(")")?;
+                return Ok(arguments);
+            }
+        }
+    }
+
+    fn primary(&mut self) -> Result<Node, Wrong> {
+        let start = self.start();
+        let expression = match self.peek() {
+            Kind::Whole(number) => Expression::Whole(*number),
+            // As a Java long: MAT's addresses are longs.
+            Kind::Hex(number) => Expression::Whole(number.cast_signed()),
+            Kind::Fraction(number) => Expression::Fraction(*number),
+            Kind::Char(unit) => Expression::Char(*unit),
+            Kind::Text(text) => Expression::Text(lexer::unescaped(text)),
+            Kind::Symbol("(") => {
+                let is_query = self.is_word(1, "select");
+                self.step();
+                let mut node = if is_query {
+                    let query = self.union()?;
+                    self.done(start, Expression::Query(Box::new(query)))
+                } else {
+                    self.node()?
+                };
+                self.expects(")")?;
+                (node.start, node.end) = (start, self.end());
+                return Ok(node);
+            }
+            Kind::Snapshot => Expression::Snapshot,
+            Kind::Name => return self.named(start),
+            _ => return Err(self.expected("a field, a number, a text or a function")),
+        };
+        self.step();
+        Ok(self.done(start, expression))
+    }
+
+    /// A name, or a call of a function.
+    fn named(&mut self, start: usize) -> Result<Node, Wrong> {
+        let name = self.name_at(0).unwrap_or_default();
+        let lower = name.to_ascii_lowercase();
+        if self.is(1, "(") {
+            self.at += 2;
+            return self.call(start, name, &lower);
+        }
+        let expression = match lower.as_str() {
+            "null" => Expression::Null,
+            "true" => Expression::Boolean(true),
+            "false" => Expression::Boolean(false),
+            _ if is_keyword(name) && !self.is(1, ".") => {
+                return Err(self.expected("a field, a number, a text or a function"));
+            }
+            _ => Expression::Name(name.to_owned()),
+        };
+        self.step();
+        Ok(self.done(start, expression))
+    }
+
+    fn call(&mut self, start: usize, name: &str, lower: &str) -> Result<Node, Wrong> {
+        let aggregate = match lower {
+            "count" => Some(Aggregate::Count),
+            "sum" => Some(Aggregate::Sum),
+            "min" => Some(Aggregate::Min),
+            "max" => Some(Aggregate::Max),
+            "avg" => Some(Aggregate::Average),
+            _ => None,
+        };
+        if aggregate == Some(Aggregate::Count) && (self.is(0, "*") || self.is(0, ")")) {
+            self.takes("*");
+            self.expects(")")?;
+            return Ok(self.done(start, Expression::Aggregate(Aggregate::Count, None)));
+        }
+        let meaning = names::function(lower);
+        if aggregate.is_none() && meaning.is_none() && lower != "eval" {
+            return Err(Wrong::new(start, names::no_function(name, lower)));
+        }
+        let argument = self.node()?;
+        self.expects(")")?;
+        Ok(match (aggregate, meaning) {
+            (Some(aggregate), _) => {
+                self.done(start, Expression::Aggregate(aggregate, Some(Box::new(argument))))
+            }
+            (None, Some(names::Meaning::Function(function))) => {
+                self.done(start, Expression::Call(function, Box::new(argument)))
+            }
+            (None, Some(names::Meaning::Attribute(name))) => {
+                let step = Step { at: start, what: What::Attribute(name.to_owned()) };
+                self.done(start, Expression::Path(Box::new(argument), vec![step]))
+            }
+            (None, None) => Node { start, end: self.end(), ..argument },
+        })
+    }
+}

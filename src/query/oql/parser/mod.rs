@@ -1,0 +1,161 @@
+//! Tokens as a syntax tree.
+//!
+//! Nesting is bounded, so that no query overflows the stack: each level costs a dozen calls here and a few where the
+//! tree is walked. What repeats on one level (AND, OR, sums, the steps of a path, UNION) is a list.
+
+use super::MAX_LEN;
+use super::error::Wrong;
+use super::lexer::{self, Kind, Token};
+use super::tree::Union;
+
+mod expression;
+mod statement;
+
+/// Brackets, functions and queries inside one another.
+const MAX_DEPTH: u32 = 48;
+
+/// Words that no alias can be.
+const KEYWORDS: &[&str] = &[
+    "select",
+    "from",
+    "where",
+    "union",
+    "group",
+    "order",
+    "limit",
+    "by",
+    "and",
+    "or",
+    "not",
+    "like",
+    "in",
+    "as",
+    "implements",
+    "instanceof",
+    "objects",
+    "distinct",
+    "null",
+    "true",
+    "false",
+    "asc",
+    "desc",
+];
+
+/// The tree of a query.
+pub(super) fn parse(text: &str) -> Result<Union, Wrong> {
+    if text.len() > MAX_LEN {
+        return Err(Wrong::new(0, "the query is longer than a megabyte"));
+    }
+    let tokens = lexer::tokens(text)?;
+    let mut parser = Parser { text, tokens: &tokens, at: 0, depth: 0 };
+    let union = parser.union()?;
+    parser.takes(";");
+    match parser.peek() {
+        Kind::End => Ok(union),
+        _ => Err(parser.expected("the end of the query")),
+    }
+}
+
+struct Parser<'t> {
+    text: &'t str,
+    tokens: &'t [Token],
+    at: usize,
+    depth: u32,
+}
+
+impl<'t> Parser<'t> {
+    fn token(&self, ahead: usize) -> Option<&'t Token> {
+        self.tokens.get(self.at + ahead).or_else(|| self.tokens.last())
+    }
+
+    fn kind(&self, ahead: usize) -> &'t Kind {
+        self.token(ahead).map_or(&Kind::End, |token| &token.kind)
+    }
+
+    fn peek(&self) -> &'t Kind {
+        self.kind(0)
+    }
+
+    /// Where the next token starts.
+    fn start(&self) -> usize {
+        self.token(0).map_or(self.text.len(), |token| token.start)
+    }
+
+    /// Where the last token ended.
+    fn end(&self) -> usize {
+        self.at.checked_sub(1).and_then(|at| self.tokens.get(at)).map_or(0, |token| token.end)
+    }
+
+    fn slice(&self, start: usize, end: usize) -> &'t str {
+        self.text.get(start..end).unwrap_or_default()
+    }
+
+    fn name_at(&self, ahead: usize) -> Option<&'t str> {
+        let token = self.token(ahead)?;
+        let name = self.slice(token.start, token.end);
+        let name = name.strip_prefix("${").and_then(|name| name.strip_suffix('}')).unwrap_or(name);
+        (token.kind == Kind::Name).then_some(name)
+    }
+
+    fn step(&mut self) {
+        self.at += 1;
+    }
+
+    fn is(&self, ahead: usize, symbol: &str) -> bool {
+        matches!(self.kind(ahead), Kind::Symbol(found) if *found == symbol)
+    }
+
+    fn takes(&mut self, symbol: &str) -> bool {
+        let is = self.is(0, symbol);
+        self.at += usize::from(is);
+        is
+    }
+
+    fn expects(&mut self, symbol: &str) -> Result<(), Wrong> {
+        if self.takes(symbol) { Ok(()) } else { Err(self.expected(&format!("`{symbol}`"))) }
+    }
+
+    fn is_word(&self, ahead: usize, word: &str) -> bool {
+        self.name_at(ahead).is_some_and(|name| name.eq_ignore_ascii_case(word))
+    }
+
+    fn takes_word(&mut self, word: &str) -> bool {
+        let is = self.is_word(0, word);
+        self.at += usize::from(is);
+        is
+    }
+
+    fn expects_word(&mut self, word: &str) -> Result<(), Wrong> {
+        if self.takes_word(word) { Ok(()) } else { Err(self.expected(word)) }
+    }
+
+    fn expected(&self, what: &str) -> Wrong {
+        let found = match (self.peek(), self.token(0)) {
+            (Kind::End, _) | (_, None) => "the query ends".to_owned(),
+            (_, Some(token)) => {
+                let text: String = self.slice(token.start, token.end).chars().take(40).collect();
+                format!("found `{text}`")
+            }
+        };
+        // The end is behind the last word, not behind what is empty after it.
+        let at = if *self.peek() == Kind::End { self.end() } else { self.start() };
+        Wrong::new(at, format!("expected {what}, {found}"))
+    }
+
+    fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T, Wrong>) -> Result<T, Wrong> {
+        if self.depth >= MAX_DEPTH {
+            return Err(Wrong::new(self.start(), format!("nested more than {MAX_DEPTH} deep")));
+        }
+        self.depth += 1;
+        let parsed = parse(self);
+        self.depth -= 1;
+        parsed
+    }
+}
+
+fn is_keyword(name: &str) -> bool {
+    KEYWORDS.iter().any(|keyword| keyword.eq_ignore_ascii_case(name))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+//! Queries: SELECT, FROM and what follows them.
+
+use super::super::error::Wrong;
+use super::super::lexer::{self, Kind};
+use super::super::tree::{Expression, From, Item, Node, Select, Source, Union, What};
+use super::{Parser, is_keyword};
+
+/// Columns of a SELECT, and what is grouped and sorted by.
+const MAX_COLUMNS: usize = 1000;
+
+impl Parser<'_> {
+    pub(super) fn union(&mut self) -> Result<Union, Wrong> {
+        self.deeper(|parser| {
+            let mut selects = vec![parser.select()?];
+            while parser.takes_word("union") {
+                parser.expects("(")?;
+                selects.extend(parser.union()?.selects);
+                parser.expects(")")?;
+            }
+            Ok(Union { selects })
+        })
+    }
+
+    fn select(&mut self) -> Result<Select, Wrong> {
+        let at = self.start();
+        self.expects_word("SELECT")?;
+        let mut is_distinct = self.takes_word("distinct");
+        let is_retained = self.is_word(0, "as") && self.is_word(1, "retained") && self.is_word(2, "set");
+        self.at += if is_retained { 3 } else { 0 };
+        is_distinct |= self.takes_word("distinct");
+        let is_objects =
+            self.is_word(0, "objects") && !self.is(1, ".") && !self.is(1, ",") && !self.is_word(1, "from");
+        self.at += usize::from(is_objects);
+        let items = if self.takes("*") { None } else { Some(self.items()?) };
+        self.expects_word("FROM")?;
+        let from = self.from()?;
+        let condition = if self.takes_word("where") { Some(self.node()?) } else { None };
+        let mut group = Vec::new();
+        if self.takes_word("group") {
+            self.expects_word("BY")?;
+            group.push(self.node()?);
+            while self.takes(",") {
+                group.push(self.node()?);
+            }
+        }
+        let mut order = Vec::new();
+        if self.takes_word("order") {
+            self.expects_word("BY")?;
+            loop {
+                let node = self.node()?;
+                let descending = self.takes_word("desc");
+                if !descending {
+                    self.takes_word("asc");
+                }
+                order.push((node, descending));
+                if !self.takes(",") {
+                    break;
+                }
+            }
+        }
+        let limit = if self.takes_word("limit") {
+            match self.peek() {
+                Kind::Whole(number) => {
+                    let limit = u64::try_from(*number).ok();
+                    self.step();
+                    limit
+                }
+                _ => return Err(self.expected("a number of rows")),
+            }
+        } else {
+            None
+        };
+        if items.iter().flatten().count().max(group.len()).max(order.len()) > MAX_COLUMNS {
+            return Err(Wrong::new(at, format!("a SELECT has at most {MAX_COLUMNS} columns")));
+        }
+        Ok(Select { at, is_distinct, is_retained, is_objects, items, from, condition, group, order, limit })
+    }
+
+    fn items(&mut self) -> Result<Vec<Item>, Wrong> {
+        let mut items = Vec::new();
+        loop {
+            let node = self.node()?;
+            let mut name = self.slice(node.start, node.end).split_whitespace().collect::<Vec<_>>().join(" ");
+            if self.takes_word("as") {
+                name = match (self.peek(), self.name_at(0)) {
+                    (Kind::Text(text), _) => lexer::unescaped(text),
+                    (_, Some(name)) => name.to_owned(),
+                    _ => return Err(self.expected("the name of the column")),
+                };
+                self.step();
+            }
+            items.push(Item { node, name });
+            if !self.takes(",") {
+                return Ok(items);
+            }
+        }
+    }
+
+    fn from(&mut self) -> Result<From, Wrong> {
+        let mut is_objects = self.is_word(0, "objects") && !self.is(1, ".");
+        self.at += usize::from(is_objects);
+        let with_subclasses = self.takes_word("instanceof");
+        if !is_objects && self.is_word(0, "objects") && !self.is(1, ".") {
+            is_objects = true;
+            self.step();
+        }
+        let at = self.start();
+        let source = match self.peek() {
+            Kind::Text(pattern) => {
+                self.step();
+                Source::Pattern(pattern.clone())
+            }
+            Kind::Hex(_) => Source::Addresses(self.numbers(|kind| match kind {
+                Kind::Hex(number) => Some(*number),
+                _ => None,
+            })?),
+            Kind::Whole(_) => Source::Indices(self.numbers(|kind| match kind {
+                Kind::Whole(number) => Some(*number),
+                _ => None,
+            })?),
+            Kind::Symbol("(") if self.is_word(1, "select") => {
+                self.step();
+                let query = self.union()?;
+                self.expects(")")?;
+                Source::Query(Box::new(query))
+            }
+            Kind::Snapshot | Kind::Symbol("(") => value(self.deeper(Self::path)?),
+            // A function, or `${alias}`.
+            Kind::Name
+                if self.is(1, "(") || self.slice(at, at + 1) == "$" && self.slice(at + 1, at + 2) == "{" =>
+            {
+                value(self.deeper(Self::path)?)
+            }
+            _ => Source::Class(self.class_name()?),
+        };
+        let alias = self.name_at(0).filter(|name| !is_keyword(name)).map(str::to_owned);
+        self.at += usize::from(alias.is_some());
+        Ok(From { at, is_objects, with_subclasses, source, alias })
+    }
+
+    fn numbers<T>(&mut self, number: impl Fn(&Kind) -> Option<T>) -> Result<Vec<T>, Wrong> {
+        let mut numbers = Vec::new();
+        loop {
+            let Some(found) = number(self.peek()) else {
+                return Err(self.expected("one more number of the same form"));
+            };
+            numbers.push(found);
+            self.step();
+            if !self.takes(",") {
+                return Ok(numbers);
+            }
+        }
+    }
+
+    /// `java.lang.String`, `int[][]`, `[I`, `[Ljava.lang.String;`.
+    pub(super) fn class_name(&mut self) -> Result<String, Wrong> {
+        let start = self.start();
+        while self.takes("[") {}
+        loop {
+            if self
+                .name_at(0)
+                .is_none_or(|name| self.start() == start && is_keyword(name) && !self.is(1, "."))
+            {
+                return Err(self.expected("a class, \"a pattern\", 0xaddress or (a query)"));
+            }
+            self.step();
+            if !self.takes(".") && !self.takes("/") {
+                break;
+            }
+        }
+        if self.slice(start, start + 1) == "[" {
+            self.takes(";");
+        }
+        while self.is(0, "[") && self.is(1, "]") {
+            self.at += 2;
+        }
+        Ok(self.slice(start, self.end()).chars().filter(|c| !c.is_whitespace()).collect())
+    }
+}
+
+/// What an expression behind FROM means: `${snapshot}.getClasses()` are all classes.
+fn value(node: Node) -> Source {
+    if let Expression::Path(base, steps) = &node.expression
+        && base.expression == Expression::Snapshot
+        && let [step] = steps.as_slice()
+    {
+        match &step.what {
+            What::Attribute(name) if name == "classes" => return Source::AllClasses,
+            What::Method(name, arguments) => match (name.as_str(), arguments.as_slice()) {
+                ("getClasses", []) => return Source::AllClasses,
+                ("getClassesByName", [name, with_subclasses]) => {
+                    if let (Expression::Text(name), Expression::Boolean(with_subclasses)) =
+                        (&name.expression, &with_subclasses.expression)
+                    {
+                        return Source::ClassesByName(name.clone(), *with_subclasses);
+                    }
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    Source::Value(Box::new(node))
+}

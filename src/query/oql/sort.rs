@@ -1,0 +1,199 @@
+//! What is done with rows that were found: sorting them, leaving out those that are there, taking their objects.
+
+use std::cmp::Ordering;
+use std::ops::ControlFlow;
+
+use rayon::prelude::*;
+use roaring::RoaringBitmap;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::Rows;
+use super::code::Code;
+use super::evaluate::{Evaluator, Row};
+use super::source::Objects;
+use super::value::{Key, Value};
+
+/// What a row is sorted by. One value is the rule, and takes no memory of its own.
+#[derive(Debug)]
+pub(super) enum Keys {
+    One(Value),
+    More(Box<[Value]>),
+}
+
+impl Keys {
+    fn values(&self) -> &[Value] {
+        match self {
+            Self::One(value) => std::slice::from_ref(value),
+            Self::More(values) => values,
+        }
+    }
+}
+
+impl FromIterator<Value> for Keys {
+    fn from_iter<I: IntoIterator<Item = Value>>(values: I) -> Self {
+        let mut values = values.into_iter();
+        match (values.next(), values.next()) {
+            (Some(value), None) => Self::One(value),
+            (first, second) => Self::More(first.into_iter().chain(second).chain(values).collect()),
+        }
+    }
+}
+
+/// The values of a row as a key, which takes no memory of its own if there is one.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Group {
+    One(Key),
+    More(Box<[Key]>),
+}
+
+impl FromIterator<Key> for Group {
+    fn from_iter<I: IntoIterator<Item = Key>>(keys: I) -> Self {
+        let mut keys = keys.into_iter();
+        match (keys.next(), keys.next()) {
+            (Some(key), None) => Self::One(key),
+            (first, second) => Self::More(first.into_iter().chain(second).chain(keys).collect()),
+        }
+    }
+}
+
+/// A row with what it is sorted by.
+pub(super) struct Sorted<T> {
+    pub(super) keys: Keys,
+    /// What is equal stays in this order.
+    pub(super) number: u32,
+    pub(super) row: T,
+}
+
+/// Sorts rows, and leaves no more than `most`.
+pub(super) fn sort<T: Send>(rows: &mut Vec<Sorted<T>>, downwards: &[bool], most: Option<usize>) {
+    let compare = |a: &Sorted<T>, b: &Sorted<T>| {
+        let keys = a.keys.values().iter().zip(b.keys.values()).zip(downwards);
+        let mut orders = keys.map(|((a, b), downwards)| if *downwards { b.order(a) } else { a.order(b) });
+        let order = orders.find(|order| *order != Ordering::Equal);
+        order.unwrap_or(Ordering::Equal).then(a.number.cmp(&b.number))
+    };
+    let most = most.unwrap_or(usize::MAX);
+    if most < rows.len() {
+        // The others need no order.
+        if let Some(last) = most.checked_sub(1) {
+            rows.select_nth_unstable_by(last, compare);
+        }
+        rows.truncate(most);
+    }
+    rows.par_sort_unstable_by(compare);
+}
+
+impl<'a> Evaluator<'_, 'a> {
+    /// The numbers of rows, sorted: no more than `most`.
+    pub(super) fn sorted(
+        &self,
+        source: &Objects,
+        order: &[Code],
+        downwards: &[bool],
+        most: Option<usize>,
+    ) -> Vec<u32> {
+        let part = |range| {
+            let mut found = Vec::new();
+            self.each_row(source, range, true, |row| {
+                let keys = order.iter().map(|code| self.sort_key(code, &row)).collect();
+                found.push(Sorted { keys, number: row.object, row: () });
+                ControlFlow::Continue(())
+            });
+            if most.is_some() {
+                sort(&mut found, downwards, most);
+            }
+            found
+        };
+        let mut all: Vec<Sorted<()>> = Vec::new();
+        let parts = self.parts_of(source);
+        // In waves, so that no row is there twice.
+        for wave in parts.chunks(rayon::current_num_threads().saturating_mul(16).max(1)) {
+            let found: Vec<Vec<Sorted<()>>> = wave.par_iter().cloned().map(part).collect();
+            all.extend(found.into_iter().flatten());
+            if most.is_some() {
+                sort(&mut all, downwards, most);
+            }
+        }
+        if most.is_none() {
+            sort(&mut all, downwards, most);
+        }
+        all.into_iter().map(|sorted| sorted.number).collect()
+    }
+
+    /// What is sorted by: of an object what it says, if it says anything.
+    pub(super) fn sort_key(&self, code: &Code, row: &Row<'_, 'a>) -> Value {
+        let value = self.value(code, row);
+        match &value {
+            Value::Object(_) => self.text(&value).map_or(value, |text| Value::Text(text.into())),
+            _ => value,
+        }
+    }
+
+    /// The first of the rows that have the same values, in the order of the rows.
+    pub(super) fn distinct(
+        &self,
+        source: &Objects,
+        rows: &Rows,
+        items: &[Code],
+        limit: Option<usize>,
+    ) -> Rows {
+        let limit = limit.unwrap_or(usize::MAX);
+        let mut seen: FxHashSet<Group> = FxHashSet::default();
+        let mut found: Vec<u32> = Vec::new();
+        let group =
+            |row: &Row<'_, 'a>| items.iter().map(|code| self.value(code, row).key()).collect::<Group>();
+        if let Rows::List(list, _) = rows {
+            let table = source.table().map(std::convert::AsRef::as_ref);
+            let mut numbers = list.iter();
+            while found.len() < limit
+                && let Some(number) = numbers.next()
+            {
+                if seen.insert(group(&Row::new(*number, &[], table))) {
+                    found.push(*number);
+                }
+            }
+            let all = found.len();
+            return Rows::List(found, all);
+        }
+        let part = |range| {
+            let mut groups: FxHashMap<Group, u32> = FxHashMap::default();
+            self.each_row(source, range, true, |row| {
+                groups.entry(group(&row)).or_insert(row.object);
+                if groups.len() >= limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            let mut groups: Vec<(Group, u32)> = groups.into_iter().collect();
+            groups.sort_unstable_by_key(|(_, number)| *number);
+            groups
+        };
+        let parts = self.parts_of(source);
+        // In waves: what each part has for itself is not there for all of them at once.
+        for wave in parts.chunks(rayon::current_num_threads().saturating_mul(16).max(1)) {
+            let groups: Vec<Vec<(Group, u32)>> = wave.par_iter().cloned().map(part).collect();
+            for (group, number) in groups.into_iter().flatten() {
+                if found.len() < limit && seen.insert(group) {
+                    found.push(number);
+                }
+            }
+            if found.len() >= limit {
+                break;
+            }
+        }
+        // They came in order.
+        Rows::Set(RoaringBitmap::from_sorted_iter(found).unwrap_or_default())
+    }
+
+    /// The objects that an expression gives for some rows.
+    pub(super) fn given(&self, source: &Objects, item: Option<&Code>) -> RoaringBitmap {
+        let Some(item) = item else { return RoaringBitmap::new() };
+        let part = |range| {
+            let mut found = RoaringBitmap::new();
+            self.each_row(source, range, true, |row| {
+                found.extend(self.objects_of(self.value(item, &row)));
+                ControlFlow::Continue(())
+            });
+            found
+        };
+        let all = self.parts_of(source);
+        all.into_par_iter().map(part).reduce(RoaringBitmap::new, |a, b| a | b)
+    }
+}

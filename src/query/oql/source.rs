@@ -1,0 +1,290 @@
+//! FROM: names and addresses -> objects of the dump, or rows of a table.
+
+use std::sync::Arc;
+
+use roaring::RoaringBitmap;
+
+use crate::hprof::names::java_class_name;
+use crate::index::summary::ClassNumber;
+use crate::query::near;
+
+use super::code::{Found, Table};
+use super::error::Wrong;
+use super::evaluate::{Evaluator, Row};
+use super::names::cut;
+use super::resolve::{Names, Resolver, regex};
+use super::tree::{From, Select, Source, Union};
+use super::value::Value;
+
+/// Rows of a table, which are kept in memory.
+pub(super) const MAX_ROWS: usize = 10_000_000;
+
+/// The objects that a FROM clause means.
+#[derive(Debug)]
+pub(super) enum Objects {
+    /// Those of these classes, by class number.
+    Classes(Vec<bool>),
+    /// These.
+    Set(RoaringBitmap),
+    /// These rows of a table.
+    Rows(Arc<Table>, RoaringBitmap),
+}
+
+impl Objects {
+    /// The table that rows are of, if they are no objects.
+    pub(super) fn table(&self) -> Option<&Arc<Table>> {
+        match self {
+            Self::Rows(table, _) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// Some of these.
+    pub(super) fn only(&self, rows: RoaringBitmap) -> Self {
+        match self {
+            Self::Rows(table, _) => Self::Rows(table.clone(), rows),
+            _ => Self::Set(rows),
+        }
+    }
+}
+
+/// Answers the queries inside a query.
+pub(super) trait Ask {
+    /// What a query gives that is selected from: objects, or rows of columns.
+    fn rows(&self, query: &Union) -> Result<Objects, Wrong>;
+    /// The objects and values that a query gives.
+    fn found(&self, query: &Union) -> Result<Found, Wrong>;
+    /// What a query in an expression gives: a value, or several.
+    fn value(&self, query: &Union) -> Result<Value, Wrong>;
+}
+
+impl Evaluator<'_, '_> {
+    /// The objects that a FROM clause means.
+    pub(super) fn source(&self, select: &Select, ask: &dyn Ask) -> Result<Objects, Wrong> {
+        let from = &select.from;
+        let classes = match &from.source {
+            Source::Class(name) => self.classes_named(name, from.at)?,
+            Source::Pattern(pattern) => {
+                let regex = regex(pattern, from.at)?;
+                let names = self.summary.numbered_classes();
+                let found: Vec<ClassNumber> = names
+                    .filter(|(_, class)| regex.is_match(self.summary.class_name(class)))
+                    .map(|(number, _)| number)
+                    .collect();
+                if found.is_empty() {
+                    return Err(Wrong::unknown(
+                        from.at,
+                        format!("no class has a name that matches \"{}\"", cut(pattern)),
+                    ));
+                }
+                found
+            }
+            Source::Addresses(ids) => {
+                let objects = ids.iter().map(|id| {
+                    self.graph.objects.addresses.index_of(*id).ok_or_else(|| {
+                        let near: Vec<String> =
+                            near::object_ids(self.graph, *id).iter().map(|id| format!("{id:#x}")).collect();
+                        let hint = if near.is_empty() {
+                            String::new()
+                        } else {
+                            format!("; near it are {}", near.join(", "))
+                        };
+                        Wrong::unknown(from.at, format!("there is no object {id:#x} in the dump{hint}"))
+                    })
+                });
+                return self.as_objects(from, objects.collect::<Result<_, _>>()?);
+            }
+            Source::Indices(indices) => {
+                let objects = indices.iter().map(|index| {
+                    u32::try_from(*index).ok().filter(|index| *index < self.graph.objects.len()).ok_or_else(
+                        || {
+                            Wrong::unknown(
+                                from.at,
+                                format!(
+                                    "there is no object with @objectId {index}; addresses are written 0x..."
+                                ),
+                            )
+                        },
+                    )
+                });
+                return self.as_objects(from, objects.collect::<Result<_, _>>()?);
+            }
+            Source::Query(query) => {
+                return match ask.rows(query)? {
+                    Objects::Set(set) => self.as_objects(from, set),
+                    rows => Ok(rows),
+                };
+            }
+            Source::AllClasses => {
+                return self.as_objects(from, self.graph.objects.class_objects().clone());
+            }
+            Source::ClassesByName(name, with_subclasses) => {
+                let found = self.classes_named(name, from.at)?;
+                let found = if *with_subclasses { self.with_subclasses(&found) } else { self.marks(&found) };
+                return self.as_objects(from, self.class_objects(&found));
+            }
+            Source::Value(node) => {
+                let mut resolver = Resolver::new(self, select, Names::Nothing, ask);
+                let code = resolver.code(node)?;
+                let value = self.value(&code, &Row::new(u32::MAX, &[], None));
+                return self.of_value(select, value);
+            }
+        };
+        let found = if from.with_subclasses { self.with_subclasses(&classes) } else { self.marks(&classes) };
+        Ok(if from.is_objects { Objects::Set(self.class_objects(&found)) } else { Objects::Classes(found) })
+    }
+
+    /// Objects as they are, or those of the classes that they are the class objects of.
+    fn as_objects(&self, from: &From, objects: RoaringBitmap) -> Result<Objects, Wrong> {
+        let of_class = objects.intersection_len(self.graph.objects.class_objects());
+        // What is no class cannot be meant as one.
+        if from.is_objects || objects.is_empty() || (of_class == 0 && matches!(from.source, Source::Query(_)))
+        {
+            return Ok(Objects::Set(objects));
+        }
+        if of_class < objects.len() {
+            let text = "not all of these are classes: FROM OBJECTS takes them as objects";
+            return Err(Wrong::new(from.at, text));
+        }
+        let classes: Vec<ClassNumber> = objects.iter().filter_map(|object| self.class_of(object)).collect();
+        Ok(Objects::Classes(if from.with_subclasses {
+            self.with_subclasses(&classes)
+        } else {
+            self.marks(&classes)
+        }))
+    }
+
+    /// The rows that a value makes: the objects in it, or a row for each value.
+    fn of_value(&self, select: &Select, value: Value) -> Result<Objects, Wrong> {
+        let from = &select.from;
+        let values: Vec<Value> = match &value {
+            Value::Null => Vec::new(),
+            Value::List(..) | Value::Slice(_) | Value::Many(_) => {
+                let items = self.items_of(&value).into_iter().flatten();
+                // MAT leaves nulls out as well.
+                let values: Vec<Value> =
+                    items.filter(|item| *item != Value::Null).take(MAX_ROWS + 1).collect();
+                if values.len() > MAX_ROWS {
+                    return Err(too_many(from.at));
+                }
+                values
+            }
+            _ => vec![value],
+        };
+        // Numbers are objects if objects are asked for, and classes if classes are.
+        let by_number = !from.is_objects || select.items.is_none() || select.is_objects;
+        let object = |value: &Value| match value {
+            Value::Object(object) => Some(*object),
+            Value::Whole(number) if by_number => self.object_of_number(*number),
+            _ => None,
+        };
+        let objects: RoaringBitmap = values.iter().map_while(object).collect();
+        if values.iter().all(|value| object(value).is_some()) {
+            return self.as_objects(from, objects);
+        }
+        if !from.is_objects {
+            let text = "this is selected from, and not all of it are classes: FROM OBJECTS takes it as it is";
+            return Err(Wrong::new(from.at, text));
+        }
+        let rows: Vec<Box<[Value]>> = values.into_iter().map(|value| Box::from([value])).collect();
+        Ok(Table { columns: None, rows }.into())
+    }
+
+    /// The object at an address, or with an index.
+    pub(super) fn object_of_number(&self, number: i64) -> Option<u32> {
+        let at = self.graph.objects.addresses.index_of(number.cast_unsigned());
+        at.or_else(|| u32::try_from(number).ok().filter(|index| *index < self.graph.objects.len()))
+    }
+
+    pub(super) fn classes_named(&self, text: &str, at: usize) -> Result<Vec<ClassNumber>, Wrong> {
+        let name = java_class_name(text);
+        let classes = self.summary.numbered_classes();
+        let found: Vec<ClassNumber> = classes
+            .filter(|(_, class)| self.summary.class_name(class) == name)
+            .map(|(number, _)| number)
+            .collect();
+        if found.is_empty() {
+            let near = near::class_names(self.summary, &name);
+            let hint =
+                if near.is_empty() { String::new() } else { format!("; there are {}", near.join(", ")) };
+            return Err(Wrong::unknown(at, format!("there is no class {} in the dump{hint}", cut(&name))));
+        }
+        Ok(found)
+    }
+
+    fn marks(&self, classes: &[ClassNumber]) -> Vec<bool> {
+        let mut marks = vec![false; self.summary.classes().len()];
+        for class in classes {
+            if let Some(mark) = marks.get_mut(class.0 as usize) {
+                *mark = true;
+            }
+        }
+        marks
+    }
+
+    /// These classes and all below them.
+    pub(super) fn with_subclasses(&self, classes: &[ClassNumber]) -> Vec<bool> {
+        self.inherit(self.marks(classes))
+    }
+
+    /// Marks the classes that are marked, or below one that is.
+    pub(super) fn inherit(&self, marks: Vec<bool>) -> Vec<bool> {
+        let mut known: Vec<Option<bool>> = marks.iter().map(|mark| mark.then_some(true)).collect();
+        let mut chain = Vec::new();
+        for (number, _) in self.summary.numbered_classes() {
+            let mut found = false;
+            let mut next = Some(number);
+            while let Some(class) = next {
+                let Some(place) = known.get_mut(class.0 as usize) else { break };
+                if let Some(known) = *place {
+                    found = known;
+                    break;
+                }
+                // Also ends a circle of superclasses.
+                *place = Some(false);
+                chain.push(class);
+                next = self.summary.class(class).and_then(|class| self.summary.super_class(class));
+            }
+            for class in chain.drain(..) {
+                if let Some(place) = known.get_mut(class.0 as usize) {
+                    *place = Some(found);
+                }
+            }
+        }
+        known.into_iter().map(|known| known == Some(true)).collect()
+    }
+
+    pub(super) fn class_objects(&self, marks: &[bool]) -> RoaringBitmap {
+        let numbers = (0u32..).zip(marks).filter(|(_, mark)| **mark).map(|(number, _)| ClassNumber(number));
+        numbers.filter_map(|class| self.graph.class_object(class)).collect()
+    }
+
+    /// By class number: whether there are rows of the class.
+    pub(super) fn row_classes(&self, source: &Objects) -> Vec<bool> {
+        match source {
+            Objects::Classes(classes) => classes.clone(),
+            Objects::Rows(..) => Vec::new(),
+            Objects::Set(set) => {
+                let mut marks = vec![false; self.summary.classes().len()];
+                for class in set.iter().filter_map(|object| self.graph.objects.class(object)) {
+                    if let Some(mark) = marks.get_mut(class.0 as usize) {
+                        *mark = true;
+                    }
+                }
+                marks
+            }
+        }
+    }
+}
+
+impl std::convert::From<Table> for Objects {
+    fn from(table: Table) -> Self {
+        let rows = (0u32..).take(table.rows.len()).collect();
+        Self::Rows(Arc::new(table), rows)
+    }
+}
+
+pub(super) fn too_many(at: usize) -> Wrong {
+    let text = format!("more than {MAX_ROWS} rows of columns cannot be selected from: add WHERE or LIMIT");
+    Wrong::new(at, text)
+}
