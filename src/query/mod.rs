@@ -16,6 +16,7 @@ pub mod histogram;
 pub mod info;
 pub mod instances;
 pub mod label;
+mod largest;
 pub mod live;
 pub mod loaders;
 pub mod merged_paths;
