@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::query::cputime::{self, Answer, CallQuestion, CallRow, Question, Row, SortBy};
 use crate::query::pattern::{ClassPattern, MethodPattern};
-use crate::query::profile::binary::{Want, WantSites};
+use crate::query::profile::binary::Want;
 use crate::query::profile::{Method, Profile};
 use crate::query::stack_filter::StackFilter;
 use crate::report::stream::Streamed;
@@ -96,7 +96,7 @@ impl SortArg {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let recorded = args.input.open(Want { sites: WantSites::None, traces: true })?;
+    let recorded = args.input.open(Want { sites: false, traces: true })?;
     let profile = &recorded.profile;
     let are_calls = args.calls || (profile.times.is_none() && !profile.calls.is_empty());
     if are_calls && args.sort == Some(SortArg::Trace) {

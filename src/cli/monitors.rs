@@ -10,7 +10,7 @@ use crate::query::cputime::{self, Answer, Question, Row, SortBy};
 use crate::query::monitors::{self, WaitQuestion, WaitRow};
 use crate::query::pattern::{ClassPattern, MethodPattern};
 use crate::query::profile::Profile;
-use crate::query::profile::binary::{Want, WantSites};
+use crate::query::profile::binary::Want;
 use crate::query::stack_filter::StackFilter;
 use crate::report::stream::Streamed;
 use crate::report::table::{Align, Builder, grouped};
@@ -108,7 +108,7 @@ enum What {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let recorded = args.input.open(Want { sites: WantSites::None, traces: true })?;
+    let recorded = args.input.open(Want { sites: false, traces: true })?;
     let profile = &recorded.profile;
     let holds = [
         (What::Contention, profile.contention.is_some()),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::query::pattern::{ClassPattern, MethodPattern};
-use crate::query::profile::binary::{Want, WantSites};
+use crate::query::profile::binary::Want;
 use crate::query::profile::{Origin, Profile, Site, Sites};
 use crate::query::sites::{self, Answer, Question, Row, SortBy};
 use crate::report::stream::Streamed;
@@ -100,7 +100,8 @@ impl SortArg {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let format = args.output.format();
-    let recorded = args.input.open(Want { sites: WantSites::All, traces: true })?;
+    let mut recorded = args.input.open(Want { sites: true, traces: true })?;
+    args.input.count_sites(&mut recorded)?;
     let profile = &recorded.profile;
     let question = Question {
         classes: args.patterns.clone(),
