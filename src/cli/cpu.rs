@@ -273,7 +273,7 @@ fn table(out: &mut dyn Write, profile: &Profile, answer: &Answer<Row>, args: &Ar
     }
     let serials = answer.rows.iter().map(|row| row.trace);
     args.stack.table(out, table, output::style(&args.output), &profile.traces, serials)?;
-    Ok(stack::left_out(out, answer.rows.len(), answer.matching, "traces")?)
+    Ok(output::left_out(out, answer.rows.len(), answer.matching, "traces")?)
 }
 
 /// What stands for the method of a trace without frames.
@@ -304,5 +304,5 @@ fn group_table(
         ]);
     }
     table.write(out, style)?;
-    Ok(stack::left_out(out, answer.rows.len(), answer.matching, "rows")?)
+    Ok(output::left_out(out, answer.rows.len(), answer.matching, "rows")?)
 }

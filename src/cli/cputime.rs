@@ -241,7 +241,7 @@ fn table(
     }
     let serials = answer.rows.iter().map(|row| row.time.trace);
     args.stack.table(out, table, output::style(&args.output), &profile.traces, serials)?;
-    Ok(stack::left_out(out, answer.rows.len(), answer.matching, "rows")?)
+    Ok(output::left_out(out, answer.rows.len(), answer.matching, "rows")?)
 }
 
 /// What stands for the method of a trace without frames.
@@ -327,7 +327,7 @@ fn call_table(out: &mut dyn Write, answer: &Answer<CallRow<'_>>, style: Style) -
         ]);
     }
     table.write(out, style)?;
-    Ok(stack::left_out(out, answer.rows.len(), answer.matching, "calls")?)
+    Ok(output::left_out(out, answer.rows.len(), answer.matching, "calls")?)
 }
 
 /// What stands for a method that the agent did not know.

@@ -267,7 +267,7 @@ fn table(
     }
     let serials = answer.rows.iter().map(|row| row.time.trace);
     args.stack.table(out, table, output::style(&args.output), &profile.traces, serials)?;
-    Ok(stack::left_out(out, answer.rows.len(), answer.matching, "rows")?)
+    Ok(output::left_out(out, answer.rows.len(), answer.matching, "rows")?)
 }
 
 /// Shows WAIT, WAITED, SLEEP and EXIT lines, added up. Whether there is a row.
@@ -377,5 +377,5 @@ fn wait_table<'a>(
         ]);
     }
     table.write(out, output::style(&args.output))?;
-    Ok(stack::left_out(out, rows.len(), matching, "rows")?)
+    Ok(output::left_out(out, rows.len(), matching, "rows")?)
 }

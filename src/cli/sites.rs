@@ -274,5 +274,5 @@ fn table(out: &mut dyn Write, profile: &Profile, answer: &Answer<'_>, args: &Arg
     }
     let serials = answer.rows.iter().map(|row| row.site.trace);
     args.stack.table(out, table, output::style(&args.output), &profile.traces, serials)?;
-    Ok(stack::left_out(out, answer.rows.len(), answer.matching.rows, "sites")?)
+    Ok(output::left_out(out, answer.rows.len(), answer.matching.rows, "sites")?)
 }

@@ -196,7 +196,7 @@ impl<'a> View<'a> {
             writeln!(out, "{}", escape::text(&format!("TRACE {}{thread}{phase}", trace.serial)))?;
             self.stack(trace).write(out, style, INDENT)?;
         }
-        Ok(stack::left_out(out, answer.rows.len(), answer.matching, "traces")?)
+        Ok(output::left_out(out, answer.rows.len(), answer.matching, "traces")?)
     }
 }
 

@@ -39,6 +39,7 @@ pub mod roots;
 pub mod select;
 pub mod show;
 pub mod sites;
+pub mod size;
 pub mod stack_filter;
 pub mod stacks;
 pub mod started_threads;
