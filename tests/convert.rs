@@ -177,6 +177,17 @@ fn sizes_are_those_of_the_histogram() {
     }
 }
 
+#[test]
+fn a_layout_holds_for_all_sections() {
+    let place = Place::new();
+    let dump = sample_path("jdk/jdk17.hprof.zst");
+    let convert = |more: &[&str]| place.convert(dump.to_str().unwrap(), more);
+    let bytes = |text: &str| sites_of(text).iter().map(|(_, _, figures)| figures[0]).sum::<u64>();
+    let (usual, wide) = (convert(&[]), convert(&["--layout", "reference=8,header=16"]));
+    assert_eq!((bytes(&usual), bytes(&wide)), (stated(&usual).1, stated(&wide).1));
+    assert!(bytes(&wide) > bytes(&usual));
+}
+
 /// Blocks of a heap dump: the first line of each object and what stands below it, by object id.
 fn blocks(text: &str) -> BTreeMap<u64, String> {
     let mut blocks = BTreeMap::new();

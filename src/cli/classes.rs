@@ -235,12 +235,7 @@ fn list_table(out: &mut dyn Write, summary: &Summary, answer: &Answer, args: &Ar
         ]);
     }
     table.write(out, output::style(&args.output))?;
-    let shown = answer.rows.len() as u64;
-    if shown < answer.total {
-        let (shown, total) = (grouped(shown), grouped(answer.total));
-        writeln!(out, "the first {shown} of {total} classes; --top 0 shows all")?;
-    }
-    Ok(())
+    Ok(output::left_out(out, answer.rows.len(), answer.total, "classes")?)
 }
 
 fn tree_table(out: &mut dyn Write, summary: &Summary, answer: &Answer, args: &Args) -> anyhow::Result<()> {

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use crate::hprof::input::TextFile;
 use crate::index::Error;
 use crate::query::profile::Origin;
-use crate::query::profile::binary::{self, Want, WantSites};
+use crate::query::profile::binary::{self, Want};
 use crate::report::hprof_text::{Report, Sections};
 use crate::report::table::grouped;
 
@@ -80,12 +80,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let heap = args.input.open_records()?;
     let sizes = args.layout.sizes(&heap);
     let bar = Bar::new(args.input.quiet);
-    let want = Want {
-        sites: if sections.sites { WantSites::All } else { WantSites::None },
-        traces: sections.traces || sections.cpu,
-    };
+    let want = Want { sites: sections.sites, traces: sections.traces || sections.cpu };
     let (profile, thread_events) = args.input.with_threads(|| {
-        let profile = binary::read(&heap, want, &bar)?;
+        let mut profile = binary::read(&heap, want, &bar)?;
+        if sections.sites && profile.sites.is_none() {
+            profile.sites = binary::sites_of_objects(&heap, &sizes, &bar)?;
+        }
         let events = if sections.threads { binary::thread_events(&heap, &bar)? } else { Vec::new() };
         anyhow::Ok((profile, events))
     })??;
@@ -126,5 +126,5 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// What has to be known of sites that nobody recorded.
-pub(crate) const OBJECT_SITES: &str = "the dump records no allocation sites: they are counted over the objects that \
+const OBJECT_SITES: &str = "the dump records no allocation sites: they are counted over the objects that \
 it holds, and as allocated counts what is there";

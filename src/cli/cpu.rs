@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::query::cpu::{self, Answer, GroupBy, GroupRow, Question, Row, SortBy};
 use crate::query::pattern::{ClassPattern, MethodPattern};
-use crate::query::profile::binary::{Want, WantSites};
+use crate::query::profile::binary::Want;
 use crate::query::profile::{Profile, Samples};
 use crate::query::stack_filter::StackFilter;
 use crate::report::stream::Streamed;
@@ -121,7 +121,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         "--stack needs rows that are traces: leave out --group-by"
     );
     let format = args.output.format();
-    let recorded = args.input.open(Want { sites: WantSites::None, traces: true })?;
+    let recorded = args.input.open(Want { sites: false, traces: true })?;
     let profile = &recorded.profile;
     let question = Question {
         filter: StackFilter { classes: args.class.clone(), methods: args.method.clone() },
@@ -273,7 +273,7 @@ fn table(out: &mut dyn Write, profile: &Profile, answer: &Answer<Row>, args: &Ar
     }
     let serials = answer.rows.iter().map(|row| row.trace);
     args.stack.table(out, table, output::style(&args.output), &profile.traces, serials)?;
-    Ok(stack::left_out(out, answer.rows.len(), answer.matching, "traces")?)
+    Ok(output::left_out(out, answer.rows.len(), answer.matching, "traces")?)
 }
 
 /// What stands for the method of a trace without frames.
@@ -304,5 +304,5 @@ fn group_table(
         ]);
     }
     table.write(out, style)?;
-    Ok(stack::left_out(out, answer.rows.len(), answer.matching, "rows")?)
+    Ok(output::left_out(out, answer.rows.len(), answer.matching, "rows")?)
 }

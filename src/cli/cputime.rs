@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::query::cputime::{self, Answer, CallQuestion, CallRow, Question, Row, SortBy};
 use crate::query::pattern::{ClassPattern, MethodPattern};
-use crate::query::profile::binary::{Want, WantSites};
+use crate::query::profile::binary::Want;
 use crate::query::profile::{Method, Profile};
 use crate::query::stack_filter::StackFilter;
 use crate::report::stream::Streamed;
@@ -96,7 +96,7 @@ impl SortArg {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let recorded = args.input.open(Want { sites: WantSites::None, traces: true })?;
+    let recorded = args.input.open(Want { sites: false, traces: true })?;
     let profile = &recorded.profile;
     let are_calls = args.calls || (profile.times.is_none() && !profile.calls.is_empty());
     if are_calls && args.sort == Some(SortArg::Trace) {
@@ -241,7 +241,7 @@ fn table(
     }
     let serials = answer.rows.iter().map(|row| row.time.trace);
     args.stack.table(out, table, output::style(&args.output), &profile.traces, serials)?;
-    Ok(stack::left_out(out, answer.rows.len(), answer.matching, "rows")?)
+    Ok(output::left_out(out, answer.rows.len(), answer.matching, "rows")?)
 }
 
 /// What stands for the method of a trace without frames.
@@ -327,7 +327,7 @@ fn call_table(out: &mut dyn Write, answer: &Answer<CallRow<'_>>, style: Style) -
         ]);
     }
     table.write(out, style)?;
-    Ok(stack::left_out(out, answer.rows.len(), answer.matching, "calls")?)
+    Ok(output::left_out(out, answer.rows.len(), answer.matching, "calls")?)
 }
 
 /// What stands for a method that the agent did not know.

@@ -12,13 +12,14 @@ use crate::query::histogram::GroupBy;
 use crate::query::label::Labels;
 use crate::query::preorder::Start;
 use crate::query::select;
+use crate::query::size;
 use crate::report::stream::Streamed;
 use crate::report::table::{Align, Builder, Style, grouped, percent};
 use crate::report::{Format, csv, json::object_id, tree};
 
 use super::args::{self, Input, Output};
 use super::object::{self, AsText};
-use super::{Outcome, every, histo, messages, output, size};
+use super::{Outcome, every, histo, messages, output};
 
 pub(super) const EXAMPLES: &str = "Examples:
   hprof-cli dominators heap.hprof

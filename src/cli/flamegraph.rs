@@ -8,7 +8,7 @@ use clap::ValueEnum;
 
 use crate::query::pattern::{ClassPattern, MethodPattern};
 use crate::query::profile::Profile;
-use crate::query::profile::binary::{self, Want, WantSites};
+use crate::query::profile::binary::Want;
 use crate::query::profile::{Origin, Sites};
 use crate::query::stack_filter::StackFilter;
 use crate::query::stacks::{self, Measure, Of, Question, SiteUnit, Stacks, TooLarge};
@@ -17,8 +17,7 @@ use crate::report::table::grouped;
 use crate::report::{flamegraph, folded, speedscope};
 
 use super::out_file::OutFile;
-use super::progress::Bar;
-use super::recorded::{Recorded, RecordedInput, Source};
+use super::recorded::{RecordedInput, Source};
 use super::{Outcome, messages, output};
 
 pub(super) const EXAMPLES: &str = "Examples:
@@ -159,18 +158,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let file = (args.output.as_deref())
         .map(|output| OutFile::create(output, args.input.input.path()))
         .transpose()?;
-    let sites = match args.of {
-        None | Some(OfArg::Allocated) => WantSites::Recorded,
-        Some(OfArg::Live) => WantSites::All,
-        Some(OfArg::Cpu | OfArg::CpuTime) => WantSites::None,
-    };
-    let mut recorded = args.input.open(Want { sites, traces: true })?;
+    let mut recorded = args.input.open(Want { sites: true, traces: true })?;
     let wanted = args.of.map(Of::from);
     let mut held = stacks::held(&recorded.profile);
     let is_held = |held: &[Of]| wanted.map_or(!held.is_empty(), |of| held.contains(&of));
     if !is_held(&held) {
         // The objects themselves are the last resort, and part of what the file holds.
-        read_all_sites(&mut recorded, args)?;
+        args.input.count_sites(&mut recorded)?;
         held = stacks::held(&recorded.profile);
     }
     let Some(of) = wanted.or(held.first().copied()).filter(|_| is_held(&held)) else {
@@ -205,15 +199,6 @@ fn question(args: &Args, of: Of) -> Question {
         depth: Some(args.depth).filter(|depth| *depth > 0),
         filter: StackFilter { classes: args.class.clone(), methods: args.method.clone() },
     }
-}
-
-/// Reads the sites too, and counts them over the objects if none were recorded.
-fn read_all_sites(recorded: &mut Recorded, args: &Args) -> anyhow::Result<()> {
-    let Source::Binary(heap) = &recorded.source else { return Ok(()) };
-    let bar = Bar::new(args.input.input.quiet);
-    let want = Want { sites: WantSites::All, traces: true };
-    recorded.profile = args.input.input.with_threads(|| binary::read(heap, want, &bar))??;
-    Ok(())
 }
 
 /// What is said of a file that does not hold what was asked for.

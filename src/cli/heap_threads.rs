@@ -80,7 +80,7 @@ pub(super) fn run(input: &Input, question: &Question, how: &How) -> anyhow::Resu
         Show::Text => view.text(&mut out, how.locals)?,
     }
     if how.show == Show::Table {
-        stack::left_out(&mut out, answer.rows.len(), answer.matching, "threads")?;
+        output::left_out(&mut out, answer.rows.len(), answer.matching, "threads")?;
     }
     output::finish(out)?;
     anyhow::ensure!(!graph.is_damaged(), "the index was damaged while it was read; ask again");

@@ -16,6 +16,7 @@ use crate::report::table::{Align, Builder, grouped, percent};
 use crate::report::{Format, csv, escape, json::object_id};
 
 use super::args::{self, LayoutArgs, Output};
+use super::object;
 use super::recorded::{Recorded, RecordedInput, Source};
 use super::{Outcome, output};
 
@@ -255,11 +256,7 @@ fn escaped(text: &str) -> String {
 
 /// A loader as it is shown: its class and object id.
 pub(super) fn loader_label(row: &Row) -> Option<String> {
-    row.loader.as_ref().map(|loader| match (&loader.class, loader.id) {
-        (_, 0) => "<boot loader>".to_owned(),
-        (Some(class), id) => format!("{class} @ {id:#x}"),
-        (None, id) => format!("{id:#x}"),
-    })
+    row.loader.as_ref().map(|loader| object::loader(loader.id, loader.class.as_deref()))
 }
 
 /// The object id of a loader that is an object.
@@ -385,20 +382,12 @@ fn table(out: &mut dyn Write, histogram: &Histogram, args: &Args) -> anyhow::Res
         let figures = (row.instances, row.shallow_bytes, Some(row.classes));
         table.row(cells(number.to_string(), figures, row.retained_bytes, name));
     }
-    let left_out = total.rows - histogram.rows.len() as u64;
     // The classes of rows that are left out are not counted.
-    let classes = (left_out == 0).then(|| histogram.rows.iter().map(|row| row.classes).sum());
+    let classes = (histogram.rows.len() as u64 == total.rows)
+        .then(|| histogram.rows.iter().map(|row| row.classes).sum());
     // What classes retain does not add up: an object can belong to what several retain.
     let figures = (total.instances, total.shallow_bytes, classes);
     table.total(cells(String::new(), figures, None, "total".to_owned()));
     table.write(out, output::style(&args.output))?;
-    if left_out > 0 {
-        writeln!(
-            out,
-            "{} of {} rows are not shown; --top 0 shows all",
-            grouped(left_out),
-            grouped(total.rows)
-        )?;
-    }
-    Ok(())
+    Ok(output::left_out(out, histogram.rows.len(), total.rows, "rows")?)
 }

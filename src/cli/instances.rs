@@ -234,12 +234,5 @@ fn table(
         ]);
     }
     table.write(out, output::style(&args.output))?;
-    let shown = rows.len() as u64;
-    if shown < total {
-        let (shown, total) = (grouped(shown), grouped(total));
-        writeln!(out, "the first {shown} of {total} objects; --top 0 shows all")?;
-    } else {
-        writeln!(out, "{} objects", grouped(total))?;
-    }
-    Ok(())
+    Ok(output::left_out(out, rows.len(), total, "objects")?)
 }

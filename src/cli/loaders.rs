@@ -26,8 +26,6 @@ pub(super) const EXAMPLES: &str = "Examples:
 
 /// Rows of a table when nothing is said.
 const USUAL_TOP: usize = 30;
-/// How the boot loader is shown.
-const BOOT: &str = "<boot loader>";
 
 /// The class loaders: what they define, and what would be freed with each
 ///
@@ -112,20 +110,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 /// A loader in words, as `histo` names it.
 pub(super) fn loader_text(summary: &Summary, id: u64) -> String {
-    match (id, summary.loader_class(id)) {
-        (0, _) => BOOT.to_owned(),
-        (id, Some(class)) => format!("{class} @ {id:#x}"),
-        (id, None) => format!("{id:#x}"),
-    }
-}
-
-/// Says that rows were left out.
-fn left_out(out: &mut dyn Write, shown: usize, total: usize, what: &str) -> anyhow::Result<()> {
-    if shown < total {
-        let (shown, total) = (grouped(shown as u64), grouped(total as u64));
-        writeln!(out, "the first {shown} of {total} {what}; --top 0 shows all")?;
-    }
-    Ok(())
+    object::loader(id, summary.loader_class(id))
 }
 
 /// A loader's object id; `None` for the boot loader.
@@ -150,12 +135,15 @@ impl RowOut {
         &["object", "class", "label", "parent", "classes", "instances", "shallow_bytes", "retained_bytes"];
 
     fn new(summary: &Summary, row: &Row, text: AsText) -> Self {
-        let class = if row.id == 0 { Some(BOOT) } else { object::class_name(summary, row.class) };
+        let class =
+            if row.id == 0 { Some(object::BOOT_LOADER) } else { object::class_name(summary, row.class) };
         Self {
             object: loader_id(row.id),
             class: class.map(text),
             label: row.label.as_deref().map(text),
-            parent: row.parent.map(|parent| loader_id(parent).unwrap_or_else(|| BOOT.to_owned())),
+            parent: row
+                .parent
+                .map(|parent| loader_id(parent).unwrap_or_else(|| object::BOOT_LOADER.to_owned())),
             classes: row.classes,
             instances: row.instances,
             shallow_bytes: row.shallow_bytes,
@@ -211,7 +199,7 @@ fn write_loaders(
         ]);
     }
     table.write(out, output::style(&args.output))?;
-    left_out(out, most, all.len(), "loaders")
+    Ok(output::left_out(out, most, all.len() as u64, "loaders")?)
 }
 
 #[derive(Serialize)]
@@ -298,5 +286,5 @@ fn write_duplicates(
         ]);
     }
     table.write(out, output::style(&args.output))?;
-    left_out(out, most, all.len(), "classes")
+    Ok(output::left_out(out, most, all.len() as u64, "classes")?)
 }

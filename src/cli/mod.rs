@@ -34,7 +34,6 @@ mod retained;
 mod roots;
 mod show;
 mod sites;
-mod size;
 mod stack;
 mod started_threads;
 mod strings;

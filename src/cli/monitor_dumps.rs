@@ -16,8 +16,8 @@ use crate::report::{Format, csv, json::object_id};
 use super::args;
 use super::monitors::{Args, left_out};
 use super::object;
+use super::output;
 use super::recorded::Recorded;
-use super::{output, stack};
 
 /// Dumps that a table shows when nothing is said.
 const USUAL_TOP: usize = 30;
@@ -38,7 +38,7 @@ pub(super) fn show(recorded: &Recorded, args: &Args) -> anyhow::Result<bool> {
             for (number, dump) in (1..).zip(dumps) {
                 view.table(&mut out, number, dump, style)?;
             }
-            stack::left_out(&mut out, dumps.len(), all.len() as u64, "dumps")?;
+            output::left_out(&mut out, dumps.len(), all.len() as u64, "dumps")?;
         }
         Format::Csv => {
             let rows = (1..).zip(dumps).flat_map(|(number, dump)| view.lines(number, dump));

@@ -10,7 +10,7 @@ use crate::query::cputime::{self, Answer, Question, Row, SortBy};
 use crate::query::monitors::{self, WaitQuestion, WaitRow};
 use crate::query::pattern::{ClassPattern, MethodPattern};
 use crate::query::profile::Profile;
-use crate::query::profile::binary::{Want, WantSites};
+use crate::query::profile::binary::Want;
 use crate::query::stack_filter::StackFilter;
 use crate::report::stream::Streamed;
 use crate::report::table::{Align, Builder, grouped};
@@ -108,7 +108,7 @@ enum What {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let recorded = args.input.open(Want { sites: WantSites::None, traces: true })?;
+    let recorded = args.input.open(Want { sites: false, traces: true })?;
     let profile = &recorded.profile;
     let holds = [
         (What::Contention, profile.contention.is_some()),
@@ -267,7 +267,7 @@ fn table(
     }
     let serials = answer.rows.iter().map(|row| row.time.trace);
     args.stack.table(out, table, output::style(&args.output), &profile.traces, serials)?;
-    Ok(stack::left_out(out, answer.rows.len(), answer.matching, "rows")?)
+    Ok(output::left_out(out, answer.rows.len(), answer.matching, "rows")?)
 }
 
 /// Shows WAIT, WAITED, SLEEP and EXIT lines, added up. Whether there is a row.
@@ -377,5 +377,5 @@ fn wait_table<'a>(
         ]);
     }
     table.write(out, output::style(&args.output))?;
-    Ok(stack::left_out(out, rows.len(), matching, "rows")?)
+    Ok(output::left_out(out, rows.len(), matching, "rows")?)
 }

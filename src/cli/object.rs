@@ -28,6 +28,18 @@ pub(crate) fn describe_without_id(class: Option<&str>, label: Option<&str>) -> S
 
 const UNKNOWN: &str = "<unknown class>";
 
+/// The loader of the classes of the JDK itself, which is no object.
+pub(crate) const BOOT_LOADER: &str = "<boot loader>";
+
+/// A class loader in words: its class, and its id.
+pub(crate) fn loader(id: u64, class: Option<&str>) -> String {
+    match (id, class) {
+        (0, _) => BOOT_LOADER.to_owned(),
+        (id, Some(class)) => format!("{class} @ {id:#x}"),
+        (id, None) => format!("{id:#x}"),
+    }
+}
+
 /// A text as JSON takes it, which escapes by itself, or as a cell of CSV.
 pub(crate) type AsText = fn(&str) -> String;
 

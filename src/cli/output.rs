@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::index::Heap;
 use crate::report::json;
-use crate::report::table::Style;
+use crate::report::table::{Style, grouped};
 
 use super::args::{ColorArg, Output};
 
@@ -35,6 +35,16 @@ pub(crate) fn style_of(color: ColorArg) -> Style {
         ColorArg::Auto => terminal && !no_color,
     };
     Style { width: if terminal { comfy_table::Table::new().width() } else { None }, color }
+}
+
+/// The line below a table that does not show all rows.
+pub(crate) fn left_out(out: &mut dyn Write, shown: usize, matching: u64, what: &str) -> io::Result<()> {
+    let left_out = matching.saturating_sub(shown as u64);
+    if left_out == 0 {
+        return Ok(());
+    }
+    let (left_out, matching) = (grouped(left_out), grouped(matching));
+    writeln!(out, "{left_out} of {matching} {what} are not shown; --top 0 shows all")
 }
 
 /// A time of a dump as RFC 3339; `None` for 0 and for what no calendar holds.

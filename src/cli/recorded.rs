@@ -5,6 +5,7 @@ use std::io::Write;
 use serde::Serialize;
 
 use crate::hprof::input::TextFile;
+use crate::index::sizes::Sizes;
 use crate::index::{Error, Heap};
 use crate::query::profile::Profile;
 use crate::query::profile::binary::{self, Want};
@@ -66,6 +67,16 @@ impl RecordedInput {
         let profile = self.input.with_threads(|| binary::read(&heap, want, &bar))??;
         drop(bar);
         Ok(Recorded { profile, source: Source::Binary(Box::new(heap)), path: self.path_text() })
+    }
+
+    /// Counts allocation sites over the objects of a binary dump that records none. That reads all of the heap.
+    pub(crate) fn count_sites(&self, recorded: &mut Recorded) -> anyhow::Result<()> {
+        if let (Source::Binary(heap), None) = (&recorded.source, &recorded.profile.sites) {
+            let (sizes, bar) = (Sizes::new(heap.summary(), None), Bar::new(self.input.quiet));
+            let count = || binary::sites_of_objects(heap, &sizes, &bar);
+            recorded.profile.sites = self.input.with_threads(count)??;
+        }
+        Ok(())
     }
 
     /// Reads a text report and says on stderr what there is to say; `None` if the file is a binary dump.

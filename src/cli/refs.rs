@@ -325,7 +325,7 @@ fn row_table(
         ("id", Align::Left),
         ("object", Align::Left),
     ]);
-    let mut shown = 0u64;
+    let mut shown = 0;
     for row in rows {
         shown += 1;
         let prefix = if row.is_static { "static " } else { "" };
@@ -351,10 +351,7 @@ fn row_table(
     } else {
         table.write(out, output::style(&args.output))?;
     }
-    if shown < answer.total {
-        let (shown, total) = (grouped(shown), grouped(answer.total));
-        writeln!(out, "the first {shown} of {total} references; --top 0 shows all")?;
-    }
+    output::left_out(out, shown, answer.total, "references")?;
     footer(out, answer)
 }
 
@@ -404,7 +401,7 @@ fn write_groups(
         ("objects", Align::Right),
         ("class", Align::Left),
     ]);
-    let mut rows = 0u64;
+    let mut rows = 0;
     for group in shown {
         rows += 1;
         table.row([
@@ -419,9 +416,6 @@ fn write_groups(
     } else {
         table.write(out, output::style(&args.output))?;
     }
-    if rows < answer.total {
-        let (rows, total) = (grouped(rows), grouped(answer.total));
-        writeln!(out, "the first {rows} of {total} classes; --top 0 shows all")?;
-    }
+    output::left_out(out, rows, answer.total, "classes")?;
     footer(out, answer)
 }

@@ -224,16 +224,7 @@ fn table(out: &mut dyn Write, heap: &Heap, answer: &Answer, whole: u64, args: &A
         ]);
     }
     rows.write(out, style)?;
-    let left_out = answer.total - answer.rows.len() as u64;
-    if left_out > 0 {
-        writeln!(
-            out,
-            "{} of {} roots are not shown; --top 0 shows all",
-            grouped(left_out),
-            grouped(answer.total)
-        )?;
-    }
-    Ok(())
+    Ok(output::left_out(out, answer.rows.len(), answer.total, "roots")?)
 }
 
 fn thread_name(id: u64, name: Option<&str>) -> String {

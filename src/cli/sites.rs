@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::query::pattern::{ClassPattern, MethodPattern};
-use crate::query::profile::binary::{Want, WantSites};
+use crate::query::profile::binary::Want;
 use crate::query::profile::{Origin, Profile, Site, Sites};
 use crate::query::sites::{self, Answer, Question, Row, SortBy};
 use crate::report::stream::Streamed;
@@ -100,7 +100,8 @@ impl SortArg {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let format = args.output.format();
-    let recorded = args.input.open(Want { sites: WantSites::All, traces: true })?;
+    let mut recorded = args.input.open(Want { sites: true, traces: true })?;
+    args.input.count_sites(&mut recorded)?;
     let profile = &recorded.profile;
     let question = Question {
         classes: args.patterns.clone(),
@@ -273,5 +274,5 @@ fn table(out: &mut dyn Write, profile: &Profile, answer: &Answer<'_>, args: &Arg
     }
     let serials = answer.rows.iter().map(|row| row.site.trace);
     args.stack.table(out, table, output::style(&args.output), &profile.traces, serials)?;
-    Ok(stack::left_out(out, answer.rows.len(), answer.matching.rows, "sites")?)
+    Ok(output::left_out(out, answer.rows.len(), answer.matching.rows, "sites")?)
 }

@@ -169,17 +169,3 @@ impl<'a> FrameOut<'a> {
 pub(crate) fn percent(percent: f64) -> String {
     format!("{percent:.2}%")
 }
-
-/// The line below a table that does not show all rows.
-pub(crate) fn left_out(out: &mut dyn Write, shown: usize, matching: u64, what: &str) -> io::Result<()> {
-    let left_out = matching.saturating_sub(shown as u64);
-    if left_out == 0 {
-        return Ok(());
-    }
-    writeln!(
-        out,
-        "{} of {} {what} are not shown; --top 0 shows all",
-        table::grouped(left_out),
-        table::grouped(matching)
-    )
-}

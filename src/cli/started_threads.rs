@@ -14,7 +14,7 @@ use crate::report::{Format, csv, json::object_id};
 
 use super::object::{self, AsText};
 use super::recorded::RecordedInput;
-use super::{Outcome, output, stack};
+use super::{Outcome, output};
 
 pub(super) fn run(
     input: &RecordedInput,
@@ -101,5 +101,5 @@ fn table(out: &mut dyn Write, answer: &Answer<'_>, style: Style) -> anyhow::Resu
         ]);
     }
     table.write(out, style)?;
-    Ok(stack::left_out(out, answer.rows.len(), answer.matching, "threads")?)
+    Ok(output::left_out(out, answer.rows.len(), answer.matching, "threads")?)
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::index::Heap;
 use crate::query::histogram::objects_by_kind;
-use crate::query::profile::binary::{Want, WantSites};
+use crate::query::profile::binary::Want;
 use crate::query::profile::text::TextReport;
 use crate::query::recorded::{self, SiteCount};
 use crate::query::sites::Totals;
@@ -35,7 +35,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let opened = args.input.open(Want { sites: WantSites::Recorded, traces: false })?;
+    let opened = args.input.open(Want { sites: true, traces: false })?;
     let facts = Facts::new(&opened);
     let mut out = output::stdout();
     match args.output.format() {

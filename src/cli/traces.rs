@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::query::pattern::{ClassPattern, MethodPattern};
-use crate::query::profile::binary::{Want, WantSites};
+use crate::query::profile::binary::Want;
 use crate::query::profile::{Profile, StartedThread, Trace};
 use crate::query::stack_filter::StackFilter;
 use crate::query::traces::{self, Answer, Question, ThreadFilter};
@@ -71,7 +71,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let format = args.output.format();
-    let recorded = args.input.open(Want { sites: WantSites::None, traces: true })?;
+    let recorded = args.input.open(Want { sites: false, traces: true })?;
     let profile = &recorded.profile;
     let question = Question {
         serials: args.serials.clone(),
@@ -196,7 +196,7 @@ impl<'a> View<'a> {
             writeln!(out, "{}", escape::text(&format!("TRACE {}{thread}{phase}", trace.serial)))?;
             self.stack(trace).write(out, style, INDENT)?;
         }
-        Ok(stack::left_out(out, answer.rows.len(), answer.matching, "traces")?)
+        Ok(output::left_out(out, answer.rows.len(), answer.matching, "traces")?)
     }
 }
 

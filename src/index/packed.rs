@@ -74,7 +74,7 @@ impl Packed {
 
     /// All numbers of a block; those behind the last are anything.
     #[allow(clippy::cast_possible_truncation)]
-    fn decode(&self, number: u32, out: &mut [u32; BLOCK]) -> Option<()> {
+    pub(crate) fn decode(&self, number: u32, out: &mut [u32; BLOCK]) -> Option<()> {
         let block = *self.blocks.get(number as usize)?;
         let (base, width) = (block.base.get(), u32::from(block.width.min(32)));
         if width == 0 {

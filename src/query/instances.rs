@@ -10,6 +10,7 @@ use crate::index::summary::{ClassNumber, Summary};
 use super::condition::Filter;
 use super::hierarchy::Hierarchy;
 use super::label::Labels;
+use super::largest::largest;
 use super::preorder::parts;
 use super::select::{Selection, What};
 
@@ -92,7 +93,10 @@ impl ClassSet {
         graph: &'s ObjectGraph,
         part: Range<u32>,
     ) -> impl Iterator<Item = u32> + use<'s> {
-        part.filter(|object| graph.objects.class(*object).is_some_and(|class| self.contains(class)))
+        let classes = graph.objects.classes(part.clone());
+        part.zip(classes)
+            .filter(|(_, class)| class.is_some_and(|class| self.contains(class)))
+            .map(|(object, _)| object)
     }
 
     /// All objects of these classes, ascending.
@@ -141,6 +145,9 @@ pub struct Found {
 
 /// Finds the objects asked for.
 pub fn find(graph: &ObjectGraph, question: &Question<'_>) -> Found {
+    if let (SortBy::Retained, None, Some(top)) = (question.sort_by, question.filter, question.top) {
+        return largest(graph, question.classes, top, question.live);
+    }
     let none = || Best::new(question.top);
     let found = (parts(0..graph.objects.len(), PART).into_par_iter())
         .fold(none, |mut best, part| {
@@ -193,7 +200,7 @@ fn find_in_part(graph: &ObjectGraph, question: &Question<'_>, part: Range<u32>, 
 
 /// The first of many objects, without sorting them all.
 #[derive(Debug, Clone)]
-struct Best {
+pub(super) struct Best {
     most: usize,
     kept: Vec<(u64, u32)>,
     /// The last of those that are surely better than all others.
@@ -202,12 +209,17 @@ struct Best {
 }
 
 impl Best {
-    fn new(top: Option<usize>) -> Self {
+    pub(super) fn new(top: Option<usize>) -> Self {
         Self { most: top.unwrap_or(usize::MAX).max(1), kept: Vec::new(), worst: None, total: 0 }
     }
 
+    /// The worst key that can still be among the best of all.
+    pub(super) fn worst(&self) -> Option<u64> {
+        self.worst.map(|(key, _)| key)
+    }
+
     #[inline]
-    fn add(&mut self, key: (u64, u32)) {
+    pub(super) fn add(&mut self, key: (u64, u32)) {
         if self.worst.is_some_and(|worst| key > worst) {
             return;
         }
@@ -226,13 +238,13 @@ impl Best {
         }
     }
 
-    fn merge(mut self, other: Self) -> Self {
+    pub(super) fn merge(mut self, other: Self) -> Self {
         self.total += other.total;
         other.kept.into_iter().for_each(|key| self.add(key));
         self
     }
 
-    fn finish(mut self) -> Found {
+    pub(super) fn finish(mut self) -> Found {
         self.cut();
         self.kept.par_sort_unstable();
         Found { objects: self.kept.into_iter().map(|(_, object)| object).collect(), total: self.total }

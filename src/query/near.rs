@@ -8,13 +8,13 @@ const MOST: usize = 5;
 /// Longer names are not compared letter by letter.
 const LONGEST: usize = 64;
 
-/// Names of classes with objects that are like `text`, the most like first.
+/// Names of classes that are like `text`, the most like first.
 pub fn class_names<'a>(summary: &'a Summary, text: &str) -> Vec<&'a str> {
     let wanted = last_part(text.trim_matches('*')).to_lowercase();
     if wanted.is_empty() {
         return Vec::new();
     }
-    let classes = summary.classes().iter().filter(|class| class.objects.get() > 0);
+    let classes = summary.classes().iter().filter(|class| class.objects.get() > 0 || class.is_dumped());
     let mut names: Vec<(usize, &str)> = classes
         .map(|class| summary.class_name(class))
         .filter_map(|name| Some((distance(&wanted, &last_part(name).to_lowercase())?, name)))

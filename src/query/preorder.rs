@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::index::graph::tree::{Children, Ends, Tree};
+use crate::index::graph::tree::{ByPosition, Children, Tree};
 
 /// Positions of a part that one thread takes at a time.
 const PART: u32 = 1 << 16;
@@ -16,7 +16,7 @@ const FEW: usize = 1 << 10;
 /// Positions of reachable objects and their depths.
 #[derive(Debug, Clone)]
 pub struct Preorder<'a> {
-    ends: Ends<'a>,
+    ends: ByPosition<'a>,
     next: u32,
     end: u32,
     depth: u32,

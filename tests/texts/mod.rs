@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use hprof_cli::index::sizes::Sizes;
 use hprof_cli::index::{Heap, Quiet};
-use hprof_cli::query::profile::binary::{self, Want, WantSites};
+use hprof_cli::query::profile::binary::{self, Want};
 use hprof_cli::report::hprof_text::{Report, Sections};
 
 /// The binary files of the agent.
@@ -128,13 +128,17 @@ pub fn stderr(output: &Output) -> String {
 
 /// What `convert` writes, made by the library.
 pub fn convert(heap: &Heap) -> Vec<u8> {
-    let want = Want { sites: WantSites::All, traces: true };
-    let profile = binary::read(heap, want, &Quiet).unwrap();
+    let want = Want { sites: true, traces: true };
+    let mut profile = binary::read(heap, want, &Quiet).unwrap();
+    let sizes = Sizes::new(heap.summary(), None);
+    if profile.sites.is_none() {
+        profile.sites = binary::sites_of_objects(heap, &sizes, &Quiet).unwrap();
+    }
     let thread_events = binary::thread_events(heap, &Quiet).unwrap();
     let report = Report {
         summary: heap.summary(),
         bytes: heap.bytes(&Quiet).unwrap(),
-        sizes: &Sizes::new(heap.summary(), None),
+        sizes: &sizes,
         profile: &profile,
         thread_events: &thread_events,
     };

@@ -9,6 +9,8 @@
 //! depths of 64, 4096 and 262,144 positions find ends and parents in a few steps. Shallow sizes are one number a position,
 //! in units of the alignment; what does not fit into a byte is listed apart. All are packed. Sums stand at each 64th position.
 
+use std::ops::Range;
+
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -101,6 +103,25 @@ impl Tree {
         if object < self.objects { self.positions.get(object) } else { None }
     }
 
+    /// Calls `visit` with the positions of some objects, in order.
+    pub fn visit_positions(&self, objects: Range<u32>, mut visit: impl FnMut(u32)) {
+        let end = objects.end.min(self.objects);
+        let mut positions = [0; BLOCK as usize];
+        for block in objects.start / BLOCK..end.div_ceil(BLOCK) {
+            if self.positions.decode(block, &mut positions).is_none() {
+                return;
+            }
+            let first = block.saturating_mul(BLOCK);
+            let rows = objects.start.saturating_sub(first)..(end - first).min(BLOCK);
+            positions
+                .get(rows.start as usize..rows.end as usize)
+                .unwrap_or_default()
+                .iter()
+                .copied()
+                .for_each(&mut visit);
+        }
+    }
+
     /// The position of a reachable object; `None` for an unreachable one.
     pub fn reachable_position(&self, object: u32) -> Option<u32> {
         self.position(object).filter(|position| *position < self.reachable)
@@ -112,7 +133,7 @@ impl Tree {
     }
 
     /// The objects of a range of positions.
-    pub fn objects_at(&self, positions: std::ops::Range<u32>) -> impl Iterator<Item = u32> + '_ {
+    pub fn objects_at(&self, positions: Range<u32>) -> impl Iterator<Item = u32> + '_ {
         self.order.range(positions.start..positions.end.min(self.objects))
     }
 
@@ -122,9 +143,37 @@ impl Tree {
     }
 
     /// The numbers of subtrees that end right behind each of some positions of reachable objects.
-    pub fn ends(&self, positions: std::ops::Range<u32>) -> Ends<'_> {
+    pub fn ends(&self, positions: Range<u32>) -> ByPosition<'_> {
         let positions = positions.start..positions.end.min(self.reachable);
-        Ends { tree: self, next: positions.start, numbers: self.ends.range(positions) }
+        ByPosition { next: positions.start, numbers: self.ends.range(positions), listed: &self.ends_apart }
+    }
+
+    /// The shallow sizes at some positions.
+    pub fn shallow_sizes(&self, positions: Range<u32>) -> impl Iterator<Item = u64> + '_ {
+        let positions = positions.start..positions.end.min(self.objects);
+        let first = positions.start;
+        let sizes =
+            ByPosition { next: first, numbers: self.sizes.range(positions), listed: &self.sizes_apart };
+        sizes.map(|units| units.saturating_mul(self.unit))
+    }
+
+    /// Calls `visit` with some positions of reachable objects, the subtrees that end behind each, and its shallow size:
+    /// what [`Self::ends`] and [`Self::shallow_sizes`] say, in half the time.
+    pub fn visit(&self, positions: Range<u32>, mut visit: impl FnMut(u32, u64, u64)) {
+        let (start, end) = (positions.start, positions.end.min(self.reachable));
+        let (mut ends, mut sizes) = ([0; BLOCK as usize], [0; BLOCK as usize]);
+        for block in start / BLOCK..end.div_ceil(BLOCK) {
+            if self.ends.decode(block, &mut ends).and(self.sizes.decode(block, &mut sizes)).is_none() {
+                return;
+            }
+            for (position, (ends, size)) in (block.saturating_mul(BLOCK)..end).zip(ends.iter().zip(&sizes)) {
+                if position < start {
+                    continue;
+                }
+                let count = whole(*ends, &self.ends_apart, position);
+                visit(position, count, whole(*size, &self.sizes_apart, position).saturating_mul(self.unit));
+            }
+        }
     }
 
     /// The shallow size at a position.
@@ -135,12 +184,8 @@ impl Tree {
     /// The shallow sizes of all objects before a position.
     pub fn bytes_before(&self, position: u32) -> u64 {
         let Some(block) = self.blocks.get((position / BLOCK) as usize) else { return 0 };
-        let first = position - position % BLOCK;
-        let sizes = (first..position).zip(self.sizes.range(first..position));
-        sizes.fold(block.bytes.get(), |sum, (at, size)| {
-            let size = if size == u32::from(APART) { apart(&self.sizes_apart, at) } else { u64::from(size) };
-            sum.saturating_add(size.saturating_mul(self.unit))
-        })
+        let before = self.shallow_sizes(position - position % BLOCK..position);
+        before.fold(block.bytes.get(), u64::saturating_add)
     }
 
     /// The retained size of a reachable object.
@@ -276,11 +321,13 @@ impl Tree {
 
 /// The number at a position.
 fn number(bytes: &Packed, listed: &Lazy<ApartRow>, position: u32) -> u64 {
-    match bytes.get(position) {
-        None => 0,
-        Some(number) if number == u32::from(APART) => apart(listed, position),
-        Some(number) => u64::from(number),
-    }
+    bytes.get(position).map_or(0, |number| whole(number, listed, position))
+}
+
+/// The number at a position, of which a byte is known.
+#[inline]
+fn whole(number: u32, listed: &Lazy<ApartRow>, position: u32) -> u64 {
+    if number == u32::from(APART) { apart(listed, position) } else { u64::from(number) }
 }
 
 /// The number that is listed for a position.
@@ -299,15 +346,15 @@ fn apart(listed: &Lazy<ApartRow>, position: u32) -> u64 {
     listed.get(low).filter(|row| row.position.get() == position).map_or(0, |row| row.number.get())
 }
 
-/// How many subtrees end behind positions, one after another.
+/// Numbers of positions, one after another.
 #[derive(Debug, Clone)]
-pub struct Ends<'a> {
-    tree: &'a Tree,
+pub struct ByPosition<'a> {
     next: u32,
     numbers: Numbers<'a>,
+    listed: &'a Lazy<ApartRow>,
 }
 
-impl Iterator for Ends<'_> {
+impl Iterator for ByPosition<'_> {
     type Item = u64;
 
     #[inline]
@@ -315,11 +362,7 @@ impl Iterator for Ends<'_> {
         let number = self.numbers.next()?;
         let position = self.next;
         self.next += 1;
-        Some(if number == u32::from(APART) {
-            apart(&self.tree.ends_apart, position)
-        } else {
-            u64::from(number)
-        })
+        Some(whole(number, self.listed, position))
     }
 }
 

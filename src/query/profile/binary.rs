@@ -9,6 +9,7 @@ use super::{Frame, Origin, Profile, Samples, Sites, StartedThread, ThreadEvent, 
 use crate::hprof::Header;
 use crate::hprof::record::{AllocSites, BodyReader, CpuSamples, Record, is_known, tag};
 use crate::index::id_map::IdMap;
+use crate::index::sizes::Sizes;
 use crate::index::summary::Summary;
 use crate::index::{Error, Heap, Progress};
 use crate::query::frames::Frames;
@@ -16,22 +17,10 @@ use crate::query::frames::Frames;
 /// What is wanted beside what costs nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Want {
-    /// Allocation sites.
-    pub sites: WantSites,
+    /// Allocation sites, those that the writer recorded.
+    pub sites: bool,
     /// Stack traces.
     pub traces: bool,
-}
-
-/// Which allocation sites are wanted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum WantSites {
-    /// None.
-    #[default]
-    None,
-    /// Those that the writer recorded.
-    Recorded,
-    /// Those, or if there are none, counted over the objects of the heap dump.
-    All,
 }
 
 /// Reads what was recorded.
@@ -53,13 +42,18 @@ pub fn read(heap: &Heap, want: Want, progress: &dyn Progress) -> Result<Profile,
     if want.traces {
         records.traces(&mut profile);
     }
-    if want.sites != WantSites::None {
+    if want.sites {
         profile.sites = records.sites();
     }
-    if want.sites == WantSites::All && profile.sites.is_none() {
-        profile.sites = object_sites::count(heap.summary(), bytes, progress);
-    }
     Ok(profile)
+}
+
+/// Allocation sites counted over the objects of the heap dump, for dumps that record none; `None` if there is no object.
+///
+/// # Errors
+/// [`Error::Unpack`].
+pub fn sites_of_objects(heap: &Heap, sizes: &Sizes, progress: &dyn Progress) -> Result<Option<Sites>, Error> {
+    Ok(object_sites::count(heap.summary(), sizes, heap.bytes(progress)?, progress))
 }
 
 /// When threads started and ended, in the order of the file.

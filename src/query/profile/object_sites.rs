@@ -18,14 +18,18 @@ use crate::query::histogram;
 /// Counts the objects of each class and trace; `None` if there is no object.
 ///
 /// Where all objects state the same trace, as HotSpot writes them, the class histogram tells without a look at them.
-pub(super) fn count(summary: &Summary, bytes: &[u8], progress: &dyn Progress) -> Option<Sites> {
-    let sizes = Sizes::new(summary, None);
+pub(super) fn count(
+    summary: &Summary,
+    sizes: &Sizes,
+    bytes: &[u8],
+    progress: &dyn Progress,
+) -> Option<Sites> {
     let facts = summary.facts();
     let (lowest, highest) = (facts.min_trace.get(), facts.max_trace.get());
     let mut rows: Vec<Site> = if lowest == highest {
-        one_trace(summary, &sizes, highest)
+        one_trace(summary, sizes, highest)
     } else if lowest < highest {
-        several_traces(summary, &sizes, bytes, progress)
+        several_traces(summary, sizes, bytes, progress)
     } else {
         Vec::new()
     };

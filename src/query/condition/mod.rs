@@ -1,6 +1,7 @@
 //! Conditions on the fields of objects: `count > 100`, `name ~ "worker"`, `next != null`.
 
-use std::cmp::Ordering;
+mod compare;
+
 use std::str::FromStr;
 
 use crate::hprof::BasicType;
@@ -9,109 +10,13 @@ use crate::index::summary::{ClassNumber, Summary};
 use super::hierarchy::{FieldPlace, Hierarchy};
 use super::instances::ClassSet;
 use super::label::Labels;
-use super::objects::{Bits, Characters, Objects, Record};
-use super::select;
+use super::objects::{Bits, Objects, Record};
+use compare::{Literal, Operator, compare_number, compare_other, compare_primitive, compare_text};
 
 /// The length of an array, as Java names it.
 const LENGTH: &str = "length";
 /// Fields that are named when there is no such field.
 const NAMED: usize = 12;
-
-/// How a value is compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operator {
-    /// `=`
-    Equal,
-    /// `!=`
-    NotEqual,
-    /// `<`
-    Less,
-    /// `<=`
-    AtMost,
-    /// `>`
-    Greater,
-    /// `>=`
-    AtLeast,
-    /// `~`: a text that contains another.
-    Contains,
-}
-
-impl Operator {
-    /// Whether values that compare like that are meant; `None` stands for values that have no order.
-    fn accepts(self, ordering: Option<Ordering>) -> bool {
-        match (self, ordering) {
-            (Self::NotEqual, None) => true,
-            (_, None) => false,
-            (Self::Equal | Self::Contains, Some(ordering)) => ordering.is_eq(),
-            (Self::NotEqual, Some(ordering)) => ordering.is_ne(),
-            (Self::Less, Some(ordering)) => ordering.is_lt(),
-            (Self::AtMost, Some(ordering)) => ordering.is_le(),
-            (Self::Greater, Some(ordering)) => ordering.is_gt(),
-            (Self::AtLeast, Some(ordering)) => ordering.is_ge(),
-        }
-    }
-
-    /// Whether only "the same" or "not the same" is asked.
-    fn is_equality(self) -> bool {
-        matches!(self, Self::Equal | Self::NotEqual)
-    }
-}
-
-/// A value as it was written, and all that it can mean.
-#[derive(Debug, Clone, PartialEq)]
-struct Literal {
-    /// The text in UTF-16, without its quotes.
-    units: Vec<u16>,
-    text: String,
-    is_null: bool,
-    boolean: Option<bool>,
-    integer: Option<i64>,
-    float: Option<f64>,
-    /// As a `float` of Java: 0.1 is not the same number there.
-    single: Option<f32>,
-    /// An object id.
-    id: Option<u64>,
-    /// Where each start of the text can go on when it breaks off: for the search in linear time.
-    borders: Vec<usize>,
-}
-
-impl Literal {
-    fn new(written: &str) -> Self {
-        let quoted = ['"', '\''].into_iter().find_map(|quote| {
-            let text = written.strip_prefix(quote)?.strip_suffix(quote)?;
-            (written.len() >= 2).then_some(text)
-        });
-        let text = quoted.unwrap_or(written).to_owned();
-        // What stands in quotes is a text and nothing else.
-        let plain = if quoted.is_none() { written } else { "" };
-        let hex = plain.strip_prefix("0x").or_else(|| plain.strip_prefix("0X"));
-        let hex = hex.and_then(|digits| i64::from_str_radix(digits, 16).ok());
-        let units: Vec<u16> = text.encode_utf16().collect();
-        Self {
-            borders: borders(&units),
-            units,
-            text,
-            is_null: plain == "null",
-            boolean: plain.parse().ok(),
-            integer: plain.parse().ok().or(hex),
-            float: plain.parse().ok(),
-            single: plain.parse().ok(),
-            id: select::object_id(plain).ok(),
-        }
-    }
-
-    /// The only UTF-16 unit of the text.
-    fn unit(&self) -> Option<u16> {
-        match self.units.as_slice() {
-            [unit] => Some(*unit),
-            _ => None,
-        }
-    }
-
-    fn is_number(&self) -> bool {
-        self.integer.is_some() || self.float.is_some()
-    }
-}
 
 /// A condition on a field.
 #[derive(Debug, Clone, PartialEq)]
@@ -171,6 +76,16 @@ pub enum Senseless {
         /// Fields that there are, in words.
         fields: String,
     },
+    /// A field in the middle of a path is no reference.
+    #[error("{condition}: `{name}` is {kind}, and has no fields")]
+    NoReference {
+        /// The condition.
+        condition: String,
+        /// The field.
+        name: String,
+        /// Its type.
+        kind: &'static str,
+    },
     /// The field has another type.
     #[error("{condition}: `{name}` is {kind}, and `{value}` is none{hint}")]
     Type {
@@ -195,6 +110,9 @@ pub struct Filter<'a> {
     conditions: &'a [Condition],
     /// By condition and step of its path: where the field is, by class number.
     places: Vec<Vec<Vec<Option<FieldPlace>>>>,
+    /// Classes whose instances are texts, and those whose instances are numbers.
+    strings: ClassSet,
+    numbers: ClassSet,
 }
 
 impl<'a> Filter<'a> {
@@ -216,10 +134,11 @@ impl<'a> Filter<'a> {
             })
             .collect();
         for (condition, places) in conditions.iter().zip(&places) {
-            let first = places.first().map_or(&[][..], Vec::as_slice);
-            condition.check(objects.summary, &hierarchy, classes, first)?;
+            condition.check(objects.summary, &hierarchy, classes, places)?;
         }
-        Ok(Self { objects, labels, conditions, places })
+        let below = |name| ClassSet::of_name_and_below(objects.summary, &hierarchy, name);
+        let (strings, numbers) = (below("java.lang.String"), below("java.lang.Number"));
+        Ok(Self { objects, labels, conditions, places, strings, numbers })
     }
 
     /// Calls `take` with those of 64 objects that match: from `first` on, those whose bits are set.
@@ -285,17 +204,28 @@ impl<'a> Filter<'a> {
             // Null is unlike anything.
             return *operator == Operator::NotEqual;
         }
-        let object = self.objects.object(value);
-        if let Some(text) = object.and_then(|object| self.objects.string(object)) {
-            return compare_text(&text, *operator, literal);
+        if let (Some(id), true) = (literal.id, operator.is_equality()) {
+            return (value.bits == id) == (*operator == Operator::Equal);
         }
-        if let Some(id) = literal.id {
-            return operator.accepts(Some(value.bits.cmp(&id))) && operator.is_equality();
+        let object = self.objects.object(value);
+        let is_in = |set: &ClassSet| {
+            let class = object.and_then(|object| self.objects.graph.objects.class(object));
+            class.is_some_and(|class| set.contains(class))
+        };
+        if let Some(object) = object.filter(|_| is_in(&self.strings)) {
+            return match self.objects.string(object) {
+                Some(text) => compare_text(&text, *operator, literal),
+                None => *operator == Operator::NotEqual,
+            };
         }
         let Some(label) = object.and_then(|object| self.labels.label(object)) else {
             return *operator == Operator::NotEqual;
         };
-        compare_label(&label, *operator, literal)
+        if is_in(&self.numbers) {
+            compare_number(&label, *operator, literal)
+        } else {
+            compare_other(&label, *operator, literal)
+        }
     }
 }
 
@@ -303,152 +233,60 @@ fn length(elements: u32) -> Bits {
     Bits { kind: BasicType::Long, bits: elements.into() }
 }
 
-#[allow(clippy::cast_possible_truncation)] // The upper bits of smaller types are zero.
-fn compare_primitive(value: Bits, operator: Operator, literal: &Literal) -> bool {
-    match value.kind {
-        BasicType::Boolean => {
-            let value = value.bits != 0;
-            literal.boolean.is_some_and(|wanted| operator.accepts(Some(value.cmp(&wanted))))
-        }
-        BasicType::Float => {
-            let number = f32::from_bits(value.bits as u32);
-            literal.single.is_some_and(|wanted| operator.accepts(order(number.into(), wanted.into())))
-        }
-        BasicType::Double => {
-            let number = f64::from_bits(value.bits);
-            literal.float.is_some_and(|wanted| operator.accepts(order(number, wanted)))
-        }
-        BasicType::Char => {
-            let unit = value.bits as u16;
-            match (literal.integer, literal.unit()) {
-                (Some(code), _) => operator.accepts(Some(i64::from(unit).cmp(&code))),
-                (None, Some(wanted)) => operator.accepts(Some(unit.cmp(&wanted))),
-                (None, None) => false,
-            }
-        }
-        BasicType::Byte | BasicType::Short | BasicType::Int | BasicType::Long => {
-            let Some(number) = value.integer() else { return false };
-            compare_integer(number, operator, literal)
-        }
-        BasicType::Object => false,
-    }
-}
-
-fn compare_integer(number: i64, operator: Operator, literal: &Literal) -> bool {
-    #[allow(clippy::cast_precision_loss)] // A fraction is compared as Java does.
-    match (literal.integer, literal.float) {
-        (Some(wanted), _) => operator.accepts(Some(number.cmp(&wanted))),
-        (None, Some(wanted)) => operator.accepts(order(number as f64, wanted)),
-        (None, None) => false,
-    }
-}
-
-/// The order of two numbers. Here NaN is NaN: that is what was asked for.
-fn order(a: f64, b: f64) -> Option<Ordering> {
-    if a.is_nan() && b.is_nan() { Some(Ordering::Equal) } else { a.partial_cmp(&b) }
-}
-
-fn compare_text(text: &Characters<'_>, operator: Operator, literal: &Literal) -> bool {
-    match operator {
-        Operator::Contains => contains(text.units(), literal),
-        Operator::Equal | Operator::NotEqual => {
-            let same = text.len() == literal.units.len() && text.units().eq(literal.units.iter().copied());
-            same == (operator == Operator::Equal)
-        }
-        _ => operator.accepts(Some(text.units().cmp(literal.units.iter().copied()))),
-    }
-}
-
-/// What labels say of other objects: the number in a box, the name of an enum.
-fn compare_label(label: &str, operator: Operator, literal: &Literal) -> bool {
-    match (label.parse::<i64>(), label.parse::<f64>()) {
-        (Ok(number), _) if literal.is_number() => compare_integer(number, operator, literal),
-        (_, Ok(number)) if literal.is_number() => {
-            literal.float.is_some_and(|wanted| operator.accepts(order(number, wanted)))
-        }
-        _ if operator == Operator::Contains => label.contains(&literal.text),
-        _ => operator.accepts(Some(label.cmp(&literal.text))),
-    }
-}
-
-/// For each start of a text: the length of its longest proper end that is a start too.
-fn borders(text: &[u16]) -> Vec<usize> {
-    let mut borders = Vec::with_capacity(text.len());
-    let mut len = 0usize;
-    for (at, unit) in text.iter().enumerate() {
-        if at > 0 {
-            len = advance(text, &borders, len, *unit);
-        }
-        borders.push(len);
-    }
-    borders
-}
-
-/// How much of `text` has been met behind another unit, when `len` had been met before.
-fn advance(text: &[u16], borders: &[usize], mut len: usize, unit: u16) -> usize {
-    loop {
-        if text.get(len) == Some(&unit) {
-            return len + 1;
-        }
-        let Some(before) = len.checked_sub(1) else { return 0 };
-        len = borders.get(before).copied().unwrap_or(0);
-    }
-}
-
-/// Whether the literal is in a text; in linear time.
-fn contains(text: impl Iterator<Item = u16>, literal: &Literal) -> bool {
-    let mut met = 0;
-    for unit in text {
-        if met == literal.units.len() {
-            break;
-        }
-        met = advance(&literal.units, &literal.borders, met, unit);
-    }
-    met == literal.units.len()
-}
-
 impl Condition {
-    /// Whether the condition can hold for objects of some classes. `places` are those of its first field.
+    /// Whether the condition can hold for objects of some classes. `places` are those of each field of its path.
     fn check(
         &self,
         summary: &Summary,
         hierarchy: &Hierarchy,
         classes: &ClassSet,
-        places: &[Option<FieldPlace>],
+        places: &[Vec<Option<FieldPlace>>],
     ) -> Result<(), Senseless> {
-        let Some(name) = self.path.first() else { return Ok(()) };
+        let Some(class) = classes.classes().next() else { return Ok(()) };
         let is_array = |class: ClassNumber| {
             summary.class(class).is_some_and(|class| summary.class_name(class).ends_with("[]"))
         };
-        let mut kinds: Vec<BasicType> = Vec::new();
-        let mut any_class = None;
-        for class in classes.classes() {
-            any_class = any_class.or(Some(class));
-            let place = places.get(class.0 as usize).copied().flatten();
-            let length = (name == LENGTH && is_array(class)).then_some(BasicType::Long);
-            kinds.extend(place.map(|place| place.kind).or(length).filter(|kind| !kinds.contains(kind)));
-        }
-        let Some(class) = any_class else { return Ok(()) };
-        if let Some(kind) = kinds.first() {
-            let fits = self.path.len() > 1 || kinds.iter().any(|kind| self.fits(*kind));
-            if fits {
-                return Ok(());
+        for (step, (name, places)) in self.path.iter().zip(places).enumerate() {
+            let mut kinds: Vec<BasicType> = Vec::new();
+            for (class, place) in (0u32..).map(ClassNumber).zip(places) {
+                // What is behind a reference can be of any class.
+                if step == 0 && !classes.contains(class) {
+                    continue;
+                }
+                let length = || (name == LENGTH && is_array(class)).then_some(BasicType::Long);
+                let kind = place.map(|place| place.kind).or_else(length);
+                kinds.extend(kind.filter(|kind| !kinds.contains(kind)));
             }
-            return Err(Senseless::Type {
-                condition: self.written.clone(),
-                name: name.clone(),
-                kind: kind_in_words(*kind),
-                value: self.literal.text.clone(),
-                hint: if self.operator == Operator::Contains { "; ~ is for texts" } else { "" },
-            });
+            let Some(kind) = kinds.first() else {
+                let row = summary.class(class).filter(|_| step == 0);
+                return Err(Senseless::NoField {
+                    condition: self.written.clone(),
+                    name: name.clone(),
+                    class: row.map_or("any class", |row| summary.class_name(row)).to_owned(),
+                    fields: row.map_or(String::new(), |_| fields_in_words(summary, hierarchy, class)),
+                });
+            };
+            let is_last = step + 1 == self.path.len();
+            let fits = |kind: BasicType| if is_last { self.fits(kind) } else { kind == BasicType::Object };
+            if !kinds.iter().copied().any(fits) {
+                return Err(if is_last {
+                    Senseless::Type {
+                        condition: self.written.clone(),
+                        name: name.clone(),
+                        kind: kind_in_words(*kind),
+                        value: self.literal.text.clone(),
+                        hint: if self.operator == Operator::Contains { "; ~ is for texts" } else { "" },
+                    }
+                } else {
+                    Senseless::NoReference {
+                        condition: self.written.clone(),
+                        name: name.clone(),
+                        kind: kind_in_words(*kind),
+                    }
+                });
+            }
         }
-        let row = summary.class(class);
-        Err(Senseless::NoField {
-            condition: self.written.clone(),
-            name: name.clone(),
-            class: row.map_or("", |row| summary.class_name(row)).to_owned(),
-            fields: fields_in_words(summary, hierarchy, class),
-        })
+        Ok(())
     }
 
     /// Whether values of a type can be compared like that.
@@ -498,6 +336,7 @@ fn fields_in_words(summary: &Summary, hierarchy: &Hierarchy, class: ClassNumber)
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::query::objects::Characters;
 
     fn condition(text: &str) -> Condition {
         text.parse().unwrap()
@@ -516,6 +355,9 @@ mod tests {
         assert_eq!(condition("x='a=b'").literal.text, "a=b");
         assert_eq!(condition("x=0xff").literal.integer, Some(255));
         assert_eq!(condition("x == -1").literal.integer, Some(-1));
+        assert_eq!(condition("x == 0xffffffffffffffff").literal.integer, Some(-1));
+        assert_eq!(condition("x > 10MB").literal.integer, Some(10 << 20));
+        assert_eq!(condition("x > 1.5").literal.integer, None);
         assert_eq!(condition("x = ''").literal.text, "");
         assert_eq!(condition("x = \"").literal.text, "\"");
         for wrong in ["", "x", "= 1", "x =", "x ! 1", "a..b = 1", "x\u{301}"] {
@@ -557,7 +399,7 @@ mod tests {
         assert!(holds("x < b", b"abc") && holds("x >= abc", b"abc") && !holds("x > abc", b"abc"));
         let label = |text: &str, label: &str| {
             let Condition { operator, literal, .. } = condition(text);
-            compare_label(label, operator, &literal)
+            compare_number(label, operator, &literal)
         };
         assert!(label("x > 9", "10") && label("x = 1.5", "1.5") && label("x = RUNNING", "RUNNING"));
         assert!(label("x ~ UNN", "RUNNING") && !label("x = 7", "RUNNING"));

@@ -1,8 +1,16 @@
 //! Sizes as users write them: `4096`, `10MB`, `1.5 GiB`.
 
+/// A text that is no size.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no size; sizes look like 4096, 512KB or 1.5GB")]
+pub struct NoSize(String);
+
 /// Reads a size. Units are powers of 1024, whichever way they are written: `B`, `K`, `KB`, `KiB`, and so on up to `T`.
-pub(crate) fn parse(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is no size; sizes look like 4096, 512KB or 1.5GB");
+///
+/// # Errors
+/// If it is none, or more than 64 bits hold.
+pub fn parse(text: &str) -> Result<u64, NoSize> {
+    let wrong = || NoSize(text.to_owned());
     let at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(at);
     let shift = match unit.trim().to_ascii_lowercase().as_str() {
