@@ -4,17 +4,20 @@
 
 mod common;
 mod support;
+#[path = "common/naive.rs"]
+mod walk;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 use common::Dump;
 use hprof_cli::hprof::heap::{self, HeapVisitor, Instance, PrimitiveArray};
 use hprof_cli::hprof::{BasicType, IdSize};
 use hprof_cli::index::{Heap, ObjectGraph};
 use serde_json::Value as Json;
-use support::{Elements, HeapModel, Layout, ObjectId, Options, Type, Value};
+use support::{Elements, HeapModel, Layout, ObjectId, Options, Root, Type, Value};
 
 /// Dumps of several writers and forms of Strings.
 const SAMPLES: &[&str] = &[
@@ -146,12 +149,14 @@ fn naive(heap: &Heap) -> (BTreeMap<u64, Naive>, u64) {
     (strings, unreadable)
 }
 
+fn shallow_bytes(graph: &ObjectGraph, id: u64) -> u64 {
+    let object = graph.objects.addresses.index_of(id).unwrap();
+    graph.tree.shallow_bytes(graph.tree.position(object).unwrap())
+}
+
 /// Count, all bytes, bytes of all but the first, by text; an array counts for the first String that has it.
 fn figures(strings: &BTreeMap<u64, Naive>, graph: &ObjectGraph) -> HashMap<String, (u64, u64, u64)> {
-    let shallow = |id: u64| {
-        let object = graph.objects.addresses.index_of(id).unwrap();
-        graph.tree.shallow_bytes(graph.tree.position(object).unwrap())
-    };
+    let shallow = |id| shallow_bytes(graph, id);
     let (mut by_text, mut arrays) = (HashMap::new(), HashSet::new());
     for (id, string) in strings {
         let mut bytes = shallow(*id);
@@ -204,6 +209,44 @@ fn all_texts_are_those_of_a_naive_reading() {
             before = wasted;
         }
     }
+}
+
+#[test]
+fn live_strings_and_what_they_retain_are_those_of_a_walk() {
+    let mut unreachable = 0;
+    for name in ["jdk/jdk8.hprof.zst", "jdk/jdk17.hprof.zst", "public/android-leak_service_binder.hprof.zst"]
+    {
+        let dump = sample(name);
+        let (heap, graph) = dump.open_graph();
+        let (strings, _) = naive(&heap);
+        let walk = walk::Naive::read(&heap);
+        let reached: HashSet<u64> = walk
+            .ids
+            .iter()
+            .copied()
+            .zip(walk.reached(&HashSet::new()))
+            .filter_map(|(id, is_reached)| is_reached.then_some(id))
+            .collect();
+        let sizes: HashMap<u64, u64> = reached.iter().map(|id| (*id, shallow_bytes(&graph, *id))).collect();
+        let live = json(&dump, &["--live", "--sort", "address"]);
+        let found: Vec<u64> = live["rows"].as_array().unwrap().iter().map(id).collect();
+        let wanted: Vec<u64> = strings.keys().copied().filter(|id| reached.contains(id)).collect();
+        assert_eq!(found, wanted, "{name}");
+        assert_eq!(live["total"]["strings"], wanted.len(), "{name}");
+        unreachable += strings.len() - wanted.len();
+
+        let all = json(&dump, &[]);
+        let rows = all["rows"].as_array().unwrap();
+        for row in rows {
+            assert_eq!(row["retained_bytes"].is_null(), !reached.contains(&id(row)), "{name}: {row}");
+        }
+        let rows: Vec<&Json> = rows.iter().filter(|row| !row["retained_bytes"].is_null()).collect();
+        for row in rows.iter().step_by(rows.len() / 24) {
+            let (_, bytes) = walk.retained(&HashSet::from([id(row)]), &sizes);
+            assert_eq!(row["retained_bytes"], bytes, "{name}: {row}");
+        }
+    }
+    assert!(unreachable > 100, "{unreachable}");
 }
 
 #[test]
@@ -268,8 +311,6 @@ fn rows_are_chosen_and_in_order() {
         || row["label"].as_str().unwrap().contains("\\ud")));
     let answer = json(&dump, &["--sort", "address"]);
     assert!(answer["rows"].as_array().unwrap().is_sorted_by_key(id));
-    let (all, live) = (json(&dump, &["--top", "1"]), json(&dump, &["--top", "1", "--live"]));
-    assert!(live["total"]["strings"].as_u64() <= all["total"]["strings"].as_u64());
     assert_eq!(run(&dump, &["--pattern", "no such text anywhere"]).status.code(), Some(1));
     assert_eq!(run(&dump, &["--pattern", "("]).status.code(), Some(2));
     assert_eq!(run(&dump, &["--sort", "count"]).status.code(), Some(2));
@@ -288,6 +329,148 @@ fn string_class(model: &mut HeapModel) -> support::ClassId {
     let fields =
         [("value", Type::Object), ("offset", Type::Int), ("count", Type::Int), ("coder", Type::Byte)];
     model.class("java.lang.String", Some(object), &fields)
+}
+
+/// Strings of their own arrays, or of one that they share.
+fn add_string(model: &mut HeapModel, class: support::ClassId, array: Option<ObjectId>) -> ObjectId {
+    model.instance_with(class, &[("value", array.map_or(Value::Object(0), Into::into))])
+}
+
+#[test]
+fn what_strings_retain_and_who_holds_them() {
+    let mut model = HeapModel::new(Layout::COMPRESSED);
+    let string = string_class(&mut model);
+    let object = model.classes()[0].id;
+    let objects = model.array_class(object);
+    let fields = [("currency", Type::Object)];
+    let order =
+        model.class_with_statics("com.acme.Order", Some(object), &fields, &[("NONE", Value::Object(0))]);
+    let thread_class = model.class("java.lang.Thread", Some(object), &[]);
+    let global = Root::JniGlobal { reference: 0 };
+    let text = |model: &mut HeapModel, text: &str| {
+        let array = model.prim_array(Elements::of_bytes(text.as_bytes()));
+        add_string(model, string, Some(array))
+    };
+    // EUR: in a field of three, and two in an array.
+    for _ in 0..3 {
+        let held = text(&mut model, "EUR");
+        let holder = model.instance_with(order, &[("currency", held.into())]);
+        model.root(holder, global);
+    }
+    let held = [text(&mut model, "EUR"), text(&mut model, "EUR")];
+    let array = model.object_array(objects, &held);
+    model.root(array, global);
+    // none: in a static field, and on a thread's stack.
+    let held = text(&mut model, "none");
+    model.class_mut(order).statics[0].1 = held.into();
+    model.root(order, Root::StickyClass);
+    let thread = model.instance_with(thread_class, &[]);
+    model.root(thread, Root::ThreadObject { thread: 1, trace: 0 });
+    let held = text(&mut model, "none");
+    model.root(held, Root::JavaFrame { thread: 1, frame: -1 });
+    // Two that share their array, one that nobody holds, and three without text, two of them unreachable.
+    let shared = model.prim_array(Elements::of_bytes(b"shared"));
+    let sharing =
+        [add_string(&mut model, string, Some(shared)), add_string(&mut model, string, Some(shared))];
+    sharing.iter().for_each(|held| model.root(*held, global));
+    text(&mut model, "dead");
+    let empty = [0; 3].map(|_| add_string(&mut model, string, None));
+    model.root(empty[1], global);
+
+    let dump = Dump::written(&model.write(&Options::hotspot()));
+    let answer = json(&dump, &["--duplicates"]);
+    let holders = |text: &str| -> BTreeMap<String, u64> {
+        let rows = answer["rows"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["value"] == text).unwrap();
+        let holders = row["holders"].as_array().unwrap().iter();
+        let key = |holder: &Json| format!("{} {} {}", holder["class"], holder["field"], holder["static"]);
+        holders.map(|holder| (key(holder), holder["copies"].as_u64().unwrap())).collect()
+    };
+    let wanted = |holders: &[(&str, u64)]| -> BTreeMap<String, u64> {
+        holders.iter().map(|(holder, copies)| ((*holder).to_owned(), *copies)).collect()
+    };
+    let of_field = (r#""com.acme.Order" "currency" false"#, 3);
+    assert_eq!(holders("EUR"), wanted(&[of_field, (r#""java.lang.Object[]" "[]" false"#, 2)]));
+    let of_static = (r#""com.acme.Order" "NONE" true"#, 1);
+    assert_eq!(holders("none"), wanted(&[of_static, (r#""java.lang.Thread" null false"#, 1)]));
+
+    // A String is 12 bytes of header and 13 of fields, an array 16 and its bytes; sizes are multiples of 8.
+    let (own, array) = (32, 24);
+    let figures = |text: &str| -> Vec<(Option<u64>, u64)> {
+        let answer = json(&dump, &["--pattern", text, "--sort", "address"]);
+        let rows = answer["rows"].as_array().unwrap().iter();
+        rows.map(|row| (row["retained_bytes"].as_u64(), row["total_bytes"].as_u64().unwrap())).collect()
+    };
+    assert_eq!(figures("^EUR$"), [(Some(own + array), own + array); 5]);
+    assert_eq!(figures("^shared$"), [(Some(own), own + array), (Some(own), own)]);
+    assert_eq!(figures("^dead$"), [(None, own + array)]);
+    assert!(text_of_table(&dump, "^dead$").contains("56  unreachable"));
+
+    let unreadable = |arguments: &[&str]| json(&dump, arguments)["total"]["unreadable"].as_u64().unwrap();
+    assert_eq!([unreadable(&[]), unreadable(&["--live"])], [3, 1]);
+    assert_eq!([unreadable(&["--pattern", "."]), unreadable(&["--max-length", "99"])], [0, 0]);
+}
+
+fn text_of_table(dump: &Dump, pattern: &str) -> String {
+    text(dump, &["--pattern", pattern])
+}
+
+#[test]
+fn strings_that_share_a_long_array_are_compared_once() {
+    let mut model = HeapModel::new(Layout::COMPRESSED);
+    let string = string_class(&mut model);
+    let long = Elements::of_bytes(&vec![b'x'; 20_000_000]);
+    let (one, other) = (model.prim_array(long.clone()), model.prim_array(long));
+    let first = add_string(&mut model, string, Some(one));
+    for _ in 0..20_000 {
+        add_string(&mut model, string, Some(other));
+    }
+    let dump = Dump::written(&model.write(&Options::hotspot()));
+    dump.open_graph();
+    for arguments in [&["--duplicates"][..], &["--sort", "text"], &["--duplicates", "--sort", "text"]] {
+        let start = Instant::now();
+        let answer = json(&dump, &[arguments, &["--top", "3", "--max-chars", "5"]].concat());
+        // Seconds where it took many of them.
+        assert!(start.elapsed() < Duration::from_secs(10), "{arguments:?}: {:?}", start.elapsed());
+        assert_eq!((&answer["total"]["distinct"], &answer["total"]["strings"]), (&1.into(), &20_001.into()));
+        assert_eq!(id(&answer["rows"][0]), first.0, "{arguments:?}");
+    }
+}
+
+#[test]
+fn texts_that_are_shown_again_and_again_are_cut() {
+    const LENGTH: usize = 100_000;
+    const COPIES: usize = 3000;
+    let mut model = HeapModel::new(Layout::COMPRESSED);
+    let string = string_class(&mut model);
+    let long = model.prim_array(Elements::of_bytes(&vec![b'x'; LENGTH]));
+    for _ in 0..COPIES {
+        add_string(&mut model, string, Some(long));
+    }
+    let short = model.prim_array(Elements::of_bytes(&[b'y'; 256]));
+    for _ in 0..COPIES {
+        add_string(&mut model, string, Some(short));
+    }
+    let other = model.prim_array(Elements::of_bytes(&vec![b'z'; LENGTH]));
+    add_string(&mut model, string, Some(other));
+    let dump = Dump::written(&model.write(&Options::hotspot()));
+    let answer = json(&dump, &["--sort", "text"]);
+    let rows = answer["rows"].as_array().unwrap();
+    let (long, rest) = rows.split_at(COPIES);
+    let lengths: Vec<usize> = long.iter().map(|row| row["label"].as_str().unwrap().len()).collect();
+    let shown: usize = lengths.iter().filter(|length| **length == LENGTH).count();
+    // The first, and copies of it up to 16 Mi characters and as many as the dump has bytes.
+    let bytes = std::fs::metadata(&dump.path).unwrap().len() as usize;
+    assert_eq!(shown, 1 + ((1 << 24) + bytes) / LENGTH);
+    assert_eq!(lengths[shown..], vec![256; COPIES - shown]);
+    assert!(long.iter().zip(&lengths).all(|(row, length)| row["cut"] == (*length < LENGTH)));
+    assert!(long.iter().all(|row| row["length"] == LENGTH));
+    // What is short, or stands elsewhere, is whole.
+    assert!(rest.len() == COPIES + 1 && rest.iter().all(|row| row["cut"] == false));
+    let answer = json(&dump, &["--max-chars", "256"]);
+    assert_eq!(answer["rows"][0]["label"].as_str().unwrap().len(), 256);
+    let csv = text(&dump, &["--format", "csv"]);
+    assert!(csv.lines().count() == 1 + rows.len() && csv.len() < 30_000_000, "{}", csv.len());
 }
 
 #[test]

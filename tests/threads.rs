@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use common::{Dump, bytes};
 use hprof_cli::query::threads::{Answer, Question, SortBy, State, Thread, Threads};
-use support::{ClassDump, DumpWriter, HeapWriter, IdSize, Root, Type, Value, Version};
+use support::{ClassDump, DumpWriter, Elements, HeapWriter, IdSize, Root, Type, Value, Version};
 
 /// Dumps with a thread dump of the same process beside them, and how many frames that has.
 const SAMPLES: &[(&str, usize)] = &[
@@ -356,6 +356,51 @@ fn a_million_roots_whose_traces_lead_nowhere() {
         assert_eq!(answer.threads, 300_000);
         // Locals belong to one of them, and an object is named once.
         assert_eq!(threads.map(|thread| thread.locals.len()).sum::<usize>(), 1);
+    });
+}
+
+#[test]
+fn a_long_name_that_all_threads_have() {
+    const THREADS: u32 = 400_000;
+    const NAME: u64 = 0x100;
+    // Up to here names are whole.
+    const SHORT: usize = 120;
+    let made = dump_of(
+        |_| {},
+        |heap| {
+            heap.prim_array(NAME, 0, &Elements::of_chars(&"y".repeat(4096)));
+            for number in 0..THREADS {
+                heap.instance(at(number), 0, THREAD, &[Value::Object(NAME), Value::Object(0)]);
+            }
+            heap.root(at(0), Root::StickyClass);
+        },
+    );
+    let dump = Dump::of(&made);
+    dump.open_graph();
+    let timed = |arguments: &[&str]| {
+        let start = Instant::now();
+        let output = run(&dump, arguments);
+        // Seconds where it took many of them.
+        assert!(start.elapsed() < Duration::from_secs(10), "{arguments:?}: {:?}", start.elapsed());
+        output
+    };
+    let none = timed(&["--name", "zzz"]);
+    assert_eq!((none.status.code(), stdout(&none)), (Some(1), String::new()));
+    assert!(String::from_utf8_lossy(&none.stderr).contains("none of 400,000 threads matches"), "{none:?}");
+    let near = timed(&["--name", "YYYY"]);
+    assert!(String::from_utf8_lossy(&near.stderr).contains("there are yyyy"), "{near:?}");
+    let first = stdout(&timed(&["--sort", "name", "--top", "1", "--format", "csv"]));
+    assert!(first.contains("0x10000,") && first.contains(&"y".repeat(4096)), "{first}");
+    assert_eq!(stdout(&timed(&["--name", "yy*y", "--top", "2"])).lines().count(), 4);
+
+    let room = (1 << 22) + made.len();
+    ends("shared name", made, move |answer, threads| {
+        assert_eq!(answer.matching, u64::from(THREADS));
+        let lengths: Vec<usize> = threads.map(|thread| thread.name.unwrap().len()).collect();
+        let whole = room / 4096;
+        assert!(lengths[..whole].iter().all(|length| *length == 4096), "{:?}", &lengths[..whole]);
+        assert!(lengths[whole..].iter().all(|length| *length == SHORT));
+        assert_eq!(lengths.len(), THREADS as usize);
     });
 }
 

@@ -146,9 +146,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let (heap, graph, (answer, kept)) = args.input.with_graph(|heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let answer = strings::strings(heap.summary(), graph, bytes, &question);
-        let is_small = answer.chunk(0, KEPT, CHUNK_CHARS, args.max_chars()) == answer.len();
-        let kept = if is_small {
-            let reader = Reader::new(heap.summary(), graph, bytes, &answer, (args.rows(), args.max_chars()));
+        let reader = Reader::new(heap.summary(), graph, bytes, &answer, (args.rows(), args.max_chars()));
+        let kept = if reader.chunk(0, KEPT, CHUNK_CHARS) == answer.len() {
             Some(make(&reader, 0..answer.len()))
         } else {
             graph.check_tree();
@@ -189,7 +188,7 @@ fn show(
     let reader = Reader::new(heap.summary(), graph, bytes, answer, (args.rows(), args.max_chars()));
     let mut start = if kept.is_some() { answer.len() } else { 0 };
     let chunks = std::iter::from_fn(|| {
-        let end = answer.chunk(start, CHUNK, CHUNK_CHARS, args.max_chars());
+        let end = reader.chunk(start, CHUNK, CHUNK_CHARS);
         let chunk = start..end;
         start = end;
         (!chunk.is_empty()).then_some(chunk)
@@ -243,7 +242,7 @@ struct StringOut {
     label: String,
     length: u64,
     shallow_bytes: u64,
-    retained_bytes: u64,
+    retained_bytes: Option<u64>,
     total_bytes: u64,
     cut: bool,
 }
@@ -368,8 +367,8 @@ fn table(
             let figures = [row.wasted_bytes, row.total_bytes, row.count].map(grouped);
             table.row(figures.into_iter().chain([length, id, holder, text]));
         } else {
-            let figures = [row.total_bytes, row.retained_bytes].map(grouped);
-            table.row(figures.into_iter().chain([length, id, text]));
+            let retained = row.retained_bytes.map_or_else(|| "unreachable".to_owned(), grouped);
+            table.row([grouped(row.total_bytes), retained, length, id, text]);
         }
     }
     table.write(out, output::style(&args.output))?;

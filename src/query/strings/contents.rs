@@ -68,23 +68,30 @@ fn hash_chunks<'a>(
 /// Whether two texts are the same.
 pub(super) fn same(a: &Characters<'_>, b: &Characters<'_>) -> bool {
     match (a, b) {
-        // Strings that share their array: it may be long.
-        (Characters::Latin1(a), Characters::Latin1(b))
-        | (Characters::Utf16Le(a), Characters::Utf16Le(b))
-        | (Characters::Utf16Be(a), Characters::Utf16Be(b))
-            if std::ptr::eq(*a, *b) =>
-        {
-            true
-        }
-        (Characters::Latin1(a), Characters::Latin1(b)) => a == b,
+        (Characters::Latin1(a), Characters::Latin1(b)) => equal(a, b),
+        // Half a unit at the end is no character.
+        (Characters::Utf16Le(a), Characters::Utf16Le(b))
+        | (Characters::Utf16Be(a), Characters::Utf16Be(b)) => equal(whole(a), whole(b)),
         _ => a.len() == b.len() && a.units().eq(b.units()),
     }
+}
+
+/// Whether two arrays are equal. Strings may share one, and it may be long.
+fn equal(a: &[u8], b: &[u8]) -> bool {
+    std::ptr::eq(a, b) || a == b
+}
+
+/// The whole units.
+fn whole(bytes: &[u8]) -> &[u8] {
+    bytes.get(..bytes.len() / 2 * 2).unwrap_or_default()
 }
 
 /// The order of texts: that of their UTF-16 units, as `String.compareTo` has it.
 pub(super) fn compare(a: &Characters<'_>, b: &Characters<'_>) -> Ordering {
     match (a, b) {
         (Characters::Latin1(a), Characters::Latin1(b)) => a.cmp(b),
+        // The upper byte comes first.
+        (Characters::Utf16Be(a), Characters::Utf16Be(b)) => whole(a).cmp(whole(b)),
         _ => a.units().cmp(b.units()),
     }
 }

@@ -54,7 +54,7 @@ struct Found {
 
 /// How a String's characters are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+pub(super) enum Form {
     Latin1 = 0,
     Utf16Le = 1,
     Utf16Be = 2,
@@ -77,6 +77,22 @@ pub(super) struct Item {
 }
 
 impl Item {
+    /// Where the characters stand, and in which form; of a part of an array where the array does.
+    pub(super) fn place(&self) -> u64 {
+        self.place
+    }
+
+    /// Whether the characters are surely the same: all of one array.
+    pub(super) fn is_at_place_of(&self, other: &Self) -> bool {
+        self.place == other.place && self.place & 3 != Form::Part as u64
+    }
+
+    /// A String of which only the place is known.
+    #[cfg(test)]
+    pub(super) fn of_test(form: Form, at: usize, string: u32) -> Self {
+        Self { hash: 0, place: (at as u64) << 2 | form as u64, array_bytes: 0, string, length: 0 }
+    }
+
     /// The characters; `None` only if the dump has changed since.
     pub(super) fn characters<'a>(&self, objects: &Objects<'a>) -> Option<Characters<'a>> {
         if self.place & 3 == Form::Part as u64 {
@@ -97,7 +113,8 @@ impl Item {
 pub(super) struct Finds {
     /// Strings by a part of their hash, in no order.
     pub(super) shares: Vec<Vec<Item>>,
-    /// Strings without characters: `value` is null, or no array of characters, or not in the dump.
+    /// Strings without characters: `value` is null, or no array of characters, or not in the dump. None if texts or
+    /// lengths are asked for, which these do not have.
     pub(super) unreadable: u64,
 }
 
@@ -202,7 +219,8 @@ pub(super) fn find<'a>(objects: &Objects<'a>, bytes: &'a [u8], question: &Questi
     let shares = (shares.into_par_iter())
         .map(|share| share.into_inner().unwrap_or_else(PoisonError::into_inner).concat())
         .collect();
-    Finds { shares, unreadable: unreadable + unreadable_arrays }
+    let asks_for_texts = question.pattern.is_some() || question.lengths != (0..=u64::MAX);
+    Finds { shares, unreadable: if asks_for_texts { 0 } else { unreadable + unreadable_arrays } }
 }
 
 impl<'a> Search<'_, 'a> {
@@ -246,7 +264,8 @@ impl<'a> Search<'_, 'a> {
         (found, unreadable)
     }
 
-    /// Which objects of a block are Strings, one bit each.
+    /// Which objects of a block are Strings that are asked for, as far as that does not depend on their texts; one bit
+    /// each.
     fn strings_of_block(&self, block: Range<u32>) -> u64 {
         let objects = &self.graph.objects;
         let width = usize::from(objects.class_bytes.max(1));
@@ -257,6 +276,13 @@ impl<'a> Search<'_, 'a> {
             let number = number.iter().rev().fold(0usize, |number, byte| (number << 8) | usize::from(*byte));
             let is_string = self.fields.get(number).is_some_and(Option::is_some);
             wanted |= u64::from(is_string) << bit;
+        }
+        if self.question.live {
+            for (bit, object) in (0..BLOCK).zip(block) {
+                if wanted & (1 << bit) != 0 && self.graph.tree.reachable_position(object).is_none() {
+                    wanted &= !(1 << bit);
+                }
+            }
         }
         wanted
     }
@@ -358,12 +384,6 @@ impl Arrays<'_, '_, '_> {
         self.found = rest;
         Some(*first)
     }
-
-    /// Whether a String is asked for, as far as that does not depend on its text.
-    #[inline(always)]
-    fn is_live(&self, string: u32) -> bool {
-        !self.search.question.live || self.search.graph.tree.reachable_position(string).is_some()
-    }
 }
 
 /// The hash of a text, if it is asked for.
@@ -398,9 +418,6 @@ impl<'a> HeapVisitor<'a> for Arrays<'_, '_, 'a> {
                     continue;
                 };
                 left = rest;
-            }
-            if !self.is_live(found.string) {
-                continue;
             }
             // Many may share an array: it is looked at once.
             let hash = match whole {

@@ -7,6 +7,7 @@
 mod contents;
 mod find;
 pub mod holders;
+mod same;
 
 use std::cmp::Ordering;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -16,6 +17,7 @@ use rayon::prelude::*;
 use regex::Regex;
 
 use crate::index::ObjectGraph;
+use crate::index::id_map::{IdMap, IdSet};
 use crate::index::sizes::Sizes;
 use crate::index::summary::Summary;
 
@@ -84,7 +86,8 @@ pub struct Totals {
     pub bytes: u64,
     /// Bytes that all copies but the first of each text take.
     pub wasted_bytes: u64,
-    /// Strings without a text: their `value` is null, or no array of characters, or not in the dump.
+    /// Strings without a text: their `value` is null, or no array of characters, or not in the dump. None if texts or
+    /// lengths are asked for.
     pub unreadable: u64,
     /// Rows before `top` was taken.
     pub rows: u64,
@@ -103,6 +106,9 @@ struct Group {
     first: u32,
     /// UTF-16 units.
     length: u32,
+    /// The place in the share of the first String of this text, which other rows may have; once rows are sorted by text,
+    /// the text's place in that order.
+    text: u32,
     /// Bytes of all.
     bytes: u64,
     /// Bytes of all but the first.
@@ -129,19 +135,6 @@ impl Answer {
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
-
-    /// The first row behind those from `start` on that are made together: up to `rows`, with texts of about `characters`,
-    /// if each is cut to `most`.
-    pub fn chunk(&self, start: usize, rows: usize, characters: usize, most: usize) -> usize {
-        let mut left = characters;
-        let groups = self.groups.iter().skip(start).take(rows);
-        let fit = groups.take_while(|group| {
-            let fits = left > 0;
-            left = left.saturating_sub((group.length as usize).min(most));
-            fits
-        });
-        start.saturating_add(fit.count())
-    }
 }
 
 /// Characters of the longest text that is shown; what is longer is always cut.
@@ -162,8 +155,8 @@ pub struct Row {
     pub count: u64,
     /// What the String itself takes.
     pub shallow_bytes: u64,
-    /// What would be freed with the String; 0 if it is unreachable.
-    pub retained_bytes: u64,
+    /// What would be freed with the String; `None` if it is unreachable.
+    pub retained_bytes: Option<u64>,
     /// Bytes of all copies and their arrays; an array that several Strings share counts for the first of them.
     pub total_bytes: u64,
     /// Bytes of all copies but the first.
@@ -254,13 +247,14 @@ impl Grouping<'_, '_> {
     /// Puts the Strings of a share in the order of hash and address, and makes the rows.
     fn groups(&self, number: u32, share: &mut [Item]) -> (Vec<Group>, Totals) {
         share.par_sort_unstable_by_key(|item| (item.hash, item.string));
-        let (mut groups, mut totals) = (Vec::new(), Totals::default());
+        let (mut groups, mut totals, mut counts) = (Vec::new(), Totals::default(), Vec::new());
         let mut start = 0u32;
-        for same_hash in share.chunk_by_mut(|a, b| a.hash == b.hash) {
-            let differ = self.sort_different(same_hash);
-            let same_text = |a: &Item, b: &Item| !differ || self.compare(a, b) == Ordering::Equal;
-            for same in same_hash.chunk_by(same_text) {
-                let group = self.group(number, start, same);
+        for mut same_hash in share.chunk_by_mut(|a, b| a.hash == b.hash) {
+            same::by_text(same_hash, &mut counts, |item| item.characters(self.objects));
+            for count in &counts {
+                let Some((same, others)) = same_hash.split_at_mut_checked(*count) else { break };
+                same_hash = others;
+                let group = self.group(number, (start, start), same);
                 totals.strings += u64::from(group.count);
                 totals.distinct += 1;
                 totals.duplicated += u64::from(group.count > 1);
@@ -271,9 +265,8 @@ impl Grouping<'_, '_> {
                     Rows::Duplicates if group.count > 1 => groups.push(group),
                     Rows::Duplicates => {}
                     Rows::Strings => {
-                        groups.extend(
-                            (start..).zip(same.chunks(1)).map(|(at, one)| self.group(number, at, one)),
-                        );
+                        let rows = (start..).zip(same.chunks(1));
+                        groups.extend(rows.map(|(at, one)| self.group(number, (start, at), one)));
                     }
                 }
                 start = start.saturating_add(group.count);
@@ -282,8 +275,8 @@ impl Grouping<'_, '_> {
         (groups, totals)
     }
 
-    /// The row of Strings of the same text, which stand at `start` of their share.
-    fn group(&self, share: u32, start: u32, same: &[Item]) -> Group {
+    /// The row of Strings of the same text, which stand at `start` of their share; all that have it stand at `text`.
+    fn group(&self, share: u32, (text, start): (u32, u32), same: &[Item]) -> Group {
         let bytes =
             |item: &Item| item.array_bytes.saturating_add(self.sizes.of(self.objects.graph, item.string));
         let own = same.first().map_or(0, bytes);
@@ -295,46 +288,18 @@ impl Grouping<'_, '_> {
             count: u32::try_from(same.len()).unwrap_or(u32::MAX),
             first: same.first().map_or(0, |item| item.string),
             length: same.first().map_or(0, |item| item.length),
+            text,
             bytes: all,
             wasted: all.saturating_sub(own),
         }
     }
 
-    /// If there are different texts among those of the same hash, puts them in order.
-    fn sort_different(&self, same_hash: &mut [Item]) -> bool {
-        let Some((first, others)) = same_hash.split_first() else { return false };
-        if others.is_empty() {
-            return false;
-        }
-        let text = |item: &Item| item.characters(self.objects);
-        let first = text(first);
-        let is_same = |item: &Item| match (&first, text(item)) {
-            (Some(a), Some(b)) => contents::same(a, &b),
-            (None, None) => true,
-            _ => false,
-        };
-        let differ = !others.iter().all(is_same);
-        if differ {
-            same_hash.sort_by(|a, b| self.compare(a, b).then(a.string.cmp(&b.string)));
-        }
-        differ
-    }
-
-    /// The order of two texts.
-    fn compare(&self, a: &Item, b: &Item) -> Ordering {
-        let text = |item: &Item| item.characters(self.objects);
-        match (text(a), text(b)) {
-            (Some(a), Some(b)) => contents::compare(&a, &b),
-            (a, b) => a.is_some().cmp(&b.is_some()),
-        }
-    }
-
     /// Puts rows in order and keeps the first.
     fn sort(&self, groups: &mut Vec<Group>, shares: &[Vec<Item>], question: &Question) {
-        let by_text = |a: &Group, b: &Group| match (item(shares, a), item(shares, b)) {
-            (Some(a), Some(b)) => self.compare(a, b),
-            _ => Ordering::Equal,
-        };
+        let top = question.top.unwrap_or(usize::MAX);
+        if question.sort_by == SortBy::Text {
+            self.number_texts(groups, shares, top);
+        }
         let order = |a: &Group, b: &Group| {
             let by_key = match question.sort_by {
                 SortBy::Bytes => b.bytes.cmp(&a.bytes),
@@ -342,11 +307,10 @@ impl Grouping<'_, '_> {
                 SortBy::Length => b.length.cmp(&a.length),
                 SortBy::Wasted => b.wasted.cmp(&a.wasted),
                 SortBy::Address => Ordering::Equal,
-                SortBy::Text => by_text(a, b),
+                SortBy::Text => a.text.cmp(&b.text),
             };
             by_key.then(a.first.cmp(&b.first))
         };
-        let top = question.top.unwrap_or(usize::MAX);
         if top == 0 {
             groups.clear();
         } else if top < groups.len() {
@@ -355,12 +319,49 @@ impl Grouping<'_, '_> {
         }
         groups.par_sort_unstable_by(order);
     }
+
+    /// Numbers the texts of rows in their order: the first `top` of them, the others are behind. Each text is compared
+    /// once for all rows that have it, which are side by side.
+    fn number_texts(&self, groups: &mut [Group], shares: &[Vec<Item>], top: usize) {
+        // Where the rows of each text start, and how many there are.
+        let mut start = 0u32;
+        let mut texts: Vec<(u32, u32)> = (groups.chunk_by(|a, b| (a.share, a.text) == (b.share, b.text)))
+            .map(|rows| {
+                // There are fewer objects than that.
+                let count = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+                let text = (start, count);
+                start = start.saturating_add(count);
+                text
+            })
+            .collect();
+        let text = |(start, _): &(u32, u32)| {
+            let item = groups.get(*start as usize).and_then(|group| item(shares, group));
+            item.and_then(|item| item.characters(self.objects))
+        };
+        let order = |a: &(u32, u32), b: &(u32, u32)| same::order(text(a).as_ref(), text(b).as_ref());
+        if top > 0 && top < texts.len() {
+            texts.select_nth_unstable_by(top - 1, order);
+            texts.truncate(top);
+        }
+        texts.par_sort_unstable_by(order);
+        groups.iter_mut().for_each(|group| group.text = u32::MAX);
+        for ((start, count), number) in texts.into_iter().zip(0..) {
+            let rows = groups.iter_mut().skip(start as usize).take(count as usize);
+            rows.for_each(|group| group.text = number);
+        }
+    }
 }
 
 /// The first String of a row.
 fn item<'s>(shares: &'s [Vec<Item>], group: &Group) -> Option<&'s Item> {
     shares.get(group.share as usize)?.get(group.start as usize)
 }
+
+/// Characters of texts that are shown again as those of other Strings which share the array, beside as many as the dump
+/// has bytes: a file in which thousands of Strings share one long array would have an answer without end.
+const SHARED: u64 = 1 << 24;
+/// Texts up to this length are always shown, and so much of those that are cut since they were shown before.
+const ALWAYS: u32 = 256;
 
 /// Makes rows.
 #[derive(Debug)]
@@ -369,6 +370,8 @@ pub struct Reader<'a> {
     answer: &'a Answer,
     rows: Rows,
     most: usize,
+    /// By row: to how many characters the text is cut, where that is less than `most`.
+    cut: IdMap<usize, u32>,
     classes: ClassObjects,
 }
 
@@ -382,7 +385,25 @@ impl<'a> Reader<'a> {
         (rows, most): (Rows, usize),
     ) -> Self {
         let (classes, most) = (ClassObjects::new(summary, graph), most.min(LONGEST));
-        Self { objects: Objects::new(summary, graph, bytes), answer, rows, most, classes }
+        let cut = cut_shared(answer, most, SHARED.saturating_add(bytes.len() as u64));
+        Self { objects: Objects::new(summary, graph, bytes), answer, rows, most, cut, classes }
+    }
+
+    /// The first row behind those from `start` on that are made together: up to `rows`, with texts of about `characters`.
+    pub fn chunk(&self, start: usize, rows: usize, characters: usize) -> usize {
+        let mut left = characters;
+        let groups = self.answer.groups.iter().enumerate().skip(start).take(rows);
+        let fit = groups.take_while(|(row, group)| {
+            let fits = left > 0;
+            left = left.saturating_sub((group.length as usize).min(self.most_of(*row)));
+            fits
+        });
+        start.saturating_add(fit.count())
+    }
+
+    /// Characters of the text of this row that are shown at most.
+    fn most_of(&self, row: usize) -> usize {
+        self.cut.get(&row).map_or(self.most, |cut| *cut as usize)
     }
 
     /// The row of this number.
@@ -391,7 +412,7 @@ impl<'a> Reader<'a> {
         let item = item(&self.answer.shares, group)?;
         let graph = self.objects.graph;
         let (text, is_cut) = match item.characters(&self.objects) {
-            Some(characters) => text(&characters, self.most),
+            Some(characters) => text(&characters, self.most_of(number)),
             None => (String::new(), false),
         };
         let tree = &graph.tree;
@@ -407,7 +428,7 @@ impl<'a> Reader<'a> {
             length: group.length.into(),
             count: group.count.into(),
             shallow_bytes: tree.position(group.first).map_or(0, |position| tree.shallow_bytes(position)),
-            retained_bytes: reachable.map_or(0, |position| tree.retained_bytes(position)),
+            retained_bytes: reachable.map(|position| tree.retained_bytes(position)),
             total_bytes: group.bytes,
             wasted_bytes: group.wasted,
             holders: holders::holders(&self.objects, &self.classes, &sample),
@@ -424,6 +445,30 @@ impl<'a> Reader<'a> {
         let step = copies.len().div_ceil(holders::SAMPLE).max(1);
         copies.iter().step_by(step).map(|item| item.string).collect()
     }
+}
+
+/// Which rows have long texts of arrays that a row before them has too, once more than `left` characters of such are
+/// shown; and to how many characters their texts are cut.
+fn cut_shared(answer: &Answer, most: usize, mut left: u64) -> IdMap<usize, u32> {
+    let (mut shown, mut cut) = (IdSet::default(), IdMap::default());
+    for (row, group) in answer.groups.iter().enumerate() {
+        let length = u32::try_from(most).unwrap_or(u32::MAX).min(group.length);
+        if length <= ALWAYS {
+            continue;
+        }
+        // Other forms of an array, and parts of it, are the same place here.
+        let Some(place) = item(&answer.shares, group).map(|item| item.place() >> 2) else { continue };
+        if shown.insert(place) {
+            continue;
+        }
+        match left.checked_sub(length.into()) {
+            Some(rest) => left = rest,
+            None => {
+                cut.insert(row, ALWAYS);
+            }
+        }
+    }
+    cut
 }
 
 /// A text up to `most` characters, and whether that is not all.

@@ -11,7 +11,7 @@ use crate::query::objects::{Bits, Characters, Objects, Record};
 use super::state::{Doing, State};
 
 /// Characters of a thread's name; what is longer is cut.
-const MAX_NAME: usize = 4096;
+pub(super) const MAX_NAME: usize = 4096;
 
 /// What kind of thread the instances of a class are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,22 +176,21 @@ impl<'a> ThreadFields<'a> {
             .flatten()
     }
 
-    /// The name.
-    pub(super) fn name(&self, thread: Fields<'a>) -> Option<String> {
+    /// The characters of the name.
+    pub(super) fn name(&self, thread: Fields<'a>) -> Option<Characters<'a>> {
         let object = self.object(thread, "name")?;
-        let characters = match self.objects.record(object)? {
+        match self.objects.record(object)? {
             // Old JDKs keep the characters themselves.
             Record::PrimitiveArray(array) if array.element == BasicType::Char => {
-                Characters::Utf16Be(array.elements?)
+                Some(Characters::Utf16Be(array.elements?))
             }
             Record::Instance(_)
                 if self.string.is_some() && self.objects.graph.objects.class(object) == self.string =>
             {
-                self.objects.string(object)?
+                self.objects.string(object)
             }
-            _ => return None,
-        };
-        Some(characters.text(MAX_NAME))
+            _ => None,
+        }
     }
 
     /// What a thread is doing.

@@ -4,6 +4,7 @@
 //! stacks. `fields` reads Thread objects, `state` knows what their numbers mean.
 
 mod fields;
+mod names;
 mod state;
 
 use std::cmp::Reverse;
@@ -17,7 +18,8 @@ use crate::index::summary::ClassNumber;
 use crate::index::tables::NONE;
 use crate::index::{Heap, ObjectGraph};
 
-use self::fields::{Family, ThreadFields};
+use self::fields::{Family, MAX_NAME, ThreadFields};
+use self::names::{Name, Names, Room};
 pub use self::state::{Doing, State, Wait};
 use super::frames::{Frame, Frames};
 use super::label::Labels;
@@ -30,6 +32,8 @@ const PART: u32 = 1 << 18;
 /// Frames that are shown of stack traces which were shown before, as those of another thread: a file in which a million
 /// threads name one long trace would have an answer without end. Threads of a JVM have a trace each.
 const SHARED_FRAMES: u64 = 1 << 20;
+/// Characters of names that are shown beside as many as the dump has bytes, before long ones are cut.
+const FREE_NAMES: usize = 1 << 22;
 /// Names that are offered if none matches.
 const NEAR: usize = 5;
 
@@ -98,6 +102,8 @@ pub struct Row {
     frames: u64,
     /// Frames of it that are shown at most.
     depth: usize,
+    /// Characters of its name that are shown at most.
+    name: usize,
 }
 
 /// The threads asked for.
@@ -124,7 +130,7 @@ pub struct Thread {
     pub object: u64,
     /// Its class.
     pub class: Option<ClassNumber>,
-    /// Its name. Virtual threads may have an empty one.
+    /// Its name, or the beginning of a long one. Virtual threads may have an empty one.
     pub name: Option<String>,
     /// What `Thread.threadId()` says.
     pub thread_id: Option<i64>,
@@ -191,6 +197,8 @@ pub struct Local {
 #[derive(Debug)]
 pub struct Threads<'a> {
     graph: &'a ObjectGraph,
+    /// Length of the dump.
+    length: usize,
     fields: ThreadFields<'a>,
     labels: Labels<'a>,
     frames: Frames<'a>,
@@ -226,16 +234,18 @@ impl<'a> Threads<'a> {
         locals.sort_unstable();
         let running = running.into_iter().map(|(thread, _, trace)| (thread, trace)).collect();
         let (labels, frames) = (Labels::new(heap, graph, bytes), Frames::new(summary, bytes));
-        Self { graph, fields, labels, frames, running, locals }
+        Self { graph, length: bytes.len(), fields, labels, frames, running, locals }
     }
 
     /// The threads asked for.
     pub fn find(&self, question: &Question) -> Answer {
         let all = self.all();
         let threads = all.len() as u64;
-        let mut rows: Vec<Row> = (all.par_iter())
-            .filter_map(|object| self.row(*object).filter(|row| self.is_meant(row, question)))
-            .collect();
+        let rows = all.par_iter().map(|object| self.row(*object));
+        let mut rows: Vec<Row> = rows.filter(|row| Self::is_meant(row, question)).collect();
+        if let Some(pattern) = &question.name {
+            rows = self.named(rows, pattern);
+        }
         let mut answer = Answer { threads, matching: rows.len() as u64, ..Answer::default() };
         for state in State::ALL.into_iter().map(Some).chain([None]) {
             let threads = rows.iter().filter(|row| row.state == state).count() as u64;
@@ -250,12 +260,13 @@ impl<'a> Threads<'a> {
         // Rows are in the order of ids, and sorting keeps the order of those that are equal.
         match question.sort_by {
             SortBy::Retained => rows.sort_by_key(|row| Reverse(row.retained_bytes)),
-            SortBy::Name => rows.sort_by_cached_key(|row| self.name(row.object)),
+            SortBy::Name => rows = self.by_name(rows),
             SortBy::State => rows.sort_by_key(|row| (row.state.is_none(), row.state)),
             SortBy::Address => {}
         }
         rows.truncate(question.top.unwrap_or(usize::MAX));
         self.limit(&mut rows, question.depth.unwrap_or(usize::MAX));
+        self.limit_names(&mut rows);
         answer.rows = rows;
         answer
     }
@@ -275,7 +286,7 @@ impl<'a> Threads<'a> {
         all
     }
 
-    fn row(&self, object: u32) -> Option<Row> {
+    fn row(&self, object: u32) -> Row {
         let at = self.running.binary_search_by_key(&object, |(thread, _)| *thread).ok();
         let trace = at.and_then(|at| self.running.get(at)).map(|(_, trace)| *trace);
         let kind = match self.fields.family(object) {
@@ -285,22 +296,41 @@ impl<'a> Threads<'a> {
         let state = self.fields.doing(object).state;
         let retained_bytes = self.retained_bytes(object);
         let trace = trace.filter(|trace| *trace != NONE);
-        Some(Row { object, retained_bytes, state, kind, trace, frames: 0, depth: 0 })
+        Row { object, retained_bytes, state, kind, trace, frames: 0, depth: 0, name: MAX_NAME }
     }
 
-    fn is_meant(&self, row: &Row, question: &Question) -> bool {
+    /// Whether a thread is asked for, whatever its name.
+    fn is_meant(row: &Row, question: &Question) -> bool {
         let of_state = if question.states.is_empty() {
             question.which == Which::All || row.state.is_none_or(State::is_alive)
         } else {
             row.state.is_some_and(|state| question.states.contains(&state))
         };
-        let of_kind = question.kind.is_none_or(|kind| kind == row.kind);
-        of_state
-            && of_kind
-            && question
-                .name
-                .as_ref()
-                .is_none_or(|pattern| pattern.matches(self.id(row.object), self.name(row.object).as_deref()))
+        of_state && question.kind.is_none_or(|kind| kind == row.kind)
+    }
+
+    /// Those that are meant by their names, or ids.
+    fn named(&self, rows: Vec<Row>, pattern: &ThreadPattern) -> Vec<Row> {
+        if let ThreadPattern::Object(_) = pattern {
+            return rows.into_iter().filter(|row| pattern.matches(self.id(row.object), None)).collect();
+        }
+        let meant =
+            self.names(rows.par_iter().map(|row| row.object)).test(|name| pattern.matches(0, Some(name)));
+        rows.into_iter().zip(meant).filter_map(|(row, is_meant)| is_meant.then_some(row)).collect()
+    }
+
+    /// By name; those that have the same, or none, stay in their order.
+    fn by_name(&self, rows: Vec<Row>) -> Vec<Row> {
+        let ranks = self.names(rows.par_iter().map(|row| row.object)).ranks();
+        let mut rows: Vec<(Option<u32>, Row)> = ranks.into_iter().zip(rows).collect();
+        rows.sort_by_key(|(rank, _)| *rank);
+        rows.into_iter().map(|(_, row)| row).collect()
+    }
+
+    /// The names of some threads.
+    fn names(&self, threads: impl IndexedParallelIterator<Item = u32>) -> Names {
+        let names: Vec<Option<Name<'a>>> = threads.map(|thread| self.name(thread)).collect();
+        Names::new(names, Room::new(self.length.saturating_add(FREE_NAMES)))
     }
 
     /// How many frames are shown of each.
@@ -321,29 +351,43 @@ impl<'a> Threads<'a> {
         }
     }
 
+    /// How much is shown of the name of each: that of an answer must not be many times what is in the dump.
+    fn limit_names(&self, rows: &mut [Row]) {
+        if rows.len() <= FREE_NAMES / MAX_NAME {
+            return;
+        }
+        let length = |row: &Row| self.name(row.object).map_or(0, |name| name.len());
+        let lengths: Vec<usize> = rows.par_iter().map(length).collect();
+        let mut room = Room::new(self.length.saturating_add(FREE_NAMES));
+        for (row, length) in rows.iter_mut().zip(lengths) {
+            row.name = room.take(length);
+        }
+    }
+
     /// Names that differ from what is wanted in case, or begin like it.
     fn near(&self, all: &[u32], pattern: &ThreadPattern) -> Vec<String> {
         let (ThreadPattern::Part(wanted) | ThreadPattern::Glob(wanted)) = pattern else { return Vec::new() };
-        let start = |text: &str| text.to_lowercase().chars().take(3).collect::<String>();
+        let start = |text: &str| text.chars().flat_map(char::to_lowercase).take(3).collect::<String>();
         let wanted = wanted.trim_matches('*').to_lowercase();
-        let is_near = |name: &String| {
-            !wanted.is_empty() && (name.to_lowercase().contains(&wanted) || start(name) == start(&wanted))
-        };
-        let mut names: Vec<String> =
-            all.iter().filter_map(|thread| self.name(*thread)).filter(is_near).take(NEAR).collect();
-        names.sort_unstable();
-        names.dedup();
-        names
+        if wanted.is_empty() {
+            return Vec::new();
+        }
+        let is_near = |name: &&str| name.to_lowercase().contains(&wanted) || start(name) == start(&wanted);
+        let names = self.names(all.par_iter().copied());
+        let mut near: Vec<String> = names.texts().filter(is_near).take(NEAR).map(str::to_owned).collect();
+        near.sort_unstable();
+        near.dedup();
+        near
     }
 
     fn id(&self, object: u32) -> u64 {
         self.graph.objects.addresses.id_of(object).unwrap_or(0)
     }
 
-    fn name(&self, object: u32) -> Option<String> {
+    fn name(&self, object: u32) -> Option<Name<'a>> {
         match self.fields.thread(object) {
-            Some(fields) => self.fields.name(fields),
-            None => self.labels.label(object),
+            Some(fields) => self.fields.name(fields).map(Name::Characters),
+            None => self.labels.label(object).map(Name::Label),
         }
     }
 
@@ -371,7 +415,7 @@ impl<'a> Threads<'a> {
         let mut thread = Thread {
             object: self.id(object),
             class: self.graph.objects.class(object),
-            name: self.name(object),
+            name: self.name(object).map(|name| name.text(row.name)),
             thread_id: number("tid"),
             is_daemon: held("daemon").map(|value| value.bits != 0).or(is_virtual.then_some(true)),
             priority: held("priority").and_then(|value| value.integer()).or(is_virtual.then_some(5)),
