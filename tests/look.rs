@@ -23,6 +23,7 @@ use hprof_cli::query::path_view::View;
 use hprof_cli::query::refs::{Direction, Refs};
 use hprof_cli::query::show::{Shower, Value};
 use raw::Raw;
+use support::{Elements, HeapModel, Jdk, Root, Type, Value as Stored};
 
 const SAMPLES: &[&str] = &[
     "jdk/jdk8.hprof.zst",
@@ -394,11 +395,18 @@ fn loaders_define_what_the_dump_says() {
             assert_eq!(row.retained_bytes, opened.retained(opened.index(row.id)));
         }
         assert!(defined.keys().all(|id| seen.contains(id)), "{}", opened.name);
+        let mut with_parent = 0;
         for row in rows.iter().filter(|row| row.id != 0) {
-            let parent = opened.raw.references[&row.id].iter().find(|reference| reference.label == "parent");
+            // Loaders of the JDK have a field of their own of that name.
+            let parents =
+                opened.raw.references[&row.id].iter().filter(|reference| reference.label == "parent");
+            let parents: Vec<u64> = parents.map(|reference| reference.to).collect();
             let stated = row.parent.filter(|parent| *parent != 0);
-            assert_eq!(stated, parent.map(|parent| parent.to), "{}: {:#x}", opened.name, row.id);
+            assert!(stated.is_none_or(|parent| parents.contains(&parent)), "{}: {:#x}", opened.name, row.id);
+            with_parent += usize::from(stated.is_some());
         }
+        // The agent's dumps are of a JVM that had started just then.
+        assert!(with_parent > 0, "{}", opened.name);
         let sum = |figure: fn(&loaders::Row) -> u64| rows.iter().map(figure).sum::<u64>();
         let dumped = opened.summary().classes().iter().filter(|class| class.is_dumped()).count();
         assert_eq!(sum(|row| row.classes), dumped as u64, "{}", opened.name);
@@ -422,6 +430,81 @@ fn loaders_define_what_the_dump_says() {
             assert_eq!(names, ["HeapZoo$Empty"; 6], "{}", opened.name);
         }
     }
+}
+
+#[test]
+fn a_loader_with_a_field_named_parent() {
+    let mut model = HeapModel::default();
+    let jdk = Jdk::add_to(&mut model);
+    let above = model.class("java.lang.ClassLoader", Some(jdk.object), &[("parent", Type::Object)]);
+    let mine = model.class("com.acme.MyLoader", Some(above), &[("parent", Type::Object)]);
+    let int = model.class("com.acme.IntLoader", Some(above), &[("parent", Type::Int)]);
+    let text = jdk.string(&mut model, "no loader");
+    let first = model.instance(mine, &[text.into(), Stored::Object(0)]);
+    let second = model.instance(int, &[Stored::Int(7), first.into()]);
+    for loader in [first, second] {
+        model.root(loader, Root::Unknown);
+    }
+    let dump = Dump::written(&model.write(&support::Options::hotspot()));
+    let (heap, graph) = dump.open_graph();
+    let labels = Labels::new(&heap, &graph, bytes(&heap));
+    let objects = Objects::new(heap.summary(), &graph, bytes(&heap));
+    let rows = loaders::loaders(&objects, &labels, loaders::SortBy::Retained);
+    let parent = |loader: support::ObjectId| rows.iter().find(|row| row.id == loader.0).unwrap().parent;
+    assert_eq!((parent(first), parent(second)), (Some(0), Some(first.0)));
+}
+
+#[test]
+fn conditions_on_what_is_no_string() {
+    let mut model = HeapModel::default();
+    let jdk = Jdk::add_to(&mut model);
+    let file = model.class("java.io.File", Some(jdk.object), &[("path", Type::Object)]);
+    let builder = model.class(
+        "java.lang.AbstractStringBuilder",
+        Some(jdk.object),
+        &[("value", Type::Object), ("coder", Type::Byte), ("count", Type::Int)],
+    );
+    let builder = model.class("java.lang.StringBuilder", Some(builder), &[]);
+    let holder = model.class("com.acme.Holder", Some(jdk.object), &[("it", Type::Object)]);
+    let path = jdk.string(&mut model, &format!("/{}/file.txt", "x".repeat(300)));
+    let year = jdk.string(&mut model, "2024");
+    let characters = model.prim_array(Elements::of_bytes(b"hello\0\0\0"));
+    let fields = [characters.into(), Stored::Byte(0), Stored::Int(5)];
+    let held = [
+        model.instance(file, &[path.into()]),
+        model.instance(file, &[year.into()]),
+        model.instance(builder, &fields),
+    ];
+    let holders = held.map(|object| model.instance(holder, &[object.into()]));
+    for holder in holders {
+        model.root(holder, Root::Unknown);
+    }
+    let dump = Dump::written(&model.write(&support::Options::hotspot()));
+    let (heap, graph) = dump.open_graph();
+    let classes = ClassSet::new(heap.summary(), &graph, &["com.acme.Holder".parse().unwrap()], false);
+    let find = |condition: &str| -> Vec<u64> {
+        let conditions = [condition.parse().unwrap()];
+        let labels = Labels::new(&heap, &graph, bytes(&heap));
+        let objects = Objects::new(heap.summary(), &graph, bytes(&heap));
+        let filter = Filter::new(&objects, &labels, &conditions, &classes).unwrap();
+        let question = Question {
+            classes: &classes,
+            filter: Some(&filter),
+            live: false,
+            sort_by: SortBy::Address,
+            top: None,
+        };
+        let found = instances::find(&graph, &question).objects;
+        found.into_iter().map(|object| graph.objects.addresses.id_of(object).unwrap()).collect()
+    };
+    let [long, year, builder] = holders.map(|holder| holder.0);
+    assert_eq!(find("it ~ file.txt"), [long]);
+    assert_eq!(find("it ~ 20"), [year]);
+    assert_eq!(find("it = 2024"), [year]);
+    assert_eq!(find("it = 2024.0"), [0u64; 0]);
+    assert_eq!(find("it = hello"), [builder]);
+    assert_eq!(find(&format!("it = {:#x}", held[2].0)), [builder]);
+    assert_eq!(find(&format!("it != {:#x}", held[2].0)), [long, year]);
 }
 
 fn cli(arguments: &[&str]) -> (Option<i32>, String, String) {

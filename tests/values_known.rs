@@ -4,105 +4,18 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod common;
+#[path = "values/made.rs"]
+mod made;
 mod support;
 
 use std::time::{Duration, Instant};
 
 use common::{Dump, bytes};
-use hprof_cli::index::{Heap, ObjectGraph};
-use hprof_cli::query::collections::{Collections, Kind};
+use hprof_cli::query::collections::Kind;
 use hprof_cli::query::label::{Labels, MAX_CHARS};
 use hprof_cli::query::meaning::Meanings;
-use hprof_cli::query::objects::Objects;
-use support::{ClassId, Elements, HeapModel, Jdk, ObjectId, Options, Root, Type, Value};
-
-/// A heap that is being made.
-struct Made {
-    model: HeapModel,
-    jdk: Jdk,
-    /// Objects, and what they mean.
-    expected: Vec<(ObjectId, Option<String>)>,
-}
-
-impl Made {
-    fn new() -> Self {
-        let mut model = HeapModel::default();
-        let jdk = Jdk::add_to(&mut model);
-        Self { model, jdk, expected: Vec::new() }
-    }
-
-    fn class(&mut self, name: &str, fields: &[(&str, Type)]) -> ClassId {
-        self.model.class(name, Some(self.jdk.object), fields)
-    }
-
-    fn below(&mut self, name: &str, above: ClassId, fields: &[(&str, Type)]) -> ClassId {
-        self.model.class(name, Some(above), fields)
-    }
-
-    fn string(&mut self, text: &str) -> ObjectId {
-        self.jdk.string(&mut self.model, text)
-    }
-
-    fn object(&mut self, class: ClassId, values: &[Value]) -> ObjectId {
-        self.model.instance(class, values)
-    }
-
-    /// An object that means this.
-    fn means(&mut self, class: ClassId, values: &[Value], text: &str) -> ObjectId {
-        let object = self.object(class, values);
-        self.is(object, text)
-    }
-
-    fn is(&mut self, object: ObjectId, text: &str) -> ObjectId {
-        self.expected.push((object, Some(text.to_owned())));
-        object
-    }
-
-    fn is_nothing(&mut self, object: ObjectId) {
-        self.expected.push((object, None));
-    }
-
-    fn ints(&mut self, ints: &[u32]) -> ObjectId {
-        self.model.prim_array(Elements::Int(ints.iter().map(|int| int.cast_signed()).collect()))
-    }
-
-    fn dump(&mut self) -> Dump {
-        let objects: Vec<ObjectId> = self.expected.iter().map(|(object, _)| *object).collect();
-        for object in objects {
-            self.model.root(object, Root::Unknown);
-        }
-        Dump::written(&self.model.write(&Options::hotspot()))
-    }
-
-    fn check(mut self) {
-        let dump = self.dump();
-        let (heap, graph) = dump.open_graph();
-        let meanings = Meanings::new(heap.summary(), &graph, bytes(&heap));
-        let labels = Labels::new(&heap, &graph, bytes(&heap));
-        for (object, expected) in &self.expected {
-            let index = graph.objects.addresses.index_of(object.0).unwrap();
-            let class = graph.objects.class(index).and_then(|class| heap.summary().class(class)).unwrap();
-            let name = heap.summary().class_name(class);
-            let found = meanings.meaning(index, 1 << 20).map(|meaning| meaning.text);
-            assert_eq!(&found, expected, "{name}");
-            // A label is the start of it.
-            if let (Some(label), Some(expected)) = (labels.label(index), expected)
-                && !expected.starts_with("0x")
-                && expected.chars().count() <= MAX_CHARS
-            {
-                assert_eq!(&label, expected, "{name}");
-            }
-        }
-    }
-}
-
-fn long(value: i64) -> Value {
-    Value::Long(value)
-}
-
-fn int(value: i32) -> Value {
-    Value::Int(value)
-}
+use made::{Made, contents, int, long};
+use support::{Elements, ObjectId, Options, Root, Type, Value};
 
 #[test]
 fn dates_and_times() {
@@ -469,117 +382,6 @@ fn throwables_have_their_stacks() {
     let names = ["java.lang.Throwable", "java.lang.IllegalStateException", "java.lang.Throwable"];
     assert_eq!(found.frames, names);
     made.check();
-}
-
-/// The objects of a dump, and what each holds: numbers as they are, Strings and boxes by their text.
-fn contents(heap: &Heap, graph: &ObjectGraph, object: ObjectId) -> Option<(Kind, Option<u64>, Vec<String>)> {
-    let objects = Objects::new(heap.summary(), graph, bytes(heap));
-    let labels = Labels::new(heap, graph, bytes(heap));
-    let collections = Collections::new(&objects);
-    let found = collections.collection(graph.objects.addresses.index_of(object.0)?)?;
-    let text = |value: hprof_cli::query::objects::Bits| match (value.integer(), value.bits) {
-        (Some(number), _) => number.to_string(),
-        (None, 0) => "null".to_owned(),
-        _ => objects.object(value).and_then(|object| labels.label(object)).unwrap_or_else(|| "?".to_owned()),
-    };
-    let entries = collections.entries(&found).take(1000).map(|entry| match entry.key {
-        Some(key) => format!("{}={}", text(key), text(entry.value)),
-        None => text(entry.value),
-    });
-    Some((found.kind, found.size, entries.collect()))
-}
-
-#[test]
-fn collections_that_the_zoo_does_not_have() {
-    use Type::{Int, Long, Object};
-    let mut made = Made::new();
-    let null = Value::Object(0);
-    let [a, b, c] = ["a", "b", "c"].map(|text| made.string(text));
-    let array =
-        |made: &mut Made, elements: &[ObjectId]| made.model.object_array(made.jdk.object_array, elements);
-    let mut expected: Vec<(ObjectId, Kind, Option<u64>, Vec<&str>)> = Vec::new();
-
-    // Since JDK 11 an object stands where a list or set of one has nothing.
-    let nothing = made.object(made.jdk.object, &[]);
-    made.model.class_with_statics(
-        "java.util.ImmutableCollections",
-        Some(made.jdk.object),
-        &[],
-        &[("EMPTY", nothing.into())],
-    );
-    let list12 = made.class("java.util.ImmutableCollections$List12", &[("e0", Object), ("e1", Object)]);
-    for (e1, elements) in [(nothing, vec!["a"]), (b, vec!["a", "b"]), (ObjectId::NULL, vec!["a"])] {
-        expected.push((made.object(list12, &[a.into(), e1.into()]), Kind::List, None, elements));
-    }
-    // Keys that are null.
-    let weak_null = made.object(made.jdk.object, &[]);
-    let identity = made.model.class_with_statics(
-        "java.util.IdentityHashMap",
-        Some(made.jdk.object),
-        &[("table", Object), ("size", Int)],
-        &[("NULL_KEY", weak_null.into())],
-    );
-    let table = array(&mut made, &[ObjectId::NULL, ObjectId::NULL, a, b, weak_null, c]);
-    expected.push((
-        made.object(identity, &[table.into(), int(2)]),
-        Kind::Map,
-        Some(2),
-        vec!["a=b", "null=c"],
-    ));
-
-    let atomic = made.class("java.util.concurrent.atomic.AtomicIntegerArray", &[("array", Object)]);
-    let ints = made.model.prim_array(Elements::Int(vec![1, -2, 3]));
-    expected.push((made.object(atomic, &[ints.into()]), Kind::List, None, vec!["1", "-2", "3"]));
-    let atomic = made.class("java.util.concurrent.atomic.AtomicReferenceArray", &[("array", Object)]);
-    let references = array(&mut made, &[a, ObjectId::NULL]);
-    expected.push((made.object(atomic, &[references.into()]), Kind::List, None, vec!["a", "null"]));
-
-    let set = made.class("java.util.EnumSet", &[("elementType", Object), ("universe", Object)]);
-    let universe = array(&mut made, &[a, b, c]);
-    let regular = made.below("java.util.RegularEnumSet", set, &[("elements", Long)]);
-    let object = made.object(regular, &[long(0b101), null, universe.into()]);
-    expected.push((object, Kind::Set, None, vec!["a", "c"]));
-    let many: Vec<ObjectId> = (0..70).map(|number| if number == 64 { b } else { a }).collect();
-    let universe = array(&mut made, &many);
-    let jumbo = made.below("java.util.JumboEnumSet", set, &[("elements", Object), ("size", Int)]);
-    let words = made.model.prim_array(Elements::Long(vec![1, 1]));
-    let object = made.object(jumbo, &[words.into(), int(2), null, universe.into()]);
-    expected.push((object, Kind::Set, None, vec!["a", "b"]));
-
-    let queue = made.class(
-        "java.util.concurrent.ArrayBlockingQueue",
-        &[("items", Object), ("takeIndex", Int), ("putIndex", Int), ("count", Int)],
-    );
-    let items = array(&mut made, &[b, c, ObjectId::NULL, a]);
-    let object = made.object(queue, &[items.into(), int(3), int(2), int(3)]);
-    expected.push((object, Kind::List, Some(3), vec!["a", "b", "c"]));
-
-    let list = made.class("java.util.ArrayList", &[("elementData", Object), ("size", Int)]);
-    let data = array(&mut made, &[a, b, c, ObjectId::NULL]);
-    let whole = made.object(list, &[data.into(), int(3)]);
-    let part = made.class(
-        "java.util.ArrayList$SubList",
-        &[("root", Object), ("parent", Object), ("offset", Int), ("size", Int)],
-    );
-    let object = made.object(part, &[whole.into(), null, int(1), int(1)]);
-    expected.push((object, Kind::List, Some(1), vec!["b"]));
-    let random =
-        made.below("java.util.Collections$UnmodifiableCollection", made.jdk.object, &[("c", Object)]);
-    let random = made.below("java.util.Collections$UnmodifiableList", random, &[("list", Object)]);
-    let object = made.object(random, &[whole.into(), whole.into()]);
-    expected.push((object, Kind::List, Some(3), vec!["a", "b", "c"]));
-    let entry = made.class("java.util.KeyValueHolder", &[("key", Object), ("value", Object)]);
-    expected.push((made.object(entry, &[a.into(), b.into()]), Kind::Map, None, vec!["a=b"]));
-
-    for (object, ..) in &expected {
-        made.model.root(*object, Root::Unknown);
-    }
-    let dump = Dump::written(&made.model.write(&Options::hotspot()));
-    let (heap, graph) = dump.open_graph();
-    for (object, kind, size, elements) in expected {
-        let elements = elements.into_iter().map(str::to_owned).collect();
-        assert_eq!(contents(&heap, &graph, object), Some((kind, size, elements)));
-    }
 }
 
 #[test]

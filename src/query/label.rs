@@ -12,6 +12,9 @@ use super::meaning::Meanings;
 /// Characters of a label; what is longer ends with an ellipsis.
 pub const MAX_CHARS: usize = 120;
 
+/// Characters of a label that is to be whole.
+const MAX_WHOLE: usize = 1 << 16;
+
 /// Labels of the objects of a heap.
 #[derive(Debug)]
 pub struct Labels<'a> {
@@ -27,6 +30,11 @@ impl<'a> Labels<'a> {
     /// The label of an object, if it has one. Not escaped.
     pub fn label(&self, object: u32) -> Option<String> {
         self.meanings.short(object, MAX_CHARS)
+    }
+
+    /// The same, but not cut to a few words. Bounded all the same.
+    pub fn whole(&self, object: u32) -> Option<String> {
+        self.meanings.meaning(object, MAX_WHOLE).map(|meaning| meaning.text)
     }
 
     /// The class that an object is the class object of.

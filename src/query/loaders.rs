@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use crate::hprof::BasicType;
 use crate::index::ObjectGraph;
 use crate::index::id_map::IdMap;
 use crate::index::sizes::Sizes;
@@ -68,6 +69,9 @@ pub fn loaders(objects: &Objects<'_>, labels: &Labels<'_>, sort_by: SortBy) -> V
             row.shallow_bytes = row.shallow_bytes.saturating_add(sizes.total(number));
         }
     }
+    let class_loader = summary
+        .numbered_classes()
+        .find(|(_, class)| class.is_dumped() && summary.class_name(class) == CLASS_LOADER);
     let is_loader = ClassSet::of_name_and_below(summary, &Hierarchy::new(summary), CLASS_LOADER);
     for object in is_loader.all_objects(graph) {
         if let Some(id) = graph.objects.addresses.id_of(object) {
@@ -79,7 +83,8 @@ pub fn loaders(objects: &Objects<'_>, labels: &Labels<'_>, sort_by: SortBy) -> V
         if let Some(object) = graph.objects.addresses.index_of(row.id) {
             row.class = graph.objects.class(object);
             row.label = labels.label(object);
-            row.parent = objects.field(object, "parent").map(|parent| parent.bits);
+            let parent = class_loader.and_then(|(class, _)| objects.field_of(object, class, "parent"));
+            row.parent = parent.filter(|parent| parent.kind == BasicType::Object).map(|parent| parent.bits);
             row.retained_bytes = retained(graph, object);
         }
     }

@@ -67,6 +67,9 @@ impl Bits {
     }
 }
 
+/// Fields of well-known classes and of their superclasses: none has as many.
+pub(super) const MOST_FIELDS: usize = 4096;
+
 /// Reads the objects of a dump.
 #[derive(Debug)]
 pub struct Objects<'a> {
@@ -260,6 +263,19 @@ impl<'a> Objects<'a> {
     pub fn field(&self, object: u32, name: &str) -> Option<Bits> {
         let slot = self.slot(self.graph.objects.class(object)?, name)?;
         self.value(self.instance(object)?, &slot)
+    }
+
+    /// The value of a field that `class` declares or inherits, of an instance of it or of a subclass. What superclasses
+    /// declare stands at the end of a record: fields of subclasses, which can have the same names, are passed over, and no
+    /// chain of them, however long, makes it slower.
+    pub fn field_of(&self, object: u32, class: ClassNumber, name: &str) -> Option<Bits> {
+        let (mut found, mut bytes) = (None, 0);
+        for slot in self.slots(class).take(MOST_FIELDS) {
+            bytes = slot.at as usize + slot.kind.dump_bytes(self.id_size);
+            found = found.or_else(|| (slot.name == name).then_some(slot));
+        }
+        let fields = self.instance(object)?;
+        self.value(fields.get(fields.len().checked_sub(bytes)?..)?, &found?)
     }
 
     /// The object in a field; `None` also for null, and for what is not in the dump.

@@ -5,8 +5,9 @@
 use crate::hprof::heap::PrimitiveArray;
 use crate::hprof::{BasicType, be_value};
 
-use super::known::Form;
+use super::known::{Form, Nulls};
 use super::{Entry, NULL};
+use crate::index::summary::ClassNumber;
 use crate::query::objects::{Bits, Objects, Record};
 
 type Entries<'o> = Box<dyn Iterator<Item = Entry> + 'o>;
@@ -20,8 +21,13 @@ fn reference(id: u64) -> Bits {
 }
 
 /// What an object of this form holds.
-pub(super) fn entries<'o, 'a>(objects: &'o Objects<'a>, object: u32, form: Form) -> Entries<'o> {
-    let field = move |name: &str| objects.field(object, name);
+pub(super) fn entries<'o, 'a>(
+    objects: &'o Objects<'a>,
+    object: u32,
+    class: ClassNumber,
+    form: Form,
+) -> Entries<'o> {
+    let field = move |name: &str| objects.field_of(object, class, name);
     let number = move |name: &str| usize::try_from(field(name)?.integer()?).ok();
     match form {
         Form::Array { array, size } => {
@@ -40,14 +46,24 @@ pub(super) fn entries<'o, 'a>(objects: &'o Objects<'a>, object: u32, form: Form)
                 ids(objects, array).skip(head).take(if head <= tail { tail - head } else { usize::MAX });
             Box::new(first.chain(ids(objects, array).take(before)).map(|id| value(reference(id))))
         }
-        Form::Linked { first, next, item, .. } => {
-            let nodes = chain(objects, field(first), next);
-            // Queues of java.util.concurrent begin with a node without an element.
+        Form::Linked { first, next, item, nulls, .. } => {
+            let without = usize::from(nulls == Nulls::FirstIsNone);
+            let nodes = chain(objects, field(first), next).skip(without);
             let items = nodes.filter_map(move |node| objects.field(node, item));
-            Box::new(items.filter(|item| item.bits != 0).map(value))
+            Box::new(items.filter(move |item| item.bits != 0 || nulls != Nulls::None).map(value))
         }
         Form::Buckets { table, key, value, .. } => {
-            Box::new(buckets(objects, field(table), key, value, objects.graph.objects.len()))
+            let most = objects.graph.objects.len();
+            // Where a ConcurrentHashMap moves its entries to. A node that stands for what was moved has no value.
+            let moved = field("nextTable");
+            let is_concurrent = moved.is_some();
+            let tables = [field(table), moved].into_iter();
+            let entries = tables.flat_map(move |table| buckets(objects, table, key, value, most));
+            let entries = entries.filter(move |entry| !is_concurrent || entry.value.bits != 0);
+            // Android's, until 6.
+            let of_null = objects_in(objects, field("entryForNullKey"));
+            let of_null = of_null.filter_map(move |node| entry(objects, node, key, value));
+            Box::new(entries.chain(of_null))
         }
         Form::Segments => {
             let segments = ids(objects, field("segments"));
@@ -73,7 +89,7 @@ pub(super) fn entries<'o, 'a>(objects: &'o Objects<'a>, object: u32, form: Form)
             Box::new(there.map(|(key, value)| Entry { key: Some(reference(key)), value: reference(value) }))
         }
         Form::Tree { root, .. } => Box::new(Tree::new(objects, field(root))),
-        Form::Skips => Box::new(skips(objects, object)),
+        Form::Skips => Box::new(skips(objects, field("head"))),
         Form::Enums => {
             let keys = ids(objects, field("keyUniverse"));
             let there = keys.zip(ids(objects, field("vals"))).filter(|(_, value)| *value != 0);
@@ -156,10 +172,17 @@ fn buckets<'o, 'a>(
         chain(objects, first.or(head.map(|head| reference(id_of(objects, head)))), "next")
     });
     let nodes = nodes.take(most as usize);
-    nodes.filter_map(move |node| {
-        // Nodes of a ConcurrentHashMap that is being moved have no value.
-        Some(Entry { key: Some(objects.field(node, key)?), value: objects.field(node, value)? })
-    })
+    nodes.filter_map(move |node| entry(objects, node, key, value))
+}
+
+/// The key and the value of a node.
+fn entry(objects: &Objects<'_>, node: u32, key: &str, value: &str) -> Option<Entry> {
+    Some(Entry { key: Some(objects.field(node, key)?), value: objects.field(node, value)? })
+}
+
+/// The object that a field refers to.
+fn objects_in(objects: &Objects<'_>, field: Option<Bits>) -> impl Iterator<Item = u32> + use<> {
+    field.and_then(|field| objects.object(field)).into_iter()
 }
 
 fn id_of(objects: &Objects<'_>, object: u32) -> u64 {
@@ -229,9 +252,11 @@ impl Iterator for Tree<'_, '_> {
 }
 
 /// The lowest level of a ConcurrentSkipListMap.
-fn skips<'o, 'a>(objects: &'o Objects<'a>, object: u32) -> impl Iterator<Item = Entry> + 'o + use<'o, 'a> {
+fn skips<'o, 'a>(
+    objects: &'o Objects<'a>,
+    top: Option<Bits>,
+) -> impl Iterator<Item = Entry> + 'o + use<'o, 'a> {
     // `head` is the topmost index; below it, by `down`, the lowest one; its node is the list's first, without a key.
-    let top = objects.field(object, "head");
     let lowest = chain(objects, top, "down").last();
     let first = lowest.and_then(|index| objects.field(index, "node"));
     let entries = chain(objects, first, "next").filter_map(move |node| {

@@ -26,6 +26,8 @@ pub(super) enum Form {
         item: &'static str,
         /// Field of the number of elements.
         size: &'static str,
+        /// What null in a node says.
+        nulls: Nulls,
     },
     /// A table of chains of nodes.
     Buckets {
@@ -84,6 +86,17 @@ pub(super) enum Form {
     EnumBits,
 }
 
+/// What it says that a node of a list holds null.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Nulls {
+    /// That null is an element.
+    Elements,
+    /// The same, but for the first node, which holds nothing.
+    FirstIsNone,
+    /// That there is no element: queues of java.util.concurrent begin with such a node, and leave some behind.
+    None,
+}
+
 use Form::*;
 
 const HASH: Form = Buckets { table: "table", key: "key", value: "value", size: Some("size") };
@@ -105,26 +118,30 @@ pub(super) const KNOWN: &[(&str, Kind, Form)] = &[
     ("java.util.concurrent.PriorityBlockingQueue", Kind::List, array("queue", "size")),
     ("java.util.concurrent.CopyOnWriteArrayList", Kind::List, whole("array")),
     ("java.util.concurrent.CopyOnWriteArraySet", Kind::Set, Wraps("al")),
-    ("java.util.LinkedList", Kind::List, Linked { first: "first", next: "next", item: "item", size: "size" }),
+    (
+        "java.util.LinkedList",
+        Kind::List,
+        Linked { first: "first", next: "next", item: "item", size: "size", nulls: Nulls::Elements },
+    ),
     (
         "java.util.concurrent.LinkedBlockingQueue",
         Kind::List,
-        Linked { first: "head", next: "next", item: "item", size: "count" },
+        Linked { first: "head", next: "next", item: "item", size: "count", nulls: Nulls::None },
     ),
     (
         "java.util.concurrent.LinkedBlockingDeque",
         Kind::List,
-        Linked { first: "first", next: "next", item: "item", size: "count" },
+        Linked { first: "first", next: "next", item: "item", size: "count", nulls: Nulls::None },
     ),
     (
         "java.util.concurrent.ConcurrentLinkedQueue",
         Kind::List,
-        Linked { first: "head", next: "next", item: "item", size: "" },
+        Linked { first: "head", next: "next", item: "item", size: "", nulls: Nulls::None },
     ),
     (
         "java.util.concurrent.ConcurrentLinkedDeque",
         Kind::List,
-        Linked { first: "head", next: "next", item: "item", size: "" },
+        Linked { first: "head", next: "next", item: "item", size: "", nulls: Nulls::None },
     ),
     ("java.util.ArrayDeque", Kind::List, Ring),
     ("java.util.concurrent.ArrayBlockingQueue", Kind::List, Round),
@@ -174,7 +191,8 @@ pub(super) const KNOWN: &[(&str, Kind, Form)] = &[
     ("java.util.TreeMap", Kind::Map, Tree { root: "root", size: "size" }),
     ("java.util.concurrent.ConcurrentSkipListMap", Kind::Map, Skips),
     ("java.util.EnumMap", Kind::Map, Enums),
-    ("java.util.EnumSet", Kind::Set, EnumBits),
+    ("java.util.RegularEnumSet", Kind::Set, EnumBits),
+    ("java.util.JumboEnumSet", Kind::Set, EnumBits),
     ("java.util.HashSet", Kind::Set, KeysOf("map")),
     ("java.util.TreeSet", Kind::Set, KeysOf("m")),
     ("java.util.concurrent.ConcurrentSkipListSet", Kind::Set, KeysOf("m")),
@@ -216,7 +234,7 @@ pub(super) const OLDER: &[(&str, Kind, Form)] = &[
     (
         "java.util.LinkedList",
         Kind::List,
-        Linked { first: "header", next: "next", item: "element", size: "size" },
+        Linked { first: "header", next: "next", item: "element", size: "size", nulls: Nulls::FirstIsNone },
     ),
     ("java.util.concurrent.ConcurrentHashMap", Kind::Map, Segments),
     // Android until 6.
@@ -224,7 +242,7 @@ pub(super) const OLDER: &[(&str, Kind, Form)] = &[
     (
         "java.util.LinkedList",
         Kind::List,
-        Linked { first: "voidLink", next: "next", item: "data", size: "size" },
+        Linked { first: "voidLink", next: "next", item: "data", size: "size", nulls: Nulls::FirstIsNone },
     ),
     ("java.util.HashSet", Kind::Set, KeysOf("backingMap")),
     ("java.util.TreeSet", Kind::Set, KeysOf("backingMap")),

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use crate::hprof::BasicType;
 use crate::index::summary::ClassNumber;
 
-use super::objects::{Bits, Objects};
+use super::objects::{Bits, MOST_FIELDS, Objects};
 use known::{Form, KNOWN, MASKS, OLDER};
 
 /// What a collection is to whoever looks at it.
@@ -58,6 +58,8 @@ pub struct Collection {
     pub size: Option<u64>,
     form: Form,
     object: u32,
+    /// The class that says how it is read, of which the object may be an instance of a subclass.
+    class: ClassNumber,
     /// What of the entries of the map that it stands on are its elements.
     of_entries: OfEntries,
     /// Elements that are left out at the start, and how many are taken then.
@@ -75,12 +77,15 @@ enum OfEntries {
 /// Collections that stand on another one: wrappers of wrappers are rare, and a cycle of them has no end.
 const MAX_WRAPPERS: usize = 32;
 
+/// What is known of a class.
+type Known = (Kind, Form, ClassNumber);
+
 /// Knows the collections of a dump.
 #[derive(Debug)]
 pub struct Collections<'o, 'a> {
     objects: &'o Objects<'a>,
     /// By class number: how instances are read.
-    forms: Vec<Option<(Kind, Form)>>,
+    forms: Vec<Option<Known>>,
     /// Objects that stand for something that cannot be kept as it is; 0 if the dump has none.
     masks: [u64; MASKS.len()],
 }
@@ -95,12 +100,13 @@ impl<'o, 'a> Collections<'o, 'a> {
         }
         let own = summary.numbered_classes().map(|(number, class)| {
             let forms = by_name.get(summary.class_name(class))?;
-            let has = |name| objects.slot(number, name).is_some();
-            forms.iter().find(|(_, form)| form.needs().is_none_or(has)).copied()
+            let has = |name| objects.slots(number).take(MOST_FIELDS).any(|slot| slot.name == name);
+            let (kind, form) = forms.iter().find(|(_, form)| form.needs().is_none_or(has))?;
+            Some((*kind, *form, number))
         });
-        let own: Vec<Option<(Kind, Form)>> = own.collect();
+        let own: Vec<Option<Known>> = own.collect();
         // A class is read like its nearest superclass that is known.
-        let mut forms: Vec<Option<Option<(Kind, Form)>>> = vec![None; own.len()];
+        let mut forms: Vec<Option<Option<Known>>> = vec![None; own.len()];
         let mut chain = Vec::new();
         for (number, _) in summary.numbered_classes() {
             let mut class = Some(number);
@@ -139,7 +145,7 @@ impl<'o, 'a> Collections<'o, 'a> {
 
     /// The collection that an object is, if it is one.
     pub fn collection(&self, object: u32) -> Option<Collection> {
-        let (kind, mut form) = self.form(object)?;
+        let (kind, mut form, mut class) = self.form(object)?;
         let (mut object, mut of_entries) = (object, OfEntries::All);
         let mut part = (0, usize::MAX);
         for _ in 0..MAX_WRAPPERS {
@@ -154,33 +160,35 @@ impl<'o, 'a> Collections<'o, 'a> {
                     field
                 }
                 Form::PartOf(field) => {
-                    let number = |name| usize::try_from(self.objects.field(object, name)?.integer()?).ok();
+                    let number =
+                        |name| usize::try_from(self.objects.field_of(object, class, name)?.integer()?).ok();
                     let (offset, size) = (number("offset")?, number("size")?);
                     part = (offset.saturating_add(part.0), size.min(part.1));
                     field
                 }
                 _ => {
                     let size = match part.1 {
-                        usize::MAX => self.size(object, form),
+                        usize::MAX => self.size(object, form, class),
                         size => Some(size as u64),
                     };
-                    return Some(Collection { kind, size, form, object, of_entries, part });
+                    return Some(Collection { kind, size, form, object, class, of_entries, part });
                 }
             };
-            object = self.objects.reference(object, field)?;
-            form = self.form(object).map(|(_, form)| form)?;
+            object = self.objects.object(self.objects.field_of(object, class, field)?)?;
+            (_, form, class) = self.form(object)?;
         }
         None
     }
 
-    fn form(&self, object: u32) -> Option<(Kind, Form)> {
+    fn form(&self, object: u32) -> Option<Known> {
         let class = self.objects.graph.objects.class(object)?;
         self.forms.get(class.0 as usize).copied().flatten()
     }
 
     /// How many elements a collection says it has.
-    fn size(&self, object: u32, form: Form) -> Option<u64> {
-        let number = |name| u64::try_from(self.objects.field(object, name)?.integer()?).ok();
+    fn size(&self, object: u32, form: Form, class: ClassNumber) -> Option<u64> {
+        let field = |name| self.objects.field_of(object, class, name);
+        let number = |name| u64::try_from(field(name)?.integer()?).ok();
         match form {
             Form::Array { size: Some(size), .. }
             | Form::Linked { size, .. }
@@ -191,12 +199,12 @@ impl<'o, 'a> Collections<'o, 'a> {
             Form::Round => number("count"),
             // A ConcurrentHashMap counts in several places.
             Form::Buckets { size: None, .. } => {
-                let cells = self.objects.field(object, "counterCells");
+                let cells = field("counterCells");
                 let cells = iterate::ids(self.objects, cells).filter_map(|id| {
                     let cell = self.objects.graph.objects.addresses.index_of(id)?;
                     self.objects.field(cell, "value")?.integer()
                 });
-                let base = self.objects.field(object, "baseCount")?.integer()?;
+                let base = field("baseCount")?.integer()?;
                 u64::try_from(cells.fold(base, i64::saturating_add)).ok()
             }
             _ => None,
@@ -206,7 +214,7 @@ impl<'o, 'a> Collections<'o, 'a> {
     /// What it holds, made while it is taken.
     pub fn entries(&self, collection: &Collection) -> impl Iterator<Item = Entry> + use<'o, 'a> {
         let (of_entries, (skipped, taken)) = (collection.of_entries, collection.part);
-        let entries = iterate::entries(self.objects, collection.object, collection.form);
+        let entries = iterate::entries(self.objects, collection.object, collection.class, collection.form);
         let masks = self.masks;
         let is_masked = move |value: Bits| {
             value.bits != 0 && value.kind == BasicType::Object && masks.contains(&value.bits)

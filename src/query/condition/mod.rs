@@ -218,7 +218,7 @@ impl<'a> Filter<'a> {
                 None => *operator == Operator::NotEqual,
             };
         }
-        let Some(label) = object.and_then(|object| self.labels.label(object)) else {
+        let Some(label) = object.and_then(|object| self.labels.whole(object)) else {
             return *operator == Operator::NotEqual;
         };
         if is_in(&self.numbers) {
