@@ -210,3 +210,44 @@ fn maps_of_old_android_keep_the_entry_of_null_apart() {
     let object = made.object(map, &[of_null.into(), int(2), table.into()]);
     check(made, vec![(object, Kind::Map, Some(2), vec!["a=b", "null=c"])]);
 }
+
+#[test]
+fn a_deque_whose_head_is_not_the_first() {
+    use Type::Object;
+    let mut made = Made::new();
+    let [a, b, c] = ["a", "b", "c"].map(|text| made.string(text));
+    let null = Value::Object(0);
+    let deque =
+        made.class("java.util.concurrent.ConcurrentLinkedDeque", &[("head", Object), ("tail", Object)]);
+    let node = made.class(
+        "java.util.concurrent.ConcurrentLinkedDeque$Node",
+        &[("prev", Object), ("item", Object), ("next", Object)],
+    );
+    let last = made.object(node, &[null, c.into(), null]);
+    let head = made.object(node, &[null, b.into(), last.into()]);
+    let first = made.object(node, &[null, a.into(), head.into()]);
+    made.model.set_values(head, &[first.into(), b.into(), last.into()]);
+    made.model.set_values(last, &[head.into(), c.into(), null]);
+    let object = made.object(deque, &[head.into(), last.into()]);
+    check(made, vec![(object, Kind::List, None, vec!["a", "b", "c"])]);
+}
+
+#[test]
+fn maps_of_android_have_null_keys() {
+    use Type::{Int, Object};
+    let mut made = Made::new();
+    let [a, b, c] = ["a", "b", "c"].map(|text| made.string(text));
+    let map = made.class("android.util.ArrayMap", &[("mArray", Object), ("mSize", Int)]);
+    let elements = [ObjectId::NULL, a, b, c, c, c];
+    let array = made.model.object_array(made.jdk.object_array, &elements);
+    let object = made.object(map, &[array.into(), int(2)]);
+    let set = made.class("android.util.ArraySet", &[("mArray", Object), ("mSize", Int)]);
+    let few = made.object(set, &[array.into(), int(3)]);
+    check(
+        made,
+        vec![
+            (object, Kind::Map, Some(2), vec!["null=a", "b=c"]),
+            (few, Kind::Set, Some(3), vec!["null", "a", "b"]),
+        ],
+    );
+}

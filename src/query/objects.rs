@@ -261,8 +261,15 @@ impl<'a> Objects<'a> {
 
     /// The value of a field of an object, by name.
     pub fn field(&self, object: u32, name: &str) -> Option<Bits> {
-        let slot = self.slot(self.graph.objects.class(object)?, name)?;
-        self.value(self.instance(object)?, &slot)
+        let fields = self.instance(object)?;
+        self.value_of(self.graph.objects.class(object)?, fields, name)
+    }
+
+    /// The value of a field, by name, in the bytes of an instance of a class.
+    fn value_of(&self, class: ClassNumber, fields: &[u8], name: &str) -> Option<Bits> {
+        // A record shorter than its class says has none of the fields behind; they are not even looked at.
+        let mut there = self.slots(class).take_while(|slot| (slot.at as usize) < fields.len());
+        self.value(fields, &there.find(|slot| slot.name == name)?)
     }
 
     /// The value of a field that `class` declares or inherits, of an instance of it or of a subclass. What superclasses
@@ -270,7 +277,10 @@ impl<'a> Objects<'a> {
     /// chain of them, however long, makes it slower.
     pub fn field_of(&self, object: u32, class: ClassNumber, name: &str) -> Option<Bits> {
         let (mut found, mut bytes) = (None, 0);
-        for slot in self.slots(class).take(MOST_FIELDS) {
+        for (number, slot) in self.slots(class).enumerate() {
+            if number == MOST_FIELDS {
+                return None;
+            }
             bytes = slot.at as usize + slot.kind.dump_bytes(self.id_size);
             found = found.or_else(|| (slot.name == name).then_some(slot));
         }
@@ -302,7 +312,7 @@ impl<'a> Objects<'a> {
 
     /// The characters of a java.lang.String by its class and the bytes of its fields; `None` if it is none.
     pub fn string_of(&self, class: ClassNumber, fields: &[u8]) -> Option<Characters<'a>> {
-        let value = |name| self.value(fields, &self.slot(class, name)?);
+        let value = |name| self.value_of(class, fields, name);
         let array = self.record(self.object(value("value")?)?)?;
         let Record::PrimitiveArray(array) = array else { return None };
         let (elements, number) = (array.elements?, |name| value(name).and_then(Bits::integer));

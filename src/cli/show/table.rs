@@ -68,7 +68,7 @@ impl<P: Iterator<Item = Part>, R: Iterator<Item = Referrer>> Answer<'_, P, R> {
             }
         }
         if let Some(contents) = &shown.contents {
-            table_of_contents(out, contents, style)?;
+            table_of_contents(out, contents, args.elements().start, style)?;
         }
         if let Some(length) = shown.length
             && !args.has_range()
@@ -214,7 +214,12 @@ fn lines(out: &mut dyn Write, text: &str) -> anyhow::Result<()> {
 }
 
 /// What a collection holds.
-fn table_of_contents(out: &mut dyn Write, contents: &Contents, style: Style) -> anyhow::Result<()> {
+fn table_of_contents(
+    out: &mut dyn Write,
+    contents: &Contents,
+    start: u64,
+    style: Style,
+) -> anyhow::Result<()> {
     let is_map = contents.kind == collections::Kind::Map;
     let mut columns = vec![("", Align::Right)];
     if is_map {
@@ -231,21 +236,24 @@ fn table_of_contents(out: &mut dyn Write, contents: &Contents, style: Style) -> 
         table.row(cells);
     }
     writeln!(out)?;
-    if contents.entries.is_empty() {
-        writeln!(out, "an empty {}", contents.kind.name())?;
-        return Ok(());
+    let (kind, shown) = (contents.kind.name(), contents.entries.len() as u64);
+    if shown > 0 {
+        table.write(out, style)?;
     }
-    table.write(out, style)?;
-    let shown = contents.entries.len() as u64;
-    if let Some(size) = contents.size.filter(|size| *size > shown) {
-        let (shown, size) = (grouped(shown), grouped(size));
-        writeln!(
-            out,
-            "{shown} of {size} elements of the {}; --range A..B shows others",
-            contents.kind.name()
-        )?;
-    }
-    Ok(())
+    let more = contents.size.filter(|size| *size > shown);
+    Ok(match more.map(grouped) {
+        Some(size) if contents.has_more || (start > 0 && shown > 0) => {
+            let shown = grouped(shown);
+            writeln!(out, "{shown} of {size} elements of the {kind}; --range A..B shows others")?;
+        }
+        None if contents.has_more => {
+            writeln!(out, "the first {} elements of the {kind}; --range A..B shows others", grouped(shown))?;
+        }
+        _ if shown == 0 && start > 0 => writeln!(out, "the {kind} has no elements from {start} on")?,
+        Some(size) => writeln!(out, "the {kind} says that it has {size} elements; {shown} could be read")?,
+        None if shown == 0 => writeln!(out, "an empty {kind}")?,
+        None => {}
+    })
 }
 
 fn root_text(root: &RootShown) -> String {

@@ -48,7 +48,13 @@ pub(super) fn entries<'o, 'a>(
         }
         Form::Linked { first, next, item, nulls, .. } => {
             let without = usize::from(nulls == Nulls::FirstIsNone);
-            let nodes = chain(objects, field(first), next).skip(without);
+            // `head` of a ConcurrentLinkedDeque is not always the first.
+            let start = match nulls {
+                Nulls::None => chain(objects, field(first), "prev").last(),
+                _ => objects_in(objects, field(first)).next(),
+            };
+            let start = start.map(|node| reference(id_of(objects, node)));
+            let nodes = chain(objects, start, next).skip(without);
             let items = nodes.filter_map(move |node| objects.field(node, item));
             Box::new(items.filter(move |item| item.bits != 0 || nulls != Nulls::None).map(value))
         }
@@ -83,9 +89,11 @@ pub(super) fn entries<'o, 'a>(
             }))
         }
         Form::Pairs { table, .. } => {
-            let mut ids = ids(objects, field(table));
-            let pairs = std::iter::from_fn(move || Some((ids.next()?, ids.next()?)));
-            let there = pairs.filter(|(key, _)| *key != 0);
+            let there = pairs(objects, field(table)).filter(|(key, _)| *key != 0);
+            Box::new(there.map(|(key, value)| Entry { key: Some(reference(key)), value: reference(value) }))
+        }
+        Form::Dense { table, size } => {
+            let there = pairs(objects, field(table)).take(number(size).unwrap_or(0));
             Box::new(there.map(|(key, value)| Entry { key: Some(reference(key)), value: reference(value) }))
         }
         Form::Tree { root, .. } => Box::new(Tree::new(objects, field(root))),
@@ -137,6 +145,15 @@ pub(super) fn ids<'o, 'a>(
         _ => None,
     };
     array.into_iter().flat_map(|array| objects.elements(&array))
+}
+
+/// The ids in an array that a field refers to, two and two.
+fn pairs<'o, 'a>(
+    objects: &'o Objects<'a>,
+    array: Option<Bits>,
+) -> impl Iterator<Item = (u64, u64)> + 'o + use<'o, 'a> {
+    let mut ids = ids(objects, array);
+    std::iter::from_fn(move || Some((ids.next()?, ids.next()?)))
 }
 
 /// The numbers in an array that a field refers to.

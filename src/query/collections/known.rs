@@ -45,6 +45,13 @@ pub(super) enum Form {
     /// ConcurrentHashMap until JDK 7: a table of tables.
     Segments,
     /// An array in which keys and values take turns.
+    Dense {
+        /// Field of the array of keys and values by turns, one pair after another.
+        table: &'static str,
+        /// Field of the number of pairs.
+        size: &'static str,
+    },
+    /// Pairs, in which null is no key.
     Pairs {
         /// Field of the array.
         table: &'static str,
@@ -213,6 +220,14 @@ pub(super) const KNOWN: &[(&str, Kind, Form)] = &[
     ("java.util.Collections$EmptyList", Kind::List, Empty),
     ("java.util.Collections$EmptySet", Kind::Set, Empty),
     ("java.util.Collections$EmptyMap", Kind::Map, Empty),
+    // JDK 9 and 10.
+    ("java.util.ImmutableCollections$List0", Kind::List, Empty),
+    ("java.util.ImmutableCollections$List1", Kind::List, Fields(&["e0"])),
+    ("java.util.ImmutableCollections$List2", Kind::List, Fields(&["e0", "e1"])),
+    ("java.util.ImmutableCollections$Set0", Kind::Set, Empty),
+    ("java.util.ImmutableCollections$Set1", Kind::Set, Fields(&["e0"])),
+    ("java.util.ImmutableCollections$Set2", Kind::Set, Fields(&["e0", "e1"])),
+    ("java.util.ImmutableCollections$Map0", Kind::Map, Empty),
     ("java.util.ImmutableCollections$List12", Kind::List, Fields(&["e0", "e1"])),
     ("java.util.ImmutableCollections$ListN", Kind::List, whole("elements")),
     ("java.util.ImmutableCollections$Set12", Kind::Set, Fields(&["e0", "e1"])),
@@ -225,7 +240,8 @@ pub(super) const KNOWN: &[(&str, Kind, Form)] = &[
     ("java.util.concurrent.atomic.AtomicIntegerArray", Kind::List, Numbers("array")),
     ("java.util.concurrent.atomic.AtomicLongArray", Kind::List, Numbers("array")),
     ("java.lang.ref.Reference", Kind::Holder, Value("referent")),
-    ("android.util.ArrayMap", Kind::Map, Pairs { table: "mArray", size: Some("mSize") }),
+    ("android.util.ArrayMap", Kind::Map, Dense { table: "mArray", size: "mSize" }),
+    ("android.util.ArraySet", Kind::Set, array("mArray", "mSize")),
     ("android.util.SparseArray", Kind::List, array("mValues", "mSize")),
 ];
 
@@ -267,7 +283,7 @@ impl Form {
             Array { array, .. } | Scattered(array) => array,
             Ring => "elements",
             Linked { first, .. } => first,
-            Buckets { table, .. } | Pairs { table, .. } => table,
+            Buckets { table, .. } | Pairs { table, .. } | Dense { table, .. } => table,
             Chained => "head",
             Segments => "segments",
             Tree { root, .. } => root,

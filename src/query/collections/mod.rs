@@ -194,6 +194,7 @@ impl<'o, 'a> Collections<'o, 'a> {
             | Form::Linked { size, .. }
             | Form::Buckets { size: Some(size), .. }
             | Form::Pairs { size: Some(size), .. }
+            | Form::Dense { size, .. }
             | Form::Tree { size, .. } => number(size),
             Form::Chained => number("size"),
             Form::Round => number("count"),

@@ -85,6 +85,8 @@ pub struct Contents {
     pub size: Option<u64>,
     /// The elements that were asked for.
     pub entries: Vec<ContentEntry>,
+    /// Whether there are others behind them.
+    pub has_more: bool,
 }
 
 /// An element of a collection.
@@ -368,13 +370,16 @@ impl<'a> Shower<'a> {
         let collections = Collections::new(&self.objects);
         let collection = collections.collection(object)?;
         let (skip, count) = (start, end.saturating_sub(start));
-        let entries =
+        let mut entries =
             (0..).zip(collections.entries(&collection)).skip(usize::try_from(skip).unwrap_or(usize::MAX));
-        let entries = entries.take(usize::try_from(count).unwrap_or(usize::MAX)).map(|(index, entry)| {
-            let key = entry.key.map(|key| self.value(key));
-            ContentEntry { index, key, value: self.value(entry.value) }
-        });
-        Some(Contents { kind: collection.kind, size: collection.size, entries: entries.collect() })
+        let asked =
+            entries.by_ref().take(usize::try_from(count).unwrap_or(usize::MAX)).map(|(index, entry)| {
+                let key = entry.key.map(|key| self.value(key));
+                ContentEntry { index, key, value: self.value(entry.value) }
+            });
+        let asked = asked.collect();
+        let has_more = entries.next().is_some();
+        Some(Contents { kind: collection.kind, size: collection.size, entries: asked, has_more })
     }
 
     /// The elements of an array, those from `start` on and before `end`, made while they are taken.
