@@ -15,15 +15,19 @@ use crate::index::graph::tree::Tree;
 use super::instances::{Best, ClassSet, Found};
 use super::preorder::parts;
 
-/// Objects that one thread takes at a time.
+/// Positions that one thread takes at a time.
 const PART: u32 = 1 << 16;
+/// Threads that mark: each has marks of its own, a bit for each object.
+const MOST_MARKS: u32 = 4;
 
 /// The `top` objects that retain most, unreachable ones last unless they are left out (`live`), equals by address.
 pub(super) fn largest(graph: &ObjectGraph, classes: &ClassSet, top: usize, live: bool) -> Found {
     let tree = &graph.tree;
-    let all = parts(0..graph.objects.len(), PART).into_par_iter();
-    let marks = Marks::new(tree.objects());
-    let total = all.map(|part| marks.mark(graph, classes, part, live)).sum();
+    // Bits that several threads set in one place cost more than to put a few such places together.
+    let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1).min(MOST_MARKS);
+    let all = parts(0..graph.objects.len(), graph.objects.len().div_ceil(threads).next_multiple_of(64));
+    let marked = all.into_par_iter().map(|part| Marks::new(graph, classes, part, live));
+    let (marks, total) = marked.reduce_with(Marks::merge).unwrap_or_default();
     let bound = AtomicU64::new(0);
     let none = || Search { tree, marks: &marks, bound: &bound, best: Best::new(Some(top)), open: Vec::new() };
     let searches = parts(0..tree.reachable(), PART).into_par_iter().fold(none, |mut search, part| {
@@ -41,48 +45,41 @@ pub(super) fn largest(graph: &ObjectGraph, classes: &ClassSet, top: usize, live:
 }
 
 /// A bit for each position.
-struct Marks(Vec<AtomicU64>);
+#[derive(Default)]
+struct Marks(Vec<u64>);
 
 impl Marks {
-    fn new(positions: u32) -> Self {
-        Self((0..positions.div_ceil(u64::BITS)).map(|_| AtomicU64::new(0)).collect())
-    }
-
     /// Marks the objects of some classes in a part of all objects, and counts them.
-    fn mark(&self, graph: &ObjectGraph, classes_asked: &ClassSet, part: Range<u32>, live: bool) -> u64 {
+    fn new(graph: &ObjectGraph, asked: &ClassSet, part: Range<u32>, live: bool) -> (Self, u64) {
         let tree = &graph.tree;
         let mut classes = graph.objects.classes(part.clone());
+        let mut words = vec![0u64; tree.objects().div_ceil(u64::BITS) as usize];
         let mut count = 0;
-        // Neighbours in the heap often are neighbours in the tree, and a mark of many costs no more than one.
-        let (mut word, mut bits) = (0, 0);
         let end = if live { tree.reachable() } else { tree.objects() };
         tree.visit_positions(part, |position| {
             let class = classes.next().flatten();
-            if position >= end || !class.is_some_and(|class| classes_asked.contains(class)) {
-                return;
+            if position < end
+                && class.is_some_and(|class| asked.contains(class))
+                && let Some(word) = words.get_mut((position / u64::BITS) as usize)
+            {
+                *word |= 1 << (position % u64::BITS);
+                count += 1;
             }
-            count += 1;
-            if position / u64::BITS != word {
-                self.or(word, bits);
-                (word, bits) = (position / u64::BITS, 0);
-            }
-            bits |= 1 << (position % u64::BITS);
         });
-        self.or(word, bits);
-        count
+        (Self(words), count)
     }
 
-    #[inline]
-    fn or(&self, word: u32, bits: u64) {
-        if let Some(word) = self.0.get(word as usize) {
-            word.fetch_or(bits, Ordering::Relaxed);
+    fn merge((mut marks, count): (Self, u64), (others, more): (Self, u64)) -> (Self, u64) {
+        for (word, other) in marks.0.iter_mut().zip(others.0) {
+            *word |= other;
         }
+        (marks, count + more)
     }
 
     #[inline]
     fn is_marked(&self, position: u32) -> bool {
         let word = self.0.get((position / u64::BITS) as usize);
-        word.is_some_and(|word| word.load(Ordering::Relaxed) & (1 << (position % u64::BITS)) != 0)
+        word.is_some_and(|word| word & (1 << (position % u64::BITS)) != 0)
     }
 }
 

@@ -241,7 +241,7 @@ fn table_of_contents(
         table.write(out, style)?;
     }
     let more = contents.size.filter(|size| *size > shown);
-    Ok(match more.map(grouped) {
+    match more.map(grouped) {
         Some(size) if contents.has_more || (start > 0 && shown > 0) => {
             let shown = grouped(shown);
             writeln!(out, "{shown} of {size} elements of the {kind}; --range A..B shows others")?;
@@ -253,7 +253,8 @@ fn table_of_contents(
         Some(size) => writeln!(out, "the {kind} says that it has {size} elements; {shown} could be read")?,
         None if shown == 0 => writeln!(out, "an empty {kind}")?,
         None => {}
-    })
+    }
+    Ok(())
 }
 
 fn root_text(root: &RootShown) -> String {
