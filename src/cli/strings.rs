@@ -371,7 +371,9 @@ fn table(
             table.row([grouped(row.total_bytes), retained, length, id, text]);
         }
     }
-    table.write(out, output::style(&args.output))?;
+    if !answer.is_empty() {
+        table.write(out, output::style(&args.output))?;
+    }
     writeln!(
         out,
         "{} Strings, {} different; {} characters, {}, of which duplicates waste {}",
@@ -381,12 +383,7 @@ fn table(
         human_bytes(totals.bytes),
         human_bytes(totals.wasted_bytes)
     )?;
-    let left_out = totals.rows.saturating_sub(answer.len() as u64);
-    if left_out > 0 {
-        let rows = grouped(totals.rows);
-        writeln!(out, "{} of {rows} rows are not shown; --top 0 shows all", grouped(left_out))?;
-    }
-    Ok(())
+    Ok(output::left_out(out, answer.len(), totals.rows, "rows")?)
 }
 
 /// The first holder, without the packages of its class.
