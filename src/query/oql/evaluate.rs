@@ -100,6 +100,13 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                 let text = self.string_of_row(row).or_else(|| self.object_text(row.object));
                 text.map_or(Value::Null, |text| Value::Text(text.into()))
             }
+            Code::Call(Function::ToHex, argument) => match self.value(argument, row) {
+                // What is an int in Java has its eight digits.
+                Value::Whole(number @ ..0) if self.is_int(argument, row) => {
+                    Value::Text(format!("{:#x}", number & 0xffff_ffff).into())
+                }
+                value => self.call(Function::ToHex, value),
+            },
             Code::Call(function, argument) => self.call(*function, self.value(argument, row)),
             Code::Aggregate(number) => row.aggregates.get(*number).cloned().unwrap_or(Value::Null),
             Code::Negate(of) => match self.value(of, row) {
@@ -146,10 +153,20 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             }
             Code::In(of, values, is_negated) => {
                 let value = self.value(of, row);
-                // Null is neither in a list nor not, as in MAT.
-                value != Value::Null
-                    && values.iter().any(|among| self.is_among(&value, &self.value(among, row)))
-                        != *is_negated
+                // Null is neither in a list nor not, and nothing is in no list or not, as in MAT.
+                if value == Value::Null {
+                    return false;
+                }
+                match values.as_slice() {
+                    [list] if !matches!(list, Code::Value(_)) => {
+                        let list = self.value(list, row);
+                        list != Value::Null && self.is_among(&value, &list) != *is_negated
+                    }
+                    values => {
+                        let mut values = values.iter().map(|among| self.value(among, row));
+                        values.any(|among| self.is_among(&value, &among)) != *is_negated
+                    }
+                }
             }
             Code::InFound(of, found, is_negated) => {
                 let value = self.value(of, row);
@@ -296,6 +313,32 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             Kind::PrimitiveArray => matches!(kind_of(), Some(ClassKind::PrimitiveArray(_))),
             Kind::Array => kind_of().is_some_and(|kind| kind != ClassKind::Instance),
         }
+    }
+
+    /// Whether a number is that of a field or an element that is an `int` or smaller.
+    fn is_int(&self, code: &Code, row: &Row<'_, 'a>) -> bool {
+        let Code::Path(base, steps) = code else { return false };
+        let Some((last, before)) = steps.split_last() else { return false };
+        let Value::Object(of) = self.path(base, before, row) else { return false };
+        let kind = match (last, self.objects.record(of)) {
+            (Step::Field(field), Some(Record::Instance(record))) => {
+                let places = field.places.get_or_init(|| self.objects.places(&field.name));
+                let class = self.graph.objects.class(of);
+                let place = class.and_then(|class| places.get(class.0 as usize).copied().flatten());
+                let bits = place.and_then(|place| self.objects.value_at(record.fields, place));
+                bits.map(|bits| bits.kind)
+            }
+            (Step::Field(field), Some(Record::Class(_))) => {
+                let class = self.class_of(of).and_then(|class| self.summary.class(class));
+                let found = class.and_then(|class| {
+                    self.summary.statics(class).find(|(name, ..)| *name == &*field.name)
+                });
+                found.map(|(_, kind, _)| kind)
+            }
+            (Step::Element(_), Some(Record::PrimitiveArray(array))) => Some(array.element),
+            _ => None,
+        };
+        matches!(kind, Some(BasicType::Int | BasicType::Short | BasicType::Byte))
     }
 
     fn path(&self, base: &Code, steps: &[Step], row: &Row<'_, 'a>) -> Value {

@@ -114,11 +114,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
 
     /// A condition with its names resolved.
     pub(super) fn condition(&mut self, node: &Node) -> Result<Code, Wrong> {
-        let is_value = match &node.expression {
-            Expression::Path(base, steps) if steps.is_empty() => !is_condition(base),
-            _ => !is_condition(node),
-        };
-        if is_value {
+        if !is_condition(node) {
             let text = "WHERE takes what is true or false: compare this with something";
             return Err(Wrong::new(node.start, text));
         }
