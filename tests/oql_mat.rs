@@ -153,7 +153,10 @@ const NEWER: &[(&str, &[&str])] = &[
         &["8,5,true,false"],
     ),
     // 72 bytes for 3 of them, says the JVM's histogram.
-    ("SELECT DISTINCT c.@snapshot.getHeapSize(c.@objectId), c.@usedHeapSize FROM HeapZoo$Color c", &["24,24"]),
+    (
+        "SELECT DISTINCT c.@snapshot.getHeapSize(c.@objectId), c.@usedHeapSize FROM HeapZoo$Color c",
+        &["24,24"],
+    ),
     ("SELECT count(*) FROM ${snapshot}.getClassesByName(\"HeapZoo$A\", true)", &["2000"]),
     ("SELECT count(*) FROM OBJECTS ${snapshot}.getClassesByName(\"HeapZoo$A\", true)", &["4"]),
     ("SELECT count(*) FROM INSTANCEOF ${snapshot}.getClassesByName(\"HeapZoo$B\", false)", &["1500"]),

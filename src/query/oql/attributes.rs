@@ -210,9 +210,7 @@ impl<'a> Evaluator<'_, 'a> {
                 created => whole(created),
             },
             Info::IdentifierSize => Value::Whole(facts.id_bytes.into()),
-            Info::Jvm => {
-                self.facts().jvm().map_or(Value::Null, |jvm| Value::Text(jvm.into()))
-            }
+            Info::Jvm => self.facts().jvm().map_or(Value::Null, |jvm| Value::Text(jvm.into())),
             Info::UsedHeapSize => whole(self.facts().shallow_bytes),
             Info::NumberOfObjects => Value::Whole(self.graph.objects.len().into()),
             Info::NumberOfClasses => whole(self.graph.objects.class_objects().len()),

@@ -210,9 +210,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     fn is_among(&self, value: &Value, among: &Value) -> bool {
         let is_same = |item: &Value| match (value, item) {
             // A number may be an object's index too.
-            (Value::Whole(number), Value::Object(object)) => {
-                self.object_of_number(*number) == Some(*object)
-            }
+            (Value::Whole(number), Value::Object(object)) => self.object_of_number(*number) == Some(*object),
             _ => self.compares(value, Comparison::Equal, item),
         };
         match among {
@@ -330,9 +328,8 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             }
             (Step::Field(field), Some(Record::Class(_))) => {
                 let class = self.class_of(of).and_then(|class| self.summary.class(class));
-                let found = class.and_then(|class| {
-                    self.summary.statics(class).find(|(name, ..)| *name == &*field.name)
-                });
+                let found = class
+                    .and_then(|class| self.summary.statics(class).find(|(name, ..)| *name == &*field.name));
                 found.map(|(_, kind, _)| kind)
             }
             (Step::Element(_), Some(Record::PrimitiveArray(array))) => Some(array.element),

@@ -173,7 +173,8 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                 Code::Arithmetic(first, more.collect::<Result<_, Wrong>>()?)
             }
             Expression::Like(of, pattern, is_negated) => {
-                let regex = self.pattern(&mats_pattern(pattern), node.end.saturating_sub(pattern.len() + 2))?;
+                let regex =
+                    self.pattern(&mats_pattern(pattern), node.end.saturating_sub(pattern.len() + 2))?;
                 Code::Like(self.boxed(of)?, regex, *is_negated)
             }
             Expression::In(of, values, is_negated) => {
@@ -382,7 +383,8 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
 
     /// What is in a list that is the same for all rows, if it is worth a set.
     fn constants(&self, codes: &[Code]) -> Option<Found> {
-        let values = || codes.iter().map(|code| if let Code::Value(value) = code { Some(value) } else { None });
+        let values =
+            || codes.iter().map(|code| if let Code::Value(value) = code { Some(value) } else { None });
         let is_list = |value: &Value| matches!(value, Value::List(..) | Value::Slice(_) | Value::Many(_));
         let worth = codes.len() > SHORT_LIST || values().flatten().any(is_list);
         if !worth || values().any(|value| value.is_none()) {

@@ -150,7 +150,10 @@ impl Ask for Asking<'_, '_, '_> {
 /// The parts of an answer that has one column.
 fn one_column<'p>(answer: &'p Answer, query: &Union) -> Result<impl Iterator<Item = &'p Part>, Wrong> {
     if answer.columns.as_ref().is_some_and(|columns| columns.len() != 1) {
-        return Err(Wrong::new(place(query), "a query inside an expression gives objects or one column, not several"));
+        return Err(Wrong::new(
+            place(query),
+            "a query inside an expression gives objects or one column, not several",
+        ));
     }
     Ok(answer.parts.iter())
 }
