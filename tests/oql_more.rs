@@ -150,7 +150,7 @@ const CONDITIONS: &[(&str, &[&str])] = &[
         "SELECT toString(s.id) FROM HeapZoo$Session s WHERE s.@objectId IN (SELECT t FROM HeapZoo$Session t WHERE t.id = \"session-5\")",
         &["session-5"],
     ),
-    // A list that is the same for all rows. Of the roots none is a session, but the class is a root's, and 4 threads are.
+    // A list that is the same for all rows. No session is a root, and live threads are.
     ("SELECT count(*) FROM HeapZoo$Session s WHERE s IN ${snapshot}.@GCRoots", &["0"]),
     (
         "SELECT toString(t.name) FROM INSTANCEOF java.lang.Thread t WHERE t IN ${snapshot}.@GCRoots AND t.name LIKE \"deep-stack|local-owner\" ORDER BY toString(t.name)",
