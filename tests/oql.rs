@@ -32,7 +32,7 @@ impl Place {
 /// Queries and the rows they give, from what the program does; scalars where rows hold addresses.
 const QUERIES: &[(&str, &[&str])] = &[
     // Fields of every type.
-    ("SELECT d.l, d.d, d.i, d.z, d.f FROM HeapZoo$D d WHERE d.l = 499", &["499,249.5,0,false,0"]),
+    ("SELECT d.l, d.d, d.i, d.z, d.f FROM HeapZoo$D d WHERE d.l = 499", &["499,249.5,0,false,0.0"]),
     ("SELECT count(*) FROM HeapZoo$D d WHERE d.l >= 100 AND d.l < 200", &["100"]),
     ("SELECT count(*) FROM HeapZoo$D d WHERE d.d = 0.5", &["1"]),
     ("SELECT count(*) FROM HeapZoo$D d WHERE d.d > 100", &["299"]),
@@ -78,9 +78,9 @@ const QUERIES: &[(&str, &[&str])] = &[
     // Arrays.
     (
         "SELECT a.@length, a[0], a[2], a.@valueArray.get(0) FROM double[] a WHERE a[1] = 4.9e-324",
-        &["3,3.141592653589793,-0,3.141592653589793"],
+        &["3,3.141592653589793,-0.0,3.141592653589793"],
     ),
-    ("SELECT a[0], a[1], a[2] FROM float[] a WHERE a[0] = 1.5", &["1.5,NaN,-inf"]),
+    ("SELECT a[0], a[1], a[2] FROM float[] a WHERE a[0] = 1.5", &["1.5,NaN,-Infinity"]),
     ("SELECT a[0], a[1] FROM byte[] a WHERE a.@length = 2 AND a[0] = -128 AND a[1] = 127", &["-128,127"]),
     ("SELECT a.getValueAt(0) FROM short[] a WHERE a.@length = 1", &["-32768"]),
     (
@@ -133,7 +133,7 @@ const QUERIES: &[(&str, &[&str])] = &[
     ("SELECT count(*) FROM HeapZoo$Session s WHERE s.@GCRootInfo = null", &["2000"]),
     (
         "SELECT toHex(255), toHex(-1), toString(1.5), 7 / 2, 7.0 / 2, 1 / 0 FROM OBJECTS HeapZoo",
-        &["0xff,0xffffffffffffffff,1.5,3,3.5,"],
+        &["0xff,0xffffffffffffffff,1.5,3.5,3.5,Infinity"],
     ),
     (
         "SELECT c.@superClass.@name, c.@superClass.@superClass.@name FROM OBJECTS HeapZoo$C c",

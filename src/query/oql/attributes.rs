@@ -1,10 +1,12 @@
 //! Attributes: what MAT's objects have besides the fields of the heap.
 
+use std::sync::Arc;
+
 use crate::hprof::RootKind;
 use crate::index::sizes::Sizes;
 use crate::index::summary::ClassNumber;
 use crate::index::tables::ClassKind;
-use crate::query::info::info;
+use crate::query::info::{Info as DumpInfo, info};
 use crate::query::objects::{Bits, Record};
 use crate::query::root_index::RootIndex;
 
@@ -15,6 +17,11 @@ use super::value::{List, Value};
 impl<'a> Evaluator<'_, 'a> {
     pub(super) fn roots(&self) -> &RootIndex<'a> {
         self.roots.get_or_init(|| RootIndex::new(self.graph))
+    }
+
+    /// The objects that are roots, ascending, each once.
+    pub(super) fn root_objects(&self) -> &Arc<[u32]> {
+        self.root_objects.get_or_init(|| self.roots().objects().into())
     }
 
     pub(super) fn attribute(&self, value: &Value, attribute: Attribute) -> Value {
@@ -84,7 +91,7 @@ impl<'a> Evaluator<'_, 'a> {
 
     /// The class that an object is the class object of.
     pub(super) fn class_of(&self, object: u32) -> Option<ClassNumber> {
-        self.labels.class_of_class_object(object)
+        self.meanings.class_of_class_object(object)
     }
 
     fn class_attribute(&self, object: u32, attribute: Attribute) -> Value {
@@ -203,18 +210,20 @@ impl<'a> Evaluator<'_, 'a> {
                 created => whole(created),
             },
             Info::IdentifierSize => Value::Whole(facts.id_bytes.into()),
-            Info::Jvm => {
-                let info = info(self.heap, self.sizes());
-                info.jvm().map_or(Value::Null, |jvm| Value::Text(jvm.into()))
-            }
-            Info::UsedHeapSize => whole(info(self.heap, self.sizes()).shallow_bytes),
+            Info::Jvm => self.facts().jvm().map_or(Value::Null, |jvm| Value::Text(jvm.into())),
+            Info::UsedHeapSize => whole(self.facts().shallow_bytes),
             Info::NumberOfObjects => Value::Whole(self.graph.objects.len().into()),
             Info::NumberOfClasses => whole(self.graph.objects.class_objects().len()),
             Info::NumberOfClassLoaders => count(self.summary.loaders().len()),
-            Info::NumberOfRoots => count(self.roots().objects().len()),
+            Info::NumberOfRoots => count(self.root_objects().len()),
             Info::Classes => Value::List(List::Classes, 0),
             Info::Roots => Value::List(List::Roots, 0),
         }
+    }
+
+    /// What a dump is, counted once.
+    fn facts(&self) -> &DumpInfo {
+        self.info.get_or_init(|| info(self.heap, self.sizes()))
     }
 
     pub(super) fn sizes(&self) -> &Sizes {

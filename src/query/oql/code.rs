@@ -33,9 +33,8 @@ pub(super) enum Code {
     Arithmetic(Box<Code>, Vec<(Operator, Code)>),
     Like(Box<Code>, Regex, bool),
     In(Box<Code>, Vec<Code>, bool),
-    /// IN of a list of literals.
-    InSet(Box<Code>, FxHashSet<Key>, bool),
-    InFound(Box<Code>, Found, bool),
+    /// IN of what is the same for all rows.
+    InFound(Box<Code>, Arc<Found>, bool),
     Is(Box<Code>, Kind),
 }
 
@@ -67,11 +66,14 @@ pub(super) struct Table {
     pub(super) rows: Vec<Box<[Value]>>,
 }
 
-/// What another query found.
+/// What another query found, or what is in a list.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) objects: RoaringBitmap,
+    /// What is no object.
     pub(super) values: FxHashSet<Key>,
+    /// What the Strings among the objects say; read when a text is first looked for.
+    pub(super) texts: OnceLock<FxHashSet<Box<str>>>,
 }
 
 /// What an object is asked to be.

@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 use std::cmp::Ordering;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashSet;
 
@@ -12,11 +12,12 @@ use crate::index::summary::Summary;
 use crate::index::tables::ClassKind;
 use crate::index::{Heap, ObjectGraph};
 use crate::query::collections::Collections;
-use crate::query::label::Labels;
+use crate::query::info::Info;
+use crate::query::meaning::{self, Meanings};
 use crate::query::objects::{Bits, Characters, Objects, Record};
 use crate::query::root_index::RootIndex;
 
-use super::code::{Code, Field, Kind, Step, Table};
+use super::code::{Code, Field, Found, Kind, Step, Table};
 use super::tree::{Comparison, Function, Operator};
 use super::value::{Key, List, Value};
 
@@ -32,10 +33,13 @@ pub struct Evaluator<'o, 'a> {
     pub(super) summary: &'a Summary,
     pub(super) graph: &'a ObjectGraph,
     pub(super) objects: &'o Objects<'a>,
-    pub(super) labels: Labels<'a>,
+    pub(super) meanings: Meanings<'a>,
     pub(super) collections: OnceLock<Collections<'o, 'a>>,
     pub(super) roots: OnceLock<RootIndex<'a>>,
+    /// The objects that are roots.
+    pub(super) root_objects: OnceLock<Arc<[u32]>>,
     pub(super) sizes: OnceLock<Sizes>,
+    pub(super) info: OnceLock<Info>,
     /// By class number: whether its objects are java.lang.Strings.
     strings: Vec<bool>,
 }
@@ -75,10 +79,12 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             summary,
             graph,
             objects,
-            labels: Labels::new(heap, graph, bytes),
+            meanings: Meanings::new(summary, graph, bytes),
             collections: OnceLock::new(),
             roots: OnceLock::new(),
+            root_objects: OnceLock::new(),
             sizes: OnceLock::new(),
+            info: OnceLock::new(),
             strings: summary.classes().iter().map(is_string).collect(),
         }
     }
@@ -94,6 +100,13 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                 let text = self.string_of_row(row).or_else(|| self.object_text(row.object));
                 text.map_or(Value::Null, |text| Value::Text(text.into()))
             }
+            Code::Call(Function::ToHex, argument) => match self.value(argument, row) {
+                // What is an int in Java has its eight digits.
+                Value::Whole(number @ ..0) if self.is_int(argument, row) => {
+                    Value::Text(format!("{:#x}", number & 0xffff_ffff).into())
+                }
+                value => self.call(Function::ToHex, value),
+            },
             Code::Call(function, argument) => self.call(*function, self.value(argument, row)),
             Code::Aggregate(number) => row.aggregates.get(*number).cloned().unwrap_or(Value::Null),
             Code::Negate(of) => match self.value(of, row) {
@@ -134,27 +147,36 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             }
             Code::Like(of, pattern, is_negated) => {
                 let value = self.value(of, row);
-                self.text(&value).is_some_and(|text| pattern.is_match(&text)) != *is_negated
+                // Null is neither like it nor not, as in MAT.
+                value != Value::Null
+                    && self.text(&value).is_some_and(|text| pattern.is_match(&text)) != *is_negated
             }
             Code::In(of, values, is_negated) => {
                 let value = self.value(of, row);
-                values.iter().any(|among| self.is_among(&value, &self.value(among, row))) != *is_negated
+                // Null is neither in a list nor not, and nothing is in no list or not, as in MAT.
+                if value == Value::Null {
+                    return false;
+                }
+                match values.as_slice() {
+                    [list] if !matches!(list, Code::Value(_)) => {
+                        let list = self.value(list, row);
+                        list != Value::Null && self.is_among(&value, &list) != *is_negated
+                    }
+                    values => {
+                        let mut values = values.iter().map(|among| self.value(among, row));
+                        values.any(|among| self.is_among(&value, &among)) != *is_negated
+                    }
+                }
             }
-            Code::InSet(of, values, is_negated) => self.is_in(&self.value(of, row), values) != *is_negated,
             Code::InFound(of, found, is_negated) => {
                 let value = self.value(of, row);
-                let is_found = match &value {
-                    Value::Object(object) if found.objects.contains(*object) => true,
-                    Value::Null => false,
-                    value => self.is_in(value, &found.values),
-                };
-                is_found != *is_negated
+                value != Value::Null && self.is_found(&value, found) != *is_negated
             }
             Code::Is(of, kind) => match self.value(of, row) {
                 Value::Object(object) => self.is_kind(object, kind),
                 _ => false,
             },
-            _ => self.value(code, row) == Value::Boolean(true),
+            _ => self.value(code, row).is_true(),
         }
     }
 
@@ -186,14 +208,63 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     }
 
     fn is_among(&self, value: &Value, among: &Value) -> bool {
-        match (value, among) {
-            (Value::Null, _) => *among == Value::Null,
-            (_, Value::List(..) | Value::Slice(_) | Value::Many(_)) => {
+        let is_same = |item: &Value| match (value, item) {
+            // A number may be an object's index too.
+            (Value::Whole(number), Value::Object(object)) => self.object_of_number(*number) == Some(*object),
+            _ => self.compares(value, Comparison::Equal, item),
+        };
+        match among {
+            Value::List(..) | Value::Slice(_) | Value::Many(_) => {
                 let mut items = self.items_of(among).into_iter().flatten().take(MAX_SEARCHED);
-                items.any(|item| self.compares(value, Comparison::Equal, &item))
+                items.any(|item| is_same(&item))
             }
-            _ => self.compares(value, Comparison::Equal, among),
+            among => is_same(among),
         }
+    }
+
+    /// Adds a value to what is looked through; of a list its elements.
+    pub(super) fn find(&self, found: &mut Found, value: Value) {
+        match value {
+            Value::Null => {}
+            Value::Object(object) => {
+                found.objects.insert(object);
+            }
+            Value::List(..) | Value::Slice(_) | Value::Many(_) => {
+                for item in self.items_of(&value).into_iter().flatten().take(MAX_SEARCHED) {
+                    match item {
+                        Value::Null => {}
+                        Value::Object(object) => {
+                            found.objects.insert(object);
+                        }
+                        item => {
+                            found.values.insert(item.key());
+                        }
+                    }
+                }
+            }
+            value => {
+                found.values.insert(value.key());
+            }
+        }
+    }
+
+    /// Whether a value is among those that were found, as it would be in a list of them.
+    fn is_found(&self, value: &Value, found: &Found) -> bool {
+        let says = |text: &str| {
+            let texts = || found.objects.iter().filter_map(|object| self.string(object));
+            found.texts.get_or_init(|| texts().map(Into::into).collect()).contains(text)
+        };
+        let is_object = match value {
+            _ if found.objects.is_empty() => false,
+            Value::Object(object) => found.objects.contains(*object),
+            Value::Whole(number) => {
+                self.object_of_number(*number).is_some_and(|object| found.objects.contains(object))
+            }
+            Value::Text(text) => says(text),
+            Value::Char(unit) => says(&character(*unit)),
+            _ => false,
+        };
+        is_object || self.is_in(value, &found.values)
     }
 
     /// Whether one of some values is equal to this one.
@@ -242,6 +313,31 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
+    /// Whether a number is that of a field or an element that is an `int` or smaller.
+    fn is_int(&self, code: &Code, row: &Row<'_, 'a>) -> bool {
+        let Code::Path(base, steps) = code else { return false };
+        let Some((last, before)) = steps.split_last() else { return false };
+        let Value::Object(of) = self.path(base, before, row) else { return false };
+        let kind = match (last, self.objects.record(of)) {
+            (Step::Field(field), Some(Record::Instance(record))) => {
+                let places = field.places.get_or_init(|| self.objects.places(&field.name));
+                let class = self.graph.objects.class(of);
+                let place = class.and_then(|class| places.get(class.0 as usize).copied().flatten());
+                let bits = place.and_then(|place| self.objects.value_at(record.fields, place));
+                bits.map(|bits| bits.kind)
+            }
+            (Step::Field(field), Some(Record::Class(_))) => {
+                let class = self.class_of(of).and_then(|class| self.summary.class(class));
+                let found = class
+                    .and_then(|class| self.summary.statics(class).find(|(name, ..)| *name == &*field.name));
+                found.map(|(_, kind, _)| kind)
+            }
+            (Step::Element(_), Some(Record::PrimitiveArray(array))) => Some(array.element),
+            _ => None,
+        };
+        matches!(kind, Some(BasicType::Int | BasicType::Short | BasicType::Byte))
+    }
+
     fn path(&self, base: &Code, steps: &[Step], row: &Row<'_, 'a>) -> Value {
         let mut rest = steps;
         let mut value = match (base, steps.split_first()) {
@@ -260,10 +356,10 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                 }
                 (Step::Attribute(attribute), value) => self.attribute(value, *attribute),
                 (Step::Element(index), value) => {
-                    self.element(value, self.value(index, row).whole()).unwrap_or(Value::Null)
+                    self.element(value, self.value(index, row).index()).unwrap_or(Value::Null)
                 }
                 (Step::Slice(first, last), value) => {
-                    let (first, last) = (self.value(first, row).whole(), self.value(last, row).whole());
+                    let (first, last) = (self.value(first, row).index(), self.value(last, row).index());
                     self.slice(value, first, last).unwrap_or(Value::Null)
                 }
                 (Step::Matches(regex), value) => {
@@ -308,7 +404,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     }
 
     fn static_field(&self, object: u32, name: &str) -> Value {
-        let class = self.labels.class_of_class_object(object).and_then(|class| self.summary.class(class));
+        let class = self.meanings.class_of_class_object(object).and_then(|class| self.summary.class(class));
         let Some(class) = class else { return Value::Null };
         let found = self.summary.statics(class).find(|(found, ..)| *found == name);
         found.map_or(Value::Null, |(_, kind, bits)| self.of_bits(Bits { kind, bits }))
@@ -409,8 +505,8 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             Value::Field(..) | Value::Static(..) => return self.field_text(value),
             Value::Boolean(value) => value.to_string(),
             Value::Whole(value) => value.to_string(),
-            Value::Float(value) => value.to_string(),
-            Value::Double(value) => value.to_string(),
+            Value::Float(value) => meaning::float(*value),
+            Value::Double(value) => meaning::double(*value),
             Value::Text(text) => text.to_string(),
             Value::Char(unit) => character(*unit),
             Value::Missing(_) => return None,
@@ -422,18 +518,15 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         if let Some(text) = self.string(object) {
             return Some(text);
         }
-        if let Some(label) = self.labels.label(object) {
-            return Some(label);
-        }
-        // The arrays of builders, and what Strings hold.
-        match self.objects.record(object)? {
-            Record::PrimitiveArray(array) => match array.element {
+        // All of an array, as what it means is only its characters up to a zero.
+        if let Some(Record::PrimitiveArray(array)) = self.objects.record(object) {
+            return match array.element {
                 BasicType::Char => Some(Characters::Utf16Be(array.elements?).text(MAX_TEXT)),
                 BasicType::Byte => Some(Characters::Latin1(array.elements?).text(MAX_TEXT)),
                 _ => None,
-            },
-            _ => None,
+            };
         }
+        self.meanings.meaning(object, MAX_TEXT).map(|meaning| meaning.text)
     }
 
     /// The name of an object's class.
@@ -458,13 +551,15 @@ pub(super) fn character(unit: u16) -> String {
 }
 
 fn arithmetic(left: &Value, operator: Operator, right: &Value) -> Value {
-    if let (Some(a), Some(b)) = (left.whole(), right.whole()) {
-        let result = match operator {
-            Operator::Add => a.checked_add(b),
-            Operator::Subtract => a.checked_sub(b),
-            Operator::Multiply => a.checked_mul(b),
-            Operator::Divide => a.checked_div(b),
-        };
+    let wholes = left.whole().zip(right.whole());
+    let result = wholes.and_then(|(a, b)| match operator {
+        Operator::Add => Some(a.checked_add(b)),
+        Operator::Subtract => Some(a.checked_sub(b)),
+        Operator::Multiply => Some(a.checked_mul(b)),
+        // As in MAT: 7 / 2 is 3.5.
+        Operator::Divide => None,
+    });
+    if let Some(result) = result {
         return result.map_or(Value::Null, Value::Whole);
     }
     let (Some(a), Some(b)) = (left.double(), right.double()) else { return Value::Null };

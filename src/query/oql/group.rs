@@ -16,39 +16,41 @@ use super::value::{Key, Value};
 #[derive(Debug, Clone, Default)]
 struct Sum {
     count: u64,
+    /// How many of them are numbers.
+    numbers: u64,
     whole: i128,
     double: f64,
     is_double: bool,
-    least: Option<Value>,
-    most: Option<Value>,
+    /// The least or the most so far, and what it is ordered by.
+    extreme: Option<(Value, Value)>,
 }
 
 impl Sum {
-    fn add(&mut self, value: Value) {
+    /// Takes a value; `order` is what it is ordered by.
+    fn add(&mut self, what: Aggregate, value: Value, order: impl FnOnce(&Value) -> Value) {
         if value == Value::Null {
             return;
         }
         self.count += 1;
+        self.numbers += u64::from(value.double().is_some());
         match (value.whole(), value.double()) {
             (Some(whole), _) => self.whole += i128::from(whole),
             (None, Some(double)) => (self.double, self.is_double) = (self.double + double, true),
             (None, None) => {}
         }
-        if self.least.as_ref().is_none_or(|least| value.order(least).is_lt()) {
-            self.least = Some(value.clone());
-        }
-        if self.most.as_ref().is_none_or(|most| value.order(most).is_gt()) {
-            self.most = Some(value);
+        if matches!(what, Aggregate::Min | Aggregate::Max) {
+            let order = order(&value);
+            self.extreme = extreme(what, self.extreme.take(), Some((order, value)));
         }
     }
 
-    fn merge(&mut self, other: Self) {
+    fn merge(&mut self, what: Aggregate, other: Self) {
         self.count += other.count;
+        self.numbers += other.numbers;
         self.whole = self.whole.saturating_add(other.whole);
         self.double += other.double;
         self.is_double |= other.is_double;
-        self.least = least(self.least.take(), other.least, false);
-        self.most = least(self.most.take(), other.most, true);
+        self.extreme = extreme(what, self.extreme.take(), other.extreme);
     }
 
     #[allow(clippy::cast_precision_loss)]
@@ -56,19 +58,25 @@ impl Sum {
         let sum = self.whole as f64 + self.double;
         match what {
             Aggregate::Count => i64::try_from(self.count).map_or(Value::Null, Value::Whole),
-            Aggregate::Min => self.least.clone().unwrap_or(Value::Null),
-            Aggregate::Max => self.most.clone().unwrap_or(Value::Null),
-            _ if self.count == 0 => Value::Null,
+            Aggregate::Min | Aggregate::Max => {
+                self.extreme.as_ref().map_or(Value::Null, |(_, value)| value.clone())
+            }
+            _ if self.numbers == 0 => Value::Null,
             Aggregate::Sum if self.is_double => Value::Double(sum),
             Aggregate::Sum => i64::try_from(self.whole).map_or(Value::Double(sum), Value::Whole),
-            Aggregate::Average => Value::Double(sum / self.count as f64),
+            Aggregate::Average => Value::Double(sum / self.numbers as f64),
         }
     }
 }
 
-fn least(a: Option<Value>, b: Option<Value>, wants_most: bool) -> Option<Value> {
+/// The lesser of two values, or the greater; the first if they are equal.
+fn extreme(what: Aggregate, a: Option<(Value, Value)>, b: Option<(Value, Value)>) -> Option<(Value, Value)> {
     match (a, b) {
-        (Some(a), Some(b)) => Some(if b.order(&a).is_lt() != wants_most { b } else { a }),
+        (Some(a), Some(b)) => {
+            let order = b.0.order(&a.0);
+            let is_b = if what == Aggregate::Max { order.is_gt() } else { order.is_lt() };
+            Some(if is_b { b } else { a })
+        }
         (a, b) => a.or(b),
     }
 }
@@ -118,8 +126,8 @@ impl<'a> Evaluator<'_, 'a> {
                         place.insert((first, sums));
                     }
                     Entry::Occupied(mut place) => {
-                        for (sum, other) in place.get_mut().1.iter_mut().zip(sums) {
-                            sum.merge(other);
+                        for ((sum, other), aggregate) in place.get_mut().1.iter_mut().zip(sums).zip(of) {
+                            sum.merge(aggregate.what, other);
                         }
                     }
                 }
@@ -140,7 +148,8 @@ impl<'a> Evaluator<'_, 'a> {
 
     fn add(&self, row: &Row<'_, 'a>, of: &[Aggregated], sums: &mut [Sum]) {
         for (sum, aggregate) in sums.iter_mut().zip(of) {
-            sum.add(aggregate.of.as_ref().map_or(Value::Boolean(true), |code| self.value(code, row)));
+            let value = aggregate.of.as_ref().map_or(Value::Boolean(true), |code| self.value(code, row));
+            sum.add(aggregate.what, value, |value| self.order_of(value));
         }
     }
 }

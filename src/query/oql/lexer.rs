@@ -17,8 +17,8 @@ pub(super) struct Token {
 pub(super) enum Kind {
     /// A name or a keyword.
     Name,
-    /// A whole number; sizes are numbers too.
-    Whole(i64),
+    /// A whole number, up to 2^63, of which only the negative is a long; sizes are numbers too.
+    Whole(u64),
     /// A number written `0x...`.
     Hex(u64),
     /// A number with a fraction.
@@ -200,7 +200,10 @@ fn number(rest: &str, at: usize) -> Result<(Kind, usize), Wrong> {
     let len = end + unit_len;
     let wrong = || wrong_number(rest, len, at);
     let shift = match after.get(..unit_len).unwrap_or_default().to_ascii_lowercase().as_str() {
-        "" | "l" if !is_fraction => return Ok((Kind::Whole(text.parse().map_err(|_| wrong())?), len)),
+        "" | "l" if !is_fraction => {
+            let number: u64 = text.parse().map_err(|_| wrong())?;
+            return if number > 1 << 63 { Err(wrong()) } else { Ok((Kind::Whole(number), len)) };
+        }
         "" | "f" | "d" => return Ok((Kind::Fraction(text.parse().map_err(|_| wrong())?), len)),
         "b" => 0,
         "k" | "kb" | "kib" => 10,
@@ -211,7 +214,8 @@ fn number(rest: &str, at: usize) -> Result<(Kind, usize), Wrong> {
     };
     if !is_fraction {
         let number: i64 = text.parse().map_err(|_| wrong())?;
-        return Ok((Kind::Whole(number.checked_mul(1 << shift).ok_or_else(wrong)?), len));
+        let bytes = number.checked_mul(1 << shift).ok_or_else(wrong)?;
+        return Ok((Kind::Whole(bytes.unsigned_abs()), len));
     }
     let number: f64 = text.parse().map_err(|_| wrong())?;
     #[allow(clippy::cast_precision_loss)] // Powers of two.
@@ -219,7 +223,7 @@ fn number(rest: &str, at: usize) -> Result<(Kind, usize), Wrong> {
     // Bytes are whole; `as` keeps to the range of the type.
     #[allow(clippy::cast_possible_truncation)]
     let bytes = bytes as i64;
-    Ok((Kind::Whole(bytes), len))
+    Ok((Kind::Whole(bytes.unsigned_abs()), len))
 }
 
 fn wrong_number(rest: &str, len: usize, at: usize) -> Wrong {
@@ -247,7 +251,8 @@ mod tests {
         }
         assert_eq!(kinds("1.5 1e3 2f"), [1.5, 1000.0, 2.0].map(Kind::Fraction));
         assert_eq!(kinds("0x7f 0XfL"), [Kind::Hex(0x7f), Kind::Hex(15)]);
-        for wrong in ["1x", "0x", "0xg", "99999999999999999999", "1PB", "9999999TB"] {
+        assert_eq!(kinds("9223372036854775808"), [Kind::Whole(1 << 63)]);
+        for wrong in ["9223372036854775809", "1x", "0x", "0xg", "99999999999999999999", "1PB", "9999999TB"] {
             assert!(tokens(wrong).is_err(), "{wrong}");
         }
     }

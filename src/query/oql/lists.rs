@@ -86,6 +86,7 @@ impl<'a> Evaluator<'_, 'a> {
                     self.graph.references(of).count() + usize::from(self.graph.class_object_of(of).is_some())
                 }
                 (List::Inbounds, of) => self.graph.referrers(of).count(),
+                (List::Roots, _) => self.root_objects().len(),
                 (list, of) => self.list(list, of).count(),
             },
         };
@@ -194,7 +195,7 @@ impl<'a> Evaluator<'_, 'a> {
             }
             List::Subclasses => Box::new(self.subclasses(of).into_iter().map(Value::Object)),
             List::Classes => Box::new(self.graph.objects.class_objects().iter().map(Value::Object)),
-            List::Roots => Box::new(self.roots().objects().into_iter().map(Value::Object)),
+            List::Roots => Box::new(self.root_objects().iter().copied().map(Value::Object)),
             List::Inbounds => Box::new(self.graph.referrers(of).map(Value::Object)),
             List::Dominated => {
                 let tree = &self.graph.tree;

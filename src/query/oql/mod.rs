@@ -27,6 +27,8 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
+use crate::query::label::MAX_CHARS;
+
 use self::code::{Code, Table};
 use self::evaluate::Row as Of;
 use self::value::Value;
@@ -71,6 +73,8 @@ struct Part {
     items: Option<Vec<Code>>,
     /// Whether what the item gives are objects, and each of them is a row.
     is_objects: bool,
+    /// Whether each object is a row once.
+    is_distinct: bool,
     /// Rows at most.
     limit: Option<usize>,
     /// The table that rows are of, if they are no objects.
@@ -94,6 +98,12 @@ pub enum Row {
     Object(ObjectRow),
     /// A cell for each column.
     Cells(Vec<Cell>),
+}
+
+/// A row, or the object of which it is made.
+enum Made {
+    Object(u32),
+    Row(Row),
 }
 
 /// An object that is a row.
@@ -145,22 +155,41 @@ impl Answer {
             };
             (!part.is_objects).then(|| part.limit.map_or(count, |limit| count.min(limit as u64)))
         };
+        if self.columns.is_none() && self.parts.len() > 1 {
+            // An object that several parts have is one row.
+            let has_objects = |part: &Part| part.items.is_none() && !matches!(part.rows, Rows::Values(_));
+            let objects = self.parts.iter().flat_map(|part| part.numbers().take(part.most()));
+            return self.parts.iter().all(has_objects).then(|| objects.collect::<RoaringBitmap>().len());
+        }
         self.parts.iter().map(count).sum()
     }
 
     /// The rows, made while they are taken.
     pub fn rows<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> impl Iterator<Item = Row> + 's {
-        self.parts.iter().flat_map(move |part| part.rows(evaluator))
+        let is_union = self.columns.is_none() && self.parts.len() > 1;
+        let mut seen = RoaringBitmap::new();
+        let rows = self.parts.iter().flat_map(move |part| part.rows(evaluator));
+        rows.filter_map(move |row| match row {
+            // Those that are there already are not made.
+            Made::Object(object) if is_union && !seen.insert(object) => None,
+            Made::Object(object) => Some(Row::Object(evaluator.object(object))),
+            Made::Row(row) => Some(row),
+        })
     }
 }
 
 impl Part {
-    fn rows<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> Box<dyn Iterator<Item = Row> + 's> {
+    /// Rows at most.
+    fn most(&self) -> usize {
+        self.limit.unwrap_or(usize::MAX)
+    }
+
+    fn rows<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> Box<dyn Iterator<Item = Made> + 's> {
         if self.is_objects || (self.items.is_none() && !matches!(self.rows, Rows::Values(_))) {
-            return Box::new(self.objects(evaluator).map(|object| Row::Object(evaluator.object(object))));
+            return Box::new(self.objects(evaluator).map(Made::Object));
         }
-        let cells = |row: Box<[Value]>| Row::Cells(row.iter().map(|value| evaluator.cell(value)).collect());
-        Box::new(self.values(evaluator).map(cells))
+        let cells = |row: Box<[Value]>| row.iter().map(|value| evaluator.cell(value)).collect();
+        Box::new(self.values(evaluator).map(move |row| Made::Row(Row::Cells(cells(row)))))
     }
 
     /// The rows by number.
@@ -174,14 +203,14 @@ impl Part {
 
     /// The objects that are rows, or that the item gives for each.
     fn objects<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> Box<dyn Iterator<Item = u32> + 's> {
-        let most = self.limit.unwrap_or(usize::MAX);
-        let Some(items) = &self.items else { return Box::new(self.numbers().take(most)) };
+        let Some(items) = &self.items else { return Box::new(self.numbers().take(self.most())) };
         let given = self.numbers().flat_map(move |number| {
             let row = Of::new(number, &[], self.table.as_deref());
             let values = items.iter().map(|item| evaluator.value(item, &row)).collect::<Vec<_>>();
             values.into_iter().flat_map(|value| evaluator.objects_of(value))
         });
-        Box::new(given.take(most))
+        let mut seen = RoaringBitmap::new();
+        Box::new(given.filter(move |object| !self.is_distinct || seen.insert(*object)).take(self.most()))
     }
 
     /// The values that are shown of each row.
@@ -193,7 +222,7 @@ impl Part {
             let row = Of::new(number, &[], self.table.as_deref());
             self.items.iter().flatten().map(|item| evaluator.value(item, &row)).collect()
         });
-        Box::new(rows.take(self.limit.unwrap_or(usize::MAX)))
+        Box::new(rows.take(self.most()))
     }
 }
 
@@ -203,7 +232,7 @@ impl Evaluator<'_, '_> {
         ObjectRow {
             object: self.graph.objects.addresses.id_of(object).unwrap_or(0),
             class: self.class_name(object).map(str::to_owned),
-            label: self.labels.label(object),
+            label: self.meanings.short(object, MAX_CHARS),
             shallow_bytes: tree.position(object).map(|at| tree.shallow_bytes(at)),
             retained_bytes: tree.reachable_position(object).map(|at| tree.retained_bytes(at)),
         }

@@ -4,33 +4,57 @@ use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 use regex::{Regex, RegexBuilder};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::index::summary::ClassNumber;
 use crate::query::near;
 
-use super::code::{Aggregated, Code, Field, Kind, Step};
+use super::code::{Aggregated, Code, Field, Found, Kind, Step};
 use super::error::Wrong;
-use super::evaluate::Evaluator;
+use super::evaluate::{Evaluator, Row};
+use super::group::has_aggregate;
 use super::names::{self, Called, cut};
 use super::source::{Ask, Objects};
 use super::tree::{Expression, Node, Select, Step as StepNode, What};
-use super::value::{Key, Value};
+use super::value::Value;
 
 /// The memory that a regular expression may take.
 const MAX_REGEX: usize = 4 << 20;
 /// Different fields in one SELECT, and regular expressions: each has a table of its own.
 const MAX_FIELDS: usize = 256;
-/// Values of a list that are looked through one by one; longer ones are a set.
+/// Values of a constant list that are looked through one by one; longer ones are a set.
 const SHORT_LIST: usize = 8;
 
+/// A pattern that the whole text must match.
 pub(super) fn regex(pattern: &str, at: usize) -> Result<Regex, Wrong> {
-    let whole = format!(r"\A(?:{pattern})\z");
-    RegexBuilder::new(&whole).size_limit(MAX_REGEX).build().map_err(|error| {
+    let build = |pattern: &str| RegexBuilder::new(pattern).size_limit(MAX_REGEX).build();
+    // Alone first: the brackets around it must not mend those in it.
+    build(pattern).and_then(|_| build(&format!(r"\A(?:{pattern})\z"))).map_err(|error| {
         let said = error.to_string();
         let last = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
         Wrong::new(at, format!("`{}` is no regular expression: {}", cut(pattern), cut(last)))
     })
+}
+
+/// The regular expression that MAT makes of a pattern: `$` is a character unless it is the last one, and so is `[]`.
+pub(super) fn mats_pattern(pattern: &str) -> String {
+    let mut fixed = String::with_capacity(pattern.len());
+    let mut characters = pattern.chars().peekable();
+    while let Some(c) = characters.next() {
+        match c {
+            '\\' => {
+                fixed.push(c);
+                fixed.extend(characters.next());
+            }
+            '$' if characters.peek().is_some() => fixed.push_str(r"\$"),
+            '[' if characters.peek() == Some(&']') => {
+                characters.next();
+                fixed.push_str(r"\[\]");
+            }
+            c => fixed.push(c),
+        }
+    }
+    fixed
 }
 
 /// What names in an expression mean.
@@ -88,8 +112,26 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         nodes.iter().map(|node| self.code(node)).collect()
     }
 
-    /// An expression with its names resolved.
+    /// A condition with its names resolved.
+    pub(super) fn condition(&mut self, node: &Node) -> Result<Code, Wrong> {
+        if !is_condition(node) {
+            let text = "WHERE takes what is true or false: compare this with something";
+            return Err(Wrong::new(node.start, text));
+        }
+        self.code(node)
+    }
+
+    /// An expression with its names resolved. What is the same for all rows is its value.
     pub(super) fn code(&mut self, node: &Node) -> Result<Code, Wrong> {
+        let code = self.resolve(node)?;
+        Ok(if is_constant(&code) {
+            Code::Value(self.evaluator.value(&code, &Row::new(u32::MAX, &[], None)))
+        } else {
+            code
+        })
+    }
+
+    fn resolve(&mut self, node: &Node) -> Result<Code, Wrong> {
         Ok(match &node.expression {
             Expression::Null => Code::Value(Value::Null),
             Expression::Boolean(value) => Code::Value(Value::Boolean(*value)),
@@ -111,6 +153,9 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
             Expression::Path(base, steps) => return self.path(base, steps),
             Expression::Call(function, argument) => Code::Call(*function, self.boxed(argument)?),
             Expression::Aggregate(what, of) => {
+                if let Some(of) = of.as_ref().filter(|of| has_aggregate(of)) {
+                    return Err(Wrong::new(of.start, "an aggregate cannot be of another one"));
+                }
                 let of = of.as_ref().map(|of| self.code(of)).transpose()?;
                 self.aggregates.push(Aggregated { what: *what, of });
                 Code::Aggregate(self.aggregates.len() - 1)
@@ -128,13 +173,14 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                 Code::Arithmetic(first, more.collect::<Result<_, Wrong>>()?)
             }
             Expression::Like(of, pattern, is_negated) => {
-                let regex = self.pattern(pattern, node.end.saturating_sub(pattern.len() + 2))?;
+                let regex =
+                    self.pattern(&mats_pattern(pattern), node.end.saturating_sub(pattern.len() + 2))?;
                 Code::Like(self.boxed(of)?, regex, *is_negated)
             }
             Expression::In(of, values, is_negated) => {
                 let (of, values) = (self.boxed(of)?, self.codes(values)?);
-                match literals(&values).filter(|_| values.len() > SHORT_LIST) {
-                    Some(set) => Code::InSet(of, set, *is_negated),
+                match self.constants(&values) {
+                    Some(found) => Code::InFound(of, Arc::new(found), *is_negated),
                     None => Code::In(of, values, *is_negated),
                 }
             }
@@ -335,6 +381,22 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         Err(Wrong::new(at, what + &hint))
     }
 
+    /// What is in a list that is the same for all rows, if it is worth a set.
+    fn constants(&self, codes: &[Code]) -> Option<Found> {
+        let values =
+            || codes.iter().map(|code| if let Code::Value(value) = code { Some(value) } else { None });
+        let is_list = |value: &Value| matches!(value, Value::List(..) | Value::Slice(_) | Value::Many(_));
+        let worth = codes.len() > SHORT_LIST || values().flatten().any(is_list);
+        if !worth || values().any(|value| value.is_none()) {
+            return None;
+        }
+        let mut found = Found::default();
+        for value in values().flatten() {
+            self.evaluator.find(&mut found, value.clone());
+        }
+        Some(found)
+    }
+
     fn kind(&self, class: &str, at: usize) -> Result<Kind, Wrong> {
         // What MAT's own objects are.
         if let Some(model) = class.strip_prefix("org.eclipse.mat.snapshot.model.") {
@@ -364,17 +426,40 @@ fn no_column(name: &str, columns: &[String], at: usize) -> Wrong {
     Wrong::new(at, format!("there is no column {}; there are {}", cut(name), offered.join(", ")))
 }
 
-/// The values of a list, if all of them are literals that are equal only to what has the same key.
-fn literals(codes: &[Code]) -> Option<FxHashSet<Key>> {
-    let literal = |code: &Code| match code {
-        Code::Value(value @ (Value::Boolean(_) | Value::Whole(_) | Value::Char(_) | Value::Text(_))) => {
-            Some(value.key())
+/// Whether an expression may be true or false, as far as can be seen.
+fn is_condition(node: &Node) -> bool {
+    !matches!(
+        node.expression,
+        Expression::Null
+            | Expression::Whole(_)
+            | Expression::Fraction(_)
+            | Expression::Char(_)
+            | Expression::Text(_)
+            | Expression::Call(..)
+            | Expression::Negate(_)
+            | Expression::Arithmetic(..)
+    )
+}
+
+/// Whether an expression is the same for all rows; what is in it is a value already if it is.
+fn is_constant(code: &Code) -> bool {
+    let is_value = |code: &Code| matches!(code, Code::Value(_));
+    match code {
+        Code::Call(_, of) | Code::Not(of) | Code::Negate(of) => is_value(of),
+        Code::Like(of, ..) | Code::InFound(of, ..) | Code::Is(of, _) => is_value(of),
+        Code::Compare(left, _, right) => is_value(left) && is_value(right),
+        Code::Arithmetic(first, more) => is_value(first) && more.iter().all(|(_, code)| is_value(code)),
+        Code::All(of) | Code::Any(of) => of.iter().all(is_value),
+        Code::In(of, values, _) => is_value(of) && values.iter().all(is_value),
+        Code::Path(base, steps) => {
+            let is_step = |step: &Step| match step {
+                Step::Field(_) | Step::Attribute(_) | Step::Matches(_) => true,
+                Step::Method(_, arguments) => arguments.iter().all(is_value),
+                Step::Element(index) => is_value(index),
+                Step::Slice(first, last) => is_value(first) && is_value(last),
+            };
+            is_value(base) && steps.iter().all(is_step)
         }
-        Code::Negate(of) => match &**of {
-            Code::Value(Value::Whole(number)) => number.checked_neg().map(Key::Whole),
-            _ => None,
-        },
-        _ => None,
-    };
-    codes.iter().map(literal).collect()
+        Code::Value(_) | Code::Row | Code::Column(_) | Code::Aggregate(_) => false,
+    }
 }

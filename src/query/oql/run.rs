@@ -1,5 +1,8 @@
 //! Running a query: which rows there are, and what is in them.
 
+use std::cell::RefCell;
+use std::sync::Arc;
+
 use roaring::RoaringBitmap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -9,6 +12,7 @@ use super::code::{Code, Found, Table};
 use super::error::{QueryError, Wrong};
 use super::evaluate::{Evaluator, Row};
 use super::group::{has_aggregate, not_grouped};
+use super::lexer;
 use super::resolve::{Names, Resolver};
 use super::sort::{Sorted, sort};
 use super::source::{Ask, MAX_ROWS, Objects, too_many};
@@ -50,59 +54,50 @@ impl Select {
 }
 
 /// Answers the queries inside a query, whose text this is.
-struct Asking<'r, 'o, 'a>(&'r Evaluator<'o, 'a>, &'r str);
+///
+/// Each is asked once, however often its expression is resolved: for the column, the group, the order.
+struct Asking<'r, 'o, 'a> {
+    evaluator: &'r Evaluator<'o, 'a>,
+    text: &'r str,
+    /// Answers, by where their queries start.
+    found: RefCell<FxHashMap<usize, Arc<Found>>>,
+    values: RefCell<FxHashMap<usize, Value>>,
+}
 
-impl Ask for Asking<'_, '_, '_> {
-    fn rows(&self, query: &Union) -> Result<Objects, Wrong> {
-        let answer = self.0.union(query, self.1, None)?;
-        let Some(columns) = answer.columns else {
-            return Ok(Objects::Set(self.0.objects_of_parts(&answer.parts)));
-        };
-        let at = query.selects.first().map_or(0, |select| select.at);
-        let mut rows = Vec::new();
-        for values in answer.parts.iter().flat_map(|part| part.values(self.0)) {
-            self.0.flatten(values, &mut rows);
-            if rows.len() > MAX_ROWS {
-                return Err(too_many(at));
-            }
-        }
-        Ok(Table { columns: Some(columns), rows }.into())
+impl<'r, 'o, 'a> Asking<'r, 'o, 'a> {
+    fn new(evaluator: &'r Evaluator<'o, 'a>, text: &'r str) -> Self {
+        Self { evaluator, text, found: RefCell::default(), values: RefCell::default() }
     }
 
-    fn found(&self, query: &Union) -> Result<Found, Wrong> {
-        let answer = self.0.union(query, self.1, None)?;
-        if answer.columns.is_none() {
-            return Ok(Found { objects: self.0.objects_of_parts(&answer.parts), ..Found::default() });
-        }
+    fn find(&self, query: &Union) -> Result<Found, Wrong> {
+        let answer = self.evaluator.union(query, self.text, None)?;
         let mut found = Found::default();
-        for value in one_column(&answer, query)?.flat_map(|part| part.values(self.0)) {
-            match value.into_iter().next() {
-                Some(Value::Object(object)) => {
-                    found.objects.insert(object);
-                }
-                None | Some(Value::Null) => {}
-                Some(list @ (Value::List(..) | Value::Slice(_) | Value::Many(_))) => {
-                    found.objects.extend(self.0.objects_of(list));
-                }
-                Some(value) => {
-                    found.values.insert(value.key());
-                }
+        if answer.columns.is_none() {
+            found.objects = self.evaluator.objects_of_parts(&answer.parts);
+            return Ok(found);
+        }
+        for row in one_column(&answer, query)?.flat_map(|part| part.values(self.evaluator)) {
+            if let Some(value) = row.into_iter().next() {
+                self.evaluator.find(&mut found, value);
+            }
+            if found.values.len() > MAX_ROWS {
+                return Err(too_many(place(query)));
             }
         }
         Ok(found)
     }
 
-    fn value(&self, query: &Union) -> Result<Value, Wrong> {
-        let answer = self.0.union(query, self.1, None)?;
+    fn ask(&self, query: &Union) -> Result<Value, Wrong> {
+        let answer = self.evaluator.union(query, self.text, None)?;
+        let most = MAX_ROWS + 1;
         let mut values: Vec<Value> = if answer.columns.is_none() {
-            self.0.objects_of_parts(&answer.parts).iter().map(Value::Object).collect()
+            self.evaluator.objects_of_parts(&answer.parts).iter().take(most).map(Value::Object).collect()
         } else {
-            let parts = one_column(&answer, query)?;
-            let values = parts.flat_map(|part| part.values(self.0)).filter_map(|row| row.into_iter().next());
-            values.take(MAX_ROWS + 1).collect()
+            let rows = one_column(&answer, query)?.flat_map(|part| part.values(self.evaluator));
+            rows.filter_map(|row| row.into_iter().next()).take(most).collect()
         };
         if values.len() > MAX_ROWS {
-            return Err(too_many(query.selects.first().map_or(0, |select| select.at)));
+            return Err(too_many(place(query)));
         }
         Ok(match values.len() {
             0 => Value::Null,
@@ -112,11 +107,53 @@ impl Ask for Asking<'_, '_, '_> {
     }
 }
 
+/// Where a query starts.
+fn place(query: &Union) -> usize {
+    query.selects.first().map_or(0, |select| select.at)
+}
+
+impl Ask for Asking<'_, '_, '_> {
+    fn rows(&self, query: &Union) -> Result<Objects, Wrong> {
+        let answer = self.evaluator.union(query, self.text, None)?;
+        let Some(columns) = answer.columns else {
+            return Ok(Objects::Set(self.evaluator.objects_of_parts(&answer.parts)));
+        };
+        let mut rows = Vec::new();
+        for values in answer.parts.iter().flat_map(|part| part.values(self.evaluator)) {
+            self.evaluator.flatten(values, &mut rows);
+            if rows.len() > MAX_ROWS {
+                return Err(too_many(place(query)));
+            }
+        }
+        Ok(Table { columns: Some(columns), rows }.into())
+    }
+
+    fn found(&self, query: &Union) -> Result<Arc<Found>, Wrong> {
+        if let Some(found) = self.found.borrow().get(&place(query)) {
+            return Ok(found.clone());
+        }
+        let found = Arc::new(self.find(query)?);
+        self.found.borrow_mut().insert(place(query), found.clone());
+        Ok(found)
+    }
+
+    fn value(&self, query: &Union) -> Result<Value, Wrong> {
+        if let Some(value) = self.values.borrow().get(&place(query)) {
+            return Ok(value.clone());
+        }
+        let value = self.ask(query)?;
+        self.values.borrow_mut().insert(place(query), value.clone());
+        Ok(value)
+    }
+}
+
 /// The parts of an answer that has one column.
 fn one_column<'p>(answer: &'p Answer, query: &Union) -> Result<impl Iterator<Item = &'p Part>, Wrong> {
     if answer.columns.as_ref().is_some_and(|columns| columns.len() != 1) {
-        let at = query.selects.first().map_or(0, |select| select.at);
-        return Err(Wrong::new(at, "a query inside an expression gives objects or one column, not several"));
+        return Err(Wrong::new(
+            place(query),
+            "a query inside an expression gives objects or one column, not several",
+        ));
     }
     Ok(answer.parts.iter())
 }
@@ -132,6 +169,8 @@ impl<'o, 'a> Evaluator<'o, 'a> {
 
     fn union(&self, union: &Union, text: &str, most: Option<usize>) -> Result<Answer, Wrong> {
         let mut answer = Answer { columns: None, parts: Vec::new() };
+        // The rows of several parts may be the same objects: how many there are is known when all are there.
+        let most = most.filter(|_| union.selects.len() == 1);
         for (number, select) in union.selects.iter().enumerate() {
             let (columns, part) = self.select(select, text, most)?;
             if number == 0 {
@@ -163,11 +202,24 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         text: &str,
         most: Option<usize>,
     ) -> Result<(Option<Vec<String>>, Part), Wrong> {
-        let plain = |rows| Part { rows, items: None, is_objects: false, limit: None, table: None };
+        let plain = |rows| Part {
+            rows,
+            items: None,
+            is_objects: false,
+            is_distinct: false,
+            limit: None,
+            table: None,
+        };
         let limit = select.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let shape = select.shape()?;
-        let ask = Asking(self, text);
+        let ask = Asking::new(self, text);
         let source = self.source(select, &ask)?;
+        let (source, condition) = if select.is_retained {
+            // The rows are what the objects retain that were found.
+            (self.retained(select, &source, &ask)?, None)
+        } else {
+            (source, select.condition.as_ref())
+        };
         let classes = self.row_classes(&source);
         let names = Names::of(&source, &classes);
         let is_grouped =
@@ -176,13 +228,12 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             let Shape::Columns(items) = shape else {
                 return Err(Wrong::new(select.at, "a query that groups shows columns: SELECT key, count(*)"));
             };
-            let rows = self.grouped(select, items, text, &source, names)?;
+            let rows = self.grouped(select, items, condition, &ask, &source, names)?;
             return Ok((Some(self::names(items)), plain(Rows::Values(rows))));
         }
         // Early if the first rows that are found are those that are wanted.
-        let is_listed = select.is_distinct && !matches!(shape, Shape::Objects);
-        let is_early =
-            select.order.is_empty() && !is_listed && !select.is_retained && !matches!(shape, Shape::Given);
+        let is_listed = select.is_distinct && (source.table().is_some() || !matches!(shape, Shape::Objects));
+        let is_early = select.order.is_empty() && !is_listed && !matches!(shape, Shape::Given);
         let mut resolver = Resolver::new(self, select, names, &ask);
         let mut items: Vec<Code> = (select.items.iter().flatten())
             .map(|item| resolver.code(&item.node))
@@ -190,12 +241,9 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         let order: Vec<Code> = (select.order.iter())
             .map(|(node, _)| resolver.code(select.named(node)))
             .collect::<Result<_, _>>()?;
-        let condition = select.condition.as_ref().map(|node| resolver.code(node)).transpose()?;
+        let condition = condition.map(|node| resolver.condition(node)).transpose()?;
         if !resolver.aggregates.is_empty() {
-            return Err(Wrong::new(
-                select.at,
-                "aggregates stand in SELECT and ORDER BY of a query that groups, not in WHERE",
-            ));
+            return Err(aggregates_in_where(select));
         }
         let found = self.matching(&source, condition.as_ref(), select.limit.filter(|_| is_early));
         // What is selected from a table has its columns.
@@ -211,18 +259,6 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         let is_given = matches!(shape, Shape::Given);
         let table = source.table().cloned();
         let rest = source.only(found);
-        if select.is_retained {
-            let rows = self.cut(&rest, &order, select, limit.filter(|_| !is_given));
-            let part = Part {
-                rows,
-                items: Some(items).filter(|_| columns.is_some() || is_given),
-                is_objects: is_given,
-                limit,
-                table,
-            };
-            let objects = self.objects_of_parts(std::slice::from_ref(&part));
-            return Ok((None, plain(Rows::Set(retained_set(self.graph, &objects)))));
-        }
         if is_given && select.is_distinct && order.is_empty() {
             let mut objects = self.given(&rest, items.first());
             if let Some(limit) = limit {
@@ -237,10 +273,30 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         let rows = self.cut(&rest, &order, select, cut);
         if is_distinct {
             let rows = self.distinct(&rest, &rows, &items, limit);
-            return Ok((columns, Part { rows, items: Some(items), is_objects: false, limit, table }));
+            let items = Some(items);
+            return Ok((columns, Part { rows, items, is_objects: false, is_distinct, limit, table }));
         }
         let items = Some(items).filter(|_| columns.is_some() || is_given);
-        Ok((columns, Part { rows, items, is_objects: is_given, limit, table }))
+        // Rows that were cut already are all there are: those of a UNION may join them.
+        let limit = limit.filter(|_| !is_early);
+        let is_distinct = select.is_distinct;
+        Ok((columns, Part { rows, items, is_objects: is_given, is_distinct, limit, table }))
+    }
+
+    /// What the objects retain together for which the condition holds.
+    fn retained(&self, select: &Select, source: &Objects, ask: &dyn Ask) -> Result<Objects, Wrong> {
+        if source.table().is_some() {
+            let text = "AS RETAINED SET is of objects, but what is selected from gives values";
+            return Err(Wrong::new(select.from.at, text));
+        }
+        let classes = self.row_classes(source);
+        let mut resolver = Resolver::new(self, select, Names::of(source, &classes), ask);
+        let condition = select.condition.as_ref().map(|node| resolver.condition(node)).transpose()?;
+        if !resolver.aggregates.is_empty() {
+            return Err(aggregates_in_where(select));
+        }
+        let found = self.matching(source, condition.as_ref(), None);
+        Ok(Objects::Set(retained_set(self.graph, &found)))
     }
 
     /// The rows of a source, sorted if they have to be; then no more than `most`.
@@ -262,21 +318,17 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         &self,
         select: &Select,
         items: &[Item],
-        text: &str,
+        condition: Option<&Node>,
+        ask: &Asking<'_, '_, '_>,
         source: &Objects,
         names: Names<'_>,
     ) -> Result<Vec<Box<[Value]>>, Wrong> {
         let keys: Vec<&Node> = select.group.iter().map(|node| select.named(node)).collect();
         let order: Vec<&Node> = select.order.iter().map(|(node, _)| select.named(node)).collect();
-        let slice = |node: &Node| -> String {
-            text.get(node.start..node.end)
-                .unwrap_or_default()
-                .chars()
-                .filter(|c| !c.is_whitespace())
-                .collect()
-        };
-        let texts: FxHashSet<String> = keys.iter().map(|node| slice(node)).collect();
-        let is_key = |node: &Node| texts.contains(&slice(node));
+        // The same words, whatever is between them.
+        let words = |node: &Node| words(ask.text.get(node.start..node.end).unwrap_or_default());
+        let texts: FxHashSet<Vec<&str>> = keys.iter().map(|node| words(node)).collect();
+        let is_key = |node: &Node| texts.contains(&words(node));
         for node in items.iter().map(|item| &item.node).chain(order.iter().copied()) {
             if let Some(wrong) = not_grouped(node, &is_key) {
                 return Err(Wrong::new(
@@ -285,9 +337,8 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                 ));
             }
         }
-        let ask = Asking(self, text);
-        let mut first = Resolver::new(self, select, names, &ask);
-        let condition = select.condition.as_ref().map(|node| first.code(node)).transpose()?;
+        let mut first = Resolver::new(self, select, names, ask);
+        let condition = condition.map(|node| first.condition(node)).transpose()?;
         let key_codes: Vec<Code> = keys.iter().map(|node| first.code(node)).collect::<Result<_, _>>()?;
         if !first.aggregates.is_empty() {
             return Err(Wrong::new(
@@ -295,7 +346,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                 "aggregates stand in SELECT and ORDER BY, not in WHERE or GROUP BY",
             ));
         }
-        let mut second = Resolver::new(self, select, names, &ask);
+        let mut second = Resolver::new(self, select, names, ask);
         let codes: Vec<Code> = items.iter().map(|item| second.code(&item.node)).collect::<Result<_, _>>()?;
         let order_codes: Vec<Code> = order.iter().map(|node| second.code(node)).collect::<Result<_, _>>()?;
         let groups = self.groups(source, condition.as_ref(), &key_codes, &second.aggregates);
@@ -402,6 +453,19 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             })),
             _ => Box::new(std::iter::empty()),
         }
+    }
+}
+
+fn aggregates_in_where(select: &Select) -> Wrong {
+    let text = "aggregates stand in SELECT and ORDER BY of a query that groups, not in WHERE";
+    Wrong::new(select.at, text)
+}
+
+/// The words of a part of a query.
+fn words(text: &str) -> Vec<&str> {
+    match lexer::tokens(text) {
+        Ok(tokens) => tokens.iter().filter_map(|token| text.get(token.start..token.end)).collect(),
+        Err(_) => vec![text],
     }
 }
 

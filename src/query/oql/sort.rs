@@ -122,10 +122,14 @@ impl<'a> Evaluator<'_, 'a> {
 
     /// What is sorted by: of an object what it says, if it says anything.
     pub(super) fn sort_key(&self, code: &Code, row: &Row<'_, 'a>) -> Value {
-        let value = self.value(code, row);
-        match &value {
-            Value::Object(_) => self.text(&value).map_or(value, |text| Value::Text(text.into())),
-            _ => value,
+        self.order_of(&self.value(code, row))
+    }
+
+    /// What a value is ordered by.
+    pub(super) fn order_of(&self, value: &Value) -> Value {
+        match value {
+            Value::Object(_) => self.text(value).map_or(value.clone(), |text| Value::Text(text.into())),
+            value => value.clone(),
         }
     }
 

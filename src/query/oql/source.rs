@@ -12,7 +12,7 @@ use super::code::{Found, Table};
 use super::error::Wrong;
 use super::evaluate::{Evaluator, Row};
 use super::names::cut;
-use super::resolve::{Names, Resolver, regex};
+use super::resolve::{Names, Resolver, mats_pattern, regex};
 use super::tree::{From, Select, Source, Union};
 use super::value::Value;
 
@@ -53,7 +53,7 @@ pub(super) trait Ask {
     /// What a query gives that is selected from: objects, or rows of columns.
     fn rows(&self, query: &Union) -> Result<Objects, Wrong>;
     /// The objects and values that a query gives.
-    fn found(&self, query: &Union) -> Result<Found, Wrong>;
+    fn found(&self, query: &Union) -> Result<Arc<Found>, Wrong>;
     /// What a query in an expression gives: a value, or several.
     fn value(&self, query: &Union) -> Result<Value, Wrong>;
 }
@@ -65,7 +65,7 @@ impl Evaluator<'_, '_> {
         let classes = match &from.source {
             Source::Class(name) => self.classes_named(name, from.at)?,
             Source::Pattern(pattern) => {
-                let regex = regex(pattern, from.at)?;
+                let regex = regex(&mats_pattern(pattern), from.at)?;
                 let names = self.summary.numbered_classes();
                 let found: Vec<ClassNumber> = names
                     .filter(|(_, class)| regex.is_match(self.summary.class_name(class)))

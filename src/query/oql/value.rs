@@ -144,6 +144,25 @@ impl Value {
         }
     }
 
+    /// The value as the number of an element: without its fraction.
+    #[allow(clippy::cast_possible_truncation)] // `as` keeps to the range of the type.
+    pub(super) fn index(&self) -> Option<i64> {
+        self.whole().or_else(|| self.double().map(|number| number as i64))
+    }
+
+    /// Whether the value counts as true in a condition, as in MAT: all but null, false, 0 and an empty text.
+    pub(super) fn is_true(&self) -> bool {
+        match self {
+            Self::Null => false,
+            Self::Boolean(value) => *value,
+            Self::Whole(value) => *value != 0,
+            Self::Float(value) => *value != 0.0 && !value.is_nan(),
+            Self::Double(value) => *value != 0.0 && !value.is_nan(),
+            Self::Text(text) => !text.is_empty(),
+            _ => true,
+        }
+    }
+
     /// How two values of kinds that can be compared compare.
     pub(super) fn compare(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
@@ -195,11 +214,13 @@ impl Value {
     }
 }
 
+/// What no long is as large as; the least of them is its negative.
+const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+
 /// Whole numbers and fractions that are equal group together.
 fn double_key(value: f64) -> Key {
-    // The cast keeps to the range; what comes back the same was whole.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
-    if (value as i64) as f64 == value && value.abs() < 9e15 {
+    #[allow(clippy::cast_possible_truncation)] // It is whole, and a long.
+    if value.fract() == 0.0 && (-TWO_TO_63..TWO_TO_63).contains(&value) {
         return Key::Whole(value as i64);
     }
     Key::Double(if value.is_nan() { f64::NAN.to_bits() } else { value.to_bits() })
@@ -232,6 +253,9 @@ mod tests {
         assert_eq!(compare(Value::Null, Whole(0)), None);
         assert_eq!(compare(Text("1".into()), Whole(1)), None);
         assert_eq!(Double(2.0).key(), Whole(2).key());
+        assert_eq!(Double(-9_223_372_036_854_775_808.0).key(), Whole(i64::MIN).key());
+        assert_ne!(Double(9_223_372_036_854_775_808.0).key(), Whole(i64::MAX).key());
+        assert_eq!(Double(9e17).key(), Whole(900_000_000_000_000_000).key());
         assert_eq!(Value::Null.order(&Whole(i64::MIN)), Ordering::Less);
         assert_eq!(Double(f64::NAN).order(&Whole(5)), Ordering::Greater);
     }

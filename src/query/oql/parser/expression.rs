@@ -162,6 +162,11 @@ impl Parser<'_> {
         while self.takes("-") {
             is_negated = !is_negated;
         }
+        // The least long, whose number without the sign is none.
+        if is_negated && *self.peek() == Kind::Whole(1 << 63) {
+            self.step();
+            return Ok(self.done(start, Expression::Whole(i64::MIN)));
+        }
         let node = self.path()?;
         if !is_negated {
             return Ok(node);
@@ -242,7 +247,10 @@ impl Parser<'_> {
     fn primary(&mut self) -> Result<Node, Wrong> {
         let start = self.start();
         let expression = match self.peek() {
-            Kind::Whole(number) => Expression::Whole(*number),
+            Kind::Whole(number) => match i64::try_from(*number) {
+                Ok(number) => Expression::Whole(number),
+                Err(_) => return Err(self.expected("a number of up to 9223372036854775807")),
+            },
             // As a Java long: MAT's addresses are longs.
             Kind::Hex(number) => Expression::Whole(number.cast_signed()),
             Kind::Fraction(number) => Expression::Fraction(*number),

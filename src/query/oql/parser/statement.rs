@@ -61,9 +61,8 @@ impl Parser<'_> {
         let limit = if self.takes_word("limit") {
             match self.peek() {
                 Kind::Whole(number) => {
-                    let limit = u64::try_from(*number).ok();
                     self.step();
-                    limit
+                    Some(*number)
                 }
                 _ => return Err(self.expected("a number of rows")),
             }
@@ -115,7 +114,7 @@ impl Parser<'_> {
                 _ => None,
             })?),
             Kind::Whole(_) => Source::Indices(self.numbers(|kind| match kind {
-                Kind::Whole(number) => Some(*number),
+                Kind::Whole(number) => i64::try_from(*number).ok(),
                 _ => None,
             })?),
             Kind::Symbol("(") if self.is_word(1, "select") => {
