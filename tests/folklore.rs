@@ -86,16 +86,21 @@ fn a_heap_dump_of_length_zero_goes_to_the_end_of_the_file() {
 }
 
 #[test]
-fn empty_segments_and_a_missing_end_lose_nothing() {
+fn empty_segments_lose_nothing_and_a_missing_end_is_said() {
     let (mut out, mut heap) = with_class_a(IdSize::Eight);
     instances_of_a(&mut heap, [0x2000]);
     for body in [&HeapWriter::new(IdSize::Eight), &heap, &HeapWriter::new(IdSize::Eight)] {
         out.heap_segment(body);
     }
-    let heap = Dump::of(&out.into_bytes()).open();
-    let facts = heap.summary().facts();
-    assert_eq!((count(heap.summary(), "A"), facts.heap_dumps.get()), (1, 1));
-    assert!(!heap.summary().is_damaged() && problems(heap.summary()).contains("no end record"));
+    let mut ended = out.clone();
+    ended.heap_dump_end();
+    for (out, damaged) in [(out, true), (ended, false)] {
+        let heap = Dump::of(&out.into_bytes()).open();
+        let summary = heap.summary();
+        assert_eq!((count(summary, "A"), summary.facts().heap_dumps.get()), (1, 1));
+        assert_eq!((summary.is_damaged(), summary.account().empty_segments), (damaged, 2));
+        assert_eq!(problems(summary).contains("no end record"), damaged, "{}", problems(summary));
+    }
 }
 
 /// Heap dumps in one file reuse ids: of `A`, of 3 instances, then 2, then 1.

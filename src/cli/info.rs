@@ -5,13 +5,14 @@ use std::io::Write;
 use serde_json::{Map, Value, json};
 
 use crate::index::fit::Source;
+use crate::index::problem::Severity;
 use crate::index::sizes::Sizes;
 use crate::query::info::{self, Info};
 use crate::report::table::{Align, Builder, grouped, human_bytes};
 use crate::report::{Format, csv};
 
 use super::args::{Input, LayoutArgs, Output};
-use super::{Outcome, output};
+use super::{Outcome, doctor, output};
 
 pub(super) const EXAMPLES: &str = "Examples:
   hprof-cli info heap.hprof
@@ -71,6 +72,14 @@ fn row(info: &Info, sizes: &Sizes) -> Value {
         "compression": info.compression,
         "heap_dumps": info.heap_dumps,
         "heap_dump": info.heap_dump,
+        "heap_dump_list": (1u32..).zip(&info.heap_dump_list).map(|(number, dump)| json!({
+            "number": number,
+            "created": output::timestamp(dump.created_ms),
+            "offset": dump.offset,
+            "bytes": dump.bytes,
+            "segments": dump.segments,
+            "ended": dump.ended,
+        })).collect::<Vec<_>>(),
         "objects": {
             "instances": instances,
             "object_arrays": object_arrays,
@@ -103,6 +112,7 @@ fn row(info: &Info, sizes: &Sizes) -> Value {
             "heap_segments": records.heap_segments,
         },
         "heaps": info.heaps.iter().map(|(_, name)| name).collect::<Vec<_>>(),
+        "account": doctor::account(&info.diagnosis),
         "problems": info.problems,
     })
 }
@@ -122,7 +132,13 @@ fn table(out: &mut dyn Write, info: &Info, sizes: &Sizes, args: &Args) -> anyhow
         (0, _) => line("heap dumps", "none".to_owned()),
         (1, _) => {}
         (several, read) => {
-            line("heap dumps", format!("{several}; this is number {read} (--dump N reads another)"))
+            line("heap dumps", format!("{several}; this is number {read} (--dump N reads another)"));
+            for (number, dump) in (1u32..).zip(&info.heap_dump_list) {
+                let created =
+                    output::timestamp(dump.created_ms).unwrap_or_else(|| "no time stated".to_owned());
+                let ended = if dump.ended { "" } else { ", without an end" };
+                line(&format!("  {number}"), format!("{}, {created}{ended}", exact(dump.bytes)));
+            }
         }
     }
     line("JVM", info.jvm().unwrap_or_else(|| "not told by the dump".to_owned()));
@@ -148,13 +164,17 @@ fn table(out: &mut dyn Write, info: &Info, sizes: &Sizes, args: &Args) -> anyhow
         format!("{} of {} frames", grouped(records.traces as u64), grouped(records.frames as u64)),
     );
     line("heap segments", grouped(records.heap_segments as u64));
+    if info.problems.iter().any(|problem| problem.severity == Severity::Damage) {
+        doctor::account_lines(&info.diagnosis.account, &mut line);
+        doctor::missing_lines(&info.diagnosis, &mut line);
+    }
     match info.problems.as_slice() {
         [] => line("problems", "none".to_owned()),
         problems => {
             for problem in problems {
                 let severity = match problem.severity {
-                    crate::index::problem::Severity::Note => "note",
-                    crate::index::problem::Severity::Damage => "damage",
+                    Severity::Note => "note",
+                    Severity::Damage => "damage",
                 };
                 line(severity, problem.to_string());
             }

@@ -4,7 +4,9 @@ use std::io::{self, Write};
 
 use crate::index::problem::Severity;
 use crate::index::{Error, Heap};
+use crate::query::doctor::RetainedSizes;
 use crate::report::escape;
+use crate::report::table::{counted, grouped};
 
 /// Problems that are shown; `info` lists all.
 const SHOWN: usize = 5;
@@ -31,8 +33,40 @@ pub(crate) fn about(heap: &Heap, quiet: bool) {
         return;
     }
     let more = damage.len().saturating_sub(SHOWN);
-    let rest = if more > 0 { format!("{more} more such places; ") } else { String::new() };
-    line("hint", &format!("{rest}figures are of what could be read; `hprof-cli info` lists all problems"));
+    if more > 0 {
+        line("warning", &format!("{}: {more} more such places", heap.path().display()));
+    }
+    line("warning", &format!("{}: {}", heap.path().display(), account(heap)));
+    line("hint", "figures are of what could be read; `hprof-cli doctor` says what is missing and what to do");
+}
+
+/// What was read of a damaged dump, and what is lost, in one line.
+fn account(heap: &Heap) -> String {
+    let account = heap.summary().account();
+    let at_least = if account.expected_bytes > account.file_bytes { "at least " } else { "" };
+    let (read, expected) = (grouped(account.read_bytes()), grouped(account.expected_bytes));
+    let mut text = format!("read {read} of {at_least}{expected} bytes");
+    let lost = [
+        (account.lost_records, "record", "at the top level"),
+        (account.lost_places, "place", "in the heap dump"),
+    ];
+    let lost = lost
+        .iter()
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, what, place)| format!("{} {place}", counted(*count, what)));
+    let lost: Vec<String> = lost.collect();
+    if !lost.is_empty() {
+        text += &format!("; lost: {}", lost.join(", "));
+    }
+    let missing = heap.missing_objects();
+    if let Some(missing) = missing.filter(|missing| missing.objects > 0) {
+        let at_least = if missing.more { "at least " } else { "" };
+        text += &format!("; referred to and not there: {at_least}{}", counted(missing.objects, "object"));
+    }
+    if RetainedSizes::of(&account) == RetainedSizes::OfWhatIsThere {
+        text += "; retained sizes are of what is there: lower bounds for what held lost objects";
+    }
+    text
 }
 
 /// Says that a dump holds no heap dump, if so.

@@ -8,6 +8,7 @@ mod completions;
 mod convert;
 mod cpu;
 mod cputime;
+mod doctor;
 mod dominators;
 mod every;
 mod flamegraph;
@@ -89,6 +90,7 @@ enum Command {
     Convert(convert::Args),
     Flamegraph(flamegraph::Args),
     Info(info::Args),
+    Doctor(doctor::Args),
     Index(index::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -139,6 +141,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Convert(args) => convert::run(&args),
         Command::Flamegraph(args) => flamegraph::run(&args),
         Command::Info(args) => info::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Index(args) => index::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
@@ -181,6 +184,7 @@ pub(crate) fn command() -> clap::Command {
             "convert" => convert::EXAMPLES,
             "flamegraph" => flamegraph::EXAMPLES,
             "info" => info::EXAMPLES,
+            "doctor" => doctor::EXAMPLES,
             "index" => index::EXAMPLES,
             "completions" => completions::EXAMPLES,
             "man" => man::EXAMPLES,

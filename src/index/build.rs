@@ -4,10 +4,10 @@ use std::sync::atomic::AtomicUsize;
 
 use super::id_map::{IdMap, IdSet};
 
-use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
 use crate::hprof::input::Compression;
 use crate::hprof::record::tag;
-use crate::hprof::{BasicType, Header};
+use crate::hprof::{BasicType, Header, RootKind};
 
 use super::address_set::{AddressSet, Misfit};
 use super::class_table;
@@ -16,7 +16,7 @@ use super::jvm;
 use super::lookup::Lookup;
 use super::pieces::{self, Piece};
 use super::prelude::Prelude;
-use super::problem::{Problem, Severity};
+use super::problem::{Problem, ProblemKind, Severity};
 use super::progress::Progress;
 use super::scan::{self, Mode, Retry, Scan, Task};
 use super::summary::{Summary, Tables};
@@ -315,7 +315,7 @@ fn keep_last_of_repeated(task: &Task<'_>, scan: &mut Scan) {
     scan.chunks.retain(|(offset, _)| !gone.contains(offset));
     if replaced > 0 {
         let text = format!("{replaced} objects are dumped again under the same id; the last of each counts");
-        scan.problems.push(Problem::note(text, None));
+        scan.problems.push(Problem::note(ProblemKind::RepeatedObjects, text, None));
     }
     scan.replaced = replaced;
 }
@@ -325,18 +325,22 @@ fn put_together(
     contents: &Contents,
     dump: &HeapDump,
     number: usize,
-    scan: Scan,
+    mut scan: Scan,
     plan: &Plan,
 ) -> Summary {
     let Source { bytes, header, compression, packed_error } = *source;
     let mut builder = class_table::Builder::new(bytes, header.id_size, contents);
     builder.add_classes(&scan);
+    let heap_damaged = is_damaged(source, contents, dump, &scan);
+    if heap_damaged {
+        assume_threads(source, &builder, &mut scan, plan);
+    }
     let mut problems: Vec<Problem> = contents.problems.iter().chain(&scan.problems).cloned().collect();
     problems.extend(builder.problems(&scan));
     if let Some(error) = packed_error {
         let text =
             format!("the compressed file is cut or damaged ({error}): only what could be unpacked was read");
-        problems.push(Problem::damage(text, None));
+        problems.push(Problem::damage(ProblemKind::PackedCut, text, None));
     }
     problems.sort_by_key(|problem| std::cmp::Reverse(problem.severity));
     let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
@@ -377,11 +381,24 @@ fn put_together(
     tables.problems = (problems.iter())
         .map(|problem| ProblemRow {
             offset: problem.offset.unwrap_or(u64::MAX).into(),
+            skipped_bytes: problem.skipped_bytes.into(),
             text: pool.add(&problem.text).into(),
             severity: u8::from(problem.severity == Severity::Damage),
+            kind: problem.kind as u8,
         })
         .collect::<Vec<_>>()
         .into();
+    let account = AccountRow {
+        expected_bytes: contents.expected_end.unwrap_or(bytes.len() as u64).into(),
+        skipped_bytes: (contents.skipped_bytes + scan.skipped_bytes).into(),
+        lost_records: contents.lost_records.into(),
+        lost_places: scan.damaged_places.into(),
+        empty_segments: contents.empty_segments.into(),
+        cut_object_arrays: scan.cut_object_arrays.into(),
+        cut_primitive_arrays: scan.cut_primitive_arrays.into(),
+        heap_damaged: u8::from(heap_damaged),
+    };
+    tables.account = vec![account].into();
     tables.text_ends = pool.ends.clone().into();
     tables.text_bytes = pool.bytes.clone().into();
     // What follows reads objects by means of the class table, so it needs the summary that it completes.
@@ -400,8 +417,56 @@ fn put_together(
     Summary::of(tables, facts)
 }
 
+/// Whether the heap dump that was read is not whole.
+fn is_damaged(source: &Source<'_>, contents: &Contents, dump: &HeapDump, scan: &Scan) -> bool {
+    // A file that ends too early ends in its last heap dump, or before it.
+    let is_last = contents.dumps.last().is_none_or(|last| last == dump);
+    let file_cut = contents.expected_end.is_some() || source.packed_error.is_some();
+    scan.damaged_places > 0 || (is_last && (file_cut && !dump.ended || contents.ends_early()))
+}
+
+/// Roots of a heap dump that is not whole and names no thread: HotSpot writes its threads last. Without them all that
+/// only threads hold would count as garbage, so the Thread objects are taken as roots.
+fn assume_threads(source: &Source<'_>, classes: &class_table::Builder<'_>, scan: &mut Scan, plan: &Plan) {
+    if scan.roots.iter().any(|(_, root)| root.kind == RootKind::ThreadObject) {
+        return;
+    }
+    struct Finder {
+        threads: IdSet<u64>,
+        found: Vec<(usize, u64)>,
+    }
+    impl<'a> HeapVisitor<'a> for Finder {
+        fn instance(&mut self, record: Instance<'a>) {
+            if self.threads.contains(&record.class) {
+                self.found.push((record.offset, record.id));
+            }
+        }
+    }
+    let threads = classes.with_subclasses("java.lang.Thread");
+    if threads.is_empty() {
+        return;
+    }
+    let mut finder = Finder { threads, found: Vec::new() };
+    for piece in &plan.pieces {
+        plan.walk(source, piece, &mut finder, |_| {});
+    }
+    if finder.found.is_empty() {
+        return;
+    }
+    let text = format!(
+        "the dump names no threads, as its end is missing: its {} Thread objects are taken as roots",
+        finder.found.len()
+    );
+    scan.problems.push(Problem::note(ProblemKind::ThreadsAssumed, text, None));
+    let root = |id| Root { kind: RootKind::Unknown, id, thread: None, frame: None };
+    scan.roots.extend(finder.found.into_iter().map(|(offset, id)| (offset, root(id))));
+}
+
 /// Bytes that the search for one level of objects may walk over, where ids tell little of places.
 const LOOKUP_BYTES: u64 = 2 << 30;
+
+/// Heap dumps that are listed: a hostile file can hold millions.
+const MAX_HEAP_DUMPS: usize = 1000;
 
 /// The tables of what stands at the top level.
 fn fill_records(tables: &mut Tables, contents: &Contents, dump: &HeapDump, scan: &Scan) {
@@ -430,6 +495,14 @@ fn fill_records(tables: &mut Tables, contents: &Contents, dump: &HeapDump, scan:
     let segments = (dump.segments.iter())
         .map(|segment| SegmentRow { start: (segment.start as u64).into(), end: (segment.end as u64).into() });
     tables.segments = segments.collect::<Vec<_>>().into();
+    let dumps = contents.dumps.iter().take(MAX_HEAP_DUMPS).map(|dump| HeapDumpRow {
+        offset: dump.segments.first().map_or(0, |first| first.start as u64).into(),
+        bytes: dump.bytes().into(),
+        segments: u32::try_from(dump.segments.len()).unwrap_or(u32::MAX).into(),
+        time_us: dump.time_us.into(),
+        ended: u8::from(dump.ended),
+    });
+    tables.heap_dumps = dumps.collect::<Vec<_>>().into();
     let mut records = Vec::new();
     let mut add = |tag: u8, values: &mut dyn Iterator<Item = u64>| {
         records.extend(values.map(|value| RecordRow { value: value.into(), tag }));

@@ -12,7 +12,7 @@ use crate::hprof::{BasicType, IdSize, mutf8, names};
 use super::contents::Contents;
 use super::evidence::{Distance, Lengths, PRIMITIVE_LENGTHS};
 use super::lookup::{Found, Lookup};
-use super::problem::Problem;
+use super::problem::{Problem, ProblemKind};
 use super::scan::{Scan, Tally};
 use super::summary::{Summary, Tables};
 use super::tables::*;
@@ -306,6 +306,29 @@ impl<'a> Builder<'a> {
         self.deviant = self.rows.iter().map(|row| row.deviant.get()).sum();
     }
 
+    /// The ids of the classes of a name and of all below them.
+    pub(crate) fn with_subclasses(&self, name: &str) -> IdSet<u64> {
+        let text = |row: &ClassRow| super::texts::text(&self.texts.ends, &self.texts.bytes, row.name.get());
+        // Superclass and class, so that those below a class stand together.
+        let mut below: Vec<(u32, u32)> =
+            (0..).zip(&self.rows).map(|(number, row): (u32, _)| (row.super_class.get(), number)).collect();
+        below.sort_unstable();
+        let named = (0u32..).zip(&self.rows).filter(|(_, row)| row.is_dumped() && text(row) == name);
+        let mut open: Vec<u32> = named.map(|(number, _)| number).collect();
+        let mut ids = IdSet::default();
+        while let Some(number) = open.pop() {
+            let id = self.rows.get(number as usize).map_or(0, |row| row.id.get());
+            // Superclasses may go in a circle.
+            if id == 0 || !ids.insert(id) {
+                continue;
+            }
+            let first = below.partition_point(|(above, _)| *above < number);
+            let rest = below.get(first..).unwrap_or_default();
+            open.extend(rest.iter().take_while(|(above, _)| *above == number).map(|(_, class)| *class));
+        }
+        ids
+    }
+
     pub(crate) fn java_lang_class(&self) -> u32 {
         self.java_lang_class
     }
@@ -317,16 +340,22 @@ impl<'a> Builder<'a> {
     /// What is odd about the classes.
     pub(crate) fn problems(&self, scan: &Scan) -> Vec<Problem> {
         let mut problems = Vec::new();
-        let mut note = |count: u64, text: &str| {
+        let mut note = |kind: ProblemKind, count: u64, text: &str| {
             if count > 0 {
-                problems.push(Problem::note(format!("{count} {text}"), None));
+                problems.push(Problem::note(kind, format!("{count} {text}"), None));
             }
         };
-        note(self.missing, "classes have objects but no CLASS DUMP: their fields are not known");
-        note(self.unnamed, "classes have no name in the dump");
-        note(self.deviant, "instances have another number of field bytes than their class declares");
-        let cut = scan.cut_arrays.len() as u64;
-        note(cut, "arrays are as long as HotSpot can dump them: it may have cut them");
+        let text = "classes have objects but no CLASS DUMP: their fields are not known";
+        note(ProblemKind::MissingClasses, self.missing, text);
+        note(ProblemKind::UnnamedClasses, self.unnamed, "classes have no name in the dump");
+        let text = "instances have another number of field bytes than their class declares";
+        note(ProblemKind::OddInstances, self.deviant, text);
+        let repeated = (scan.class_dumps.len() as u64).saturating_sub(self.class_objects);
+        let text = "class dumps repeat one of the same class; the first of each counts";
+        note(ProblemKind::RepeatedClasses, repeated, text);
+        let cut = scan.cut_object_arrays + scan.cut_primitive_arrays;
+        let text = "arrays are as long as HotSpot can dump them: it may have cut them";
+        note(ProblemKind::CutArrays, cut, text);
         problems
     }
 

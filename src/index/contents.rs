@@ -5,10 +5,10 @@
 
 use std::cell::OnceCell;
 
-use crate::hprof::record::{self, BodyReader, LoadClass, Record, StartThread, tag};
+use crate::hprof::record::{self, BodyReader, LoadClass, RECORD_HEADER, Record, StartThread, tag};
 use crate::hprof::{FormatError, Header};
 
-use super::problem::Problem;
+use super::problem::{Problem, ProblemKind, Severity};
 
 /// A range of sub-records: the body of one HEAP DUMP or HEAP DUMP SEGMENT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,8 +77,18 @@ pub(crate) struct Contents {
     pub(crate) control_settings: Vec<u64>,
     /// The heap dumps.
     pub(crate) dumps: Vec<HeapDump>,
-    /// What is wrong at the top level.
+    /// What is wrong at the top level: the first places.
     pub(crate) problems: Vec<Problem>,
+    /// Where the file has to end at least, as a record says that reaches beyond its end.
+    pub(crate) expected_end: Option<u64>,
+    /// Bytes at the top level that could not be read.
+    pub(crate) skipped_bytes: u64,
+    /// Places at the top level where records are lost.
+    pub(crate) lost_records: u64,
+    /// Heap dump records without a sub-record.
+    pub(crate) empty_segments: u64,
+    /// Whether there is a HEAP DUMP END.
+    has_end: bool,
 }
 
 impl Contents {
@@ -89,6 +99,7 @@ impl Contents {
             reader: BodyReader::new(bytes, header.id_size),
             contents: Self::default(),
             inside: false,
+            doubtful: None,
             mangled: OnceCell::new(),
         };
         hop.run(header.len);
@@ -117,6 +128,20 @@ impl Contents {
         let end = dump.segments.last().map_or(u64::MAX, |segment| segment.end as u64);
         let placed = self.loads.iter().zip(&self.load_offsets);
         placed.filter(|(_, offset)| **offset < end).map(|(load, _)| load.id).collect()
+    }
+
+    /// Whether an agent has recorded something besides a heap dump: files of such recordings need none.
+    fn has_recordings(&self) -> bool {
+        let offsets = [&self.alloc_sites, &self.cpu_samples, &self.heap_summaries, &self.control_settings];
+        offsets.iter().any(|offsets| !offsets.is_empty())
+            || !self.threads.is_empty()
+            || !self.ended_threads.is_empty()
+    }
+
+    /// Whether the file ends between two records, before its time.
+    pub(crate) fn ends_early(&self) -> bool {
+        let early = [ProblemKind::NoEnd, ProblemKind::NoHeapDump];
+        self.problems.iter().any(|problem| early.contains(&problem.kind))
     }
 
     /// The offset of the STRING record with this id.
@@ -148,6 +173,10 @@ fn narrow_places(places: &mut Vec<Place>, end: u64) {
 
 /// Problems kept at most.
 const MAX_PROBLEMS: usize = 200;
+/// Records that have to follow one another before a place is believed to be the start of one.
+const ENOUGH: usize = 16;
+/// Places that one search for a record looks at more closely: files in which every byte looks like a record end it.
+const FIND_BUDGET: usize = 1 << 24;
 
 struct Hop<'a> {
     bytes: &'a [u8],
@@ -155,6 +184,8 @@ struct Hop<'a> {
     contents: Contents,
     /// Inside a heap dump made of segments.
     inside: bool,
+    /// The record before, if its length may be wrong: nothing but the record behind it tells.
+    doubtful: Option<usize>,
     /// How a text-mode transfer has mangled the file, once that was looked for.
     mangled: OnceCell<Option<&'static str>>,
 }
@@ -164,17 +195,41 @@ impl Hop<'_> {
         let mut at = start;
         while at < self.bytes.len() {
             let Some(record) = Record::at(self.bytes, at) else {
-                self.damage(format!("{} stray bytes at the end: the file is cut", self.bytes.len() - at), at);
-                return;
+                let there = self.bytes.len() - at;
+                self.contents.expected_end = Some(at as u64 + RECORD_HEADER as u64);
+                let text =
+                    format!("the file is cut inside the header of a record: {there} bytes of it are there");
+                self.lose(ProblemKind::FileCut, text, at, there);
+                break;
             };
-            at = if record::is_known(record.tag) { self.take(&record) } else { self.skip_unknown(&record) };
+            if record::is_known(record.tag) {
+                at = self.take(&record);
+                let is_heap = matches!(record.tag, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT);
+                self.doubtful = (!is_heap).then_some(record.offset);
+            } else {
+                at = self.skip_unknown(&record);
+                self.doubtful = None;
+            }
         }
-        if let Some(last) = self.contents.dumps.last()
-            && !last.ended
-            && self.contents.problems.is_empty()
+        let contents = &mut self.contents;
+        if contents.empty_segments > 0 {
+            let text = format!("{} heap dump records are empty", contents.empty_segments);
+            contents.problems.push(Problem::note(ProblemKind::EmptySegments, text, None));
+        }
+        if contents.lost_records > 0
+            || !contents.problems.iter().all(|problem| problem.severity == Severity::Note)
         {
-            let text = "the last heap dump has no end record: the writer was perhaps interrupted";
-            self.contents.problems.push(Problem::note(text, None));
+            return;
+        }
+        // HotSpot, the agent and Android all write an end record. A file that was cut between two records shows no other sign.
+        let end = Some(self.bytes.len() as u64);
+        if contents.dumps.last().is_some_and(|last| !last.ended) {
+            let text = "the last heap dump has no end record: the file is cut between two records, or its writer was \
+                        interrupted";
+            contents.problems.push(Problem::damage(ProblemKind::NoEnd, text, end));
+        } else if contents.dumps.is_empty() && !contents.has_end && !contents.has_recordings() {
+            let text = "the file ends before a heap dump begins: it is cut, or its writer was interrupted";
+            contents.problems.push(Problem::damage(ProblemKind::NoHeapDump, text, end));
         }
     }
 
@@ -213,8 +268,9 @@ impl Hop<'_> {
                 .control_settings(record)
                 .map(|_| contents.control_settings.push(record.offset as u64)),
             _ => {
-                // HEAP DUMP END.
+                // HEAP DUMP END, of a heap without objects too.
                 self.inside = false;
+                contents.has_end = true;
                 if let Some(dump) = contents.dumps.last_mut() {
                     dump.ended = true;
                 }
@@ -222,21 +278,56 @@ impl Hop<'_> {
             }
         };
         match (next, taken) {
-            (None, _) => {
-                let there = self.bytes.len() - record.body_offset();
-                let text = format!(
-                    "the file is cut: record {:#04x} states {} bytes, {there} are there",
-                    record.tag, record.length
-                );
-                self.damage(text, record.offset);
-                self.bytes.len()
-            }
+            (None, _) => self.beyond_the_end(record),
             (Some(next), Ok(())) => next,
             (Some(next), Err(error)) => {
-                self.damage(format!("{}; skipped", error_text(&error)), record.offset);
+                let text = format!("{}; skipped", error_text(&error));
+                self.lose(ProblemKind::BadRecord, text, record.offset, next - record.offset);
                 next
             }
         }
+    }
+
+    /// A record other than a heap dump that reaches beyond the end of the file: its length is wrong if records go on
+    /// behind it, else the file is cut. Returns where to go on.
+    fn beyond_the_end(&mut self, record: &Record) -> usize {
+        let len = self.bytes.len();
+        let there = len - record.body_offset();
+        if let Some(next) = self.find_record(record.offset + 1) {
+            let text = format!(
+                "record {:#04x} states {} bytes, and only {there} are there; skipped {} bytes to the next record",
+                record.tag,
+                record.length,
+                next - record.offset
+            );
+            self.lose(ProblemKind::BadRecord, text, record.offset, next - record.offset);
+            return next;
+        }
+        self.contents.expected_end = Some(record.end());
+        let text = format!(
+            "the file is cut: record {:#04x} states {} bytes, {there} are there",
+            record.tag, record.length
+        );
+        self.lose(ProblemKind::FileCut, text, record.offset, len - record.offset);
+        len
+    }
+
+    /// The first place from `from` on at which records go on.
+    fn find_record(&self, from: usize) -> Option<usize> {
+        let len = self.bytes.len();
+        let mut budget = FIND_BUDGET;
+        let mut believable = |at: usize| {
+            let Some(record) = Record::at(self.bytes, at) else { return false };
+            // Most bytes are told by the first hop.
+            if !usize::try_from(record.end()).is_ok_and(|end| end <= len) || budget == 0 {
+                return false;
+            }
+            budget -= 1;
+            let chain = record::chain(self.bytes, at, ENOUGH);
+            chain.is_some_and(|chain| (chain.to_end && chain.records > 1) || chain.records >= ENOUGH)
+        };
+        (from..len)
+            .find(|at| self.bytes.get(*at).is_some_and(|tag| record::is_known(*tag)) && believable(*at))
     }
 
     /// Finds the end of a heap dump record, notes it and returns the offset of the next.
@@ -245,13 +336,13 @@ impl Hop<'_> {
         let end = self.heap_dump_end(record);
         let single = record.tag == tag::HEAP_DUMP;
         if single || !self.inside || self.contents.dumps.is_empty() {
-            let time_us = record.time_us;
-            self.contents.dumps.push(HeapDump { segments: Vec::new(), time_us, ended: single });
+            let (time_us, is_cut) = (record.time_us, self.contents.expected_end.is_some());
+            self.contents.dumps.push(HeapDump { segments: Vec::new(), time_us, ended: single && !is_cut });
         }
         self.inside = !single;
-        if let Some(dump) = self.contents.dumps.last_mut()
-            && start < end
-        {
+        if start >= end {
+            self.contents.empty_segments += 1;
+        } else if let Some(dump) = self.contents.dumps.last_mut() {
             dump.segments.push(Segment { start, end });
         }
         end
@@ -267,12 +358,16 @@ impl Hop<'_> {
                 record.length,
                 len - record.body_offset()
             );
-            self.damage(text, record.offset);
+            self.contents.expected_end = Some(record.end());
+            self.damage(Problem::damage(ProblemKind::FileCut, text, Some(record.offset as u64)));
             return len;
         }
         // A segment's length is believed if a known record follows: writers cut their segments long before 4 GiB.
-        let follows =
-            |at: usize| at == len || Record::at(self.bytes, at).is_some_and(|r| record::is_known(r.tag));
+        // Or the beginning of one, in a file that is cut there.
+        let follows = |at: usize| match self.bytes.get(at) {
+            None => true,
+            Some(tag) => record::is_known(*tag),
+        };
         if !single && follows(stated) {
             return stated;
         }
@@ -290,7 +385,8 @@ impl Hop<'_> {
                         "a heap dump record of {} bytes states its length modulo 4 GiB; read in full",
                         end - record.body_offset()
                     );
-                    self.contents.problems.push(Problem::note(text, Some(record.offset as u64)));
+                    let offset = Some(record.offset as u64);
+                    self.contents.problems.push(Problem::note(ProblemKind::LengthWrapped, text, offset));
                 }
                 return end;
             }
@@ -298,7 +394,8 @@ impl Hop<'_> {
         if record.length == 0 {
             // The writer died, or could not seek back, before it knew the length.
             let text = "a heap dump record states length 0; read to the end of the file";
-            self.contents.problems.push(Problem::note(text, Some(record.offset as u64)));
+            let offset = Some(record.offset as u64);
+            self.contents.problems.push(Problem::note(ProblemKind::LengthOpen, text, offset));
             return len;
         }
         if follows(stated) { stated } else { self.end_by_force(record, stated) }
@@ -312,7 +409,8 @@ impl Hop<'_> {
         let how =
             self.mangled.get_or_init(|| mangled(self.bytes)).map_or(String::new(), |how| format!(": {how}"));
         let text = "no record follows where this heap dump record ends; read to the end of the file";
-        self.damage(format!("{text}{how}"), record.offset);
+        let kind = if how.is_empty() { ProblemKind::LostEnd } else { ProblemKind::TextMode };
+        self.damage(Problem::damage(kind, format!("{text}{how}"), Some(record.offset as u64)));
         self.bytes.len()
     }
 
@@ -322,31 +420,45 @@ impl Hop<'_> {
         if let Some(how) = *self.mangled.get_or_init(|| mangled(self.bytes)) {
             let text =
                 format!("unknown record {:#04x}: {how}; nothing behind this place can be read", record.tag);
-            self.damage(text, record.offset);
+            self.lose(ProblemKind::TextMode, text, record.offset, len - record.offset);
             return len;
         }
         let believable = |at: usize| {
-            let chain = record::chain(self.bytes, at, 16);
-            chain.is_some_and(|chain| (chain.to_end && chain.records > 0) || chain.records >= 16)
+            let chain = record::chain(self.bytes, at, ENOUGH);
+            chain.is_some_and(|chain| (chain.to_end && chain.records > 0) || chain.records >= ENOUGH)
         };
         let stated = usize::try_from(record.end()).ok().filter(|end| *end <= len);
         let next = match stated {
             Some(end) if end == len || believable(end) => end,
-            _ => (record.offset + 1..len)
-                .find(|at| self.bytes.get(*at).is_some_and(|tag| record::is_known(*tag)) && believable(*at))
-                .unwrap_or(len),
+            _ => {
+                // The length of the record before may have led here: records may go on inside of it.
+                let from = self.doubtful.map_or(record.offset, |before| before) + 1;
+                self.find_record(from).unwrap_or(len)
+            }
         };
-        let text = format!("unknown record {:#04x}; skipped {} bytes", record.tag, next - record.offset);
-        self.damage(text, record.offset);
+        if next < record.offset {
+            let text = format!("the length of a record is wrong: records go on inside of it, at {next:#x}");
+            let before = self.doubtful.unwrap_or(next);
+            self.lose(ProblemKind::BadRecord, text, before, 0);
+        } else {
+            let text = format!("unknown record {:#04x}; skipped {} bytes", record.tag, next - record.offset);
+            self.lose(ProblemKind::UnknownRecord, text, record.offset, next - record.offset);
+        }
         next
     }
 
-    fn damage(&mut self, text: String, offset: usize) {
+    /// One or more records are lost here.
+    fn lose(&mut self, kind: ProblemKind, text: String, offset: usize, bytes: usize) {
+        self.contents.lost_records += 1;
+        self.contents.skipped_bytes += bytes as u64;
+        self.damage(Problem::damage(kind, text, Some(offset as u64)).skipping(bytes));
+    }
+
+    fn damage(&mut self, problem: Problem) {
         // A hostile file can be wrong at every byte; the first places tell enough.
-        if self.contents.problems.len() >= MAX_PROBLEMS {
-            return;
+        if self.contents.problems.len() < MAX_PROBLEMS {
+            self.contents.problems.push(problem);
         }
-        self.contents.problems.push(Problem::damage(text, Some(offset as u64)));
     }
 }
 

@@ -14,6 +14,7 @@ use super::build::Source;
 use super::graph::order::Weights;
 use super::graph::rows::{Encoded, Encoder};
 use super::id_map::IdMap;
+use super::missing::{MissingCounter, MissingObjects};
 use super::objects::{BLOCK, Places, superclasses_with_fields, width};
 use super::progress::Progress;
 use super::sizes::Sizes;
@@ -35,6 +36,8 @@ pub(crate) struct Described {
     pub(crate) classes: Vec<u8>,
     pub(crate) class_bytes: u8,
     pub(crate) weights: Weights,
+    /// References to objects that are not in the dump, if references were read.
+    pub(crate) missing: MissingObjects,
 }
 
 /// What describing needs.
@@ -84,7 +87,9 @@ impl Describe<'_> {
                 apart: Vec::new(),
                 unit: shared.unit,
             },
+            missing: MissingObjects::default(),
         };
+        let mut missing = MissingCounter::default();
         progress.begin("reading references", u64::from(objects));
         let chunks = objects.div_ceil(CHUNK);
         let wave = WAVE * u32::try_from(rayon::current_num_threads()).unwrap_or(1);
@@ -100,6 +105,7 @@ impl Describe<'_> {
                         described.classes.extend_from_slice(&chunk.classes);
                         described.weights.codes.extend_from_slice(&chunk.codes);
                         described.weights.apart.extend_from_slice(&chunk.apart);
+                        missing.add(&chunk.missing);
                         match (&mut rows, chunk.rows) {
                             (Some(take), Some(rows)) => take(rows),
                             _ => Ok(()),
@@ -112,6 +118,7 @@ impl Describe<'_> {
             ready = made;
         }
         progress.end();
+        described.missing = missing.finish();
         Ok(described)
     }
 }
@@ -137,6 +144,8 @@ struct Chunk {
     classes: Vec<u8>,
     codes: Vec<u8>,
     apart: Vec<(u32, u64)>,
+    /// Ids that objects refer to and that are not in the dump, as often as they do.
+    missing: Vec<u64>,
     rows: Option<Encoded>,
 }
 
@@ -188,6 +197,7 @@ impl<'a> Shared<'a> {
             classes: Vec::with_capacity(CHUNK as usize * usize::from(self.class_bytes)),
             codes: Vec::with_capacity(CHUNK as usize),
             apart: Vec::new(),
+            missing: Vec::new(),
             rows: None,
         };
         let from = self.what.locals.partition_point(|(thread, _)| *thread < first);
@@ -222,7 +232,10 @@ impl<'a> Shared<'a> {
                     while row_ends.next_if(|end| **end == at).is_some() {
                         end_row(&mut targets);
                     }
-                    targets.extend(found);
+                    match found {
+                        Some(target) => targets.push(target),
+                        None => chunk.missing.extend(describer.ids.get(at)),
+                    }
                     at += 1;
                 });
                 row_ends.for_each(|_| end_row(&mut targets));

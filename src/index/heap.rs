@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
 use super::error::Error;
+use super::missing::MissingObjects;
 use super::object_graph::ObjectGraph;
 use super::opening::Opening;
 use super::progress::Progress;
+use super::rows_file;
 use super::stages::{self, Stages};
 use super::store::Stage;
 use super::store::format::{StageFile, Unusable};
@@ -74,6 +76,11 @@ impl Heap {
     /// How many objects are reachable, and their shallow bytes, if the index tells: dominators were built.
     pub fn reachable(&self) -> Option<(u64, u64)> {
         self.file.read(Stage::Dominators, tree_file::read_reachable)
+    }
+
+    /// References to objects that are not in the dump, if the index tells: references were read.
+    pub fn missing_objects(&self) -> Option<MissingObjects> {
+        self.file.read(Stage::References, rows_file::read_missing)
     }
 
     /// What is known of the dump without looking at single objects.

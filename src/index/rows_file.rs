@@ -6,6 +6,7 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::graph::rows::{Encoded, GROUP, Rows};
+use super::missing::MissingObjects;
 use super::store::format::{SectionWriter, StageFile, StageWriter, Unusable};
 
 /// Number of sections.
@@ -18,6 +19,12 @@ struct RowFacts {
     edges: U64,
     /// Number of objects.
     objects: U32,
+    /// References to objects that are not in the dump; 0 in referrers.
+    missing_references: U64,
+    /// Distinct objects that they name.
+    missing_objects: U64,
+    /// 1 if there are more of those than were told apart.
+    missing_more: u8,
 }
 
 /// Writes all sections. `fill` hands over the rows of all objects, in order.
@@ -27,13 +34,26 @@ pub(crate) fn write<W: io::Write + io::Seek, T>(
     fill: impl FnOnce(&mut RowsWriter<'_, W>) -> io::Result<T>,
 ) -> io::Result<T> {
     let groups = Vec::with_capacity(objects.div_ceil(GROUP) as usize + 1);
-    let mut rows = RowsWriter { bytes: writer.begin(1, 1)?, groups, edges: 0, at: 0 };
+    let mut rows = RowsWriter {
+        bytes: writer.begin(1, 1)?,
+        groups,
+        edges: 0,
+        at: 0,
+        missing: MissingObjects::default(),
+    };
     rows.groups.push(U64::new(0));
     let filled = fill(&mut rows)?;
-    let RowsWriter { bytes, groups, edges, .. } = rows;
+    let RowsWriter { bytes, groups, edges, missing, .. } = rows;
     bytes.end()?;
     writer.rows(2, &groups)?;
-    writer.rows(3, &[RowFacts { edges: edges.into(), objects: objects.into() }])?;
+    let facts = RowFacts {
+        edges: edges.into(),
+        objects: objects.into(),
+        missing_references: missing.references.into(),
+        missing_objects: missing.objects.into(),
+        missing_more: u8::from(missing.more),
+    };
+    writer.rows(3, &[facts])?;
     Ok(filled)
 }
 
@@ -43,6 +63,8 @@ pub(crate) struct RowsWriter<'w, W> {
     groups: Vec<U64>,
     edges: u64,
     at: u64,
+    /// References that are in no row, as their objects are not in the dump.
+    pub(crate) missing: MissingObjects,
 }
 
 impl<W: io::Write + io::Seek> RowsWriter<'_, W> {
@@ -55,6 +77,16 @@ impl<W: io::Write + io::Seek> RowsWriter<'_, W> {
         self.edges += rows.edges;
         self.bytes.append(&rows.bytes)
     }
+}
+
+/// Reads what refers to objects that are not in the dump.
+pub(crate) fn read_missing(file: &StageFile) -> Result<MissingObjects, Unusable> {
+    let facts = *file.column::<RowFacts>(3)?.first().ok_or(Unusable::Damaged)?;
+    Ok(MissingObjects {
+        references: facts.missing_references.get(),
+        objects: facts.missing_objects.get(),
+        more: facts.missing_more != 0,
+    })
 }
 
 /// Reads all sections; they are checked as they are read.

@@ -16,7 +16,7 @@ use super::address_set::{AddressSet, Misfit};
 use super::evidence::{Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays};
 use super::pieces::{self, Piece, Skip};
 use super::prelude::Prelude;
-use super::problem::Problem;
+use super::problem::{Problem, ProblemKind};
 use super::progress::Progress;
 use super::worker::{MAX_PROBLEMS, Prev, Worker};
 
@@ -130,10 +130,14 @@ pub(crate) struct Scan {
     /// Ids do not ascend in long runs, or runs overlap.
     pub(crate) unordered: bool,
     /// Arrays as long as HotSpot lets them be in a dump: probably cut by it.
-    pub(crate) cut_arrays: Vec<usize>,
+    pub(crate) cut_object_arrays: u64,
+    /// The same of primitive arrays.
+    pub(crate) cut_primitive_arrays: u64,
     pub(crate) problems: Vec<Problem>,
     /// Places that could not be read, those not listed in `problems` too.
     pub(crate) damaged_places: u64,
+    /// Bytes of the heap dump that could not be read.
+    pub(crate) skipped_bytes: u64,
     /// Why a worker could not take in all ids.
     pub(crate) misfit: Option<Misfit>,
 }
@@ -193,7 +197,6 @@ pub(crate) fn scan(task: &Task<'_>, mode: Mode<'_>) -> Result<Scan, Retry> {
     scan.heaps.sort_unstable();
     scan.chunks.sort_unstable();
     scan.piece_ids.sort_unstable_by_key(|ids| ids.piece.start);
-    scan.cut_arrays.sort_unstable();
     scan.problems.sort_by_key(|problem| problem.offset);
     // Each thread has kept its first ones, so the first ones of all are there, whoever took what.
     scan.problems.truncate(MAX_PROBLEMS);
@@ -202,7 +205,7 @@ pub(crate) fn scan(task: &Task<'_>, mode: Mode<'_>) -> Result<Scan, Retry> {
             "{} places in the heap dump could not be read; the first are listed",
             scan.damaged_places
         );
-        scan.problems.push(Problem::damage(text, None));
+        scan.problems.push(Problem::damage(ProblemKind::MorePlaces, text, None));
     }
     scan.repeated.sort_unstable();
     scan.repeated.dedup();
@@ -224,18 +227,25 @@ fn scan_piece<'a>(task: &Task<'a>, worker: &mut Worker<'a>, piece: &Piece) -> bo
 
 /// What is wrong where a walk had to skip bytes, and what was done.
 fn describe(bytes: &[u8], piece: &Piece, skip: &Skip) -> Problem {
-    let what = match skip.error.kind() {
+    let (kind, what) = match skip.error.kind() {
         FormatErrorKind::RecordCut { .. } if piece.limit == bytes.len() => {
-            format!("the file is cut inside sub-record {}", tag_at(bytes, skip.from))
+            (ProblemKind::FileCut, format!("the file is cut inside sub-record {}", tag_at(bytes, skip.from)))
         }
-        FormatErrorKind::UnknownSubRecord(tag) => format!("unknown heap sub-record {tag:#04x}"),
+        FormatErrorKind::UnknownSubRecord(tag) => {
+            (ProblemKind::UnknownSubRecord, format!("unknown heap sub-record {tag:#04x}"))
+        }
         FormatErrorKind::BasicType { found, tag } => {
-            format!("no basic type {found} (in sub-record {tag:#04x})")
+            (ProblemKind::BadSubRecord, format!("no basic type {found} (in sub-record {tag:#04x})"))
         }
-        _ => format!("sub-record {} does not fit its record", tag_at(bytes, skip.from)),
+        _ => (
+            ProblemKind::BadSubRecord,
+            format!("sub-record {} does not fit its record", tag_at(bytes, skip.from)),
+        ),
     };
     let to = if skip.found { "the next object that could be found" } else { "the end of the record" };
-    Problem::damage(format!("{what}; skipped {} bytes, to {to}", skip.to - skip.from), Some(skip.from as u64))
+    let skipped = skip.to - skip.from;
+    let text = format!("{what}; skipped {skipped} bytes, to {to}");
+    Problem::damage(kind, text, Some(skip.from as u64)).skipping(skipped)
 }
 
 fn tag_at(bytes: &[u8], at: usize) -> String {
@@ -263,9 +273,11 @@ fn merge(into: &mut Scan, part: Scan) {
     into.ids.extend(part.ids);
     into.runs.extend(part.runs);
     into.unordered |= part.unordered;
-    into.cut_arrays.extend(part.cut_arrays);
+    into.cut_object_arrays += part.cut_object_arrays;
+    into.cut_primitive_arrays += part.cut_primitive_arrays;
     into.problems.extend(part.problems);
     into.damaged_places += part.damaged_places;
+    into.skipped_bytes += part.skipped_bytes;
 }
 
 /// Measures from the last object of each run to the first of the next, and finds runs that overlap.

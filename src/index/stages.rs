@@ -171,12 +171,14 @@ impl Builder<'_> {
         let mut described = None;
         let written = place.write(&file.key(Stage::References), rows_file::SECTIONS, |writer| {
             rows_file::write(addresses.objects(), writer, |rows| {
-                described = Some(describe.run(Some(&mut |part| rows.append(&part)), progress)?);
+                let made = describe.run(Some(&mut |part| rows.append(&part)), progress)?;
+                rows.missing = made.missing;
+                described = Some(made);
                 Ok(())
             })
         });
         written.map_err(|error| self.write_error(error))?;
-        let Some(Described { classes, class_bytes, weights }) = described else {
+        let Some(Described { classes, class_bytes, weights, .. }) = described else {
             return Err(self.write_error(io::Error::other("nothing was described")));
         };
         file.check_unchanged()?;

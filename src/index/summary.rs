@@ -5,7 +5,7 @@
 use super::column::Column;
 use super::contents::Place;
 use super::evidence::{Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays};
-use super::problem::{Problem, Severity};
+use super::problem::{Account, Problem, ProblemKind, Severity};
 use super::tables::*;
 use super::texts;
 use crate::hprof::{BasicType, IdSize, RootKind, Version};
@@ -41,6 +41,8 @@ pub struct Tables {
     pub(crate) properties: Column<PairRow>,
     pub(crate) heaps: Column<PairRow>,
     pub(crate) problems: Column<ProblemRow>,
+    pub(crate) account: Column<AccountRow>,
+    pub(crate) heap_dumps: Column<HeapDumpRow>,
 }
 
 /// All that is known of a dump without looking at single objects.
@@ -54,6 +56,7 @@ impl Summary {
     /// A summary of these tables; `None` if they do not belong together.
     pub(crate) fn new(tables: Tables) -> Option<Self> {
         let facts = *tables.facts.first()?;
+        tables.account.first()?;
         let numbers_fit = u32::try_from(tables.classes.len()).is_ok_and(|classes| classes < NONE);
         let lengths_fit = tables.primitive_lengths.len() == 8 * (PRIMITIVE_LENGTHS + 1);
         (numbers_fit && lengths_fit && matches!(facts.id_bytes, 4 | 8) && facts.version < 4)
@@ -299,6 +302,11 @@ impl Summary {
         ]
     }
 
+    /// The heap dumps of the file, the first thousand.
+    pub fn heap_dumps(&self) -> &[HeapDumpRow] {
+        &self.tables.heap_dumps
+    }
+
     /// The segments of the heap dump that was read.
     pub fn segments(&self) -> &[SegmentRow] {
         &self.tables.segments
@@ -309,10 +317,36 @@ impl Summary {
         (self.tables.problems.iter())
             .map(|row| Problem {
                 severity: if row.severity == 0 { Severity::Note } else { Severity::Damage },
+                // Kinds have numbers of this version of the index, so this one is known.
+                kind: ProblemKind::from_code(row.kind).unwrap_or(ProblemKind::MorePlaces),
+                skipped_bytes: row.skipped_bytes.get(),
                 text: self.text(row.text.get()).to_owned(),
                 offset: Some(row.offset.get()).filter(|offset| *offset != u64::MAX),
             })
             .collect()
+    }
+
+    /// What was read of the dump, and what was not, in numbers.
+    pub fn account(&self) -> Account {
+        let row = self.tables.account.first().copied().unwrap_or_default();
+        // Without a heap dump no class is dumped.
+        let any = self.facts.heap_dumps.get() > 0;
+        let undumped = || self.classes().iter().filter(move |class| any && !class.is_dumped());
+        let instances = undumped().filter(|class| class.kind() == ClassKind::Instance);
+        Account {
+            file_bytes: self.facts.dump_bytes.get(),
+            expected_bytes: row.expected_bytes.get(),
+            skipped_bytes: row.skipped_bytes.get(),
+            lost_records: row.lost_records.get(),
+            lost_places: row.lost_places.get(),
+            undumped_classes: undumped().filter(|class| class.id.get() != 0).count() as u64,
+            objects_without_class: instances.map(|class| class.objects.get()).sum(),
+            odd_instances: self.classes().iter().map(|class| class.deviant.get()).sum(),
+            empty_segments: row.empty_segments.get(),
+            cut_object_arrays: row.cut_object_arrays.get(),
+            cut_primitive_arrays: row.cut_primitive_arrays.get(),
+            heap_damaged: row.heap_damaged != 0,
+        }
     }
 
     /// Whether part of the dump is missing or unreadable.

@@ -53,4 +53,6 @@ sections! {
     22 properties,
     23 heaps,
     24 problems,
+    25 account,
+    26 heap_dumps,
 }

@@ -224,10 +224,48 @@ rows! {
     ProblemRow {
         /// Offset in the file; `u64::MAX` for none.
         offset: U64,
+        /// Bytes that were not read for it.
+        skipped_bytes: U64,
         /// Text number.
         text: U32,
         /// 0 a note, 1 damage.
         severity: u8,
+        /// Number of its kind.
+        kind: u8,
+    }
+
+    /// A heap dump of the file, whether it was read or not.
+    HeapDumpRow {
+        /// Offset of its first sub-record.
+        offset: U64,
+        /// Bytes of its sub-records.
+        bytes: U64,
+        /// Heap dump records that it consists of, without empty ones.
+        segments: U32,
+        /// Microseconds from the header's time to its first record.
+        time_us: U32,
+        /// 1 if it is closed by an end record, or needs none.
+        ended: u8,
+    }
+
+    /// What was read of the dump, and what was not: `Account` without what other tables tell.
+    AccountRow {
+        /// Bytes that the file has to have at least.
+        expected_bytes: U64,
+        /// Bytes that could not be read.
+        skipped_bytes: U64,
+        /// Places at the top level where records are lost.
+        lost_records: U64,
+        /// Places in the heap dump where sub-records are lost.
+        lost_places: U64,
+        /// Heap dump records without a sub-record.
+        empty_segments: U64,
+        /// Object arrays as long as HotSpot can dump them.
+        cut_object_arrays: U64,
+        /// The same of primitive arrays.
+        cut_primitive_arrays: U64,
+        /// 1 if the heap dump itself is not whole.
+        heap_damaged: u8,
     }
 
     /// The numbers of a dump that stand alone.

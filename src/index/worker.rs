@@ -136,6 +136,7 @@ impl<'a> Worker<'a> {
     pub(crate) fn problem(&mut self, problem: Problem) {
         if self.counts {
             self.part.damaged_places += 1;
+            self.part.skipped_bytes += problem.skipped_bytes;
             if self.part.problems.len() < MAX_PROBLEMS {
                 self.part.problems.push(problem);
             }
@@ -318,7 +319,7 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
                 tally.lengths.get_or_insert_with(Box::<Lengths<OBJECT_LENGTHS>>::default).see(record.length);
             }
             if record.elements.len() as u64 > HOTSPOT_MAX_ARRAY_BYTES {
-                self.part.cut_arrays.push(record.offset);
+                self.part.cut_object_arrays += 1;
             }
         }
         self.object(record.id, record.trace, What::Array { kind: 0, length: record.length });
@@ -332,7 +333,7 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
                 lengths.see(record.length);
             }
             if record.elements.is_some_and(|elements| elements.len() as u64 > HOTSPOT_MAX_ARRAY_BYTES) {
-                self.part.cut_arrays.push(record.offset);
+                self.part.cut_primitive_arrays += 1;
             }
         }
         // There are nine kinds.

@@ -6,6 +6,7 @@ use crate::index::Heap;
 use crate::index::problem::Problem;
 use crate::index::sizes::Sizes;
 
+use super::doctor::{self, Diagnosis};
 use super::histogram::objects_by_kind;
 
 /// What a dump is.
@@ -27,6 +28,8 @@ pub struct Info {
     pub heap_dumps: u32,
     /// The one that was read, from 1; 0 if there is none.
     pub heap_dump: u32,
+    /// Those heap dumps, the first thousand.
+    pub heap_dump_list: Vec<HeapDumpInfo>,
     /// Instances, object arrays, primitive arrays, class objects.
     pub objects: [u64; 4],
     /// What all objects take.
@@ -46,8 +49,25 @@ pub struct Info {
     /// Of the classes with instances, how many have a size by: the model alone, the model confirmed by a distance, a
     /// distance, a statement of the file.
     pub size_sources: [u64; 4],
+    /// What was read and what is missing, in numbers.
+    pub diagnosis: Diagnosis,
     /// What is wrong or odd.
     pub problems: Vec<Problem>,
+}
+
+/// A heap dump of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeapDumpInfo {
+    /// When it was begun: milliseconds since 1970, 0 if the writer did not say.
+    pub created_ms: u64,
+    /// Offset of its first sub-record in the (unpacked) file.
+    pub offset: u64,
+    /// Bytes of its sub-records.
+    pub bytes: u64,
+    /// Heap dump records that it consists of, without empty ones.
+    pub segments: u32,
+    /// Whether its end is there.
+    pub ended: bool,
 }
 
 /// Records at the top level.
@@ -93,6 +113,18 @@ pub fn info(heap: &Heap, sizes: &Sizes) -> Info {
         compression: heap.compression().map(|compression| compression.name()),
         heap_dumps: facts.heap_dumps.get(),
         heap_dump: facts.heap_dump.get(),
+        heap_dump_list: (summary.heap_dumps().iter())
+            .map(|row| HeapDumpInfo {
+                created_ms: match facts.created_ms.get() {
+                    0 => 0,
+                    created => created.saturating_add(u64::from(row.time_us.get()) / 1000),
+                },
+                offset: row.offset.get(),
+                bytes: row.bytes.get(),
+                segments: row.segments.get(),
+                ended: row.ended != 0,
+            })
+            .collect(),
         objects: objects_by_kind(summary),
         shallow_bytes: (summary.numbered_classes())
             .fold(0, |sum, (number, _)| sum.saturating_add(sizes.total(number))),
@@ -117,6 +149,7 @@ pub fn info(heap: &Heap, sizes: &Sizes) -> Info {
         },
         heaps: summary.heaps().map(|(heap, name)| (heap, name.to_owned())).collect(),
         size_sources: sizes.sources(summary),
+        diagnosis: doctor::doctor(heap, None),
         problems: summary.problems(),
     }
 }

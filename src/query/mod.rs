@@ -7,6 +7,7 @@ pub mod collections;
 pub mod condition;
 pub mod cpu;
 pub mod cputime;
+pub mod doctor;
 pub mod dominators;
 pub mod edges;
 pub mod every;

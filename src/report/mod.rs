@@ -3,12 +3,14 @@
 //! * [`escape`] makes text from a dump harmless; every renderer goes through it.
 //! * [`json`], [`csv`] and [`table`] are the formats; [`stream`] makes long lists while they are written.
 //! * [`tree`] draws trees and bars; [`flamegraph`], [`folded`] and [`speedscope`] are stacks as pictures.
+//! * [`findings`] has the words of `doctor`.
 //! * [`hprof_text`] writes the text report of the HPROF agent.
 //!
 //! Nothing here writes to the terminal by itself: renderers write to the [`std::io::Write`] that they are given.
 
 pub mod csv;
 pub mod escape;
+pub mod findings;
 pub mod flamegraph;
 pub mod folded;
 pub mod hprof_text;

@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{
+    Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets,
+};
 
 use super::escape;
 
@@ -30,6 +32,7 @@ pub struct Builder {
     columns: Vec<(&'static str, Align)>,
     rows: Vec<Vec<String>>,
     footer: Vec<Vec<String>>,
+    wraps: bool,
 }
 
 /// A name is not shortened below this, however narrow the terminal.
@@ -38,7 +41,12 @@ pub const NARROWEST: usize = 20;
 impl Builder {
     /// A table with these columns.
     pub fn new(columns: &[(&'static str, Align)]) -> Self {
-        Self { columns: columns.to_vec(), rows: Vec::new(), footer: Vec::new() }
+        Self { columns: columns.to_vec(), rows: Vec::new(), footer: Vec::new(), wraps: false }
+    }
+
+    /// Breaks lines of the last column that do not fit the terminal, instead of shortening them: for sentences.
+    pub fn wrapping(self) -> Self {
+        Self { wraps: true, ..self }
     }
 
     /// Adds a row; texts are escaped here.
@@ -56,7 +64,7 @@ impl Builder {
     /// # Errors
     /// If `out` cannot be written.
     pub fn write(self, out: &mut dyn Write, style: Style) -> io::Result<()> {
-        let Self { columns, rows, footer } = self;
+        let Self { columns, rows, footer, wraps } = self;
         let widths: Vec<usize> = (0..columns.len())
             .map(|column| {
                 let cells = rows.iter().chain(&footer).filter_map(|row| row.get(column));
@@ -84,7 +92,7 @@ impl Builder {
         let last = columns.len().saturating_sub(1);
         let fit = |row: Vec<String>| {
             row.into_iter().enumerate().map(move |(column, cell)| match room {
-                Some(room) if column == last => shorten(&cell, room),
+                Some(room) if column == last && !wraps => shorten(&cell, room),
                 _ => cell,
             })
         };
@@ -103,11 +111,21 @@ impl Builder {
                 });
             }
         }
+        if let (true, Some(room), Some(column)) = (wraps, room, table.column_mut(last)) {
+            let width = u16::try_from(room).unwrap_or(u16::MAX);
+            column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width)));
+            table.set_content_arrangement(ContentArrangement::Dynamic);
+        }
         for line in table.lines() {
             writeln!(out, "{}", line.trim_end())?;
         }
         Ok(())
     }
+}
+
+/// A count with what it counts: "1 object", "2,000 objects".
+pub fn counted(count: u64, what: &str) -> String {
+    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 /// Columns that a text takes in a terminal.

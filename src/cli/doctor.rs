@@ -1,0 +1,241 @@
+//! `doctor`: what is wrong with a dump, what it means, and what to do.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::hprof::input::TextFile;
+use crate::index::Error;
+use crate::index::problem::{Account, Severity};
+use crate::query::doctor::{self, Diagnosis, Finding};
+use crate::report::table::{Align, Builder, counted, grouped, human_bytes};
+use crate::report::{Format, csv, findings};
+
+use super::args::Output;
+use super::recorded::{RecordedInput, Source};
+use super::{Outcome, output};
+
+pub(super) const EXAMPLES: &str = "Examples:
+  hprof-cli doctor heap.hprof
+  hprof-cli doctor heap.hprof --quick
+  hprof-cli doctor heap.hprof --format json | jq '.rows[] | {kind, text, advice}'";
+
+/// What is wrong with a dump: what was read and what is lost, what that means for the answers, and what to do
+///
+/// Reads the whole dump and builds what the index lacks, as objects that are referred to and not there are found only with
+/// all references read. Text reports are taken too.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    input: RecordedInput,
+
+    /// Do not look for objects that are referred to and not in the dump: that needs no index of the graph
+    #[arg(long, help_heading = "Input")]
+    quick: bool,
+
+    #[command(flatten)]
+    output: Output,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    if TextFile::open(args.input.input.path()).map_err(Error::from)?.is_some() {
+        return text(args);
+    }
+    let (heap, diagnosis) = if args.quick {
+        let heap = args.input.input.open_records()?;
+        let diagnosis = doctor::doctor(&heap, None);
+        (heap, diagnosis)
+    } else {
+        let (heap, _, diagnosis) =
+            args.input.input.with_graph(|heap, graph| Ok(doctor::doctor(heap, Some(graph))))?;
+        (heap, diagnosis)
+    };
+    let mut out = output::stdout();
+    let damaged = heap.summary().is_damaged();
+    match args.output.format() {
+        Format::Table => {
+            let mut table = Builder::new(&[("", Align::Left), ("", Align::Left)]).wrapping();
+            table.row(["verdict", verdict(damaged, &diagnosis.findings)]);
+            account_lines(&diagnosis.account, &mut |key, value| table.row([key, &value]));
+            missing_lines(&diagnosis, &mut |key, value| table.row([key, &value]));
+            finding_lines(&diagnosis.findings, &mut |key, value| table.row([key, value]));
+            table.write(&mut out, output::style(&args.output))?;
+        }
+        Format::Csv => csv::write_nested(&mut out, rows(&diagnosis.findings))?,
+        Format::Json => {
+            let more = json!({
+                "verdict": verdict_name(damaged, &diagnosis.findings),
+                "account": account(&diagnosis),
+            });
+            output::json(&mut out, "doctor", &heap, rows(&diagnosis.findings), more)?;
+        }
+    }
+    output::finish(out)?;
+    Ok(if damaged { Outcome::Damaged } else { Outcome::Fine })
+}
+
+/// A text report: its lines that were not understood.
+fn text(args: &Args) -> anyhow::Result<Outcome> {
+    let Some((_, recorded)) = args.input.open_text()? else {
+        anyhow::bail!("{} has changed while it was read", args.input.input.path().display());
+    };
+    let mut found = Vec::new();
+    if let Source::Text { report, .. } = &recorded.source {
+        if let Some(first) = report.malformed.first() {
+            let text = format!(
+                "{} lines were not understood; the first is line {}: {} expected, found {:?}",
+                grouped(report.not_understood),
+                first.line,
+                first.expected,
+                first.text
+            );
+            found.push(Finding::of_lines(report.not_understood, text));
+        }
+        if report.runs > 1 {
+            found.push(Finding::of_runs(report.runs, report.run));
+        }
+    }
+    let mut out = output::stdout();
+    let damaged = recorded.is_damaged();
+    match args.output.format() {
+        Format::Table => {
+            let mut table = Builder::new(&[("", Align::Left), ("", Align::Left)]).wrapping();
+            table.row(["verdict", verdict(damaged, &found)]);
+            finding_lines(&found, &mut |key, value| table.row([key, value]));
+            table.write(&mut out, output::style(&args.output))?;
+        }
+        Format::Csv => csv::write_nested(&mut out, rows(&found))?,
+        Format::Json => {
+            let more = json!({ "verdict": verdict_name(damaged, &found), "account": Value::Null });
+            recorded.json(&mut out, "doctor", rows(&found), more)?;
+        }
+    }
+    output::finish(out)?;
+    Ok(if damaged { Outcome::Damaged } else { Outcome::Fine })
+}
+
+fn verdict_name(damaged: bool, findings: &[Finding]) -> &'static str {
+    match (damaged, findings) {
+        (true, _) => "damaged",
+        (false, []) => "healthy",
+        (false, _) => "odd",
+    }
+}
+
+fn verdict(damaged: bool, findings: &[Finding]) -> &'static str {
+    match verdict_name(damaged, findings) {
+        "damaged" => "damaged: part of it is missing or unreadable, answers are of the rest",
+        "healthy" => "healthy: nothing is missing, and nothing is odd",
+        _ => "healthy: nothing of the file is missing; what is odd stands below",
+    }
+}
+
+#[derive(Serialize)]
+struct RowOut<'a> {
+    severity: Severity,
+    kind: &'a str,
+    text: &'a str,
+    count: u64,
+    offset: Option<u64>,
+    skipped_bytes: u64,
+    means: &'a str,
+    advice: &'a str,
+}
+
+fn rows(findings: &[Finding]) -> Vec<RowOut<'_>> {
+    let rows = findings.iter().map(|finding| RowOut {
+        severity: finding.severity,
+        kind: finding.subject.name(),
+        text: &finding.text,
+        count: finding.count,
+        offset: finding.offset,
+        skipped_bytes: finding.skipped_bytes,
+        means: findings::means(finding.subject),
+        advice: findings::advice(finding.subject),
+    });
+    rows.collect()
+}
+
+fn finding_lines(findings: &[Finding], line: &mut dyn FnMut(&str, &str)) {
+    for finding in findings {
+        let mut text = finding.text.clone();
+        if let Some(offset) = finding.offset {
+            text += &format!(" (at offset {offset:#x})");
+        }
+        if finding.count > 1 && !matches!(finding.subject, doctor::Subject::LinesNotUnderstood) {
+            let bytes = grouped(finding.skipped_bytes);
+            text += &format!("; {} such places are listed by `info`, {bytes} bytes in all", finding.count);
+        }
+        let key = if finding.severity == Severity::Damage { "damage" } else { "note" };
+        line(key, &text);
+        line("  means", findings::means(finding.subject));
+        line("  do", findings::advice(finding.subject));
+    }
+}
+
+/// What was read and what is lost, as lines of a table: only what there is to say.
+pub(super) fn account_lines(account: &Account, line: &mut dyn FnMut(&str, String)) {
+    let bytes = |bytes: u64| format!("{} ({})", human_bytes(bytes), grouped(bytes));
+    let read = account.read_bytes();
+    if read == account.expected_bytes {
+        line("read", format!("all of {}", bytes(account.expected_bytes)));
+    } else {
+        let at_least = if account.expected_bytes > account.file_bytes { "at least " } else { "" };
+        let share = share(read, account.expected_bytes);
+        line("read", format!("{} of {at_least}{}, {share}", bytes(read), bytes(account.expected_bytes)));
+    }
+    let mut count = |key: &str, count: u64, what: &str| {
+        if count > 0 {
+            line(key, format!("{} {what}", grouped(count)));
+        }
+    };
+    count("  unreadable", account.skipped_bytes, "bytes that are there");
+    count("  lost records", account.lost_records, "or more, at the top level");
+    count("  lost places", account.lost_places, "in the heap dump, with one or more sub-records each");
+    count("  undumped classes", account.undumped_classes, "are named and not dumped");
+    count("  odd objects", account.objects_without_class, "instances of classes that are not dumped");
+    count(
+        "  odd lengths",
+        account.odd_instances,
+        "instances with another number of bytes than their class declares",
+    );
+}
+
+/// A part of a whole as people say it, never rounded up to all of it.
+fn share(part: u64, whole: u64) -> String {
+    let per_mille = u128::from(part) * 1000 / u128::from(whole.max(1));
+    format!("{}.{} %", per_mille / 10, per_mille % 10)
+}
+
+pub(super) fn missing_lines(diagnosis: &Diagnosis, line: &mut dyn FnMut(&str, String)) {
+    match diagnosis.missing {
+        None => line("missing objects", "not known: all references have to be read for it".to_owned()),
+        Some(missing) if missing.references == 0 => {
+            line("missing objects", "none: each object that is referred to is there".to_owned());
+        }
+        Some(missing) => {
+            let at_least = if missing.more { "at least " } else { "" };
+            let (objects, references) = (grouped(missing.objects), counted(missing.references, "reference"));
+            line("missing objects", format!("{at_least}{objects}, by {references}"));
+        }
+    }
+    line("retained sizes", findings::retained(diagnosis.retained).to_owned());
+}
+
+/// The account of JSON.
+pub(super) fn account(diagnosis: &Diagnosis) -> Value {
+    let account = &diagnosis.account;
+    json!({
+        "read_bytes": account.read_bytes(),
+        "expected_bytes": account.expected_bytes,
+        "skipped_bytes": account.skipped_bytes,
+        "lost_records": account.lost_records,
+        "lost_places": account.lost_places,
+        "undumped_classes": account.undumped_classes,
+        "objects_without_class": account.objects_without_class,
+        "odd_instances": account.odd_instances,
+        "empty_segments": account.empty_segments,
+        "cut_arrays": account.cut_object_arrays + account.cut_primitive_arrays,
+        "missing_objects": diagnosis.missing,
+        "retained_sizes": diagnosis.retained,
+    })
+}

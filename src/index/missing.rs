@@ -1,0 +1,82 @@
+//! References to objects that a dump does not hold, counted while the references are read.
+
+/// Distinct ids that are told apart; more are "at least so many". Ten megabytes of them.
+const MAX_IDS: usize = 1 << 20;
+
+/// What refers to nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct MissingObjects {
+    /// References to objects that are not in the dump.
+    pub references: u64,
+    /// Distinct objects that they name.
+    pub objects: u64,
+    /// Whether there are more of those than were told apart.
+    pub more: bool,
+}
+
+/// Counts references to objects that are not there.
+#[derive(Debug, Default)]
+pub(crate) struct MissingCounter {
+    references: u64,
+    ids: Vec<u64>,
+    more: bool,
+}
+
+impl MissingCounter {
+    /// Takes ids in any order, as often as they are referred to.
+    pub(crate) fn add(&mut self, ids: &[u64]) {
+        self.references += ids.len() as u64;
+        for id in ids {
+            if self.more {
+                return;
+            }
+            self.ids.push(*id);
+            if self.ids.len() >= 2 * MAX_IDS {
+                self.sort();
+            }
+        }
+    }
+
+    fn sort(&mut self) {
+        self.ids.sort_unstable();
+        self.ids.dedup();
+        if self.ids.len() > MAX_IDS {
+            self.ids.truncate(MAX_IDS);
+            self.more = true;
+        }
+    }
+
+    /// What was counted.
+    pub(crate) fn finish(mut self) -> MissingObjects {
+        self.sort();
+        MissingObjects { references: self.references, objects: self.ids.len() as u64, more: self.more }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_count_once_and_references_each_time() {
+        let mut counter = MissingCounter::default();
+        counter.add(&[7, 5, 7]);
+        counter.add(&[5, u64::MAX, 1]);
+        assert_eq!(counter.finish(), MissingObjects { references: 6, objects: 4, more: false });
+        assert_eq!(MissingCounter::default().finish(), MissingObjects::default());
+    }
+
+    #[test]
+    fn more_than_can_be_told_apart_are_said_to_be_more() {
+        let ids: Vec<u64> = (0..MAX_IDS as u64).collect();
+        let mut exact = MissingCounter::default();
+        (0..3).for_each(|_| exact.add(&ids));
+        let all = MissingObjects { references: 3 << 20, objects: 1 << 20, more: false };
+        assert_eq!(exact.finish(), all);
+        let mut over = MissingCounter::default();
+        over.add(&ids);
+        over.add(&[u64::MAX]);
+        over.add(&ids);
+        assert_eq!(over.finish(), MissingObjects { references: (2 << 20) + 1, objects: 1 << 20, more: true });
+    }
+}

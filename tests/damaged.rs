@@ -1,0 +1,284 @@
+//! Damaged dumps: what is there is used, and the account of what is not is right. Expected figures come from the places
+//! that the tests' own writer notes, never from the reader.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::cast_possible_truncation)]
+
+mod common;
+mod support;
+
+use common::{Dump, count, problems};
+use hprof_cli::index::MissingObjects;
+use hprof_cli::index::problem::{Account, ProblemKind};
+use hprof_cli::query::doctor::{self, RetainedSizes, Subject};
+use support::{
+    ClassDump, DumpWriter, HeapModel, HeapWriter, IdSize, Jdk, Options, Order, Root, Type, Value, Version,
+    Written, damage, examples,
+};
+
+fn account(dump: &Dump) -> Account {
+    dump.open().summary().account()
+}
+
+/// Objects in a chain of pairs, in many small segments.
+fn segments(objects: i32) -> Written {
+    let mut model = HeapModel::default();
+    let jdk = Jdk::add_to(&mut model);
+    let pair = model.class("t.Pair", Some(jdk.object), &[("left", Type::Object), ("n", Type::Int)]);
+    let mut last = model.instance_with(pair, &[("n", Value::Int(-1))]);
+    for n in 0..objects {
+        last = model.instance_with(pair, &[("left", last.into()), ("n", Value::Int(n))]);
+    }
+    model.root(last, Root::JniGlobal { reference: 1 });
+    model.root(pair, Root::StickyClass);
+    model.write(&Options { segment_bytes: Some(2000), ..Options::hotspot() })
+}
+
+/// Instances of `t.Pair`, as the tag and place of sub-records say.
+fn pairs(written: &Written, keep: impl Fn(u64, u64) -> bool) -> u64 {
+    // A pair is longer than any other instance of this dump that is no String, Thread or the like: told by its bytes.
+    let all = written.bytes();
+    let class = written.subs_of(0x20).last().unwrap().id;
+    let of_pair = |at: u64| all[at as usize + 13..at as usize + 21] == class.to_be_bytes();
+    written.subs_of(0x21).iter().filter(|sub| of_pair(sub.at) && keep(sub.at, sub.at + sub.len)).count()
+        as u64
+}
+
+#[test]
+fn the_account_of_a_cut_says_what_is_read_and_what_had_to_come() {
+    let written = segments(150);
+    let all = written.bytes();
+    let first = written.records[0].at as usize;
+    for at in (first..all.len()).step_by(7).chain(written.records.iter().map(|record| record.at as usize)) {
+        let dump = Dump::of(&damage::cut(&all, at));
+        let heap = dump.open();
+        let (summary, found) = (heap.summary(), heap.summary().account());
+        assert!(summary.is_damaged(), "cut at {at}");
+        assert_eq!(found.file_bytes, at as u64);
+        let at = at as u64;
+        // The record that holds the cut, unless the cut is between two.
+        let cut =
+            written.records.iter().find(|record| record.at < at && record.at + 9 + record.body_len > at);
+        let expected =
+            cut.map_or(
+                at,
+                |record| {
+                    if at < record.at + 9 { record.at + 9 } else { record.at + 9 + record.body_len }
+                },
+            );
+        assert_eq!(found.expected_bytes, expected, "cut at {at}");
+        // What is there of it and cannot be used: all of a record, or the last sub-record.
+        let in_heap = cut.filter(|record| record.tag == 0x1C && at >= record.at + 9);
+        let unread = match (in_heap, cut) {
+            (Some(record), _) => {
+                let whole = written.subs.iter().map(|sub| sub.at + sub.len).filter(|end| *end <= at);
+                at - whole.max().unwrap_or(0).max(record.at + 9)
+            }
+            (None, Some(record)) => at - record.at,
+            (None, None) => 0,
+        };
+        assert_eq!(found.skipped_bytes, unread, "cut at {at}: {}", problems(summary));
+        assert_eq!(found.lost_records, u64::from(cut.is_some() && in_heap.is_none()), "cut at {at}");
+        assert_eq!(found.lost_places, u64::from(in_heap.is_some() && unread > 0), "cut at {at}");
+        assert_eq!(count(summary, "t.Pair"), pairs(&written, |_, end| end <= at), "cut at {at}");
+        // The end record alone may be missing: then the heap is whole, but nobody can know.
+        assert!(found.heap_damaged, "cut at {at}");
+    }
+    let whole = account(&Dump::of(&all));
+    assert_eq!((whole.read_bytes(), whole.expected_bytes), (all.len() as u64, all.len() as u64));
+    assert_eq!((whole.heap_damaged, whole.lost_records, whole.lost_places), (false, 0, 0));
+}
+
+#[test]
+fn damage_inside_a_segment_loses_nothing_of_the_others() {
+    let written = segments(400);
+    let all = written.bytes();
+    let segments: Vec<_> = written.records.iter().filter(|record| record.tag == 0x1C).collect();
+    assert!(segments.len() > 5);
+    for record in &segments[1..segments.len() - 1] {
+        let (start, end) = (record.at + 9, record.at + 9 + record.body_len);
+        let subs: Vec<_> = written.subs.iter().filter(|sub| (start..end).contains(&sub.at)).collect();
+        let hit = subs[subs.len() / 2];
+        // A tag that none is, and a length that reaches beyond the segment.
+        for mangled in [
+            damage::with_byte(&all, hit.at as usize, 0x77),
+            damage::with_u4(&all, hit.at as usize + 21, 0x00FF_FFFF),
+        ] {
+            let dump = Dump::of(&mangled);
+            let heap = dump.open();
+            let (summary, found) = (heap.summary(), heap.summary().account());
+            assert!(summary.is_damaged() && found.heap_damaged, "{}", problems(summary));
+            assert_eq!((found.lost_records, found.lost_places), (0, 1), "{}", problems(summary));
+            assert!(found.skipped_bytes >= hit.len && found.skipped_bytes <= end - hit.at, "{found:?}");
+            let sure = pairs(&written, |from, to| to <= hit.at || from >= end);
+            let most = pairs(&written, |from, _| from != hit.at);
+            let pairs = count(summary, "t.Pair");
+            assert!((sure..=most).contains(&pairs), "{pairs} of {sure} to {most}: {}", problems(summary));
+        }
+    }
+}
+
+#[test]
+fn a_wrong_length_of_a_string_loses_no_object() {
+    let written = segments(100);
+    let all = written.bytes();
+    let strings = written.records_of(0x01);
+    assert!(strings.len() > 20);
+    for (number, at) in strings.iter().enumerate() {
+        let stated = u32::from_be_bytes(all[*at as usize + 5..*at as usize + 9].try_into().unwrap());
+        // Beyond the end of the file, into the middle of another record, shorter than it is.
+        for lie in [0x4000_0000, stated + 5, stated + 1000, stated.saturating_sub(2)] {
+            let dump = Dump::of(&damage::with_u4(&all, *at as usize + 5, lie));
+            let heap = dump.open();
+            let summary = heap.summary();
+            let what = || format!("string {number} states {lie} instead of {stated}: {}", problems(summary));
+            assert!(summary.is_damaged(), "{}", what());
+            assert!(summary.account().lost_records >= 1, "{}", what());
+            let objects: u64 = summary.classes().iter().map(|class| class.objects.get()).sum();
+            assert_eq!(
+                objects,
+                written.subs.iter().filter(|sub| matches!(sub.tag, 0x21..=0x23)).count() as u64,
+                "{}",
+                what()
+            );
+            assert_eq!(summary.roots().len(), 2, "{}", what());
+            // At most this name and the one behind are lost, if the length led into it.
+            assert!(summary.table_counts()[0] + 2 >= strings.len(), "{}", what());
+        }
+    }
+}
+
+#[test]
+fn references_to_what_is_not_there_are_counted() {
+    for options in [Options::hotspot(), Options::agent()] {
+        let mut model = HeapModel::default();
+        let object = model.class("java.lang.Object", None, &[]);
+        let pair = model.class("t.Pair", Some(object), &[("left", Type::Object), ("right", Type::Object)]);
+        let array = model.array_class(pair);
+        let nowhere = |n: u64| support::ObjectId(0x9000_0000 + 8 * n);
+        let first = model.instance_with(pair, &[("left", nowhere(1).into()), ("right", nowhere(2).into())]);
+        model.instance_with(pair, &[("left", nowhere(1).into()), ("right", first.into())]);
+        model.object_array(array, &[first, nowhere(1), support::ObjectId::NULL, nowhere(3)]);
+        model.root(nowhere(7), Root::JniGlobal { reference: 1 });
+        let dump = Dump::of(&model.write(&options).bytes());
+        let (heap, graph) = dump.open_graph();
+        let expected = MissingObjects { references: 5, objects: 3, more: false };
+        assert_eq!(heap.missing_objects(), Some(expected));
+        let found = doctor::doctor(&heap, Some(&graph));
+        assert_eq!((found.missing, found.retained), (Some(expected), RetainedSizes::Exact));
+        let subjects: Vec<Subject> = found.findings.iter().map(|finding| finding.subject).collect();
+        assert!(subjects.contains(&Subject::MissingObjects) && subjects.contains(&Subject::MissingRoots));
+        assert!(!heap.summary().is_damaged(), "a JVM may write so");
+    }
+}
+
+/// As HotSpot does up to JDK 21: roots stand behind all objects.
+#[test]
+fn a_dump_that_is_cut_before_its_threads_takes_thread_objects_as_roots() {
+    let mut model = HeapModel::default();
+    let jdk = Jdk::add_to(&mut model);
+    let thread_class = model.class("t.Worker", Some(jdk.thread), &[("work", Type::Object)]);
+    let work = model.instance(jdk.object, &[]);
+    let worker = model.instance_with(thread_class, &[("work", work.into())]);
+    let main = jdk.thread(&mut model, "main", false, 5);
+    model.root(main, Root::ThreadObject { thread: 1, trace: 1 });
+    model.root(worker, Root::ThreadObject { thread: 2, trace: 1 });
+    let written =
+        model.write(&Options { order: Order::ClassesFirst, segment_bytes: None, ..Options::hotspot() });
+    let all = written.bytes();
+    let roots = written.subs_of(0x08).iter().map(|sub| sub.at).min().unwrap() as usize;
+    assert!(written.subs_of(0x21).iter().all(|sub| sub.at < roots as u64), "roots come last");
+    for (bytes, assumed) in [(damage::cut(&all, roots), true), (all.clone(), false)] {
+        let dump = Dump::of(&bytes);
+        let (heap, graph) = dump.open_graph();
+        let reachable = |id: support::ObjectId| {
+            let index = graph.objects.addresses.index_of(id.0).unwrap();
+            graph.tree.reachable_position(index).is_some()
+        };
+        assert!(reachable(main) && reachable(worker) && reachable(work), "{}", problems(heap.summary()));
+        let said =
+            heap.summary().problems().iter().any(|problem| problem.kind == ProblemKind::ThreadsAssumed);
+        assert_eq!(said, assumed);
+    }
+}
+
+#[test]
+fn classes_that_are_lost_or_odd_are_counted() {
+    let mut out = DumpWriter::new(Version::V1_0_2, IdSize::Eight);
+    for (id, name) in [(1, "A"), (2, "n"), (3, "Lost")] {
+        out.string(id, name);
+    }
+    out.load_class(1, 0x1000, 0, 1);
+    out.load_class(2, 0x1100, 0, 3);
+    let mut heap = HeapWriter::new(IdSize::Eight);
+    let fields = [(2, Type::Int)];
+    let class = ClassDump { id: 0x1000, fields: &fields, instance_size: 4, ..ClassDump::default() };
+    heap.class_dump(&class);
+    heap.class_dump(&class);
+    heap.instance(0x2000, 0, 0x1000, &[Value::Int(1)]);
+    // More and fewer bytes than the class says.
+    heap.instance(0x2010, 0, 0x1000, &[Value::Int(1), Value::Int(2)]);
+    heap.instance(0x2020, 0, 0x1000, &[]);
+    heap.instance(0x2030, 0, 0x1100, &[Value::Int(3)]);
+    out.heap_segment(&heap);
+    out.heap_dump_end();
+    let dump = Dump::of(&out.into_bytes());
+    let heap = dump.open();
+    let found = heap.summary().account();
+    assert_eq!((found.undumped_classes, found.objects_without_class, found.odd_instances), (1, 1, 2));
+    assert_eq!(count(heap.summary(), "A"), 3);
+    let kinds: Vec<ProblemKind> = heap.summary().problems().iter().map(|problem| problem.kind).collect();
+    for kind in [ProblemKind::MissingClasses, ProblemKind::OddInstances, ProblemKind::RepeatedClasses] {
+        assert!(kinds.contains(&kind), "{kind:?} of {kinds:?}");
+    }
+    assert_eq!(RetainedSizes::of(&found), RetainedSizes::OfWhatIsThere);
+}
+
+#[test]
+fn a_file_that_ends_before_its_heap_is_damaged() {
+    let all = examples::zoo().write(&Options::hotspot());
+    let heap_starts = all.records_of(0x1C)[0] as usize;
+    let dump = Dump::of(&damage::cut(&all.bytes(), heap_starts));
+    let heap = dump.open();
+    assert!(heap.summary().is_damaged());
+    assert_eq!(heap.summary().problems()[0].kind, ProblemKind::NoHeapDump);
+    // An agent's recording without a heap dump is whole.
+    let mut out = DumpWriter::new(Version::V1_0_1, IdSize::Four);
+    out.string(1, "A");
+    out.control_settings(3, 4);
+    assert!(!Dump::of(&out.into_bytes()).open().summary().is_damaged());
+}
+
+#[test]
+fn what_is_alike_is_one_finding() {
+    let written = segments(400);
+    let mut all = written.bytes();
+    let hits: Vec<_> = written.subs_of(0x21).into_iter().step_by(50).collect();
+    for hit in &hits {
+        all[hit.at as usize] = 0x77;
+    }
+    let dump = Dump::of(&all);
+    let heap = dump.open();
+    let found = doctor::doctor(&heap, None);
+    let unknown: Vec<_> = (found.findings.iter())
+        .filter(|one| one.subject == Subject::Problem(ProblemKind::UnknownSubRecord))
+        .collect();
+    assert_eq!(unknown.len(), 1);
+    assert_eq!((unknown[0].count, found.account.lost_places), (hits.len() as u64, hits.len() as u64));
+    assert_eq!(unknown[0].offset, Some(hits[0].at));
+    assert_eq!(unknown[0].skipped_bytes, found.account.skipped_bytes);
+    assert_eq!((found.missing, found.retained), (None, RetainedSizes::OfWhatIsThere));
+}
+
+/// As a slow reader in another language counts them: HotSpot leaves out some objects of its archive, to which arrays refer.
+#[test]
+fn references_of_real_dumps_to_what_is_not_there_are_counted() {
+    for (sample, references, objects) in
+        [("jdk/jdk8", 0, 0), ("jdk/jdk17", 622, 622), ("jdk/jdk25-compact", 666, 661)]
+    {
+        let path = format!("{}/samples/{sample}.hprof.zst", env!("CARGO_MANIFEST_DIR"));
+        let dump = Dump::at(Some(path.as_ref()));
+        let (heap, _) = dump.open_graph();
+        let expected = MissingObjects { references, objects, more: false };
+        assert_eq!(heap.missing_objects(), Some(expected), "{sample}");
+    }
+}
