@@ -363,6 +363,10 @@ fn put_together(
             None => 0,
             Some(Compression::Gzip) => 1,
             Some(Compression::Zstd) => 2,
+            Some(Compression::Tar) => 3,
+            Some(Compression::TarGzip) => 4,
+            Some(Compression::TarZstd) => 5,
+            Some(Compression::Zip) => 6,
         },
     };
     let mut tables = builder.tables(&scan);
