@@ -183,3 +183,65 @@ impl Output for Copy<'_> {
         file.write_all(bytes)
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::hprof::packed::unpack as unpack_into;
+
+    /// Unpacks onto a disk on which so many bytes are free, of which the copy takes its part.
+    fn onto(packed: &[u8], free: u64, disk: u64) -> (Option<NoRoom>, u64) {
+        let file = tempfile::tempfile().unwrap();
+        let of_disk = |_: &Path| {
+            let taken = file.metadata().map_or(0, |metadata| metadata.len());
+            Some((free.saturating_sub(taken), disk))
+        };
+        let passed = Mutex::new(Passed { hash: Xxh3::new(), len: 0, look_at: LOOK_EVERY, no_room: None });
+        let copy = Copy { file: &file, dir: PathBuf::new(), free: &of_disk, passed };
+        let unpacked = unpack_into(packed, Compression::of(packed).unwrap(), &copy, &|_| {});
+        let no_room = copy.passed.into_inner().unwrap().no_room;
+        assert_eq!(unpacked.is_err(), no_room.is_some());
+        (no_room, file.metadata().unwrap().len())
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    const MB: u64 = 1_000_000;
+
+    #[test]
+    fn what_does_not_fit_is_refused_before_a_byte_is_written() {
+        let plain = vec![1; 20_000_000];
+        let blocks: Vec<u8> = plain.chunks(1 << 20).flat_map(gzip).collect();
+        let frame = zstd::bulk::compress(&plain, 1).unwrap();
+        for (packed, size) in
+            [(gzip(&plain), "at least 20.0 MB"), (blocks, "about "), (frame, "takes 20.0 MB")]
+        {
+            // A twentieth of 100 MB is left to others.
+            let (no_room, written) = onto(&packed, 12 * MB, 100 * MB);
+            let said = no_room.unwrap().to_string();
+            assert!(said.contains(size) && said.contains("12.0 MB are free there"), "{said}");
+            assert!(said.contains("5.0 MB are left alone") && written == 0, "{said}: {written}");
+            assert_eq!(onto(&packed, 30 * MB, 100 * MB), (None, 20_000_000));
+        }
+    }
+
+    #[test]
+    fn what_turns_out_larger_than_it_said_ends_while_there_is_room() {
+        // 300 MB that say they are 1 MB: a bomb.
+        let mut packed = gzip(&vec![0; 300 << 20]);
+        let end = packed.len() - 4;
+        packed.truncate(end);
+        packed.extend_from_slice(&1_000_000_u32.to_le_bytes());
+        let (no_room, written) = onto(&packed, 200 * MB, 1000 * MB);
+        let no_room = no_room.expect("the disk is full before all is written");
+        assert!(no_room.size.is_none() && written < 150 * MB, "{no_room:?} {written}");
+        assert!(no_room.to_string().contains("what was written is removed"), "{no_room}");
+    }
+}

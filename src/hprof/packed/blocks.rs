@@ -22,7 +22,7 @@ const ENOUGH: usize = 1 << 20;
 const STRIDE: usize = 4096;
 /// How far ahead of what is known places are looked for.
 const AHEAD: usize = 64 << 20;
-/// Bytes that may be unpacked in vain behind damaged members. A file made for that could otherwise take for ever.
+/// Bytes that may be unpacked in vain, or filled with zeros, for damaged members. A file made for that could otherwise take for ever.
 const IN_VAIN: u64 = 1 << 30;
 /// Damaged members that are named.
 const NAMED: u64 = 3;
@@ -208,24 +208,29 @@ impl Shared<'_> {
             if state.done {
                 return None;
             }
-            let from = state.ahead.max(state.turn);
-            let to = self.packed.len().min(state.turn.saturating_add(AHEAD));
-            let mut places = self.finder.find_iter(self.packed.get(from..to).unwrap_or_default());
-            let looks =
-                |at: &usize| member::head(self.packed.get(from + at..).unwrap_or_default()) != Head::None;
-            let Some(at) = places.find(looks) else {
-                // One that lies across the border is found later.
-                state.ahead = from.max(to.saturating_sub(MAGIC.len() - 1));
-                // What ends before `turn` does may still be found not to have been taken.
+            // What has to be a member is unpacked whatever it looks like.
+            let place = if state.ahead <= state.turn { Some(state.turn) } else { self.find(&mut state) };
+            let Some(place) = place else {
                 state = self.wait(state);
                 continue;
             };
-            let place = from + at;
             state.ahead = place + STRIDE;
             if state.taken.insert(place) {
                 return Some(place);
             }
         }
+    }
+
+    /// The next place that looks like a header, not too far ahead of what is known.
+    fn find(&self, state: &mut State) -> Option<usize> {
+        let (from, to) = (state.ahead, self.packed.len().min(state.turn.saturating_add(AHEAD)));
+        let looks = |at: &usize| member::head(self.packed.get(from + at..).unwrap_or_default()) != Head::None;
+        let found = self.finder.find_iter(self.packed.get(from..to).unwrap_or_default()).find(looks);
+        if found.is_none() {
+            // One that lies across the border is found later.
+            state.ahead = from.max(to.saturating_sub(MAGIC.len() - 1));
+        }
+        found.map(|at| from + at)
     }
 
     /// Waits for the turn of what begins at `start`. `None` if that turn will not come: it is no member.
@@ -290,20 +295,7 @@ impl Shared<'_> {
         (self.progress)((end - state.turn.min(end)) as u64);
         state.turn = end;
         let rest = self.packed.get(end..).unwrap_or_default();
-        if rest.is_empty() || is_padding(rest.get(..rest.len().min(STRIDE)).unwrap_or_default()) {
-            state.done = rest.is_empty() || is_padding(rest);
-        }
-        let text = match member::head(rest) {
-            _ if state.done => None,
-            Head::None => Some(format!("the {} bytes from {end:#x} on are no gzip", rest.len())),
-            // Too short to be found by its look.
-            Head::Cut if rest.len() < MAGIC.len() => Some("it ends in the middle of a block".to_owned()),
-            _ => None,
-        };
-        if text.is_some() {
-            state.damage.end = text;
-            state.done = true;
-        }
+        state.done = is_padding(rest);
         state.taken = state.taken.split_off(&end);
         if !state.taken.contains(&end) {
             state.ahead = end;
@@ -371,8 +363,9 @@ impl Shared<'_> {
         self.out.write_at(at, bytes)
     }
 
-    /// A damaged member. If a good one follows, the trailer in front of that tells how long this one was: zeros take its
-    /// place, so that everything behind is where it belongs, and nothing wrong is taken for right.
+    /// A damaged member. If a good one follows, the trailers in front of that tell how long this one was, and those that
+    /// are damaged behind it: zeros take their place, so that everything behind is where it belongs, and nothing wrong is
+    /// taken for right.
     fn put_bad(
         &self,
         mut state: MutexGuard<'_, State>,
@@ -381,53 +374,82 @@ impl Shared<'_> {
         inflater: &mut Inflater,
         buffer: &mut [u8],
     ) -> io::Result<()> {
-        state.damage.members += 1;
-        let is_first = state.len == 0;
-        let damaged = format!("the block at {:#x} is damaged: {why}", run.start);
         let mut other = vec![0; LARGE];
-        let next = self.next_good(&mut state, run.start + 1, inflater, &mut other);
-        let len = next.and_then(|next| member::length_before(self.packed, next));
-        let len = len.and_then(|len| usize::try_from(len).ok()).filter(|len| *len <= LARGE);
-        let (Some(next), Some(len)) = (next, len) else {
+        let Some(gap) = self.gap(&mut state, run.start, inflater, &mut other) else {
             // What there is of it is used, as of a cut one.
             let bytes = buffer.get(..run.filled).unwrap_or_default();
             let at = self.pass(&mut state, bytes)?;
-            self.end(state, format!("{damaged}; nothing behind was read"));
+            self.end(
+                state,
+                format!("the block at {:#x} is damaged: {why}; nothing behind was read", run.start),
+            );
             return self.out.write_at(at, bytes);
         };
         // Of the first one the dump's header is needed, be it damaged behind that.
-        let kept = if is_first { run.filled.min(len) } else { 0 };
-        buffer.get_mut(kept..).unwrap_or_default().fill(0);
-        if state.damage.members <= NAMED {
-            let text = format!("{damaged}; {} of its {len} bytes are read as zeros", len - kept);
-            state.damage.texts.push(text);
+        let is_first = state.len == 0;
+        other.fill(0);
+        for (number, (start, len)) in gap.members.iter().enumerate() {
+            let kept = if is_first && number == 0 { run.filled.min(*len) } else { 0 };
+            state.damage.members += 1;
+            if state.damage.members <= NAMED {
+                let why = if number == 0 { why } else { "its data is wrong" };
+                let zeros = len - kept;
+                let text = format!(
+                    "the block at {start:#x} is damaged: {why}; {zeros} of its {len} bytes are read as zeros"
+                );
+                state.damage.texts.push(text);
+            }
+            let parts = [buffer.get(..kept), other.get(kept..*len)];
+            for bytes in parts.into_iter().flatten().filter(|bytes| !bytes.is_empty()) {
+                let at = self.pass(&mut state, bytes)?;
+                self.out.write_at(at, bytes)?;
+            }
         }
-        let bytes = buffer.get(..len).unwrap_or_default();
-        let at = self.pass(&mut state, bytes)?;
-        self.advance(state, next);
-        self.out.write_at(at, bytes)
+        self.advance(state, gap.end);
+        Ok(())
     }
 
-    /// Where the next member begins that is right from its header to its checksum.
-    fn next_good(
+    /// The damaged members from `start` on, up to the next one that is right from its header to its checksum. `None` if
+    /// there is none, or it costs too much to find it.
+    fn gap(
         &self,
         state: &mut MutexGuard<'_, State>,
-        from: usize,
+        start: usize,
         inflater: &mut Inflater,
         buffer: &mut [u8],
-    ) -> Option<usize> {
-        let rest = self.packed.get(from..)?;
-        for at in self.finder.find_iter(rest) {
-            let (stop, _, filled) = self.inflate_one(inflater, buffer, from + at, 0);
-            if stop == Stop::End {
-                return Some(from + at);
-            }
+    ) -> Option<Gap> {
+        let mut gap = Gap { members: Vec::new(), end: start };
+        let from = start + 1;
+        for at in self.finder.find_iter(self.packed.get(from..)?).map(|at| from + at) {
+            let (stop, _, filled) = self.inflate_one(inflater, buffer, at, 0);
+            let stated = member::length_before(self.packed, at).and_then(|len| usize::try_from(len).ok());
+            let len = stated.filter(|len| *len <= LARGE);
             // Each costs something, if it makes no byte too.
-            state.damage.in_vain += filled as u64 + 4096;
+            state.damage.in_vain += (filled + len.unwrap_or_default()) as u64 + 4096;
             if state.damage.in_vain > IN_VAIN {
                 return None;
+            }
+            match (stop, len) {
+                (Stop::End, None) => return None,
+                (_, Some(len)) => {
+                    gap.members.push((gap.end, len));
+                    gap.end = at;
+                }
+                // No member could be so large: it only looks like a header.
+                (_, None) => {}
+            }
+            if stop == Stop::End {
+                return Some(gap);
             }
         }
         None
     }
+}
+
+/// Damaged members.
+struct Gap {
+    /// Where each begins, and how long it was by the trailer at its end.
+    members: Vec<(usize, usize)>,
+    /// Where the next good one begins.
+    end: usize,
 }
