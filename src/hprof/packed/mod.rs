@@ -255,8 +255,9 @@ fn unpack_file(
     }
 }
 
-/// What gzip of one member becomes at least: its last bytes state its length modulo 4 GiB, and nothing is much shorter than its
-/// packed form: the codes of bytes that occur rarely have up to nine bits. Those of a cut file state nothing: what is far from how its start unpacks is no length.
+/// What gzip of one member becomes at least. Its last bytes state its length modulo 4 GiB, and nothing is much shorter than
+/// its packed form: codes of rare bytes have up to nine bits. The last bytes of a cut file state nothing: what is far from
+/// how its start unpacks is no length.
 fn at_least(packed: &[u8]) -> Option<Size> {
     let stated = u64::from(member::length_before(packed, packed.len())?);
     let (took, made) = blocks::start(packed)?;
