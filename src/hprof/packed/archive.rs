@@ -69,8 +69,8 @@ pub(super) fn tar(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> R
                 let rest = packed.get(source.at..).unwrap_or_default();
                 let len = usize::try_from(member.bytes).unwrap_or(usize::MAX);
                 let there = rest.get(..len).unwrap_or(rest);
-                let start = there.get(..there.len().min(PEEKED as usize)).unwrap_or_default();
-                let inside = dump_inside(start);
+                let mut beginning = there;
+                let inside = dump_inside(&stream::start(&mut beginning, PEEKED).0);
                 members.add(&member.name, inside.is_some());
                 if let Some(inner) = inside {
                     found = Some((there, inner, there.len() < len));

@@ -387,7 +387,8 @@ impl Shared<'_> {
         };
         // Of the first one the dump's header is needed, be it damaged behind that.
         let is_first = state.len == 0;
-        other.fill(0);
+        let longest = gap.members.iter().map(|(_, len)| *len).max().unwrap_or_default();
+        other.get_mut(..longest).unwrap_or_default().fill(0);
         for (number, (start, len)) in gap.members.iter().enumerate() {
             let kept = if is_first && number == 0 { run.filled.min(*len) } else { 0 };
             state.damage.members += 1;

@@ -61,7 +61,7 @@ pub(super) struct Member {
 
 /// Whether `bytes` begin with a header whose checksum is right.
 pub(super) fn is_header(bytes: &[u8]) -> bool {
-    bytes.first_chunk::<BLOCK>().is_some_and(|block| checksum_is_right(block))
+    bytes.first_chunk::<BLOCK>().is_some_and(checksum_is_right)
 }
 
 fn checksum_is_right(block: &[u8; BLOCK]) -> bool {
