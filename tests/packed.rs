@@ -170,7 +170,7 @@ fn of_a_file_that_is_cut_anywhere_all_is_used_that_is_there() {
 
 #[test]
 fn a_damaged_block_is_read_as_zeros_and_the_others_as_they_are() {
-    let plain = noise(40_000, 4);
+    let plain = noise(14_000, 4);
     let (packed, places) = in_blocks(&plain, 2000);
     for at in (0..packed.len()).step_by(7) {
         let mut spoiled = packed.clone();
