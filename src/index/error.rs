@@ -1,11 +1,13 @@
 //! Why a dump cannot be opened, and what to do about it.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 use super::address::TooManyObjects;
 use super::build::NoSuchHeapDump;
-use crate::hprof::input::{Compression, OpenError};
+use crate::hprof::input::OpenError;
+use crate::hprof::packed::{Compression, Members, Size};
 use crate::hprof::sniff::Looks;
 use crate::hprof::{FormatError, FormatErrorKind};
 
@@ -56,6 +58,26 @@ pub enum Error {
         /// Why.
         error: io::Error,
     },
+    /// There is no room for the unpacked copy.
+    #[error("cannot unpack {} into {}: {no_room}", path.display(), into.display())]
+    NoRoom {
+        /// Which file.
+        path: PathBuf,
+        /// Into which directory.
+        into: PathBuf,
+        /// How much is needed, and how much is there.
+        no_room: NoRoom,
+    },
+    /// An archive does not hold one dump.
+    #[error("{}: a {} archive that cannot be used: {members}", path.display(), compression.name())]
+    Members {
+        /// Which file.
+        path: PathBuf,
+        /// What archive it is.
+        compression: Compression,
+        /// What is in it.
+        members: Members,
+    },
     /// The index cannot be written.
     #[error("cannot write the index {}: {error}", dir.display())]
     WriteIndex {
@@ -102,8 +124,60 @@ impl Error {
             Self::NoSuchHeapDump { .. } => "leave out --dump to read the last one",
             Self::Changed(_) => "wait until the JVM has finished writing the dump, then run this again",
             Self::Unpack { .. } => "give a directory with enough space by --index-dir, or unpack it yourself",
+            Self::NoRoom { .. } => {
+                "name a directory on a disk with more room by --index-dir DIR, or unpack it yourself"
+            }
+            Self::Members { members, .. } if members.dump_count > 1 => {
+                "take one dump out of it, for example: tar -xf ARCHIVE NAME, or: unzip ARCHIVE NAME"
+            }
+            Self::Members { .. } => {
+                "look at what is in it, for example: tar -tf ARCHIVE, or: unzip -l ARCHIVE"
+            }
             Self::WriteIndex { .. } => "give a directory that you may write to by --index-dir",
             Self::TooManyObjects { .. } => "histo and info work on it; commands that need an index do not",
         })
+    }
+}
+
+/// How much room an unpacked copy needs, and how much there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoRoom {
+    /// What is known of the length of the copy; `None` if the file stated less than it turned out to be.
+    pub size: Option<Size>,
+    /// Bytes that were written when there was no more room; they were removed again.
+    pub written_bytes: u64,
+    /// Bytes that are free, without what was written.
+    pub free_bytes: u64,
+    /// Bytes that are left to others.
+    pub reserve_bytes: u64,
+}
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.size {
+            Some(Size::Stated(bytes)) => write!(f, "the copy takes {}", Bytes(bytes))?,
+            Some(Size::AtLeast(bytes)) => write!(f, "the copy takes at least {}", Bytes(bytes))?,
+            Some(Size::About(bytes)) => write!(f, "the copy takes about {}", Bytes(bytes))?,
+            None => {
+                write!(f, "the copy takes more than the {} that were written", Bytes(self.written_bytes))?
+            }
+        }
+        write!(f, ", {} are free there", Bytes(self.free_bytes))?;
+        write!(f, ", of which {} are left alone", Bytes(self.reserve_bytes))?;
+        if self.written_bytes > 0 { write!(f, "; what was written is removed") } else { Ok(()) }
+    }
+}
+
+/// A number of bytes in the unit that disks are counted in.
+struct Bytes(u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(bytes) = *self;
+        match bytes {
+            0..1_000_000 => write!(f, "{bytes} bytes"),
+            1_000_000..1_000_000_000 => write!(f, "{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10),
+            _ => write!(f, "{}.{} GB", bytes / 1_000_000_000, bytes / 100_000_000 % 10),
+        }
     }
 }

@@ -55,6 +55,8 @@ impl Opening {
         let compression = Compression::of(bytes);
         match compression {
             None => drop(Header::parse(bytes).map_err(|error| format_error(path, bytes, error))?),
+            // What is in an archive shows when it is unpacked.
+            Some(compression) if compression.is_archive() => {}
             Some(compression) => {
                 let looks = sniff::sniff(&compression.peek(bytes, 4096));
                 if looks != Looks::Hprof {

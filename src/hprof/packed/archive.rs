@@ -1,0 +1,247 @@
+//! Which file of a tar or zip archive is the dump: the only one that begins as a heap dump does, itself perhaps packed.
+
+use std::io::{self, Read};
+
+use flate2::Crc;
+use flate2::read::DeflateDecoder;
+
+use super::tar::{self, Bytes, Next, Source, Stream};
+use super::zip;
+use super::{
+    Compression, Counted, Members, Output, PEEKED, Progress, Size, UnpackError, Unpacked, stream, unpack_file,
+};
+use crate::hprof::sniff::{self, Looks};
+
+/// How a file is packed whose first bytes these are, if it is a heap dump.
+fn dump_inside(start: &[u8]) -> Option<Option<Compression>> {
+    let is_dump = |bytes: &[u8]| sniff::sniff(bytes) == Looks::Hprof;
+    if is_dump(start) {
+        return Some(None);
+    }
+    let inner = match sniff::sniff(start) {
+        Looks::Gzip => Compression::Gzip,
+        Looks::Zstd => Compression::Zstd,
+        _ => return None,
+    };
+    is_dump(&inner.peek(start, PEEKED)).then_some(Some(inner))
+}
+
+/// Unpacks a file whose bytes lie in the archive as they are.
+fn slice(
+    bytes: &[u8],
+    inner: Option<Compression>,
+    out: &dyn Output,
+    progress: &Progress<'_>,
+) -> io::Result<Unpacked> {
+    match inner {
+        Some(inner) => unpack_file(bytes, inner, out, progress),
+        None => {
+            out.expect(Size::Stated(bytes.len() as u64))?;
+            stream::copy(&mut Counted { rest: bytes, progress }, out)
+        }
+    }
+}
+
+/// Says that an archive ends before the dump in it does, unless something else was wrong already.
+fn cut(mut unpacked: Unpacked, is_cut: bool, text: &str) -> Unpacked {
+    if is_cut {
+        unpacked.error.get_or_insert_with(|| text.to_owned());
+    }
+    unpacked
+}
+
+const TAR_CUT: &str = "the tar archive ends in the middle of the dump";
+const ZIP_CUT: &str = "the zip archive ends in the middle of the dump";
+
+/// Unpacks the dump in a tar archive.
+pub(super) fn tar(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> Result<Unpacked, UnpackError> {
+    let mut source = Bytes { all: packed, at: 0 };
+    let (mut members, mut found) = (Members::new(), None);
+    loop {
+        let bytes = match tar::next(&mut source)? {
+            Next::End => break,
+            Next::Damage(text) => {
+                members.damage = Some(text.to_owned());
+                break;
+            }
+            Next::Other(bytes) => bytes,
+            Next::File(member) => {
+                let rest = packed.get(source.at..).unwrap_or_default();
+                let len = usize::try_from(member.bytes).unwrap_or(usize::MAX);
+                let there = rest.get(..len).unwrap_or(rest);
+                let mut beginning = there;
+                let inside = dump_inside(&stream::start(&mut beginning, PEEKED).0);
+                members.add(&member.name, inside.is_some());
+                if let Some(inner) = inside {
+                    found = Some((there, inner, there.len() < len));
+                }
+                member.bytes
+            }
+        };
+        source.pass_over(bytes.saturating_add(tar::padding(bytes)))?;
+    }
+    match found {
+        Some((bytes, inner, is_cut)) if members.dump_count == 1 => {
+            Ok(cut(slice(bytes, inner, out, progress)?, is_cut, TAR_CUT))
+        }
+        _ => Err(members.into()),
+    }
+}
+
+/// Unpacks the dump in a tar archive that is compressed, in one pass: whether there is another one shows at the end.
+pub(super) fn stream(
+    packed: &[u8],
+    compression: Compression,
+    out: &dyn Output,
+    progress: &Progress<'_>,
+) -> Result<Unpacked, UnpackError> {
+    let mut members = Members::new();
+    let mut source = match compression.reader(Counted { rest: packed, progress }) {
+        Ok(reader) => Stream(reader),
+        Err(error) => {
+            members.damage = Some(error.to_string());
+            return Err(members.into());
+        }
+    };
+    let mut unpacked = None;
+    loop {
+        let passed = match tar::next(&mut source) {
+            Ok(Next::End) => break,
+            Ok(Next::Damage(text)) => {
+                members.damage = Some(text.to_owned());
+                break;
+            }
+            Ok(Next::Other(bytes)) => source.pass_over(bytes.saturating_add(tar::padding(bytes))).map(drop),
+            Ok(Next::File(member)) => {
+                let (start, end) = stream::start(&mut source, PEEKED.min(member.bytes));
+                let inside = dump_inside(&start);
+                members.add(&member.name, inside.is_some());
+                let mut left = (&mut source).take(member.bytes.saturating_sub(start.len() as u64));
+                if let (Some(inner), 1) = (inside, members.dump_count) {
+                    unpacked = Some(streamed(&start, &mut left, inner, member.bytes, out)?);
+                }
+                let passed = io::copy(&mut left, &mut io::sink()).map(drop);
+                end.map_or(passed, Err).and_then(|()| source.pass_over(tar::padding(member.bytes)).map(drop))
+            }
+            Err(error) => Err(error),
+        };
+        // An error of the compression: what is behind cannot be known.
+        if let Err(error) = passed {
+            members.damage = Some(error.to_string());
+            break;
+        }
+    }
+    match unpacked {
+        Some(unpacked) if members.dump_count == 1 => Ok(unpacked),
+        _ => Err(members.into()),
+    }
+}
+
+/// Unpacks a file of `bytes` bytes that begins with `start` and goes on with `left`.
+fn streamed(
+    start: &[u8],
+    left: &mut dyn Read,
+    inner: Option<Compression>,
+    bytes: u64,
+    out: &dyn Output,
+) -> io::Result<Unpacked> {
+    let mut all = start.chain(left);
+    match inner {
+        None => {
+            out.expect(Size::Stated(bytes))?;
+            let unpacked = stream::copy(&mut all, out)?;
+            let is_cut = unpacked.len < bytes;
+            Ok(cut(unpacked, is_cut, TAR_CUT))
+        }
+        Some(inner) => match inner.reader(all) {
+            Ok(mut reader) => stream::copy(&mut reader, out),
+            Err(error) => Ok(Unpacked { len: 0, error: Some(error.to_string()) }),
+        },
+    }
+}
+
+/// Members of a zip archive that are looked into: the directory may name the same bytes any number of times.
+const LOOKED_INTO: u64 = 100_000;
+
+/// Unpacks the dump in a zip archive.
+pub(super) fn zip(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> Result<Unpacked, UnpackError> {
+    let (mut members, mut found) = (Members::new(), None);
+    let mut entries = zip::Members::of(packed);
+    for entry in entries.by_ref() {
+        if entry.name.ends_with('/') {
+            continue;
+        }
+        let reader = reader(&entry, Counted { rest: entry.packed, progress: &|_| {} });
+        let inside = match reader {
+            Some(mut reader) if members.file_count < LOOKED_INTO => {
+                dump_inside(&stream::start(&mut reader, PEEKED).0)
+            }
+            _ => None,
+        };
+        let why = match (entry.is_encrypted, entry.method) {
+            (true, _) => " (encrypted)",
+            (_, 0 | 8 | 93) => "",
+            _ => " (packed in a way that is not read)",
+        };
+        members.add(&format!("{}{why}", entry.name), inside.is_some());
+        if let Some(inner) = inside {
+            found = Some((entry, inner));
+        }
+    }
+    if !entries.is_whole {
+        members.damage = Some(zip::NO_DIRECTORY.to_owned());
+    }
+    let (entry, inner) = match found {
+        Some(found) if members.dump_count == 1 => found,
+        _ => return Err(members.into()),
+    };
+    if entry.method == 0 {
+        let is_cut = !entry.is_whole && entry.bytes.is_some();
+        let unpacked = cut(slice(entry.packed, inner, out, progress)?, is_cut, ZIP_CUT);
+        return Ok(cut(unpacked, !entries.is_whole, zip::NO_DIRECTORY));
+    }
+    if let (None, Some(bytes)) = (inner, entry.bytes) {
+        out.expect(Size::Stated(bytes))?;
+    }
+    let Some(reader) = reader(&entry, Counted { rest: entry.packed, progress }) else {
+        return Err(members.into());
+    };
+    let mut checked = Checked { reader, crc: Crc::new(), wanted: entry.crc };
+    let unpacked = match inner {
+        None => stream::copy(&mut checked, out)?,
+        Some(inner) => match inner.reader(checked) {
+            Ok(mut reader) => stream::copy(&mut reader, out)?,
+            Err(error) => Unpacked { len: 0, error: Some(error.to_string()) },
+        },
+    };
+    Ok(cut(unpacked, !entries.is_whole, zip::NO_DIRECTORY))
+}
+
+/// Reads a member of a zip archive; `None` if it cannot be read.
+fn reader<'a>(entry: &zip::Member<'_>, packed: Counted<'a>) -> Option<Box<dyn Read + 'a>> {
+    match entry.method {
+        _ if entry.is_encrypted => None,
+        0 => Some(Box::new(packed)),
+        8 => Some(Box::new(DeflateDecoder::new(packed))),
+        93 => Some(Box::new(zstd::stream::read::Decoder::new(packed).ok()?)),
+        _ => None,
+    }
+}
+
+/// A reader that compares a checksum at the end.
+struct Checked<R> {
+    reader: R,
+    crc: Crc,
+    wanted: Option<u32>,
+}
+
+impl<R: Read> Read for Checked<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buffer)?;
+        self.crc.update(buffer.get(..read).unwrap_or_default());
+        if read == 0 && !buffer.is_empty() && self.wanted.take().is_some_and(|crc| crc != self.crc.sum()) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "its checksum is wrong"));
+        }
+        Ok(read)
+    }
+}
