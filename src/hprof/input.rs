@@ -86,6 +86,20 @@ impl Mapped {
         Ok(Self { path: path.to_owned(), map, stamp })
     }
 
+    /// Maps an open file that has no name; `path` is that of its directory, for messages.
+    ///
+    /// # Errors
+    /// If it cannot be mapped.
+    pub(crate) fn of(file: &File, path: PathBuf) -> Result<Self, OpenError> {
+        let fail = |what| {
+            let path = path.clone();
+            move |error| OpenError::Io { what, path, error }
+        };
+        let stamp = Stamp::of(file).map_err(fail("look at"))?;
+        let map = if stamp.len == 0 { None } else { Some(map(file).map_err(fail("map"))?) };
+        Ok(Self { path, map, stamp })
+    }
+
     /// All bytes of the file.
     pub fn bytes(&self) -> &[u8] {
         self.map.as_deref().unwrap_or_default()

@@ -38,21 +38,25 @@ pub(super) fn unpack(
         return Ok(Unpacked { map, error, kept: false });
     }
     let into = place.map_or_else(std::env::temp_dir, |place| place.dir.clone());
+    // Of an older dump, or damaged: it would take the room of the new one. The lock is held.
+    if let Some(place) = place {
+        let _ = std::fs::remove_file(place.dir.join(place::UNPACKED_DATA));
+    }
     let path = || dump.path().to_owned();
     let fail = |error| Error::Unpack { path: path(), into: into.clone(), error };
-    let file = match place {
-        Some(place) => place.temporary(),
-        None => tempfile::NamedTempFile::new(),
+    let named = match place {
+        Some(place) => place.temporary().map(Some),
+        None => Ok(None),
     }
     .map_err(fail)?;
+    // Kept nowhere: a file without a name is gone when this process is, however it ends.
+    let nameless = if named.is_none() { Some(tempfile::tempfile().map_err(fail)?) } else { None };
+    let Some(file) = named.as_ref().map(|file| file.as_file()).or(nameless.as_ref()) else {
+        return Err(fail(io::ErrorKind::NotFound.into()));
+    };
     progress.begin("unpacking", dump.stamp().len);
     dump.will_scan();
-    let copy = Copy {
-        file: file.as_file(),
-        dir: into.clone(),
-        free: &free_bytes,
-        passed: Mutex::new(Passed { hash: Xxh3::new(), len: 0, look_at: LOOK_EVERY, no_room: None }),
-    };
+    let copy = Copy { file, dir: into.clone(), free: &free_bytes, passed: Mutex::new(Passed::new()) };
     let unpacked = packed::unpack(dump.bytes(), compression, &copy, &|bytes| progress.advance(bytes));
     progress.end();
     let passed = copy.passed.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -62,19 +66,25 @@ pub(super) fn unpack(
         (UnpackError::Members(members), None) => Error::Members { path: path(), compression, members },
     })?;
     let (hash, error) = (passed.hash.digest(), unpacked.error);
-    let Some(place) = place else {
-        // The map keeps the bytes after the file has lost its name.
-        let map = Mapped::open(file.path())?;
+    if let Some(file) = nameless {
+        let map = Mapped::of(&file, into.join(place::UNPACKED_DATA))?;
         return Ok(Unpacked { map, error, kept: false });
+    }
+    let (Some(place), Some(named)) = (place, named) else {
+        return Err(fail(io::ErrorKind::NotFound.into()));
     };
-    place.publish(file, place::UNPACKED_DATA).map_err(fail)?;
+    place.publish(named, place::UNPACKED_DATA).map_err(fail)?;
     let text = error.clone().unwrap_or_default();
     place
         .write(key, 2, |writer| {
             writer.rows(1, &[U64::new(unpacked.len), U64::new(hash)])?;
             writer.rows(2, text.as_bytes())
         })
-        .map_err(fail)?;
+        .map_err(|error| {
+            // Without the file that tells of it nobody will use it.
+            let _ = std::fs::remove_file(place.dir.join(place::UNPACKED_DATA));
+            fail(error)
+        })?;
     let map = Mapped::open(&place.dir.join(place::UNPACKED_DATA))?;
     Ok(Unpacked { map, error, kept: true })
 }
@@ -98,15 +108,20 @@ pub(super) fn read_unpacked(file: &StageFile, dir: &Path) -> Result<(Mapped, Opt
     if xxh3_64(data.bytes()) == hash { Ok((data, error)) } else { Err(Unusable::Damaged) }
 }
 
-/// After so many bytes free space is looked at again: what the file states of its length may be a lie.
+/// After so many bytes at most free space is looked at again: what the file states of its length may be a lie.
 const LOOK_EVERY: u64 = 64 << 20;
+/// Free space is looked at more often the less of it is left, down to so many bytes.
+const LOOK_EVERY_AT_LEAST: u64 = 1 << 20;
+/// With less room than this, and more to come, unpacking ends: so much is on its way to the disk.
+const NEAR: u64 = 8 << 20;
 /// Bytes of a disk that are left to others; of a small one, a twentieth.
 const RESERVE: u64 = 256 << 20;
 
 /// Free bytes on the disk of a directory, and how large it is, if the system tells.
 #[cfg(unix)]
 fn free_bytes(dir: &Path) -> Option<(u64, u64)> {
-    let disk = rustix::fs::statvfs(dir).ok()?;
+    // Some systems of files tell no sizes.
+    let disk = rustix::fs::statvfs(dir).ok().filter(|disk| disk.f_blocks > 0)?;
     Some((disk.f_bavail.saturating_mul(disk.f_frsize), disk.f_blocks.saturating_mul(disk.f_frsize)))
 }
 
@@ -130,16 +145,24 @@ struct Passed {
     len: u64,
     /// Bytes after which free space is looked at.
     look_at: u64,
+    /// How many there should be.
+    expected: Option<u64>,
     no_room: Option<NoRoom>,
 }
 
+impl Passed {
+    fn new() -> Self {
+        Self { hash: Xxh3::new(), len: 0, look_at: LOOK_EVERY, expected: None, no_room: None }
+    }
+}
+
 impl Copy<'_> {
-    /// Fails if less than `bytes` and the reserve are free.
-    fn need(&self, passed: &mut Passed, bytes: u64, size: Option<Size>) -> io::Result<()> {
-        let Some((free_bytes, disk_bytes)) = (self.free)(&self.dir) else { return Ok(()) };
+    /// Fails if less than `bytes` and the reserve are free; says how many are without the reserve.
+    fn need(&self, passed: &mut Passed, bytes: u64, size: Option<Size>) -> io::Result<u64> {
+        let Some((free_bytes, disk_bytes)) = (self.free)(&self.dir) else { return Ok(u64::MAX) };
         let reserve_bytes = RESERVE.min(disk_bytes / 20);
         if free_bytes >= bytes.saturating_add(reserve_bytes) {
-            return Ok(());
+            return Ok(free_bytes - reserve_bytes);
         }
         passed.no_room = Some(NoRoom { size, written_bytes: passed.len, free_bytes, reserve_bytes });
         Err(io::ErrorKind::StorageFull.into())
@@ -154,7 +177,11 @@ impl Output for Copy<'_> {
     fn expect(&self, size: Size) -> io::Result<()> {
         // An estimate refuses only what will hardly fit.
         let bytes = if let Size::About(bytes) = size { bytes / 8 * 7 } else { size.bytes() };
-        self.need(&mut self.passed(), bytes, Some(size))
+        let mut passed = self.passed();
+        passed.expected = Some(size.bytes());
+        let room = self.need(&mut passed, bytes, Some(size))?;
+        passed.look_at = (room / 2).clamp(LOOK_EVERY_AT_LEAST, LOOK_EVERY);
+        Ok(())
     }
 
     fn pass(&self, bytes: &[u8]) -> io::Result<()> {
@@ -162,8 +189,10 @@ impl Output for Copy<'_> {
         passed.hash.update(bytes);
         passed.len += bytes.len() as u64;
         if passed.len >= passed.look_at {
-            passed.look_at = passed.len.saturating_add(LOOK_EVERY);
-            self.need(&mut passed, LOOK_EVERY, None)?;
+            let left = passed.expected.and_then(|all| all.checked_sub(passed.len));
+            let room = self.need(&mut passed, left.unwrap_or(NEAR).min(NEAR), None)?;
+            let step = (room / 2).clamp(LOOK_EVERY_AT_LEAST, LOOK_EVERY);
+            passed.look_at = passed.len.saturating_add(step);
         }
         Ok(())
     }
@@ -199,7 +228,7 @@ mod tests {
             let taken = file.metadata().map_or(0, |metadata| metadata.len());
             Some((free.saturating_sub(taken), disk))
         };
-        let passed = Mutex::new(Passed { hash: Xxh3::new(), len: 0, look_at: LOOK_EVERY, no_room: None });
+        let passed = Mutex::new(Passed::new());
         let copy = Copy { file: &file, dir: PathBuf::new(), free: &of_disk, passed };
         let unpacked = unpack_into(packed, Compression::of(packed).unwrap(), &copy, &|_| {});
         let no_room = copy.passed.into_inner().unwrap().no_room;
@@ -230,6 +259,20 @@ mod tests {
             assert!(said.contains("5.0 MB are left alone") && written == 0, "{said}: {written}");
             assert_eq!(onto(&packed, 30 * MB, 100 * MB), (None, 20_000_000));
         }
+    }
+
+    #[test]
+    fn what_fits_is_not_refused_on_the_way() {
+        let plain = vec![1; 70_000_000];
+        let mut stream = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
+        stream.write_all(&plain).unwrap();
+        let blocks: Vec<u8> = plain.chunks(1 << 20).flat_map(gzip).collect();
+        for packed in [gzip(&plain), stream.finish().unwrap(), blocks] {
+            assert_eq!(onto(&packed, 100 * MB, 100 * MB), (None, 70_000_000));
+        }
+        // To the last byte, if it is known how many there are.
+        assert_eq!(onto(&gzip(&plain), 75 * MB, 100 * MB), (None, 70_000_000));
+        assert!(onto(&gzip(&plain), 75 * MB - 1, 100 * MB).0.is_some());
     }
 
     #[test]

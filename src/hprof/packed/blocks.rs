@@ -422,11 +422,11 @@ impl Shared<'_> {
         let mut gap = Gap { members: Vec::new(), end: start };
         let from = start + 1;
         for at in self.finder.find_iter(self.packed.get(from..)?).map(|at| from + at) {
-            let (stop, _, filled) = self.inflate_one(inflater, buffer, at, 0);
+            let (stop, end, filled) = self.inflate_one(inflater, buffer, at, 0);
             let stated = member::length_before(self.packed, at).and_then(|len| usize::try_from(len).ok());
             let len = stated.filter(|len| *len <= LARGE);
-            // Each costs something, if it makes no byte too.
-            state.damage.in_vain += (filled + len.unwrap_or_default()) as u64 + 4096;
+            // Each costs something, if it makes no byte too: packed bytes can be read that make none.
+            state.damage.in_vain += (filled + (end - at.min(end)) + len.unwrap_or_default()) as u64 + 4096;
             if state.damage.in_vain > IN_VAIN {
                 return None;
             }

@@ -6,6 +6,9 @@ use flate2::{Crc, Decompress, FlushDecompress, Status};
 pub(super) const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 /// Flags that no version of the format has.
 const RESERVED: u8 = 0xe0;
+/// Bytes of a name or a comment that are looked through: names of files have 255, and in bytes that only look like a
+/// header there may be no end of it.
+const LONGEST: usize = 4096;
 /// Checksum and length behind the stream.
 const TRAILER: usize = 8;
 
@@ -30,7 +33,8 @@ pub(super) fn head(bytes: &[u8]) -> Head {
     if flags & RESERVED != 0 {
         return Head::None;
     }
-    let read = || -> Option<usize> {
+    let mut is_cut = true;
+    let mut read = || -> Option<usize> {
         let mut at = 10;
         if flags & 4 != 0 {
             let extra = bytes.get(at..)?.first_chunk().map(|len| u16::from_le_bytes(*len))?;
@@ -39,7 +43,10 @@ pub(super) fn head(bytes: &[u8]) -> Head {
         // A name, a comment.
         for flag in [8, 16] {
             if flags & flag != 0 {
-                at += bytes.get(at..)?.iter().position(|byte| *byte == 0)? + 1;
+                let rest = bytes.get(at..)?;
+                is_cut = rest.len() < LONGEST;
+                at += memchr::memchr(0, rest.get(..LONGEST).unwrap_or(rest))? + 1;
+                is_cut = true;
             }
         }
         if flags & 2 != 0 {
@@ -47,7 +54,11 @@ pub(super) fn head(bytes: &[u8]) -> Head {
         }
         (at <= bytes.len()).then_some(at)
     };
-    read().map_or(Head::Cut, Head::Whole)
+    match read() {
+        Some(len) => Head::Whole(len),
+        None if is_cut => Head::Cut,
+        None => Head::None,
+    }
 }
 
 /// Why unpacking a member stops.
@@ -144,5 +155,20 @@ mod tests {
         }
         assert_eq!(head(&[0x1f, 0x8b, 8, 0x20, 0, 0, 0, 0, 0, 3]), Head::None);
         assert_eq!(head(&[0x1f, 0x8b, 7]), Head::None);
+    }
+
+    #[test]
+    fn a_name_is_looked_for_so_far_only() {
+        for flags in [8, 16] {
+            let mut header = vec![0x1f, 0x8b, 8, flags, 0, 0, 0, 0, 0, 3];
+            header.resize(10 + LONGEST - 1, b'n');
+            assert_eq!(head(&header), Head::Cut);
+            header.push(b'n');
+            assert_eq!(head(&header), Head::None);
+            header.push(0);
+            assert_eq!(head(&header), Head::None);
+            header.remove(10);
+            assert_eq!(head(&header), Head::Whole(10 + LONGEST));
+        }
     }
 }

@@ -6,6 +6,7 @@
 
 mod archive;
 mod blocks;
+mod gzip;
 mod member;
 mod stream;
 mod tar;
@@ -77,8 +78,8 @@ impl Compression {
     /// Reads what `input` becomes when the compression is taken off; of an archive, that around it.
     pub(super) fn reader<'a>(self, input: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
         Ok(match self {
-            Self::Gzip | Self::TarGzip => Box::new(flate2::read::MultiGzDecoder::new(input)),
-            Self::Zstd | Self::TarZstd => Box::new(zstd::stream::read::Decoder::new(input)?),
+            Self::Gzip | Self::TarGzip => Box::new(gzip::Reader::new(input)),
+            Self::Zstd | Self::TarZstd => Box::new(zstd_reader(input)?),
             Self::Tar | Self::Zip => Box::new(input),
         })
     }
@@ -92,6 +93,13 @@ impl Compression {
         }
         start
     }
+}
+
+/// Unpacks Zstandard, also what `zstd --long=31` writes.
+fn zstd_reader<'a, R: Read>(input: R) -> io::Result<zstd::stream::read::Decoder<'a, io::BufReader<R>>> {
+    let mut decoder = zstd::stream::read::Decoder::new(input)?;
+    decoder.window_log_max(if usize::BITS < 64 { 30 } else { 31 })?;
+    Ok(decoder)
 }
 
 /// What is known of a dump's length before it is unpacked.
@@ -257,9 +265,12 @@ fn unpack_file(
 
 /// What gzip of one member becomes at least. Its last bytes state its length modulo 4 GiB, and nothing is much shorter than
 /// its packed form: codes of rare bytes have up to nine bits. The last bytes of a cut file state nothing: what is far from
-/// how its start unpacks is no length.
+/// how its start unpacks is no length; nor are zeros, which are padding.
 fn at_least(packed: &[u8]) -> Option<Size> {
     let stated = u64::from(member::length_before(packed, packed.len())?);
+    if stated == 0 {
+        return None;
+    }
     let (took, made) = blocks::start(packed)?;
     let likely = u128::from(made) * packed.len() as u128 / u128::from(took.max(1));
     let least = (packed.len() as u64 / 8 * 7).saturating_sub(1 << 16);

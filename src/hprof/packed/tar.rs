@@ -57,6 +57,8 @@ impl<R: Read> Source for Stream<R> {
 pub(super) struct Member {
     pub(super) name: String,
     pub(super) bytes: u64,
+    /// Its bytes are parts of the file, with holes between them.
+    pub(super) is_sparse: bool,
 }
 
 /// Whether `bytes` begin with a header whose checksum is right.
@@ -101,7 +103,7 @@ pub(super) const fn padding(bytes: u64) -> u64 {
 pub(super) enum Next {
     /// A file.
     File(Member),
-    /// Something else, of so many bytes: a directory, a link, ...
+    /// Something else, of so many bytes.
     Other(u64),
     /// The end.
     End,
@@ -111,7 +113,7 @@ pub(super) enum Next {
 
 /// Reads headers up to the next member.
 pub(super) fn next(source: &mut dyn Source) -> io::Result<Next> {
-    let mut long = Member { name: String::new(), bytes: u64::MAX };
+    let mut long = Member { name: String::new(), bytes: u64::MAX, is_sparse: false };
     loop {
         let mut block = [0; BLOCK];
         let mut filled = 0;
@@ -143,7 +145,7 @@ pub(super) fn next(source: &mut dyn Source) -> io::Result<Next> {
                 if kind == b'L' { long.name = text(&data) } else { read_pax(&data, &mut long) }
             }
             b'K' | b'g' => drop(source.pass_over(bytes.saturating_add(padding(bytes)))?),
-            0 | b'0' | b'7' => {
+            0 | b'0' | b'7' | b'S' => {
                 let prefix =
                     if field(257, 263) == b"ustar\0" { text(field(345, 500)) } else { String::new() };
                 let short = text(field(0, 100));
@@ -153,11 +155,27 @@ pub(super) fn next(source: &mut dyn Source) -> io::Result<Next> {
                     (true, false) => format!("{prefix}/{short}"),
                 };
                 let bytes = if long.bytes == u64::MAX { bytes } else { long.bytes };
-                return Ok(Next::File(Member { name, bytes }));
+                if kind == b'S' {
+                    pass_over_maps(source, &block)?;
+                }
+                return Ok(Next::File(Member { name, bytes, is_sparse: long.is_sparse || kind == b'S' }));
             }
+            // Links, devices, directories: what length they state is that of something else.
+            b'1'..=b'6' => return Ok(Next::Other(0)),
             _ => return Ok(Next::Other(bytes)),
         }
     }
+}
+
+/// Passes over the blocks that go on with the list of a sparse file's parts, as GNU tar wrote it once.
+fn pass_over_maps(source: &mut dyn Source, header: &[u8; BLOCK]) -> io::Result<()> {
+    let mut goes_on = header.get(482).is_some_and(|byte| *byte != 0);
+    while goes_on {
+        let mut map = Vec::new();
+        source.take(BLOCK as u64).read_to_end(&mut map)?;
+        goes_on = map.get(504).is_some_and(|byte| *byte != 0);
+    }
+    Ok(())
 }
 
 /// Takes name and length from a pax header: lines of `LENGTH KEY=VALUE`.
@@ -169,7 +187,15 @@ fn read_pax(mut data: &[u8], member: &mut Member) {
         };
         let line = String::from_utf8_lossy(data.get(space + 1..len).unwrap_or_default()).into_owned();
         match line.trim_end_matches('\n').split_once('=') {
+            // Of a sparse file that is made up.
+            Some(("path", _)) if member.is_sparse => {}
             Some(("path", name)) => name.clone_into(&mut member.name),
+            Some((key, value)) if key.starts_with("GNU.sparse.") => {
+                member.is_sparse = true;
+                if key == "GNU.sparse.name" {
+                    value.clone_into(&mut member.name);
+                }
+            }
             Some(("size", bytes)) => member.bytes = bytes.parse().unwrap_or(member.bytes),
             _ => {}
         }

@@ -99,7 +99,9 @@ impl<'a> Members<'a> {
         let name = self.bytes.get(LOCAL..LOCAL + usize::from(u16_at(self.bytes, 26)?))?;
         let rest = self.bytes.get(data..)?;
         // Stated here, unless the writer did not know it yet.
-        let stated = usize::try_from(u32_at(self.bytes, 18)?).ok().filter(|len| *len > 0 && flags & 8 == 0);
+        let stated = usize::try_from(u32_at(self.bytes, 18)?)
+            .ok()
+            .filter(|len| ![0, 0xffff_ffff].contains(len) && flags & 8 == 0);
         let packed = stated.and_then(|len| rest.get(..len)).unwrap_or(rest);
         Some(Member {
             name: String::from_utf8_lossy(name).into_owned(),
