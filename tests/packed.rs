@@ -144,7 +144,10 @@ fn bytes_that_could_be_members_a_million_times_cost_no_more_time() {
     // Each of these headers, if it was one, would begin a stream of megabytes: the zeros behind all of them.
     let mut stream = member(&vec![0; 6 << 20], Level::best(), None);
     stream.truncate(stream.len() - 8);
-    let fakes: Vec<u8> = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3].repeat(100_000);
+    // They have a name, which ends with the first zero: at the stream.
+    let fakes: Vec<u8> = [0x1f, 0x8b, 8, 8, 1, 1, 1, 1, 2, 3].repeat(100_000);
+    stream.drain(..10);
+    stream.insert(0, 0);
     let data = [fakes.as_slice(), &stream].concat();
     let block = member(&data, Level::none(), None);
     let packed = block.repeat(4);
@@ -201,7 +204,9 @@ fn a_damaged_block_is_read_as_zeros_and_the_others_as_they_are() {
         if block == 0 && (error.contains("header") || bytes.len() != plain.len()) {
             continue;
         }
-        assert!(error.contains(&place) && error.contains("2000 bytes"), "{at}: {error}");
+        let said = if block == 0 { "read as zeros" } else { "at least 2000 bytes" };
+        assert!(error.contains(&place) && error.contains(said), "{at}: {error}");
+        assert!(error.contains("may stand too early"), "{at}: {error}");
         assert_eq!(bytes.len(), plain.len(), "{at}");
         assert!(bytes[to..] == plain[to..], "{at}: the blocks behind");
         assert!(block == 0 || bytes[from..to].iter().all(|byte| *byte == 0), "{at}: the block itself");
@@ -221,6 +226,85 @@ fn many_damaged_blocks_are_counted() {
     assert!(bytes[places[15].1..] == plain[places[15].1..]);
     let error = error.unwrap();
     assert!(error.matches("is damaged").count() == 3 && error.contains("7 more such blocks"), "{error}");
+}
+
+#[test]
+fn a_damaged_border_of_two_blocks_is_said_to_move_what_is_behind() {
+    let plain = noise(60_000, 10);
+    let (packed, places) = in_blocks(&plain, 2000);
+    for count in [1, 3] {
+        let mut spoiled = packed.clone();
+        for (at, _) in &places[6..6 + count] {
+            spoiled[at - 20..at + 20].fill(0x77);
+        }
+        let (bytes, error) = unpack(&spoiled, 2);
+        let error = error.unwrap();
+        assert!(
+            error.contains("at least 2000 bytes") && error.contains("what is behind stands too early"),
+            "{error}"
+        );
+        // Of all blocks whose borders are gone the last one's length is left.
+        assert_eq!(bytes.len(), plain.len() - 2000 * count);
+        let behind = &plain[places[6 + count].1..];
+        assert!(bytes[..places[5].1] == plain[..places[5].1] && bytes.ends_with(behind));
+        assert!(bytes[places[5].1..places[6].1].iter().all(|byte| *byte == 0));
+    }
+}
+
+#[test]
+fn a_gzip_file_in_a_damaged_block_is_not_the_next_block() {
+    let plain = noise(40_000, 11);
+    let named = GzBuilder::new().filename("inner.txt").write(Vec::new(), Level::fast());
+    let named = named.finish().unwrap();
+    // One with a header of its own, one with the header of the blocks themselves.
+    for inner in [named, member(b"inner", Level::fast(), None)] {
+        let mut plain = plain.clone();
+        // The length in front of it is a likely one.
+        plain[10_900..10_904].copy_from_slice(&500_u32.to_le_bytes());
+        plain[10_904..10_904 + inner.len()].copy_from_slice(&inner);
+        let (mut packed, mut starts) = (Vec::new(), Vec::new());
+        for block in plain.chunks(2000) {
+            starts.push(packed.len());
+            packed.extend(member(block, Level::none(), None));
+        }
+        packed[starts[5] + 200] ^= 1;
+        let (bytes, error) = unpack(&packed, 2);
+        assert!(error.is_some_and(|error| error.contains("at least 2000 bytes")));
+        plain[10_000..12_000].fill(0);
+        assert!(bytes == plain);
+    }
+}
+
+#[test]
+fn the_last_block_is_used_and_said_to_be_perhaps_wrong() {
+    let plain = noise(6000, 12);
+    let (mut packed, _) = in_blocks(&plain, 2000);
+    let end = packed.len();
+    packed[end - 8] ^= 1;
+    let (bytes, error) = unpack(&packed, 2);
+    let error = error.unwrap();
+    assert!(bytes == plain && error.contains("checksum") && error.contains("may be wrong"), "{error}");
+}
+
+#[test]
+fn zeros_behind_a_large_member_are_padding() {
+    let plain = [noise(1 << 20, 13), vec![0; 9 << 20]].concat();
+    for packed in [member(&plain, Level::fast(), None), member(&plain, Level::fast(), None).repeat(2)] {
+        let plain = plain.repeat(1 + usize::from(packed.len() > 2_000_000));
+        for padding in [1, 4, 700, 100_000] {
+            let padded = [packed.as_slice(), &vec![0; padding]].concat();
+            assert!(unpack(&padded, 2) == (plain.clone(), None), "{padding}");
+            let (bytes, error) = unpack(&[padded.as_slice(), b"x"].concat(), 2);
+            assert!(bytes == plain && error.is_some_and(|error| error.contains("no gzip")), "{padding}");
+        }
+        // Where an error of a stream comes is said.
+        let (bytes, error) = unpack(&packed[..packed.len() - 4], 2);
+        let after = format!("after {} unpacked bytes", plain.len());
+        assert!(bytes == plain && error.is_some_and(|error| error.contains(&after)));
+    }
+    let dump = zoo();
+    let padded = [member(&tar(&[("a", &dump)]), Level::fast(), None), vec![0; 300]].concat();
+    assert!(unpack(&padded, 1) == (dump, None));
 }
 
 #[test]
@@ -318,13 +402,20 @@ fn zip(files: &[(&str, &[u8], u16)]) -> Vec<u8> {
     all
 }
 
+fn zstd_with_checksum(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
+    encoder.include_checksum(true).unwrap();
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
 /// All forms of an archive with these files.
 fn archives(files: &[(&str, &[u8])]) -> Vec<(&'static str, Vec<u8>)> {
     let tar = tar(files);
     let zip = |method| zip(&files.iter().map(|(name, bytes)| (*name, *bytes, method)).collect::<Vec<_>>());
     vec![
         ("tar in gzip", member(&tar, Level::fast(), None)),
-        ("tar in zstd", zstd::encode_all(tar.as_slice(), 1).unwrap()),
+        ("tar in zstd", zstd_with_checksum(&tar)),
         ("tar", tar),
         ("zip", zip(0)),
         ("zip", zip(8)),
@@ -427,8 +518,11 @@ fn archives_that_are_cut_or_damaged_are_used_as_far_as_they_go() {
             let mut spoiled = packed.clone();
             spoiled[at] ^= 0xff;
             if Compression::of(&spoiled).is_some() {
-                // Any answer will do, but one.
-                let _ = try_unpack(&spoiled, 1);
+                // Wrong bytes are said to be wrong. tar itself has no checksum of what is in it.
+                if let Ok((bytes, unpacked)) = try_unpack(&spoiled, 1) {
+                    let is_said = unpacked.error.is_some() || name == "tar";
+                    assert!(bytes == dump || is_said, "{name}, byte {at}: nothing was said");
+                }
             }
         }
     }
@@ -441,6 +535,81 @@ fn archives_that_are_cut_or_damaged_are_used_as_far_as_they_go() {
     let mut packed = zip(&[("heap.hprof", &dump, 8)]);
     packed[500] ^= 1;
     assert!(unpack(&packed, 1).1.is_some());
+}
+
+#[test]
+fn what_is_wrong_behind_the_dump_in_an_archive_is_said() {
+    let dump = [zoo(), noise(2 << 20, 14)].concat();
+    let packed = tar(&[("heap.hprof", &dump), ("z", b"z")]);
+    // The checksum, and the data of another file.
+    let at_end = |packed: &[u8], back: usize| {
+        let mut packed = packed.to_vec();
+        let at = packed.len() - back;
+        packed[at] ^= 1;
+        unpack(&packed, 1)
+    };
+    let gzip = member(&packed, Level::fast(), None);
+    for (packed, back) in [(&gzip, 8), (&gzip, 1), (&zstd_with_checksum(&packed), 1)] {
+        let (bytes, error) = at_end(packed, back);
+        assert!(bytes == dump && error.is_some());
+    }
+    let (bytes, error) = at_end(&packed, 1024 + 1024 - 2);
+    assert!(bytes == dump && error.is_some_and(|error| error.contains("header")));
+    // A byte of a dump that is stored.
+    let mut stored = zip(&[("heap.hprof", &dump, 0)]);
+    stored[1_000_000] ^= 1;
+    assert!(unpack(&stored, 1).1.is_some_and(|error| error.contains("checksum")));
+    // Cut in front of the dump.
+    let packed = tar(&[("x", &noise(5000, 1)), ("heap.hprof", &dump)]);
+    for packed in [packed[..3000].to_vec(), member(&packed[..3000], Level::fast(), None)] {
+        let Err(UnpackError::Members(members)) = try_unpack(&packed, 1) else { panic!("a dump") };
+        assert!(members.to_string().contains("the tar archive is cut"), "{members}");
+    }
+}
+
+#[test]
+fn a_dump_in_zstandard_in_an_archive_is_found_though_its_first_block_is_large() {
+    let dump = [zoo(), noise(2 << 20, 15)].concat();
+    let inner = zstd_with_checksum(&dump);
+    for (name, packed) in archives(&[("x", b"x"), ("heap.hprof.zst", &inner)]) {
+        assert!(unpack(&packed, 2) == (dump.clone(), None), "{name}");
+    }
+}
+
+#[test]
+fn sparse_files_are_no_dumps_and_links_have_no_bytes() {
+    let dump = zoo();
+    let pax = b"22 GNU.sparse.major=1\n34 GNU.sparse.name=sparse.hprof.1\n";
+    let old = {
+        // With a block more of its list of parts.
+        let mut entry = tar_entry("old.hprof", &dump, b'S');
+        entry[482] = 1;
+        entry[148..156].fill(b' ');
+        let sum: u32 = entry[..512].iter().map(|byte| u32::from(*byte)).sum();
+        entry[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        [&entry[..512], &[0; 512], &entry[512..]].concat()
+    };
+    let sparse =
+        [old, tar_entry("PaxHeaders/x", pax, b'x'), tar_entry("GNUSparseFile.1/x", &dump, b'0')].concat();
+    let end = vec![0; 1024];
+    for all in [
+        [sparse.clone(), end.clone()].concat(),
+        member(&[sparse.clone(), end.clone()].concat(), Level::fast(), None),
+    ] {
+        let Err(UnpackError::Members(members)) = try_unpack(&all, 1) else { panic!("a dump") };
+        let said = members.to_string();
+        assert!(
+            said.contains("old.hprof (sparse: extract it with tar -xf), sparse.hprof.1 (sparse"),
+            "{said}"
+        );
+        assert!(members.damage.is_none(), "{said}");
+    }
+    // A hard link states the length of what it links to.
+    let link = tar_entry("link.hprof", &dump, b'1')[..512].to_vec();
+    let all = [sparse, link, tar_entry("heap.hprof", &dump, b'0'), end].concat();
+    for all in [all.clone(), member(&all, Level::fast(), None)] {
+        assert!(unpack(&all, 1) == (dump.clone(), None));
+    }
 }
 
 #[test]
@@ -468,8 +637,15 @@ fn archives_as_commands_see_them() {
             "{error}"
         );
         assert!(!error.contains(['\u{1b}', '\u{202e}']) && error.contains("hint"), "{name}: {error}");
-        assert!(files_of(&place, "evil").iter().all(|file| file == "lock"), "{:?}", files_of(&place, "evil"));
+        assert_eq!(files_of(&place, "evil"), ["lock"]);
     }
+    // The copy of an older file is not kept beside what replaces it.
+    let path = place.write("replaced", &tar(&[("heap.hprof", &dump)]));
+    assert_eq!(code(&place.run(&["histo", &path])), 0);
+    assert!(files_of(&place, "replaced").contains(&"unpacked.hprof".to_owned()));
+    let path = place.write("replaced", &tar(&[("x", b"no dump"), ("y", b"here")]));
+    assert_eq!(code(&place.run(&["histo", &path])), 2);
+    assert!(!files_of(&place, "replaced").contains(&"unpacked.hprof".to_owned()));
 }
 
 /// The files in the index of a dump.
@@ -503,7 +679,10 @@ fn a_cut_block_file_is_answered_with_an_account() {
         (place.run(&["histo", "samples/jdk/jdk17-gz.hprof.gz", "--top", "0"]), place.run(&["histo", &path]));
     assert_eq!((code(&whole), code(&output)), (0, 3), "{}", stderr(&output));
     let said = stderr(&output);
-    assert!(said.contains(&format!("{0} of its {0} bytes are read as zeros", block.len())), "{said}");
+    assert!(
+        said.contains(&format!("at least {} bytes are missing here and read as zeros", block.len())),
+        "{said}"
+    );
     let objects = |output: &std::process::Output| -> u64 {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let total = text.lines().find(|line| line.ends_with("total")).unwrap();
@@ -541,8 +720,7 @@ fn a_full_disk_is_an_error_and_leaves_nothing() {
             let error = stderr(&output);
             assert_eq!(code(&output), 2, "{error}");
             assert!(error.contains("cannot unpack") && error.contains("--index-dir"), "{error}");
-            let files = files_of(&place, &name);
-            assert!(files.iter().all(|file| file == "lock"), "{files:?}");
+            assert_eq!(files_of(&place, &name), ["lock"]);
         }
     }
 }

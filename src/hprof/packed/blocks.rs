@@ -24,6 +24,8 @@ const STRIDE: usize = 4096;
 const AHEAD: usize = 64 << 20;
 /// Bytes that may be unpacked in vain, or filled with zeros, for damaged members. A file made for that could otherwise take for ever.
 const IN_VAIN: u64 = 1 << 30;
+/// Bytes of a header in front of its names.
+const HEAD: usize = 10;
 /// Damaged members that are named.
 const NAMED: u64 = 3;
 
@@ -86,6 +88,8 @@ struct State {
     done: bool,
     failed: Option<io::Error>,
     damage: Damage,
+    /// The fixed part of the header of a member that was right. The first member's is not like the others'.
+    head: Option<[u8; HEAD]>,
 }
 
 /// What was damaged.
@@ -142,6 +146,7 @@ pub(super) fn unpack(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -
         done: packed.is_empty(),
         failed: None,
         damage: Damage::default(),
+        head: None,
     };
     let finder = memmem::Finder::new(&MAGIC).into_owned();
     let shared = Shared { packed, out, progress, finder, state: Mutex::new(state), changed: Condvar::new() };
@@ -315,6 +320,9 @@ impl Shared<'_> {
     fn put(&self, mut state: MutexGuard<'_, State>, run: &Run, buffer: &[u8]) -> io::Result<()> {
         let bytes = buffer.get(..run.filled).unwrap_or_default();
         let at = self.pass(&mut state, bytes)?;
+        if run.start > 0 {
+            state.head = self.packed.get(run.start..).and_then(|head| head.first_chunk().copied());
+        }
         self.advance(state, run.end);
         // Out of turn: others pass on theirs meanwhile.
         self.out.write_at(at, bytes)
@@ -344,9 +352,7 @@ impl Shared<'_> {
                     return Ok(());
                 }
                 Stop::Bad(why) => {
-                    let text =
-                        format!("the block at {:#x} is damaged: {why}; nothing behind was read", run.start);
-                    self.end(state, text);
+                    self.end(state, used(run.start, why));
                     return Ok(());
                 }
             }
@@ -364,8 +370,8 @@ impl Shared<'_> {
     }
 
     /// A damaged member. If a good one follows, the trailers in front of that tell how long this one was, and those that
-    /// are damaged behind it: zeros take their place, so that everything behind is where it belongs, and nothing wrong is
-    /// taken for right.
+    /// are damaged behind it: zeros take their place, so that nothing wrong is taken for right, and what is behind is
+    /// where it belongs, unless the end of one and the beginning of the next are damaged.
     fn put_bad(
         &self,
         mut state: MutexGuard<'_, State>,
@@ -379,10 +385,7 @@ impl Shared<'_> {
             // What there is of it is used, as of a cut one.
             let bytes = buffer.get(..run.filled).unwrap_or_default();
             let at = self.pass(&mut state, bytes)?;
-            self.end(
-                state,
-                format!("the block at {:#x} is damaged: {why}; nothing behind was read", run.start),
-            );
+            self.end(state, used(run.start, why));
             return self.out.write_at(at, bytes);
         };
         // Of the first one the dump's header is needed, be it damaged behind that.
@@ -395,8 +398,13 @@ impl Shared<'_> {
             if state.damage.members <= NAMED {
                 let why = if number == 0 { why } else { "its data is wrong" };
                 let zeros = len - kept;
+                let next = gap.members.get(number + 1).map_or(gap.end, |(next, _)| *next);
+                // Where the border of two blocks is damaged, nothing tells how long the first of them was.
+                let stands =
+                    if is_more_than_one(next - start.min(&next), *len) { "stands" } else { "may stand" };
                 let text = format!(
-                    "the block at {start:#x} is damaged: {why}; {zeros} of its {len} bytes are read as zeros"
+                    "the block at {start:#x} is damaged: {why}; at least {zeros} bytes are missing here and read as \
+                     zeros; what is behind {stands} too early"
                 );
                 state.damage.texts.push(text);
             }
@@ -410,8 +418,9 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// The damaged members from `start` on, up to the next one that is right from its header to its checksum. `None` if
-    /// there is none, or it costs too much to find it.
+    /// The damaged members from `start` on, up to the next one that is right from its header to its checksum, and that
+    /// is no gzip file within a damaged one: its header is as the others', and another one follows, or the end. `None`
+    /// if there is none, or it costs too much to find it.
     fn gap(
         &self,
         state: &mut MutexGuard<'_, State>,
@@ -422,11 +431,23 @@ impl Shared<'_> {
         let mut gap = Gap { members: Vec::new(), end: start };
         let from = start + 1;
         for at in self.finder.find_iter(self.packed.get(from..)?).map(|at| from + at) {
+            let rest = self.packed.get(at..).unwrap_or_default();
+            if state.head.is_some_and(|head| !rest.starts_with(&head)) {
+                continue;
+            }
             let (stop, end, filled) = self.inflate_one(inflater, buffer, at, 0);
             let stated = member::length_before(self.packed, at).and_then(|len| usize::try_from(len).ok());
             let len = stated.filter(|len| *len <= LARGE);
             // Each costs something, if it makes no byte too: packed bytes can be read that make none.
             state.damage.in_vain += (filled + (end - at.min(end)) + len.unwrap_or_default()) as u64 + 4096;
+            if stop == Stop::End {
+                let behind = self.packed.get(end..).unwrap_or_default();
+                let zeros = behind.iter().take_while(|byte| **byte == 0).count();
+                state.damage.in_vain += zeros as u64;
+                if zeros < behind.len() && member::head(behind) == Head::None {
+                    continue;
+                }
+            }
             if state.damage.in_vain > IN_VAIN {
                 return None;
             }
@@ -445,6 +466,19 @@ impl Shared<'_> {
         }
         None
     }
+}
+
+/// Says of a damaged member that it is used all the same: no other one follows from which on all is right.
+fn used(start: usize, why: &str) -> String {
+    format!(
+        "the block at {start:#x} is damaged: {why}; what could be unpacked of it is used and may be wrong; nothing \
+         behind was read"
+    )
+}
+
+/// Whether `packed` bytes are more than what `len` bytes can take: as they are, in stored parts, with a header.
+const fn is_more_than_one(packed: usize, len: usize) -> bool {
+    packed > len + len / 16383 * 5 + 64
 }
 
 /// Damaged members.

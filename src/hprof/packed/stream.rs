@@ -26,7 +26,7 @@ pub(super) fn copy(reader: &mut dyn Read, out: &dyn Output) -> io::Result<Unpack
             out.write_at(len, bytes)?;
             len += filled as u64;
             if let Some(error) = end {
-                return Ok(Unpacked { len, error });
+                return Ok(Unpacked { len, error: error.map(|error| after(error, len)) });
             }
         }
     }
@@ -63,8 +63,13 @@ pub(super) fn copy(reader: &mut dyn Read, out: &dyn Output) -> io::Result<Unpack
         }
         drop(full);
         let len = writer.join().map_err(|_| io::Error::other("a thread panicked"))??;
-        Ok(Unpacked { len, error })
+        Ok(Unpacked { len, error: error.map(|error| after(error, len)) })
     })
+}
+
+/// Says where an error came.
+fn after(error: String, len: u64) -> String {
+    format!("{error}, after {len} unpacked bytes")
 }
 
 /// The first bytes of `reader`, up to `limit`, and the error that ended it.
