@@ -476,9 +476,10 @@ fn used(start: usize, why: &str) -> String {
     )
 }
 
-/// Whether `packed` bytes are more than what `len` bytes can take: as they are, in stored parts, with a header.
+/// Whether `packed` bytes are more than what `len` bytes can take: as they are, in stored parts, with a header; or with
+/// fixed codes, of nine bits at most, which fast packers use for anything.
 const fn is_more_than_one(packed: usize, len: usize) -> bool {
-    packed > len + len / 16383 * 5 + 64
+    packed > len + len / 8 + len / 16383 * 5 + 64
 }
 
 /// Damaged members.
