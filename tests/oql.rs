@@ -2,32 +2,10 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
-use std::process::{Command, Output};
+#[path = "oql/place.rs"]
+mod place;
 
-const JDK17: &str = "samples/jdk/jdk17.hprof.zst";
-
-struct Place(tempfile::TempDir);
-
-impl Place {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn run(&self, dump: &str, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
-        command.arg("oql").arg(dump).args(arguments).env("HPROF_CLI_INDEX_DIR", self.0.path().join("index"));
-        command.output().unwrap()
-    }
-
-    /// The lines of the CSV answer behind its header.
-    fn rows(&self, dump: &str, query: &str) -> Vec<String> {
-        let output = self.run(dump, &[query, "--format", "csv"]);
-        let text = String::from_utf8(output.stdout).unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(matches!(output.status.code(), Some(0 | 1)), "{query}: {said}");
-        text.lines().skip(1).map(str::to_owned).collect()
-    }
-}
+use place::{JDK17, Place};
 
 /// Queries and the rows they give, from what the program does; scalars where rows hold addresses.
 const QUERIES: &[(&str, &[&str])] = &[
@@ -40,7 +18,8 @@ const QUERIES: &[(&str, &[&str])] = &[
     ("SELECT count(*) FROM HeapZoo$D d WHERE NOT d.l > 9", &["10"]),
     ("SELECT count(*) FROM HeapZoo$D d WHERE d.l * 2 + 1 = 21 - 2 * 3", &["1"]),
     ("SELECT count(*) FROM HeapZoo$D d WHERE d.l = d.d * 2", &["500"]),
-    ("SELECT count(*) FROM HeapZoo$D d WHERE d.z", &[]),
+    // No boolean of the zoo is set.
+    ("SELECT count(*) FROM HeapZoo$D d WHERE d.z", &["0"]),
     ("SELECT count(*) FROM HeapZoo$D WHERE l < 5", &["5"]),
     ("SELECT count(*) FROM HeapZoo$D d WHERE (d.l > 489) = true", &["10"]),
     ("SELECT count(*) FROM HeapZoo$D d WHERE -d.l = -5", &["1"]),
@@ -161,16 +140,7 @@ const QUERIES: &[(&str, &[&str])] = &[
 #[test]
 fn queries_on_the_zoo() {
     let place = Place::new();
-    let mut wrong = Vec::new();
-    for (query, expected) in QUERIES {
-        let rows = place.rows(JDK17, query);
-        // `count(*) ... WHERE d.z` is a row with 0: no boolean of the zoo is set.
-        let expected: &[&str] = if expected.is_empty() { &["0"] } else { expected };
-        if rows != *expected {
-            wrong.push(format!("{query}\n  is {rows:?}\n  not {expected:?}"));
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    place.check(JDK17, QUERIES);
 }
 
 #[test]
@@ -201,12 +171,8 @@ fn what_is_retained_together_is_a_set() {
         JDK17,
         "SELECT sum(x.@usedHeapSize) FROM OBJECTS (SELECT AS RETAINED SET * FROM HeapZoo$Session) x",
     );
-    let index = place.0.path().join("index");
-    let output = Command::new(env!("CARGO_BIN_EXE_hprof-cli"))
-        .args(["retained", JDK17, "HeapZoo$Session", "--format", "json"])
-        .env("HPROF_CLI_INDEX_DIR", index)
-        .output()
-        .unwrap();
+    let mut retained = place.cli("retained", JDK17);
+    let output = retained.args(["HeapZoo$Session", "--format", "json"]).output().unwrap();
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(together, [document["total"]["retained_bytes"].to_string()]);
 }

@@ -3,54 +3,18 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
+#[path = "oql/place.rs"]
+mod place;
 mod support;
 
 use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
+use place::{JDK17, Place};
 use support::{ClassDump, DumpWriter, HeapWriter, IdSize, Type, Value, Version};
 
-const JDK17: &str = "samples/jdk/jdk17.hprof.zst";
 const AGENT: &str = "samples/agent/all.hprof.zst";
 const ANDROID: &str = "samples/public/android-leak_service_binder.hprof.zst";
-
-struct Place(tempfile::TempDir);
-
-impl Place {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn command(&self, dump: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
-        command.arg("oql").arg(dump).env("HPROF_CLI_INDEX_DIR", self.0.path().join("index"));
-        command
-    }
-
-    fn run(&self, dump: &str, arguments: &[&str]) -> Output {
-        self.command(dump).args(arguments).output().unwrap()
-    }
-
-    /// The lines of the CSV answer behind its header.
-    fn rows(&self, dump: &str, query: &str) -> Vec<String> {
-        let output = self.run(dump, &[query, "--format", "csv"]);
-        let text = String::from_utf8(output.stdout).unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(matches!(output.status.code(), Some(0 | 1)), "{query}: {said}");
-        text.lines().skip(1).map(str::to_owned).collect()
-    }
-
-    fn check(&self, dump: &str, queries: &[(&str, &[&str])]) {
-        let mut wrong = Vec::new();
-        for (query, expected) in queries {
-            let rows = self.rows(dump, query);
-            if rows != *expected {
-                wrong.push(format!("{query}\n  is {rows:?}\n  not {expected:?}"));
-            }
-        }
-        assert!(wrong.is_empty(), "{dump}\n{}", wrong.join("\n"));
-    }
-}
 
 /// The list `keep` gets 5 objects 500 times; a TreeMap maps k0 to k4 to j * 1000 + i; a LinkedList holds 1, 2, 3.
 const NEWER: &[(&str, &[&str])] = &[
@@ -341,7 +305,7 @@ fn the_pointer_stands_below_its_place_behind_wide_characters_and_tabs() {
 #[test]
 fn queries_from_files_and_stdin() {
     let place = Place::new();
-    let file = place.0.path().join("query.oql");
+    let file = place.path("query.oql");
     let query = "/* the sessions\n of the cache */\nSELECT count(*) // all\nFROM HeapZoo$Session s\n\nWHERE s.id LIKE \"session-.*\";\n";
     std::fs::write(&file, query).unwrap();
     let output = place.run(JDK17, &["--file", file.to_str().unwrap(), "--format", "csv"]);
@@ -378,7 +342,7 @@ fn entries_of_maps_in_every_format() {
 #[test]
 fn long_queries_end() {
     let place = Place::new();
-    let file = place.0.path().join("query.oql");
+    let file = place.path("query.oql");
     let numbers: Vec<String> = (0..100_000).map(|number| number.to_string()).collect();
     let fields: Vec<String> = (0..1000).map(|number| format!("d.f{number} = 1")).collect();
     let patterns: Vec<String> =
@@ -444,7 +408,7 @@ fn fields_of_a_long_chain_of_classes_take_linear_time_and_memory() {
     const CLASSES: u64 = 40_000;
     let place = Place::new();
     for is_circle in [false, true] {
-        let dump = place.0.path().join(format!("chain-{is_circle}.hprof"));
+        let dump = place.path(&format!("chain-{is_circle}.hprof"));
         std::fs::write(&dump, chain(CLASSES, is_circle)).unwrap();
         let dump = dump.to_str().unwrap();
         // The nearest `A` is the class's own, in the first byte; of those above `top` only one has a byte for it.

@@ -3,52 +3,12 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
+#[path = "oql/place.rs"]
+mod place;
 mod support;
 
-use std::process::{Command, Output};
-
+use place::{JDK17, Place};
 use support::{ClassDump, DumpWriter, Elements, HeapWriter, IdSize, Type, Version};
-
-const JDK17: &str = "samples/jdk/jdk17.hprof.zst";
-
-struct Place(tempfile::TempDir);
-
-impl Place {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn run(&self, dump: &str, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
-        command.arg("oql").arg(dump).args(arguments).env("HPROF_CLI_INDEX_DIR", self.0.path().join("index"));
-        command.output().unwrap()
-    }
-
-    /// The lines of the CSV answer behind its header.
-    fn rows(&self, dump: &str, query: &str) -> Vec<String> {
-        let output = self.run(dump, &[query, "--format", "csv"]);
-        let text = String::from_utf8(output.stdout).unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(matches!(output.status.code(), Some(0 | 1)), "{query}: {said}");
-        text.lines().skip(1).map(str::to_owned).collect()
-    }
-
-    fn check(&self, dump: &str, queries: &[(&str, &[&str])]) {
-        let mut wrong = Vec::new();
-        for (query, expected) in queries {
-            let rows = self.rows(dump, query);
-            if rows != *expected {
-                wrong.push(format!("{query}\n  is {rows:?}\n  not {expected:?}"));
-            }
-        }
-        assert!(wrong.is_empty(), "{dump}\n{}", wrong.join("\n"));
-    }
-
-    fn json(&self, query: &str) -> serde_json::Value {
-        let output = self.run(JDK17, &[query, "--format", "json"]);
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-}
 
 /// A session retains 11 objects: itself, its id and the bytes of that, its buffer, the map with its table and two
 /// entries, the user's name with its bytes, and the locale, whose bytes are the literal's.
@@ -340,7 +300,7 @@ fn long_text() -> Vec<u8> {
 #[test]
 fn texts_are_whole_and_addresses_those_of_the_dump() {
     let place = Place::new();
-    let dump = place.0.path().join("text.hprof");
+    let dump = place.path("text.hprof");
     std::fs::write(&dump, long_text()).unwrap();
     place.check(
         dump.to_str().unwrap(),

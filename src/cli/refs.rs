@@ -298,8 +298,20 @@ fn title(out: &mut dyn Write, args: &Args, view: &View<'_>, object: u32) -> anyh
     Ok(writeln!(out, "{what} {}", escape::text(&of))?)
 }
 
-/// What stands below a table of incoming references.
-fn footer(out: &mut dyn Write, answer: &Answer) -> anyhow::Result<()> {
+/// Writes a table of so many rows, and what stands below it.
+fn finish(
+    out: &mut dyn Write,
+    args: &Args,
+    table: Builder,
+    (shown, what): (usize, &str),
+    answer: &Answer,
+) -> anyhow::Result<()> {
+    if shown == 0 {
+        writeln!(out, "none")?;
+    } else {
+        table.write(out, output::style(&args.output))?;
+    }
+    output::left_out(out, shown, answer.total, what)?;
     if let Some(root) = &answer.root {
         writeln!(out, "it is a root: {}", escape::text(root))?;
     }
@@ -346,13 +358,7 @@ fn row_table(
             what,
         ]);
     }
-    if shown == 0 {
-        writeln!(out, "none")?;
-    } else {
-        table.write(out, output::style(&args.output))?;
-    }
-    output::left_out(out, shown, answer.total, "references")?;
-    footer(out, answer)
+    finish(out, args, table, (shown, "references"), answer)
 }
 
 #[derive(Serialize)]
@@ -411,11 +417,5 @@ fn write_groups(
             object::class_name(summary, group.class).unwrap_or("<unknown class>").to_owned(),
         ]);
     }
-    if rows == 0 {
-        writeln!(out, "none")?;
-    } else {
-        table.write(out, output::style(&args.output))?;
-    }
-    output::left_out(out, rows, answer.total, "classes")?;
-    footer(out, answer)
+    finish(out, args, table, (rows, "classes"), answer)
 }

@@ -5,7 +5,6 @@
 
 use std::cmp::Reverse;
 
-use crate::hprof::{BasicType, IdSize, be_value};
 use crate::index::sizes::Sizes;
 use crate::index::summary::{ClassNumber, Summary};
 use crate::index::tables::NONE;
@@ -109,31 +108,6 @@ impl Hierarchy {
         }
         own
     }
-
-    /// Where the field of a name is in instances of each class, by class number: of the class itself, or of the nearest
-    /// superclass that has it.
-    pub fn places_of(&self, summary: &Summary, name: &str) -> Vec<Option<FieldPlace>> {
-        let id_size = summary.id_size();
-        let mut places: Vec<Option<FieldPlace>> = vec![None; self.parents.len()];
-        for class in self.top_down() {
-            let Some(class_row) = summary.class(class) else { continue };
-            let above = self.parent(class).and_then(|parent| *places.get(parent.0 as usize)?);
-            let mut at = 0u64;
-            let mut own = None;
-            for (field, kind) in summary.fields(class_row) {
-                if own.is_none() && field == name {
-                    own = Some(FieldPlace { at, kind });
-                }
-                at = at.saturating_add(kind.dump_bytes(id_size) as u64);
-            }
-            // The fields of superclasses are behind.
-            let inherited = above.map(|above| FieldPlace { at: at.saturating_add(above.at), ..above });
-            if let Some(place) = places.get_mut(class.0 as usize) {
-                *place = own.or(inherited);
-            }
-        }
-        places
-    }
 }
 
 /// The children of each node, one node after another; and where each node's start.
@@ -158,23 +132,6 @@ fn row<'a>(children: &'a [u32], starts: &[u32], class: u32) -> &'a [u32] {
     let place = |at: usize| starts.get(at).map_or(0, |start| *start as usize);
     let at = class as usize;
     children.get(place(at)..place(at.saturating_add(1))).unwrap_or_default()
-}
-
-/// A field in the bytes of an instance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FieldPlace {
-    /// Where it starts.
-    at: u64,
-    /// Its type.
-    pub kind: BasicType,
-}
-
-impl FieldPlace {
-    /// The bits of the field in an instance's bytes; `None` if it is not among them.
-    #[inline]
-    pub fn bits(self, fields: &[u8], id_size: IdSize) -> Option<u64> {
-        be_value(fields, usize::try_from(self.at).ok()?, self.kind, id_size)
-    }
 }
 
 /// The order of a list of classes.

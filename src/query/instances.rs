@@ -5,6 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::index::ObjectGraph;
+use crate::index::objects::BLOCK;
 use crate::index::summary::{ClassNumber, Summary};
 
 use super::condition::Filter;
@@ -16,8 +17,6 @@ use super::select::{Selection, What};
 
 /// Objects that one thread takes at a time.
 const PART: u32 = 1 << 16;
-/// Objects that share a look at their records.
-const BLOCK: u32 = 64;
 
 /// Some classes, by class number.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

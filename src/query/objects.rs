@@ -97,7 +97,8 @@ struct Own<'a> {
 /// The type of a field, and where its value starts in an instance's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    kind: BasicType,
+    /// The type.
+    pub kind: BasicType,
     at: u32,
 }
 

@@ -7,10 +7,10 @@ use std::str::FromStr;
 use crate::hprof::BasicType;
 use crate::index::summary::{ClassNumber, Summary};
 
-use super::hierarchy::{FieldPlace, Hierarchy};
+use super::hierarchy::Hierarchy;
 use super::instances::ClassSet;
 use super::label::Labels;
-use super::objects::{Bits, Objects, Record};
+use super::objects::{Bits, Objects, Place, Record};
 use compare::{Literal, Operator, compare_number, compare_other, compare_primitive, compare_text};
 
 /// The length of an array, as Java names it.
@@ -109,7 +109,7 @@ pub struct Filter<'a> {
     labels: &'a Labels<'a>,
     conditions: &'a [Condition],
     /// By condition and step of its path: where the field is, by class number.
-    places: Vec<Vec<Vec<Option<FieldPlace>>>>,
+    places: Vec<Vec<Vec<Option<Place>>>>,
     /// Classes whose instances are texts, and those whose instances are numbers.
     strings: ClassSet,
     numbers: ClassSet,
@@ -127,10 +127,10 @@ impl<'a> Filter<'a> {
         classes: &ClassSet,
     ) -> Result<Self, Senseless> {
         let hierarchy = Hierarchy::new(objects.summary);
-        let places: Vec<Vec<Vec<Option<FieldPlace>>>> = (conditions.iter())
+        let places: Vec<Vec<Vec<Option<Place>>>> = (conditions.iter())
             .map(|condition| {
                 let path = condition.path.iter();
-                path.map(|name| hierarchy.places_of(objects.summary, name)).collect()
+                path.map(|name| objects.places(name)).collect()
             })
             .collect();
         for (condition, places) in conditions.iter().zip(&places) {
@@ -168,7 +168,7 @@ impl<'a> Filter<'a> {
         mut object: u32,
         record: &Record<'_>,
         condition: &Condition,
-        places: &[Vec<Option<FieldPlace>>],
+        places: &[Vec<Option<Place>>],
     ) -> Option<Bits> {
         let mut record = *record;
         let mut steps = condition.path.iter().zip(places);
@@ -178,8 +178,7 @@ impl<'a> Filter<'a> {
                 Record::Instance(instance) => {
                     let class = self.objects.graph.objects.class(object)?;
                     let place = (*by_class.get(class.0 as usize)?)?;
-                    let bits = place.bits(instance.fields, self.objects.summary.id_size())?;
-                    Bits { kind: place.kind, bits }
+                    self.objects.value_at(instance.fields, place)?
                 }
                 Record::ObjectArray(array) if name == LENGTH => length(array.length),
                 Record::PrimitiveArray(array) if name == LENGTH => length(array.length),
@@ -240,7 +239,7 @@ impl Condition {
         summary: &Summary,
         hierarchy: &Hierarchy,
         classes: &ClassSet,
-        places: &[Vec<Option<FieldPlace>>],
+        places: &[Vec<Option<Place>>],
     ) -> Result<(), Senseless> {
         let Some(class) = classes.classes().next() else { return Ok(()) };
         let is_array = |class: ClassNumber| {
