@@ -1,4 +1,4 @@
-//! Dumps that are packed: gzip in blocks, cut and damaged, tar and zip archives, disks without room.
+//! Dumps that are packed: gzip in blocks, cut and damaged, disks without room.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,100 +7,16 @@
     clippy::indexing_slicing
 )]
 
+mod packing;
 mod support;
 mod texts;
 
-use std::io::{self, Read, Write};
-use std::sync::Mutex;
+use std::io::{Read, Write};
 
-use flate2::{Compression as Level, Crc, GzBuilder};
-use hprof_cli::hprof::packed::{self, Compression, Output, Size, UnpackError, Unpacked};
-use support::{Options, examples};
+use flate2::{Compression as Level, GzBuilder};
+use hprof_cli::hprof::packed::{self, Compression, Size};
+use packing::{Memory, files_of, heap, in_blocks, member, noise, tar, unpack, zip, zoo};
 use texts::{Place, code, sample_path, stderr};
-
-/// What was unpacked, in memory.
-#[derive(Default)]
-struct Memory {
-    bytes: Mutex<Vec<u8>>,
-    passed: Mutex<Vec<u8>>,
-    expected: Mutex<Option<Size>>,
-}
-
-impl Output for Memory {
-    fn expect(&self, size: Size) -> io::Result<()> {
-        assert!(self.passed.lock().unwrap().is_empty() && self.expected.lock().unwrap().is_none());
-        *self.expected.lock().unwrap() = Some(size);
-        Ok(())
-    }
-
-    fn pass(&self, bytes: &[u8]) -> io::Result<()> {
-        self.passed.try_lock().expect("one thread at a time").extend_from_slice(bytes);
-        Ok(())
-    }
-
-    fn write_at(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        let mut all = self.bytes.lock().unwrap();
-        let at = at as usize;
-        if all.len() < at + bytes.len() {
-            all.resize(at + bytes.len(), 0xEE);
-        }
-        all[at..at + bytes.len()].copy_from_slice(bytes);
-        Ok(())
-    }
-}
-
-fn try_unpack(packed: &[u8], threads: usize) -> Result<(Vec<u8>, Unpacked), UnpackError> {
-    let compression = Compression::of(packed).expect("it is packed");
-    let out = Memory::default();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    let unpacked = pool.install(|| packed::unpack(packed, compression, &out, &|_| {}))?;
-    let bytes = out.bytes.into_inner().unwrap();
-    assert_eq!(unpacked.len, bytes.len() as u64);
-    assert!(out.passed.into_inner().unwrap() == bytes, "all bytes are passed once, in their order");
-    Ok((bytes, unpacked))
-}
-
-fn unpack(packed: &[u8], threads: usize) -> (Vec<u8>, Option<String>) {
-    let (bytes, unpacked) = try_unpack(packed, threads).unwrap();
-    (bytes, unpacked.error)
-}
-
-/// Bytes that do not pack well, other ones for each seed.
-fn noise(len: usize, mut seed: u64) -> Vec<u8> {
-    (0..len)
-        .map(|_| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 40) as u8
-        })
-        .collect()
-}
-
-fn member(bytes: &[u8], level: Level, comment: Option<&str>) -> Vec<u8> {
-    let builder = comment.map_or_else(GzBuilder::new, |comment| GzBuilder::new().comment(comment));
-    let mut encoder = builder.write(Vec::new(), level);
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
-}
-
-/// Members, and where each begins, packed and unpacked; the ends too.
-fn members(parts: &[&[u8]], comment: Option<&str>) -> (Vec<u8>, Vec<(usize, usize)>) {
-    let (mut packed, mut places, mut len) = (Vec::new(), vec![(0, 0)], 0);
-    for (number, part) in parts.iter().enumerate() {
-        packed.extend(member(part, Level::fast(), comment.filter(|_| number == 0)));
-        len += part.len();
-        places.push((packed.len(), len));
-    }
-    (packed, places)
-}
-
-fn in_blocks(all: &[u8], block: usize) -> (Vec<u8>, Vec<(usize, usize)>) {
-    let parts: Vec<&[u8]> = all.chunks(block).collect();
-    members(&parts, Some(&format!("HPROF BLOCKSIZE={block}")))
-}
-
-fn zoo() -> Vec<u8> {
-    examples::zoo().write(&Options::hotspot()).bytes()
-}
 
 #[test]
 fn blocks_of_hotspot_become_the_plain_dump_with_any_number_of_threads() {
@@ -276,6 +192,54 @@ fn a_gzip_file_in_a_damaged_block_is_not_the_next_block() {
 }
 
 #[test]
+fn blocks_behind_a_damaged_one_are_found_though_no_header_is_as_another() {
+    let plain = noise(40_000, 16);
+    let (mut packed, mut places) = (Vec::new(), Vec::new());
+    for (number, block) in plain.chunks(2000).enumerate() {
+        // As files that were packed at other times, each with its name, and put together.
+        let builder =
+            GzBuilder::new().mtime(1_700_000_000 + number as u32).filename(format!("part-{number}"));
+        let mut encoder = builder.write(Vec::new(), Level::none());
+        encoder.write_all(block).unwrap();
+        places.push(packed.len());
+        packed.extend(encoder.finish().unwrap());
+    }
+    // In the middle; one before the last, which nothing follows.
+    for damaged in [1, 7, 18] {
+        let mut spoiled = packed.clone();
+        spoiled[places[damaged] + 500] ^= 1;
+        // A gzip file within the damaged one is no part.
+        let inner = member(b"inner", Level::fast(), None);
+        spoiled[places[damaged] + 600..places[damaged] + 600 + inner.len()].copy_from_slice(&inner);
+        let (bytes, error) = unpack(&spoiled, 2);
+        let error = error.unwrap();
+        assert!(error.contains("at least 2000 bytes are missing"), "{error}");
+        let (from, to) = (damaged * 2000, damaged * 2000 + 2000);
+        assert!(bytes[..from] == plain[..from] && bytes[to..] == plain[to..], "{damaged}");
+        assert!(bytes[from..to].iter().all(|byte| *byte == 0), "{damaged}");
+    }
+}
+
+#[test]
+fn what_is_searched_in_vain_behind_a_damaged_block_has_a_bound() {
+    // Each of four hundred headers, if it was one, would begin the stream of megabytes behind all of them; a thousand times.
+    // To unpack all of them would take hours.
+    let mut stream = member(&vec![0; 6 << 20], Level::best(), None);
+    stream.truncate(stream.len() - 8);
+    stream.drain(..10);
+    let fakes: Vec<u8> = [0x1f, 0x8b, 8, 8, 1, 1, 1, 1, 2, 3].repeat(400);
+    let all = [fakes.as_slice(), &[0], &stream].concat().repeat(1000);
+    let good = member(b"good", Level::fast(), None);
+    let damaged = [&good[..10], &[0xff; 100], &all].concat();
+    let packed = [good.as_slice(), &good, &damaged, &good].concat();
+    let start = std::time::Instant::now();
+    let (bytes, error) = unpack(&packed, 2);
+    let error = error.unwrap();
+    assert!(bytes == b"goodgood" && error.contains("nothing behind was read"), "{error}");
+    assert!(start.elapsed().as_secs() < 120, "{:?}", start.elapsed());
+}
+
+#[test]
 fn the_last_block_is_used_and_said_to_be_perhaps_wrong() {
     let plain = noise(6000, 12);
     let (mut packed, _) = in_blocks(&plain, 2000);
@@ -334,328 +298,6 @@ fn the_length_is_known_before_as_far_as_it_can_be() {
     let mut cut = cut[..cut.len() / 2].to_vec();
     cut.extend([0xff; 4]);
     assert_eq!(expected(&cut), None);
-}
-
-/// A tar archive as POSIX has it, of files.
-fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut all: Vec<u8> = files.iter().flat_map(|(name, bytes)| tar_entry(name, bytes, b'0')).collect();
-    all.extend([0; 1024]);
-    all
-}
-
-fn tar_entry(name: &str, bytes: &[u8], kind: u8) -> Vec<u8> {
-    let mut header = vec![0; 512];
-    header[..name.len()].copy_from_slice(name.as_bytes());
-    header[100..108].copy_from_slice(b"0000644\0");
-    header[124..136].copy_from_slice(format!("{:011o}\0", bytes.len()).as_bytes());
-    header[136..148].copy_from_slice(b"00000000000\0");
-    header[148..156].copy_from_slice(b"        ");
-    header[156] = kind;
-    header[257..265].copy_from_slice(b"ustar\x0000");
-    let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
-    header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-    header.extend_from_slice(bytes);
-    header.resize(header.len().next_multiple_of(512), 0);
-    header
-}
-
-/// A zip archive of files, each with the method by which it is packed.
-fn zip(files: &[(&str, &[u8], u16)]) -> Vec<u8> {
-    let (mut all, mut directory) = (Vec::new(), Vec::new());
-    for (name, bytes, method) in files {
-        let packed = match method {
-            8 => {
-                let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), Level::fast());
-                encoder.write_all(bytes).unwrap();
-                encoder.finish().unwrap()
-            }
-            93 => zstd::encode_all(*bytes, 1).unwrap(),
-            _ => bytes.to_vec(),
-        };
-        let mut crc = Crc::new();
-        crc.update(bytes);
-        let mut common = [20, 0, 0, 0].to_vec();
-        common.extend(method.to_le_bytes());
-        common.extend([0; 4]);
-        common.extend(crc.sum().to_le_bytes());
-        common.extend((packed.len() as u32).to_le_bytes());
-        common.extend((bytes.len() as u32).to_le_bytes());
-        common.extend((name.len() as u16).to_le_bytes());
-        common.extend([0; 2]);
-        directory.extend(b"PK\x01\x02\x14\0");
-        directory.extend(&common);
-        directory.extend([0; 10]);
-        directory.extend((all.len() as u32).to_le_bytes());
-        directory.extend(name.as_bytes());
-        all.extend(b"PK\x03\x04");
-        all.extend(&common);
-        all.extend(name.as_bytes());
-        all.extend(&packed);
-    }
-    let at = all.len() as u32;
-    all.extend(&directory);
-    all.extend(b"PK\x05\x06\0\0\0\0");
-    all.extend((files.len() as u16).to_le_bytes().repeat(2));
-    all.extend((directory.len() as u32).to_le_bytes());
-    all.extend(at.to_le_bytes());
-    all.extend([0; 2]);
-    all
-}
-
-fn zstd_with_checksum(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
-    encoder.include_checksum(true).unwrap();
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
-}
-
-/// All forms of an archive with these files.
-fn archives(files: &[(&str, &[u8])]) -> Vec<(&'static str, Vec<u8>)> {
-    let tar = tar(files);
-    let zip = |method| zip(&files.iter().map(|(name, bytes)| (*name, *bytes, method)).collect::<Vec<_>>());
-    vec![
-        ("tar in gzip", member(&tar, Level::fast(), None)),
-        ("tar in zstd", zstd_with_checksum(&tar)),
-        ("tar", tar),
-        ("zip", zip(0)),
-        ("zip", zip(8)),
-        ("zip", zip(93)),
-    ]
-}
-
-#[test]
-fn the_one_dump_in_an_archive_is_found_however_it_is_packed() {
-    let dump = zoo();
-    let readme: &[u8] = b"JAVA PROFILE is not all";
-    for inner in [
-        dump.clone(),
-        member(&dump, Level::fast(), None),
-        in_blocks(&dump, 700).0,
-        zstd::encode_all(dump.as_slice(), 1).unwrap(),
-    ] {
-        for (name, packed) in archives(&[("logs/read me", readme), ("no dump.hprof", b""), ("d", &inner)]) {
-            assert_eq!(Compression::of(&packed).unwrap().name(), name);
-            assert!(unpack(&packed, 2) == (dump.clone(), None), "{name}");
-        }
-        for (name, packed) in archives(&[("d", &inner), ("z", &noise(2000, 9))]) {
-            assert!(unpack(&packed, 1) == (dump.clone(), None), "{name}");
-        }
-    }
-}
-
-#[test]
-fn archives_without_a_dump_or_with_several_say_what_is_in_them() {
-    let dump = zoo();
-    let packed_dump = member(&dump, Level::fast(), None);
-    for (name, packed) in archives(&[("a/one.hprof", &dump), ("x.txt", b"x"), ("two.gz", &packed_dump)]) {
-        let Err(UnpackError::Members(members)) = try_unpack(&packed, 2) else { panic!("{name}") };
-        let said = members.to_string();
-        assert!(
-            said.contains("2 heap dumps: a/one.hprof, two.gz") && members.file_count == 3,
-            "{name}: {said}"
-        );
-    }
-    for (name, packed) in archives(&[("x.txt", b"x"), ("y.txt", b"y")]) {
-        let Err(UnpackError::Members(members)) = try_unpack(&packed, 2) else { panic!("{name}") };
-        assert!(members.to_string().contains("no heap dump: x.txt, y.txt"), "{name}: {members}");
-    }
-    let names: Vec<String> = (0..50).map(|number| format!("file-{number}")).collect();
-    let files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &b"x"[..])).collect();
-    for (name, packed) in archives(&files) {
-        let Err(UnpackError::Members(members)) = try_unpack(&packed, 2) else { panic!("{name}") };
-        assert!(members.to_string().contains("file-19, and 30 more"), "{name}: {members}");
-    }
-}
-
-#[test]
-fn long_names_directories_and_links_in_tar_archives_are_read() {
-    let dump = zoo();
-    let long = "directory/".repeat(25) + "heap.hprof";
-    let pax = |name: &str| {
-        let line = format!(" path={name}\n");
-        let len = line.len() + 3;
-        format!("{len}{line}").into_bytes()
-    };
-    let other = "o".repeat(150);
-    let all = [
-        tar_entry("directory/", b"", b'5'),
-        tar_entry("link", b"", b'2'),
-        tar_entry("pax_global_header", b"30 comment=0123456789abcdefgh\n", b'g'),
-        tar_entry("././@LongLink", long.as_bytes(), b'L'),
-        tar_entry("directory/directory", &dump, b'0'),
-        tar_entry("PaxHeaders/x", &pax(&other), b'x'),
-        tar_entry("ooo", &dump, b'0'),
-        vec![0; 1024],
-    ];
-    let Err(UnpackError::Members(members)) = try_unpack(&all.concat(), 1) else { panic!("two dumps") };
-    assert_eq!(members.dumps, [long, other]);
-}
-
-#[test]
-fn archives_that_are_cut_or_damaged_are_used_as_far_as_they_go() {
-    let dump = zoo();
-    for (name, packed) in archives(&[("a.txt", b"a"), ("heap.hprof", &dump)]) {
-        let mut used = 0;
-        for cut in (0..packed.len()).step_by(53) {
-            let cut = &packed[..cut];
-            if Compression::of(cut) != Compression::of(&packed) {
-                continue;
-            }
-            if let Ok((bytes, unpacked)) = try_unpack(cut, 2) {
-                assert!(dump.starts_with(&bytes), "{name} {}", cut.len());
-                assert!(unpacked.error.is_some() || bytes == dump, "{name} {}: nothing was said", cut.len());
-                used = used.max(bytes.len());
-            }
-        }
-        // A zip archive that is cut tells of its first file only.
-        // Zstandard has nothing of a block that is not whole.
-        assert!(
-            ["zip", "tar in zstd"].contains(&name) || used > dump.len() / 2,
-            "{name}: {used} of {}",
-            dump.len()
-        );
-        for at in 0..packed.len() {
-            let mut spoiled = packed.clone();
-            spoiled[at] ^= 0xff;
-            if Compression::of(&spoiled).is_some() {
-                // Wrong bytes are said to be wrong. tar itself has no checksum of what is in it.
-                if let Ok((bytes, unpacked)) = try_unpack(&spoiled, 1) {
-                    let is_said = unpacked.error.is_some() || name == "tar";
-                    assert!(bytes == dump || is_said, "{name}, byte {at}: nothing was said");
-                }
-            }
-        }
-    }
-    for method in [0, 8] {
-        let packed = zip(&[("heap.hprof", &dump, method)]);
-        let (bytes, error) = unpack(&packed[..packed.len() - 30], 1);
-        assert!(bytes == dump && error.unwrap().contains("list of its files"));
-    }
-    // A byte of the dump itself.
-    let mut packed = zip(&[("heap.hprof", &dump, 8)]);
-    packed[500] ^= 1;
-    assert!(unpack(&packed, 1).1.is_some());
-}
-
-#[test]
-fn what_is_wrong_behind_the_dump_in_an_archive_is_said() {
-    let dump = [zoo(), noise(2 << 20, 14)].concat();
-    let packed = tar(&[("heap.hprof", &dump), ("z", b"z")]);
-    // The checksum, and the data of another file.
-    let at_end = |packed: &[u8], back: usize| {
-        let mut packed = packed.to_vec();
-        let at = packed.len() - back;
-        packed[at] ^= 1;
-        unpack(&packed, 1)
-    };
-    let gzip = member(&packed, Level::fast(), None);
-    for (packed, back) in [(&gzip, 8), (&gzip, 1), (&zstd_with_checksum(&packed), 1)] {
-        let (bytes, error) = at_end(packed, back);
-        assert!(bytes == dump && error.is_some());
-    }
-    let (bytes, error) = at_end(&packed, 1024 + 1024 - 2);
-    assert!(bytes == dump && error.is_some_and(|error| error.contains("header")));
-    // A byte of a dump that is stored.
-    let mut stored = zip(&[("heap.hprof", &dump, 0)]);
-    stored[1_000_000] ^= 1;
-    assert!(unpack(&stored, 1).1.is_some_and(|error| error.contains("checksum")));
-    // Cut in front of the dump.
-    let packed = tar(&[("x", &noise(5000, 1)), ("heap.hprof", &dump)]);
-    for packed in [packed[..3000].to_vec(), member(&packed[..3000], Level::fast(), None)] {
-        let Err(UnpackError::Members(members)) = try_unpack(&packed, 1) else { panic!("a dump") };
-        assert!(members.to_string().contains("the tar archive is cut"), "{members}");
-    }
-}
-
-#[test]
-fn a_dump_in_zstandard_in_an_archive_is_found_though_its_first_block_is_large() {
-    let dump = [zoo(), noise(2 << 20, 15)].concat();
-    let inner = zstd_with_checksum(&dump);
-    for (name, packed) in archives(&[("x", b"x"), ("heap.hprof.zst", &inner)]) {
-        assert!(unpack(&packed, 2) == (dump.clone(), None), "{name}");
-    }
-}
-
-#[test]
-fn sparse_files_are_no_dumps_and_links_have_no_bytes() {
-    let dump = zoo();
-    let pax = b"22 GNU.sparse.major=1\n34 GNU.sparse.name=sparse.hprof.1\n";
-    let old = {
-        // With a block more of its list of parts.
-        let mut entry = tar_entry("old.hprof", &dump, b'S');
-        entry[482] = 1;
-        entry[148..156].fill(b' ');
-        let sum: u32 = entry[..512].iter().map(|byte| u32::from(*byte)).sum();
-        entry[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-        [&entry[..512], &[0; 512], &entry[512..]].concat()
-    };
-    let sparse =
-        [old, tar_entry("PaxHeaders/x", pax, b'x'), tar_entry("GNUSparseFile.1/x", &dump, b'0')].concat();
-    let end = vec![0; 1024];
-    for all in [
-        [sparse.clone(), end.clone()].concat(),
-        member(&[sparse.clone(), end.clone()].concat(), Level::fast(), None),
-    ] {
-        let Err(UnpackError::Members(members)) = try_unpack(&all, 1) else { panic!("a dump") };
-        let said = members.to_string();
-        assert!(
-            said.contains("old.hprof (sparse: extract it with tar -xf), sparse.hprof.1 (sparse"),
-            "{said}"
-        );
-        assert!(members.damage.is_none(), "{said}");
-    }
-    // A hard link states the length of what it links to.
-    let link = tar_entry("link.hprof", &dump, b'1')[..512].to_vec();
-    let all = [sparse, link, tar_entry("heap.hprof", &dump, b'0'), end].concat();
-    for all in [all.clone(), member(&all, Level::fast(), None)] {
-        assert!(unpack(&all, 1) == (dump.clone(), None));
-    }
-}
-
-#[test]
-fn archives_as_commands_see_them() {
-    let place = Place::new();
-    let dump = zoo();
-    let plain = place.run(&["histo", &place.write("plain.hprof", &dump)]);
-    for (number, (name, packed)) in archives(&[("x", b"x"), ("heap.hprof", &dump)]).iter().enumerate() {
-        let path = place.write(&format!("archive-{number}"), packed);
-        let output = place.run(&["histo", &path]);
-        assert_eq!((code(&output), &output.stdout), (0, &plain.stdout), "{name}: {}", stderr(&output));
-        let output = place.run(&["info", &path, "--format", "json"]);
-        let info = String::from_utf8(output.stdout).unwrap();
-        assert!(info.contains(&format!("\"compression\": \"{name}\"")), "{info}");
-        assert!(info.contains(&format!("\"dump_bytes\": {}", dump.len())), "{info}");
-    }
-    // Names are escaped, and nothing is left of what was unpacked.
-    let evil = "e\u{1b}[31m\u{202e}vil";
-    for (name, packed) in archives(&[(evil, &dump), ("other", &dump)]) {
-        let path = place.write("evil", &packed);
-        let output = place.run(&["histo", &path]);
-        let error = stderr(&output);
-        assert!(
-            code(&output) == 2 && error.contains("2 heap dumps") && error.contains("vil, other"),
-            "{error}"
-        );
-        assert!(!error.contains(['\u{1b}', '\u{202e}']) && error.contains("hint"), "{name}: {error}");
-        assert_eq!(files_of(&place, "evil"), ["lock"]);
-    }
-    // The copy of an older file is not kept beside what replaces it.
-    let path = place.write("replaced", &tar(&[("heap.hprof", &dump)]));
-    assert_eq!(code(&place.run(&["histo", &path])), 0);
-    assert!(files_of(&place, "replaced").contains(&"unpacked.hprof".to_owned()));
-    let path = place.write("replaced", &tar(&[("x", b"no dump"), ("y", b"here")]));
-    assert_eq!(code(&place.run(&["histo", &path])), 2);
-    assert!(!files_of(&place, "replaced").contains(&"unpacked.hprof".to_owned()));
-}
-
-/// The files in the index of a dump.
-fn files_of(place: &Place, dump: &str) -> Vec<String> {
-    let names = |dir: &std::path::Path| -> Vec<String> {
-        let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-        entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
-    };
-    let index = names(&place.path("index")).into_iter().filter(|dir| dir.starts_with(dump));
-    index.flat_map(|dir| names(&place.path("index").join(dir))).collect()
 }
 
 #[test]
@@ -722,5 +364,60 @@ fn a_full_disk_is_an_error_and_leaves_nothing() {
             assert!(error.contains("cannot unpack") && error.contains("--index-dir"), "{error}");
             assert_eq!(files_of(&place, &name), ["lock"]);
         }
+    }
+}
+
+/// A directory of the index that cannot be made, not by root either.
+#[test]
+#[cfg(unix)]
+fn without_a_place_for_the_index_the_copy_lies_in_the_temporary_directory_and_has_no_name() {
+    let place = Place::new();
+    let dump = heap();
+    let plain = place.run(&["histo", &place.write("plain.hprof", &dump)]);
+    let no_place = place.argument("plain.hprof/index");
+    let temporary = place.path("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    for (name, packed) in [
+        ("gz", member(&dump, Level::fast(), None)),
+        ("blocks", in_blocks(&dump, 50_000).0),
+        ("tar", tar(&[("a", &dump)])),
+    ] {
+        let path = place.write(name, &packed);
+        let arguments = ["histo", &path, "--index-dir", &no_place];
+        let output = place.command(&arguments).env("TMPDIR", &temporary).output().unwrap();
+        assert_eq!((code(&output), &output.stdout), (0, &plain.stdout), "{name}: {}", stderr(&output));
+        assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "{name}");
+        // It is there that the copy goes.
+        let output = place.command(&arguments).env("TMPDIR", place.path("nowhere")).output().unwrap();
+        let said = stderr(&output);
+        assert!(code(&output) == 2 && said.contains("cannot unpack") && said.contains("nowhere"), "{said}");
+    }
+}
+
+#[test]
+fn why_nothing_can_be_unpacked_is_said() {
+    let place = Place::new();
+    let whole = zstd::encode_all(heap().as_slice(), 1).unwrap();
+    // Of Zstandard nothing is there before its first block is whole.
+    let cut = whole[..5000].to_vec();
+    let mut damaged = whole;
+    damaged[7..300].fill(0xff);
+    // One byte in a window of 2 GiB.
+    let large = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 21 << 3, 9, 0, 0, b'J'];
+    for (name, packed, said, advised) in [
+        ("cut", cut, "zstd of which nothing can be unpacked: ", "copy it or make it again"),
+        ("damaged", damaged, "zstd of which nothing can be unpacked: ", "copy it or make it again"),
+        ("large", large, "its window is larger than 128 MiB: unpack it by zstd -d --long=31", "zstd --long"),
+        ("empty", member(b"", Level::fast(), None), "gzip of an empty file", "make the dump again"),
+        (
+            "page",
+            member(b"<html><body>", Level::fast(), None),
+            "it looks like HTML",
+            "what the server answered",
+        ),
+    ] {
+        let output = place.run(&["histo", &place.write(name, &packed)]);
+        let error = stderr(&output);
+        assert!(code(&output) == 2 && error.contains(said) && error.contains(advised), "{name}: {error}");
     }
 }

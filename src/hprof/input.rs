@@ -165,7 +165,7 @@ impl TextFile {
         let compression = Compression::of(map.bytes()).filter(|compression| !compression.is_archive());
         let looks = match compression {
             None => sniff::sniff(map.bytes()),
-            Some(compression) => sniff::sniff(&compression.peek(map.bytes(), 4096)),
+            Some(compression) => sniff::sniff(&compression.peek(map.bytes(), 4096).0),
         };
         let file = Self { path: path.to_owned(), compression, len: map.stamp().len };
         Ok((looks == Looks::HprofText).then_some(file))

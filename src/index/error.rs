@@ -28,14 +28,16 @@ pub enum Error {
         error: FormatError,
     },
     /// The file is compressed, and what is in it is no dump.
-    #[error("{}: {} of something that is not a heap dump: {}", path.display(), compression.name(), looks.describe())]
+    #[error("{}: {}", path.display(), not_inside(*compression, *looks, error.as_ref()))]
     NotInside {
         /// Which file.
         path: PathBuf,
         /// How it is compressed.
         compression: Compression,
-        /// What is in it.
-        looks: Looks,
+        /// What is in it; `None` if not one byte of it can be unpacked.
+        looks: Option<Looks>,
+        /// Why the bytes that were looked at end, if something is wrong with the file.
+        error: Option<io::Error>,
     },
     /// The heap dump asked for is not in the file.
     #[error("{}: {error}", path.display())]
@@ -120,22 +122,53 @@ impl Error {
                 }
                 _ => looks.advice(),
             },
-            Self::NotInside { looks, .. } => looks.advice(),
+            Self::NotInside { error: Some(error), .. } if error.kind() == io::ErrorKind::Unsupported => {
+                "or make it with a smaller window: zstd --long FILE"
+            }
+            Self::NotInside { looks: Some(looks), .. } => looks.advice(),
+            Self::NotInside { error: Some(_), .. } => {
+                "the file is cut or damaged at its start: copy it or make it again"
+            }
+            Self::NotInside { .. } => {
+                "what was to be compressed was not there, or the disk was full: make the dump again"
+            }
             Self::NoSuchHeapDump { .. } => "leave out --dump to read the last one",
             Self::Changed(_) => "wait until the JVM has finished writing the dump, then run this again",
             Self::Unpack { .. } => "give a directory with enough space by --index-dir, or unpack it yourself",
             Self::NoRoom { .. } => {
                 "name a directory on a disk with more room by --index-dir DIR, or unpack it yourself"
             }
+            Self::Members { members, compression: Compression::Zip, .. } if members.dump_count > 1 => {
+                "take one of them out: unzip -p ARCHIVE NAME > FILE"
+            }
             Self::Members { members, .. } if members.dump_count > 1 => {
-                "take one dump out of it, for example: tar -xf ARCHIVE NAME, or: unzip ARCHIVE NAME"
+                "take one of them out: tar -xOf ARCHIVE NAME > FILE"
+            }
+            Self::Members { compression: Compression::Zip, .. } => {
+                "look at what is in it: unzip -l ARCHIVE; take a file out: unzip -p ARCHIVE NAME > FILE"
             }
             Self::Members { .. } => {
-                "look at what is in it, for example: tar -tf ARCHIVE, or: unzip -l ARCHIVE"
+                "look at what is in it: tar -tvf ARCHIVE; take a file out: tar -xOf ARCHIVE NAME > FILE"
             }
             Self::WriteIndex { .. } => "give a directory that you may write to by --index-dir",
             Self::TooManyObjects { .. } => "histo and info work on it; commands that need an index do not",
         })
+    }
+}
+
+/// What a compressed file is that holds no heap dump.
+fn not_inside(compression: Compression, looks: Option<Looks>, error: Option<&io::Error>) -> String {
+    let name = compression.name();
+    match (looks, error) {
+        (Some(looks), None) => format!("{name} of something that is not a heap dump: {}", looks.describe()),
+        (Some(looks), Some(error)) => {
+            format!(
+                "{name} of something that is not a heap dump: {}; its beginning is cut or damaged: {error}",
+                looks.describe()
+            )
+        }
+        (None, Some(error)) => format!("{name} of which nothing can be unpacked: {error}"),
+        (None, None) => format!("{name} of an empty file"),
     }
 }
 

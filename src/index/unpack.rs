@@ -223,10 +223,14 @@ mod tests {
 
     /// Unpacks onto a disk on which so many bytes are free, of which the copy takes its part.
     fn onto(packed: &[u8], free: u64, disk: u64) -> (Option<NoRoom>, u64) {
+        onto_disk(packed, Some((free, disk)))
+    }
+
+    fn onto_disk(packed: &[u8], disk: Option<(u64, u64)>) -> (Option<NoRoom>, u64) {
         let file = tempfile::tempfile().unwrap();
         let of_disk = |_: &Path| {
             let taken = file.metadata().map_or(0, |metadata| metadata.len());
-            Some((free.saturating_sub(taken), disk))
+            disk.map(|(free, disk)| (free.saturating_sub(taken), disk))
         };
         let passed = Mutex::new(Passed::new());
         let copy = Copy { file: &file, dir: PathBuf::new(), free: &of_disk, passed };
@@ -273,6 +277,23 @@ mod tests {
         // To the last byte, if it is known how many there are.
         assert_eq!(onto(&gzip(&plain), 75 * MB, 100 * MB), (None, 70_000_000));
         assert!(onto(&gzip(&plain), 75 * MB - 1, 100 * MB).0.is_some());
+    }
+
+    #[test]
+    fn a_disk_that_tells_no_sizes_is_written_to() {
+        let plain = vec![1; 70_000_000];
+        let blocks: Vec<u8> = plain.chunks(1 << 20).flat_map(gzip).collect();
+        for packed in [gzip(&plain), blocks] {
+            assert_eq!(onto_disk(&packed, None), (None, 70_000_000));
+        }
+    }
+
+    /// Where `/proc` is mounted it has no blocks at all, which is not the same as none that are free.
+    #[test]
+    #[cfg(unix)]
+    fn a_disk_of_no_blocks_tells_no_sizes() {
+        assert_eq!(free_bytes(Path::new("/proc")), None);
+        assert!(free_bytes(&std::env::temp_dir()).is_some_and(|(free, disk)| free <= disk));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::tar::{self, Bytes, Next, Source, Stream};
 use super::zip;
 use super::{
     Compression, Counted, Members, Output, PEEKED, Progress, Size, UnpackError, Unpacked, stream,
-    unpack_file, zstd_reader,
+    unpack_file, zstandard,
 };
 use crate::hprof::sniff::{self, Looks};
 
@@ -28,18 +28,26 @@ fn beginning(reader: &mut dyn Read, limit: u64) -> (Vec<u8>, Option<io::Error>) 
     (start, end)
 }
 
-/// How a file is packed whose first bytes these are, if it is a heap dump.
-fn dump_inside(start: &[u8]) -> Option<Option<Compression>> {
+/// How a file is packed whose first bytes these are, if it is a heap dump. Adds it to the members under `name`.
+fn add(members: &mut Members, name: &str, start: &[u8]) -> Option<Option<Compression>> {
     let is_dump = |bytes: &[u8]| sniff::sniff(bytes) == Looks::Hprof;
-    if is_dump(start) {
-        return Some(None);
-    }
     let inner = match sniff::sniff(start) {
-        Looks::Gzip => Compression::Gzip,
-        Looks::Zstd => Compression::Zstd,
-        _ => return None,
+        Looks::Gzip => Some(Compression::Gzip),
+        Looks::Zstd => Some(Compression::Zstd),
+        _ => None,
     };
-    is_dump(&inner.peek(start, PEEKED)).then_some(Some(inner))
+    let (inside, error) = match inner {
+        None => (is_dump(start), None),
+        Some(inner) => {
+            let (bytes, error) = inner.peek(start, PEEKED);
+            (is_dump(&bytes), error.filter(|_| bytes.is_empty()))
+        }
+    };
+    match error {
+        Some(error) => members.add(&format!("{name} ({error})"), inside),
+        None => members.add(name, inside),
+    }
+    inside.then_some(inner)
 }
 
 /// Unpacks a file whose bytes lie in the archive as they are.
@@ -96,8 +104,7 @@ pub(super) fn tar(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> R
                 let len = usize::try_from(member.bytes).unwrap_or(usize::MAX);
                 let there = rest.get(..len).unwrap_or(rest);
                 let mut reader = there;
-                let inside = dump_inside(&beginning(&mut reader, member.bytes).0);
-                members.add(&member.name, inside.is_some());
+                let inside = add(&mut members, &member.name, &beginning(&mut reader, member.bytes).0);
                 if let Some(inner) = inside {
                     found = Some((there, inner, there.len() < len));
                 }
@@ -171,8 +178,7 @@ pub(super) fn stream(
             }
             Ok(Next::File(member)) => {
                 let (start, end) = beginning(&mut source, member.bytes);
-                let inside = dump_inside(&start);
-                members.add(&member.name, inside.is_some());
+                let inside = add(&mut members, &member.name, &start);
                 let mut left = (&mut source).take(member.bytes.saturating_sub(start.len() as u64));
                 if let (Some(inner), 1) = (inside, members.dump_count) {
                     unpacked = Some(streamed(&start, &mut left, inner, member.bytes, out)?);
@@ -242,14 +248,13 @@ pub(super) fn zip(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> R
         let packed = entry.packed.get(..LOOKED_AT).unwrap_or(entry.packed);
         let may_look = members.file_count < LOOKED_INTO && looked_at.load(Relaxed) < LOOKED_AT_IN_ALL;
         let reader = reader(&entry, Counted { rest: packed, progress: &look }).filter(|_| may_look);
-        let inside = reader.and_then(|mut reader| dump_inside(&beginning(&mut reader, u64::MAX).0));
         let why = match (entry.is_encrypted, entry.method) {
             (true, _) => " (encrypted)",
             (_, 0 | 8 | 93) => "",
             _ => " (packed in a way that is not read)",
         };
-        members.add(&format!("{}{why}", entry.name), inside.is_some());
-        if let Some(inner) = inside {
+        let start = reader.map(|mut reader| beginning(&mut reader, u64::MAX).0).unwrap_or_default();
+        if let Some(inner) = add(&mut members, &format!("{}{why}", entry.name), &start) {
             found = Some((entry, inner));
         }
     }
@@ -292,7 +297,7 @@ fn reader<'a>(entry: &zip::Member<'_>, packed: Counted<'a>) -> Option<Box<dyn Re
         _ if entry.is_encrypted => None,
         0 => Some(Box::new(packed)),
         8 => Some(Box::new(DeflateDecoder::new(packed))),
-        93 => Some(Box::new(zstd_reader(packed).ok()?)),
+        93 => Some(Box::new(zstandard::Reader::new(packed).ok()?)),
         _ => None,
     }
 }

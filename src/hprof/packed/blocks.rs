@@ -419,8 +419,8 @@ impl Shared<'_> {
     }
 
     /// The damaged members from `start` on, up to the next one that is right from its header to its checksum, and that
-    /// is no gzip file within a damaged one: its header is as the others', and another one follows, or the end. `None`
-    /// if there is none, or it costs too much to find it.
+    /// is no gzip file within a damaged one: another one follows, or the end, and its header is as the others', or that
+    /// one is right too. `None` if there is none, or it costs too much to find it.
     fn gap(
         &self,
         state: &mut MutexGuard<'_, State>,
@@ -431,36 +431,43 @@ impl Shared<'_> {
         let mut gap = Gap { members: Vec::new(), end: start };
         let from = start + 1;
         for at in self.finder.find_iter(self.packed.get(from..)?).map(|at| from + at) {
-            let rest = self.packed.get(at..).unwrap_or_default();
-            if state.head.is_some_and(|head| !rest.starts_with(&head)) {
-                continue;
+            if state.damage.in_vain > IN_VAIN {
+                return None;
             }
+            let rest = self.packed.get(at..).unwrap_or_default();
+            let is_alike = state.head.is_none_or(|head| rest.starts_with(&head));
             let (stop, end, filled) = self.inflate_one(inflater, buffer, at, 0);
             let stated = member::length_before(self.packed, at).and_then(|len| usize::try_from(len).ok());
             let len = stated.filter(|len| *len <= LARGE);
             // Each costs something, if it makes no byte too: packed bytes can be read that make none.
-            state.damage.in_vain += (filled + (end - at.min(end)) + len.unwrap_or_default()) as u64 + 4096;
-            if stop == Stop::End {
+            let vain = &mut state.damage.in_vain;
+            *vain += (filled + (end - at.min(end)) + len.unwrap_or_default()) as u64 + 4096;
+            let is_right = stop == Stop::End && {
                 let behind = self.packed.get(end..).unwrap_or_default();
                 let zeros = behind.iter().take_while(|byte| **byte == 0).count();
-                state.damage.in_vain += zeros as u64;
-                if zeros < behind.len() && member::head(behind) == Head::None {
-                    continue;
-                }
+                *vain += zeros as u64;
+                zeros == behind.len()
+                    || if is_alike {
+                        member::head(behind) != Head::None
+                    } else {
+                        let (stop, next, filled) = self.inflate_one(inflater, buffer, end, 0);
+                        *vain += (filled + (next - end.min(next))) as u64;
+                        matches!(stop, Stop::End | Stop::Full)
+                    }
+            };
+            if !is_right && (stop == Stop::End || !is_alike) {
+                continue;
             }
-            if state.damage.in_vain > IN_VAIN {
-                return None;
-            }
-            match (stop, len) {
-                (Stop::End, None) => return None,
-                (_, Some(len)) => {
+            match len {
+                Some(len) => {
                     gap.members.push((gap.end, len));
                     gap.end = at;
                 }
+                None if is_right => return None,
                 // No member could be so large: it only looks like a header.
-                (_, None) => {}
+                None => {}
             }
-            if stop == Stop::End {
+            if is_right {
                 return Some(gap);
             }
         }

@@ -11,6 +11,7 @@ mod member;
 mod stream;
 mod tar;
 mod zip;
+mod zstandard;
 
 use std::io::{self, Read};
 
@@ -49,7 +50,7 @@ impl Compression {
             Looks::Zip if zip::is_header(bytes) => return Some(Self::Zip),
             _ => return None,
         };
-        let start = plain.peek(bytes, PEEKED);
+        let start = plain.peek(bytes, PEEKED).0;
         let is_tar = sniff::sniff(&start) == Looks::Tar && tar::is_header(&start);
         Some(match plain {
             Self::Gzip if is_tar => Self::TarGzip,
@@ -79,27 +80,18 @@ impl Compression {
     pub(super) fn reader<'a>(self, input: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
         Ok(match self {
             Self::Gzip | Self::TarGzip => Box::new(gzip::Reader::new(input)),
-            Self::Zstd | Self::TarZstd => Box::new(zstd_reader(input)?),
+            Self::Zstd | Self::TarZstd => Box::new(zstandard::Reader::new(input)?),
             Self::Tar | Self::Zip => Box::new(input),
         })
     }
 
-    /// The first bytes of what is packed, up to `limit`; fewer if it is cut.
-    pub fn peek(self, packed: &[u8], limit: u64) -> Vec<u8> {
-        let mut start = Vec::new();
-        if let Ok(reader) = self.reader(packed) {
-            // A cut or broken input: what came before the error is the answer.
-            let _ = reader.take(limit).read_to_end(&mut start);
+    /// The first bytes of what is packed, up to `limit`; fewer if it is cut or damaged, and then why.
+    pub fn peek(self, packed: &[u8], limit: u64) -> (Vec<u8>, Option<io::Error>) {
+        match self.reader(packed) {
+            Ok(mut reader) => stream::start(&mut reader, limit),
+            Err(error) => (Vec::new(), Some(error)),
         }
-        start
     }
-}
-
-/// Unpacks Zstandard, also what `zstd --long=31` writes.
-fn zstd_reader<'a, R: Read>(input: R) -> io::Result<zstd::stream::read::Decoder<'a, io::BufReader<R>>> {
-    let mut decoder = zstd::stream::read::Decoder::new(input)?;
-    decoder.window_log_max(if usize::BITS < 64 { 30 } else { 31 })?;
-    Ok(decoder)
 }
 
 /// What is known of a dump's length before it is unpacked.
