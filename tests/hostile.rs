@@ -405,7 +405,7 @@ fn apply(base: &[u8], edits: &[Edit]) -> Vec<u8> {
 /// The first bytes of a sample, unpacked.
 fn sample(name: &str, len: u64) -> Vec<u8> {
     let packed = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)).unwrap();
-    Compression::Zstd.peek(&packed, len)
+    Compression::Zstd.peek(&packed, len).0
 }
 
 /// A larger heap with many objects in order, so that runs, blocks of 64 and pieces all occur.

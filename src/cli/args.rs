@@ -15,7 +15,7 @@ use super::progress::Bar;
 /// The dump, and how it is read.
 #[derive(Debug, Args)]
 pub(crate) struct Input {
-    /// The heap dump: an HPROF binary, plain or compressed by gzip or zstd
+    /// The heap dump: an HPROF binary, plain, compressed by gzip or zstd, or the one dump in a tar or zip
     #[arg(value_name = "DUMP", help_heading = "Input")]
     pub(crate) dump: PathBuf,
 

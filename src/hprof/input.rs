@@ -1,13 +1,14 @@
-//! Opening a file: mapping it, and unpacking gzip and Zstandard.
+//! Opening a file: mapping it, and reading a text report. What is packed is unpacked by [`super::packed`].
 //!
 //! The `unsafe` of memory maps is here.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use memmap2::{Advice, Mmap, MmapMut};
 
+pub use super::packed::Compression;
 use super::sniff::{self, Looks};
 
 /// A file, mapped for reading.
@@ -85,6 +86,20 @@ impl Mapped {
         Ok(Self { path: path.to_owned(), map, stamp })
     }
 
+    /// Maps an open file that has no name; `path` is that of its directory, for messages.
+    ///
+    /// # Errors
+    /// If it cannot be mapped.
+    pub(crate) fn of(file: &File, path: PathBuf) -> Result<Self, OpenError> {
+        let fail = |what| {
+            let path = path.clone();
+            move |error| OpenError::Io { what, path, error }
+        };
+        let stamp = Stamp::of(file).map_err(fail("look at"))?;
+        let map = if stamp.len == 0 { None } else { Some(map(file).map_err(fail("map"))?) };
+        Ok(Self { path, map, stamp })
+    }
+
     /// All bytes of the file.
     pub fn bytes(&self) -> &[u8] {
         self.map.as_deref().unwrap_or_default()
@@ -131,51 +146,6 @@ pub(crate) fn map_scratch(file: &File) -> io::Result<MmapMut> {
     unsafe { MmapMut::map_mut(file) }
 }
 
-/// A compressed form that is read directly.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compression {
-    /// gzip, of one or many members.
-    Gzip,
-    /// Zstandard, of one or many frames.
-    Zstd,
-}
-
-impl Compression {
-    /// How `bytes`, the start of a file, are compressed, if they are.
-    pub fn of(bytes: &[u8]) -> Option<Self> {
-        match sniff::sniff(bytes) {
-            Looks::Gzip => Some(Self::Gzip),
-            Looks::Zstd => Some(Self::Zstd),
-            _ => None,
-        }
-    }
-
-    /// The name in output.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Gzip => "gzip",
-            Self::Zstd => "zstd",
-        }
-    }
-
-    fn reader<'a>(self, input: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
-        Ok(match self {
-            Self::Gzip => Box::new(flate2::read::MultiGzDecoder::new(input)),
-            Self::Zstd => Box::new(zstd::stream::read::Decoder::new(input)?),
-        })
-    }
-
-    /// The first bytes of what is packed, up to `limit`; fewer if it is cut.
-    pub fn peek(self, packed: &[u8], limit: u64) -> Vec<u8> {
-        let mut start = Vec::new();
-        if let Ok(reader) = self.reader(packed) {
-            // A cut or broken input: what came before the error is the answer.
-            let _ = reader.take(limit).read_to_end(&mut start);
-        }
-        start
-    }
-}
-
 /// A text report, plain or compressed.
 #[derive(Debug)]
 pub struct TextFile {
@@ -191,10 +161,11 @@ impl TextFile {
     /// As [`Mapped::open`].
     pub fn open(path: &Path) -> Result<Option<Self>, OpenError> {
         let map = Mapped::open(path)?;
-        let compression = Compression::of(map.bytes());
+        // Text reports are not looked for in archives.
+        let compression = Compression::of(map.bytes()).filter(|compression| !compression.is_archive());
         let looks = match compression {
             None => sniff::sniff(map.bytes()),
-            Some(compression) => sniff::sniff(&compression.peek(map.bytes(), 4096)),
+            Some(compression) => sniff::sniff(&compression.peek(map.bytes(), 4096).0),
         };
         let file = Self { path: path.to_owned(), compression, len: map.stamp().len };
         Ok((looks == Looks::HprofText).then_some(file))
@@ -220,103 +191,5 @@ impl TextFile {
             None => Box::new(BufReader::with_capacity(1 << 18, file)),
             Some(compression) => Box::new(BufReader::with_capacity(1 << 18, compression.reader(file)?)),
         })
-    }
-}
-
-/// What unpacking brought.
-#[derive(Debug)]
-pub struct Unpacked {
-    /// Bytes written.
-    pub len: u64,
-    /// Why it ended before the input did, if it did: the file is cut or damaged.
-    pub error: Option<io::Error>,
-}
-
-/// Unpacks `packed` into `out`, telling `progress` of each step's packed bytes.
-///
-/// A cut or damaged input is no error: what could be unpacked is written, and [`Unpacked::error`] says why it ended.
-///
-/// # Errors
-/// If `out` cannot be written.
-pub fn unpack(
-    packed: &[u8],
-    compression: Compression,
-    out: &mut impl Write,
-    progress: &dyn Fn(u64),
-) -> io::Result<Unpacked> {
-    let mut buffer = vec![0; 1 << 18];
-    let mut len = 0;
-    let counted = Counted { rest: packed, progress };
-    let mut reader = match compression.reader(counted) {
-        Ok(reader) => reader,
-        Err(error) => {
-            return Ok(Unpacked { len, error: Some(error) });
-        }
-    };
-    loop {
-        match reader.read(&mut buffer) {
-            Ok(0) => return Ok(Unpacked { len, error: None }),
-            Ok(read) => {
-                out.write_all(buffer.get(..read).unwrap_or_default())?;
-                len += read as u64;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => {
-                return Ok(Unpacked { len, error: Some(error) });
-            }
-        }
-    }
-}
-
-/// A reader of a slice that tells how much was read.
-struct Counted<'a> {
-    rest: &'a [u8],
-    progress: &'a dyn Fn(u64),
-}
-
-impl Read for Counted<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.rest.read(buffer)?;
-        (self.progress)(read as u64);
-        Ok(read)
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    fn gzip(bytes: &[u8]) -> Vec<u8> {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap()
-    }
-
-    #[test]
-    fn all_members_and_frames_are_unpacked() {
-        let parts: [&[u8]; 3] = [b"JAVA PROFILE", b"", &[7; 100_000]];
-        let gz: Vec<u8> = parts.iter().flat_map(|part| gzip(part)).collect();
-        let zst: Vec<u8> = parts.iter().flat_map(|part| zstd::encode_all(*part, 1).unwrap()).collect();
-        for (packed, compression) in [(gz, Compression::Gzip), (zst, Compression::Zstd)] {
-            let mut out = Vec::new();
-            let seen = std::cell::Cell::new(0);
-            let unpacked =
-                unpack(&packed, compression, &mut out, &|bytes| seen.set(seen.get() + bytes)).unwrap();
-            assert_eq!(out, parts.concat());
-            assert_eq!((unpacked.len, seen.get()), (out.len() as u64, packed.len() as u64));
-            assert!(unpacked.error.is_none());
-            assert_eq!(Compression::of(&packed), Some(compression));
-            assert_eq!(compression.peek(&packed, 4), b"JAVA");
-        }
-    }
-
-    #[test]
-    fn a_cut_input_gives_what_is_there() {
-        let packed = gzip(&[7; 100_000]);
-        let mut out = Vec::new();
-        let unpacked = unpack(&packed[..packed.len() / 2], Compression::Gzip, &mut out, &|_| {}).unwrap();
-        assert!(unpacked.error.is_some());
-        assert_eq!(unpacked.len, out.len() as u64);
     }
 }

@@ -1,6 +1,6 @@
 //! The HPROF file formats, and nothing else: bytes in, records out.
 //!
-//! * [`input`] opens a file: maps it, recognises what it is ([`sniff`]), unpacks gzip and zstd.
+//! * [`input`] opens a file: maps it, recognises what it is ([`sniff`]). [`packed`] unpacks gzip, zstd, tar and zip.
 //! * [`header`] reads the first line, the identifier size and the date.
 //! * [`record`] hops over the top-level records and reads their bodies.
 //! * [`heap`] walks the sub-records of a heap dump or heap dump segment; [`class_dump`] reads the one of varying shape.
@@ -21,6 +21,7 @@ pub mod heap;
 pub mod input;
 pub mod mutf8;
 pub mod names;
+pub mod packed;
 pub mod record;
 pub mod resync;
 pub mod sniff;

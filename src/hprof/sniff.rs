@@ -128,7 +128,7 @@ impl Looks {
             Self::Phd => "only HPROF is read here; Eclipse MAT with DTFJ reads PHD",
             Self::Jfr => "open recordings with: jfr print FILE",
             Self::Tar | Self::Zip | Self::Bzip2 | Self::Xz => {
-                "unpack it first; gzip and Zstandard are read directly"
+                "unpack it first; gzip, Zstandard, and a tar or zip with one dump in it are read directly"
             }
             Self::Zeros => "the disk was perhaps full when the dump was written: make it again",
             Self::Text => {

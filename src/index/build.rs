@@ -335,13 +335,15 @@ fn put_together(
     if heap_damaged {
         assume_threads(source, &builder, &mut scan, plan);
     }
-    let mut problems: Vec<Problem> = contents.problems.iter().chain(&scan.problems).cloned().collect();
-    problems.extend(builder.problems(&scan));
-    if let Some(error) = packed_error {
+    // First what explains the others.
+    let packed = packed_error.map(|error| {
         let text =
             format!("the compressed file is cut or damaged ({error}): only what could be unpacked was read");
-        problems.push(Problem::damage(ProblemKind::PackedCut, text, None));
-    }
+        Problem::damage(ProblemKind::PackedCut, text, None)
+    });
+    let found = contents.problems.iter().chain(&scan.problems).cloned();
+    let mut problems: Vec<Problem> = packed.into_iter().chain(found).collect();
+    problems.extend(builder.problems(&scan));
     problems.sort_by_key(|problem| std::cmp::Reverse(problem.severity));
     let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let facts = FactsRow {
@@ -367,6 +369,10 @@ fn put_together(
             None => 0,
             Some(Compression::Gzip) => 1,
             Some(Compression::Zstd) => 2,
+            Some(Compression::Tar) => 3,
+            Some(Compression::TarGzip) => 4,
+            Some(Compression::TarZstd) => 5,
+            Some(Compression::Zip) => 6,
         },
     };
     let mut tables = builder.tables(&scan);

@@ -1,11 +1,13 @@
 //! Why a dump cannot be opened, and what to do about it.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 use super::address::TooManyObjects;
 use super::build::NoSuchHeapDump;
-use crate::hprof::input::{Compression, OpenError};
+use crate::hprof::input::OpenError;
+use crate::hprof::packed::{Compression, Members, Size};
 use crate::hprof::sniff::Looks;
 use crate::hprof::{FormatError, FormatErrorKind};
 
@@ -26,14 +28,16 @@ pub enum Error {
         error: FormatError,
     },
     /// The file is compressed, and what is in it is no dump.
-    #[error("{}: {} of something that is not a heap dump: {}", path.display(), compression.name(), looks.describe())]
+    #[error("{}: {}", path.display(), not_inside(*compression, *looks, error.as_ref()))]
     NotInside {
         /// Which file.
         path: PathBuf,
         /// How it is compressed.
         compression: Compression,
-        /// What is in it.
-        looks: Looks,
+        /// What is in it; `None` if not one byte of it can be unpacked.
+        looks: Option<Looks>,
+        /// Why the bytes that were looked at end, if something is wrong with the file.
+        error: Option<io::Error>,
     },
     /// The heap dump asked for is not in the file.
     #[error("{}: {error}", path.display())]
@@ -55,6 +59,26 @@ pub enum Error {
         into: PathBuf,
         /// Why.
         error: io::Error,
+    },
+    /// There is no room for the unpacked copy.
+    #[error("cannot unpack {} into {}: {no_room}", path.display(), into.display())]
+    NoRoom {
+        /// Which file.
+        path: PathBuf,
+        /// Into which directory.
+        into: PathBuf,
+        /// How much is needed, and how much is there.
+        no_room: NoRoom,
+    },
+    /// An archive does not hold one dump.
+    #[error("{}: a {} archive that cannot be used: {members}", path.display(), compression.name())]
+    Members {
+        /// Which file.
+        path: PathBuf,
+        /// What archive it is.
+        compression: Compression,
+        /// What is in it.
+        members: Members,
     },
     /// The index cannot be written.
     #[error("cannot write the index {}: {error}", dir.display())]
@@ -98,12 +122,95 @@ impl Error {
                 }
                 _ => looks.advice(),
             },
-            Self::NotInside { looks, .. } => looks.advice(),
+            Self::NotInside { error: Some(error), .. } if error.kind() == io::ErrorKind::Unsupported => {
+                "or make it with a smaller window: zstd --long FILE"
+            }
+            Self::NotInside { looks: Some(looks), .. } => looks.advice(),
+            Self::NotInside { error: Some(_), .. } => {
+                "the file is cut or damaged at its start: copy it or make it again"
+            }
+            Self::NotInside { .. } => {
+                "what was to be compressed was not there, or the disk was full: make the dump again"
+            }
             Self::NoSuchHeapDump { .. } => "leave out --dump to read the last one",
             Self::Changed(_) => "wait until the JVM has finished writing the dump, then run this again",
             Self::Unpack { .. } => "give a directory with enough space by --index-dir, or unpack it yourself",
+            Self::NoRoom { .. } => {
+                "name a directory on a disk with more room by --index-dir DIR, or unpack it yourself"
+            }
+            Self::Members { members, compression: Compression::Zip, .. } if members.dump_count > 1 => {
+                "take one of them out: unzip -p ARCHIVE NAME > FILE"
+            }
+            Self::Members { members, .. } if members.dump_count > 1 => {
+                "take one of them out: tar -xOf ARCHIVE NAME > FILE"
+            }
+            Self::Members { compression: Compression::Zip, .. } => {
+                "look at what is in it: unzip -l ARCHIVE; take a file out: unzip -p ARCHIVE NAME > FILE"
+            }
+            Self::Members { .. } => {
+                "look at what is in it: tar -tvf ARCHIVE; take a file out: tar -xOf ARCHIVE NAME > FILE"
+            }
             Self::WriteIndex { .. } => "give a directory that you may write to by --index-dir",
             Self::TooManyObjects { .. } => "histo and info work on it; commands that need an index do not",
         })
+    }
+}
+
+/// What a compressed file is that holds no heap dump.
+fn not_inside(compression: Compression, looks: Option<Looks>, error: Option<&io::Error>) -> String {
+    let name = compression.name();
+    match (looks, error) {
+        (Some(looks), None) => format!("{name} of something that is not a heap dump: {}", looks.describe()),
+        (Some(looks), Some(error)) => {
+            format!(
+                "{name} of something that is not a heap dump: {}; its beginning is cut or damaged: {error}",
+                looks.describe()
+            )
+        }
+        (None, Some(error)) => format!("{name} of which nothing can be unpacked: {error}"),
+        (None, None) => format!("{name} of an empty file"),
+    }
+}
+
+/// How much room an unpacked copy needs, and how much there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoRoom {
+    /// What is known of the length of the copy; `None` if the file stated less than it turned out to be.
+    pub size: Option<Size>,
+    /// Bytes that were written when there was no more room; they were removed again.
+    pub written_bytes: u64,
+    /// Bytes that are free, without what was written.
+    pub free_bytes: u64,
+    /// Bytes that are left to others.
+    pub reserve_bytes: u64,
+}
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.size {
+            Some(Size::Stated(bytes)) => write!(f, "the copy takes {}", Bytes(bytes))?,
+            Some(Size::AtLeast(bytes)) => write!(f, "the copy takes at least {}", Bytes(bytes))?,
+            Some(Size::About(bytes)) => write!(f, "the copy takes about {}", Bytes(bytes))?,
+            None => {
+                write!(f, "the copy takes more than the {} that were written", Bytes(self.written_bytes))?
+            }
+        }
+        write!(f, ", {} are free there", Bytes(self.free_bytes))?;
+        write!(f, ", of which {} are left alone", Bytes(self.reserve_bytes))?;
+        if self.written_bytes > 0 { write!(f, "; what was written is removed") } else { Ok(()) }
+    }
+}
+
+/// A number of bytes in the unit that disks are counted in.
+struct Bytes(u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(bytes) = *self;
+        match bytes {
+            0..1_000_000 => write!(f, "{bytes} bytes"),
+            1_000_000..1_000_000_000 => write!(f, "{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10),
+            _ => write!(f, "{}.{} GB", bytes / 1_000_000_000, bytes / 100_000_000 % 10),
+        }
     }
 }

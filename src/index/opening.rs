@@ -55,10 +55,14 @@ impl Opening {
         let compression = Compression::of(bytes);
         match compression {
             None => drop(Header::parse(bytes).map_err(|error| format_error(path, bytes, error))?),
+            // What is in an archive shows when it is unpacked.
+            Some(compression) if compression.is_archive() => {}
             Some(compression) => {
-                let looks = sniff::sniff(&compression.peek(bytes, 4096));
+                let (start, error) = compression.peek(bytes, 4096);
+                let looks = sniff::sniff(&start);
                 if looks != Looks::Hprof {
-                    return Err(Error::NotInside { path: path.to_owned(), compression, looks });
+                    let looks = if start.is_empty() { None } else { Some(looks) };
+                    return Err(Error::NotInside { path: path.to_owned(), compression, looks, error });
                 }
             }
         }

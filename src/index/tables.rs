@@ -296,7 +296,7 @@ rows! {
         id_bytes: u8,
         /// Version: 0 for 1.0, 1 for 1.0.1, 2 for 1.0.2, 3 for 1.0.3.
         version: u8,
-        /// How it was compressed: 0 not, 1 gzip, 2 zstd.
+        /// How it was compressed: 0 not, 1 gzip, 2 zstd, 3 tar, 4 tar in gzip, 5 tar in zstd, 6 zip.
         compression: u8,
     }
 

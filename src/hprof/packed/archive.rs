@@ -1,0 +1,321 @@
+//! Which file of a tar or zip archive is the dump: the only one that begins as a heap dump does, itself perhaps packed.
+
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use flate2::Crc;
+use flate2::read::DeflateDecoder;
+
+use super::tar::{self, Bytes, Next, Source, Stream};
+use super::zip;
+use super::{
+    Compression, Counted, Members, Output, PEEKED, Progress, Size, UnpackError, Unpacked, stream,
+    unpack_file, zstandard,
+};
+use crate::hprof::sniff::{self, Looks};
+
+/// Bytes of a packed file in an archive that tell what it is: Zstandard gives nothing before it has a whole block.
+const PEEKED_INSIDE: u64 = (128 << 10) + PEEKED;
+
+/// The first bytes of a file of up to `limit` bytes, as many as tell what it is, and the error that ended it.
+fn beginning(reader: &mut dyn Read, limit: u64) -> (Vec<u8>, Option<io::Error>) {
+    let (mut start, mut end) = stream::start(reader, PEEKED.min(limit));
+    if end.is_none() && matches!(sniff::sniff(&start), Looks::Gzip | Looks::Zstd) {
+        let (more, error) = stream::start(reader, PEEKED_INSIDE.min(limit) - start.len() as u64);
+        start.extend(more);
+        end = error;
+    }
+    (start, end)
+}
+
+/// How a file is packed whose first bytes these are, if it is a heap dump. Adds it to the members under `name`.
+fn add(members: &mut Members, name: &str, start: &[u8]) -> Option<Option<Compression>> {
+    let is_dump = |bytes: &[u8]| sniff::sniff(bytes) == Looks::Hprof;
+    let inner = match sniff::sniff(start) {
+        Looks::Gzip => Some(Compression::Gzip),
+        Looks::Zstd => Some(Compression::Zstd),
+        _ => None,
+    };
+    let (inside, error) = match inner {
+        None => (is_dump(start), None),
+        Some(inner) => {
+            let (bytes, error) = inner.peek(start, PEEKED);
+            (is_dump(&bytes), error.filter(|_| bytes.is_empty()))
+        }
+    };
+    match error {
+        Some(error) => members.add(&format!("{name} ({error})"), inside),
+        None => members.add(name, inside),
+    }
+    inside.then_some(inner)
+}
+
+/// Unpacks a file whose bytes lie in the archive as they are.
+fn slice(
+    bytes: &[u8],
+    inner: Option<Compression>,
+    out: &dyn Output,
+    progress: &Progress<'_>,
+) -> io::Result<Unpacked> {
+    match inner {
+        Some(inner) => unpack_file(bytes, inner, out, progress),
+        None => {
+            out.expect(Size::Stated(bytes.len() as u64))?;
+            stream::copy(&mut Counted { rest: bytes, progress }, out)
+        }
+    }
+}
+
+/// Says that an archive ends before the dump in it does, unless something else was wrong already.
+fn cut(mut unpacked: Unpacked, is_cut: bool, text: &str) -> Unpacked {
+    if is_cut {
+        unpacked.error.get_or_insert_with(|| text.to_owned());
+    }
+    unpacked
+}
+
+/// A file that tar has stored without its holes: its bytes are not where the dump has them.
+fn sparse(name: &str) -> String {
+    format!("{name} (sparse: extract it with tar -xf)")
+}
+
+const CUT: &str = "the tar archive is cut";
+const TAR_CUT: &str = "the tar archive ends in the middle of the dump";
+const ZIP_CUT: &str = "the zip archive ends in the middle of the dump";
+
+/// Unpacks the dump in a tar archive.
+pub(super) fn tar(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> Result<Unpacked, UnpackError> {
+    let mut source = Bytes { all: packed, at: 0 };
+    let (mut members, mut found) = (Members::new(), None);
+    loop {
+        let bytes = match tar::next(&mut source)? {
+            Next::End => break,
+            Next::Damage(text) => {
+                members.damage = Some(text.to_owned());
+                break;
+            }
+            Next::Other(bytes) => bytes,
+            Next::File(member) if member.is_sparse => {
+                members.add(&sparse(&member.name), false);
+                member.bytes
+            }
+            Next::File(member) => {
+                let rest = packed.get(source.at..).unwrap_or_default();
+                let len = usize::try_from(member.bytes).unwrap_or(usize::MAX);
+                let there = rest.get(..len).unwrap_or(rest);
+                let mut reader = there;
+                let inside = add(&mut members, &member.name, &beginning(&mut reader, member.bytes).0);
+                if let Some(inner) = inside {
+                    found = Some((there, inner, there.len() < len));
+                }
+                member.bytes
+            }
+        };
+        let bytes = bytes.saturating_add(tar::padding(bytes));
+        if source.pass_over(bytes)? < bytes {
+            members.damage = Some(CUT.to_owned());
+            break;
+        }
+    }
+    match found {
+        Some((bytes, inner, is_cut)) if members.dump_count == 1 => {
+            let unpacked = cut(slice(bytes, inner, out, progress)?, is_cut, TAR_CUT);
+            Ok(behind(unpacked, members.damage))
+        }
+        _ => Err(members.into()),
+    }
+}
+
+/// Says that something is wrong behind the dump, unless something was wrong already: whether there is another dump cannot be
+/// known then.
+fn behind(mut unpacked: Unpacked, damage: Option<String>) -> Unpacked {
+    unpacked.error = unpacked.error.or(damage);
+    unpacked
+}
+
+/// Passes over `bytes` bytes; that there are fewer is an error.
+fn pass_over(source: &mut dyn Source, bytes: u64) -> io::Result<()> {
+    if source.pass_over(bytes)? < bytes {
+        Err(io::Error::new(io::ErrorKind::UnexpectedEof, CUT))
+    } else {
+        Ok(())
+    }
+}
+
+/// Unpacks the dump in a tar archive that is compressed, in one pass: whether there is another one shows at the end.
+pub(super) fn stream(
+    packed: &[u8],
+    compression: Compression,
+    out: &dyn Output,
+    progress: &Progress<'_>,
+) -> Result<Unpacked, UnpackError> {
+    let mut members = Members::new();
+    let mut source = match compression.reader(Counted { rest: packed, progress }) {
+        Ok(reader) => Stream(reader),
+        Err(error) => {
+            members.damage = Some(error.to_string());
+            return Err(members.into());
+        }
+    };
+    let mut unpacked = None;
+    loop {
+        let passed = match tar::next(&mut source) {
+            Ok(Next::End) => {
+                // The checksum of the compression stands behind all of it.
+                if let Err(error) = io::copy(&mut source, &mut io::sink()) {
+                    members.damage = Some(error.to_string());
+                }
+                break;
+            }
+            Ok(Next::Damage(text)) => {
+                members.damage = Some(text.to_owned());
+                break;
+            }
+            Ok(Next::Other(bytes)) => pass_over(&mut source, bytes.saturating_add(tar::padding(bytes))),
+            Ok(Next::File(member)) if member.is_sparse => {
+                members.add(&sparse(&member.name), false);
+                pass_over(&mut source, member.bytes.saturating_add(tar::padding(member.bytes)))
+            }
+            Ok(Next::File(member)) => {
+                let (start, end) = beginning(&mut source, member.bytes);
+                let inside = add(&mut members, &member.name, &start);
+                let mut left = (&mut source).take(member.bytes.saturating_sub(start.len() as u64));
+                if let (Some(inner), 1) = (inside, members.dump_count) {
+                    unpacked = Some(streamed(&start, &mut left, inner, member.bytes, out)?);
+                }
+                let passed = io::copy(&mut left, &mut io::sink()).and_then(|_| match left.limit() {
+                    0 => Ok(()),
+                    _ => Err(io::Error::new(io::ErrorKind::UnexpectedEof, CUT)),
+                });
+                end.map_or(passed, Err).and_then(|()| pass_over(&mut source, tar::padding(member.bytes)))
+            }
+            Err(error) => Err(error),
+        };
+        // An error of the compression: what is behind cannot be known.
+        if let Err(error) = passed {
+            members.damage = Some(error.to_string());
+            break;
+        }
+    }
+    match unpacked {
+        Some(unpacked) if members.dump_count == 1 => Ok(behind(unpacked, members.damage)),
+        _ => Err(members.into()),
+    }
+}
+
+/// Unpacks a file of `bytes` bytes that begins with `start` and goes on with `left`.
+fn streamed(
+    start: &[u8],
+    left: &mut dyn Read,
+    inner: Option<Compression>,
+    bytes: u64,
+    out: &dyn Output,
+) -> io::Result<Unpacked> {
+    let mut all = start.chain(left);
+    match inner {
+        None => {
+            out.expect(Size::Stated(bytes))?;
+            let unpacked = stream::copy(&mut all, out)?;
+            let is_cut = unpacked.len < bytes;
+            Ok(cut(unpacked, is_cut, TAR_CUT))
+        }
+        Some(inner) => match inner.reader(all) {
+            Ok(mut reader) => stream::copy(&mut reader, out),
+            Err(error) => Ok(Unpacked { len: 0, error: Some(error.to_string()) }),
+        },
+    }
+}
+
+/// Members of a zip archive that are looked into: the directory may name the same bytes any number of times.
+const LOOKED_INTO: u64 = 100_000;
+/// Packed bytes of a member that are looked at. There is more than enough in them, unless they were made to give nothing.
+const LOOKED_AT: usize = 1 << 18;
+/// Packed bytes of all members that are looked at.
+const LOOKED_AT_IN_ALL: u64 = 4 << 30;
+
+/// Unpacks the dump in a zip archive.
+pub(super) fn zip(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> Result<Unpacked, UnpackError> {
+    let (mut members, mut found) = (Members::new(), None);
+    let mut entries = zip::Members::of(packed);
+    let looked_at = AtomicU64::new(0);
+    let look = |bytes| {
+        looked_at.fetch_add(bytes, Relaxed);
+    };
+    for entry in entries.by_ref() {
+        if entry.name.ends_with('/') {
+            continue;
+        }
+        let packed = entry.packed.get(..LOOKED_AT).unwrap_or(entry.packed);
+        let may_look = members.file_count < LOOKED_INTO && looked_at.load(Relaxed) < LOOKED_AT_IN_ALL;
+        let reader = reader(&entry, Counted { rest: packed, progress: &look }).filter(|_| may_look);
+        let why = match (entry.is_encrypted, entry.method) {
+            (true, _) => " (encrypted)",
+            (_, 0 | 8 | 93) => "",
+            _ => " (packed in a way that is not read)",
+        };
+        let start = reader.map(|mut reader| beginning(&mut reader, u64::MAX).0).unwrap_or_default();
+        if let Some(inner) = add(&mut members, &format!("{}{why}", entry.name), &start) {
+            found = Some((entry, inner));
+        }
+    }
+    if !entries.is_whole {
+        members.damage = Some(zip::NO_DIRECTORY.to_owned());
+    }
+    let (entry, inner) = match found {
+        Some(found) if members.dump_count == 1 => found,
+        _ => return Err(members.into()),
+    };
+    let is_cut = !entry.is_whole && entry.bytes.is_some();
+    if entry.method == 0 && inner == Some(Compression::Gzip) {
+        // It has checksums of its own, and may be in blocks.
+        let unpacked = cut(slice(entry.packed, inner, out, progress)?, is_cut, ZIP_CUT);
+        return Ok(cut(unpacked, !entries.is_whole, zip::NO_DIRECTORY));
+    }
+    let bytes = if entry.method == 0 { Some(entry.packed.len() as u64) } else { entry.bytes };
+    if let (None, Some(bytes)) = (inner, bytes) {
+        out.expect(Size::Stated(bytes))?;
+    }
+    let Some(reader) = reader(&entry, Counted { rest: entry.packed, progress }) else {
+        return Err(members.into());
+    };
+    // Of what is cut the checksum says nothing.
+    let mut checked = Checked { reader, crc: Crc::new(), wanted: entry.crc.filter(|_| !is_cut) };
+    let unpacked = match inner {
+        None => stream::copy(&mut checked, out)?,
+        Some(inner) => match inner.reader(checked) {
+            Ok(mut reader) => stream::copy(&mut reader, out)?,
+            Err(error) => Unpacked { len: 0, error: Some(error.to_string()) },
+        },
+    };
+    let unpacked = cut(unpacked, is_cut, ZIP_CUT);
+    Ok(cut(unpacked, !entries.is_whole, zip::NO_DIRECTORY))
+}
+
+/// Reads a member of a zip archive; `None` if it cannot be read.
+fn reader<'a>(entry: &zip::Member<'_>, packed: Counted<'a>) -> Option<Box<dyn Read + 'a>> {
+    match entry.method {
+        _ if entry.is_encrypted => None,
+        0 => Some(Box::new(packed)),
+        8 => Some(Box::new(DeflateDecoder::new(packed))),
+        93 => Some(Box::new(zstandard::Reader::new(packed).ok()?)),
+        _ => None,
+    }
+}
+
+/// A reader that compares a checksum at the end.
+struct Checked<R> {
+    reader: R,
+    crc: Crc,
+    wanted: Option<u32>,
+}
+
+impl<R: Read> Read for Checked<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buffer)?;
+        self.crc.update(buffer.get(..read).unwrap_or_default());
+        if read == 0 && !buffer.is_empty() && self.wanted.take().is_some_and(|crc| crc != self.crc.sum()) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "its checksum is wrong"));
+        }
+        Ok(read)
+    }
+}

@@ -1,0 +1,171 @@
+//! zip archives: the directory at the end, the headers that it points to; zip64.
+
+/// Why there is nothing in an archive that can be read.
+pub(super) const NO_DIRECTORY: &str = "the zip archive is cut: the list of its files, at its end, is missing";
+
+/// A file in an archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Member<'a> {
+    pub(super) name: String,
+    /// What it is packed by: 0 not at all, 8 deflate, 93 Zstandard.
+    pub(super) method: u16,
+    pub(super) is_encrypted: bool,
+    /// Its packed bytes, as far as they are there.
+    pub(super) packed: &'a [u8],
+    /// Whether all of them are there.
+    pub(super) is_whole: bool,
+    /// Length as stated, if it is.
+    pub(super) bytes: Option<u64>,
+    /// Checksum of the unpacked bytes, if it is known.
+    pub(super) crc: Option<u32>,
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().map(|chunk| u16::from_le_bytes(*chunk))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|chunk| u32::from_le_bytes(*chunk))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().map(|chunk| u64::from_le_bytes(*chunk))
+}
+
+/// Bytes of a local header before the name.
+const LOCAL: usize = 30;
+/// Bytes of an entry of the directory before the name.
+const ENTRY: usize = 46;
+/// Bytes of the record at the end before the comment.
+const END: usize = 22;
+
+/// Whether `bytes` begin with the header of a file.
+pub(super) fn is_header(bytes: &[u8]) -> bool {
+    local(bytes, 0).is_some()
+}
+
+/// Where the data behind the local header at `at` begins.
+fn local(bytes: &[u8], at: usize) -> Option<usize> {
+    let header = bytes.get(at..)?.get(..LOCAL)?;
+    let lengths = (u16_at(header, 26)?, u16_at(header, 28)?);
+    header.starts_with(b"PK\x03\x04").then_some(at + LOCAL + usize::from(lengths.0) + usize::from(lengths.1))
+}
+
+/// The directory: where it begins, and how many entries it has.
+fn directory(bytes: &[u8]) -> Option<(usize, u64)> {
+    let tail_at = bytes.len().saturating_sub(END + 0xffff);
+    let tail = bytes.get(tail_at..)?;
+    let at = tail_at + memchr::memmem::rfind(tail, b"PK\x05\x06")?;
+    let end = bytes.get(at..)?.get(..END)?;
+    let (count, offset) = (u64::from(u16_at(end, 10)?), u64::from(u32_at(end, 16)?));
+    // zip64 has a record of its own, and a pointer to that in front of this one.
+    let wide = || {
+        let locator = bytes.get(at.checked_sub(20)?..at)?;
+        let at = usize::try_from(u64_at(locator, 8)?).ok()?;
+        let record = bytes.get(at..)?.get(..56)?;
+        let is_there = locator.starts_with(b"PK\x06\x07") && record.starts_with(b"PK\x06\x06");
+        is_there.then_some((u64_at(record, 48)?, u64_at(record, 32)?))
+    };
+    let (offset, count) = match wide() {
+        Some(wide) if offset == 0xffff_ffff || count == 0xffff => wide,
+        _ => (offset, count),
+    };
+    Some((usize::try_from(offset).ok()?, count))
+}
+
+/// The files of an archive.
+#[derive(Debug)]
+pub(super) struct Members<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    left: u64,
+    /// Whether the directory is there and was read as far as it says.
+    pub(super) is_whole: bool,
+}
+
+impl<'a> Members<'a> {
+    /// Reads the directory of an archive. If there is none, the first file is all that can be known.
+    pub(super) fn of(bytes: &'a [u8]) -> Self {
+        match directory(bytes) {
+            Some((at, left)) => Self { bytes, at, left, is_whole: true },
+            None => Self { bytes, at: 0, left: 1, is_whole: false },
+        }
+    }
+
+    /// What the first local header says: for archives without a directory.
+    fn first(&mut self) -> Option<Member<'a>> {
+        let data = local(self.bytes, 0)?;
+        let flags = u16_at(self.bytes, 6)?;
+        let name = self.bytes.get(LOCAL..LOCAL + usize::from(u16_at(self.bytes, 26)?))?;
+        let rest = self.bytes.get(data..)?;
+        // Stated here, unless the writer did not know it yet.
+        let stated = usize::try_from(u32_at(self.bytes, 18)?)
+            .ok()
+            .filter(|len| ![0, 0xffff_ffff].contains(len) && flags & 8 == 0);
+        let packed = stated.and_then(|len| rest.get(..len)).unwrap_or(rest);
+        Some(Member {
+            name: String::from_utf8_lossy(name).into_owned(),
+            method: u16_at(self.bytes, 8)?,
+            is_encrypted: flags & 1 != 0,
+            packed,
+            is_whole: false,
+            bytes: None,
+            crc: None,
+        })
+    }
+
+    fn entry(&mut self) -> Option<Member<'a>> {
+        let entry = self.bytes.get(self.at..)?;
+        let head = entry.get(..ENTRY).filter(|head| head.starts_with(b"PK\x01\x02"))?;
+        let len = |at| u16_at(head, at).map(usize::from);
+        let (name_len, extra_len, comment_len) = (len(28)?, len(30)?, len(32)?);
+        let name = entry.get(ENTRY..ENTRY + name_len)?;
+        let mut extra = entry.get(ENTRY + name_len..)?.get(..extra_len)?;
+        let mut bytes = u64::from(u32_at(head, 24)?);
+        let mut packed_bytes = u64::from(u32_at(head, 20)?);
+        let mut offset = u64::from(u32_at(head, 42)?);
+        while let (Some(id), Some(len)) = (u16_at(extra, 0), u16_at(extra, 2)) {
+            if id == 1 {
+                // Those that did not fit, in this order.
+                let mut at = 4;
+                for value in [&mut bytes, &mut packed_bytes, &mut offset] {
+                    if *value == 0xffff_ffff {
+                        *value = u64_at(extra, at)?;
+                        at += 8;
+                    }
+                }
+            }
+            extra = extra.get(4 + usize::from(len)..).unwrap_or_default();
+        }
+        self.at += ENTRY + name_len + extra_len + comment_len;
+        let data = usize::try_from(offset).ok().and_then(|at| local(self.bytes, at));
+        let rest = data.and_then(|at| self.bytes.get(at..)).unwrap_or_default();
+        let packed = usize::try_from(packed_bytes).ok().and_then(|len| rest.get(..len));
+        Some(Member {
+            name: String::from_utf8_lossy(name).into_owned(),
+            method: u16_at(head, 10)?,
+            is_encrypted: u16_at(head, 8)? & 1 != 0,
+            packed: packed.unwrap_or(rest),
+            is_whole: packed.is_some(),
+            bytes: Some(bytes),
+            crc: Some(u32_at(head, 16)?),
+        })
+    }
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = Member<'a>;
+
+    fn next(&mut self) -> Option<Member<'a>> {
+        self.left = self.left.checked_sub(1)?;
+        if !self.is_whole {
+            return self.first();
+        }
+        let entry = self.entry();
+        self.is_whole = entry.is_some();
+        if entry.is_none() {
+            self.left = 0;
+        }
+        entry
+    }
+}

@@ -1,0 +1,69 @@
+//! Zstandard, with a bound on the memory that a frame can claim.
+
+use std::io::{self, BufReader, Read};
+
+use zstd::stream::read::Decoder;
+use zstd::zstd_safe;
+
+/// Bytes of the window, as a power of two, that a frame may claim: what `zstd -d` takes when it is not told otherwise, and what
+/// `zstd --long` and `--ultra -22` write at most. A frame of a hundred bytes can claim 2 GiB.
+const WINDOW_LOG: u32 = 27;
+
+/// What libzstd answers to a larger window, `ZSTD_error_frameParameter_windowTooLarge`.
+const WINDOW_TOO_LARGE: usize = 0_usize.wrapping_sub(16);
+
+/// What to do about that.
+const TOO_LARGE: &str = "its window is larger than 128 MiB: unpack it by zstd -d --long=31";
+
+/// Unpacks all frames.
+pub(super) struct Reader<'a, R: Read>(Decoder<'a, BufReader<R>>);
+
+impl<R: Read> Reader<'_, R> {
+    pub(super) fn new(input: R) -> io::Result<Self> {
+        let mut decoder = Decoder::new(input)?;
+        decoder.window_log_max(WINDOW_LOG)?;
+        Ok(Self(decoder))
+    }
+}
+
+impl<R: Read> Read for Reader<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer).map_err(|error| {
+            // The error has no number of its own.
+            if error.to_string() == zstd_safe::get_error_name(WINDOW_TOO_LARGE) {
+                io::Error::new(io::ErrorKind::Unsupported, TOO_LARGE)
+            } else {
+                error
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
+mod tests {
+    use super::*;
+
+    /// A frame that claims a window of 2 to this power, of one block that is not packed.
+    fn frame(window_log: u8) -> Vec<u8> {
+        let content = b"JAVA PROFILE 1.0.2";
+        let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, (window_log - 10) << 3];
+        frame.extend([(content.len() as u8) << 3 | 1, 0, 0]);
+        frame.extend(content);
+        frame
+    }
+
+    #[test]
+    fn a_window_may_be_as_large_as_zstd_itself_allows() {
+        let read = |packed: &[u8]| {
+            let mut all = Vec::new();
+            Reader::new(packed).and_then(|mut reader| reader.read_to_end(&mut all)).map(|_| all)
+        };
+        assert_eq!(read(&frame(27)).unwrap(), b"JAVA PROFILE 1.0.2");
+        for window_log in 28..=31 {
+            let error = read(&frame(window_log)).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::Unsupported, "{error}");
+            assert!(error.to_string().contains("--long=31"), "{error}");
+        }
+    }
+}
