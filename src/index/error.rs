@@ -102,7 +102,12 @@ impl Error {
             Self::NoSuchHeapDump { .. } => "leave out --dump to read the last one",
             Self::Changed(_) => "wait until the JVM has finished writing the dump, then run this again",
             Self::Unpack { .. } => "give a directory with enough space by --index-dir, or unpack it yourself",
-            Self::WriteIndex { .. } => "give a directory that you may write to by --index-dir",
+            Self::WriteIndex { error, .. } => match error.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                    "make room there, or give a directory with more of it by --index-dir"
+                }
+                _ => "give a directory that you may write to by --index-dir",
+            },
             Self::TooManyObjects { .. } => "histo and info work on it; commands that need an index do not",
         })
     }

@@ -12,6 +12,7 @@ use super::error::Error;
 use super::progress::Progress;
 use super::store::format::{Key, StageFile, Unusable};
 use super::store::place::{self, Place, Places};
+use super::temporary::Temporary;
 
 /// The unpacked bytes of a compressed dump.
 pub(super) struct Unpacked {
@@ -38,7 +39,7 @@ pub(super) fn unpack(
     let fail = |error| Error::Unpack { path: dump.path().to_owned(), into: into.clone(), error };
     let mut file = match place {
         Some(place) => place.temporary(),
-        None => tempfile::NamedTempFile::new(),
+        None => Temporary::create(&tempfile::Builder::new(), &into),
     }
     .map_err(fail)?;
     progress.begin("unpacking", dump.stamp().len);
