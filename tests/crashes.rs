@@ -24,6 +24,14 @@ const INT: i32 = 2;
 const TERM: i32 = 15;
 const HUP: i32 = 1;
 
+/// Whether this process ignores a signal, and so all that it starts: in the background of a script, say. That is found out
+/// on Linux only.
+fn is_ignored(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() >> (signal - 1) & 1 != 0)
+}
+
 fn signal(child: &Child, name: &str) {
     let sent = Command::new("kill").args([format!("-{name}"), child.id().to_string()]).status().unwrap();
     assert!(sent.success());
@@ -110,7 +118,10 @@ fn stop_while(place: &Place, command: impl Fn() -> Command, is_there: impl Fn() 
 #[test]
 fn a_process_that_is_told_to_end_leaves_no_temporary_file() {
     let place = Place::new("heap.hprof", &sample("jdk/jdk17"));
-    for (name, number) in [("INT", INT), ("TERM", TERM), ("HUP", HUP)] {
+    for (name, number) in [("TERM", TERM), ("INT", INT), ("HUP", HUP)] {
+        if is_ignored(number) {
+            continue;
+        }
         place.forget_index();
         let child = stop_while(&place, || place.command(&["index"]), || !place.leftovers().is_empty());
         signal(&child, name);
@@ -152,7 +163,11 @@ fn a_signal_that_is_ignored_stays_ignored() {
 fn what_a_killed_convert_left_is_removed_by_the_next() {
     let place = Place::new("heap.hprof", &sample("jdk/jdk17"));
     let out = place.path("out.txt");
-    let convert = || place.command(&["convert", "--output", out.to_str().unwrap()]);
+    let convert = || {
+        // Nobody is to wait for a process that is stopped while it builds the index.
+        place.answer(&["histo"]);
+        place.command(&["convert", "--output", out.to_str().unwrap()])
+    };
     let parts = || place.leftovers().iter().any(|path| path.extension().is_some_and(|end| end == "part"));
     let mut child = stop_while(&place, convert, parts);
     // While it lives its file is its own.
@@ -202,8 +217,10 @@ fn a_dump_that_is_shortened_while_it_is_read_is_an_error() {
 fn a_shortened_dump_leaves_no_temporary_file_and_the_terminal_is_safe() {
     let place = Place::new("he\u{1b}[2Jap.hprof", &sample("jdk/jdk17"));
     let out = place.path("out.txt");
-    place.answer(&["histo"]);
-    let convert = || place.command(&["convert", "--threads", "1", "--output", out.to_str().unwrap()]);
+    let convert = || {
+        place.answer(&["histo"]);
+        place.command(&["convert", "--threads", "1", "--output", out.to_str().unwrap()])
+    };
     let child = stop_while(&place, convert, || !place.leftovers().is_empty());
     shorten(&place.dump);
     signal(&child, "CONT");
@@ -218,7 +235,7 @@ fn a_shortened_dump_leaves_no_temporary_file_and_the_terminal_is_safe() {
 fn an_index_that_is_shortened_while_it_is_read_is_an_error_and_then_built_again() {
     let place = Place::new("heap.hprof", &sample("jdk/jdk17"));
     let right = place.answers();
-    let child = begun(&place, &["dominators", "--all", "--format", "csv", "--threads", "1"]);
+    let child = begun(&place, &["dominators", "--all", "--format", "json", "--threads", "1"]);
     let file = place.index().join("dominators");
     shorten(&file);
     is_told(child, &file);
@@ -324,8 +341,8 @@ fn who_is_interrupted_while_he_waits_takes_nothing_from_who_works() {
     let before = (place.leftovers(), place.index().join("lock").exists());
     let mut waiting = place.command(GRAPH).stdout(Stdio::null()).spawn().unwrap();
     sleep(Duration::from_millis(200));
-    signal(&waiting, "INT");
-    assert_eq!(wait(&mut waiting).signal(), Some(INT));
+    signal(&waiting, "TERM");
+    assert_eq!(wait(&mut waiting).signal(), Some(TERM));
     assert_eq!((place.leftovers(), place.index().join("lock").exists()), before);
     signal(&worker, "CONT");
     assert_eq!(finish(worker).status.code(), Some(0));

@@ -70,6 +70,7 @@ impl Indexed {
                 said += 1;
             }
         }
+        self.restore();
         said
     }
 }
@@ -329,7 +330,9 @@ fn a_damaged_index_that_cannot_be_removed_is_passed_over() {
     let indexed = Indexed::new();
     let (dir, path) = (indexed.place.index(), indexed.place.index().join("dominators"));
     let mut changed = fs::read(&path).unwrap();
-    let at = telling_places(&changed)[72 / 4 + 6];
+    // In the first block of what retained sizes are read from, which is looked at when it is asked for.
+    let sizes = changed[72..].chunks(32).find(|row| row[0] == 3).unwrap();
+    let at = u64::from_le_bytes(*sizes[8..].first_chunk().unwrap()) as usize;
     changed[at] ^= 1;
     fs::write(&path, &changed).unwrap();
     let allow = |mode| fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
@@ -341,8 +344,10 @@ fn a_damaged_index_that_cannot_be_removed_is_passed_over() {
         }
     }
     allow(0o755);
-    // Whoever may do anything (root) sees it removed instead.
-    assert_eq!(fs::read(&path).unwrap() == changed, enforced);
+    // Whoever may do anything (root) builds it again where it is.
+    if !enforced {
+        assert_eq!(indexed.check(&|| fs::write(&path, &changed).unwrap(), "sizes"), 2);
+    }
 }
 
 /// Runs a command whose files may have so many blocks of 512 bytes (some shells: 1024).
@@ -410,7 +415,7 @@ fn a_disk_that_is_full_at_any_write_is_an_error_and_leaves_nothing() {
 fn a_disk_that_is_full_while_a_dump_is_unpacked_is_an_error() {
     let place = Place::new("heap.hprof.zst", &fs::read("samples/jdk/jdk17.hprof.zst").unwrap());
     let right = place.answers();
-    for blocks in [0, 1, 7, 100, 5000, 20_000, 24_000] {
+    for blocks in [0, 1, 7, 100, 5000, 10_000] {
         place.forget_index();
         let output = limited(&place, blocks, GRAPH);
         assert!(!is_clean(&place, &output, &right[0], &format!("{blocks} blocks")), "{blocks}");

@@ -121,10 +121,8 @@ impl Input {
         if !graph.is_damaged() {
             return Ok((heap, graph, answer?));
         }
-        messages::line("note", "the index is damaged; building it again");
         drop((heap, graph));
-        // Where it cannot be removed it is passed over, and another place is taken.
-        let _ = Heap::remove_index(self.path(), &self.options());
+        // All of it is read now, and what is damaged is built again.
         let (heap, graph) = self.open_graph(Heap::open_graph_checked)?;
         let answer = self.with_threads(|| ask(&heap, &graph))??;
         heap.check_unwritten()?;

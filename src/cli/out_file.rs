@@ -83,7 +83,7 @@ fn create(builder: &tempfile::Builder<'_, '_>, dir: &Path) -> io::Result<Tempora
     let mut file = Temporary::create(builder, dir)?;
     // Another process may take it for one that was left, before it is locked. Where there are no locks (some network
     // mounts) nobody can, and nothing is removed.
-    while file.as_file().try_lock().is_ok() && !file.path().exists() {
+    while file.as_file().lock().is_ok() && !file.path().exists() {
         file = Temporary::create(builder, dir)?;
     }
     sweep(dir);

@@ -52,8 +52,8 @@ impl Heap {
     /// Opens a dump with its graph: every stage is taken from the index, or built and left there. Where no index can be
     /// kept it is built in a temporary directory, which is removed when the `Heap` is dropped.
     ///
-    /// Before an answer is given, look whether [`ObjectGraph::is_damaged`]; if so, call [`Heap::remove_index`], and
-    /// [`Heap::open_graph_checked`].
+    /// Before an answer is given, look whether [`ObjectGraph::is_damaged`]; if so, call [`Heap::open_graph_checked`] and
+    /// ask again.
     ///
     /// # Errors
     /// As [`Heap::open`]; also [`Error::WriteIndex`] and [`Error::TooManyObjects`].
@@ -65,8 +65,7 @@ impl Heap {
         Self::open_graph_for(Purpose::Answer, Trust::WhenRead, path, options, progress)
     }
 
-    /// As [`Heap::open_graph`], after all of the index was read and checked: an index that is damaged and cannot be
-    /// removed is not taken again.
+    /// As [`Heap::open_graph`], after all of the index was read and checked: what is damaged is built again.
     ///
     /// # Errors
     /// As [`Heap::open_graph`].
