@@ -97,7 +97,8 @@ impl Indexed {
             assert!(!heap.is_fresh(), "{}", what());
             return Outcome::Taken;
         }
-        let words = notes.contains("building it again") && notes.contains(self.path().to_str().unwrap());
+        let words =
+            notes.contains("building it again") && notes.contains(self.dump.index().to_str().unwrap());
         assert!(words, "{}: {notes}", what());
         self.check_again(what);
         Outcome::Rebuilt
@@ -513,7 +514,7 @@ fn directories_in_the_place_of_files_do_no_harm() {
     let dump = Dump::written(&examples::zoo().write(&Options::hotspot()));
     let right = answers(&dump).0;
     fs::remove_file(dump.index().join("summary")).unwrap();
-    fs::create_dir(dump.index().join("summary")).unwrap();
+    fs::create_dir_all(dump.index().join("summary/mine")).unwrap();
     let heap = dump.open();
     assert_eq!(digest(heap.summary()), right);
     assert!(heap.notes().join("").contains("no index is kept"), "{:?}", heap.notes());
@@ -527,8 +528,13 @@ fn without_a_place_for_the_index_the_summary_is_still_known() {
     let heap = Heap::open(&dump.path, &options, &Quiet).unwrap();
     assert_eq!(digest(heap.summary()), digest(dump.open().summary()));
     assert!(heap.notes().join("").contains("no index is kept"), "{:?}", heap.notes());
-    let refused = Heap::open_graph(&dump.path, &options, &Quiet);
+    let refused = Heap::build_index(&dump.path, &options, &Quiet);
     assert!(matches!(refused, Err(Error::WriteIndex { .. })));
+    // A graph is built for the time that it is needed.
+    let (heap, graph) = Heap::open_graph(&dump.path, &options, &Quiet).unwrap();
+    let all = (digest(heap.summary()), digest_graph(&graph, bytes(&heap), heap.summary().id_size()));
+    assert!(all == answers(&dump) && !graph.is_damaged());
+    assert!(heap.notes().join("").contains("and removed again"), "{:?}", heap.notes());
 }
 
 /// A dump that takes a moment: some megabytes.

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use crate::index::layout::LayoutOverride;
 use crate::index::sizes::Sizes;
-use crate::index::{Heap, ObjectGraph, Options};
+use crate::index::{Error, Heap, ObjectGraph, Options, Progress};
 use crate::report::Format;
 
 use super::messages;
@@ -41,6 +41,9 @@ pub(crate) struct Input {
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
 }
+
+/// How a dump is opened with its graph.
+type OpenGraph = fn(&Path, &Options, &dyn Progress) -> Result<(Heap, ObjectGraph), Error>;
 
 impl Input {
     /// What opening needs.
@@ -88,10 +91,10 @@ impl Input {
         Ok(heap)
     }
 
-    /// Opens the dump with its graph and says on stderr what there is to say.
-    fn open_graph(&self) -> anyhow::Result<(Heap, ObjectGraph)> {
+    /// Opens the dump with its graph by `open`, and says on stderr what there is to say.
+    fn open_graph(&self, open: OpenGraph) -> anyhow::Result<(Heap, ObjectGraph)> {
         let bar = Bar::new(self.quiet);
-        let opened = self.with_threads(|| Heap::open_graph(self.path(), &self.options(), &bar))??;
+        let opened = self.with_threads(|| open(self.path(), &self.options(), &bar))??;
         drop(bar);
         messages::about(&opened.0, self.quiet);
         if !self.quiet {
@@ -112,16 +115,17 @@ impl Input {
         &self,
         ask: impl Fn(&Heap, &ObjectGraph) -> anyhow::Result<T> + Send + Sync,
     ) -> anyhow::Result<(Heap, ObjectGraph, T)> {
-        let (heap, graph) = self.open_graph()?;
+        let (heap, graph) = self.open_graph(Heap::open_graph)?;
         let answer = self.with_threads(|| ask(&heap, &graph))?;
+        heap.check_unwritten()?;
         if !graph.is_damaged() {
             return Ok((heap, graph, answer?));
         }
-        messages::line("note", "the index is damaged; building it again");
         drop((heap, graph));
-        Heap::remove_index(self.path(), &self.options())?;
-        let (heap, graph) = self.open_graph()?;
+        // All of it is read now, and what is damaged is built again.
+        let (heap, graph) = self.open_graph(Heap::open_graph_checked)?;
         let answer = self.with_threads(|| ask(&heap, &graph))??;
+        heap.check_unwritten()?;
         anyhow::ensure!(!graph.is_damaged(), "the index is damaged again right after it was built");
         Ok((heap, graph, answer))
     }

@@ -100,11 +100,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         None => {
             let mut out = io::stdout();
             args.input.with_threads(|| report.write(&mut out, sections, &bar))??;
+            heap.check_unwritten()?;
             out.flush()?;
         }
         Some(mut file) => {
             let written = args.input.with_threads(|| report.write(&mut file, sections, &bar))?;
             written.with_context(|| format!("cannot write {}", file.path().display()))?;
+            heap.check_unwritten()?;
             file.commit()?;
         }
     }

@@ -58,7 +58,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let mut thorough = true;
     if !args.verify {
         let bar = Bar::new(args.input.quiet);
-        let (heap, _) = args.input.with_threads(|| Heap::open_graph(args.input.path(), &options, &bar))??;
+        let heap = args.input.with_threads(|| Heap::build_index(args.input.path(), &options, &bar))??;
         drop(bar);
         messages::about(&heap, args.input.quiet);
         damaged = heap.summary().is_damaged();
@@ -70,7 +70,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         // What cannot be removed is reported below.
         let _ = Heap::remove_index(args.input.path(), &options);
         let bar = Bar::new(args.input.quiet);
-        args.input.with_threads(|| Heap::open_graph(args.input.path(), &options, &bar).map(drop))??;
+        args.input.with_threads(|| Heap::build_index(args.input.path(), &options, &bar).map(drop))??;
         drop(bar);
         reports = verify(false)?;
     }

@@ -34,6 +34,7 @@ mod refs;
 mod retained;
 mod roots;
 mod show;
+mod signals;
 mod sites;
 mod stack;
 mod started_threads;
@@ -108,7 +109,10 @@ pub(crate) enum Outcome {
 }
 
 /// Runs the program with these arguments, the first being its name.
+///
+/// It takes the process for its own: it handles signals, so that temporary files are removed.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    signals::install();
     let cli =
         match command().try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches)) {
             Ok(cli) => cli,

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use tempfile::NamedTempFile;
+
+use crate::index::temporary::Temporary;
 
 /// A file that is being written. Dropped without [`OutFile::commit`], nothing of it stays.
 pub(crate) struct OutFile {
@@ -15,7 +16,7 @@ pub(crate) struct OutFile {
 
 enum To {
     /// Beside the file whose name it will get.
-    Temporary(NamedTempFile),
+    Temporary(Temporary),
     /// A device or a pipe: there is nothing to rename.
     Directly(File),
 }
@@ -42,7 +43,7 @@ impl OutFile {
         }
         let dir = real.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut builder = tempfile::Builder::new();
-        builder.prefix(".hprof-cli-").suffix(".part");
+        builder.prefix(PREFIX).suffix(SUFFIX);
         #[cfg(unix)]
         let permissions = {
             use std::os::unix::fs::PermissionsExt;
@@ -50,9 +51,7 @@ impl OutFile {
         };
         #[cfg(unix)]
         builder.permissions(permissions);
-        // The name of the temporary file, which the error holds, would say nothing to a user.
-        let file =
-            builder.tempfile_in(dir).map_err(|error| io::Error::from(error.kind())).with_context(fail)?;
+        let file = create(&builder, dir).with_context(fail)?;
         Ok(Self { path: real, to: To::Temporary(file) })
     }
 
@@ -67,11 +66,42 @@ impl OutFile {
         match self.to {
             To::Directly(_) => Ok(()),
             To::Temporary(file) => {
-                file.persist(&self.path)
-                    .map_err(|error| error.error)
-                    .with_context(|| format!("cannot write {}", self.path.display()))?;
-                Ok(())
+                file.publish(&self.path).with_context(|| format!("cannot write {}", self.path.display()))
             }
+        }
+    }
+}
+
+/// The names of temporary files.
+const PREFIX: &str = ".hprof-cli-";
+const SUFFIX: &str = ".part";
+
+/// Creates a temporary file in `dir`, and removes those that processes have left there that were killed.
+///
+/// Each is locked by the process that writes it, as long as that lives.
+fn create(builder: &tempfile::Builder<'_, '_>, dir: &Path) -> io::Result<Temporary> {
+    let mut file = Temporary::create(builder, dir)?;
+    // Another process may take it for one that was left, before it is locked. Where there are no locks (some network
+    // mounts) nobody can, and nothing is removed.
+    while file.as_file().lock().is_ok() && !file.path().exists() {
+        file = Temporary::create(builder, dir)?;
+    }
+    sweep(dir);
+    Ok(file)
+}
+
+/// Removes temporary files that no process has locked. What cannot be removed stays.
+fn sweep(dir: &Path) {
+    let Ok(entries) = fs::read_dir(dir) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let is_ours = name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX));
+        if is_ours
+            && entry.file_type().is_ok_and(|kind| kind.is_file())
+            && let Ok(file) = File::options().write(true).open(entry.path())
+            && file.try_lock().is_ok()
+        {
+            let _ = fs::remove_file(entry.path());
         }
     }
 }
@@ -125,6 +155,22 @@ mod tests {
         file.commit().unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"whole");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_removed_and_what_another_writes_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let there = |name: &str| dir.path().join(name).exists();
+        let of_another = OutFile::create(&dir.path().join("other.txt"), INPUT.as_ref()).unwrap();
+        let mut names = vec![".hprof-cli-Abc123.part", ".hprof-cli-mine", "hprof-cli-Abc123.part"];
+        for name in &names {
+            fs::write(dir.path().join(name), "half").unwrap();
+        }
+        OutFile::create(&dir.path().join("out.txt"), INPUT.as_ref()).unwrap().commit().unwrap();
+        assert!(!there(names.remove(0)) && there("out.txt"));
+        assert!(names.iter().all(|name| there(name)));
+        of_another.commit().unwrap();
+        assert!(there("other.txt"));
     }
 
     #[test]

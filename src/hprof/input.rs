@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use memmap2::{Advice, Mmap, MmapMut};
 
+use super::maps::{self, Content, Known};
 pub use super::packed::Compression;
 use super::sniff::{self, Looks};
 
@@ -15,8 +16,27 @@ use super::sniff::{self, Looks};
 #[derive(Debug)]
 pub struct Mapped {
     path: PathBuf,
+    // Before the map: it has to be dropped first.
+    _known: Known,
     map: Option<Mmap>,
     stamp: Stamp,
+    id: FileId,
+}
+
+/// What tells an open file from another of the same name; nothing where there is no such thing.
+type FileId = Option<(u64, u64)>;
+
+fn file_id(file: &File) -> FileId {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        file.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        None
+    }
 }
 
 /// What a file's metadata says of its content: changes when somebody writes to it.
@@ -83,7 +103,8 @@ impl Mapped {
         let file = File::open(path).map_err(fail("open"))?;
         let stamp = Stamp::of(&file).map_err(fail("look at"))?;
         let map = if stamp.len == 0 { None } else { Some(map(&file).map_err(fail("map"))?) };
-        Ok(Self { path: path.to_owned(), map, stamp })
+        let known = maps::known(map.as_deref().unwrap_or_default(), path, Content::File);
+        Ok(Self { path: path.to_owned(), _known: known, map, stamp, id: file_id(&file) })
     }
 
     /// Maps an open file that has no name; `path` is that of its directory, for messages.
@@ -97,7 +118,8 @@ impl Mapped {
         };
         let stamp = Stamp::of(file).map_err(fail("look at"))?;
         let map = if stamp.len == 0 { None } else { Some(map(file).map_err(fail("map"))?) };
-        Ok(Self { path, map, stamp })
+        let known = maps::known(map.as_deref().unwrap_or_default(), &path, Content::Scratch);
+        Ok(Self { path, _known: known, map, stamp, id: file_id(file) })
     }
 
     /// All bytes of the file.
@@ -120,6 +142,14 @@ impl Mapped {
         File::open(&self.path).and_then(|file| Stamp::of(&file)).is_ok_and(|now| now == self.stamp)
     }
 
+    /// Whether somebody has written to the file since it was opened. One that was replaced by another of its name, or
+    /// removed, stays as it is for whoever has it open.
+    pub fn was_written(&self) -> bool {
+        let Ok(file) = File::open(&self.path) else { return false };
+        let same = file_id(&file) == self.id;
+        same && Stamp::of(&file).is_ok_and(|now| now != self.stamp)
+    }
+
     /// Tells the kernel that the file will be read from start to end.
     pub fn will_scan(&self) {
         if let Some(map) = &self.map {
@@ -134,8 +164,8 @@ impl Mapped {
 fn map(file: &File) -> io::Result<Mmap> {
     // SAFETY: The map is only read. If another process changes the file meanwhile, reads see other bytes: everything
     // read from a dump or an index is checked as untrusted, each value once it is in a register. If another process
-    // truncates the file, reads past the new end raise SIGBUS: that ends this process, as it does every program that
-    // maps files; it cannot corrupt memory.
+    // truncates the file, reads past the new end raise SIGBUS: that ends this process (the command line says why, see
+    // `maps`); it cannot corrupt memory.
     unsafe { Mmap::map(file) }
 }
 

@@ -150,7 +150,12 @@ impl Error {
             Self::Members { .. } => {
                 "look at what is in it: tar -tvf ARCHIVE; take a file out: tar -xOf ARCHIVE NAME > FILE"
             }
-            Self::WriteIndex { .. } => "give a directory that you may write to by --index-dir",
+            Self::WriteIndex { error, .. } => match error.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                    "make room there, or give a directory with more of it by --index-dir"
+                }
+                _ => "give a directory that you may write to by --index-dir",
+            },
             Self::TooManyObjects { .. } => "histo and info work on it; commands that need an index do not",
         })
     }

@@ -6,10 +6,10 @@ use std::sync::PoisonError;
 use super::error::Error;
 use super::missing::MissingObjects;
 use super::object_graph::ObjectGraph;
-use super::opening::Opening;
+use super::opening::{Opening, Trust};
 use super::progress::Progress;
 use super::rows_file;
-use super::stages::{self, Stages};
+use super::stages::{self, Purpose, Stages};
 use super::store::Stage;
 use super::store::format::{StageFile, Unusable};
 use super::store::place::{self, Places};
@@ -43,7 +43,7 @@ impl Heap {
     /// [`Error`]: the file is not there, is no dump, or changes while it is read. An index that cannot be written is no
     /// error but a note.
     pub fn open(path: &Path, options: &Options, progress: &dyn Progress) -> Result<Self, Error> {
-        let (file, known) = Opening::start(path, options)?;
+        let (file, known) = Opening::start(path, options, Trust::WhenRead)?;
         let (summary, fresh) = match known {
             Some(summary) => (summary, false),
             None => file.build_summary(progress)?,
@@ -51,10 +51,11 @@ impl Heap {
         Ok(Self { file, summary, fresh })
     }
 
-    /// Opens a dump with its graph: every stage is taken from the index, or built and left there.
+    /// Opens a dump with its graph: every stage is taken from the index, or built and left there. Where no index can be
+    /// kept it is built in a temporary directory, which is removed when the `Heap` is dropped.
     ///
-    /// Before an answer is given, look whether [`ObjectGraph::is_damaged`]; if so, call
-    /// [`Heap::remove_index`] and open again.
+    /// Before an answer is given, look whether [`ObjectGraph::is_damaged`]; if so, call [`Heap::open_graph_checked`] and
+    /// ask again.
     ///
     /// # Errors
     /// As [`Heap::open`]; also [`Error::WriteIndex`] and [`Error::TooManyObjects`].
@@ -63,14 +64,53 @@ impl Heap {
         options: &Options,
         progress: &dyn Progress,
     ) -> Result<(Self, ObjectGraph), Error> {
-        let (file, known) = Opening::start(path, options)?;
+        Self::open_graph_for(Purpose::Answer, Trust::WhenRead, path, options, progress)
+    }
+
+    /// As [`Heap::open_graph`], after all of the index was read and checked: what is damaged is built again.
+    ///
+    /// # Errors
+    /// As [`Heap::open_graph`].
+    pub fn open_graph_checked(
+        path: &Path,
+        options: &Options,
+        progress: &dyn Progress,
+    ) -> Result<(Self, ObjectGraph), Error> {
+        Self::open_graph_for(Purpose::Answer, Trust::NotBefore, path, options, progress)
+    }
+
+    /// Builds what is missing of a dump's index, to be kept.
+    ///
+    /// # Errors
+    /// As [`Heap::open_graph`]; [`Error::WriteIndex`] also where an index cannot be kept.
+    pub fn build_index(path: &Path, options: &Options, progress: &dyn Progress) -> Result<Self, Error> {
+        Self::open_graph_for(Purpose::Index, Trust::WhenRead, path, options, progress).map(|(heap, _)| heap)
+    }
+
+    fn open_graph_for(
+        purpose: Purpose,
+        trust: Trust,
+        path: &Path,
+        options: &Options,
+        progress: &dyn Progress,
+    ) -> Result<(Self, ObjectGraph), Error> {
+        let (file, known) = Opening::start(path, options, trust)?;
         let stages = Stages::read(&file).filter(|_| file.is_unpacked());
         let (summary, stages, fresh) = match (known, stages) {
             (Some(summary), Some(stages)) => (summary, stages, false),
-            _ => stages::build(&file, progress)?,
+            _ => stages::build(&file, purpose, progress)?,
         };
         let graph = stages.into_graph(&summary);
         Ok((Self { file, summary, fresh }, graph))
+    }
+
+    /// Looks whether somebody has written to the dump since it was opened: an answer that was read from it meanwhile is
+    /// one of neither dump. One that was replaced by another file, or removed, was read as it was.
+    ///
+    /// # Errors
+    /// [`Error::Changed`].
+    pub fn check_unwritten(&self) -> Result<(), Error> {
+        if self.file.dump.was_written() { Err(Error::Changed(self.path().to_owned())) } else { Ok(()) }
     }
 
     /// How many objects are reachable, and their shallow bytes, if the index tells: dominators were built.
@@ -128,7 +168,7 @@ impl Heap {
     /// # Errors
     /// As [`Heap::open`].
     pub fn verify_index(path: &Path, options: &Options, thorough: bool) -> Result<Vec<StageReport>, Error> {
-        let (opening, _) = Opening::start(path, options)?;
+        let (opening, _) = Opening::start(path, options, Trust::WhenRead)?;
         let mut reports = Vec::new();
         for stage in Stage::ALL {
             let key = opening.key(stage);
@@ -136,7 +176,7 @@ impl Heap {
                 continue;
             }
             let files = opening.places.existing().map(|dir| (dir, dir.join(place::file_name(&key))));
-            let mut found: Vec<StageReport> = (files.filter(|(_, file)| file.exists()))
+            let mut found: Vec<StageReport> = (files.filter(|(_, file)| file.symlink_metadata().is_ok()))
                 .map(|(dir, file)| StageReport {
                     stage,
                     bytes: stage_bytes(stage, dir, &file),
@@ -224,7 +264,7 @@ pub enum State {
     Missing,
     /// It belongs to another dump, or the dump has changed.
     Stale,
-    /// It is no index file of this version.
+    /// It was not made by this version, or is no index file.
     Foreign,
     /// It is cut, or a checksum is wrong.
     Damaged,

@@ -46,6 +46,8 @@ pub mod store;
 pub mod summary;
 mod summary_file;
 pub mod tables;
+#[cfg_attr(not(unix), allow(dead_code))]
+pub(crate) mod temporary;
 mod texts;
 mod tree_file;
 mod unpack;

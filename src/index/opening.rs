@@ -33,6 +33,15 @@ fn key(identity: Identity, options: &Options, stage: Stage) -> Key {
     Key { stage, identity, heap_dump }
 }
 
+/// How much of an index is read before it is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// What tells that files are whole and belong to the dump. The rest is checked when it is read.
+    WhenRead,
+    /// Everything: damage was found once.
+    NotBefore,
+}
+
 /// A dump that is being opened.
 #[derive(Debug)]
 pub(super) struct Opening {
@@ -44,12 +53,17 @@ pub(super) struct Opening {
     pub(super) places: Places,
     /// The unpacked bytes of a compressed dump, once they are needed, and why they end before they should.
     unpacked: OnceLock<(Mapped, Option<String>)>,
+    trust: Trust,
     pub(super) notes: Mutex<Vec<String>>,
 }
 
 impl Opening {
     /// Opens the file, finds out what it is, and reads the summary if there is one.
-    pub(super) fn start(path: &Path, options: &Options) -> Result<(Self, Option<Summary>), Error> {
+    pub(super) fn start(
+        path: &Path,
+        options: &Options,
+        trust: Trust,
+    ) -> Result<(Self, Option<Summary>), Error> {
         let dump = Mapped::open(path)?;
         let bytes = dump.bytes();
         let compression = Compression::of(bytes);
@@ -71,6 +85,7 @@ impl Opening {
             places: Places::of(path, options.index_dir.as_deref()),
             options: options.clone(),
             unpacked: OnceLock::new(),
+            trust,
             notes: Mutex::default(),
             dump,
             compression,
@@ -102,7 +117,12 @@ impl Opening {
         stage: Stage,
         read: impl Fn(&StageFile) -> Result<T, Unusable>,
     ) -> Option<T> {
-        let (found, notes) = self.places.read(&self.key(stage), |file, _| read(file));
+        let (found, notes) = self.places.read(&self.key(stage), |file, _| {
+            if self.trust == Trust::NotBefore {
+                file.verify()?;
+            }
+            read(file)
+        });
         notes.into_iter().for_each(|note| self.note(note));
         found
     }
@@ -125,7 +145,7 @@ impl Opening {
         if self.unpacked.get().is_none() {
             let key = self.key(Stage::Unpacked);
             let found = unpack(&self.dump, compression, &key, &self.places, place, progress)?;
-            if found.kept {
+            if found.kept && place.is_some_and(|place| place.is_kept) {
                 let (kept, bytes) = (found.map.path().display(), found.map.stamp().len);
                 self.note(format!(
                     "unpacked into {kept} ({bytes} bytes); `hprof-cli index --remove` frees that"
@@ -172,6 +192,19 @@ impl Opening {
             ));
         }
         Ok(place)
+    }
+
+    /// As [`Opening::place`], but if there is none, one that is gone with this process.
+    pub(super) fn any_place(&self) -> std::io::Result<Place> {
+        self.place().or_else(|error| {
+            let Ok(place) = self.places.temporary() else { return Err(error) };
+            self.note(format!(
+                "no index is kept: {}: {error}; it is built in {} and removed again",
+                self.places.first().display(),
+                place.dir.display()
+            ));
+            Ok(place)
+        })
     }
 
     /// Reads the dump and writes its summary. Tells whether it was built just now.

@@ -16,6 +16,7 @@ use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::hprof::input;
+use crate::hprof::maps::{self, Content, Known};
 
 /// What elements have to be.
 pub(crate) trait Plain: FromBytes + IntoBytes + Immutable + KnownLayout {}
@@ -35,6 +36,8 @@ pub(crate) struct Room {
 /// An array.
 #[derive(Debug)]
 pub(crate) struct Array<'r, T> {
+    // Before the map: it has to be dropped first.
+    known: Option<Known>,
     map: Option<MmapMut>,
     room: &'r Room,
     /// Bytes of the elements.
@@ -94,7 +97,8 @@ impl Room {
         let explain = |error: io::Error| {
             io::Error::new(error.kind(), format!("cannot get {bytes} bytes to work in: {error}"))
         };
-        let array = |map, in_memory| Array { map, room: self, bytes, in_memory, kind: PhantomData };
+        let array =
+            |map, in_memory| Array { known: None, map, room: self, bytes, in_memory, kind: PhantomData };
         if bytes == 0 {
             return Ok((array(None, false), true));
         }
@@ -130,7 +134,11 @@ impl Room {
             return Ok((array(Some(map), true), true));
         }
         let map = self.file(bytes).and_then(|file| input::map_scratch(&file)).map_err(explain)?;
-        Ok((array(Some(map), false), true))
+        // A failing disk, or one that copies when it writes and is full.
+        let known = maps::known(&map, &self.dir, Content::Scratch);
+        let mut array = array(Some(map), false);
+        array.known = Some(known);
+        Ok((array, true))
     }
 
     /// A file of zeros without a name. They are written, so that a full disk is an error here and not a signal later.

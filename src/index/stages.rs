@@ -92,10 +92,27 @@ impl Stages {
     }
 }
 
+/// What is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// An index, to be kept.
+    Index,
+    /// What an answer needs. Where no index can be kept it is gone with this process.
+    Answer,
+}
+
 /// Builds the stages that are not there. Tells whether the summary was built just now.
-pub(super) fn build(file: &Opening, progress: &dyn Progress) -> Result<(Summary, Stages, bool), Error> {
+pub(super) fn build(
+    file: &Opening,
+    purpose: Purpose,
+    progress: &dyn Progress,
+) -> Result<(Summary, Stages, bool), Error> {
     let dir = || file.places.first().to_owned();
-    let place = file.place().map_err(|error| Error::WriteIndex { dir: dir(), error })?;
+    let place = match purpose {
+        Purpose::Index => file.place(),
+        Purpose::Answer => file.any_place(),
+    };
+    let place = place.map_err(|error| Error::WriteIndex { dir: dir(), error })?;
     let _lock = opening::lock(&place, progress);
     let builder = Builder { file, place: &place, progress };
     let source = file.source(Some(&place), progress)?;

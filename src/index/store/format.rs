@@ -77,7 +77,7 @@ pub(crate) struct Key {
 /// Why a file of the index cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unusable {
-    #[error("it is no index file of this version")]
+    #[error("it was not made by this version")]
     Foreign,
     #[error("it belongs to another dump, or the dump has changed")]
     Stale,

@@ -3,24 +3,26 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use tempfile::NamedTempFile;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Stage;
 use super::format::{Key, StageFile, StageWriter, Unusable};
-use crate::hprof::input::Mapped;
+use crate::hprof::input::{Mapped, OpenError};
+use crate::index::temporary::{LOCK, MadeDir, Temporary, TemporaryDir};
 
 /// Data of an unpacked dump.
 pub(crate) const UNPACKED_DATA: &str = "unpacked.hprof";
-const LOCK: &str = "lock";
 const TEMPORARY: &str = ".new-";
 
 /// The directories in which a dump's index may lie.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Places {
     /// In the order in which they are tried.
     candidates: Vec<PathBuf>,
+    /// One for this process alone, if there had to be one.
+    temporary: OnceLock<TemporaryDir>,
 }
 
 impl Places {
@@ -45,7 +47,7 @@ impl Places {
                     .collect()
             }
         };
-        Self { candidates }
+        Self { candidates, temporary: OnceLock::new() }
     }
 
     /// Reads a stage in the first place that has a good one. If none has, the second of the pair tells of those that
@@ -56,28 +58,51 @@ impl Places {
         read: impl Fn(&StageFile, &Path) -> Result<T, Unusable>,
     ) -> (Option<T>, Vec<String>) {
         let mut notes = Vec::new();
-        for dir in &self.candidates {
+        let temporary = self.temporary.get().map(TemporaryDir::path);
+        for dir in self.candidates.iter().map(PathBuf::as_path).chain(temporary) {
             let path = dir.join(file_name(key));
-            let Ok(file) = Mapped::open(&path) else { continue };
+            let file = match Mapped::open(&path) {
+                Ok(file) => file,
+                Err(error) => {
+                    if !is_missing(&error) {
+                        notes.push(format!("{error}; building it again"));
+                    }
+                    continue;
+                }
+            };
             match StageFile::open(file, key).and_then(|file| read(&file, dir)) {
                 Ok(value) => return (Some(value), Vec::new()),
-                Err(why) => notes.push(format!("{}: {why}; building it again", path.display())),
+                Err(why @ Unusable::Damaged) => {
+                    notes.push(format!("{}: {why}; building it again", path.display()));
+                }
+                // It is so with all files there: to be said once.
+                Err(why) => notes.push(format!("{}: {why}; building it again", dir.display())),
             }
         }
         (None, notes)
+    }
+
+    /// A place that only this process knows, and that is gone with it.
+    pub(crate) fn temporary(&self) -> io::Result<Place> {
+        if self.temporary.get().is_none() {
+            // Another thread may have been faster: its directory is as good.
+            let _ = self.temporary.set(TemporaryDir::create("hprof-cli-")?);
+        }
+        let dir = self.temporary.get().map(|dir| dir.path().to_owned()).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Place { dir, is_first: false, is_new: false, is_kept: false })
     }
 
     /// The first place that can be written to, created if need be.
     pub(crate) fn writable(&self) -> io::Result<Place> {
         let mut refused = io::Error::from(io::ErrorKind::NotFound);
         for (rank, dir) in self.candidates.iter().enumerate() {
-            let tried = create_private(dir).and_then(|()| {
+            let tried = create_private(dir).and_then(|is_new| {
                 // Only a file made there tells: permissions lie on network mounts and for root.
-                tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(dir).map(drop)
+                tempfile::tempfile_in(dir).map(|_| is_new)
             });
             match tried {
-                Ok(()) => {
-                    return Ok(Place { dir: dir.clone(), is_first: rank == 0 });
+                Ok(is_new) => {
+                    return Ok(Place { dir: dir.clone(), is_first: rank == 0, is_new, is_kept: true });
                 }
                 Err(error) => refused = error,
             }
@@ -113,13 +138,22 @@ pub(crate) fn file_name(key: &Key) -> String {
     }
 }
 
-/// Creates a directory that only its owner may read: an index tells what the dump tells.
-fn create_private(dir: &Path) -> io::Result<()> {
+/// Whether there is simply no file of that name.
+fn is_missing(error: &OpenError) -> bool {
+    let missing = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
+    matches!(error, OpenError::Io { error, .. } if missing.contains(&error.kind()))
+}
+
+/// Creates a directory that only its owner may read: an index tells what the dump tells. Tells whether there was none.
+fn create_private(dir: &Path) -> io::Result<bool> {
+    if dir.is_dir() {
+        return Ok(false);
+    }
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(dir)
+    builder.create(dir).map(|()| true)
 }
 
 /// The user's cache directory.
@@ -141,11 +175,17 @@ pub(crate) struct Place {
     pub(crate) dir: PathBuf,
     /// Whether it is the place that comes first: beside the dump, or the one that was given.
     pub(crate) is_first: bool,
+    /// Whether it was made just now.
+    is_new: bool,
+    /// Whether it stays when this process ends.
+    pub(crate) is_kept: bool,
 }
 
 /// Held while an index is built; given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
+    /// Before the file, so that it is still locked when this is dropped.
+    made: Option<MadeDir>,
     /// `None` where there are no locks (some network mounts): two processes then do the same work twice, and publish the
     /// same files.
     file: Option<File>,
@@ -155,12 +195,21 @@ pub(crate) struct Lock {
 /// that one has removed it.
 fn lock_dir(dir: &Path, create: bool, mut waiting: impl FnMut()) -> Lock {
     let path = dir.join(LOCK);
+    let none = Lock { made: None, file: None };
+    let mut made = None;
     loop {
-        if create && create_private(dir).is_err() {
-            return Lock { file: None };
+        if create {
+            match create_private(dir) {
+                Ok(is_new) => made = is_new.then_some(dir),
+                Err(_) => return none,
+            }
+        }
+        // To open a pipe would wait for its other end.
+        if fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file()) {
+            return none;
         }
         let Ok(file) = File::options().create(true).truncate(false).write(true).open(&path) else {
-            return Lock { file: None };
+            return none;
         };
         let locked = match file.try_lock() {
             Ok(()) => true,
@@ -171,11 +220,11 @@ fn lock_dir(dir: &Path, create: bool, mut waiting: impl FnMut()) -> Lock {
             Err(TryLockError::Error(_)) => false,
         };
         if !locked {
-            return Lock { file: None };
+            return none;
         }
         // Whoever removed the index while this process waited has removed the locked file too.
         if is_at(&file, &path) {
-            return Lock { file: Some(file) };
+            return Lock { made: made.map(MadeDir::new), file: Some(file) };
         }
     }
 }
@@ -199,9 +248,12 @@ fn is_at(file: &File, path: &Path) -> bool {
 impl Place {
     /// Takes the lock, calling `waiting` before it waits for another process.
     pub(crate) fn lock(&self, waiting: impl FnMut()) -> Lock {
-        let lock = lock_dir(&self.dir, true, waiting);
+        let mut lock = lock_dir(&self.dir, true, waiting);
         if lock.file.is_some() {
             self.sweep();
+            if self.is_new && lock.made.is_none() {
+                lock.made = Some(MadeDir::new(&self.dir));
+            }
         }
         lock
     }
@@ -220,16 +272,16 @@ impl Place {
     }
 
     /// A temporary file in this directory, to be published by [`Place::publish`].
-    pub(crate) fn temporary(&self) -> io::Result<NamedTempFile> {
-        tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(&self.dir)
+    pub(crate) fn temporary(&self) -> io::Result<Temporary> {
+        Temporary::create(tempfile::Builder::new().prefix(TEMPORARY), &self.dir)
     }
 
     /// Gives a temporary file its name, replacing an older one at once.
     ///
     /// Nothing is synced to the device: a file that a power failure cuts is recognised by its length and checksums and
     /// is built again, which is cheaper than making every run wait for the disk.
-    pub(crate) fn publish(&self, file: NamedTempFile, name: &str) -> io::Result<()> {
-        file.persist(self.dir.join(name)).map(drop).map_err(|error| error.error)
+    pub(crate) fn publish(&self, file: Temporary, name: &str) -> io::Result<()> {
+        file.publish(&self.dir.join(name))
     }
 
     /// Writes and publishes a stage's file.
@@ -237,7 +289,7 @@ impl Place {
         &self,
         key: &Key,
         sections: u32,
-        fill: impl FnOnce(&mut StageWriter<BufWriter<&mut NamedTempFile>>) -> io::Result<T>,
+        fill: impl FnOnce(&mut StageWriter<BufWriter<&mut Temporary>>) -> io::Result<T>,
     ) -> io::Result<T> {
         let mut file = self.temporary()?;
         let mut writer = StageWriter::new(BufWriter::with_capacity(1 << 18, &mut file), sections)?;

@@ -1,0 +1,148 @@
+//! Which files are mapped where: so that a bus error can be told as what it is, a file that was shortened.
+//!
+//! A read of a map behind the new end of its file is no error that a program could look at: the kernel sends it SIGBUS.
+//! The handler of that signal, which is not here, has the address that was read; this tells what lies there. It may be
+//! asked at any moment, in the middle of anything, so that nothing here waits for a lock or allocates when asked.
+//!
+//! Nothing is kept until somebody says by [`watch`] that there is such a handler.
+
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+
+/// What is mapped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// A file that others can write to as well; the path is its own.
+    File,
+    /// A file without a name, to work in; the path is that of the directory.
+    Scratch,
+}
+
+/// What to say if a file is gone under its map.
+pub(crate) type Describe = fn(&Path, Content) -> String;
+
+static DESCRIBE: OnceLock<Describe> = OnceLock::new();
+
+/// Maps are known from now on, each with what `describe` says of it.
+pub(crate) fn watch(describe: Describe) {
+    // Whoever came first stays.
+    let _ = DESCRIBE.set(describe);
+}
+
+/// Bytes of text that are kept of a map.
+pub(crate) const TEXT: usize = 2048;
+/// Maps that are known at the same time: several times what a command has.
+const SLOTS: usize = 64;
+
+/// A map that is known.
+struct Slot {
+    taken: AtomicBool,
+    /// Address of the first byte; 0 while the rest is not right.
+    start: AtomicUsize,
+    end: AtomicUsize,
+    len: AtomicUsize,
+    text: [AtomicU8; TEXT],
+}
+
+static MAPS: [Slot; SLOTS] = [const {
+    Slot {
+        taken: AtomicBool::new(false),
+        start: AtomicUsize::new(0),
+        end: AtomicUsize::new(0),
+        len: AtomicUsize::new(0),
+        text: [const { AtomicU8::new(0) }; TEXT],
+    }
+}; SLOTS];
+
+/// A map is known as long as this lives: it has to be dropped before the map.
+#[derive(Debug)]
+pub(crate) struct Known(Option<usize>);
+
+/// Makes a map known, if anybody watches.
+pub(crate) fn known(bytes: &[u8], path: &Path, content: Content) -> Known {
+    let Some(describe) = DESCRIBE.get().filter(|_| !bytes.is_empty()) else {
+        return Known(None);
+    };
+    let free =
+        |slot: &Slot| slot.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok();
+    // Without a place it stays unknown: a signal, as it would be without all this.
+    let Some((at, slot)) = MAPS.iter().enumerate().find(|(_, slot)| free(slot)) else {
+        return Known(None);
+    };
+    let text = describe(path, content);
+    let len = (0..=text.len().min(TEXT)).rev().find(|len| text.is_char_boundary(*len)).unwrap_or(0);
+    for (to, byte) in slot.text.iter().zip(text.bytes().take(len)) {
+        to.store(byte, Ordering::Relaxed);
+    }
+    slot.len.store(len, Ordering::Relaxed);
+    let start = bytes.as_ptr().addr();
+    slot.end.store(start + bytes.len(), Ordering::Relaxed);
+    slot.start.store(start, Ordering::Release);
+    Known(Some(at))
+}
+
+impl Drop for Known {
+    fn drop(&mut self) {
+        if let Some(slot) = self.0.and_then(|at| MAPS.get(at)) {
+            slot.start.store(0, Ordering::Relaxed);
+            slot.taken.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// Writes what there is to say of the map that holds this address into `text`. Gives its length, or `None` if no map is
+/// known there.
+///
+/// Takes no lock and no memory: it may be called in the handler of a signal. The map has to be one that is in use, as that
+/// is which a thread just reads: then it does not change meanwhile.
+pub(crate) fn at(address: usize, text: &mut [u8; TEXT]) -> Option<usize> {
+    let holds = |slot: &&Slot| {
+        let start = slot.start.load(Ordering::Acquire);
+        let end = slot.end.load(Ordering::Relaxed);
+        // Another thread may have given the slot to another map between the two.
+        start != 0 && (start..end).contains(&address) && slot.start.load(Ordering::Acquire) == start
+    };
+    let slot = MAPS.iter().find(holds)?;
+    for (to, byte) in text.iter_mut().zip(&slot.text) {
+        *to = byte.load(Ordering::Relaxed);
+    }
+    Some(slot.len.load(Ordering::Relaxed).min(TEXT))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn text_at(address: usize) -> Option<String> {
+        let mut text = [0; TEXT];
+        let len = at(address, &mut text)?;
+        Some(String::from_utf8(text[..len].to_vec()).unwrap())
+    }
+
+    #[test]
+    fn maps_are_known_while_they_are_there() {
+        let bytes = vec![7u8; 5000];
+        let (first, last) = (bytes.as_ptr().addr(), bytes.as_ptr().addr() + 4999);
+        assert_eq!(known(&bytes, "before".as_ref(), Content::File).0, None, "nobody watches yet");
+        watch(|path, content| format!("{} {content:?}", path.display()));
+        let map = known(&bytes, "a file".as_ref(), Content::File);
+        for address in [first, first + 2000, last] {
+            assert_eq!(text_at(address).as_deref(), Some("a file File"));
+        }
+        assert_eq!((text_at(first - 1), text_at(last + 1), text_at(0)), (None, None, None));
+        drop(map);
+        assert_eq!(text_at(first), None);
+
+        // Long text is cut between characters; when all places are taken the rest is unknown.
+        let long = "ü".repeat(TEXT);
+        let maps: Vec<Known> =
+            bytes.chunks(50).map(|part| known(part, long.as_ref(), Content::Scratch)).collect();
+        assert_eq!(maps.iter().filter(|map| map.0.is_some()).count(), SLOTS);
+        assert_eq!(text_at(first + 60).unwrap(), "ü".repeat(TEXT / 2));
+        assert_eq!(text_at(last), None);
+        drop(maps);
+        assert!(MAPS.iter().all(|slot| !slot.taken.load(Ordering::Relaxed)));
+    }
+}
