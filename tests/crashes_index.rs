@@ -331,7 +331,7 @@ fn a_damaged_index_that_cannot_be_removed_is_passed_over() {
     let (dir, path) = (indexed.place.index(), indexed.place.index().join("dominators"));
     let mut changed = fs::read(&path).unwrap();
     // In the first block of what retained sizes are read from, which is looked at when it is asked for.
-    let sizes = changed[72..].chunks(32).find(|row| row[0] == 3).unwrap();
+    let sizes = changed[72..].chunks(32).find(|row| row[0] == 7).unwrap();
     let at = u64::from_le_bytes(*sizes[8..].first_chunk().unwrap()) as usize;
     changed[at] ^= 1;
     fs::write(&path, &changed).unwrap();
