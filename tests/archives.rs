@@ -236,7 +236,7 @@ fn archives_as_commands_see_them() {
             "{error}"
         );
         assert!(!error.contains(['\u{1b}', '\u{202e}']) && error.contains("hint"), "{name}: {error}");
-        assert_eq!(files_of(&place, "evil"), ["lock"]);
+        assert!(files_of(&place, "evil").is_empty(), "{name}");
     }
     // The copy of an older file is not kept beside what replaces it.
     let path = place.write("replaced", &tar(&[("heap.hprof", &dump)]));

@@ -47,6 +47,10 @@ impl Indexed {
         fs::create_dir_all(self.place.index()).unwrap();
         for (stage, bytes) in &self.files {
             let path = self.place.index().join(stage);
+            if fs::symlink_metadata(&path).is_ok_and(|there| !there.is_file()) {
+                // What a question did not need it has left as it was.
+                let _ = fs::remove_dir(&path).or_else(|_| fs::remove_file(&path));
+            }
             if fs::read(&path).ok().as_ref() != Some(bytes) {
                 fs::write(path, bytes).unwrap();
             }

@@ -362,7 +362,7 @@ fn a_full_disk_is_an_error_and_leaves_nothing() {
             let error = stderr(&output);
             assert_eq!(code(&output), 2, "{error}");
             assert!(error.contains("cannot unpack") && error.contains("--index-dir"), "{error}");
-            assert_eq!(files_of(&place, &name), ["lock"]);
+            assert!(files_of(&place, &name).is_empty(), "{name}");
         }
     }
 }
