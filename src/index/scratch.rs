@@ -8,8 +8,8 @@ use std::io::{self, Write};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use memmap2::MmapMut;
 use rayon::prelude::*;
@@ -21,22 +21,28 @@ use crate::hprof::input;
 pub(crate) trait Plain: FromBytes + IntoBytes + Immutable + KnownLayout {}
 impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> Plain for T {}
 
-/// Where scratch arrays are made.
+/// Where scratch arrays are made: a handle, of which there may be many.
+#[derive(Debug, Clone)]
+pub(crate) struct Room(Arc<Shared>);
+
 #[derive(Debug)]
-pub(crate) struct Room {
+struct Shared {
     /// For files.
     dir: PathBuf,
     /// Bytes of memory that may still be taken.
     left: AtomicU64,
+    /// Bytes of files that there are, and the most that there were.
+    files: AtomicU64,
+    most_files: AtomicU64,
     /// Memory of arrays that are gone: the kernel need not clear it again.
     spare: Mutex<Vec<MmapMut>>,
 }
 
 /// An array.
 #[derive(Debug)]
-pub(crate) struct Array<'r, T> {
+pub(crate) struct Array<T> {
     map: Option<MmapMut>,
-    room: &'r Room,
+    room: Room,
     /// Bytes of the elements.
     bytes: usize,
     in_memory: bool,
@@ -51,30 +57,31 @@ const SMALL_PAGE: usize = 1 << 16;
 impl Room {
     /// Room for `bytes` bytes of memory, and for more in `dir`.
     pub(crate) fn new(dir: PathBuf, bytes: u64) -> Self {
-        Self { dir, left: AtomicU64::new(bytes), spare: Mutex::default() }
+        let (left, files, most_files) = (AtomicU64::new(bytes), AtomicU64::new(0), AtomicU64::new(0));
+        Self(Arc::new(Shared { dir, left, files, most_files, spare: Mutex::default() }))
     }
 
     /// Takes bytes of memory, if there are so many left.
     fn take(&self, bytes: u64) -> bool {
         let take = |left: u64| left.checked_sub(bytes);
-        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+        self.0.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
     /// Gives memory back to the kernel.
     fn give_back(&self, map: MmapMut) {
         let bytes = map.len() as u64;
         drop(map);
-        self.left.fetch_add(bytes, Ordering::Relaxed);
+        self.0.left.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Bytes of memory that are left, spare ones included.
     pub(crate) fn left(&self) -> u64 {
-        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        self.left.load(Ordering::Relaxed) + spare.iter().map(|map| map.len() as u64).sum::<u64>()
+        let spare = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        self.0.left.load(Ordering::Relaxed) + spare.iter().map(|map| map.len() as u64).sum::<u64>()
     }
 
     /// An array of `len` zeros.
-    pub(crate) fn zeroed<T: Plain>(&self, len: usize) -> io::Result<Array<'_, T>> {
+    pub(crate) fn zeroed<T: Plain>(&self, len: usize) -> io::Result<Array<T>> {
         let (mut array, is_new) = self.make(len)?;
         if !is_new && let Some(map) = &mut array.map {
             let bytes = array.bytes;
@@ -84,21 +91,21 @@ impl Room {
     }
 
     /// An array of `len` elements of which nobody knows what they are.
-    pub(crate) fn array<T: Plain>(&self, len: usize) -> io::Result<Array<'_, T>> {
+    pub(crate) fn array<T: Plain>(&self, len: usize) -> io::Result<Array<T>> {
         self.make(len).map(|(array, _)| array)
     }
 
     /// An array, and whether it is all zeros.
-    fn make<T: Plain>(&self, len: usize) -> io::Result<(Array<'_, T>, bool)> {
+    fn make<T: Plain>(&self, len: usize) -> io::Result<(Array<T>, bool)> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
         let explain = |error: io::Error| {
             io::Error::new(error.kind(), format!("cannot get {bytes} bytes to work in: {error}"))
         };
-        let array = |map, in_memory| Array { map, room: self, bytes, in_memory, kind: PhantomData };
+        let array = |map, in_memory| Array { map, room: self.clone(), bytes, in_memory, kind: PhantomData };
         if bytes == 0 {
             return Ok((array(None, false), true));
         }
-        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spare = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner);
         spare.sort_by_key(|map| map.len());
         let fits = spare.iter().position(|map| map.len() >= bytes);
         // Much larger ones are left for what needs them.
@@ -116,8 +123,9 @@ impl Room {
             taken = self.take(wanted as u64);
         }
         drop(spare);
-        if taken {
-            let mut map = MmapMut::map_anon(wanted).map_err(explain)?;
+        // The system may give less than the room was thought to have: another limit, or others have taken it.
+        let map = if taken { MmapMut::map_anon(wanted).ok() } else { None };
+        if let Some(mut map) = map {
             // Advice: without huge pages it works too.
             #[cfg(target_os = "linux")]
             let _ = map.advise(memmap2::Advice::HugePage);
@@ -129,33 +137,123 @@ impl Room {
             });
             return Ok((array(Some(map), true), true));
         }
+        if taken {
+            // Nobody shall try again: what is taken now stays taken.
+            self.0.left.store(0, Ordering::Relaxed);
+        }
         let map = self.file(bytes).and_then(|file| input::map_scratch(&file)).map_err(explain)?;
         Ok((array(Some(map), false), true))
     }
 
-    /// A file of zeros without a name. They are written, so that a full disk is an error here and not a signal later.
+    /// A file of zeros without a name. Its space is taken at once, so that a full disk is an error here and not a signal
+    /// later.
     fn file(&self, bytes: usize) -> io::Result<File> {
-        let mut file = tempfile::tempfile_in(&self.dir)?;
-        let zeros = vec![0; 1 << 20];
-        let mut left = bytes;
-        while left > 0 {
-            let part = zeros.get(..left.min(zeros.len())).unwrap_or_default();
-            file.write_all(part)?;
-            left -= part.len();
+        let mut file = tempfile::tempfile_in(&self.0.dir)?;
+        if !reserve(&file, bytes as u64)? {
+            let zeros = vec![0; bytes.min(1 << 18)];
+            let mut left = bytes;
+            while left > 0 {
+                let part = zeros.get(..left.min(zeros.len())).unwrap_or_default();
+                file.write_all(part)?;
+                left -= part.len();
+            }
         }
+        let files = self.0.files.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+        self.0.most_files.fetch_max(files, Ordering::Relaxed);
         Ok(file)
     }
 }
 
-impl<T> Drop for Array<'_, T> {
+/// Takes space on the disk for a file without writing it, where the system can: `false` if it cannot.
+#[cfg(target_os = "linux")]
+fn reserve(file: &File, bytes: u64) -> io::Result<bool> {
+    use rustix::io::Errno;
+    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, bytes) {
+        Ok(()) => Ok(true),
+        Err(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => Err(io::ErrorKind::StorageFull.into()),
+        Err(_) => Ok(false),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn reserve(_: &File, _: u64) -> io::Result<bool> {
+    Ok(false)
+}
+
+/// Numbers as threads share them.
+pub(crate) fn atomic_u64(numbers: &mut [u64]) -> &[AtomicU64] {
+    <[AtomicU64]>::mut_from_bytes(numbers.as_mut_bytes()).map_or(&[], |numbers| numbers)
+}
+
+/// Bytes as threads share them.
+pub(crate) fn atomic_u8(bytes: &mut [u8]) -> &[AtomicU8] {
+    <[AtomicU8]>::mut_from_bytes(bytes).map_or(&[], |bytes| bytes)
+}
+
+/// A stack of numbers whose lower part lies in the room when it is high.
+#[derive(Debug)]
+pub(crate) struct Stack {
+    room: Room,
+    top: Vec<u32>,
+    below: Vec<Array<u32>>,
+}
+
+/// Numbers at the top of a stack that are not moved away.
+const STACK_TOP: usize = 1 << 20;
+
+impl Stack {
+    /// A stack of these numbers, the last on top.
+    pub(crate) fn new(room: &Room, numbers: impl IntoIterator<Item = u32>) -> io::Result<Self> {
+        let mut stack = Self { room: room.clone(), top: Vec::new(), below: Vec::new() };
+        numbers.into_iter().try_for_each(|number| stack.push(number))?;
+        Ok(stack)
+    }
+
+    #[inline(always)]
+    pub(crate) fn push(&mut self, number: u32) -> io::Result<()> {
+        if self.top.len() >= STACK_TOP {
+            self.move_away()?;
+        }
+        self.top.push(number);
+        Ok(())
+    }
+
+    #[inline(always)]
+    pub(crate) fn pop(&mut self) -> Option<u32> {
+        match self.top.pop() {
+            None => self.bring_back(),
+            number => number,
+        }
+    }
+
+    #[cold]
+    fn move_away(&mut self) -> io::Result<()> {
+        let mut part = self.room.array::<u32>(self.top.len())?;
+        part.copy_from_slice(&self.top);
+        self.below.push(part);
+        self.top.clear();
+        Ok(())
+    }
+
+    #[cold]
+    fn bring_back(&mut self) -> Option<u32> {
+        self.top.extend_from_slice(&self.below.pop()?);
+        self.top.pop()
+    }
+}
+
+impl<T> Drop for Array<T> {
     fn drop(&mut self) {
-        if let (true, Some(map)) = (self.in_memory, self.map.take()) {
-            self.room.spare.lock().unwrap_or_else(PoisonError::into_inner).push(map);
+        let Some(map) = self.map.take() else { return };
+        if self.in_memory {
+            self.room.0.spare.lock().unwrap_or_else(PoisonError::into_inner).push(map);
+        } else {
+            self.room.0.files.fetch_sub(self.bytes as u64, Ordering::Relaxed);
         }
     }
 }
 
-impl<T: Plain> Deref for Array<'_, T> {
+impl<T: Plain> Deref for Array<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -164,7 +262,7 @@ impl<T: Plain> Deref for Array<'_, T> {
     }
 }
 
-impl<T: Plain> DerefMut for Array<'_, T> {
+impl<T: Plain> DerefMut for Array<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         let bytes = self.map.as_deref_mut().and_then(|map| map.get_mut(..self.bytes));
         bytes.and_then(|bytes| <[T]>::mut_from_bytes(bytes).ok()).unwrap_or_default()
