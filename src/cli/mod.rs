@@ -9,6 +9,7 @@ mod convert;
 mod cpu;
 mod cputime;
 mod dominators;
+mod estimate;
 mod every;
 mod flamegraph;
 mod heap_threads;

@@ -56,8 +56,9 @@ impl AddressIndex {
         let mut objects = 0u64;
         for (key, words) in chunks {
             keys.push(U64::new(key));
-            for (line, [rank, bits @ ..]) in
-                words.chunks_exact(LINE_WORDS).zip(places.by_ref().filter_map(|place| place.first_chunk_mut::<LINE_WORDS>()))
+            for (line, [rank, bits @ ..]) in words
+                .chunks_exact(LINE_WORDS)
+                .zip(places.by_ref().filter_map(|place| place.first_chunk_mut::<LINE_WORDS>()))
             {
                 *rank = objects.into();
                 for (word, place) in line.iter().skip(1).zip(bits) {
@@ -66,7 +67,8 @@ impl AddressIndex {
                 }
             }
         }
-        Ok(checked(objects).map(|objects| Self::new(shift, objects, keys.into(), lines.into(), Lazy::default())))
+        Ok(checked(objects)
+            .map(|objects| Self::new(shift, objects, keys.into(), lines.into(), Lazy::default())))
     }
 
     /// An index of ids that ascend.
@@ -289,6 +291,18 @@ mod tests {
             assert_eq!(index.index_of(outside), None);
         }
         assert_eq!(index.id_of(index.objects()), None);
+    }
+
+    #[test]
+    fn more_objects_than_numbers_are_refused() {
+        // 2^32 - 2 objects: the last number that 32 bits hold means none.
+        assert_eq!(checked(4_294_967_294), Ok(4_294_967_294));
+        for many in [4_294_967_295, 4_294_967_296, u64::MAX] {
+            let error = checked(many).unwrap_err();
+            assert_eq!(error, TooManyObjects(many));
+            let text = error.to_string();
+            assert!(text.contains(&many.to_string()) && text.contains("at most 4294967294"), "{text}");
+        }
     }
 
     #[test]

@@ -104,7 +104,8 @@ pub(crate) fn build(
     contents.narrow(number);
     let none = HeapDump::default();
     let dump = number.checked_sub(1).and_then(|at| contents.dumps.get(at)).unwrap_or(&none);
-    let (scan, ids, plan) = scan_dump(source, &contents, dump, collect_ids, progress).map_err(Unbuilt::NoMemory)?;
+    let (scan, ids, plan) =
+        scan_dump(source, &contents, dump, collect_ids, progress).map_err(Unbuilt::NoMemory)?;
     let summary = put_together(source, &contents, dump, number, scan, &plan);
     Ok(Built { summary, ids, plan })
 }

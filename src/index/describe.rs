@@ -194,8 +194,15 @@ impl<'a> Shared<'a> {
         let objects = self.what.addresses.objects();
         let first = number * CHUNK;
         let end = first.saturating_add(CHUNK).min(objects);
-        let mut describer =
-            Describer { shared: self, ids: Vec::new(), long: Vec::new(), row: 0, class: NONE, units: 0, last: (0, NONE) };
+        let mut describer = Describer {
+            shared: self,
+            ids: Vec::new(),
+            long: Vec::new(),
+            row: 0,
+            class: NONE,
+            units: 0,
+            last: (0, NONE),
+        };
         // Where the ids of each object of a block end, and what is found for them.
         let mut ends = Vec::with_capacity(BLOCK as usize);
         let mut targets = Vec::new();

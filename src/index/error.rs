@@ -128,7 +128,9 @@ impl Error {
             Self::NoMemory { error, .. } => match error.available.limit {
                 Limit::Given => "raise --memory, or read with fewer threads: --threads 1",
                 Limit::Data => "raise the limit, for example: ulimit -d unlimited; or try --threads 1",
-                Limit::Addresses => "raise the limit, for example: ulimit -v unlimited; mapped files count for it",
+                Limit::Addresses => {
+                    "raise the limit, for example: ulimit -v unlimited; mapped files count for it"
+                }
                 Limit::Free | Limit::Group => {
                     "free some memory, try --threads 1, or say --memory SIZE if you know better"
                 }

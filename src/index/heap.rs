@@ -72,7 +72,7 @@ impl Heap {
             (Some(summary), Some(stages)) => (summary, stages, false),
             _ => stages::build(&file, progress)?,
         };
-        let graph = stages.into_graph(&summary);
+        let graph = stages.into_graph(&file, &summary);
         Ok((Self { file, summary, fresh }, graph))
     }
 
@@ -200,7 +200,8 @@ impl Heap {
 
 /// How many objects there are.
 fn count(summary: &Summary) -> u64 {
-    summary.classes().iter().map(|class| class.objects.get()).sum::<u64>() + summary.facts().class_objects.get()
+    summary.classes().iter().map(|class| class.objects.get()).sum::<u64>()
+        + summary.facts().class_objects.get()
 }
 
 /// Bytes that a stage takes on disk.

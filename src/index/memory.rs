@@ -210,7 +210,8 @@ pub fn threads(given: Option<u64>) -> Option<usize> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let available = available(given)?;
     // Half of the memory may be in their hands, and each takes a stack.
-    let enough = usize::try_from(available.bytes / 2 / (IN_HAND_OF_A_THREAD + (4 << 20))).unwrap_or(usize::MAX);
+    let enough =
+        usize::try_from(available.bytes / 2 / (IN_HAND_OF_A_THREAD + (4 << 20))).unwrap_or(usize::MAX);
     (enough < cores).then_some(enough.max(1))
 }
 

@@ -41,7 +41,7 @@ pub mod roots;
 mod rows_file;
 mod sampling;
 mod scan;
-mod scratch;
+pub(crate) mod scratch;
 pub(crate) mod shallow;
 pub mod sizes;
 mod stages;

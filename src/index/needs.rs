@@ -34,7 +34,8 @@ pub(crate) fn index_at_least(objects: u64, ids_bytes: u64) -> u64 {
 /// Bytes that scratch files take at least and at most, if arrays have so much memory.
 pub(crate) fn scratch(objects: u64, memory: u64) -> (u64, u64) {
     let beyond = |bytes: u64| objects.saturating_mul(bytes).saturating_sub(memory);
-    let most = if memory >= arrays(objects) { 0 } else { beyond(ARRAYS_AT_MOST).saturating_add(ARRAYS_ANYWAY) };
+    let most =
+        if memory >= arrays(objects) { 0 } else { beyond(ARRAYS_AT_MOST).saturating_add(ARRAYS_ANYWAY) };
     (beyond(ARRAYS_AT_LEAST), most)
 }
 

@@ -246,8 +246,9 @@ enum ApartSink<'s> {
     All(&'s [AtomicU64]),
 }
 
-/// One of so many objects may lie apart and be listed.
+/// One of so many objects may lie apart and be listed, and so many anyway.
 const LISTED: usize = 64;
+const LISTED_ANYWAY: usize = 1 << 10;
 
 /// Finds the place of every object.
 pub(crate) fn place(
@@ -261,7 +262,7 @@ pub(crate) fn place(
     let count = addresses.objects() as usize;
     let class_places = class_places(summary, addresses);
     let mut blocks = room.zeroed::<u64>(count.div_ceil(BLOCK as usize))?;
-    let most = (1 << 16) + count / LISTED;
+    let most = LISTED_ANYWAY + count / LISTED;
     let (list, too_many) = (Mutex::default(), AtomicBool::new(false));
     let apart = ApartSink::Listed { list, count: AtomicUsize::new(0), most, too_many };
     let shared = Shared { addresses, blocks: atomic_u64(&mut blocks), apart };
@@ -360,9 +361,7 @@ fn block_table(
     };
     // How many rows of offsets there are is known when all blocks were looked at.
     let is_apart = |(block, start): (u32, &u64)| {
-        *start == APART
-            || apart(block, &mut [0; BLOCK as usize])
-            || own_classes(block).next().is_some()
+        *start == APART || apart(block, &mut [0; BLOCK as usize]) || own_classes(block).next().is_some()
     };
     let mut table = room.array::<U64>(blocks.len())?;
     let mut rows = 0u64;

@@ -98,7 +98,9 @@ mod tests {
         let room = Room::new(std::env::temp_dir(), 1 << 20);
         let is_read = |ids: usize, classes: usize, blocks: usize| {
             let objects = Objects {
-                addresses: AddressIndex::of_list(&(1..).take(ids).collect::<Vec<_>>(), &room).unwrap().unwrap(),
+                addresses: AddressIndex::of_list(&(1..).take(ids).collect::<Vec<_>>(), &room)
+                    .unwrap()
+                    .unwrap(),
                 classes: vec![0; classes].into(),
                 class_bytes: 2,
                 places: Places { blocks: vec![U64::new(0); blocks].into(), ..Places::default() },

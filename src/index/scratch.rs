@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use memmap2::MmapMut;
@@ -95,6 +95,13 @@ impl Room {
         self.make(len).map(|(array, _)| array)
     }
 
+    /// An array with these elements.
+    pub(crate) fn copy<T: Plain + Copy>(&self, elements: &[T]) -> io::Result<Array<T>> {
+        let mut array = self.array::<T>(elements.len())?;
+        array.copy_from_slice(elements);
+        Ok(array)
+    }
+
     /// An array, and whether it is all zeros.
     fn make<T: Plain>(&self, len: usize) -> io::Result<(Array<T>, bool)> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -148,7 +155,8 @@ impl Room {
     /// A file of zeros without a name. Its space is taken at once, so that a full disk is an error here and not a signal
     /// later.
     fn file(&self, bytes: usize) -> io::Result<File> {
-        let mut file = tempfile::tempfile_in(&self.0.dir)?;
+        // An index that was found may lie where nobody may write.
+        let mut file = tempfile::tempfile_in(&self.0.dir).or_else(|_| tempfile::tempfile())?;
         if !reserve(&file, bytes as u64)? {
             let zeros = vec![0; bytes.min(1 << 18)];
             let mut left = bytes;
@@ -185,60 +193,82 @@ pub(crate) fn atomic_u64(numbers: &mut [u64]) -> &[AtomicU64] {
     <[AtomicU64]>::mut_from_bytes(numbers.as_mut_bytes()).map_or(&[], |numbers| numbers)
 }
 
+/// The same of shorter numbers.
+pub(crate) fn atomic_u32(numbers: &mut [u32]) -> &[AtomicU32] {
+    <[AtomicU32]>::mut_from_bytes(numbers.as_mut_bytes()).map_or(&[], |numbers| numbers)
+}
+
 /// Bytes as threads share them.
 pub(crate) fn atomic_u8(bytes: &mut [u8]) -> &[AtomicU8] {
     <[AtomicU8]>::mut_from_bytes(bytes).map_or(&[], |bytes| bytes)
 }
 
-/// A stack of numbers whose lower part lies in the room when it is high.
+/// A stack whose lower part lies in the room when it is high.
 #[derive(Debug)]
-pub(crate) struct Stack {
+pub(crate) struct Stack<T> {
     room: Room,
-    top: Vec<u32>,
-    below: Vec<Array<u32>>,
+    top: Vec<T>,
+    below: Vec<Array<T>>,
+    /// Elements at the top that are not moved away.
+    most: usize,
 }
 
-/// Numbers at the top of a stack that are not moved away.
+/// So many of the shortest numbers are worth a move.
 const STACK_TOP: usize = 1 << 20;
 
-impl Stack {
-    /// A stack of these numbers, the last on top.
-    pub(crate) fn new(room: &Room, numbers: impl IntoIterator<Item = u32>) -> io::Result<Self> {
-        let mut stack = Self { room: room.clone(), top: Vec::new(), below: Vec::new() };
-        numbers.into_iter().try_for_each(|number| stack.push(number))?;
-        Ok(stack)
+impl<T: Plain + Copy> Stack<T> {
+    /// An empty stack.
+    pub(crate) fn new(room: &Room) -> Self {
+        Self::with_top(room, STACK_TOP)
+    }
+
+    /// An empty stack that moves so many elements away at a time.
+    pub(crate) fn with_top(room: &Room, most: usize) -> Self {
+        Self { room: room.clone(), top: Vec::new(), below: Vec::new(), most }
     }
 
     #[inline(always)]
-    pub(crate) fn push(&mut self, number: u32) -> io::Result<()> {
-        if self.top.len() >= STACK_TOP {
+    pub(crate) fn push(&mut self, element: T) -> io::Result<()> {
+        if self.top.len() >= self.most {
             self.move_away()?;
         }
-        self.top.push(number);
+        self.top.push(element);
         Ok(())
     }
 
     #[inline(always)]
-    pub(crate) fn pop(&mut self) -> Option<u32> {
+    pub(crate) fn pop(&mut self) -> Option<T> {
         match self.top.pop() {
             None => self.bring_back(),
-            number => number,
+            element => element,
         }
     }
 
     #[cold]
     fn move_away(&mut self) -> io::Result<()> {
-        let mut part = self.room.array::<u32>(self.top.len())?;
-        part.copy_from_slice(&self.top);
-        self.below.push(part);
+        self.below.push(self.room.copy(&self.top)?);
         self.top.clear();
         Ok(())
     }
 
     #[cold]
-    fn bring_back(&mut self) -> Option<u32> {
+    fn bring_back(&mut self) -> Option<T> {
         self.top.extend_from_slice(&self.below.pop()?);
         self.top.pop()
+    }
+
+    /// All elements, the lowest first.
+    pub(crate) fn into_array(self) -> io::Result<Array<T>> {
+        let Self { room, top, below, .. } = self;
+        let mut all = room.array::<T>(top.len() + below.iter().map(|part| part.len()).sum::<usize>())?;
+        let mut at = 0;
+        for part in below.iter().map(|part| &**part).chain([&*top]) {
+            if let Some(place) = all.get_mut(at..at + part.len()) {
+                place.copy_from_slice(part);
+            }
+            at += part.len();
+        }
+        Ok(all)
     }
 }
 
@@ -273,6 +303,24 @@ impl<T: Plain> DerefMut for Array<T> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stack_gives_back_what_it_took() {
+        let dir = tempfile::tempdir().unwrap();
+        let many = u32::try_from(STACK_TOP).unwrap() * 5 / 2;
+        for memory in [0, 1 << 30] {
+            let room = Room::new(dir.path().to_owned(), memory);
+            let mut stack = Stack::<u32>::new(&room);
+            (0..many).for_each(|number| stack.push(number).unwrap());
+            assert_eq!((stack.below.len(), stack.pop()), (2, Some(many - 1)));
+            stack.push(7).unwrap();
+            assert_eq!(stack.pop(), Some(7));
+            assert!((0..many - 1).rev().all(|number| stack.pop() == Some(number)));
+            assert_eq!((stack.pop(), stack.pop()), (None, None));
+            (0..many).for_each(|number| stack.push(number).unwrap());
+            assert!(stack.into_array().unwrap().iter().copied().eq(0..many));
+        }
+    }
 
     #[test]
     fn arrays_lie_in_memory_and_then_in_files() {

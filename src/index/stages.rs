@@ -4,6 +4,7 @@
 //! are made while one thread searches for dominators.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -11,11 +12,12 @@ use super::address::{AddressIndex, TooManyObjects};
 use super::build::{Ids, Source};
 use super::describe::{Describe, Described};
 use super::error::Error;
+use super::free_space::free_bytes;
 use super::graph::links::{Labels, Links};
 use super::graph::order::Weights;
 use super::graph::rows::Rows;
-use super::graph::tree::Tree;
 use super::graph::transpose::EDGE_BYTES;
+use super::graph::tree::Tree;
 use super::graph::{dominators, referrers};
 use super::memory::{self, NoMemory};
 use super::needs::{self, NoDisk};
@@ -30,7 +32,6 @@ use super::store::Stage;
 use super::store::format::{StageFile, Unusable};
 use super::store::place::Place;
 use super::summary::Summary;
-use super::free_space::free_bytes;
 use super::{objects_file, rows_file, summary_file, tree_file};
 
 /// How often references are read at most to turn them around.
@@ -88,10 +89,12 @@ impl Stages {
         })
     }
 
-    pub(super) fn into_graph(self, summary: &Summary) -> ObjectGraph {
+    pub(super) fn into_graph(self, file: &Opening, summary: &Summary) -> ObjectGraph {
         let Self { objects, references, referrers, tree } = self;
         let damage = vec![objects.1, references.1, referrers.1, tree.1];
-        ObjectGraph::new(summary, objects.0, [references.0, referrers.0], tree.0, damage)
+        let dir = file.places.existing().next().map_or_else(std::env::temp_dir, Path::to_path_buf);
+        let scratch = (dir, file.options.memory_bytes);
+        ObjectGraph::new(summary, objects.0, [references.0, referrers.0], tree.0, damage, scratch)
     }
 }
 

@@ -146,11 +146,7 @@ impl Core {
     }
 
     /// Numbers the core and collects its edges.
-    pub(crate) fn new(
-        room: &Room,
-        links: &Links<'_>,
-        peeled: Peeled<'_>,
-    ) -> io::Result<(Self, Edges)> {
+    pub(crate) fn new(room: &Room, links: &Links<'_>, peeled: Peeled<'_>) -> io::Result<(Self, Edges)> {
         let mut words = room.array::<Word>(peeled.states().len().div_ceil(64))?;
         words.par_iter_mut().zip(peeled.states().par_chunks(64)).for_each(|(word, states)| {
             let bit = |at: usize, state: &u8| u64::from(Peeled::is_core(*state)) << at;

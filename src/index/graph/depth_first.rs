@@ -31,7 +31,8 @@ pub(crate) fn walk(room: &Room, core: &Core, edges: &mut Edges) -> io::Result<Wa
         (order[0], parents[0]) = (0, 0);
         // A node may be there several times; the last one that put it there is its parent, which makes it a depth-first
         // tree. That is noted with the node.
-        let mut stack = Stack::new(room, core.roots.iter().rev().copied())?;
+        let mut stack = Stack::<u32>::new(room);
+        core.roots.iter().rev().try_for_each(|root| stack.push(*root))?;
         let mut next = 1u32;
         while let Some(node) = stack.pop() {
             let record = &mut records[node as usize];

@@ -128,6 +128,28 @@ mod tests {
     use crate::index::graph::rows::{Rows, rows_of};
 
     #[test]
+    fn millions_may_refer_to_one() {
+        let nodes = u32::try_from(LARGE).unwrap() + 1000;
+        let rows: Vec<Vec<u32>> = (0..nodes).map(|node| if node == 5 { vec![] } else { vec![3] }).collect();
+        let forward = rows_of(&rows);
+        let dir = tempfile::tempdir().unwrap();
+        let room = Room::new(dir.path().to_owned(), 0);
+        let (mut bytes, mut groups) = (Vec::new(), vec![zerocopy::little_endian::U64::new(0)]);
+        turn_around(&room, forward.view(), forward.edges(), 1 << 30, |part| {
+            for length in &part.groups {
+                groups.push((groups[groups.len() - 1].get() + length).into());
+            }
+            bytes.extend(part.bytes);
+            Ok(())
+        })
+        .unwrap();
+        let back =
+            Rows { groups: groups.into(), bytes: bytes.into(), objects: nodes, edges: forward.edges() };
+        assert!(back.row(3).eq((0..nodes).filter(|node| *node != 5)));
+        assert_eq!(back.row(4).count(), 0);
+    }
+
+    #[test]
     fn rows_are_turned_around_in_any_memory() {
         let nodes = 2 * BUCKET + 100;
         let rows: Vec<Vec<u32>> = (0..nodes)

@@ -34,12 +34,7 @@ const AHEAD_SOURCES: usize = 4;
 const AHEAD_ANCESTORS: usize = 8;
 
 /// The immediate dominator of each node in the order of the walk, as such a number; 0 for the outside.
-pub(crate) fn dominators(
-    room: &Room,
-    core: &Core,
-    edges: Edges,
-    mut walk: Walk,
-) -> io::Result<Dominators> {
+pub(crate) fn dominators(room: &Room, core: &Core, edges: Edges, mut walk: Walk) -> io::Result<Dominators> {
     let reached = walk.reached;
     let (sources, numbers) = sources(room, edges, reached)?;
     let mut is_root = vec![0u64; reached.div_ceil(64)];
@@ -106,7 +101,7 @@ fn semidominators(
     for (number, (link, parent)) in (0u32..).zip(links.iter_mut().zip(parents)) {
         *link = Link { ancestor: *parent, label: number };
     }
-    let mut path = Stack::new(room, [])?;
+    let mut path = Stack::<u32>::new(room);
     for number in (1..links.len()).rev() {
         if let Some(soon) = number.checked_sub(AHEAD) {
             for source in sources.of(soon).iter().take(AHEAD_SOURCES) {
@@ -202,7 +197,7 @@ fn climb_by_jumps(room: &Room, parents: &mut [u32], semis: &[u32], first: usize)
 /// The smallest semidominator on the path from `node` up to the first ancestor that is not done; compresses the path.
 /// Nodes above `last` are done.
 #[inline(always)]
-fn least_above(links: &mut [Link], path: &mut Stack, node: usize, last: usize) -> io::Result<u32> {
+fn least_above(links: &mut [Link], path: &mut Stack<u32>, node: usize, last: usize) -> io::Result<u32> {
     let mut at = node;
     while links[at].ancestor as usize > last {
         #[allow(clippy::cast_possible_truncation)]
