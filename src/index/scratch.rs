@@ -31,9 +31,6 @@ struct Shared {
     dir: PathBuf,
     /// Bytes of memory that may still be taken.
     left: AtomicU64,
-    /// Bytes of files that there are, and the most that there were.
-    files: AtomicU64,
-    most_files: AtomicU64,
     /// Memory of arrays that are gone: the kernel need not clear it again.
     spare: Mutex<Vec<MmapMut>>,
 }
@@ -57,8 +54,7 @@ const SMALL_PAGE: usize = 1 << 16;
 impl Room {
     /// Room for `bytes` bytes of memory, and for more in `dir`.
     pub(crate) fn new(dir: PathBuf, bytes: u64) -> Self {
-        let (left, files, most_files) = (AtomicU64::new(bytes), AtomicU64::new(0), AtomicU64::new(0));
-        Self(Arc::new(Shared { dir, left, files, most_files, spare: Mutex::default() }))
+        Self(Arc::new(Shared { dir, left: AtomicU64::new(bytes), spare: Mutex::default() }))
     }
 
     /// Takes bytes of memory, if there are so many left.
@@ -166,8 +162,6 @@ impl Room {
                 left -= part.len();
             }
         }
-        let files = self.0.files.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
-        self.0.most_files.fetch_max(files, Ordering::Relaxed);
         Ok(file)
     }
 }
@@ -274,11 +268,8 @@ impl<T: Plain + Copy> Stack<T> {
 
 impl<T> Drop for Array<T> {
     fn drop(&mut self) {
-        let Some(map) = self.map.take() else { return };
-        if self.in_memory {
+        if let (true, Some(map)) = (self.in_memory, self.map.take()) {
             self.room.0.spare.lock().unwrap_or_else(PoisonError::into_inner).push(map);
-        } else {
-            self.room.0.files.fetch_sub(self.bytes as u64, Ordering::Relaxed);
         }
     }
 }
