@@ -413,7 +413,7 @@ fn fields_of_a_very_long_chain_of_superclasses() {
         assert_eq!((found.paths, found.are_all), (vec![path.to_vec()], true));
         assert_eq!(view.steps(&path, 2..3)[0].reference.as_deref(), Some("f"));
         let objects = (0..graph.objects.len()).collect();
-        let merged = merged_paths::merged(&view.edges, &objects, Excluded::all(), Show::default());
+        let merged = merged_paths::merged(&view.edges, &objects, Excluded::all(), Show::default()).unwrap();
         assert_eq!(merged.found + merged.unreachable, merged.sought);
         done.send(()).unwrap();
     });

@@ -73,7 +73,7 @@ impl Opened {
     fn merged(&self, pattern: &str, excluded: Excluded, show: Show) -> Merged {
         let selection: Selection = pattern.parse().unwrap();
         let objects = selection.objects(self.heap.summary(), &self.graph);
-        merged_paths::merged(&self.view().edges, &objects, excluded, show)
+        merged_paths::merged(&self.view().edges, &objects, excluded, show).unwrap()
     }
 
     /// Checks that each link of a path is there, and what is said of it.

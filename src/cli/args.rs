@@ -6,7 +6,8 @@ use clap::{Args, ValueEnum};
 
 use crate::index::layout::LayoutOverride;
 use crate::index::sizes::Sizes;
-use crate::index::{Error, Heap, ObjectGraph, Options, Progress};
+use crate::index::{Error, Heap, ObjectGraph, Options, Progress, memory};
+use crate::query::size;
 use crate::report::Format;
 
 use super::messages;
@@ -37,6 +38,18 @@ pub(crate) struct Input {
     )]
     index_dir: Option<PathBuf>,
 
+    /// Memory that building an index may take, for example 2GB; what needs more lies in files in the index directory
+    /// [default: what the machine and its limits leave]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        help_heading = "Index",
+        env = "HPROF_CLI_MEMORY",
+        hide_env_values = true,
+        value_parser = memory_size
+    )]
+    memory: Option<Memory>,
+
     /// No progress bar, no notes on stderr; warnings of damage stay
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
@@ -50,7 +63,11 @@ impl Input {
     pub(crate) fn options(&self) -> Options {
         // An empty variable is as good as none.
         let index_dir = self.index_dir.clone().filter(|dir| !dir.as_os_str().is_empty());
-        Options { index_dir, heap_dump: self.heap_dump }
+        Options { index_dir, heap_dump: self.heap_dump, memory_bytes: self.memory_bytes() }
+    }
+
+    fn memory_bytes(&self) -> Option<u64> {
+        self.memory.and_then(|Memory(bytes)| bytes)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -64,10 +81,11 @@ impl Input {
 
     /// Runs `work` with the threads asked for.
     pub(crate) fn with_threads<T: Send>(&self, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
-        match self.threads {
+        // Each thread takes memory: a limit may leave too little for all cores.
+        match self.threads.map(usize::from).or_else(|| memory::threads(self.memory_bytes())) {
             None => Ok(work()),
             Some(threads) => {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads)).build()?;
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
                 Ok(pool.install(work))
             }
         }
@@ -202,6 +220,14 @@ pub(crate) fn top(given: Option<usize>, format: Format, usual: usize) -> Option<
         (None, Format::Table) => Some(usual),
         (None, Format::Json | Format::Csv) => None,
     }
+}
+
+/// A size, or nothing: an empty variable is as good as none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Memory(Option<u64>);
+
+fn memory_size(text: &str) -> Result<Memory, size::NoSize> {
+    if text.is_empty() { Ok(Memory(None)) } else { size::parse(text).map(|bytes| Memory(Some(bytes))) }
 }
 
 /// Reads a part of a whole: 0 to 1.

@@ -10,11 +10,13 @@ use crate::report::{Format, csv, escape, json};
 use super::args::{Input, Output};
 use super::messages;
 use super::progress::Bar;
-use super::{Outcome, output};
+use super::{Outcome, estimate, output};
 
 pub(super) const EXAMPLES: &str = "Examples:
   hprof-cli index heap.hprof
   hprof-cli index heap.hprof --index-dir /fast/disk
+  hprof-cli index heap.hprof --estimate
+  hprof-cli index heap.hprof --memory 2GB
   hprof-cli index heap.hprof --verify && echo good
   hprof-cli index heap.hprof --remove";
 
@@ -26,6 +28,10 @@ pub(super) const EXAMPLES: &str = "Examples:
 pub(super) struct Args {
     #[command(flatten)]
     input: Input,
+
+    /// Say what building takes of time, memory and disk, and build nothing; exit code 1 if it does not fit
+    #[arg(long, conflicts_with_all = ["remove", "verify"], help_heading = "Index")]
+    estimate: bool,
 
     /// Read all of the index and compare its checksums; exit code 1 if something is missing or wrong
     #[arg(long, conflicts_with = "remove", help_heading = "Index")]
@@ -52,11 +58,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if args.remove {
         return remove(args, &options);
     }
+    if args.estimate {
+        return estimate::run(&args.input, &args.output, &options);
+    }
     let verify = |thorough| Heap::verify_index(args.input.path(), &options, thorough);
     let mut damaged = false;
     // What was written just now need not be read again.
     let mut thorough = true;
     if !args.verify {
+        estimate::note(&args.input, &options);
         let bar = Bar::new(args.input.quiet);
         let heap = args.input.with_threads(|| Heap::build_index(args.input.path(), &options, &bar))??;
         drop(bar);

@@ -82,7 +82,7 @@ fn answer(
         selections.iter().map(|selection| selection.objects(heap.summary(), graph)).collect();
     let missing = sets.iter().enumerate().filter(|(_, set)| set.is_empty()).map(|(at, _)| at).collect();
     let objects = sets.into_iter().fold(RoaringBitmap::new(), |all, set| all | set);
-    let merged = merged_paths::merged(&view.edges, &objects, excluded, show);
+    let merged = merged_paths::merged(&view.edges, &objects, excluded, show)?;
     let roots = merged.nodes.iter().filter(|node| node.parent.is_none());
     let roots = roots.map(|node| view.root(node.object)).collect();
     Ok(Answer { steps: steps(&view, &merged.nodes), merged, roots, missing })

@@ -10,6 +10,7 @@ mod cpu;
 mod cputime;
 mod doctor;
 mod dominators;
+mod estimate;
 mod every;
 mod flamegraph;
 mod heap_threads;

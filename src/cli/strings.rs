@@ -145,7 +145,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     // written: all that they need is checked before.
     let (heap, graph, (answer, kept)) = args.input.with_graph(|heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
-        let answer = strings::strings(heap.summary(), graph, bytes, &question);
+        let answer = strings::strings(heap.summary(), graph, bytes, &question)?;
         let reader = Reader::new(heap.summary(), graph, bytes, &answer, (args.rows(), args.max_chars()));
         let kept = if reader.chunk(0, KEPT, CHUNK_CHARS) == answer.len() {
             Some(make(&reader, 0..answer.len()))

@@ -6,12 +6,15 @@
 //!
 //! Ids that are scattered too widely for bits (hostile files; no JVM known) are kept as an ascending list.
 
+use std::io;
+
 use zerocopy::little_endian::U64;
 
 use super::address_set::{AddressSet, CHUNK_LINES, CHUNK_WORDS, LINE_WORDS, Position};
 use super::column::Column;
 use super::lazy::Lazy;
 use super::prefetch::prefetch;
+use super::scratch::Room;
 
 /// More objects than an index can number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -44,31 +47,36 @@ impl AddressIndex {
     }
 
     /// Counts the objects before each line of a finished set.
-    pub(crate) fn of_set(set: AddressSet) -> Result<Self, TooManyObjects> {
+    pub(crate) fn of_set(set: AddressSet, room: &Room) -> io::Result<Result<Self, TooManyObjects>> {
         let shift = set.shift();
         let chunks = set.into_chunks();
         let mut keys = Vec::with_capacity(chunks.len());
-        let mut lines: Vec<U64> = Vec::with_capacity(chunks.len() * CHUNK_WORDS);
+        let mut lines = room.array::<U64>(chunks.len() * CHUNK_WORDS)?;
+        let mut places = lines.chunks_exact_mut(LINE_WORDS);
         let mut objects = 0u64;
         for (key, words) in chunks {
             keys.push(U64::new(key));
-            for line in words.chunks_exact(LINE_WORDS) {
-                lines.push(objects.into());
-                for word in line.iter().skip(1) {
+            for (line, [rank, bits @ ..]) in words
+                .chunks_exact(LINE_WORDS)
+                .zip(places.by_ref().filter_map(|place| place.first_chunk_mut::<LINE_WORDS>()))
+            {
+                *rank = objects.into();
+                for (word, place) in line.iter().skip(1).zip(bits) {
                     objects += u64::from(word.count_ones());
-                    lines.push((*word).into());
+                    *place = (*word).into();
                 }
             }
         }
-        let objects = checked(objects)?;
-        Ok(Self::new(shift, objects, keys.into(), lines.into(), Lazy::default()))
+        Ok(checked(objects)
+            .map(|objects| Self::new(shift, objects, keys.into(), lines.into(), Lazy::default())))
     }
 
     /// An index of ids that ascend.
-    pub(crate) fn of_list(ids: Vec<u64>) -> Result<Self, TooManyObjects> {
-        let objects = checked(ids.len() as u64)?;
-        let ids: Vec<U64> = ids.into_iter().map(U64::new).collect();
-        Ok(Self::new(0, objects, Column::default(), Lazy::default(), ids.into()))
+    pub(crate) fn of_list(ids: &[u64], room: &Room) -> io::Result<Result<Self, TooManyObjects>> {
+        let mut column = room.array::<U64>(ids.len())?;
+        column.iter_mut().zip(ids).for_each(|(place, id)| *place = (*id).into());
+        let objects = checked(ids.len() as u64);
+        Ok(objects.map(|objects| Self::new(0, objects, Column::default(), Lazy::default(), column.into())))
     }
 
     /// Reads and checks all of it.
@@ -239,6 +247,10 @@ fn select(bits: u64, nth: u64) -> u32 {
 mod tests {
     use super::*;
 
+    fn room() -> Room {
+        Room::new(std::env::temp_dir(), 1 << 30)
+    }
+
     fn ids() -> Vec<u64> {
         let mut state = 7u64;
         let mut ids: Vec<u64> = (0..3000u64)
@@ -263,9 +275,9 @@ mod tests {
             }
             cursor.flush(&mut Vec::new()).unwrap();
             drop(cursor);
-            check(&AddressIndex::of_set(set).unwrap(), &ids);
+            check(&AddressIndex::of_set(set, &room()).unwrap().unwrap(), &ids);
         }
-        check(&AddressIndex::of_list(ids.clone()).unwrap(), &ids);
+        check(&AddressIndex::of_list(&ids, &room()).unwrap().unwrap(), &ids);
     }
 
     fn check(index: &AddressIndex, ids: &[u64]) {
@@ -282,8 +294,20 @@ mod tests {
     }
 
     #[test]
+    fn more_objects_than_numbers_are_refused() {
+        // 2^32 - 2 objects: the last number that 32 bits hold means none.
+        assert_eq!(checked(4_294_967_294), Ok(4_294_967_294));
+        for many in [4_294_967_295, 4_294_967_296, u64::MAX] {
+            let error = checked(many).unwrap_err();
+            assert_eq!(error, TooManyObjects(many));
+            let text = error.to_string();
+            assert!(text.contains(&many.to_string()) && text.contains("at most 4294967294"), "{text}");
+        }
+    }
+
+    #[test]
     fn an_empty_index_finds_nothing() {
-        let index = AddressIndex::of_set(AddressSet::new(3, 0)).unwrap();
+        let index = AddressIndex::of_set(AddressSet::new(3, 0), &room()).unwrap().unwrap();
         assert_eq!((index.objects(), index.index_of(8), index.id_of(0)), (0, None, None));
     }
 }

@@ -56,6 +56,8 @@ impl Position {
 pub(crate) struct AddressSet {
     shift: u32,
     max_chunks: usize,
+    /// Chunks for which there is memory.
+    memory_chunks: usize,
     chunks: Mutex<IdMap<u64, Arc<Chunk>>>,
 }
 
@@ -66,13 +68,36 @@ pub(crate) enum Misfit {
     Unaligned,
     /// Addresses are scattered so widely that bits would take too much memory.
     Scattered,
+    /// There is no memory for more bits.
+    Memory,
 }
 
 impl AddressSet {
     /// An empty set of multiples of `1 << shift`, which may take up to `max_bytes`.
     pub(crate) fn new(shift: u32, max_bytes: u64) -> Self {
         let max_chunks = usize::try_from(max_bytes).unwrap_or(usize::MAX) / (CHUNK_WORDS * 8);
-        Self { shift, max_chunks: max_chunks.max(64), chunks: Mutex::default() }
+        Self { shift, max_chunks: max_chunks.max(64), memory_chunks: usize::MAX, chunks: Mutex::default() }
+    }
+
+    /// The same, for which there are so many bytes of memory.
+    pub(crate) fn within(mut self, bytes: u64) -> Self {
+        self.memory_chunks = usize::try_from(bytes).unwrap_or(usize::MAX) / (CHUNK_WORDS * 8);
+        self
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        let chunks = self.chunks.lock().unwrap_or_else(PoisonError::into_inner).len();
+        (chunks * CHUNK_WORDS * 8) as u64
+    }
+
+    /// How many ids there are.
+    pub(crate) fn len(&self) -> u64 {
+        let chunks = self.chunks.lock().unwrap_or_else(PoisonError::into_inner);
+        let bits = |chunk: &Chunk| -> u64 {
+            chunk.iter().map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
+        };
+        chunks.values().map(|chunk| bits(chunk.as_ref())).sum()
     }
 
     /// A handle for one thread.
@@ -113,17 +138,20 @@ impl AddressSet {
         self.chunks.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned()
     }
 
-    fn chunk_or_new(&self, key: u64) -> Option<Arc<Chunk>> {
+    fn chunk_or_new(&self, key: u64) -> Result<Arc<Chunk>, Misfit> {
         let mut chunks = self.chunks.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(chunk) = chunks.get(&key) {
-            return Some(chunk.clone());
+            return Ok(chunk.clone());
         }
         if chunks.len() >= self.max_chunks {
-            return None;
+            return Err(Misfit::Scattered);
+        }
+        if chunks.len() >= self.memory_chunks {
+            return Err(Misfit::Memory);
         }
         let chunk: Arc<Chunk> = Arc::new((0..CHUNK_WORDS).map(|_| AtomicU64::new(0)).collect());
         chunks.insert(key, chunk.clone());
-        Some(chunk)
+        Ok(chunk)
     }
 }
 
@@ -165,7 +193,7 @@ impl Cursor<'_> {
                 return Err(Misfit::Unaligned);
             }
             let position = Position::of(*id, shift);
-            let Some(chunk) = self.chunk(position.key, true) else { return Err(Misfit::Scattered) };
+            let chunk = self.chunk(position.key, true)?;
             // A chunk has 4096 words.
             let word = u32::try_from(position.word()).unwrap_or(u32::MAX);
             self.places.push((chunk, word));
@@ -196,7 +224,7 @@ impl Cursor<'_> {
         // The rest of the bit's own word, then word after word.
         let (mut word, mut bit) = (from.word(), from.bit % 64 + 1);
         for key in [from.key, from.key + 1] {
-            let chunk = self.chunk(key, false)?;
+            let chunk = self.chunk(key, false).ok()?;
             while let Some(bits) = self.chunks.get(chunk as usize)?.get(word) {
                 // The first word of a line holds no bits.
                 if word % LINE_WORDS != 0 {
@@ -216,22 +244,23 @@ impl Cursor<'_> {
 
     /// The place of a chunk in `chunks`.
     #[inline(always)]
-    fn chunk(&mut self, key: u64, create: bool) -> Option<u32> {
+    fn chunk(&mut self, key: u64, create: bool) -> Result<u32, Misfit> {
         #[allow(clippy::cast_possible_truncation)]
         let home = key as usize % NEAR;
         match self.near.get(home) {
-            Some((near, place)) if *near == key && *place != 0 => Some(place - 1),
+            Some((near, place)) if *near == key && *place != 0 => Ok(place - 1),
             _ => self.fetch(key, home, create),
         }
     }
 
     #[cold]
-    fn fetch(&mut self, key: u64, home: usize, create: bool) -> Option<u32> {
+    fn fetch(&mut self, key: u64, home: usize, create: bool) -> Result<u32, Misfit> {
         let place = match self.far.get(&key) {
             Some(place) => *place,
             None => {
-                let chunk = if create { self.set.chunk_or_new(key) } else { self.set.chunk(key) }?;
-                let place = u32::try_from(self.chunks.len()).ok()?;
+                let known = || self.set.chunk(key).ok_or(Misfit::Scattered);
+                let chunk = if create { self.set.chunk_or_new(key) } else { known() }?;
+                let place = u32::try_from(self.chunks.len()).map_err(|_| Misfit::Scattered)?;
                 self.chunks.push(chunk);
                 self.far.insert(key, place);
                 place
@@ -240,7 +269,7 @@ impl Cursor<'_> {
         if let Some(near) = self.near.get_mut(home) {
             *near = (key, place + 1);
         }
-        Some(place)
+        Ok(place)
     }
 }
 
@@ -297,5 +326,11 @@ mod tests {
         let scattered = (0..100u64).map(|i| insert(i << 40)).find(Result::is_err);
         assert_eq!(scattered, Some(Err(Misfit::Scattered)));
         assert_eq!(insert(u64::MAX - 7), Err(Misfit::Scattered));
+        let short = AddressSet::new(3, 1 << 30).within(2 * CHUNK_WORDS as u64 * 8);
+        let mut cursor = short.cursor();
+        let ids = (0..3u64).map(|chunk| chunk * CHUNK_LINES * LINE_BITS * 8);
+        ids.for_each(|id| cursor.insert(id, &mut Vec::new()).unwrap());
+        assert_eq!(cursor.flush(&mut Vec::new()), Err(Misfit::Memory));
+        assert_eq!((short.bytes(), short.len()), (2 * CHUNK_WORDS as u64 * 8, 0));
     }
 }

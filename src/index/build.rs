@@ -14,6 +14,7 @@ use super::class_table;
 use super::contents::{Contents, HeapDump};
 use super::jvm;
 use super::lookup::Lookup;
+use super::memory::{self, Available, NoMemory};
 use super::pieces::{self, Piece};
 use super::prelude::Prelude;
 use super::problem::{Problem, ProblemKind, Severity};
@@ -29,6 +30,8 @@ pub(crate) struct Source<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) header: Header,
     pub(crate) compression: Option<Compression>,
+    /// Memory that may be taken, if there is a limit.
+    pub(crate) memory: Option<Available>,
     /// Why unpacking ended before the end of the compressed file, if it did.
     pub(crate) packed_error: Option<&'a str>,
 }
@@ -82,29 +85,37 @@ pub struct NoSuchHeapDump {
     pub there: usize,
 }
 
+/// Why a summary cannot be built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unbuilt {
+    NoSuchHeapDump(NoSuchHeapDump),
+    NoMemory(NoMemory),
+}
+
 /// Reads a dump. `heap_dump` selects one of several, from 1; the last is the default.
 pub(crate) fn build(
     source: &Source<'_>,
     heap_dump: Option<u32>,
     collect_ids: bool,
     progress: &dyn Progress,
-) -> Result<Built, NoSuchHeapDump> {
+) -> Result<Built, Unbuilt> {
     let mut contents = Contents::read(source.bytes, &source.header);
-    let there = contents.dumps.len();
-    let number = match heap_dump {
-        None => there,
-        Some(wanted) => {
-            let fits = |number: &usize| (1..=there).contains(number);
-            let number = usize::try_from(wanted).ok().filter(fits);
-            number.ok_or(NoSuchHeapDump { wanted, there })?
-        }
-    };
+    let number = number_of(&contents, heap_dump)?;
     contents.narrow(number);
     let none = HeapDump::default();
     let dump = number.checked_sub(1).and_then(|at| contents.dumps.get(at)).unwrap_or(&none);
-    let (scan, ids, plan) = scan_dump(source, &contents, dump, collect_ids, progress);
+    let (scan, ids, plan) =
+        scan_dump(source, &contents, dump, collect_ids, progress).map_err(Unbuilt::NoMemory)?;
     let summary = put_together(source, &contents, dump, number, scan, &plan);
     Ok(Built { summary, ids, plan })
+}
+
+/// The number of the heap dump that is asked for, from 1; 0 if there is none.
+pub(crate) fn number_of(contents: &Contents, heap_dump: Option<u32>) -> Result<usize, Unbuilt> {
+    let there = contents.dumps.len();
+    let Some(wanted) = heap_dump else { return Ok(there) };
+    let number = usize::try_from(wanted).ok().filter(|number| (1..=there).contains(number));
+    number.ok_or(Unbuilt::NoSuchHeapDump(NoSuchHeapDump { wanted, there }))
 }
 
 /// How a scan is tried.
@@ -125,7 +136,7 @@ fn scan_dump(
     dump: &HeapDump,
     collect_ids: bool,
     progress: &dyn Progress,
-) -> (Scan, Ids, Plan) {
+) -> Result<(Scan, Ids, Plan), NoMemory> {
     let Source { bytes, header, .. } = *source;
     let prelude = Prelude::read(bytes, header.id_size, contents, dump);
     let mut class_ids = contents.loaded_before_end_of(dump);
@@ -141,6 +152,9 @@ fn scan_dump(
     let mut form = if prelude.is_unordered() || shift == 0 { Form::Bits { shift } } else { Form::Ordered };
     // A set may take as much as 16 bytes for each of the smallest objects that can fill the dump.
     let max_bytes = (64 << 20) + dump.bytes() / 2;
+    let in_hand = memory::in_hand(rayon::current_num_threads());
+    let memory_bytes = source.memory.map_or(u64::MAX, |memory| memory.bytes.saturating_sub(in_hand));
+    let new_set = |shift| AddressSet::new(shift, max_bytes).within(memory_bytes);
     loop {
         let passed = AtomicUsize::new(0);
         let task = Task {
@@ -156,8 +170,8 @@ fn scan_dump(
         };
         progress.begin("reading objects", dump.bytes());
         let set = match form {
-            Form::Ordered if collect_ids => Some(AddressSet::new(shift, max_bytes)),
-            Form::Bits { shift } => Some(AddressSet::new(shift, max_bytes)),
+            Form::Ordered if collect_ids => Some(new_set(shift)),
+            Form::Bits { shift } => Some(new_set(shift)),
             Form::Ordered | Form::OrderedList | Form::List => None,
         };
         let mode = match (form, &set) {
@@ -194,7 +208,7 @@ fn scan_dump(
                     ids = Ids::List(sort_list(&mut scan));
                 }
                 keep_last_of_repeated(&task, &mut scan);
-                return (scan, ids, Plan { pieces: cut, prelude });
+                return Ok((scan, ids, Plan { pieces: cut, prelude }));
             }
             Err(Retry::Boundaries) => {
                 cut = pieces::exactly(bytes, header.id_size, dump);
@@ -202,6 +216,11 @@ fn scan_dump(
             }
             Err(Retry::Unordered) if form == Form::OrderedList => form = Form::List,
             Err(Retry::Unordered) => form = Form::Bits { shift },
+            Err(Retry::Misfit(Misfit::Memory)) => {
+                let needed_bytes = in_hand.saturating_add(set.map_or(0, |set| set.bytes())).saturating_add(1);
+                let Some(available) = source.memory else { continue };
+                return Err(NoMemory { needed_bytes, available });
+            }
             Err(Retry::Misfit(Misfit::Unaligned)) => form = Form::Bits { shift: 0 },
             Err(Retry::Misfit(Misfit::Scattered)) if form == Form::Ordered => form = Form::OrderedList,
             Err(Retry::Misfit(Misfit::Scattered)) => form = Form::List,
@@ -328,7 +347,7 @@ fn put_together(
     mut scan: Scan,
     plan: &Plan,
 ) -> Summary {
-    let Source { bytes, header, compression, packed_error } = *source;
+    let Source { bytes, header, compression, packed_error, .. } = *source;
     let mut builder = class_table::Builder::new(bytes, header.id_size, contents);
     builder.add_classes(&scan);
     let heap_damaged = is_damaged(source, contents, dump, &scan);

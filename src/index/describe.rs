@@ -17,6 +17,7 @@ use super::id_map::IdMap;
 use super::missing::{MissingCounter, MissingObjects};
 use super::objects::{BLOCK, Places, superclasses_with_fields, width};
 use super::progress::Progress;
+use super::scratch::{Array, Room};
 use super::sizes::Sizes;
 use super::summary::{ClassNumber, Summary};
 use super::tables::{ClassKind, ClassRow, NONE};
@@ -30,10 +31,14 @@ const CHUNK: u32 = 1 << 15;
 /// Chunks for each thread that are described before they are written.
 const WAVE: u32 = 4;
 
+/// Elements of an array whose ids are kept in one list, and of which longer ones are looked up at a time.
+const LONG: usize = 1 << 16;
+const PART: usize = 1 << 12;
+
 /// Classes and weights of all objects.
 pub(crate) struct Described {
     /// Class numbers, `class_bytes` bytes each, little-endian.
-    pub(crate) classes: Vec<u8>,
+    pub(crate) classes: Array<u8>,
     pub(crate) class_bytes: u8,
     pub(crate) weights: Weights,
     /// References to objects that are not in the dump, if references were read.
@@ -42,6 +47,7 @@ pub(crate) struct Described {
 
 /// What describing needs.
 pub(crate) struct Describe<'a> {
+    pub(crate) room: &'a Room,
     pub(crate) source: &'a Source<'a>,
     pub(crate) summary: &'a Summary,
     pub(crate) sizes: &'a Sizes,
@@ -80,10 +86,10 @@ impl Describe<'_> {
         let class_bytes = width(self.summary.classes().len() as u64);
         let shared = Shared::new(self, class_bytes, rows.is_some());
         let mut described = Described {
-            classes: Vec::with_capacity(objects as usize * usize::from(class_bytes)),
+            classes: self.room.array(objects as usize * usize::from(class_bytes))?,
             class_bytes,
             weights: Weights {
-                codes: Vec::with_capacity(objects as usize),
+                codes: self.room.array(objects as usize)?,
                 apart: Vec::new(),
                 unit: shared.unit,
             },
@@ -95,6 +101,8 @@ impl Describe<'_> {
         let wave = WAVE * u32::try_from(rayon::current_num_threads()).unwrap_or(1);
         let mut ready: Vec<Chunk> = Vec::new();
         let mut first = 0;
+        // Where the next classes and weights go.
+        let mut at = (0, 0);
         while first < chunks || !ready.is_empty() {
             let next = first..first.saturating_add(wave).min(chunks);
             first = next.end;
@@ -102,25 +110,33 @@ impl Describe<'_> {
             let (written, made) = rayon::join(
                 || {
                     ready.drain(..).try_for_each(|chunk| {
-                        described.classes.extend_from_slice(&chunk.classes);
-                        described.weights.codes.extend_from_slice(&chunk.codes);
+                        put(&mut described.classes, &mut at.0, &chunk.classes)?;
+                        put(&mut described.weights.codes, &mut at.1, &chunk.codes)?;
                         described.weights.apart.extend_from_slice(&chunk.apart);
-                        missing.add(&chunk.missing);
+                        missing.merge(chunk.missing);
                         match (&mut rows, chunk.rows) {
                             (Some(take), Some(rows)) => take(rows),
                             _ => Ok(()),
                         }
                     })
                 },
-                || next.into_par_iter().map(|chunk| shared.chunk(chunk, progress)).collect(),
+                || next.into_par_iter().map(|chunk| shared.chunk(chunk, progress)).collect::<io::Result<_>>(),
             );
             written?;
-            ready = made;
+            ready = made?;
         }
         progress.end();
         described.missing = missing.finish();
         Ok(described)
     }
+}
+
+/// Puts bytes into a column, at `at`, which moves on.
+fn put(column: &mut [u8], at: &mut usize, bytes: &[u8]) -> io::Result<()> {
+    let place = column.get_mut(*at..*at + bytes.len());
+    place.ok_or_else(|| io::Error::other("more rows than objects"))?.copy_from_slice(bytes);
+    *at += bytes.len();
+    Ok(())
 }
 
 /// What all threads know.
@@ -144,8 +160,8 @@ struct Chunk {
     classes: Vec<u8>,
     codes: Vec<u8>,
     apart: Vec<(u32, u64)>,
-    /// Ids that objects refer to and that are not in the dump, as often as they do.
-    missing: Vec<u64>,
+    /// What refers to objects that are not in the dump.
+    missing: MissingCounter,
     rows: Option<Encoded>,
 }
 
@@ -183,12 +199,19 @@ impl<'a> Shared<'a> {
         }
     }
 
-    fn chunk(&self, number: u32, progress: &dyn Progress) -> Chunk {
+    fn chunk(&self, number: u32, progress: &dyn Progress) -> io::Result<Chunk> {
         let objects = self.what.addresses.objects();
         let first = number * CHUNK;
         let end = first.saturating_add(CHUNK).min(objects);
-        let mut describer =
-            Describer { shared: self, ids: Vec::new(), class: NONE, units: 0, last: (0, NONE) };
+        let mut describer = Describer {
+            shared: self,
+            ids: Vec::new(),
+            long: Vec::new(),
+            row: 0,
+            class: NONE,
+            units: 0,
+            last: (0, NONE),
+        };
         // Where the ids of each object of a block end, and what is found for them.
         let mut ends = Vec::with_capacity(BLOCK as usize);
         let mut targets = Vec::new();
@@ -197,12 +220,14 @@ impl<'a> Shared<'a> {
             classes: Vec::with_capacity(CHUNK as usize * usize::from(self.class_bytes)),
             codes: Vec::with_capacity(CHUNK as usize),
             apart: Vec::new(),
-            missing: Vec::new(),
+            missing: MissingCounter::default(),
             rows: None,
         };
         let from = self.what.locals.partition_point(|(thread, _)| *thread < first);
         let mut locals = self.what.locals.get(from..).unwrap_or_default().iter().peekable();
         let mut index = first;
+        let mut failed = None;
+        let mut long_missing = MissingCounter::default();
         for block in first / BLOCK..end.div_ceil(BLOCK) {
             let count = BLOCK.min(end - block * BLOCK);
             self.what.places.visit(self.bytes, self.id_size, block, count, &mut describer, |object| {
@@ -214,16 +239,26 @@ impl<'a> Shared<'a> {
                 }
                 ends.push(object.ids.len());
                 (object.class, object.units) = (NONE, 0);
+                object.row += 1;
                 index += 1;
             });
             if self.wants_rows {
                 let mut object = index - count;
                 let mut at = 0;
+                let mut long = describer.long.iter().peekable();
+                let block_first = object;
                 let mut end_row = |targets: &mut Vec<u32>| {
                     while let Some((_, local)) = locals.next_if(|(thread, _)| *thread == object) {
                         targets.push(*local);
                     }
-                    encoder.push(targets);
+                    match long.next_if(|(row, _)| *row == object - block_first) {
+                        Some((_, elements)) => {
+                            if let Err(error) = self.long_row(elements, &mut encoder, &mut long_missing) {
+                                failed = failed.take().or(Some(error));
+                            }
+                        }
+                        None => encoder.push(targets),
+                    }
                     targets.clear();
                     object += 1;
                 };
@@ -234,20 +269,59 @@ impl<'a> Shared<'a> {
                     }
                     match found {
                         Some(target) => targets.push(target),
-                        None => chunk.missing.extend(describer.ids.get(at)),
+                        None => chunk.missing.add(describer.ids.get(at)),
                     }
                     at += 1;
                 });
                 row_ends.for_each(|_| end_row(&mut targets));
             }
             describer.ids.clear();
+            describer.long.clear();
+            describer.row = 0;
             ends.clear();
         }
+        chunk.missing.merge(long_missing);
         if self.wants_rows {
             chunk.rows = Some(encoder.finish());
         }
         progress.advance(u64::from(end - first));
-        chunk
+        failed.map_or(Ok(chunk), Err)
+    }
+
+    /// The row of a long array: its elements are looked up part by part, into the room.
+    fn long_row(
+        &self,
+        elements: &[u8],
+        encoder: &mut Encoder,
+        missing: &mut MissingCounter,
+    ) -> io::Result<()> {
+        let width = self.id_size.bytes();
+        let mut targets = self.what.room.array::<u32>(elements.len() / width)?;
+        let mut count = 0;
+        let mut ids = Vec::with_capacity(PART);
+        for part in elements.chunks(PART * width) {
+            ids.clear();
+            let all = part.chunks_exact(width).map(|element| be_id(element, 0, self.id_size).unwrap_or(0));
+            ids.extend(all.filter(|id| *id != 0));
+            let mut places = targets.iter_mut().skip(count);
+            let mut at = 0;
+            self.finder.find(&ids, |found| {
+                match found {
+                    Some(target) => {
+                        if let Some(place) = places.next() {
+                            *place = target;
+                            count += 1;
+                        }
+                    }
+                    None => missing.add(ids.get(at)),
+                }
+                at += 1;
+            });
+        }
+        let targets = targets.get_mut(..count).unwrap_or_default();
+        targets.sort_unstable();
+        encoder.push_ascending(targets);
+        Ok(())
     }
 }
 
@@ -282,6 +356,10 @@ struct Describer<'s> {
     shared: &'s Shared<'s>,
     /// What the objects of the block refer to, in the order of the records.
     ids: Vec<u64>,
+    /// Long arrays of the block: which object, and its elements.
+    long: Vec<(u32, &'s [u8])>,
+    /// The object's place in its block.
+    row: u32,
     class: u32,
     units: u64,
     /// The class met last: id and number.
@@ -311,7 +389,7 @@ impl Describer<'_> {
     }
 }
 
-impl<'a> HeapVisitor<'a> for Describer<'_> {
+impl<'a> HeapVisitor<'a> for Describer<'a> {
     #[inline(always)]
     fn instance(&mut self, record: Instance<'a>) {
         let shared = self.shared;
@@ -345,6 +423,10 @@ impl<'a> HeapVisitor<'a> for Describer<'_> {
         self.units = self.array_units(BasicType::Object, record.length);
         if self.shared.wants_rows {
             let id_size = self.shared.id_size;
+            if record.elements.len() > LONG * id_size.bytes() {
+                self.long.push((self.row, record.elements));
+                return;
+            }
             for element in record.elements.chunks_exact(id_size.bytes()) {
                 self.refer(be_id(element, 0, id_size).unwrap_or(0));
             }

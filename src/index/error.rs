@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use super::address::TooManyObjects;
 use super::build::NoSuchHeapDump;
+use super::memory::{Limit, NoMemory};
+use super::needs::NoDisk;
 use crate::hprof::input::OpenError;
 use crate::hprof::packed::{Compression, Members, Size};
 use crate::hprof::sniff::Looks;
@@ -88,6 +90,22 @@ pub enum Error {
         /// Why.
         error: io::Error,
     },
+    /// There is too little memory to build the index.
+    #[error("cannot index {}: {error}", path.display())]
+    NoMemory {
+        /// Which file.
+        path: PathBuf,
+        /// How much is needed, and how much is there.
+        error: NoMemory,
+    },
+    /// There is too little room on the disk for the index.
+    #[error("cannot write the index {}: {error}", dir.display())]
+    NoDisk {
+        /// Where.
+        dir: PathBuf,
+        /// How much is needed, and how much is there.
+        error: NoDisk,
+    },
     /// More objects than can be indexed.
     #[error("{}: {error}", path.display())]
     TooManyObjects {
@@ -108,6 +126,10 @@ impl Error {
             }
             Self::Open(OpenError::Io { error, .. }) => match error.kind() {
                 io::ErrorKind::NotFound => "check the path",
+                // A limit of addresses: a map of a file takes as many as the file has bytes.
+                io::ErrorKind::OutOfMemory => {
+                    "the file is mapped, which takes as many addresses as it has bytes: raise the limit, for example: ulimit -v unlimited"
+                }
                 io::ErrorKind::PermissionDenied => {
                     "JVMs write dumps that only their own user may read: run as that user, or chmod the file"
                 }
@@ -156,6 +178,17 @@ impl Error {
                 }
                 _ => "give a directory that you may write to by --index-dir",
             },
+            Self::NoMemory { error, .. } => match error.available.limit {
+                Limit::Given => "raise --memory, or read with fewer threads: --threads 1",
+                Limit::Data => "raise the limit, for example: ulimit -d unlimited; or try --threads 1",
+                Limit::Addresses => {
+                    "raise the limit, for example: ulimit -v unlimited; mapped files count for it"
+                }
+                Limit::Free | Limit::Group => {
+                    "free some memory, try --threads 1, or say --memory SIZE if you know better"
+                }
+            },
+            Self::NoDisk { .. } => "name a directory on a disk with more room by --index-dir DIR",
             Self::TooManyObjects { .. } => "histo and info work on it; commands that need an index do not",
         })
     }

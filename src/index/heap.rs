@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
 use super::error::Error;
+use super::free_space::free_bytes;
+use super::memory;
 use super::missing::MissingObjects;
+use super::needs::{self, Estimate};
 use super::object_graph::ObjectGraph;
 use super::opening::{Opening, Trust};
 use super::progress::Progress;
@@ -25,6 +28,8 @@ pub struct Options {
     pub index_dir: Option<PathBuf>,
     /// Which of several heap dumps, from 1; the last by default.
     pub heap_dump: Option<u32>,
+    /// Memory that building may take; by default what the machine allows.
+    pub memory_bytes: Option<u64>,
 }
 
 /// A dump, and what is known of it.
@@ -100,7 +105,7 @@ impl Heap {
             (Some(summary), Some(stages)) => (summary, stages, false),
             _ => stages::build(&file, purpose, progress)?,
         };
-        let graph = stages.into_graph(&summary);
+        let graph = stages.into_graph(&file, &summary);
         Ok((Self { file, summary, fresh }, graph))
     }
 
@@ -111,6 +116,30 @@ impl Heap {
     /// [`Error::Changed`].
     pub fn check_unwritten(&self) -> Result<(), Error> {
         if self.file.dump.was_written() { Err(Error::Changed(self.path().to_owned())) } else { Ok(()) }
+    }
+
+    /// What building the index of a dump will take. Reads some of the dump and writes nothing; but a compressed dump is
+    /// unpacked first.
+    ///
+    /// # Errors
+    /// As [`Heap::open`].
+    pub fn estimate(path: &Path, options: &Options, progress: &dyn Progress) -> Result<Estimate, Error> {
+        let (file, known) = Opening::start(path, options, Trust::WhenRead)?;
+        let is_built = Stages::read(&file).is_some() && file.is_unpacked();
+        let (bytes, sampled) = file.objects_about(known.is_none(), progress)?;
+        let dir = file.places.first();
+        // The nearest directory that is there already.
+        let there = dir.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("."));
+        let facts = needs::Facts {
+            objects: known.as_ref().map_or(sampled, count),
+            objects_exact: known.is_some(),
+            dump_bytes: bytes,
+            memory_available: memory::available(options.memory_bytes),
+            disk_free_bytes: free_bytes(there).map(|(free, _)| free),
+            dir: dir.to_owned(),
+            is_built,
+        };
+        Ok(Estimate::new(facts))
     }
 
     /// How many objects are reachable, and their shallow bytes, if the index tells: dominators were built.
@@ -214,6 +243,12 @@ impl Heap {
         }
         failed.map_or(Ok(removed), Err)
     }
+}
+
+/// How many objects there are.
+fn count(summary: &Summary) -> u64 {
+    summary.classes().iter().map(|class| class.objects.get()).sum::<u64>()
+        + summary.facts().class_objects.get()
 }
 
 /// Bytes that a stage takes on disk.

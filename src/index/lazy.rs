@@ -2,7 +2,8 @@
 //!
 //! An index of a large dump takes gigabytes, and a question looks at a few pages of it. A block that is not what was
 //! written is never used: reading it gives nothing, and marks the file as damaged. Whoever asks looks at that mark
-//! before giving an answer ([`super::ObjectGraph::is_damaged`]).
+//! before giving an answer ([`super::ObjectGraph::is_damaged`]). While an index is built, columns lie in memory or in
+//! scratch files.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::FromBytes;
 
 use super::column::Row;
+use super::scratch::Array;
 use crate::hprof::input::Mapped;
 
 /// Bytes that have a hash of their own.
@@ -64,6 +66,7 @@ pub struct Lazy<T>(Inner<T>);
 #[derive(Debug)]
 enum Inner<T> {
     Owned(Vec<T>),
+    Scratch(Array<T>),
     Mapped { file: Arc<Mapped>, range: Range<usize>, checks: Checks, damage: Arc<AtomicBool> },
 }
 
@@ -76,6 +79,12 @@ impl<T> Default for Lazy<T> {
 impl<T> From<Vec<T>> for Lazy<T> {
     fn from(rows: Vec<T>) -> Self {
         Self(Inner::Owned(rows))
+    }
+}
+
+impl<T> From<Array<T>> for Lazy<T> {
+    fn from(rows: Array<T>) -> Self {
+        Self(Inner::Scratch(rows))
     }
 }
 
@@ -94,6 +103,7 @@ impl<T: Row> Lazy<T> {
     pub fn len(&self) -> usize {
         match &self.0 {
             Inner::Owned(rows) => rows.len(),
+            Inner::Scratch(rows) => rows.len(),
             Inner::Mapped { range, .. } => range.len() / size_of::<T>(),
         }
     }
@@ -108,6 +118,7 @@ impl<T: Row> Lazy<T> {
     pub fn rows(&self, rows: Range<usize>) -> Option<&[T]> {
         match &self.0 {
             Inner::Owned(all) => all.get(rows),
+            Inner::Scratch(all) => all.get(rows),
             Inner::Mapped { file, range, checks, damage } => {
                 let section = file.bytes().get(range.clone())?;
                 let bytes = rows.start.checked_mul(size_of::<T>())?..rows.end.checked_mul(size_of::<T>())?;
@@ -135,6 +146,7 @@ impl<T: Row> Lazy<T> {
     pub fn all(&self) -> &[T] {
         match &self.0 {
             Inner::Owned(rows) => rows,
+            Inner::Scratch(rows) => rows,
             Inner::Mapped { file, range, checks, damage } => {
                 let section = file.bytes().get(range.clone()).unwrap_or_default();
                 if !checks.all_right(section) {

@@ -24,16 +24,27 @@ pub(crate) struct MissingCounter {
 
 impl MissingCounter {
     /// Takes ids in any order, as often as they are referred to.
-    pub(crate) fn add(&mut self, ids: &[u64]) {
-        self.references += ids.len() as u64;
+    pub(crate) fn add<'a>(&mut self, ids: impl IntoIterator<Item = &'a u64>) {
         for id in ids {
-            if self.more {
-                return;
-            }
-            self.ids.push(*id);
-            if self.ids.len() >= 2 * MAX_IDS {
-                self.sort();
-            }
+            self.references += 1;
+            self.take(*id);
+        }
+    }
+
+    /// Takes all that another has counted.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.references += other.references;
+        other.ids.into_iter().for_each(|id| self.take(id));
+        self.more |= other.more;
+    }
+
+    fn take(&mut self, id: u64) {
+        if self.more {
+            return;
+        }
+        self.ids.push(id);
+        if self.ids.len() >= 2 * MAX_IDS {
+            self.sort();
         }
     }
 
@@ -77,6 +88,10 @@ mod tests {
         over.add(&ids);
         over.add(&[u64::MAX]);
         over.add(&ids);
-        assert_eq!(over.finish(), MissingObjects { references: (2 << 20) + 1, objects: 1 << 20, more: true });
+        let most = MissingObjects { references: (2 << 20) + 1, objects: 1 << 20, more: true };
+        let mut both = MissingCounter::default();
+        both.add(&[1, u64::MAX]);
+        both.merge(over);
+        assert_eq!(both.finish(), MissingObjects { references: most.references + 2, ..most });
     }
 }

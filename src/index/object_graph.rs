@@ -1,12 +1,15 @@
 //! The graph of a heap, opened: objects, references both ways, roots, dominators.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::graph::rows::{Rows, Targets};
 use super::graph::tree::Tree;
+use super::memory;
 use super::objects::Objects;
 use super::roots::Roots;
+use super::scratch::Room;
 use super::summary::{ClassNumber, Summary};
 use super::tables::NONE;
 
@@ -26,6 +29,8 @@ pub struct ObjectGraph {
     /// By class number: the object index of the class object, or NONE.
     class_objects: Vec<u32>,
     damage: Vec<Arc<AtomicBool>>,
+    /// For what a question needs of memory: where files would lie, and what the user allows.
+    scratch: (PathBuf, Option<u64>),
 }
 
 /// The object index of each class's class object, by class number; NONE without one.
@@ -45,10 +50,21 @@ impl ObjectGraph {
         [references, referrers]: [Rows; 2],
         tree: Tree,
         damage: Vec<Arc<AtomicBool>>,
+        scratch: (PathBuf, Option<u64>),
     ) -> Self {
         let roots = Roots::new(summary, &objects.addresses);
         let class_objects = class_objects(summary, &objects.addresses);
-        Self { objects, references, referrers, tree, roots, class_objects, damage }
+        Self { objects, references, referrers, tree, roots, class_objects, damage, scratch }
+    }
+
+    /// Room for arrays that hold a number for each object.
+    pub(crate) fn room(&self) -> Room {
+        let (dir, given) = &self.scratch;
+        // Threads have something in hand too.
+        let memory = memory::available(*given).map_or(u64::MAX, |there| {
+            there.bytes.saturating_sub(memory::in_hand(rayon::current_num_threads()))
+        });
+        Room::new(dir.clone(), memory)
     }
 
     /// Whether something that was read from the index is damaged: then no answer since is right.

@@ -5,8 +5,9 @@
 //! objects that lie apart (a segment ends, a class object stands between them, ids are in no order) list the offset of
 //! each.
 
+use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
@@ -20,6 +21,7 @@ use super::address::AddressIndex;
 use super::build::{Plan, Source};
 use super::lazy::Lazy;
 use super::progress::Progress;
+use super::scratch::{Room, atomic_u64};
 use super::summary::{ClassNumber, Summary};
 use super::tables::NONE;
 
@@ -232,41 +234,98 @@ const APART: u64 = 0;
 struct Shared<'s> {
     addresses: &'s AddressIndex,
     /// By block: the offset of the first record, or [`APART`].
-    blocks: Vec<AtomicU64>,
-    /// Objects of blocks that no single run of records covers: object index and offset.
-    apart: Mutex<Vec<(u32, u64)>>,
+    blocks: &'s [AtomicU64],
+    apart: ApartSink<'s>,
 }
+
+/// Takes the objects of blocks that no single run of records covers.
+enum ApartSink<'s> {
+    /// Object index and offset. There may be so many; one more, and all is done again in the other way.
+    Listed { list: Mutex<Vec<(u32, u64)>>, count: AtomicUsize, most: usize, too_many: AtomicBool },
+    /// By object index: the offset, or [`APART`]. Where ids jump about nearly all objects are here.
+    All(&'s [AtomicU64]),
+}
+
+/// One of so many objects may lie apart and be listed, and so many anyway.
+const LISTED: usize = 64;
+const LISTED_ANYWAY: usize = 1 << 10;
 
 /// Finds the place of every object.
 pub(crate) fn place(
+    room: &Room,
     source: &Source<'_>,
     summary: &Summary,
     addresses: &AddressIndex,
     plan: &Plan,
     progress: &dyn Progress,
-) -> Places {
+) -> io::Result<Places> {
     let count = addresses.objects() as usize;
-    let shared = Shared {
-        addresses,
-        blocks: (0..count.div_ceil(BLOCK as usize)).map(|_| AtomicU64::new(APART)).collect(),
-        apart: Mutex::default(),
+    let class_places = class_places(summary, addresses);
+    let mut blocks = room.zeroed::<u64>(count.div_ceil(BLOCK as usize))?;
+    let most = LISTED_ANYWAY + count / LISTED;
+    let (list, too_many) = (Mutex::default(), AtomicBool::new(false));
+    let apart = ApartSink::Listed { list, count: AtomicUsize::new(0), most, too_many };
+    let shared = Shared { addresses, blocks: atomic_u64(&mut blocks), apart };
+    if walk(&shared, source, plan, progress)
+        && let ApartSink::Listed { list, .. } = shared.apart
+    {
+        let mut apart = list.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // Of a repeated object the last record counts: it is the last of the pairs with its index.
+        apart.par_sort_unstable();
+        let from = |block: u32| apart.partition_point(|(index, _)| index / BLOCK < block);
+        let apart = |block: u32, places: &mut [u64; BLOCK as usize]| {
+            let mut any = false;
+            let own = apart.get(from(block)..).unwrap_or_default().iter();
+            for (index, offset) in own.take_while(|(index, _)| index / BLOCK == block) {
+                if let Some(place) = places.get_mut((index % BLOCK) as usize) {
+                    (*place, any) = (*offset, true);
+                }
+            }
+            any
+        };
+        return block_table(room, source, count, &blocks, &apart, &class_places);
+    }
+    blocks.fill(APART);
+    let mut all = room.zeroed::<u64>(count)?;
+    let shared =
+        Shared { addresses, blocks: atomic_u64(&mut blocks), apart: ApartSink::All(atomic_u64(&mut all)) };
+    walk(&shared, source, plan, progress);
+    let apart = |block: u32, places: &mut [u64; BLOCK as usize]| {
+        let first = block as usize * BLOCK as usize;
+        let own = all.get(first..count.min(first + BLOCK as usize)).unwrap_or_default();
+        places.iter_mut().zip(own).for_each(|(place, offset)| *place = *offset);
+        own.iter().any(|offset| *offset != APART)
+    };
+    block_table(room, source, count, &blocks, &apart, &class_places)
+}
+
+/// Walks over all records. Tells whether all objects that lie apart were taken.
+fn walk(shared: &Shared<'_>, source: &Source<'_>, plan: &Plan, progress: &dyn Progress) -> bool {
+    let is_over = || match &shared.apart {
+        ApartSink::Listed { too_many, .. } => too_many.load(Ordering::Relaxed),
+        ApartSink::All(_) => false,
     };
     progress.begin("placing objects", plan.pieces.iter().map(|piece| (piece.end - piece.start) as u64).sum());
     plan.pieces.par_iter().for_each(|piece| {
+        if is_over() {
+            return;
+        }
         let mut placer =
-            Placer { shared: &shared, run: Run::default(), offsets: [0; BLOCK as usize], apart: Vec::new() };
+            Placer { shared, run: Run::default(), offsets: [0; BLOCK as usize], apart: Vec::new() };
         plan.walk(source, piece, &mut placer, Placer::end_run);
         placer.end_run();
-        shared.apart.lock().unwrap_or_else(PoisonError::into_inner).append(&mut placer.apart);
+        if let ApartSink::Listed { list, count, most, too_many } = &shared.apart {
+            let before = count.fetch_add(placer.apart.len(), Ordering::Relaxed);
+            if before + placer.apart.len() > *most {
+                too_many.store(true, Ordering::Relaxed);
+            } else {
+                list.lock().unwrap_or_else(PoisonError::into_inner).append(&mut placer.apart);
+            }
+        }
         progress.advance((piece.end - piece.start) as u64);
     });
     progress.end();
-    let class_places = class_places(summary, addresses);
-    let mut apart = std::mem::take(&mut *shared.apart.lock().unwrap_or_else(PoisonError::into_inner));
-    // Of a repeated object the last record counts: it is the last of the pairs with its index.
-    apart.par_sort_unstable();
-    let (blocks, offsets, offset_bytes) = block_table(source, count, &shared.blocks, apart, &class_places);
-    Places { blocks: blocks.into(), offsets: offsets.into(), offset_bytes }
+    !is_over()
 }
 
 /// The object indices of all class objects.
@@ -283,59 +342,67 @@ fn class_places(summary: &Summary, addresses: &AddressIndex) -> Vec<(u32, u64)> 
     places
 }
 
-/// Makes the block table, and the offsets of blocks whose objects lie apart.
+/// Makes the block table, and the offsets of blocks whose objects lie apart. `apart` puts the offsets of a block's objects
+/// that lie apart into their places, and tells whether there are any.
 fn block_table(
+    room: &Room,
     source: &Source<'_>,
     count: usize,
-    blocks: &[AtomicU64],
-    apart: Vec<(u32, u64)>,
+    blocks: &[u64],
+    apart: &(dyn Fn(u32, &mut [u64; BLOCK as usize]) -> bool + Sync),
     class_places: &[(u32, u64)],
-) -> (Vec<U64>, Vec<u8>, u8) {
+) -> io::Result<Places> {
     let offset_bytes = width(source.bytes.len() as u64);
     let id_size = source.header.id_size;
-    let mut offsets = Vec::new();
+    let own_classes = |block: u32| {
+        let from = class_places.partition_point(|(index, _)| index / BLOCK < block);
+        let own = class_places.get(from..).unwrap_or_default().iter();
+        own.take_while(move |(index, _)| index / BLOCK == block)
+    };
+    // How many rows of offsets there are is known when all blocks were looked at.
+    let is_apart = |(block, start): (u32, &u64)| {
+        *start == APART || apart(block, &mut [0; BLOCK as usize]) || own_classes(block).next().is_some()
+    };
+    let mut table = room.array::<U64>(blocks.len())?;
     let mut rows = 0u64;
-    let mut apart = apart.into_iter().peekable();
-    let mut class_places = class_places.iter().peekable();
-    let mut table = Vec::with_capacity(blocks.len());
-    for (block, start) in (0u32..).zip(blocks) {
-        let first = block * BLOCK;
-        let start = start.load(Ordering::Relaxed);
-        let mut places = [0u64; BLOCK as usize];
-        let mut any = false;
-        while let Some((index, offset)) = apart.next_if(|(index, _)| *index / BLOCK == block) {
-            if let Some(place) = places.get_mut((index % BLOCK) as usize) {
-                *place = offset;
-                any = true;
-            }
+    for ((block, start), entry) in (0u32..).zip(blocks).zip(table.iter_mut()) {
+        *entry = U64::new(start << 1);
+        if is_apart((block, start)) {
+            *entry = U64::new((rows << 1) | 1);
+            rows += 1;
         }
-        let mut classes = [0u64; BLOCK as usize];
-        while let Some((index, offset)) = class_places.next_if(|(index, _)| *index / BLOCK == block) {
-            if let Some(place) = classes.get_mut((index % BLOCK) as usize) {
-                *place = *offset;
-                any = true;
-            }
-        }
-        if !any && start != APART {
-            table.push(U64::new(start << 1));
+    }
+    let row_bytes = BLOCK as usize * usize::from(offset_bytes);
+    let rows = usize::try_from(rows).unwrap_or(usize::MAX);
+    let mut offsets = room.array::<u8>(rows.checked_mul(row_bytes).ok_or(io::ErrorKind::OutOfMemory)?)?;
+    let mut free = offsets.chunks_exact_mut(row_bytes);
+    for ((block, start), entry) in (0u32..).zip(blocks).zip(table.iter()) {
+        if entry.get() & 1 == 0 {
             continue;
         }
-        if start != APART {
+        let mut places = [0u64; BLOCK as usize];
+        apart(block, &mut places);
+        if *start != APART {
             // A run covers the block and something of it lies apart too: a repeated object. The last record counts.
-            let mut at = usize::try_from(start).unwrap_or(usize::MAX);
-            for place in places.iter_mut().take(count - first as usize) {
+            let first = block as usize * BLOCK as usize;
+            let mut at = usize::try_from(*start).unwrap_or(usize::MAX);
+            for place in places.iter_mut().take(count - first) {
                 *place = (*place).max(at as u64);
                 at = heap::visit_one(source.bytes, id_size, at, source.bytes.len(), &mut Hop).unwrap_or(at);
             }
         }
-        for (place, class) in places.into_iter().zip(classes) {
-            let place = if class != 0 { class } else { place }.to_le_bytes();
-            offsets.extend_from_slice(place.get(..usize::from(offset_bytes)).unwrap_or(&place));
+        for (index, class) in own_classes(block) {
+            if let Some(place) = places.get_mut((index % BLOCK) as usize) {
+                *place = *class;
+            }
         }
-        table.push(U64::new((rows << 1) | 1));
-        rows += 1;
+        let row = free.next().unwrap_or_default();
+        for (place, bytes) in places.into_iter().zip(row.chunks_exact_mut(usize::from(offset_bytes))) {
+            let place = place.to_le_bytes();
+            bytes.copy_from_slice(place.get(..usize::from(offset_bytes)).unwrap_or(&place));
+        }
     }
-    (table, offsets, offset_bytes)
+    Ok(Places { blocks: table.into(), offsets: offsets.into(), offset_bytes })
 }
 
 /// Objects of one block whose records follow one another.
@@ -389,8 +456,16 @@ impl Placer<'_> {
                 block.fetch_max(offset as u64, Ordering::Relaxed);
             }
         } else {
-            let offsets = self.offsets.iter().take(count as usize);
-            self.apart.extend((first..).zip(offsets.map(|offset| *offset as u64)));
+            let offsets = self.offsets.iter().take(count as usize).map(|offset| *offset as u64);
+            match self.shared.apart {
+                ApartSink::Listed { .. } => self.apart.extend((first..).zip(offsets)),
+                // Of a repeated object the last record counts.
+                ApartSink::All(all) => {
+                    for (place, offset) in all.iter().skip(first as usize).zip(offsets) {
+                        place.fetch_max(offset, Ordering::Relaxed);
+                    }
+                }
+            }
         }
     }
 }

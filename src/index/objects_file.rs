@@ -88,15 +88,19 @@ pub(crate) fn read(file: &StageFile) -> Result<Objects, Unusable> {
 mod tests {
     use super::*;
     use crate::hprof::input::Mapped;
+    use crate::index::scratch::Room;
     use crate::index::store::Stage;
     use crate::index::store::format::Key;
     use crate::index::store::identity::Identity;
 
     #[test]
     fn columns_are_as_long_as_there_are_objects() {
+        let room = Room::new(std::env::temp_dir(), 1 << 20);
         let is_read = |ids: usize, classes: usize, blocks: usize| {
             let objects = Objects {
-                addresses: AddressIndex::of_list((1..).take(ids).collect()).unwrap(),
+                addresses: AddressIndex::of_list(&(1..).take(ids).collect::<Vec<_>>(), &room)
+                    .unwrap()
+                    .unwrap(),
                 classes: vec![0; classes].into(),
                 class_bytes: 2,
                 places: Places { blocks: vec![U64::new(0); blocks].into(), ..Places::default() },

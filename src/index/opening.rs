@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::build::{self, Built, Source};
+use super::build::{self, Built, Source, Unbuilt};
 use super::error::Error;
 use super::heap::Options;
+use super::memory;
 use super::progress::Progress;
+use super::sampling;
 use super::store::Stage;
 use super::store::format::{Key, StageFile, Unusable};
 use super::store::identity::Identity;
@@ -49,7 +51,7 @@ pub(super) struct Opening {
     pub(super) dump: Mapped,
     pub(super) compression: Option<Compression>,
     identity: Identity,
-    options: Options,
+    pub(super) options: Options,
     pub(super) places: Places,
     /// The unpacked bytes of a compressed dump, once they are needed, and why they end before they should.
     unpacked: OnceLock<(Mapped, Option<String>)>,
@@ -163,7 +165,31 @@ impl Opening {
         unpacked.map_or(&self.dump, |(map, _)| map).will_scan();
         let header = Header::parse(bytes).map_err(|error| format_error(self.dump.path(), bytes, error))?;
         let packed_error = unpacked.and_then(|(_, error)| error.as_deref());
-        Ok(Source { bytes, header, compression: self.compression, packed_error })
+        let memory = memory::available(self.options.memory_bytes);
+        Ok(Source { bytes, header, compression: self.compression, memory, packed_error })
+    }
+
+    /// The length of the dump, unpacked; and how many objects it holds, about, if that is asked for.
+    pub(super) fn objects_about(&self, ask: bool, progress: &dyn Progress) -> Result<(u64, u64), Error> {
+        if !ask && self.compression.is_none() {
+            return Ok((self.dump.bytes().len() as u64, 0));
+        }
+        self.bytes(progress)?;
+        let source = self.source(None, progress)?;
+        let objects = if ask {
+            sampling::objects(&source, self.options.heap_dump).map_err(|error| self.unbuilt(error))?
+        } else {
+            0
+        };
+        Ok((source.bytes.len() as u64, objects))
+    }
+
+    fn unbuilt(&self, error: Unbuilt) -> Error {
+        let path = self.dump.path().to_owned();
+        match error {
+            Unbuilt::NoSuchHeapDump(error) => Error::NoSuchHeapDump { path, error },
+            Unbuilt::NoMemory(error) => Error::NoMemory { path, error },
+        }
     }
 
     /// Scans the dump.
@@ -174,7 +200,7 @@ impl Opening {
         progress: &dyn Progress,
     ) -> Result<Built, Error> {
         build::build(source, self.options.heap_dump, collect_ids, progress)
-            .map_err(|error| Error::NoSuchHeapDump { path: self.dump.path().to_owned(), error })
+            .map_err(|error| self.unbuilt(error))
     }
 
     /// Says that the dump has changed, if it has.

@@ -294,7 +294,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("dump.hprof");
         std::fs::write(&path, &bytes).unwrap();
-        let options = Options { index_dir: Some(dir.path().join("index")), heap_dump: None };
+        let options = Options { index_dir: Some(dir.path().join("index")), ..Options::default() };
         let heap = Heap::open(&path, &options, &Quiet).unwrap();
         let classes = Classes::new(heap.summary());
         let all = Parts::new(&bytes, heap.summary(), &classes);

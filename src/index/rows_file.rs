@@ -7,6 +7,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::graph::rows::{Encoded, GROUP, Rows};
 use super::missing::MissingObjects;
+use super::scratch::{Array, Room};
 use super::store::format::{SectionWriter, StageFile, StageWriter, Unusable};
 
 /// Number of sections.
@@ -29,23 +30,24 @@ struct RowFacts {
 
 /// Writes all sections. `fill` hands over the rows of all objects, in order.
 pub(crate) fn write<W: io::Write + io::Seek, T>(
+    room: &Room,
     objects: u32,
     writer: &mut StageWriter<W>,
     fill: impl FnOnce(&mut RowsWriter<'_, W>) -> io::Result<T>,
 ) -> io::Result<T> {
-    let groups = Vec::with_capacity(objects.div_ceil(GROUP) as usize + 1);
+    let groups = room.zeroed::<U64>(objects.div_ceil(GROUP) as usize + 1)?;
     let mut rows = RowsWriter {
         bytes: writer.begin(1, 1)?,
         groups,
+        next: 1,
         edges: 0,
         at: 0,
         missing: MissingObjects::default(),
     };
-    rows.groups.push(U64::new(0));
     let filled = fill(&mut rows)?;
     let RowsWriter { bytes, groups, edges, missing, .. } = rows;
     bytes.end()?;
-    writer.rows(2, &groups)?;
+    writer.rows::<U64>(2, &groups)?;
     let facts = RowFacts {
         edges: edges.into(),
         objects: objects.into(),
@@ -60,7 +62,9 @@ pub(crate) fn write<W: io::Write + io::Seek, T>(
 /// Rows that are being written.
 pub(crate) struct RowsWriter<'w, W> {
     bytes: SectionWriter<'w, W>,
-    groups: Vec<U64>,
+    groups: Array<U64>,
+    /// The group whose end comes next.
+    next: usize,
     edges: u64,
     at: u64,
     /// References that are in no row, as their objects are not in the dump.
@@ -70,9 +74,11 @@ pub(crate) struct RowsWriter<'w, W> {
 impl<W: io::Write + io::Seek> RowsWriter<'_, W> {
     /// Writes the next rows.
     pub(crate) fn append(&mut self, rows: &Encoded) -> io::Result<()> {
+        let mut places = self.groups.iter_mut().skip(self.next);
+        self.next += rows.groups.len();
         for length in &rows.groups {
             self.at += length;
-            self.groups.push(self.at.into());
+            *places.next().ok_or_else(|| io::Error::other("more rows than objects"))? = self.at.into();
         }
         self.edges += rows.edges;
         self.bytes.append(&rows.bytes)

@@ -4,18 +4,23 @@
 //! are made while one thread searches for dominators.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::address::AddressIndex;
+use super::address::{AddressIndex, TooManyObjects};
 use super::build::{Ids, Source};
 use super::describe::{Describe, Described};
 use super::error::Error;
+use super::free_space::free_bytes;
 use super::graph::links::{Labels, Links};
 use super::graph::order::Weights;
 use super::graph::rows::Rows;
+use super::graph::transpose::EDGE_BYTES;
 use super::graph::tree::Tree;
 use super::graph::{dominators, referrers};
+use super::memory::{self, NoMemory};
+use super::needs::{self, NoDisk};
 use super::object_graph::{self, ObjectGraph};
 use super::objects::{self, Objects};
 use super::opening::{self, Opening};
@@ -29,9 +34,8 @@ use super::store::place::Place;
 use super::summary::Summary;
 use super::{objects_file, rows_file, summary_file, tree_file};
 
-/// Memory that building may take for each object, in large arrays, and for small dumps anyway.
-const BYTES_AN_OBJECT: u64 = 26;
-const BYTES_ANYWAY: u64 = 24 << 20;
+/// How often references are read at most to turn them around.
+const PASSES: u64 = 4;
 
 /// A stage, and the mark that tells whether it is damaged.
 type Marked<T> = (T, Arc<AtomicBool>);
@@ -85,10 +89,12 @@ impl Stages {
         })
     }
 
-    pub(super) fn into_graph(self, summary: &Summary) -> ObjectGraph {
+    pub(super) fn into_graph(self, file: &Opening, summary: &Summary) -> ObjectGraph {
         let Self { objects, references, referrers, tree } = self;
         let damage = vec![objects.1, references.1, referrers.1, tree.1];
-        ObjectGraph::new(summary, objects.0, [references.0, referrers.0], tree.0, damage)
+        let dir = file.places.existing().next().map_or_else(std::env::temp_dir, Path::to_path_buf);
+        let scratch = (dir, file.options.memory_bytes);
+        ObjectGraph::new(summary, objects.0, [references.0, referrers.0], tree.0, damage, scratch)
     }
 }
 
@@ -121,15 +127,18 @@ pub(super) fn build(
     let objects = file.read(Stage::Objects, whole(objects_file::read));
     let count = objects.as_ref().map(|(objects, _)| objects.len());
     let references = count.and_then(|count| file.read(Stage::References, whole(rows(count))));
-    let (base, weights, fresh) = match (summary, objects, references) {
-        (Some(summary), Some(objects), Some(references)) => ((summary, objects, references), None, false),
+    let (base, work, fresh) = match (summary, objects, references) {
+        (Some(summary), Some(objects), Some(references)) => {
+            let room = builder.room(u64::from(objects.0.len()), 0)?;
+            ((summary, objects, references), (room, None), false)
+        }
         _ => {
-            let (base, weights) = builder.base(&source)?;
-            (base, Some(weights), true)
+            let (base, room, weights) = builder.base(&source)?;
+            (base, (room, Some(weights)), true)
         }
     };
     let (summary, objects, references) = base;
-    let (referrers, tree) = builder.ends(&source, &summary, &objects.0, &references.0, weights)?;
+    let (referrers, tree) = builder.ends(&source, &summary, &objects.0, &references.0, work)?;
     file.check_unchanged()?;
     Ok((summary, Stages { objects, references, referrers, tree }, fresh))
 }
@@ -161,23 +170,64 @@ impl Builder<'_> {
         self.file.read(stage, marked(read)).ok_or_else(unreadable)
     }
 
+    /// Refuses what cannot work in the memory that there is, beside what was taken; tells what may be taken for arrays.
+    fn memory(&self, objects: u64) -> Result<u64, Error> {
+        let best = needs::arrays(objects);
+        let Some(available) = memory::available(self.file.options.memory_bytes) else { return Ok(best) };
+        let in_hand = memory::in_hand(rayon::current_num_threads());
+        let needed_bytes = in_hand.saturating_add(needs::small_columns(objects));
+        match available.bytes.checked_sub(needed_bytes) {
+            Some(left) => Ok(left.min(best)),
+            None => {
+                let path = self.file.dump.path().to_owned();
+                Err(Error::NoMemory { path, error: NoMemory { needed_bytes, available } })
+            }
+        }
+    }
+
+    /// Room for arrays of so many objects. Refuses what cannot work for want of memory or of room on the disk.
+    fn room(&self, objects: u64, ids_bytes: u64) -> Result<Room, Error> {
+        let memory = self.memory(objects)?;
+        let dir = self.place.dir.clone();
+        let index = if ids_bytes > 0 { needs::index_at_least(objects, ids_bytes) } else { 0 };
+        let needed_bytes = index.saturating_add(needs::scratch(objects, memory).0);
+        if let Some((free_bytes, _)) = free_bytes(&dir)
+            && free_bytes < needed_bytes
+        {
+            return Err(Error::NoDisk { dir, error: NoDisk { needed_bytes, free_bytes } });
+        }
+        Ok(Room::new(dir, memory))
+    }
+
     /// Builds summary, objects and references.
-    fn base(&self, source: &Source<'_>) -> Result<(Base, Weights), Error> {
+    fn base(&self, source: &Source<'_>) -> Result<(Base, Room, Weights), Error> {
         let Self { file, place, progress } = *self;
+        self.memory(0)?;
         let built = file.scan(source, true, progress)?;
         let path = file.dump.path();
         let too_many = |error| Error::TooManyObjects { path: path.to_owned(), error };
-        let addresses = match built.ids {
-            Ids::Set(set) => AddressIndex::of_set(set),
-            Ids::List(ids) => AddressIndex::of_list(ids),
-            Ids::Unknown => AddressIndex::of_list(Vec::new()),
+        let (objects, ids_bytes) = match &built.ids {
+            Ids::Set(set) => (set.len(), set.bytes()),
+            Ids::List(ids) => (ids.len() as u64, ids.len() as u64 * 8),
+            Ids::Unknown => (0, 0),
         };
-        let addresses = addresses.map_err(too_many)?;
+        if objects >= u64::from(u32::MAX) {
+            return Err(too_many(TooManyObjects(objects)));
+        }
+        let room = self.room(objects, ids_bytes)?;
+        let addresses = match built.ids {
+            Ids::Set(set) => AddressIndex::of_set(set, &room),
+            Ids::List(ids) => AddressIndex::of_list(&ids, &room),
+            Ids::Unknown => AddressIndex::of_list(&[], &room),
+        };
+        let addresses = addresses.map_err(|error| self.write_error(error))?.map_err(too_many)?;
         let summary = built.summary;
-        let places = objects::place(source, &summary, &addresses, &built.plan, progress);
+        let places = objects::place(&room, source, &summary, &addresses, &built.plan, progress)
+            .map_err(|error| self.write_error(error))?;
         let sizes = Sizes::new(&summary, None);
         let locals = Roots::new(&summary, &addresses).locals();
         let describe = Describe {
+            room: &room,
             source,
             summary: &summary,
             sizes: &sizes,
@@ -187,7 +237,7 @@ impl Builder<'_> {
         };
         let mut described = None;
         let written = place.write(&file.key(Stage::References), rows_file::SECTIONS, |writer| {
-            rows_file::write(addresses.objects(), writer, |rows| {
+            rows_file::write(&room, addresses.objects(), writer, |rows| {
                 let made = describe.run(Some(&mut |part| rows.append(&part)), progress)?;
                 rows.missing = made.missing;
                 described = Some(made);
@@ -211,7 +261,7 @@ impl Builder<'_> {
         drop(objects);
         let objects = self.read_back(Stage::Objects, objects_file::read)?;
         let references = self.read_back(Stage::References, rows_file::read)?;
-        Ok(((summary, objects, references), weights))
+        Ok(((summary, objects, references), room, weights))
     }
 
     /// Builds referrers and dominators, those that are not there.
@@ -221,12 +271,11 @@ impl Builder<'_> {
         summary: &Summary,
         objects: &Objects,
         references: &Rows,
-        weights: Option<Weights>,
+        (room, weights): (Room, Option<Weights>),
     ) -> Result<(Marked<Rows>, Marked<Tree>), Error> {
         let Self { file, place, progress } = *self;
         let referrers = file.read(Stage::Referrers, whole(rows(objects.len())));
         let tree = file.read(Stage::Dominators, marked(tree(objects.len())));
-        let room = Room::new(place.dir.clone(), u64::from(objects.len()) * BYTES_AN_OBJECT + BYTES_ANYWAY);
         let tree = match (referrers, tree) {
             (Some(referrers), Some(tree)) => return Ok((referrers, tree)),
             (None, Some(tree)) => {
@@ -237,7 +286,7 @@ impl Builder<'_> {
         };
         let weights = match weights {
             Some(weights) => weights,
-            None => self.weights(source, summary, objects)?,
+            None => self.weights(&room, source, summary, objects)?,
         };
         let roots = Roots::new(summary, &objects.addresses).objects();
         let targets = object_graph::class_objects(summary, &objects.addresses);
@@ -246,7 +295,7 @@ impl Builder<'_> {
         let (order, referrers) = dominators::dominators(
             &room,
             &links,
-            &weights,
+            weights.view(),
             |memory| match tree {
                 Some(referrers) => Ok(referrers),
                 None => self.referrers(&room, references, memory),
@@ -262,7 +311,7 @@ impl Builder<'_> {
         progress.begin("writing dominators", 0);
         place
             .write(&file.key(Stage::Dominators), tree_file::SECTIONS, |writer| {
-                tree_file::write(&order, &weights, writer)
+                tree_file::write(&room, &order, weights.view(), writer)
             })
             .map_err(|error| self.write_error(error))?;
         progress.end();
@@ -273,8 +322,10 @@ impl Builder<'_> {
     fn referrers(&self, room: &Room, references: &Rows, memory: u64) -> Result<Marked<Rows>, Error> {
         let Self { file, place, .. } = *self;
         let written = place.write(&file.key(Stage::Referrers), rows_file::SECTIONS, |writer| {
-            rows_file::write(references.len(), writer, |rows| {
+            rows_file::write(room, references.len(), writer, |rows| {
                 let (view, edges) = (references.view(), references.edges());
+                // Each time all edges are read again; what is beyond memory may as well lie in files.
+                let memory = memory.max(edges.saturating_mul(EDGE_BYTES) / PASSES + 1);
                 referrers::turn_around(room, view, edges, memory, |part| rows.append(&part))
             })
         });
@@ -283,9 +334,16 @@ impl Builder<'_> {
     }
 
     /// The weights of all objects, read from the dump again.
-    fn weights(&self, source: &Source<'_>, summary: &Summary, objects: &Objects) -> Result<Weights, Error> {
+    fn weights(
+        &self,
+        room: &Room,
+        source: &Source<'_>,
+        summary: &Summary,
+        objects: &Objects,
+    ) -> Result<Weights, Error> {
         let sizes = Sizes::new(summary, None);
         let describe = Describe {
+            room,
             source,
             summary,
             sizes: &sizes,

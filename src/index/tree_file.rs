@@ -6,10 +6,11 @@ use rayon::prelude::*;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::graph::order::{Order, Weights};
-use super::graph::tree::Tree;
+use super::graph::order::{Order, WeightsView};
+use super::graph::tree::{BlockRow, Tree};
 use super::graph::tree_columns::Columns;
 use super::packed::{self, Packed, Packer};
+use super::scratch::Room;
 use super::store::format::{StageFile, StageWriter, Unusable};
 
 /// Number of sections.
@@ -30,21 +31,23 @@ struct TreeFacts {
 
 /// Writes all sections.
 pub(crate) fn write<W: io::Write + io::Seek + Send>(
-    order: &Order<'_>,
-    weights: &Weights,
+    room: &Room,
+    order: &Order,
+    weights: WeightsView<'_>,
     writer: &mut StageWriter<W>,
 ) -> io::Result<()> {
     let objects = u32::try_from(order.nodes.len()).unwrap_or(u32::MAX);
     let (packed, columns) = rayon::join(
         || pack(writer, 1, &order.nodes).and_then(|()| pack(writer, 3, &order.positions)),
-        || Columns::new(order, weights),
+        || Columns::new(room, order, weights),
     );
     packed?;
+    let columns = columns?;
     pack(writer, 5, &columns.ends)?;
     pack(writer, 7, &columns.sizes)?;
     writer.rows(9, &columns.ends_apart)?;
     writer.rows(10, &columns.sizes_apart)?;
-    writer.rows(11, &columns.blocks)?;
+    writer.rows::<BlockRow>(11, &columns.blocks)?;
     let [first, second] = &columns.least;
     writer.rows(12, first)?;
     writer.rows(13, second)?;

@@ -12,6 +12,7 @@ use crate::hprof::input::Mapped;
 use crate::hprof::packed::{self, Compression, Output, Size, UnpackError};
 
 use super::error::{Error, NoRoom};
+use super::free_space::free_bytes;
 use super::progress::Progress;
 use super::store::format::{Key, StageFile, Unusable};
 use super::store::place::{self, Place, Places};
@@ -116,20 +117,6 @@ const LOOK_EVERY_AT_LEAST: u64 = 1 << 20;
 const NEAR: u64 = 8 << 20;
 /// Bytes of a disk that are left to others; of a small one, a twentieth.
 const RESERVE: u64 = 256 << 20;
-
-/// Free bytes on the disk of a directory, and how large it is, if the system tells.
-#[cfg(unix)]
-fn free_bytes(dir: &Path) -> Option<(u64, u64)> {
-    // Some systems of files tell no sizes.
-    let disk = rustix::fs::statvfs(dir).ok().filter(|disk| disk.f_blocks > 0)?;
-    Some((disk.f_bavail.saturating_mul(disk.f_frsize), disk.f_blocks.saturating_mul(disk.f_frsize)))
-}
-
-/// Free bytes on the disk of a directory, and how large it is, if the system tells.
-#[cfg(not(unix))]
-fn free_bytes(_: &Path) -> Option<(u64, u64)> {
-    None
-}
 
 /// The copy that is being written.
 struct Copy<'a> {

@@ -5,12 +5,14 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rayon::prelude::*;
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
 
+use crate::index::scratch::{Array, Room, atomic_u32};
 use crate::index::summary::ClassNumber;
 use crate::index::tables::NONE;
 
@@ -22,6 +24,8 @@ use super::strength::Excluded;
 const MANY: usize = 1 << 12;
 /// Objects that a thread takes at a time.
 const PART: usize = 1 << 10;
+/// Such parts whose findings threads have in hand together.
+const WAVE: usize = 1 << 10;
 /// Objects that follow one another without a branch, if branches are limited.
 const LONGEST_RUN: u32 = 1000;
 
@@ -97,7 +101,15 @@ pub struct Merged {
 
 /// Finds and merges the shortest paths to `objects`. References that are `excluded` are left out; if there is no path
 /// then, all are followed.
-pub fn merged(edges: &Edges<'_>, objects: &RoaringBitmap, excluded: Excluded, show: Show) -> Merged {
+///
+/// # Errors
+/// If there is neither memory nor disk space for a few numbers for each object.
+pub fn merged(
+    edges: &Edges<'_>,
+    objects: &RoaringBitmap,
+    excluded: Excluded,
+    show: Show,
+) -> io::Result<Merged> {
     let mut sought = Bits::new(edges.graph.objects.len());
     let mut reachable = 0u64;
     for object in objects {
@@ -109,16 +121,18 @@ pub fn merged(edges: &Edges<'_>, objects: &RoaringBitmap, excluded: Excluded, sh
     let mut merged =
         Merged { sought: objects.len(), unreachable: objects.len() - reachable, ..Merged::default() };
     if reachable == 0 {
-        return merged;
+        return Ok(merged);
     }
-    let mut forest = Forest::grow(edges, &sought, reachable, excluded);
+    let room = edges.graph.room();
+    let mut forest = Forest::grow(&room, edges, &sought, reachable, excluded)?;
     merged.followed_all = forest.found == 0 && !excluded.is_empty();
     if merged.followed_all {
-        forest = Forest::grow(edges, &sought, reachable, Excluded::NONE);
+        drop(forest);
+        forest = Forest::grow(&room, edges, &sought, reachable, Excluded::NONE)?;
     }
     merged.found = forest.found;
     merged.only_excluded = if merged.followed_all { reachable } else { reachable - forest.found };
-    let counts = forest.counts(&sought);
+    let counts = forest.counts(&room, &sought)?;
     let mut picker = Picker {
         edges,
         sought: &sought,
@@ -130,15 +144,15 @@ pub fn merged(edges: &Edges<'_>, objects: &RoaringBitmap, excluded: Excluded, sh
     picker.pick(&forest, &counts);
     merged.more = picker.more;
     merged.nodes = picker.in_preorder();
-    merged
+    Ok(merged)
 }
 
 /// The nearest holder of each object.
 struct Forest {
     /// By object: the holder; a root itself; NONE for objects that were not reached.
-    holders: Vec<AtomicU32>,
+    holders: Array<u32>,
     /// The objects that were reached, level by level, ascending in each.
-    order: Vec<u32>,
+    order: Array<u32>,
     /// Where each level starts in `order`, and where the last ends.
     levels: Vec<usize>,
     /// Objects sought that were reached.
@@ -147,77 +161,69 @@ struct Forest {
 
 impl Forest {
     /// Walks from all roots until all objects sought are found.
-    fn grow(edges: &Edges<'_>, sought: &Bits, wanted: u64, excluded: Excluded) -> Self {
+    fn grow(
+        room: &Room,
+        edges: &Edges<'_>,
+        sought: &Bits,
+        wanted: u64,
+        excluded: Excluded,
+    ) -> io::Result<Self> {
         let count = edges.graph.objects.len();
-        // Memory of that size is not there at once.
-        let holders: Vec<AtomicU32> = (0..count).into_par_iter().map(|_| AtomicU32::new(NONE)).collect();
-        let mut forest = Self { holders, order: edges.roots.objects(), levels: vec![0], found: 0 };
-        for root in &forest.order {
-            if let Some(holder) = forest.holders.get(*root as usize) {
-                holder.store(*root, Ordering::Relaxed);
+        let mut holders = room.array::<u32>(count as usize)?;
+        holders.par_chunks_mut(PART).for_each(|part| part.fill(NONE));
+        let mut order = room.array::<u32>(count as usize)?;
+        let roots = edges.graph.roots.objects();
+        for (place, root) in order.iter_mut().zip(&roots) {
+            *place = *root;
+            if let Some(holder) = holders.get_mut(*root as usize) {
+                *holder = *root;
             }
         }
+        let mut levels = vec![0];
+        let (mut start, mut end, mut found) = (0, roots.len().min(order.len()), 0);
         let mut seen = Bits::new(count);
-        let mut start = 0;
-        while start < forest.order.len() {
-            let level = forest.order.get(start..).unwrap_or_default();
-            for object in level {
-                seen.insert(*object);
-                forest.found += u64::from(sought.contains(*object));
-            }
-            start = forest.order.len();
-            forest.levels.push(start);
-            if forest.found >= wanted {
-                break;
-            }
-            let next = if level.len() < MANY {
-                let mut next = Vec::new();
-                forest.step(edges, &seen, excluded, level, &mut next);
-                next.sort_unstable();
-                next
-            } else {
-                let parts = level.par_chunks(PART).map(|part| {
-                    let mut next = Vec::new();
-                    forest.step(edges, &seen, excluded, part, &mut next);
-                    next
-                });
-                let mut next = parts.collect::<Vec<_>>().concat();
-                next.par_sort_unstable();
-                next
-            };
-            forest.order.extend(next);
-        }
-        forest
-    }
-
-    /// Gives what these objects refer to their holder, and lists what has none before. Which thread is first makes no
-    /// difference: the lowest index stays.
-    fn step(&self, edges: &Edges<'_>, seen: &Bits, excluded: Excluded, level: &[u32], next: &mut Vec<u32>) {
-        for object in level {
-            let class = edges.graph.objects.class(*object);
-            let is_weak = class.is_some_and(|class| excluded.contains(edges.strengths.of_class(class)));
-            let left_out = if is_weak { edges.excluded_target(*object, excluded) } else { None };
-            let class_object = class.and_then(|class| edges.graph.class_object(class));
-            for target in edges.graph.references(*object).chain(class_object) {
-                if seen.contains(target) || left_out == Some(target) {
-                    continue;
+        {
+            let (holders, order) = (atomic_u32(&mut holders), &mut *order);
+            while start < end {
+                let (level, rest) = order.get_mut(start..).unwrap_or_default().split_at_mut(end - start);
+                for object in &*level {
+                    seen.insert(*object);
+                    found += u64::from(sought.contains(*object));
                 }
-                let Some(holder) = self.holders.get(target as usize) else { continue };
-                if holder.load(Ordering::Relaxed) > *object
-                    && holder.fetch_min(*object, Ordering::Relaxed) == NONE
-                {
-                    next.push(target);
+                levels.push(end);
+                if found >= wanted {
+                    break;
                 }
+                let mut count = 0;
+                let mut places = rest.iter_mut();
+                // What threads have found is taken from them before they go on.
+                for wave in level.chunks(WAVE * PART) {
+                    let look = |part: &[u32]| step(holders, edges, &seen, excluded, part);
+                    let parts: Vec<Vec<u32>> = if wave.len() < MANY {
+                        vec![look(wave)]
+                    } else {
+                        wave.par_chunks(PART).map(look).collect()
+                    };
+                    for (object, place) in parts.into_iter().flatten().zip(&mut places) {
+                        *place = object;
+                        count += 1;
+                    }
+                }
+                if let Some(next) = rest.get_mut(..count) {
+                    if count < MANY { next.sort_unstable() } else { next.par_sort_unstable() }
+                }
+                (start, end) = (end, end + count);
             }
         }
+        Ok(Self { holders, order, levels, found })
     }
 
     fn holder(&self, object: u32) -> Option<u32> {
-        let holder = self.holders.get(object as usize)?.load(Ordering::Relaxed);
+        let holder = *self.holders.get(object as usize)?;
         Some(holder).filter(|holder| *holder != object && *holder != NONE)
     }
 
-    fn levels(&self) -> impl Iterator<Item = &[u32]> {
+    fn levels(&self) -> impl DoubleEndedIterator<Item = &[u32]> {
         self.levels.windows(2).filter_map(|ends| match ends {
             [start, end] => self.order.get(*start..*end),
             _ => None,
@@ -225,9 +231,10 @@ impl Forest {
     }
 
     /// By object: objects sought whose path goes through it.
-    fn counts(&self, sought: &Bits) -> Vec<u32> {
-        let mut counts = vec![0u32; self.holders.len()];
-        for object in self.order.iter().rev() {
+    fn counts(&self, room: &Room, sought: &Bits) -> io::Result<Array<u32>> {
+        let mut array = room.zeroed::<u32>(self.holders.len())?;
+        let counts = &mut *array;
+        for object in self.levels().rev().flat_map(|level| level.iter().rev()) {
             let Some(count) = counts.get_mut(*object as usize) else { continue };
             let here = *count + u32::from(sought.contains(*object));
             if here == 0 {
@@ -238,8 +245,38 @@ impl Forest {
                 *above += here;
             }
         }
-        counts
+        Ok(array)
     }
+}
+
+/// Gives what these objects refer to their holder, and lists what has none before. Which thread is first makes no
+/// difference: the lowest index stays.
+fn step(
+    holders: &[AtomicU32],
+    edges: &Edges<'_>,
+    seen: &Bits,
+    excluded: Excluded,
+    level: &[u32],
+) -> Vec<u32> {
+    let mut next = Vec::new();
+    for object in level {
+        let class = edges.graph.objects.class(*object);
+        let is_weak = class.is_some_and(|class| excluded.contains(edges.strengths.of_class(class)));
+        let left_out = if is_weak { edges.excluded_target(*object, excluded) } else { None };
+        let class_object = class.and_then(|class| edges.graph.class_object(class));
+        for target in edges.graph.references(*object).chain(class_object) {
+            if seen.contains(target) || left_out == Some(target) {
+                continue;
+            }
+            let Some(holder) = holders.get(target as usize) else { continue };
+            if holder.load(Ordering::Relaxed) > *object
+                && holder.fetch_min(*object, Ordering::Relaxed) == NONE
+            {
+                next.push(target);
+            }
+        }
+    }
+    next
 }
 
 /// Chooses what is shown.

@@ -20,6 +20,8 @@ const MAX_CLIMB: usize = 1000;
 const BUDGET: usize = 1 << 16;
 /// Objects that are not worth another thread.
 const FEW: usize = 256;
+/// Objects of a set that are listed at a time.
+const LISTED: usize = 1 << 18;
 /// Positions that one thread takes at a time.
 const PART: u32 = 1 << 16;
 
@@ -41,22 +43,19 @@ pub struct Retained {
 /// What these objects retain together.
 pub fn retained(graph: &ObjectGraph, set: &RoaringBitmap) -> Retained {
     let tree = &graph.tree;
-    let objects: Vec<u32> = set.iter().collect();
-    let mut positions: Vec<u32> = objects.par_iter().filter_map(|object| tree.position(*object)).collect();
-    let shallow_bytes = sum(&positions, tree);
-    positions.retain(|position| *position < tree.reachable());
+    let places = Places::of(tree, set);
     let mut answer = Retained {
         objects: set.len(),
-        unreachable_objects: set.len() - positions.len() as u64,
-        shallow_bytes,
+        unreachable_objects: set.len() - places.reachable,
+        shallow_bytes: places.bytes,
         ..Retained::default()
     };
-    let (Some(first), Some(last)) = (positions.iter().min(), positions.iter().max()) else { return answer };
-    let start = common_dominator(tree, *first, *last);
-    if start == Start::Object(*first) {
+    let Some((first, last)) = places.span else { return answer };
+    let start = common_dominator(tree, first, last);
+    if start == Start::Object(first) {
         // It dominates all the others.
-        answer.retained_bytes = tree.retained_bytes(*first);
-        answer.retained_objects = u64::from(tree.retained_objects(*first));
+        answer.retained_bytes = tree.retained_bytes(first);
+        answer.retained_objects = u64::from(tree.retained_objects(first));
         return answer;
     }
     let visited = walk(graph, start, set);
@@ -72,8 +71,8 @@ pub fn retained(graph: &ObjectGraph, set: &RoaringBitmap) -> Retained {
         })
         .reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1.saturating_add(b.1)));
     // The objects themselves are marked as visited.
-    answer.retained_objects = unmet_objects + positions.len() as u64;
-    answer.retained_bytes = unmet_bytes.saturating_add(sum(&positions, tree));
+    answer.retained_objects = unmet_objects + places.reachable;
+    answer.retained_bytes = unmet_bytes.saturating_add(places.reachable_bytes);
     answer
 }
 
@@ -92,9 +91,52 @@ pub fn retained_set(graph: &ObjectGraph, set: &RoaringBitmap) -> RoaringBitmap {
     unmet.reduce(RoaringBitmap::new, |a, b| a | b) | set
 }
 
-fn sum(positions: &[u32], tree: &Tree) -> u64 {
-    let sizes = positions.par_iter().map(|position| tree.shallow_bytes(*position));
-    sizes.reduce(|| 0, u64::saturating_add)
+/// What is known of the objects of a set one by one.
+#[derive(Debug, Clone, Copy, Default)]
+struct Places {
+    /// Bytes of all, and of those that are reachable.
+    bytes: u64,
+    reachable_bytes: u64,
+    reachable: u64,
+    /// The first and the last position of those that are reachable.
+    span: Option<(u32, u32)>,
+}
+
+impl Places {
+    /// Of all objects of a set. There may be tens of millions: they are never listed as a whole.
+    fn of(tree: &Tree, set: &RoaringBitmap) -> Self {
+        let mut all = Self::default();
+        let mut objects = set.iter();
+        loop {
+            let some: Vec<u32> = objects.by_ref().take(LISTED).collect();
+            if some.is_empty() {
+                return all;
+            }
+            let parts = some.par_chunks(LISTED / 64).map(|part| {
+                let positions = part.iter().filter_map(|object| tree.position(*object));
+                positions.fold(Self::default(), |sum, position| sum.and(Self::one(tree, position)))
+            });
+            all = all.and(parts.reduce(Self::default, Self::and));
+        }
+    }
+
+    fn one(tree: &Tree, position: u32) -> Self {
+        let bytes = tree.shallow_bytes(position);
+        if position >= tree.reachable() {
+            return Self { bytes, ..Self::default() };
+        }
+        Self { bytes, reachable_bytes: bytes, reachable: 1, span: Some((position, position)) }
+    }
+
+    fn and(self, other: Self) -> Self {
+        let join = |one: (u32, u32), other: (u32, u32)| (one.0.min(other.0), one.1.max(other.1));
+        Self {
+            bytes: self.bytes.saturating_add(other.bytes),
+            reachable_bytes: self.reachable_bytes.saturating_add(other.reachable_bytes),
+            reachable: self.reachable + other.reachable,
+            span: self.span.into_iter().chain(other.span).reduce(join),
+        }
+    }
 }
 
 /// What dominates the objects at two positions, and so all between them.

@@ -53,7 +53,11 @@ impl Dump {
 
     /// Where the index is to lie.
     pub fn options(&self) -> Options {
-        Options { index_dir: Some(self.dir.path().join("indexes")), heap_dump: self.heap_dump }
+        Options {
+            index_dir: Some(self.dir.path().join("indexes")),
+            heap_dump: self.heap_dump,
+            memory_bytes: None,
+        }
     }
 
     /// The directory of this dump's index, once there is one.

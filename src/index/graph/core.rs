@@ -17,7 +17,7 @@ const CHUNK: u32 = 1 << 16;
 
 /// The core.
 pub(crate) struct Core {
-    pub(crate) numbers: Numbers,
+    words: Array<Word>,
     /// How many nodes there are.
     count: u32,
     /// The roots, as core numbers.
@@ -25,13 +25,13 @@ pub(crate) struct Core {
 }
 
 /// The edges of the core that matter, and what a walk says of each node: whoever looks at a node needs both.
-pub(crate) struct Edges<'r> {
+pub(crate) struct Edges {
     /// For each [`BLOCK`] of core numbers where their targets start.
     pub(crate) bases: Vec<u64>,
     /// By core number.
-    pub(crate) records: Array<'r, Record>,
+    pub(crate) records: Array<Record>,
     /// Targets, as core numbers.
-    pub(crate) targets: Array<'r, u32>,
+    pub(crate) targets: Array<u32>,
 }
 
 /// A node of the core: a quarter of a cache line.
@@ -61,37 +61,47 @@ impl Record {
     }
 }
 
-impl Edges<'_> {
+impl Edges {
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.targets.len()
     }
 }
 
-/// Core numbers of nodes: a bit for each node in the core, and the number of bits before.
-pub(crate) struct Numbers {
-    words: Vec<(u64, u32)>,
+/// A bit for each of 64 nodes that is in the core, and the number of bits before.
+#[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct Word {
+    bits: u64,
+    before: u32,
+    reserved: u32,
 }
 
-impl Numbers {
+/// Core numbers of nodes.
+#[derive(Clone, Copy)]
+pub(crate) struct Numbers<'a> {
+    words: &'a [Word],
+}
+
+impl<'a> Numbers<'a> {
     /// The core number of a node that is in the core.
     #[inline(always)]
-    pub(crate) fn of(&self, node: u32) -> u32 {
-        let (bits, before) = self.words[(node / 64) as usize];
+    pub(crate) fn of(self, node: u32) -> u32 {
+        let Word { bits, before, .. } = self.words[(node / 64) as usize];
         before + (bits & ((1u64 << (node % 64)) - 1)).count_ones()
     }
 
     /// The first core number of each chunk of nodes, and the one behind its last.
-    fn bounds(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+    fn bounds(self) -> impl Iterator<Item = (usize, usize)> + 'a {
         let chunk_words = CHUNK as usize / 64;
-        let count = self.words.last().map_or(0, |(bits, before)| before + bits.count_ones());
-        let at = move |word: usize| self.words.get(word).map_or(count, |(_, before)| *before) as usize;
+        let count = self.words.last().map_or(0, |word| word.before + word.bits.count_ones());
+        let at = move |word: usize| self.words.get(word).map_or(count, |word| word.before) as usize;
         (0..self.words.len().div_ceil(chunk_words))
             .map(move |chunk| (at(chunk * chunk_words), at((chunk + 1) * chunk_words)))
     }
 
     /// The part of a column by core number that belongs to each chunk of nodes.
-    fn parts<'c, T: Send>(&self, mut column: &'c mut [T]) -> rayon::vec::IntoIter<&'c mut [T]> {
+    fn parts<'c, T: Send>(self, mut column: &'c mut [T]) -> rayon::vec::IntoIter<&'c mut [T]> {
         let parts: Vec<&mut [T]> = self
             .bounds()
             .map(|(first, end)| {
@@ -104,14 +114,14 @@ impl Numbers {
     }
 
     /// The node of each core number.
-    pub(crate) fn nodes<'r>(&self, room: &'r Room) -> io::Result<Array<'r, u32>> {
+    pub(crate) fn nodes(self, room: &Room) -> io::Result<Array<u32>> {
         let count = self.bounds().last().map_or(0, |(_, end)| end);
         let mut nodes = room.array::<u32>(count)?;
         self.parts(&mut nodes).enumerate().for_each(|(chunk, part)| {
             let words = self.words.iter().enumerate().skip(chunk * (CHUNK as usize / 64));
             let mut places = part.iter_mut();
-            for (word, (bits, _)) in words.take(CHUNK as usize / 64) {
-                let mut bits = *bits;
+            for (word, bits) in words.take(CHUNK as usize / 64) {
+                let mut bits = bits.bits;
                 while bits != 0 {
                     if let Some(place) = places.next() {
                         *place = u32::try_from(word * 64).unwrap_or(u32::MAX) + bits.trailing_zeros();
@@ -125,35 +135,35 @@ impl Numbers {
 }
 
 impl Core {
+    /// The numbers of its nodes.
+    pub(crate) fn numbers(&self) -> Numbers<'_> {
+        Numbers { words: &self.words }
+    }
+
     /// How many nodes there are.
     pub(crate) fn len(&self) -> usize {
         self.count as usize
     }
 
     /// Numbers the core and collects its edges.
-    pub(crate) fn new<'r>(
-        room: &'r Room,
-        links: &Links<'_>,
-        peeled: &Peeled,
-    ) -> io::Result<(Self, Edges<'r>)> {
-        let mut words: Vec<(u64, u32)> = (peeled.states().par_chunks(64))
-            .map(|states| {
-                let bit = |at: usize, state: &u8| u64::from(Peeled::is_core(*state)) << at;
-                (states.iter().enumerate().fold(0, |bits, (at, state)| bits | bit(at, state)), 0)
-            })
-            .collect();
+    pub(crate) fn new(room: &Room, links: &Links<'_>, peeled: Peeled<'_>) -> io::Result<(Self, Edges)> {
+        let mut words = room.array::<Word>(peeled.states().len().div_ceil(64))?;
+        words.par_iter_mut().zip(peeled.states().par_chunks(64)).for_each(|(word, states)| {
+            let bit = |at: usize, state: &u8| u64::from(Peeled::is_core(*state)) << at;
+            word.bits = states.iter().enumerate().fold(0, |bits, (at, state)| bits | bit(at, state));
+        });
         let mut count = 0;
-        for (bits, before) in &mut words {
-            *before = count;
-            count += bits.count_ones();
+        for word in words.iter_mut() {
+            word.before = count;
+            count += word.bits.count_ones();
         }
-        let numbers = Numbers { words };
+        let numbers = Numbers { words: &words };
         let roots: Vec<u32> = (links.roots.iter())
             .filter(|root| peeled.level(**root) == 0)
             .map(|root| numbers.of(*root))
             .collect();
 
-        let collector = Collector { links, peeled, numbers: &numbers };
+        let collector = Collector { links, peeled, numbers };
         let mut records = room.zeroed::<Record>(count as usize)?;
         // First how many targets each has, then where they start.
         (numbers.parts(&mut records).enumerate())
@@ -177,7 +187,7 @@ impl Core {
                 .collect();
             parts.into_par_iter().enumerate().for_each(|(chunk, part)| collector.fill(chunk, part));
         }
-        Ok((Self { numbers, count, roots }, Edges { bases, records, targets }))
+        Ok((Self { words, count, roots }, Edges { bases, records, targets }))
     }
 }
 
@@ -201,8 +211,8 @@ fn sum_up(records: &mut [Record]) -> io::Result<(Vec<u64>, usize)> {
 /// Collects the core, a chunk of nodes after another.
 struct Collector<'a> {
     links: &'a Links<'a>,
-    peeled: &'a Peeled,
-    numbers: &'a Numbers,
+    peeled: Peeled<'a>,
+    numbers: Numbers<'a>,
 }
 
 impl Collector<'_> {

@@ -4,14 +4,14 @@ use std::io;
 
 use super::core::{Core, Edges};
 use crate::index::prefetch::prefetch;
-use crate::index::scratch::{Array, Room};
+use crate::index::scratch::{Array, Room, Stack};
 
 /// A walk. Number 0 is the outside, from which all roots are reached. Numbers of nodes are in their records.
-pub(crate) struct Walk<'r> {
+pub(crate) struct Walk {
     /// Core numbers in the order of the walk; the first stands for the outside.
-    pub(crate) order: Array<'r, u32>,
+    pub(crate) order: Array<u32>,
     /// The number of the parent of each node, in the order of the walk.
-    pub(crate) parents: Array<'r, u32>,
+    pub(crate) parents: Array<u32>,
     /// Nodes reached, the outside included: numbers are below it.
     pub(crate) reached: usize,
 }
@@ -20,7 +20,7 @@ pub(crate) struct Walk<'r> {
 const SHORT: usize = 16;
 
 /// Walks the core depth first from its roots.
-pub(crate) fn walk<'r>(room: &'r Room, core: &Core, edges: &mut Edges<'_>) -> io::Result<Walk<'r>> {
+pub(crate) fn walk(room: &Room, core: &Core, edges: &mut Edges) -> io::Result<Walk> {
     let nodes = core.len();
     let mut order = room.array::<u32>(nodes + 1)?;
     let mut parents = room.array::<u32>(nodes + 1)?;
@@ -31,7 +31,8 @@ pub(crate) fn walk<'r>(room: &'r Room, core: &Core, edges: &mut Edges<'_>) -> io
         (order[0], parents[0]) = (0, 0);
         // A node may be there several times; the last one that put it there is its parent, which makes it a depth-first
         // tree. That is noted with the node.
-        let mut stack: Vec<u32> = core.roots.iter().rev().copied().collect();
+        let mut stack = Stack::<u32>::new(room);
+        core.roots.iter().rev().try_for_each(|root| stack.push(*root))?;
         let mut next = 1u32;
         while let Some(node) = stack.pop() {
             let record = &mut records[node as usize];
@@ -54,7 +55,7 @@ pub(crate) fn walk<'r>(room: &'r Room, core: &Core, edges: &mut Edges<'_>) -> io
                 if record.number == 0 {
                     record.parent = number;
                     prefetch(targets, record.targets(bases, *target).start);
-                    stack.push(*target);
+                    stack.push(*target)?;
                 }
             }
         }

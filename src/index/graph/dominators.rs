@@ -6,8 +6,8 @@ use super::core::{Core, Edges};
 use super::depth_first;
 use super::leaves;
 use super::links::Links;
-use super::order::{self, Order, Weights};
-use super::peel::{self, Peeled};
+use super::order::{self, Order, WeightsView};
+use super::peel::{self, States};
 use super::rows::View;
 use super::semi_nca::{self, Dominators};
 use super::transpose::EDGE_BYTES;
@@ -19,14 +19,14 @@ const LEAST: u64 = 32 << 20;
 
 /// The dominator tree of a graph, in order. `meanwhile` turns the rows around (`referrers` shows what it gave): it runs
 /// while one thread walks the core, and is told how much memory it may take. Without referrers there is no tree.
-pub(crate) fn dominators<'r, R: Send>(
-    room: &'r Room,
+pub(crate) fn dominators<R: Send>(
+    room: &Room,
     links: &Links<'_>,
-    weights: &Weights,
+    weights: WeightsView<'_>,
     meanwhile: impl FnOnce(u64) -> R + Send,
     referrers: impl Fn(&R) -> Option<View<'_>>,
     progress: &dyn Progress,
-) -> io::Result<(Option<Order<'r>>, R)> {
+) -> io::Result<(Option<Order>, R)> {
     let prepared = Prepared::new(room, links, progress)?;
     // The walk takes this much, and so do its edges turned around.
     let nodes = 4 * size_of::<u32>() as u64 * prepared.core.len() as u64;
@@ -36,36 +36,36 @@ pub(crate) fn dominators<'r, R: Send>(
     let Found { peeled, core, dominators } = found?;
     let Some(referrers) = referrers(&made) else { return Ok((None, made)) };
     progress.begin("putting leaves back", 0);
-    let forest = leaves::join(room, links, core, &peeled, dominators, referrers)?;
+    let forest = leaves::join(room, links, core, peeled.view(), dominators, referrers)?;
     progress.begin("sorting by retained size", 0);
-    let order = order::order(room, forest, &peeled, weights)?;
+    let order = order::order(room, forest, peeled.view(), weights)?;
     Ok((Some(order), made))
 }
 
 /// A graph without its leaves.
-struct Prepared<'r> {
-    peeled: Peeled,
+struct Prepared {
+    peeled: States,
     core: Core,
-    edges: Edges<'r>,
+    edges: Edges,
 }
 
 /// The dominators of what is left of a graph without its leaves.
-struct Found<'r> {
-    peeled: Peeled,
+struct Found {
+    peeled: States,
     core: Core,
-    dominators: Dominators<'r>,
+    dominators: Dominators,
 }
 
-impl<'r> Prepared<'r> {
-    fn new(room: &'r Room, links: &Links<'_>, progress: &dyn Progress) -> io::Result<Self> {
+impl Prepared {
+    fn new(room: &Room, links: &Links<'_>, progress: &dyn Progress) -> io::Result<Self> {
         progress.begin("taking leaves off", 0);
-        let peeled = peel::peel(links);
+        let peeled = peel::peel(room, links)?;
         progress.begin("collecting references", 0);
-        let (core, edges) = Core::new(room, links, &peeled)?;
+        let (core, edges) = Core::new(room, links, peeled.view())?;
         Ok(Self { peeled, core, edges })
     }
 
-    fn search(self, room: &'r Room, progress: &dyn Progress) -> io::Result<Found<'r>> {
+    fn search(self, room: &Room, progress: &dyn Progress) -> io::Result<Found> {
         let Self { peeled, core, mut edges } = self;
         progress.begin("walking references", 0);
         let walk = depth_first::walk(room, &core, &mut edges)?;

@@ -7,7 +7,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::core::{Core, Numbers};
 use super::links::{Links, NONE};
-use super::peel::{HUB, Peeled};
+use super::peel::{HUB, MAX_LEVEL, Peeled};
 use super::rows::{GROUP, View};
 use super::semi_nca::Dominators;
 use crate::index::scratch::{Array, Room};
@@ -19,25 +19,25 @@ pub(crate) const OUTSIDE: u32 = u32::MAX - 1;
 const CHUNK: usize = 1 << 16;
 
 /// Who dominates whom.
-pub(crate) struct Forest<'r> {
+pub(crate) struct Forest {
     /// The dominator of each node: a node, [`OUTSIDE`], or [`NONE`] if it cannot be reached. What only unreachable nodes
     /// refer to may have one of them as dominator.
-    pub(crate) dominators: Array<'r, u32>,
+    pub(crate) dominators: Array<u32>,
     /// Nodes of the core in the order of the walk, from 1: dominators come first.
-    pub(crate) order: Array<'r, u32>,
+    pub(crate) order: Array<u32>,
     pub(crate) reached: usize,
 }
 
 /// Puts the dominators of core and leaves together. `referrers` are the rows turned around.
-pub(crate) fn join<'r>(
-    room: &'r Room,
+pub(crate) fn join(
+    room: &Room,
     links: &Links<'_>,
     core: Core,
-    peeled: &Peeled,
-    mut found: Dominators<'r>,
+    peeled: Peeled<'_>,
+    mut found: Dominators,
     referrers: View<'_>,
-) -> io::Result<Forest<'r>> {
-    let numbers = core.numbers;
+) -> io::Result<Forest> {
+    let numbers = core.numbers();
     let nodes = numbers.nodes(room)?;
     {
         let nodes = &*nodes;
@@ -50,7 +50,7 @@ pub(crate) fn join<'r>(
     let several = {
         let dominators = &mut *dominators;
         let (order, above) = (&*found.order, &*found.dominators);
-        let several = leaves(dominators, peeled, referrers);
+        let several = leaves(room, dominators, peeled, referrers)?;
         for number in 1..found.reached {
             let above = above[number] as usize;
             dominators[order[number] as usize] = if above == 0 { OUTSIDE } else { order[above] };
@@ -59,9 +59,9 @@ pub(crate) fn join<'r>(
     };
     let hubs = links.labels.targets.iter().any(|hub| *hub != NONE && peeled.level(*hub) == HUB);
     if hubs || !several.is_empty() {
-        let mut meeting = Meeting::new(places, &numbers, peeled, &found, &mut dominators);
-        for node in several {
-            meeting.settle(node, None, referrers);
+        let mut meeting = Meeting::new(places, numbers, peeled, &found, &mut dominators);
+        for node in several.iter() {
+            meeting.settle(*node, None, referrers);
         }
         for (hub, span) in meeting.nodes_of_hubs(links) {
             meeting.settle(hub, span, referrers);
@@ -70,12 +70,21 @@ pub(crate) fn join<'r>(
     Ok(Forest { dominators, order: found.order, reached: found.reached })
 }
 
+/// Stands for the dominator of a peeled node to which several refer, until it is settled.
+const SEVERAL: u32 = u32::MAX - 2;
+
 /// Gives each peeled node that just one node refers to that one as dominator. Returns those that several refer to, the
-/// highest level first.
-fn leaves(dominators: &mut [u32], peeled: &Peeled, referrers: View<'_>) -> Vec<u32> {
-    let mut several: Vec<(u8, u32)> = (dominators.par_chunks_mut(CHUNK).enumerate())
-        .flat_map_iter(|(chunk, dominators)| {
-            let mut several = Vec::new();
+/// highest level first, then by number.
+fn leaves(
+    room: &Room,
+    dominators: &mut [u32],
+    peeled: Peeled<'_>,
+    referrers: View<'_>,
+) -> io::Result<Array<u32>> {
+    const LEVELS: usize = MAX_LEVEL as usize + 1;
+    let counts = (dominators.par_chunks_mut(CHUNK).enumerate())
+        .map(|(chunk, dominators)| {
+            let mut counts = [0usize; LEVELS];
             let first = u32::try_from(chunk * CHUNK).unwrap_or(u32::MAX);
             let groups = dominators.len().div_ceil(GROUP as usize);
             for group in (first / GROUP..).take(groups) {
@@ -88,19 +97,40 @@ fn leaves(dominators: &mut [u32], peeled: &Peeled, referrers: View<'_>) -> Vec<u
                         OUTSIDE
                     } else if let Some(only) = row.clone().only() {
                         only
+                    } else if row.clone().next().is_some() {
+                        counts[usize::from(level)] += 1;
+                        SEVERAL
                     } else {
-                        if row.clone().next().is_some() {
-                            several.push((level, node));
-                        }
                         NONE
                     };
                 });
             }
-            several
+            counts
         })
-        .collect();
-    several.par_sort_unstable_by_key(|(level, node)| (std::cmp::Reverse(*level), *node));
-    several.into_iter().map(|(_, node)| node).collect()
+        .reduce(
+            || [0; LEVELS],
+            |mut counts, more| {
+                counts.iter_mut().zip(more).for_each(|(count, more)| *count += more);
+                counts
+            },
+        );
+    let mut several = room.array::<u32>(counts.iter().sum())?;
+    // Where the next node of each level goes.
+    let (mut nexts, mut sum) = ([0usize; LEVELS], 0);
+    for (next, count) in nexts.iter_mut().zip(counts).rev() {
+        *next = sum;
+        sum += count;
+    }
+    let places = &mut *several;
+    for (node, dominator) in (0u32..).zip(dominators) {
+        if *dominator == SEVERAL {
+            *dominator = NONE;
+            let next = &mut nexts[usize::from(peeled.level(node))];
+            places[*next] = node;
+            *next += 1;
+        }
+    }
+    Ok(several)
 }
 
 /// Where a node is in the tree of dominators.
@@ -126,14 +156,14 @@ struct Span {
 /// In the core by heavy paths: each node belongs to a path that goes down to the child with most nodes below, and
 /// knows the head of its path; from any node it is a logarithmic number of paths to the top. Of many nodes only the
 /// first and the last in preorder are looked at. Peeled nodes are at most [`super::peel::MAX_LEVEL`] steps from the core.
-struct Meeting<'a, 'r> {
+struct Meeting<'a> {
     /// Core numbers.
-    numbers: &'a Numbers,
-    peeled: &'a Peeled,
-    found: &'a Dominators<'r>,
-    dominators: &'a mut Array<'r, u32>,
+    numbers: Numbers<'a>,
+    peeled: Peeled<'a>,
+    found: &'a Dominators,
+    dominators: &'a mut Array<u32>,
     /// By number of the walk.
-    places: Array<'r, TreePlace>,
+    places: Array<TreePlace>,
 }
 
 /// Where a node of the core is in the tree.
@@ -150,13 +180,13 @@ struct TreePlace {
     head: u32,
 }
 
-impl<'a, 'r> Meeting<'a, 'r> {
+impl<'a> Meeting<'a> {
     fn new(
-        mut places: Array<'r, TreePlace>,
-        numbers: &'a Numbers,
-        peeled: &'a Peeled,
-        found: &'a Dominators<'r>,
-        dominators: &'a mut Array<'r, u32>,
+        mut places: Array<TreePlace>,
+        numbers: Numbers<'a>,
+        peeled: Peeled<'a>,
+        found: &'a Dominators,
+        dominators: &'a mut Array<u32>,
     ) -> Self {
         let reached = found.reached;
         {

@@ -12,11 +12,11 @@ use super::tree::APART;
 use crate::index::prefetch::prefetch;
 use crate::index::scratch::{Array, Room};
 
-/// What each node weighs.
+/// What each node weighs, as it is kept.
 #[derive(Debug)]
 pub(crate) struct Weights {
     /// In units; [`APART`] for what is listed.
-    pub(crate) codes: Vec<u8>,
+    pub(crate) codes: Array<u8>,
     /// Other weights, in units, ascending by node.
     pub(crate) apart: Vec<(u32, u64)>,
     /// A power of two.
@@ -24,9 +24,24 @@ pub(crate) struct Weights {
 }
 
 impl Weights {
+    /// For walks over them.
+    pub(crate) fn view(&self) -> WeightsView<'_> {
+        WeightsView { codes: &self.codes, apart: &self.apart, unit: self.unit }
+    }
+}
+
+/// What each node weighs, as plain slices.
+#[derive(Clone, Copy)]
+pub(crate) struct WeightsView<'a> {
+    codes: &'a [u8],
+    apart: &'a [(u32, u64)],
+    pub(crate) unit: u64,
+}
+
+impl WeightsView<'_> {
     /// The weight of a node in units.
     #[inline(always)]
-    pub(crate) fn units(&self, node: u32) -> u64 {
+    pub(crate) fn units(self, node: u32) -> u64 {
         match self.codes[node as usize] {
             APART => self.units_apart(node),
             code => u64::from(code),
@@ -34,20 +49,20 @@ impl Weights {
     }
 
     #[cold]
-    fn units_apart(&self, node: u32) -> u64 {
+    fn units_apart(self, node: u32) -> u64 {
         let at = self.apart.binary_search_by_key(&node, |(node, _)| *node);
         at.ok().and_then(|at| self.apart.get(at)).map_or(0, |(_, units)| *units)
     }
 }
 
 /// A tree in order.
-pub(crate) struct Order<'r> {
+pub(crate) struct Order {
     /// By node; nodes that are not reached come last, ascending.
-    pub(crate) positions: Array<'r, u32>,
+    pub(crate) positions: Array<u32>,
     /// By position: the node.
-    pub(crate) nodes: Array<'r, u32>,
+    pub(crate) nodes: Array<u32>,
     /// By position: where the subtree ends.
-    pub(crate) ends: Array<'r, u32>,
+    pub(crate) ends: Array<u32>,
     /// Nodes that are reached.
     pub(crate) reachable: u32,
 }
@@ -58,12 +73,12 @@ const AHEAD: usize = 16;
 const CHUNK: usize = 1 << 16;
 
 /// Orders a forest.
-pub(crate) fn order<'r>(
-    room: &'r Room,
-    forest: Forest<'r>,
-    peeled: &Peeled,
-    weights: &Weights,
-) -> io::Result<Order<'r>> {
+pub(crate) fn order(
+    room: &Room,
+    forest: Forest,
+    peeled: Peeled<'_>,
+    weights: WeightsView<'_>,
+) -> io::Result<Order> {
     let nodes = forest.dominators.len();
     let mut counts = room.array::<u32>(nodes)?;
     let mut retained = room.array::<u64>(nodes)?;
@@ -90,8 +105,8 @@ fn number(at: usize) -> u32 {
 /// Adds what each node retains to its dominator's: leaves first, level by level, then the core backwards.
 fn add_up(
     room: &Room,
-    forest: &Forest<'_>,
-    peeled: &Peeled,
+    forest: &Forest,
+    peeled: Peeled<'_>,
     retained: &mut [u64],
     counts: &mut [u32],
 ) -> io::Result<()> {
@@ -161,13 +176,13 @@ fn bucket(retained: u64) -> usize {
 
 /// The nodes that have a dominator, by retained weight, largest first, then by number. So a dominator comes before what
 /// it dominates.
-fn sort<'r>(
-    room: &'r Room,
+fn sort(
+    room: &Room,
     dominators: &[u32],
     retained: &[u64],
     counts: &[u32],
-    weights: &Weights,
-) -> io::Result<Array<'r, u32>> {
+    weights: WeightsView<'_>,
+) -> io::Result<Array<u32>> {
     // Where something weighs nothing, what it dominates may retain as much as it does itself.
     let weightless = weights.codes.par_iter().any(|code| *code == 0);
     let mut ends = vec![0usize; BUCKETS + 1];
@@ -217,7 +232,7 @@ fn sort<'r>(
 }
 
 /// Gives each node its position: its dominator has it already, and so have its larger siblings.
-fn assign<'r>(room: &'r Room, dominators: &[u32], sorted: &[u32], counts: &[u32]) -> io::Result<Order<'r>> {
+fn assign(room: &Room, dominators: &[u32], sorted: &[u32], counts: &[u32]) -> io::Result<Order> {
     let nodes = dominators.len();
     // One more than the position; 0 for none.
     let mut positions = room.zeroed::<u32>(nodes)?;

@@ -8,12 +8,14 @@
 //! class object) is a leaf if it refers to roots only, as the class objects of arrays do: then the edges of its
 //! instances need not be looked at until all others are placed. If it refers to more, its instances stay in the core.
 
+use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use rayon::prelude::*;
 
 use super::links::{Links, NONE};
 use super::rows::{GROUP, Targets};
+use crate::index::scratch::{Array, Room, atomic_u8};
 
 /// A root: edges into it matter to nobody.
 const ROOT: u8 = 0x80;
@@ -31,41 +33,55 @@ const CHUNK: u32 = 1 << 14;
 const WORTH: usize = 50;
 const MAX_ROUNDS: usize = 12;
 
-/// Which nodes are peeled.
-pub(crate) struct Peeled {
-    states: Vec<u8>,
-    /// By label: whether the edges to what it stands for are in the core.
+/// What peeling brought.
+pub(crate) struct States {
+    states: Array<u8>,
     kept: Vec<bool>,
 }
 
-impl Peeled {
+impl States {
+    /// For walks over it.
+    pub(crate) fn view(&self) -> Peeled<'_> {
+        Peeled { states: &self.states, kept: &self.kept }
+    }
+}
+
+/// Which nodes are peeled.
+#[derive(Clone, Copy)]
+pub(crate) struct Peeled<'a> {
+    states: &'a [u8],
+    /// By label: whether the edges to what it stands for are in the core.
+    kept: &'a [bool],
+}
+
+impl<'a> Peeled<'a> {
     /// The level of a node; 0 for a node of the core.
     #[inline(always)]
-    pub(crate) fn level(&self, node: u32) -> u8 {
+    pub(crate) fn level(self, node: u32) -> u8 {
         self.states[node as usize] & LEVEL
     }
 
     /// Whether edges into a node matter to the core: it is no root, and not peeled.
     #[inline(always)]
-    pub(crate) fn is_target(&self, node: u32) -> bool {
+    pub(crate) fn is_target(self, node: u32) -> bool {
         matters(self.states[node as usize])
     }
 
     /// Whether a node's edge to what its label stands for is in the core, if the node is.
     #[inline(always)]
-    pub(crate) fn is_kept(&self, label: usize) -> bool {
+    pub(crate) fn is_kept(self, label: usize) -> bool {
         self.kept.get(label).is_some_and(|kept| *kept)
     }
 
     /// Whether a node is a root.
     #[inline(always)]
-    pub(crate) fn is_root(&self, node: u32) -> bool {
+    pub(crate) fn is_root(self, node: u32) -> bool {
         self.states[node as usize] & ROOT != 0
     }
 
     /// The states of all nodes, for walks over them.
-    pub(crate) fn states(&self) -> &[u8] {
-        &self.states
+    pub(crate) fn states(self) -> &'a [u8] {
+        self.states
     }
 
     /// Whether the state is one of a node in the core.
@@ -87,9 +103,15 @@ fn matters(state: u8) -> bool {
 }
 
 /// Peels a graph.
-pub(crate) fn peel(links: &Links<'_>) -> Peeled {
-    let nodes = links.rows.len() as usize;
-    let states: Vec<AtomicU8> = (0..nodes).map(|_| AtomicU8::new(0)).collect();
+pub(crate) fn peel(room: &Room, links: &Links<'_>) -> io::Result<States> {
+    let mut states = room.zeroed::<u8>(links.rows.len() as usize)?;
+    let kept = take_off(atomic_u8(&mut states), links);
+    Ok(States { states, kept })
+}
+
+/// Sets the state of each node. Tells which labels' nodes keep their edges to what the label stands for.
+fn take_off(states: &[AtomicU8], links: &Links<'_>) -> Vec<bool> {
+    let nodes = states.len();
     for root in links.roots {
         states[*root as usize].fetch_or(ROOT, Ordering::Relaxed);
     }
@@ -118,7 +140,7 @@ pub(crate) fn peel(links: &Links<'_>) -> Peeled {
                 let range = chunk * CHUNK..((chunk + 1) * CHUNK).min(groups);
                 let mut look = |group: u32| {
                     links.rows.group(group, |node, targets| {
-                        peeled += usize::from(try_peel(&states, links, &kept, node, targets));
+                        peeled += usize::from(try_peel(states, links, &kept, node, targets));
                     });
                 };
                 if round % 2 == 0 {
@@ -133,7 +155,7 @@ pub(crate) fn peel(links: &Links<'_>) -> Peeled {
             break;
         }
     }
-    Peeled { states: states.into_iter().map(AtomicU8::into_inner).collect(), kept }
+    kept
 }
 
 #[inline(always)]

@@ -13,6 +13,9 @@ const SEGMENT: u32 = 1 << 12;
 /// Buckets for each thread that are made before they are handed on.
 const WAVE: usize = 4;
 
+/// Edges of a bucket that are sorted in memory of their own.
+const LARGE: usize = 1 << 20;
+
 /// Turns rows around, in `memory` bytes or little more, and hands the new rows to `take`, in order.
 ///
 /// # Errors
@@ -27,7 +30,7 @@ pub(crate) fn turn_around(
     let nodes = rows.len();
     let groups = nodes.div_ceil(GROUP);
     let segments = groups.div_ceil(SEGMENT) as usize;
-    let each = |segment: usize, sink: &mut Sink<'_>| {
+    let each = |segment: usize, sink: &mut Sink| {
         let first = u32::try_from(segment).unwrap_or(u32::MAX).saturating_mul(SEGMENT);
         for group in first..first.saturating_add(SEGMENT).min(groups) {
             rows.group(group, |node, targets| targets.for_each(|target| sink.edge(target, node)));
@@ -47,7 +50,7 @@ pub(crate) fn turn_around(
                 || ready.drain(..).try_for_each(&mut take),
                 || {
                     now.into_par_iter()
-                        .map(|bucket| encode(&made, bucket, first, nodes))
+                        .map(|bucket| encode(room, &made, bucket, first, nodes))
                         .collect::<io::Result<_>>()
                 },
             );
@@ -87,18 +90,26 @@ fn passes(rows: View<'_>, edges: u64, memory: u64) -> Vec<std::ops::Range<u32>> 
 }
 
 /// The rows of a bucket's targets.
-fn encode(buckets: &Buckets<'_>, bucket: usize, first: u32, nodes: u32) -> io::Result<Encoded> {
+fn encode(room: &Room, buckets: &Buckets, bucket: usize, first: u32, nodes: u32) -> io::Result<Encoded> {
     let edges = buckets.edges(bucket);
     if u32::try_from(edges).is_err() {
         return Err(too_many());
     }
     let mut starts = vec![0u32; BUCKET as usize + 1];
-    let mut sources = vec![0u32; edges];
-    buckets.sort(bucket, &mut starts, &mut sources);
+    // Millions refer to an object here or there.
+    let (mut large, mut small);
+    let sources: &mut [u32] = if edges > LARGE {
+        large = room.array::<u32>(edges)?;
+        &mut large
+    } else {
+        small = vec![0u32; edges];
+        &mut small
+    };
+    buckets.sort(bucket, &mut starts, sources);
     let first = (first + u32::try_from(bucket).unwrap_or(u32::MAX)) * BUCKET;
     let count = BUCKET.min(nodes - first) as usize;
-    let mut encoder = Encoder::new(first, edges * 4 + count * 2);
-    let mut rest = &mut *sources;
+    let mut encoder = Encoder::new(first, edges.min(LARGE) * 4 + count * 2);
+    let mut rest = sources;
     for bounds in starts.windows(2).take(count) {
         let (row, after) = std::mem::take(&mut rest).split_at_mut((bounds[1] - bounds[0]) as usize);
         rest = after;
@@ -115,6 +126,28 @@ fn encode(buckets: &Buckets<'_>, bucket: usize, first: u32, nodes: u32) -> io::R
 mod tests {
     use super::*;
     use crate::index::graph::rows::{Rows, rows_of};
+
+    #[test]
+    fn millions_may_refer_to_one() {
+        let nodes = u32::try_from(LARGE).unwrap() + 1000;
+        let rows: Vec<Vec<u32>> = (0..nodes).map(|node| if node == 5 { vec![] } else { vec![3] }).collect();
+        let forward = rows_of(&rows);
+        let dir = tempfile::tempdir().unwrap();
+        let room = Room::new(dir.path().to_owned(), 0);
+        let (mut bytes, mut groups) = (Vec::new(), vec![zerocopy::little_endian::U64::new(0)]);
+        turn_around(&room, forward.view(), forward.edges(), 1 << 30, |part| {
+            for length in &part.groups {
+                groups.push((groups[groups.len() - 1].get() + length).into());
+            }
+            bytes.extend(part.bytes);
+            Ok(())
+        })
+        .unwrap();
+        let back =
+            Rows { groups: groups.into(), bytes: bytes.into(), objects: nodes, edges: forward.edges() };
+        assert!(back.row(3).eq((0..nodes).filter(|node| *node != 5)));
+        assert_eq!(back.row(4).count(), 0);
+    }
 
     #[test]
     fn rows_are_turned_around_in_any_memory() {

@@ -308,6 +308,18 @@ impl Encoder {
         }
     }
 
+    /// The row of the next object, ascending: a target that is there several times is taken once.
+    pub(crate) fn push_ascending(&mut self, targets: &mut [u32]) {
+        let mut kept = 0;
+        for at in 0..targets.len() {
+            if kept == 0 || targets[at] != targets[kept - 1] {
+                targets[kept] = targets[at];
+                kept += 1;
+            }
+        }
+        self.push_sorted(&targets[..kept]);
+    }
+
     fn end_group(&mut self) {
         let mut length = self.bytes.len() - self.head;
         if length == GROUP_BYTES {

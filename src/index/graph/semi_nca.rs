@@ -13,7 +13,7 @@ use super::core::{Core, Edges};
 use super::depth_first::Walk;
 use super::transpose::{self, Sink, Turned, TurnedView, bucket_count};
 use crate::index::prefetch::prefetch;
-use crate::index::scratch::{Array, Room};
+use crate::index::scratch::{Array, Room, Stack};
 
 /// A node in the forest of nodes that are done.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -34,12 +34,7 @@ const AHEAD_SOURCES: usize = 4;
 const AHEAD_ANCESTORS: usize = 8;
 
 /// The immediate dominator of each node in the order of the walk, as such a number; 0 for the outside.
-pub(crate) fn dominators<'r>(
-    room: &'r Room,
-    core: &Core,
-    edges: Edges<'_>,
-    mut walk: Walk<'r>,
-) -> io::Result<Dominators<'r>> {
+pub(crate) fn dominators(room: &Room, core: &Core, edges: Edges, mut walk: Walk) -> io::Result<Dominators> {
     let reached = walk.reached;
     let (sources, numbers) = sources(room, edges, reached)?;
     let mut is_root = vec![0u64; reached.div_ceil(64)];
@@ -49,27 +44,27 @@ pub(crate) fn dominators<'r>(
     }
     let mut links = room.array::<Link>(reached)?;
     let mut semis = room.array::<u32>(reached)?;
-    semidominators(sources.view(), &walk.parents, &is_root, &mut links, &mut semis);
+    semidominators(room, sources.view(), &walk.parents, &is_root, &mut links, &mut semis)?;
     drop((sources, links));
     climb(room, &mut walk.parents, &semis)?;
     Ok(Dominators { numbers, order: walk.order, dominators: walk.parents, reached })
 }
 
 /// The dominators of the core.
-pub(crate) struct Dominators<'r> {
+pub(crate) struct Dominators {
     /// Numbers of the walk, by core number; 0 for what was not reached.
-    pub(crate) numbers: Array<'r, u32>,
+    pub(crate) numbers: Array<u32>,
     /// Core numbers in the order of the walk.
-    pub(crate) order: Array<'r, u32>,
+    pub(crate) order: Array<u32>,
     /// By number in the order of the walk.
-    pub(crate) dominators: Array<'r, u32>,
+    pub(crate) dominators: Array<u32>,
     pub(crate) reached: usize,
 }
 
 /// The edges between reached nodes turned around, in numbers of the walk, without those of its tree; and these numbers.
-fn sources<'r>(room: &'r Room, edges: Edges<'_>, reached: usize) -> io::Result<(Turned<'r>, Array<'r, u32>)> {
+fn sources(room: &Room, edges: Edges, reached: usize) -> io::Result<(Turned, Array<u32>)> {
     let (bases, records, targets) = (&*edges.bases, &*edges.records, &*edges.targets);
-    let each = |segment: usize, sink: &mut Sink<'r>| {
+    let each = |segment: usize, sink: &mut Sink| {
         let first = segment * SEGMENT;
         let part = records.get(first..records.len().min(first + SEGMENT)).unwrap_or_default();
         for (node, record) in (u32::try_from(first).unwrap_or(u32::MAX)..).zip(part) {
@@ -96,17 +91,17 @@ fn sources<'r>(room: &'r Room, edges: Edges<'_>, reached: usize) -> io::Result<(
 
 /// The semidominator of each node.
 fn semidominators(
+    room: &Room,
     sources: TurnedView<'_>,
     parents: &[u32],
     is_root: &[u64],
-    links: &mut Array<'_, Link>,
-    semis: &mut Array<'_, u32>,
-) {
-    let (links, semis) = (&mut **links, &mut **semis);
+    links: &mut [Link],
+    semis: &mut [u32],
+) -> io::Result<()> {
     for (number, (link, parent)) in (0u32..).zip(links.iter_mut().zip(parents)) {
         *link = Link { ancestor: *parent, label: number };
     }
-    let mut path = Vec::new();
+    let mut path = Stack::<u32>::new(room);
     for number in (1..links.len()).rev() {
         if let Some(soon) = number.checked_sub(AHEAD) {
             for source in sources.of(soon).iter().take(AHEAD_SOURCES) {
@@ -126,7 +121,7 @@ fn semidominators(
                 let label = if (*source as usize) <= number {
                     *source
                 } else {
-                    least_above(links, &mut path, *source as usize, number)
+                    least_above(links, &mut path, *source as usize, number)?
                 };
                 semi = semi.min(label);
             }
@@ -134,6 +129,7 @@ fn semidominators(
         semis[number] = semi;
         links[number].label = semi;
     }
+    Ok(())
 }
 
 /// Steps up the tree that are taken one by one for each node on average.
@@ -201,12 +197,11 @@ fn climb_by_jumps(room: &Room, parents: &mut [u32], semis: &[u32], first: usize)
 /// The smallest semidominator on the path from `node` up to the first ancestor that is not done; compresses the path.
 /// Nodes above `last` are done.
 #[inline(always)]
-fn least_above(links: &mut [Link], path: &mut Vec<u32>, node: usize, last: usize) -> u32 {
+fn least_above(links: &mut [Link], path: &mut Stack<u32>, node: usize, last: usize) -> io::Result<u32> {
     let mut at = node;
-    path.clear();
     while links[at].ancestor as usize > last {
         #[allow(clippy::cast_possible_truncation)]
-        path.push(at as u32);
+        path.push(at as u32)?;
         at = links[at].ancestor as usize;
     }
     let Link { ancestor, label: mut least } = links[at];
@@ -215,5 +210,5 @@ fn least_above(links: &mut [Link], path: &mut Vec<u32>, node: usize, last: usize
         least = least.min(link.label);
         *link = Link { ancestor, label: least };
     }
-    least
+    Ok(least)
 }

@@ -31,11 +31,11 @@ pub(crate) fn bucket_count(targets: u32) -> u32 {
 }
 
 /// Takes edges, one thread's.
-pub(crate) struct Sink<'r> {
-    room: &'r Room,
+pub(crate) struct Sink {
+    room: Room,
     /// Edges in a slab, in bits.
     slab_bits: u32,
-    slabs: Vec<Array<'r, u16>>,
+    slabs: Vec<Array<u16>>,
     /// Blocks taken from the slabs.
     blocks: usize,
     buckets: Vec<Fill>,
@@ -53,11 +53,11 @@ struct Fill {
     next: usize,
 }
 
-impl<'r> Sink<'r> {
-    fn new(room: &'r Room, range: &Range<u32>, slab_bits: u32) -> Self {
+impl Sink {
+    fn new(room: &Room, range: &Range<u32>, slab_bits: u32) -> Self {
         let buckets = range.clone().map(|_| Fill::default()).collect();
         let first = range.start << BUCKET_BITS;
-        Self { room, slab_bits, slabs: Vec::new(), blocks: 0, buckets, first, error: None }
+        Self { room: room.clone(), slab_bits, slabs: Vec::new(), blocks: 0, buckets, first, error: None }
     }
 
     /// Takes an edge, if its target is in the range that is wanted.
@@ -106,24 +106,24 @@ impl Fill {
 }
 
 /// Edges by bucket of their targets.
-pub(crate) struct Buckets<'r> {
-    parts: Vec<Sink<'r>>,
+pub(crate) struct Buckets {
+    parts: Vec<Sink>,
     count: usize,
 }
 
 /// Throws the edges, about so many, into the buckets of `range` (in buckets). `each` is called once for each segment, and tells its
 /// edges.
-pub(crate) fn buckets<'r>(
-    room: &'r Room,
+pub(crate) fn buckets(
+    room: &Room,
     range: Range<u32>,
     edges: u64,
     segments: usize,
-    each: impl Fn(usize, &mut Sink<'r>) + Sync,
-) -> io::Result<Buckets<'r>> {
+    each: impl Fn(usize, &mut Sink) + Sync,
+) -> io::Result<Buckets> {
     let next = AtomicUsize::new(0);
     let threads = rayon::current_num_threads();
     let slab_bits = (edges / threads as u64 / 8).max(1).ilog2().clamp(*SLAB_BITS.start(), *SLAB_BITS.end());
-    let parts: Vec<Sink<'r>> = (0..threads)
+    let parts: Vec<Sink> = (0..threads)
         .into_par_iter()
         .map(|_| {
             let mut sink = Sink::new(room, &range, slab_bits);
@@ -139,7 +139,7 @@ pub(crate) fn buckets<'r>(
     Ok(Buckets { parts, count: range.len() })
 }
 
-impl<'r> Buckets<'r> {
+impl Buckets {
     /// Number of buckets.
     pub(crate) fn len(&self) -> usize {
         self.count
@@ -190,7 +190,7 @@ impl<'r> Buckets<'r> {
     }
 
     /// Sorts all buckets.
-    pub(crate) fn turned(self, room: &'r Room) -> io::Result<Turned<'r>> {
+    pub(crate) fn turned(self, room: &Room) -> io::Result<Turned> {
         let mut bases = vec![0];
         for bucket in 0..self.len() {
             let edges = self.edges(bucket);
@@ -224,15 +224,15 @@ pub(crate) fn too_many() -> io::Error {
 }
 
 /// The sources of all targets.
-pub(crate) struct Turned<'r> {
+pub(crate) struct Turned {
     /// By bucket: where its sources start.
     bases: Vec<usize>,
     /// By bucket: where the sources of each target start, and one more for the end.
-    starts: Array<'r, u32>,
-    sources: Array<'r, u32>,
+    starts: Array<u32>,
+    sources: Array<u32>,
 }
 
-impl Turned<'_> {
+impl Turned {
     /// For walks over it.
     pub(crate) fn view(&self) -> TurnedView<'_> {
         TurnedView { bases: &self.bases, starts: &self.starts, sources: &self.sources }
@@ -273,7 +273,7 @@ mod tests {
         for (source, row) in (0u32..).zip(&rows) {
             row.iter().for_each(|target| expected[*target as usize].push(source + 90_000));
         }
-        let each = |segment: usize, sink: &mut Sink<'_>| {
+        let each = |segment: usize, sink: &mut Sink| {
             let first = u32::try_from(segment * 100).unwrap();
             for (source, row) in (first..).zip(rows.iter().skip(segment * 100).take(100)) {
                 row.iter().for_each(|target| sink.edge(*target, source + 90_000));

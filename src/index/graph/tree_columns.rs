@@ -1,21 +1,23 @@
 //! The columns of a dominator tree ([`super::tree`]), made from its nodes in order.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use rayon::prelude::*;
 use zerocopy::little_endian::U32;
 
-use super::order::{Order, Weights};
+use super::order::{Order, WeightsView};
 use super::tree::{APART, ApartRow, BLOCK, BlockRow};
+use crate::index::scratch::{Array, Room};
 
 /// The columns that are not packed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Columns {
-    pub(crate) ends: Vec<u8>,
+    pub(crate) ends: Array<u8>,
     pub(crate) ends_apart: Vec<ApartRow>,
-    pub(crate) sizes: Vec<u8>,
+    pub(crate) sizes: Array<u8>,
     pub(crate) sizes_apart: Vec<ApartRow>,
-    pub(crate) blocks: Vec<BlockRow>,
+    pub(crate) blocks: Array<BlockRow>,
     pub(crate) least: [Vec<U32>; 2],
     /// Weight of all nodes that are reached.
     pub(crate) reachable_bytes: u64,
@@ -23,10 +25,10 @@ pub(crate) struct Columns {
 
 impl Columns {
     /// Makes the columns.
-    pub(crate) fn new(order: &Order<'_>, weights: &Weights) -> Self {
-        let (shape, sizes) = rayon::join(|| Shape::new(order), || sizes(order, weights));
-        let Shape { ends, ends_apart, depths, least } = shape;
-        let (sizes, sizes_apart, sums) = sizes;
+    pub(crate) fn new(room: &Room, order: &Order, weights: WeightsView<'_>) -> io::Result<Self> {
+        let (shape, sizes) = rayon::join(|| Shape::new(room, order), || sizes(room, order, weights));
+        let Shape { ends, ends_apart, depths, least } = shape?;
+        let (sizes, sizes_apart, sums) = sizes?;
         let reachable = order.reachable as usize;
         let rest = &sizes[reachable / BLOCK as usize * BLOCK as usize..reachable];
         let nodes = &order.nodes[reachable - rest.len()..reachable];
@@ -39,46 +41,52 @@ impl Columns {
         let first = above(&least);
         let second = above(&first);
         let column = |least: Vec<u32>| least.into_iter().map(U32::new).collect();
-        let blocks = sums.iter().enumerate().map(|(block, bytes)| BlockRow {
-            bytes: (*bytes).into(),
-            depth: depths.get(block).copied().unwrap_or(0).into(),
-            least: least.get(block).copied().unwrap_or(0).into(),
-        });
-        Self {
+        let mut blocks = room.array::<BlockRow>(sums.len())?;
+        for (block, (row, bytes)) in blocks.iter_mut().zip(sums.iter()).enumerate() {
+            *row = BlockRow {
+                bytes: (*bytes).into(),
+                depth: depths.get(block).copied().unwrap_or(0).into(),
+                least: least.get(block).copied().unwrap_or(0).into(),
+            };
+        }
+        Ok(Self {
             ends,
             ends_apart,
             sizes,
             sizes_apart,
-            blocks: blocks.collect(),
+            blocks,
             least: [column(first), column(second)],
             reachable_bytes,
-        }
+        })
     }
 }
 
 /// The shape of the tree.
 struct Shape {
-    ends: Vec<u8>,
+    ends: Array<u8>,
     ends_apart: Vec<ApartRow>,
     /// By block: the depth of its first position.
-    depths: Vec<u32>,
+    depths: Array<u32>,
     /// By block: the least depth.
-    least: Vec<u32>,
+    least: Array<u32>,
 }
 
 impl Shape {
-    fn new(order: &Order<'_>) -> Self {
+    fn new(room: &Room, order: &Order) -> io::Result<Self> {
+        let blocks = order.reachable.div_ceil(BLOCK) as usize;
         let mut shape = Self {
-            ends: vec![0; order.nodes.len()],
+            ends: room.zeroed(order.nodes.len())?,
             ends_apart: Vec::new(),
-            depths: Vec::new(),
-            least: Vec::new(),
+            depths: room.zeroed(blocks)?,
+            least: room.zeroed(blocks)?,
         };
+        let ends_column = &mut *shape.ends;
+        let (depths, leasts) = (&mut *shape.depths, &mut *shape.least);
         // By last position: the subtrees that end behind it. Few are more than a byte counts.
         let mut many: BTreeMap<u32, u64> = BTreeMap::new();
         for end in order.ends.iter().take(order.reachable as usize) {
             let last = end - 1;
-            let count = &mut shape.ends[last as usize];
+            let count = &mut ends_column[last as usize];
             if *count < APART - 1 {
                 *count += 1;
             } else {
@@ -92,12 +100,12 @@ impl Shape {
         };
         shape.ends_apart = many.iter().map(listed).collect();
         let mut depth = 0u32;
-        for (position, ends) in (0..order.reachable).zip(&shape.ends) {
+        for (position, ends) in (0..order.reachable).zip(&*ends_column) {
+            let block = (position / BLOCK) as usize;
             if position.is_multiple_of(BLOCK) {
-                shape.depths.push(depth);
-                shape.least.push(depth);
-            } else if let Some(least) = shape.least.last_mut() {
-                *least = depth.min(*least);
+                (depths[block], leasts[block]) = (depth, depth);
+            } else {
+                leasts[block] = depth.min(leasts[block]);
             }
             let ends = match *ends {
                 APART => many.get(&position).copied().unwrap_or(0),
@@ -105,7 +113,7 @@ impl Shape {
             };
             depth = (depth + 1).saturating_sub(u32::try_from(ends).unwrap_or(u32::MAX));
         }
-        shape
+        Ok(shape)
     }
 }
 
@@ -115,11 +123,15 @@ fn byte(number: u64) -> u8 {
 }
 
 /// Sizes by position, those listed apart, and by block the bytes of all positions before.
-fn sizes(order: &Order<'_>, weights: &Weights) -> (Vec<u8>, Vec<ApartRow>, Vec<u64>) {
+fn sizes(
+    room: &Room,
+    order: &Order,
+    weights: WeightsView<'_>,
+) -> io::Result<(Array<u8>, Vec<ApartRow>, Array<u64>)> {
     const CHUNK: usize = 1 << 16;
     let nodes = &*order.nodes;
-    let mut sizes = vec![0; nodes.len()];
-    let mut sums = vec![0u64; nodes.len() / BLOCK as usize + 1];
+    let mut sizes = room.zeroed::<u8>(nodes.len())?;
+    let mut sums = room.zeroed::<u64>(nodes.len() / BLOCK as usize + 1)?;
     let parts: Vec<Vec<ApartRow>> =
         (sizes.par_chunks_mut(CHUNK).zip(sums.par_chunks_mut(CHUNK / BLOCK as usize)))
             .enumerate()
@@ -141,10 +153,10 @@ fn sizes(order: &Order<'_>, weights: &Weights) -> (Vec<u8>, Vec<ApartRow>, Vec<u
             })
             .collect();
     let mut before = 0u64;
-    for sum in &mut sums {
+    for sum in &mut *sums {
         let here = *sum;
         *sum = before;
         before = before.saturating_add(here);
     }
-    (sizes, parts.into_iter().flatten().collect(), sums)
+    Ok((sizes, parts.into_iter().flatten().collect(), sums))
 }

@@ -4,16 +4,19 @@
 //! those that hold their arrays. Looking up one array costs a walk over half a block, and a heap holds millions. In
 //! between there are 16 bytes a String, in the end 32.
 
+use std::io;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 use regex::Regex;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::hprof::BasicType;
 use crate::hprof::heap::{HeapVisitor, Instance, PrimitiveArray};
 use crate::index::ObjectGraph;
 use crate::index::objects::BLOCK;
+use crate::index::scratch::{Array, Stack};
 use crate::index::shallow::Shallow;
 use crate::index::sizes::Sizes;
 use crate::query::objects::{Bits, Characters, Objects, Record, Slot};
@@ -27,6 +30,8 @@ const PART: u32 = 1 << 16;
 const MOST_PARTS: u32 = 1 << 10;
 /// Parts of the Strings by their hash.
 pub(super) const SHARES: usize = 256;
+/// Strings of a share that are moved to the room at a time.
+const SHARE_TOP: usize = 1 << 11;
 
 /// How often parts of one array are read, if Strings overlap in it (JDK 6), and characters that are free.
 const OVERLAP: u64 = 256;
@@ -40,7 +45,8 @@ const WIDE: u32 = 1 << 31;
 const BEYOND: u32 = (1 << 31) - 1;
 
 /// A String, and what it says of its array.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
 struct Found {
     /// The array.
     array: u32,
@@ -63,7 +69,8 @@ pub(super) enum Form {
 }
 
 /// A String whose characters can be read.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
 pub(super) struct Item {
     pub(super) hash: u64,
     /// The offset of the array's record, shifted left by two, and the [`Form`].
@@ -112,7 +119,7 @@ impl Item {
 #[derive(Debug, Default)]
 pub(super) struct Finds {
     /// Strings by a part of their hash, in no order.
-    pub(super) shares: Vec<Vec<Item>>,
+    pub(super) shares: Vec<Array<Item>>,
     /// Strings without characters: `value` is null, or no array of characters, or not in the dump. None if texts or
     /// lengths are asked for, which these do not have.
     pub(super) unreadable: u64,
@@ -174,7 +181,12 @@ struct Search<'s, 'a> {
 }
 
 /// Finds the Strings that are asked for.
-pub(super) fn find<'a>(objects: &Objects<'a>, bytes: &'a [u8], question: &Question, seed: u64) -> Finds {
+pub(super) fn find<'a>(
+    objects: &Objects<'a>,
+    bytes: &'a [u8],
+    question: &Question,
+    seed: u64,
+) -> io::Result<Finds> {
     let (summary, graph) = (objects.summary, objects.graph);
     let sizes = Sizes::new(summary, None);
     let fields: Vec<Option<Fields<'a>>> = (summary.numbered_classes())
@@ -195,9 +207,15 @@ pub(super) fn find<'a>(objects: &Objects<'a>, bytes: &'a [u8], question: &Questi
     let count = graph.objects.len();
     let size = PART.max((count / MOST_PARTS).next_multiple_of(BLOCK));
     let all = parts(0..count, size);
-    let found: Vec<(Vec<Found>, u64)> = all.par_iter().map(|part| search.strings(part.clone())).collect();
+    let room = graph.room();
+    let strings = |part: &Range<u32>| {
+        let (found, unreadable) = search.strings(part.clone());
+        Ok((room.copy(&found)?, unreadable))
+    };
+    let found: Vec<(Array<Found>, u64)> = all.par_iter().map(strings).collect::<io::Result<_>>()?;
     let unreadable: u64 = found.iter().map(|(_, unreadable)| unreadable).sum();
-    let shares: Vec<Mutex<Vec<Vec<Item>>>> = (0..SHARES).map(|_| Mutex::default()).collect();
+    let shares: Vec<Mutex<Stack<Item>>> =
+        (0..SHARES).map(|_| Mutex::new(Stack::with_top(&room, SHARE_TOP))).collect();
     let unreadable_arrays: u64 = (all.par_iter())
         .map(|part| {
             let mut here: Vec<Found> = Vec::new();
@@ -208,19 +226,18 @@ pub(super) fn find<'a>(objects: &Objects<'a>, bytes: &'a [u8], question: &Questi
             }
             let (items, unreadable) = search.arrays(here);
             for (share, items) in shares.iter().zip(items) {
-                if !items.is_empty() {
-                    share.lock().unwrap_or_else(PoisonError::into_inner).push(items);
-                }
+                let mut share = share.lock().unwrap_or_else(PoisonError::into_inner);
+                items.into_iter().try_for_each(|item| share.push(item))?;
             }
-            unreadable
+            Ok(unreadable)
         })
-        .sum();
+        .sum::<io::Result<u64>>()?;
     drop(found);
     let shares = (shares.into_par_iter())
-        .map(|share| share.into_inner().unwrap_or_else(PoisonError::into_inner).concat())
-        .collect();
+        .map(|share| share.into_inner().unwrap_or_else(PoisonError::into_inner).into_array())
+        .collect::<io::Result<_>>()?;
     let asks_for_texts = question.pattern.is_some() || question.lengths != (0..=u64::MAX);
-    Finds { shares, unreadable: if asks_for_texts { 0 } else { unreadable + unreadable_arrays } }
+    Ok(Finds { shares, unreadable: if asks_for_texts { 0 } else { unreadable + unreadable_arrays } })
 }
 
 impl<'a> Search<'_, 'a> {

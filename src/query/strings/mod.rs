@@ -11,6 +11,7 @@ mod same;
 
 use std::cmp::Ordering;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
 use std::ops::RangeInclusive;
 
 use rayon::prelude::*;
@@ -18,6 +19,7 @@ use regex::Regex;
 
 use crate::index::ObjectGraph;
 use crate::index::id_map::{IdMap, IdSet};
+use crate::index::scratch::Array;
 use crate::index::sizes::Sizes;
 use crate::index::summary::Summary;
 
@@ -120,7 +122,7 @@ struct Group {
 pub struct Answer {
     /// Figures of all that were asked for.
     pub totals: Totals,
-    shares: Vec<Vec<Item>>,
+    shares: Vec<Array<Item>>,
     /// The rows.
     groups: Vec<Group>,
 }
@@ -193,13 +195,21 @@ impl StringBytes {
 }
 
 /// Finds Strings.
-pub fn strings(summary: &Summary, graph: &ObjectGraph, bytes: &[u8], question: &Question) -> Answer {
+///
+/// # Errors
+/// If there is neither memory nor disk space for a few numbers for each String.
+pub fn strings(
+    summary: &Summary,
+    graph: &ObjectGraph,
+    bytes: &[u8],
+    question: &Question,
+) -> io::Result<Answer> {
     let objects = Objects::new(summary, graph, bytes);
     // Whoever writes a dump cannot make texts collide. No answer depends on the seed.
     let seed = RandomState::new().build_hasher().finish();
-    let found = find::find(&objects, bytes, question, seed);
+    let found = find::find(&objects, bytes, question, seed)?;
     let search = Grouping { objects: &objects, sizes: StringBytes::new(summary), rows: question.rows };
-    let (mut shares, counted): (Vec<Vec<Item>>, Vec<Counted>) = (0u32..)
+    let (mut shares, counted): (Vec<Array<Item>>, Vec<Counted>) = (0u32..)
         .zip(found.shares)
         .collect::<Vec<_>>()
         .into_par_iter()
@@ -219,7 +229,7 @@ pub fn strings(summary: &Summary, graph: &ObjectGraph, bytes: &[u8], question: &
     if groups.is_empty() {
         shares.clear();
     }
-    Answer { totals, shares, groups }
+    Ok(Answer { totals, shares, groups })
 }
 
 /// The rows of a share, and its figures.
@@ -295,7 +305,7 @@ impl Grouping<'_, '_> {
     }
 
     /// Puts rows in order and keeps the first.
-    fn sort(&self, groups: &mut Vec<Group>, shares: &[Vec<Item>], question: &Question) {
+    fn sort(&self, groups: &mut Vec<Group>, shares: &[Array<Item>], question: &Question) {
         let top = question.top.unwrap_or(usize::MAX);
         if question.sort_by == SortBy::Text {
             self.number_texts(groups, shares, top);
@@ -322,7 +332,7 @@ impl Grouping<'_, '_> {
 
     /// Numbers the texts of rows in their order: the first `top` of them, the others are behind. Each text is compared
     /// once for all rows that have it, which are side by side.
-    fn number_texts(&self, groups: &mut [Group], shares: &[Vec<Item>], top: usize) {
+    fn number_texts(&self, groups: &mut [Group], shares: &[Array<Item>], top: usize) {
         // Where the rows of each text start, and how many there are.
         let mut start = 0u32;
         let mut texts: Vec<(u32, u32)> = (groups.chunk_by(|a, b| (a.share, a.text) == (b.share, b.text)))
@@ -353,7 +363,7 @@ impl Grouping<'_, '_> {
 }
 
 /// The first String of a row.
-fn item<'s>(shares: &'s [Vec<Item>], group: &Group) -> Option<&'s Item> {
+fn item<'s>(shares: &'s [Array<Item>], group: &Group) -> Option<&'s Item> {
     shares.get(group.share as usize)?.get(group.start as usize)
 }
 

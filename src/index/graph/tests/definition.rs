@@ -171,7 +171,7 @@ impl Naive {
 }
 
 /// The dominators that an order tells: of the subtrees that a node lies in, the innermost.
-fn of_order(order: &Order<'_>) -> Vec<Dominator> {
+fn of_order(order: &Order) -> Vec<Dominator> {
     let mut found = vec![Unreachable; order.nodes.len()];
     let mut open: Vec<(u32, u32)> = Vec::new();
     for (position, node) in (0..order.reachable).zip(order.nodes.iter()) {
@@ -185,7 +185,7 @@ fn of_order(order: &Order<'_>) -> Vec<Dominator> {
 }
 
 /// Compares an order with what it should be.
-pub(super) fn check(graph: &Graph, order: &Order<'_>, dominators: &[Dominator]) {
+pub(super) fn check(graph: &Graph, order: &Order, dominators: &[Dominator]) {
     let naive = Naive::new(graph, dominators);
     assert_eq!(order.reachable, naive.reachable, "reachable nodes");
     assert_eq!(order.nodes.len(), graph.rows.len());

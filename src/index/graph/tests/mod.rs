@@ -110,12 +110,12 @@ impl Input {
     }
 
     /// The dominator tree, in order.
-    fn order<'r>(&self, room: &'r Room) -> Order<'r> {
+    fn order(&self, room: &Room) -> Order {
         let labels = Labels { column: &self.column, width: self.width, targets: &self.hubs };
         let links = Links { rows: self.rows.view(), labels: &labels, roots: &self.roots };
         let turned = |memory: u64| turned(&self.rows, room, memory);
         let (order, _) =
-            dominators(room, &links, &self.weights, turned, |rows| Some(rows.view()), &Quiet).unwrap();
+            dominators(room, &links, self.weights.view(), turned, |rows| Some(rows.view()), &Quiet).unwrap();
         order.unwrap()
     }
 }
@@ -160,7 +160,9 @@ fn ends(lengths: &[u64], first: u64) -> crate::index::lazy::Lazy<U64> {
 
 fn weights_by(units: &[u64], unit: u64) -> Weights {
     let code = |units: &u64| u8::try_from(*units).unwrap_or(APART);
-    let codes: Vec<u8> = units.iter().map(code).collect();
+    let room = Room::new(std::env::temp_dir(), 1 << 30);
+    let mut codes = room.array::<u8>(units.len()).unwrap();
+    codes.iter_mut().zip(units).for_each(|(place, units)| *place = code(units));
     let apart = (0u32..).zip(units).filter(|(_, units)| code(units) == APART);
     Weights { apart: apart.map(|(node, units)| (node, *units)).collect(), codes, unit }
 }

@@ -9,9 +9,9 @@ use crate::index::packed::packed;
 use crate::index::scratch::{Array, Room};
 
 /// The tree of an order, as it is after it was written and read.
-pub(super) fn stored(order: &Order<'_>, weights: &Weights) -> Tree {
+pub(super) fn stored(order: &Order, weights: &Weights) -> Tree {
     let Columns { ends, ends_apart, sizes, sizes_apart, blocks, least: [first, second], reachable_bytes } =
-        Columns::new(order, weights);
+        Columns::new(&room(1 << 30).1, order, weights.view()).unwrap();
     let tree = Tree {
         reachable: order.reachable,
         objects: u32::try_from(order.nodes.len()).unwrap(),
@@ -30,7 +30,7 @@ pub(super) fn stored(order: &Order<'_>, weights: &Weights) -> Tree {
 }
 
 /// Asks the tree of a small graph everything.
-pub(super) fn check_stored(graph: &Graph, order: &Order<'_>, weights: &Weights, dominators: &[Dominator]) {
+pub(super) fn check_stored(graph: &Graph, order: &Order, weights: &Weights, dominators: &[Dominator]) {
     let tree = stored(order, weights);
     let naive = Naive::new(graph, dominators);
     let parents: Vec<Option<u32>> = (naive.nodes.iter().take(naive.reachable as usize))
@@ -87,10 +87,10 @@ impl Shape {
     }
 
     /// An order in which nodes have numbers that are not their positions, with `lost` unreachable ones.
-    fn order<'r>(&self, room: &'r Room, lost: u32) -> Order<'r> {
+    fn order(&self, room: &Room, lost: u32) -> Order {
         let all = self.len() + lost;
         let array = |number: &dyn Fn(u32) -> u32| {
-            let mut array: Array<'r, u32> = room.array(all as usize).unwrap();
+            let mut array: Array<u32> = room.array(all as usize).unwrap();
             (0u32..).zip(array.iter_mut()).for_each(|(at, place)| *place = number(at));
             array
         };
