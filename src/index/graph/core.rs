@@ -101,7 +101,7 @@ impl<'a> Numbers<'a> {
     }
 
     /// The part of a column by core number that belongs to each chunk of nodes.
-    fn parts<'c, T: Send>(self, mut column: &'c mut [T]) -> rayon::vec::IntoIter<&'c mut [T]> {
+    fn parts<T: Send>(self, mut column: &mut [T]) -> rayon::vec::IntoIter<&mut [T]> {
         let parts: Vec<&mut [T]> = self
             .bounds()
             .map(|(first, end)| {
