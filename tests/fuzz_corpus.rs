@@ -4,7 +4,13 @@
 //! `HPROF_CLI_SOAK_SEED` and `HPROF_CLI_SOAK_CASES` (changed samples of each kind) make more of it. A case that fails
 //! is named by its seed; its bytes are kept.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation
+)]
 
 mod common;
 mod mutate;

@@ -59,7 +59,8 @@ fn made() -> Made {
     let array_class = model.array_class(class);
     let array = model.object_array(array_class, &[instance, other]);
     let thread = jdk.thread(&mut model, EVIL, false, 5);
-    let trace = model.trace(1, &[StackFrame::new(class, EVIL, EVIL, 7), StackFrame::new(below, EVIL, EVIL, -3)]);
+    let trace =
+        model.trace(1, &[StackFrame::new(class, EVIL, EVIL, 7), StackFrame::new(below, EVIL, EVIL, -3)]);
     model.root(thread, Root::ThreadObject { thread: 1, trace });
     model.root(array, Root::JavaFrame { thread: 1, frame: 0 });
     model.root(loader, Root::JniGlobal { reference: 1 });
@@ -68,7 +69,14 @@ fn made() -> Made {
     let options = Options::hotspot();
     let mut out = DumpWriter::new(Version::V1_0_2, IdSize::Eight);
     out.string(0x7_0001, EVIL);
-    let names = StartThread { thread: 1, object: thread.0, trace, name: 0x7_0001, group: 0x7_0001, parent_group: 0x7_0001 };
+    let names = StartThread {
+        thread: 1,
+        object: thread.0,
+        trace,
+        name: 0x7_0001,
+        group: 0x7_0001,
+        parent_group: 0x7_0001,
+    };
     out.start_thread(&names);
     model.write_into(&mut out, &options);
     let serial = 1 + u32::try_from(model.classes().iter().position(|def| def.id == class).unwrap()).unwrap();
@@ -81,7 +89,12 @@ fn made() -> Made {
         allocated_instances: 2,
         ..AllocSite::default()
     };
-    out.alloc_sites(&AllocSites { live_bytes: 16, live_instances: 1, sites: vec![site], ..AllocSites::default() });
+    out.alloc_sites(&AllocSites {
+        live_bytes: 16,
+        live_instances: 1,
+        sites: vec![site],
+        ..AllocSites::default()
+    });
     out.cpu_samples(3, &[(3, trace)]);
 
     let dir = tempfile::tempdir().unwrap();
@@ -102,7 +115,11 @@ fn harmless(output: &Output, what: &str) -> String {
         let text = std::str::from_utf8(bytes).unwrap_or_else(|error| panic!("{what}: {stream}: {error}"));
         // `convert` writes the agent's columns, which tabs divide.
         let bad = text.chars().position(|c| is_harmful(c) && !(c == '\t' && what.starts_with("convert")));
-        assert!(bad.is_none(), "{what}: {stream}: {:?}", text.chars().skip(bad.unwrap().saturating_sub(30)).take(60));
+        assert!(
+            bad.is_none(),
+            "{what}: {stream}: {:?}",
+            text.chars().skip(bad.unwrap().saturating_sub(30)).take(60)
+        );
     }
     assert!(output.status.code().is_some_and(|code| code <= 3), "{what}: {:?}", output.status);
     String::from_utf8_lossy(&output.stdout).into_owned()

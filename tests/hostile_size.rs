@@ -64,7 +64,10 @@ impl Place {
         assert!(behind == 0, "{command} {more:?}: {behind} bytes beyond {LOOKED_AT}");
         assert!(said.len() < 100_000, "{command} {more:?}: {} bytes on stderr", said.len());
         let code = status.code().unwrap_or_else(|| panic!("{command} {more:?}: {status}: {said}"));
-        assert!((0..=3).contains(&code) && !said.contains("panicked"), "{command} {more:?}: {status}: {said}");
+        assert!(
+            (0..=3).contains(&code) && !said.contains("panicked"),
+            "{command} {more:?}: {status}: {said}"
+        );
         (code, answer)
     }
 }
@@ -74,7 +77,9 @@ const THREADS: u32 = 1_000_000;
 /// START THREAD, a stack trace, a thread object and two roots for each of a million threads.
 fn a_million_threads(path: &Path) {
     let mut out = DumpWriter::new(Version::V1_0_2, IdSize::Eight);
-    for (id, text) in (1..).zip(["java/lang/Object", "java/lang/Thread", "worker", "run", "Worker.java", "tid"]) {
+    for (id, text) in
+        (1..).zip(["java/lang/Object", "java/lang/Thread", "worker", "run", "Worker.java", "tid"])
+    {
         out.string(id, text);
     }
     out.load_class(1, 0x1000, 0, 1);
@@ -83,7 +88,8 @@ fn a_million_threads(path: &Path) {
     let object = |thread: u32| 0x10_0000_0000 + u64::from(thread) * 16;
     for thread in 1..=THREADS {
         out.trace(thread, thread, &[0x10]);
-        let start = StartThread { thread, object: object(thread), trace: thread, name: 3, group: 3, parent_group: 3 };
+        let start =
+            StartThread { thread, object: object(thread), trace: thread, name: 3, group: 3, parent_group: 3 };
         out.start_thread(&start);
     }
     let mut heap = HeapWriter::new(IdSize::Eight);
@@ -206,7 +212,11 @@ fn a_name_of_hundreds_of_megabytes_does_not_fill_the_memory_or_the_screen() {
         // The dump is mapped, 300 MB of it.
         let (code, answer) = place.run(1_200_000, command, more);
         // A name is cut where a class file would have to end it, at 64 KB.
-        assert!(matches!(code, 0 | 1) && answer.len() < 4 << 20, "{command} {more:?}: {code}, {}", answer.len());
+        assert!(
+            matches!(code, 0 | 1) && answer.len() < 4 << 20,
+            "{command} {more:?}: {code}, {}",
+            answer.len()
+        );
     }
     let (code, _) = place.run(1_200_000, "convert", &[]);
     assert_eq!(code, 0);

@@ -13,7 +13,13 @@
 //! told at once, and its file is kept.
 
 #![cfg(unix)]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, clippy::indexing_slicing)]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::indexing_slicing
+)]
 
 mod mutate;
 #[path = "soak/run.rs"]
@@ -89,19 +95,31 @@ impl Soak {
     }
 
     /// Asks the file at `place` everything that is to be asked.
-    fn ask(&self, part: &'static str, place: &Place, object: u64, expected: Expected, case: &dyn Fn() -> String) {
+    fn ask(
+        &self,
+        part: &'static str,
+        place: &Place,
+        object: u64,
+        expected: Expected,
+        case: &dyn Fn() -> String,
+    ) {
         // Every case is a file that nobody saw before.
         let _ = fs::remove_dir_all(&place.index);
         let object = format!("{object:#x}");
-        for (name, more) in
-            [("info", None), ("histo", None), ("dominators", None), ("convert", None), ("show", Some(&object))]
-        {
+        for (name, more) in [
+            ("info", None),
+            ("histo", None),
+            ("dominators", None),
+            ("convert", None),
+            ("show", Some(&object)),
+        ] {
             let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
             command.arg(name).arg(&place.dump).args(more).args(["--threads", "2", "--index-dir"]);
             command.arg(&place.index);
             let ran = self.runner.run(command);
             let wrong = ran.wrong(expected.of(name));
-            let what = || format!("{name}{} of {}", more.map(|id| format!(" {id}")).unwrap_or_default(), case());
+            let what =
+                || format!("{name}{} of {}", more.map(|id| format!(" {id}")).unwrap_or_default(), case());
             self.tally.lock().unwrap().add((part, name), &ran, wrong.is_some(), &what);
             if let Some(wrong) = wrong {
                 let kept = self.keep(place);
@@ -206,7 +224,8 @@ fn samples_cut_and_changed() {
     let has = |part: &str| chosen.is_empty() || chosen.split(',').any(|name| name == part);
     assert!(chosen.split(',').all(|name| name.is_empty() || PARTS.contains(&name)), "parts are {PARTS:?}");
     let only = std::env::var("HPROF_CLI_SOAK_ONLY").unwrap_or_default();
-    let all: Vec<Sample> = samples::all(&soak.dir).into_iter().filter(|sample| sample.name.contains(&only)).collect();
+    let all: Vec<Sample> =
+        samples::all(&soak.dir).into_iter().filter(|sample| sample.name.contains(&only)).collect();
     println!(
         "{} samples, {} workers, seed {seed}, stride {stride}, {cuts} cuts each, {cases} changed; \
          each run may take {MOST_TIME:?} and {} MiB of addresses",
@@ -280,7 +299,9 @@ mod this_harness {
             tally.add(("bytes", "info"), &ran, true, &|| String::new());
             assert!(!tally.is_clean(), "{script}");
         }
-        for (script, expected) in [("exit 0", Expected::Any), ("exit 3", Expected::Damaged), ("exit 2", Expected::Refused)] {
+        for (script, expected) in
+            [("exit 0", Expected::Any), ("exit 3", Expected::Damaged), ("exit 2", Expected::Refused)]
+        {
             let ran = shell(script);
             assert_eq!(ran.wrong(expected), None, "{script}");
             assert!(ran.largest_bytes > 100_000 && ran.largest_bytes < 100 << 20, "{}", ran.largest_bytes);

@@ -12,8 +12,8 @@ use crate::query::histogram::{self, GroupBy, Histogram, Question, Row, Scope, So
 use crate::query::pattern::ClassPattern;
 use crate::query::profile::text;
 use crate::query::text_histogram;
-use crate::report::table::{Align, Builder, grouped, percent};
 use crate::report::stream::Streamed;
+use crate::report::table::{Align, Builder, grouped, percent};
 use crate::report::{Format, csv, escape, json::object_id};
 
 use super::args::{self, LayoutArgs, Output};

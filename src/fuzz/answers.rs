@@ -179,7 +179,10 @@ fn check_tree(tree: &Tree, sum: &Sum) {
         let end = tree.end(position);
         sum.check(end > position && end <= tree.reachable(), "a part of the tree outside of it");
         let sizes = [tree.retained_bytes(position), tree.shallow_bytes(position)];
-        sum.check(sizes.is_sorted_by(|retained, shallow| retained >= shallow), "less is retained than is there");
+        sum.check(
+            sizes.is_sorted_by(|retained, shallow| retained >= shallow),
+            "less is retained than is there",
+        );
         let depth = tree.depth(position);
         if let Some(dominator) = tree.dominator(position) {
             sum.check(dominator < position && tree.end(dominator) >= end, "a dominator that is not above");
@@ -242,7 +245,10 @@ fn look(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
         }
         let found = paths(&edges, object, 2, Excluded::all());
         let is_reachable = graph.tree.reachable_position(object).is_some();
-        sum.check(found.paths.is_empty() != is_reachable, "what is reachable has a path, and nothing else has");
+        sum.check(
+            found.paths.is_empty() != is_reachable,
+            "what is reachable has a path, and nothing else has",
+        );
         found.paths.iter().for_each(|path| sum.add(&view.steps(path, 0..path.len())));
     }
 }

@@ -37,7 +37,10 @@ pub fn index(bytes: &[u8]) {
 
     fs::write(&file, bytes).expect("the temporary directory takes a file");
     let found = with_threads(false, || open(&place));
-    assert!(found.is_some_and(|(sum, is_damaged)| is_damaged || Some(sum) == right), "a wrong answer, and no mark");
+    assert!(
+        found.is_some_and(|(sum, is_damaged)| is_damaged || Some(sum) == right),
+        "a wrong answer, and no mark"
+    );
 
     seal(&mut good, bytes);
     fs::write(&file, &good).expect("the temporary directory takes a file");

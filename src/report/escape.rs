@@ -47,7 +47,11 @@ pub(super) fn push_escaped(out: &mut String, c: char) {
 /// No name of a Java class, field or method starts with such a character.
 pub fn cell(raw: &str) -> Cow<'_, str> {
     let text = text(raw);
-    if text.starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']) { Cow::Owned(format!("'{text}")) } else { text }
+    if text.starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']) {
+        Cow::Owned(format!("'{text}"))
+    } else {
+        text
+    }
 }
 
 #[cfg(test)]

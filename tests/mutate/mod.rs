@@ -277,7 +277,9 @@ fn through_utf8(bytes: &[u8]) -> Vec<u8> {
 /// A number that is told by the environment.
 pub fn setting(name: &str, usual: u64) -> u64 {
     match std::env::var(name) {
-        Ok(text) if !text.is_empty() => text.parse().unwrap_or_else(|_| panic!("{name}={text}: not a number")),
+        Ok(text) if !text.is_empty() => {
+            text.parse().unwrap_or_else(|_| panic!("{name}={text}: not a number"))
+        }
         _ => usual,
     }
 }

@@ -50,7 +50,8 @@ fn value_bytes(kind: u8, id_bytes: usize) -> Option<usize> {
 impl Map {
     /// Walks over a dump, up to the first place that makes no sense. `None` if it has no header.
     pub fn of(bytes: &[u8]) -> Option<Self> {
-        let name = bytes.starts_with(b"JAVA PROFILE 1.0.").then(|| bytes.iter().position(|byte| *byte == 0))??;
+        let name =
+            bytes.starts_with(b"JAVA PROFILE 1.0.").then(|| bytes.iter().position(|byte| *byte == 0))??;
         let id_bytes = number(bytes, name + 1, 4).filter(|id_bytes| matches!(id_bytes, 4 | 8))?;
         let mut map = Self { header: name + 13, id_bytes, ..Self::default() };
         let mut at = map.header;

@@ -153,7 +153,13 @@ impl Runner {
         let (status, usage) = unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
             // First wait without taking the process away: its number is not given to another while it may be killed.
-            while libc::waitid(libc::P_PID, process as libc::id_t, &raw mut info, libc::WEXITED | libc::WNOWAIT) != 0 {}
+            while libc::waitid(
+                libc::P_PID,
+                process as libc::id_t,
+                &raw mut info,
+                libc::WEXITED | libc::WNOWAIT,
+            ) != 0
+            {}
             self.running.lock().unwrap().remove(&process);
             let (mut status, mut usage): (libc::c_int, libc::rusage) = (0, std::mem::zeroed());
             while libc::wait4(process, &raw mut status, 0, &raw mut usage) != process {}
@@ -164,7 +170,8 @@ impl Runner {
         Ran {
             code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
             signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
-            is_panic: said.contains("panicked at") || libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 101,
+            is_panic: said.contains("panicked at")
+                || libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 101,
             is_late: took > self.most_time,
             took,
             largest_bytes: bytes_of(usage.ru_maxrss),
@@ -279,8 +286,19 @@ impl Tally {
     pub(crate) fn table(&self) -> String {
         let mut out = format!(
             "| {:<10} | {:<10} | {:>9} | {:>8} | {:>8} | {:>8} | {:>8} | {:>6} | {:>7} | {:>9} | {:>11} | {:>10} | {:>10} |\n",
-            "part", "command", "runs", "exit 0", "exit 1", "exit 2", "exit 3", "panics", "signals", "over time",
-            "wrong codes", "slowest ms", "most MiB"
+            "part",
+            "command",
+            "runs",
+            "exit 0",
+            "exit 1",
+            "exit 2",
+            "exit 3",
+            "panics",
+            "signals",
+            "over time",
+            "wrong codes",
+            "slowest ms",
+            "most MiB"
         );
         out += &format!("|{}\n", "---|".repeat(13));
         for ((part, command), row) in &self.rows {

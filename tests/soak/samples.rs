@@ -43,7 +43,11 @@ pub(crate) fn all(dir_of_all: &Path) -> Vec<Sample> {
             let name = file.file_name().unwrap().to_str().unwrap().to_owned();
             let packed = fs::read(&file).unwrap();
             if let Some(name) = name.strip_suffix(".zst") {
-                all.push(Sample::new(dir_of_all, format!("{dir}/{name}"), zstd::decode_all(&packed[..]).unwrap()));
+                all.push(Sample::new(
+                    dir_of_all,
+                    format!("{dir}/{name}"),
+                    zstd::decode_all(&packed[..]).unwrap(),
+                ));
             } else if let Some(plain) = name.strip_suffix(".gz") {
                 let mut bytes = Vec::new();
                 flate2::read::MultiGzDecoder::new(&packed[..]).read_to_end(&mut bytes).unwrap();
