@@ -25,6 +25,7 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 pub mod cli;
+pub mod fuzz;
 pub mod hprof;
 pub mod index;
 pub mod query;

@@ -524,7 +524,7 @@ fn directories_in_the_place_of_files_do_no_harm() {
 #[test]
 fn without_a_place_for_the_index_the_summary_is_still_known() {
     let dump = Dump::written(&examples::zoo().write(&Options::hotspot()));
-    let options = OpenOptions { index_dir: Some(dump.path.join("below-a-file")), heap_dump: None };
+    let options = OpenOptions { index_dir: Some(dump.path.join("below-a-file")), ..OpenOptions::default() };
     let heap = Heap::open(&dump.path, &options, &Quiet).unwrap();
     assert_eq!(digest(heap.summary()), digest(dump.open().summary()));
     assert!(heap.notes().join("").contains("no index is kept"), "{:?}", heap.notes());
@@ -573,7 +573,7 @@ fn opens_for_its_parent() {
     let (Some(dump), Some(index)) = (std::env::var_os(CHILDS_DUMP), std::env::var_os(CHILDS_INDEX)) else {
         return;
     };
-    let options = OpenOptions { index_dir: Some(index.into()), heap_dump: None };
+    let options = OpenOptions { index_dir: Some(index.into()), ..OpenOptions::default() };
     let (heap, graph) = Heap::open_graph(Path::new(&dump), &options, &Quiet).unwrap();
     assert!(graph.objects.len() > 30_000 && graph.tree.objects() == graph.objects.len());
     assert!(!heap.summary().is_damaged());

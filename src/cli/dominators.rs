@@ -308,7 +308,7 @@ fn groups(args: &Args, group_by: GroupArg) -> anyhow::Result<Outcome> {
 fn group_name(row: &GroupRow, group_by: GroupArg) -> Option<String> {
     match group_by {
         GroupArg::Class | GroupArg::Package => {
-            Some(row.group.name.clone()).filter(|_| row.group.classes > 0 || !row.group.name.is_empty())
+            Some(row.group.name.to_string()).filter(|_| row.group.classes > 0 || !row.group.name.is_empty())
         }
         GroupArg::Loader => histo::loader_label(&row.group),
     }

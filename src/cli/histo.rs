@@ -12,6 +12,7 @@ use crate::query::histogram::{self, GroupBy, Histogram, Question, Row, Scope, So
 use crate::query::pattern::ClassPattern;
 use crate::query::profile::text;
 use crate::query::text_histogram;
+use crate::report::stream::Streamed;
 use crate::report::table::{Align, Builder, grouped, percent};
 use crate::report::{Format, csv, escape, json::object_id};
 
@@ -242,7 +243,8 @@ impl Show<'_> {
         }
         let Totals { rows: count, instances, shallow_bytes } = self.total;
         let total = json!({ "rows": count, "instances": instances, "shallow_bytes": shallow_bytes });
-        let (rows, more) = (rows.collect::<Vec<_>>(), json!({ "total": total }));
+        // Made while they are written: their names can be longer than the dump.
+        let (rows, more) = (Streamed::new(rows), json!({ "total": total }));
         match self.of {
             Of::Binary(heap) => output::json(out, "histo", heap, rows, more),
             Of::Text(recorded) => recorded.json(out, "histo", rows, more),
@@ -377,7 +379,7 @@ fn table(out: &mut dyn Write, histogram: &Histogram, args: &Args) -> anyhow::Res
     for (number, row) in (1u64..).zip(&histogram.rows) {
         let name = match args.group_by {
             GroupArg::Loader => loader_label(row).unwrap_or_else(|| "<no class object>".to_owned()),
-            GroupArg::Class | GroupArg::Package => row.name.clone(),
+            GroupArg::Class | GroupArg::Package => row.name.to_string(),
         };
         let figures = (row.instances, row.shallow_bytes, Some(row.classes));
         table.row(cells(number.to_string(), figures, row.retained_bytes, name));

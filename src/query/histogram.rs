@@ -1,6 +1,7 @@
 //! The class histogram: how many objects there are of each class, and what they take.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
@@ -58,7 +59,7 @@ pub struct Loader {
     /// Object id; 0 is the boot loader.
     pub id: u64,
     /// The name of its class, if the loader is in the dump.
-    pub class: Option<String>,
+    pub class: Option<Arc<str>>,
 }
 
 /// A row of the histogram.
@@ -66,8 +67,9 @@ pub struct Loader {
 pub struct Row {
     /// The number of its group.
     pub group: usize,
-    /// The class's name in Java source form, or the package's; empty when grouped by loader.
-    pub name: String,
+    /// The class's name in Java source form, or the package's; empty when grouped by loader. Rows share it: a name of
+    /// 64 KB can be that of all classes of a hostile dump.
+    pub name: Arc<str>,
     /// The loader; `None` when grouped by package, and for classes whose class object is not in the dump.
     pub loader: Option<Loader>,
     /// Object id of the class object, if the row is of one class that has one.
@@ -205,20 +207,22 @@ impl Groups {
     /// Puts the classes that match the patterns into groups.
     pub fn new(summary: &Summary, group_by: GroupBy, patterns: &[ClassPattern]) -> Self {
         let mut groups = Self { of_class: Vec::with_capacity(summary.classes().len()), rows: Vec::new() };
-        let mut known: FxHashMap<(String, Option<u64>), u32> = FxHashMap::default();
+        let mut known: FxHashMap<(Arc<str>, Option<u64>), u32> = FxHashMap::default();
+        let mut shared = Shared::default();
         for class in summary.classes() {
             let name = summary.class_name(class);
             if !any_matches(patterns, name) {
                 groups.of_class.push(NONE);
                 continue;
             }
-            let loader = || class.is_dumped().then(|| loader(summary, class));
+            let mut loader = || class.is_dumped().then(|| loader(summary, class, &mut shared));
             let row = match group_by {
                 GroupBy::Class => {
                     let class_object = Some(class.id.get()).filter(|_| class.is_dumped());
-                    Row { name: name.to_owned(), loader: loader(), class_object, ..Row::default() }
+                    let loader = loader();
+                    Row { name: shared.text(name), loader, class_object, ..Row::default() }
                 }
-                GroupBy::Package => Row { name: package_label(name), ..Row::default() },
+                GroupBy::Package => Row { name: package_label(name).into(), ..Row::default() },
                 GroupBy::Loader => Row { loader: loader(), ..Row::default() },
             };
             // There are fewer classes than u32 has numbers.
@@ -256,9 +260,19 @@ impl Groups {
     }
 }
 
-fn loader(summary: &Summary, class: &ClassRow) -> Loader {
+/// Texts of a summary, each kept once. There they stand once too: the place tells which it is.
+#[derive(Default)]
+struct Shared(FxHashMap<(*const u8, usize), Arc<str>>);
+
+impl Shared {
+    fn text(&mut self, text: &str) -> Arc<str> {
+        self.0.entry((text.as_ptr(), text.len())).or_insert_with(|| text.into()).clone()
+    }
+}
+
+fn loader(summary: &Summary, class: &ClassRow, shared: &mut Shared) -> Loader {
     let id = class.loader.get();
-    Loader { id, class: summary.loader_class(id).map(str::to_owned) }
+    Loader { id, class: summary.loader_class(id).map(|class| shared.text(class)) }
 }
 
 /// The package of a class; those that have no name get one.

@@ -1,5 +1,7 @@
 //! The class histogram of a text report's HEAP DUMP.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use super::histogram::{self, GroupBy, Histogram, Loader, Question, Row};
@@ -9,18 +11,18 @@ use super::profile::text::{TextClass, TextHeap};
 /// Counts classes, packages or loaders, as [`super::histogram::histogram`] does it of a binary dump.
 pub fn histogram(heap: &TextHeap, question: &Question) -> Histogram {
     let mut rows: Vec<Row> = Vec::new();
-    let mut known: FxHashMap<(String, Option<u64>), usize> = FxHashMap::default();
+    let mut known: FxHashMap<(Arc<str>, Option<u64>), usize> = FxHashMap::default();
     let classes = heap.classes.iter().filter(|class| class.instances > 0);
     for class in classes.filter(|class| any_matches(&question.patterns, &class.name)) {
         let row = match question.group_by {
             GroupBy::Class => Row {
-                name: class.name.clone(),
+                name: class.name.as_str().into(),
                 loader: loader(class),
                 // Only what has a CLS line has a class object in the text.
                 class_object: class.class_object.filter(|_| class.loader.is_some()),
                 ..Row::default()
             },
-            GroupBy::Package => Row { name: histogram::package_label(&class.name), ..Row::default() },
+            GroupBy::Package => Row { name: histogram::package_label(&class.name).into(), ..Row::default() },
             GroupBy::Loader => Row { loader: loader(class), ..Row::default() },
         };
         let at = match question.group_by {
@@ -43,5 +45,5 @@ pub fn histogram(heap: &TextHeap, question: &Question) -> Histogram {
 }
 
 fn loader(class: &TextClass) -> Option<Loader> {
-    class.loader.map(|id| Loader { id, class: class.loader_class.clone() })
+    class.loader.map(|id| Loader { id, class: class.loader_class.as_deref().map(Arc::from) })
 }

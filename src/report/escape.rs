@@ -41,12 +41,17 @@ pub(super) fn push_escaped(out: &mut String, c: char) {
     }
 }
 
-/// As [`text`], for a cell of a CSV file: a cell that a spreadsheet would take for a formula gets an apostrophe.
+/// As [`text`], for a cell of a CSV file: a cell that a spreadsheet would take for a formula gets an apostrophe. Some take
+/// the wide forms of East Asian input for the signs.
 ///
 /// No name of a Java class, field or method starts with such a character.
 pub fn cell(raw: &str) -> Cow<'_, str> {
     let text = text(raw);
-    if text.starts_with(['=', '+', '-', '@']) { Cow::Owned(format!("'{text}")) } else { text }
+    if text.starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']) {
+        Cow::Owned(format!("'{text}"))
+    } else {
+        text
+    }
 }
 
 #[cfg(test)]
@@ -69,6 +74,7 @@ mod tests {
     #[test]
     fn formulas_are_defused() {
         assert_eq!(cell("=1+1"), "'=1+1");
+        assert_eq!(cell("＝1+1"), "'＝1+1");
         assert_eq!(cell("a=1"), "a=1");
     }
 }

@@ -33,15 +33,31 @@ pub struct Builder {
     rows: Vec<Vec<String>>,
     footer: Vec<Vec<String>>,
     wraps: bool,
+    /// Bytes of the longest cell.
+    longest: usize,
+    /// Whether long cells are cut.
+    is_cut: bool,
 }
 
 /// A name is not shortened below this, however narrow the terminal.
 pub const NARROWEST: usize = 20;
+/// Columns that a cell may take in a table of [`MOST_BYTES`]. No name of a real class is that long; a hostile dump can give
+/// one of 64 KB to a million rows.
+pub const LONGEST_CELL: usize = 1000;
+/// Bytes that the rows of a table would take, all as wide as the widest, before long cells lose their middle.
+pub const MOST_BYTES: usize = 1 << 26;
 
 impl Builder {
     /// A table with these columns.
     pub fn new(columns: &[(&'static str, Align)]) -> Self {
-        Self { columns: columns.to_vec(), rows: Vec::new(), footer: Vec::new(), wraps: false }
+        Self {
+            columns: columns.to_vec(),
+            rows: Vec::new(),
+            footer: Vec::new(),
+            wraps: false,
+            longest: 0,
+            is_cut: false,
+        }
     }
 
     /// Breaks lines of the last column that do not fit the terminal, instead of shortening them: for sentences.
@@ -51,7 +67,17 @@ impl Builder {
 
     /// Adds a row; texts are escaped here.
     pub fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
-        self.rows.push(cells.into_iter().map(|cell| escape::text(cell.as_ref()).into_owned()).collect());
+        let mut row: Vec<String> =
+            cells.into_iter().map(|cell| escape::text(cell.as_ref()).into_owned()).collect();
+        if self.is_cut {
+            cut(&mut row);
+        }
+        self.longest = self.longest.max(row.iter().map(String::len).max().unwrap_or(0));
+        self.rows.push(row);
+        if !self.is_cut && self.rows.len().saturating_mul(self.longest) > MOST_BYTES {
+            self.is_cut = true;
+            self.rows.iter_mut().for_each(|row| cut(row));
+        }
     }
 
     /// Adds a row of totals, which stands below a line.
@@ -64,7 +90,7 @@ impl Builder {
     /// # Errors
     /// If `out` cannot be written.
     pub fn write(self, out: &mut dyn Write, style: Style) -> io::Result<()> {
-        let Self { columns, rows, footer, wraps } = self;
+        let Self { columns, rows, footer, wraps, .. } = self;
         let widths: Vec<usize> = (0..columns.len())
             .map(|column| {
                 let cells = rows.iter().chain(&footer).filter_map(|row| row.get(column));
@@ -126,6 +152,13 @@ impl Builder {
 /// A count with what it counts: "1 object", "2,000 objects".
 pub fn counted(count: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
+/// Cuts the cells of a row that are too long for a large table.
+fn cut(row: &mut [String]) {
+    for cell in row.iter_mut().filter(|cell| cell.len() > LONGEST_CELL) {
+        *cell = shorten(cell, LONGEST_CELL);
+    }
 }
 
 /// Columns that a text takes in a terminal.
@@ -208,6 +241,27 @@ mod tests {
         let mut out = Vec::new();
         table.write(&mut out, style).unwrap();
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn long_names_lose_their_middle_where_they_would_fill_the_memory() {
+        let name = format!("first{}last", "x".repeat(65_535));
+        let table = |rows: usize| {
+            let mut table = Builder::new(&[("class", Align::Left)]);
+            (0..rows).for_each(|_| table.row([&name]));
+            let mut out = Vec::new();
+            table.write(&mut out, Style::default()).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let few = table(3);
+        assert!(few.lines().skip(1).all(|line| line == name));
+        let many = table(5000);
+        assert_eq!(many.lines().count(), 5001);
+        assert!(many.len() < 5_100_000, "{}", many.len());
+        for line in many.lines().skip(1) {
+            assert!(line.starts_with("firstx") && line.contains('…') && line.ends_with("xlast"), "{line}");
+            assert_eq!(line.chars().count(), LONGEST_CELL);
+        }
     }
 
     #[test]

@@ -1,0 +1,257 @@
+//! All that the library says of a dump, as one number to compare.
+
+use std::fmt::{self, Write};
+use std::io;
+
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::index::graph::tree::Tree;
+use crate::index::sizes::Sizes;
+use crate::index::summary::Summary;
+use crate::index::{Heap, ObjectGraph, Quiet};
+use crate::query::edges::Edges;
+use crate::query::frames::Frames;
+use crate::query::histogram::histogram;
+use crate::query::label::Labels;
+use crate::query::path_view::View;
+use crate::query::paths::paths;
+use crate::query::preorder::Start;
+use crate::query::profile::binary;
+use crate::query::refs::{Direction, Refs};
+use crate::query::retained::retained;
+use crate::query::show::Shower;
+use crate::query::stacks;
+use crate::query::strength::Excluded;
+use crate::query::strings;
+use crate::query::threads::Threads;
+use crate::query::{dominators, hierarchy, info, loaders, roots};
+use crate::report::hprof_text::{Report, Sections};
+use crate::report::{folded, thread_dump};
+
+/// Objects that are looked at one by one, from each end of the heap.
+const LOOKED_AT: u32 = 48;
+/// Rows of one object that are taken.
+const ROWS: usize = 100;
+/// References of one object that are taken.
+const MOST_EDGES: usize = 1 << 16;
+
+/// A hash of what is written to it.
+pub(super) struct Sum {
+    hash: Box<Xxh3>,
+    /// Whether what is said is to be true: not of an index that lies.
+    is_true: bool,
+}
+
+impl Sum {
+    pub(super) fn of_truth() -> Self {
+        Self { hash: Box::default(), is_true: true }
+    }
+
+    pub(super) fn of_lies() -> Self {
+        Self { hash: Box::default(), is_true: false }
+    }
+
+    /// What has to hold of everything that is true.
+    fn check(&self, holds: bool, what: &str) {
+        assert!(holds || !self.is_true, "{what}");
+    }
+
+    pub(super) fn add(&mut self, value: &impl fmt::Debug) {
+        write!(self, "{value:?};").expect("a hash takes everything");
+    }
+
+    pub(super) fn end(self) -> u64 {
+        self.hash.digest()
+    }
+}
+
+impl Write for Sum {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.hash.update(text.as_bytes());
+        Ok(())
+    }
+}
+
+impl io::Write for Sum {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.hash.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What is said without looking at single objects.
+pub(super) fn of_summary(heap: &Heap, sum: &mut Sum) {
+    let summary = heap.summary();
+    let sizes = Sizes::new(summary, None);
+    let end = heap.bytes(&Quiet).map_or(0, <[u8]>::len) as u64;
+    for problem in summary.problems() {
+        sum.check(problem.offset.is_none_or(|offset| offset <= end), "a problem behind the end");
+        sum.check(!problem.to_string().is_empty(), "a problem without words");
+        sum.add(&problem);
+    }
+    let segments = summary.segments();
+    let fit = |start: u64, last: u64| start <= last && last <= end;
+    let all_fit = segments.iter().all(|segment| fit(segment.start.get(), segment.end.get()));
+    sum.check(all_fit, "a segment behind the end");
+    sum.add(&(summary.facts(), summary.roots(), summary.root_counts(), segments, &sizes.fit));
+    for (number, class) in summary.numbered_classes() {
+        let fields: Vec<_> = summary.fields(class).collect();
+        let statics: Vec<_> = summary.statics(class).collect();
+        let size = (sizes.instance(number), sizes.class_object(number), sizes.total(number));
+        sum.add(&(summary.class_name(class), class, fields, statics, size));
+    }
+    let rows = histogram(summary, &sizes, &Default::default());
+    let (instances, bytes) = rows.rows.iter().fold((0u64, 0u64), |(instances, bytes), row| {
+        (instances.saturating_add(row.instances), bytes.saturating_add(row.shallow_bytes))
+    });
+    let total = (rows.total.instances, rows.total.shallow_bytes);
+    sum.check((instances, bytes) == total, "rows of the histogram do not add up");
+    sum.add(&rows);
+    sum.add(&info::info(heap, &sizes));
+    sum.add(&hierarchy::list(summary, &Default::default()));
+    sum.add(&hierarchy::tree(summary, &Default::default()));
+    profile(heap, &sizes, sum);
+}
+
+/// What was recorded, and all of it as text.
+fn profile(heap: &Heap, sizes: &Sizes, sum: &mut Sum) {
+    let want = binary::Want { sites: true, traces: true };
+    let (Ok(bytes), Ok(mut profile)) = (heap.bytes(&Quiet), binary::read(heap, want, &Quiet)) else { return };
+    sum.add(&profile);
+    profile.sites = profile.sites.or(binary::sites_of_objects(heap, sizes, &Quiet).ok().flatten());
+    for of in stacks::held(&profile) {
+        if let Ok(stacks) = stacks::stacks(&profile, &stacks::Question::new(of)) {
+            folded::write(sum, &stacks).expect("a hash takes everything");
+        }
+    }
+    let Ok(thread_events) = binary::thread_events(heap, &Quiet) else { return };
+    let report =
+        Report { summary: heap.summary(), bytes, sizes, profile: &profile, thread_events: &thread_events };
+    let sections = Sections { threads: true, traces: true, heap: true, sites: true, cpu: true };
+    report.write(sum, sections, &Quiet).expect("a hash takes everything");
+}
+
+/// Objects to look at: the first and the last.
+fn some(objects: u32) -> impl Iterator<Item = u32> {
+    let first = objects.min(LOOKED_AT);
+    (0..first).chain(objects.saturating_sub(LOOKED_AT).max(first)..objects)
+}
+
+/// What is said of single objects.
+pub(super) fn of_graph(heap: &Heap, graph: &ObjectGraph, sum: &mut Sum) {
+    let Ok(bytes) = heap.bytes(&Quiet) else { return };
+    let (summary, tree) = (heap.summary(), &graph.tree);
+    check_tree(tree, sum);
+    objects(graph, summary, bytes, sum);
+    let labels = Labels::new(heap, graph, bytes);
+    let top = dominators::Question { start: Start::Roots, levels: 3, top: Some(10), min_retained_bytes: 0 };
+    let listing = dominators::list(tree, &top);
+    let listed = listing.positions.iter().filter_map(|place| dominators::row(graph, &labels, *place));
+    listed.for_each(|row| sum.add(&row));
+    sum.add(&roots::roots(graph, &labels, &Frames::new(summary, bytes), &Default::default()));
+    let objects = crate::query::objects::Objects::new(summary, graph, bytes);
+    sum.add(&loaders::loaders(&objects, &labels, loaders::SortBy::default()));
+    sum.add(&loaders::duplicates(summary, graph, &labels));
+    let all = (0..graph.objects.len()).collect();
+    let kept = retained(graph, &all);
+    sum.check(kept.retained_bytes == tree.reachable_bytes(), "all objects do not retain what is reachable");
+    texts(summary, graph, bytes, sum);
+    let threads = Threads::new(heap, graph, bytes);
+    for row in threads.find(&Default::default()).rows.iter().take(ROWS) {
+        let thread = threads.thread(row);
+        sum.add(&thread);
+        let written = thread_dump::thread(sum, summary, &thread, thread_dump::Locals::Shown);
+        written.expect("a hash takes everything");
+    }
+    look(heap, graph, bytes, sum);
+}
+
+/// What must hold of every tree.
+fn check_tree(tree: &Tree, sum: &Sum) {
+    sum.check(tree.reachable() <= tree.objects(), "more is reachable than there is");
+    let retained = tree.top().fold(0u64, |all, position| all.saturating_add(tree.retained_bytes(position)));
+    sum.check(retained == tree.reachable_bytes(), "the tops of the tree do not retain what is reachable");
+    for position in some(tree.reachable()) {
+        let end = tree.end(position);
+        sum.check(end > position && end <= tree.reachable(), "a part of the tree outside of it");
+        let sizes = [tree.retained_bytes(position), tree.shallow_bytes(position)];
+        sum.check(
+            sizes.is_sorted_by(|retained, shallow| retained >= shallow),
+            "less is retained than is there",
+        );
+        let depth = tree.depth(position);
+        if let Some(dominator) = tree.dominator(position) {
+            sum.check(dominator < position && tree.end(dominator) >= end, "a dominator that is not above");
+            sum.check(depth.checked_sub(1) == Some(tree.depth(dominator)), "depths do not count up");
+        }
+    }
+}
+
+fn objects(graph: &ObjectGraph, summary: &Summary, bytes: &[u8], sum: &mut Sum) {
+    let mut last = None;
+    for object in 0..graph.objects.len() {
+        let id = graph.objects.addresses.id_of(object);
+        sum.check(id.is_some() && last < id, "ids do not ascend");
+        last = id;
+        let offset = graph.objects.offset(bytes, summary.id_size(), object);
+        sum.check(offset.is_none_or(|offset| offset < bytes.len() as u64), "a record behind the end");
+        let rows = [graph.references(object), graph.referrers(object)].map(|row| {
+            let row: Vec<u32> = row.take(MOST_EDGES).collect();
+            sum.check(row.iter().all(|target| *target < graph.objects.len()), "a reference to no object");
+            row
+        });
+        let position = graph.tree.position(object);
+        let back = position.and_then(|position| graph.tree.object_at(position));
+        sum.check(back == Some(object), "an object that has no place of its own in the tree");
+        sum.add(&(id, graph.objects.class(object), offset, rows, position));
+    }
+}
+
+fn texts(summary: &Summary, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
+    for (rows, sort_by) in [
+        (strings::Rows::Strings, strings::SortBy::Text),
+        (strings::Rows::Duplicates, strings::SortBy::Wasted),
+    ] {
+        let question =
+            strings::Question { pattern: None, lengths: 0..=u64::MAX, live: false, rows, sort_by, top: None };
+        let Ok(answer) = strings::strings(summary, graph, bytes, &question) else {
+            // No place for a file to work in says nothing of the dump.
+            continue;
+        };
+        sum.add(&answer.totals);
+        let reader = strings::Reader::new(summary, graph, bytes, &answer, (rows, 200));
+        (0..answer.len().min(ROWS)).for_each(|number| sum.add(&reader.row(number)));
+    }
+}
+
+/// Looks at single objects.
+fn look(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
+    let summary = heap.summary();
+    let view = View::new(heap, graph, bytes);
+    let refs = Refs::new(&view);
+    let shower = Shower::new(summary, graph, bytes, View::new(heap, graph, bytes));
+    let edges = Edges::new(summary, graph, bytes);
+    for object in some(graph.objects.len()) {
+        sum.add(&shower.show(object));
+        sum.add(&shower.meaning(object, 200, 20));
+        sum.add(&shower.data(object, 0, 100).and_then(|data| data.text()));
+        sum.add(&shower.contents(object, 0, 20));
+        shower.elements(object, 0, 20).for_each(|part| sum.add(&part));
+        shower.referrers(object).take(ROWS).for_each(|referrer| sum.add(&referrer));
+        for direction in [Direction::Outgoing, Direction::Incoming] {
+            refs.rows(object, direction).take(ROWS).for_each(|row| sum.add(&row));
+            sum.add(&refs.count(object, direction));
+        }
+        let found = paths(&edges, object, 2, Excluded::all());
+        let is_reachable = graph.tree.reachable_position(object).is_some();
+        sum.check(
+            found.paths.is_empty() != is_reachable,
+            "what is reachable has a path, and nothing else has",
+        );
+        found.paths.iter().for_each(|path| sum.add(&view.steps(path, 0..path.len())));
+    }
+}

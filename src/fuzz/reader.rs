@@ -1,0 +1,58 @@
+//! Any bytes as a dump.
+
+use super::answers::{Sum, of_graph, of_summary};
+use super::{Place, with_threads};
+use crate::hprof::sniff::sniff;
+use crate::index::{Error, Heap, Quiet};
+
+/// Reads bytes as a dump, plain or compressed: whole, with its graph, with one thread and with two, and again from the
+/// index. All say the same.
+pub fn reader(bytes: &[u8]) {
+    sniff(bytes);
+    let place = Place::new(bytes);
+    let first = with_threads(false, || summary(&place, "one"));
+    let second = with_threads(true, || summary(&place, "two"));
+    assert_eq!(first, second, "one thread and two read different summaries");
+    let graph = with_threads(true, || whole(&place, "two"));
+    let other = with_threads(false, || whole(&place, "one"));
+    assert_eq!(graph, other, "one thread and two make different graphs");
+    assert_eq!(first.is_some(), graph.is_some(), "opens with its graph or without it, not both");
+    let again = with_threads(false, || whole(&place, "one"));
+    assert_eq!(again, other, "another answer from the index");
+}
+
+fn check(error: &Error) {
+    assert!(!error.to_string().is_empty());
+    assert!(error.advice().is_none_or(|advice| !advice.is_empty()));
+}
+
+/// What is said of the input without its graph.
+fn summary(place: &Place, name: &str) -> Option<u64> {
+    match Heap::open(&place.file(), &place.options(name), &Quiet) {
+        Ok(heap) => {
+            let mut sum = Sum::of_truth();
+            of_summary(&heap, &mut sum);
+            Some(sum.end())
+        }
+        Err(error) => {
+            check(&error);
+            None
+        }
+    }
+}
+
+/// What is said of its objects.
+fn whole(place: &Place, name: &str) -> Option<u64> {
+    match Heap::open_graph(&place.file(), &place.options(name), &Quiet) {
+        Ok((heap, graph)) => {
+            let mut sum = Sum::of_truth();
+            of_graph(&heap, &graph, &mut sum);
+            assert!(!graph.is_damaged(), "an index that is damaged right after it was built");
+            Some(sum.end())
+        }
+        Err(error) => {
+            check(&error);
+            None
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Any bytes as a text report (`java.hprof.txt`).
+
+use super::Place;
+use super::answers::Sum;
+use crate::hprof::input::TextFile;
+use crate::hprof::text::{Event, Reader};
+use crate::query::profile::text::{TextReport, find_loaders, read, show};
+use crate::query::stacks;
+use crate::query::text_histogram::histogram;
+use crate::report::folded;
+
+/// Runs of a file that are asked for one by one.
+const RUNS: u32 = 4;
+
+/// Reads bytes as lines of a text report; and, if they look like one, as a file: its profile, histogram and objects.
+pub fn text(bytes: &[u8]) {
+    lines(bytes);
+    let place = Place::new(bytes);
+    let Some(file) = TextFile::open(&place.file()).ok().flatten() else { return };
+    let Ok(report) = read(&file, None) else { return };
+    let last = ask(&file, report);
+    let runs = read(&file, None).map_or(0, |report| report.runs);
+    for run in 1..=runs.min(RUNS) {
+        let Ok(report) = read(&file, Some(run)) else {
+            panic!("run {run} of {runs} is not there");
+        };
+        let sum = ask(&file, report);
+        assert!(run < runs || sum == last, "the last run is what is read if none is asked for");
+    }
+    assert!(read(&file, Some(runs.saturating_add(1))).is_err() && read(&file, Some(0)).is_err());
+}
+
+/// Events and their line numbers.
+fn lines(bytes: &[u8]) {
+    let most = bytes.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
+    let mut input = bytes;
+    let mut reader = Reader::new(&mut input);
+    let mut last = 0;
+    while let Ok(Some((line, event))) = reader.next_event() {
+        // The end of a file can be an event of its own.
+        assert!(line >= last && line <= most + 1, "line {line} behind {last} of {most}");
+        last = line;
+        if let Event::Malformed { expected, .. } = event {
+            assert!(!expected.is_empty());
+        }
+    }
+}
+
+/// All that is said of a run.
+fn ask(file: &TextFile, mut report: TextReport) -> u64 {
+    let mut sum = Sum::of_truth();
+    let found = find_loaders(file, &mut report);
+    assert!(found.is_ok(), "the file was read a moment ago");
+    assert!(report.malformed.len() as u64 <= report.not_understood);
+    sum.add(&(&report.profile, &report.heap, report.run));
+    for of in stacks::held(&report.profile) {
+        if let Ok(stacks) = stacks::stacks(&report.profile, &stacks::Question::new(of)) {
+            folded::write(&mut sum, &stacks).expect("a hash takes everything");
+        }
+    }
+    let Some(heap) = &report.heap else { return sum.end() };
+    sum.add(&histogram(heap, &Default::default()));
+    let objects = heap.classes.iter().filter_map(|class| class.class_object).chain([0, 0x5000_1f93]);
+    for object in objects.take(4) {
+        let question = show::Question { object, elements: 0..20, incoming: true };
+        let answer = show::show(file, report.run, &question);
+        assert!(answer.is_ok(), "the file was read a moment ago");
+        sum.add(&answer.ok());
+    }
+    sum.end()
+}

@@ -1,0 +1,349 @@
+//! The long soak: every sample cut everywhere, and changed in thousands of ways, over the built program as processes.
+//!
+//! It takes hours, so it is asked for:
+//!
+//! ```sh
+//! cargo test --release --test soak -- --ignored --nocapture
+//! ```
+//!
+//! `HPROF_CLI_SOAK_PARTS` (boundaries,bytes,inner,changed), `HPROF_CLI_SOAK_STRIDE` (every Nth boundary),
+//! `HPROF_CLI_SOAK_CUTS` (random cuts of each sample), `HPROF_CLI_SOAK_CASES` (changed samples altogether),
+//! `HPROF_CLI_SOAK_SEED`, `HPROF_CLI_SOAK_SECONDS` (end after so long), `HPROF_CLI_SOAK_ONLY` (samples whose names
+//! contain this) and `HPROF_CLI_SOAK_DIR` choose. Every 30 seconds a line tells what was done so far; what fails is
+//! told at once, and its file is kept.
+
+#![cfg(unix)]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::indexing_slicing
+)]
+
+mod mutate;
+#[path = "soak/run.rs"]
+mod run;
+#[path = "soak/samples.rs"]
+mod samples;
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use mutate::{Base, Numbers, mutate, setting};
+use run::{Expected, MOST_MEMORY, MOST_TIME, Runner, Tally};
+use samples::{Kind, Sample};
+
+/// The part of a dump in which a case cuts, or what else it does.
+const PARTS: [&str; 4] = ["boundaries", "bytes", "inner", "changed"];
+/// Samples below this length are cut at the boundaries of sub-records, too.
+const SMALL: usize = 200_000;
+/// Files of failures that are kept.
+const KEPT: usize = 20;
+
+/// What is shared by the threads that run cases.
+struct Soak {
+    runner: Runner,
+    dir: PathBuf,
+    tally: Mutex<Tally>,
+    start: Instant,
+    /// When to end.
+    end: Option<Instant>,
+    last_line: Mutex<Instant>,
+    kept: AtomicUsize,
+}
+
+/// A file and an index directory of one thread.
+struct Place {
+    dump: PathBuf,
+    index: PathBuf,
+}
+
+impl Soak {
+    fn new() -> Self {
+        let dir = std::env::var_os("HPROF_CLI_SOAK_DIR").map(PathBuf::from);
+        // Where no disk has to turn.
+        let memory = Some(PathBuf::from("/dev/shm")).filter(|dir| dir.is_dir());
+        let dir = dir.or(memory).unwrap_or_else(std::env::temp_dir);
+        let dir = dir.join(format!("hprof-cli-soak-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let seconds = setting("HPROF_CLI_SOAK_SECONDS", 0);
+        let start = Instant::now();
+        Self {
+            runner: Runner::new(),
+            dir,
+            tally: Mutex::default(),
+            start,
+            end: (seconds > 0).then(|| start + Duration::from_secs(seconds)),
+            last_line: Mutex::new(start),
+            kept: AtomicUsize::new(0),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.end.is_some_and(|end| Instant::now() > end)
+    }
+
+    fn place(&self, worker: usize) -> Place {
+        let dir = self.dir.join(worker.to_string());
+        fs::create_dir_all(&dir).unwrap();
+        Place { dump: dir.join("dump.hprof"), index: dir.join("index") }
+    }
+
+    /// Asks the file at `place` everything that is to be asked.
+    fn ask(
+        &self,
+        part: &'static str,
+        place: &Place,
+        object: u64,
+        expected: Expected,
+        case: &dyn Fn() -> String,
+    ) {
+        // Every case is a file that nobody saw before.
+        let _ = fs::remove_dir_all(&place.index);
+        let object = format!("{object:#x}");
+        for (name, more) in [
+            ("info", None),
+            ("histo", None),
+            ("dominators", None),
+            ("convert", None),
+            ("show", Some(&object)),
+        ] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
+            command.arg(name).arg(&place.dump).args(more).args(["--threads", "2", "--index-dir"]);
+            command.arg(&place.index);
+            let ran = self.runner.run(command);
+            let wrong = ran.wrong(expected.of(name));
+            let what =
+                || format!("{name}{} of {}", more.map(|id| format!(" {id}")).unwrap_or_default(), case());
+            self.tally.lock().unwrap().add((part, name), &ran, wrong.is_some(), &what);
+            if let Some(wrong) = wrong {
+                let kept = self.keep(place);
+                println!("FAILED: {}: {wrong}; {kept}\n{}", what(), ran.said);
+            }
+        }
+        let mut last = self.last_line.lock().unwrap();
+        if last.elapsed() > Duration::from_secs(30) {
+            *last = Instant::now();
+            println!("{:>6} s  {}", self.start.elapsed().as_secs(), self.tally.lock().unwrap().line());
+        }
+    }
+
+    fn keep(&self, place: &Place) -> String {
+        let number = self.kept.fetch_add(1, Ordering::Relaxed);
+        if number >= KEPT {
+            return "not kept".to_owned();
+        }
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("soak");
+        let file = dir.join(format!("failed-{}-{number}.hprof", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        fs::copy(&place.dump, &file).unwrap();
+        format!("kept as {}", file.display())
+    }
+
+    /// Cuts a sample at these places, from the end downwards.
+    fn cut(&self, part: &'static str, sample: &Sample, mut places: Vec<usize>) {
+        places.sort_unstable_by_key(|place| std::cmp::Reverse(*place));
+        places.dedup();
+        let workers = self.runner.workers();
+        std::thread::scope(|scope| {
+            for worker in 0..workers {
+                let mine = places.iter().skip(worker).step_by(workers);
+                scope.spawn(move || {
+                    let place = self.place(worker);
+                    fs::copy(&sample.file, &place.dump).unwrap();
+                    let file = File::options().write(true).open(&place.dump).unwrap();
+                    for cut in mine.copied().take_while(|_| !self.is_over()) {
+                        file.set_len(cut as u64).unwrap();
+                        let object = sample.object_before(cut);
+                        self.ask(part, &place, object, sample.expected(cut), &|| {
+                            format!("{} cut to {cut} bytes", sample.name)
+                        });
+                    }
+                });
+            }
+        });
+    }
+
+    /// Asks so many changed samples.
+    fn change(&self, all: &[Sample], cases: u64, seed: u64) {
+        let workers = self.runner.workers() as u64;
+        std::thread::scope(|scope| {
+            for worker in 0..workers {
+                scope.spawn(move || {
+                    let place = self.place(usize::try_from(worker).unwrap());
+                    for number in (worker..cases).step_by(usize::try_from(workers).unwrap()) {
+                        if self.is_over() {
+                            break;
+                        }
+                        let mut numbers = Numbers::new(seed ^ number.wrapping_mul(0xA24B_AED4_963E_E407));
+                        let sample = &all[usize::try_from(number).unwrap() % all.len()];
+                        let other = &all[numbers.below(all.len())];
+                        let len = write_changed(&place.dump, sample, other, &mut numbers);
+                        let object = sample.object_before(numbers.below(len));
+                        self.ask("changed", &place, object, Expected::Any, &|| {
+                            format!("{} changed by seed {seed} case {number}", sample.name)
+                        });
+                    }
+                });
+            }
+        });
+    }
+}
+
+/// Writes a sample changed, with parts of another; gives its length.
+fn write_changed(file: &Path, sample: &Sample, other: &Sample, numbers: &mut Numbers) -> usize {
+    let (bytes, theirs) = (sample.bytes(), other.bytes());
+    let (map, their_map) = (sample.map(&bytes), other.map(&theirs));
+    let base = Base { bytes: &bytes, map: map.as_ref() };
+    let changed = mutate(&base, &Base { bytes: &theirs, map: their_map.as_ref() }, numbers);
+    fs::write(file, &changed).unwrap();
+    changed.len()
+}
+
+impl Drop for Soak {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+#[test]
+#[ignore = "takes hours: CONTRIBUTING.md says how to run it"]
+fn samples_cut_and_changed() {
+    run::limit_memory();
+    let soak = Soak::new();
+    let seed = setting("HPROF_CLI_SOAK_SEED", 20_261_121);
+    let stride = usize::try_from(setting("HPROF_CLI_SOAK_STRIDE", 1)).unwrap().max(1);
+    let cuts = setting("HPROF_CLI_SOAK_CUTS", 2000);
+    let cases = setting("HPROF_CLI_SOAK_CASES", 20_000);
+    let chosen = std::env::var("HPROF_CLI_SOAK_PARTS").unwrap_or_default();
+    let has = |part: &str| chosen.is_empty() || chosen.split(',').any(|name| name == part);
+    assert!(chosen.split(',').all(|name| name.is_empty() || PARTS.contains(&name)), "parts are {PARTS:?}");
+    let only = std::env::var("HPROF_CLI_SOAK_ONLY").unwrap_or_default();
+    let all: Vec<Sample> =
+        samples::all(&soak.dir).into_iter().filter(|sample| sample.name.contains(&only)).collect();
+    println!(
+        "{} samples, {} workers, seed {seed}, stride {stride}, {cuts} cuts each, {cases} changed; \
+         each run may take {MOST_TIME:?} and {} MiB of addresses",
+        all.len(),
+        soak.runner.workers(),
+        MOST_MEMORY >> 20,
+    );
+    for sample in &all {
+        let boundaries = sample.boundaries();
+        if has("boundaries") {
+            soak.cut("boundaries", sample, boundaries.iter().copied().step_by(stride).collect());
+        }
+        if has("inner") && sample.len < SMALL {
+            soak.cut("inner", sample, sample.inner_boundaries().into_iter().step_by(stride).collect());
+        }
+        if has("bytes") {
+            let mut numbers = Numbers::new(seed ^ sample.len as u64);
+            let places = (0..cuts).map(|_| numbers.below(sample.len)).collect();
+            soak.cut("bytes", sample, places);
+        }
+        println!(
+            "{:>6} s  {} done: {} bytes, {} boundaries; {}",
+            soak.start.elapsed().as_secs(),
+            sample.name,
+            sample.len,
+            boundaries.len(),
+            soak.tally.lock().unwrap().line()
+        );
+    }
+    if has("changed") {
+        soak.change(&all, cases, seed);
+    }
+    let tally = soak.tally.lock().unwrap();
+    let over = if soak.is_over() { "ended early, after " } else { "" };
+    println!("\n{over}{} s\n{}", soak.start.elapsed().as_secs(), tally.table());
+    println!(
+        "this process took up to {} MiB itself: a run that took less shows that",
+        run::largest_of_this_process() >> 20
+    );
+    assert!(tally.is_clean(), "{}", tally.line());
+}
+
+/// What walks, changes and counts does so: else a soak would prove nothing.
+mod this_harness {
+    use super::*;
+
+    fn shell(script: &str) -> run::Ran {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Runner::with_time(Duration::from_millis(500)).run(command)
+    }
+
+    #[test]
+    fn notices_what_goes_wrong() {
+        for (script, expected, words) in [
+            ("exit 101", Expected::Any, "panic"),
+            ("exit 4", Expected::Any, "exit code 4"),
+            ("exit 0", Expected::Damaged, "exit code 0"),
+            ("exit 2", Expected::Damaged, "exit code 2"),
+            ("exit 3", Expected::Refused, "exit code 3"),
+            ("echo \"thread 'main' panicked at x\" >&2; exit 3", Expected::Any, "panic"),
+            ("kill -SEGV $$", Expected::Any, "signal 11"),
+            ("kill -ABRT $$", Expected::Any, "signal 6"),
+            ("sleep 20", Expected::Any, "longer than"),
+            ("exec 2>&-; sleep 20", Expected::Any, "longer than"),
+        ] {
+            let ran = shell(script);
+            let wrong = ran.wrong(expected).unwrap_or_default();
+            assert!(wrong.contains(words), "{script}: {wrong:?}");
+            let mut tally = Tally::default();
+            tally.add(("bytes", "info"), &ran, true, &|| String::new());
+            assert!(!tally.is_clean(), "{script}");
+        }
+        for (script, expected) in
+            [("exit 0", Expected::Any), ("exit 3", Expected::Damaged), ("exit 2", Expected::Refused)]
+        {
+            let ran = shell(script);
+            assert_eq!(ran.wrong(expected), None, "{script}");
+            assert!(ran.largest_bytes > 100_000 && ran.largest_bytes < 100 << 20, "{}", ran.largest_bytes);
+        }
+    }
+
+    #[test]
+    fn walks_over_all_of_every_dump() {
+        let dir = tempfile::tempdir().unwrap();
+        let all = samples::all(dir.path());
+        assert!(all.iter().filter(|sample| sample.kind == Kind::Dump).count() >= 20);
+        for sample in all.iter().filter(|sample| sample.kind == Kind::Dump) {
+            let map = sample.map(&sample.bytes()).unwrap();
+            assert_eq!(map.records.last().unwrap().end, sample.len, "{}", sample.name);
+            let mut inner = map.inner.iter();
+            for heap in map.records.iter().filter(|spot| matches!(spot.tag, 0x0C | 0x1C)) {
+                let mut at = heap.at + 9;
+                while at < heap.end {
+                    let spot = inner.next().unwrap();
+                    assert_eq!(spot.at, at, "{}", sample.name);
+                    at = spot.end;
+                }
+                assert_eq!(at, heap.end, "{}", sample.name);
+            }
+        }
+    }
+
+    #[test]
+    fn changes_what_it_is_given_and_the_same_way_each_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let all = samples::all(dir.path());
+        let sample = all.iter().find(|sample| sample.name.contains("busy-cpu-samples.hprof")).unwrap();
+        let bytes = sample.bytes();
+        let map = sample.map(&bytes);
+        let base = Base { bytes: &bytes, map: map.as_ref() };
+        let mut same = 0;
+        for seed in 0..500 {
+            let change = || mutate(&base, &base, &mut Numbers::new(seed));
+            let changed = change();
+            assert_eq!(changed, change());
+            same += usize::from(changed == bytes);
+        }
+        assert!(same < 50, "{same}");
+    }
+}
