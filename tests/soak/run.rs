@@ -142,6 +142,8 @@ impl Runner {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         command.env_remove("HPROF_CLI_INDEX_DIR").env("RUST_BACKTRACE", "0");
         let start = Instant::now();
+        // wait4 below waits for it.
+        #[allow(clippy::zombie_processes)]
         let mut child = command.spawn().unwrap();
         let process = libc::pid_t::try_from(child.id()).unwrap();
         self.running.lock().unwrap().insert(process, start + self.most_time);
