@@ -164,7 +164,7 @@ mod unix {
                 }
                 let _ = stderr.write_all(text.get(..len).unwrap_or_default());
             }
-            if !state.wake.as_ref().is_some_and(|mut wake| wake.write_all(&[1]).is_ok()) {
+            if state.wake.as_ref().is_none_or(|mut wake| wake.write_all(&[1]).is_err()) {
                 exit(2);
             }
         }
