@@ -38,6 +38,7 @@ fn signal(child: &Child, name: &str) {
 }
 
 /// Kills `index` at `kills` moments, spread over the time that it takes, and asks after each.
+#[allow(clippy::print_stdout)] // The figures, for who runs it by hand.
 fn kill(place: &Place, kills: u32) {
     place.forget_index();
     let right = place.answers();

@@ -190,18 +190,21 @@ fn a_file_that_is_cut_or_longer_is_built_again() {
     }
 }
 
+/// Makes something at a path.
+type Make<'m> = &'m dyn Fn(&Path);
+
 #[test]
 fn what_is_no_file_in_the_place_of_one_does_no_harm() {
     let indexed = Indexed::new();
     for stage in STAGES {
         let path = indexed.place.index().join(stage);
-        let make: [(&str, &dyn Fn(&Path)); 4] = [
+        let make: [(&str, Make<'_>); 4] = [
             ("a directory", &|path| fs::create_dir(path).unwrap()),
             ("a pipe", &|path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success())),
             ("a link to itself", &|path| symlink(path, path).unwrap()),
             ("a file that may not be read", &|path| {
                 fs::write(path, b"x").unwrap();
-                fs::set_permissions(path, fs::Permissions::from_mode(0)).unwrap();
+                fs::set_permissions(path, fs::Permissions::from_mode(0o000)).unwrap();
             }),
         ];
         for (what, make) in make {
