@@ -1,6 +1,6 @@
 //! Building and asking with little memory: the same index, byte by byte, and a refusal with numbers where it cannot work.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 mod common;
 mod support;
