@@ -12,7 +12,7 @@ use crate::report::{Format, csv, findings};
 
 use super::args::Output;
 use super::recorded::{RecordedInput, Source};
-use super::{Outcome, output};
+use super::{Outcome, messages, output};
 
 pub(super) const EXAMPLES: &str = "Examples:
   hprof-cli doctor heap.hprof
@@ -45,9 +45,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let diagnosis = doctor::doctor(&heap, None);
         (heap, diagnosis)
     } else {
-        let (heap, _, diagnosis) =
-            args.input.input.with_graph(|heap, graph| Ok(doctor::doctor(heap, Some(graph))))?;
-        (heap, diagnosis)
+        match args.input.input.with_graph(|heap, graph| Ok(doctor::doctor(heap, Some(graph)))) {
+            Ok((heap, _, diagnosis)) => (heap, diagnosis),
+            // What can be said without the graph is wanted most when there can be none.
+            Err(error) if needs_no_graph(&error) => {
+                messages::line("note", &format!("without looking for missing objects: {error:#}"));
+                let heap = args.input.input.open_records()?;
+                let diagnosis = doctor::doctor(&heap, None);
+                (heap, diagnosis)
+            }
+            Err(error) => return Err(error),
+        }
     };
     let mut out = output::stdout();
     let damaged = heap.summary().is_damaged();
@@ -71,6 +79,19 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     output::finish(out)?;
     Ok(if damaged { Outcome::Damaged } else { Outcome::Fine })
+}
+
+/// Whether only the graph could not be built: no room, no memory, too many objects.
+fn needs_no_graph(error: &anyhow::Error) -> bool {
+    matches!(
+        error.downcast_ref(),
+        Some(
+            Error::WriteIndex { .. }
+                | Error::TooManyObjects { .. }
+                | Error::NoMemory { .. }
+                | Error::NoDisk { .. }
+        )
+    )
 }
 
 /// A text report: its lines that were not understood.
@@ -176,21 +197,29 @@ fn finding_lines(findings: &[Finding], line: &mut dyn FnMut(&str, &str)) {
 pub(super) fn account_lines(account: &Account, line: &mut dyn FnMut(&str, String)) {
     let bytes = |bytes: u64| format!("{} ({})", human_bytes(bytes), grouped(bytes));
     let read = account.read_bytes();
-    if read == account.expected_bytes {
-        line("read", format!("all of {}", bytes(account.expected_bytes)));
-    } else {
-        let at_least = if account.expected_bytes > account.file_bytes { "at least " } else { "" };
-        let share = share(read, account.expected_bytes);
-        line("read", format!("{} of {at_least}{}, {share}", bytes(read), bytes(account.expected_bytes)));
-    }
+    line(
+        "read",
+        match account.expected_bytes {
+            None => format!("{}; how much is missing is not known", bytes(read)),
+            Some(expected) if expected == read => format!("all of {}", bytes(expected)),
+            Some(expected) => {
+                let at_least = if expected > account.file_bytes { "at least " } else { "" };
+                format!("{} of {at_least}{}, {}", bytes(read), bytes(expected), share(read, expected))
+            }
+        },
+    );
     let mut count = |key: &str, count: u64, what: &str| {
         if count > 0 {
             line(key, format!("{} {what}", grouped(count)));
         }
     };
     count("  unreadable", account.skipped_bytes, "bytes that are there");
-    count("  lost records", account.lost_records, "or more, at the top level");
-    count("  lost places", account.lost_places, "in the heap dump, with one or more sub-records each");
+    count("  lost records", account.lost_records, "places at the top level, with one or more records each");
+    count(
+        "  lost objects",
+        account.lost_places,
+        "places in the heap dump, with one or more objects or roots each",
+    );
     count("  undumped classes", account.undumped_classes, "are named and not dumped");
     count("  odd objects", account.objects_without_class, "instances of classes that are not dumped");
     count(

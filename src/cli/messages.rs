@@ -43,20 +43,20 @@ pub(crate) fn about(heap: &Heap, quiet: bool) {
 /// What was read of a damaged dump, and what is lost, in one line.
 fn account(heap: &Heap) -> String {
     let account = heap.summary().account();
-    let at_least = if account.expected_bytes > account.file_bytes { "at least " } else { "" };
-    let (read, expected) = (grouped(account.read_bytes()), grouped(account.expected_bytes));
-    let mut text = format!("read {read} of {at_least}{expected} bytes");
-    let lost = [
-        (account.lost_records, "record", "at the top level"),
-        (account.lost_places, "place", "in the heap dump"),
-    ];
-    let lost = lost
-        .iter()
-        .filter(|(count, ..)| *count > 0)
-        .map(|(count, what, place)| format!("{} {place}", counted(*count, what)));
-    let lost: Vec<String> = lost.collect();
+    let read = grouped(account.read_bytes());
+    let mut text = match account.expected_bytes {
+        Some(bytes) if bytes > account.file_bytes => {
+            format!("read {read} of at least {} bytes", grouped(bytes))
+        }
+        Some(bytes) => format!("read {read} of {} bytes", grouped(bytes)),
+        None => format!("read {read} bytes, and how many are missing is not known"),
+    };
+    let lost = [(account.lost_records, "at the top level"), (account.lost_places, "in the heap dump")];
+    let lost = lost.iter().filter(|(count, _)| *count > 0);
+    let lost: Vec<String> =
+        lost.map(|(count, part)| format!("{} {part}", counted(*count, "place"))).collect();
     if !lost.is_empty() {
-        text += &format!("; lost: {}", lost.join(", "));
+        text += &format!("; something is lost at {}", lost.join(", "));
     }
     let missing = heap.missing_objects();
     if let Some(missing) = missing.filter(|missing| missing.objects > 0) {

@@ -70,7 +70,8 @@ impl Record {
 ///
 /// Tells whether a heap dump record really ends where its header says ([`super::record`] bodies are not looked at).
 /// `None` if it does not; otherwise how sure that is: the number of records seen, and whether the end was met exactly.
-pub fn chain(bytes: &[u8], offset: usize, enough: usize) -> Option<Chain> {
+/// `hops` is how many records may still be hopped over: without any left, nothing is believed.
+pub fn chain(bytes: &[u8], offset: usize, enough: usize, hops: &mut usize) -> Option<Chain> {
     let mut at = offset;
     let mut records = 0;
     while records < enough {
@@ -81,6 +82,7 @@ pub fn chain(bytes: &[u8], offset: usize, enough: usize) -> Option<Chain> {
         if !is_known(record.tag) {
             return None;
         }
+        *hops = hops.checked_sub(1)?;
         records += 1;
         match usize::try_from(record.end()) {
             Ok(end) if end <= bytes.len() => at = end,

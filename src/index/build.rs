@@ -2,6 +2,8 @@
 
 use std::sync::atomic::AtomicUsize;
 
+use rayon::prelude::*;
+
 use super::id_map::{IdMap, IdSet};
 
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
@@ -270,7 +272,6 @@ fn measure(task: &Task<'_>, set: &AddressSet, scan: &mut Scan) {
 
 /// Sorts the list of ids and notes those that occur again.
 fn sort_list(scan: &mut Scan) -> Vec<u64> {
-    use rayon::prelude::*;
     let mut ids = std::mem::take(&mut scan.ids);
     ids.par_sort_unstable();
     let again = ids.iter().zip(ids.iter().skip(1)).filter(|(a, b)| a == b).map(|(id, _)| *id);
@@ -350,7 +351,7 @@ fn put_together(
     let Source { bytes, header, compression, packed_error, .. } = *source;
     let mut builder = class_table::Builder::new(bytes, header.id_size, contents);
     builder.add_classes(&scan);
-    let heap_damaged = is_damaged(source, contents, dump, &scan);
+    let heap_damaged = is_damaged(source, contents, number, &scan, dump);
     if heap_damaged {
         assume_threads(source, &builder, &mut scan, plan);
     }
@@ -360,7 +361,18 @@ fn put_together(
             format!("the compressed file is cut or damaged ({error}): only what could be unpacked was read");
         Problem::damage(ProblemKind::PackedCut, text, None)
     });
-    let found = contents.problems.iter().chain(&scan.problems).cloned();
+    let open = is_cut_open(dump, &scan).then(|| {
+        let text = "the heap dump has no GC root: its writer was interrupted before it knew the length";
+        Problem::damage(ProblemKind::NoEnd, text, None)
+    });
+    let many = (contents.more_heap_dumps > 0).then(|| {
+        let text = format!(
+            "{} heap dumps before the last one are left out: there are too many",
+            contents.more_heap_dumps
+        );
+        Problem::damage(ProblemKind::MorePlaces, text, None)
+    });
+    let found = contents.problems.iter().chain(&scan.problems).cloned().chain(open).chain(many);
     let mut problems: Vec<Problem> = packed.into_iter().chain(found).collect();
     problems.extend(builder.problems(&scan));
     problems.sort_by_key(|problem| std::cmp::Reverse(problem.severity));
@@ -413,8 +425,14 @@ fn put_together(
         })
         .collect::<Vec<_>>()
         .into();
+    let end_unknown = contents.end_unknown || packed_error.is_some() || is_cut_open(dump, &scan);
     let account = AccountRow {
-        expected_bytes: contents.expected_end.unwrap_or(bytes.len() as u64).into(),
+        expected_bytes: match contents.expected_end {
+            Some(end) => end,
+            None if end_unknown => u64::MAX,
+            None => bytes.len() as u64,
+        }
+        .into(),
         skipped_bytes: (contents.skipped_bytes + scan.skipped_bytes).into(),
         lost_records: contents.lost_records.into(),
         lost_places: scan.damaged_places.into(),
@@ -443,11 +461,26 @@ fn put_together(
 }
 
 /// Whether the heap dump that was read is not whole.
-fn is_damaged(source: &Source<'_>, contents: &Contents, dump: &HeapDump, scan: &Scan) -> bool {
+fn is_damaged(source: &Source<'_>, contents: &Contents, number: usize, scan: &Scan, dump: &HeapDump) -> bool {
     // A file that ends too early ends in its last heap dump, or before it.
-    let is_last = contents.dumps.last().is_none_or(|last| last == dump);
-    let file_cut = contents.expected_end.is_some() || source.packed_error.is_some();
-    scan.damaged_places > 0 || (is_last && (file_cut && !dump.ended || contents.ends_early()))
+    let is_last = number == contents.dumps.len();
+    let end_missing = if number == 0 {
+        contents.ends_early || contents.lost_records > 0
+    } else {
+        is_last && !dump.ended && !dump.open
+    };
+    // A hole in a compressed file may lie anywhere.
+    scan.damaged_places > 0
+        || source.packed_error.is_some()
+        || end_missing
+        || dump.broken
+        || is_cut_open(dump, scan)
+}
+
+/// Whether a heap dump whose length was never filled in holds objects and no root: HotSpot writes those last.
+fn is_cut_open(dump: &HeapDump, scan: &Scan) -> bool {
+    let counts = scan.tallies.values().any(|tally| tally.objects > 0);
+    dump.open && counts && scan.roots.is_empty()
 }
 
 /// Roots of a heap dump that is not whole and names no thread: HotSpot writes its threads last. Without them all that
@@ -456,11 +489,11 @@ fn assume_threads(source: &Source<'_>, classes: &class_table::Builder<'_>, scan:
     if scan.roots.iter().any(|(_, root)| root.kind == RootKind::ThreadObject) {
         return;
     }
-    struct Finder {
-        threads: IdSet<u64>,
+    struct Finder<'t> {
+        threads: &'t IdSet<u64>,
         found: Vec<(usize, u64)>,
     }
-    impl<'a> HeapVisitor<'a> for Finder {
+    impl<'a> HeapVisitor<'a> for Finder<'_> {
         fn instance(&mut self, record: Instance<'a>) {
             if self.threads.contains(&record.class) {
                 self.found.push((record.offset, record.id));
@@ -471,20 +504,26 @@ fn assume_threads(source: &Source<'_>, classes: &class_table::Builder<'_>, scan:
     if threads.is_empty() {
         return;
     }
-    let mut finder = Finder { threads, found: Vec::new() };
-    for piece in &plan.pieces {
+    let walk = |piece: &Piece| {
+        let mut finder = Finder { threads: &threads, found: Vec::new() };
         plan.walk(source, piece, &mut finder, |_| {});
-    }
-    if finder.found.is_empty() {
+        finder.found
+    };
+    let mut found: Vec<(usize, u64)> = plan.pieces.par_iter().flat_map_iter(walk).collect();
+    if found.is_empty() {
         return;
     }
+    // Of those that are dumped twice one is enough.
+    found.sort_unstable_by_key(|(offset, id)| (*id, *offset));
+    found.dedup_by_key(|(_, id)| *id);
+    found.sort_unstable();
     let text = format!(
-        "the dump names no threads, as its end is missing: its {} Thread objects are taken as roots",
-        finder.found.len()
+        "the dump names no threads, as part of it is missing: its {} Thread objects are taken as roots",
+        found.len()
     );
     scan.problems.push(Problem::note(ProblemKind::ThreadsAssumed, text, None));
     let root = |id| Root { kind: RootKind::Unknown, id, thread: None, frame: None };
-    scan.roots.extend(finder.found.into_iter().map(|(offset, id)| (offset, root(id))));
+    scan.roots.extend(found.into_iter().map(|(offset, id)| (offset, root(id))));
 }
 
 /// Bytes that the search for one level of objects may walk over, where ids tell little of places.

@@ -19,6 +19,7 @@ pub mod fit;
 mod free_space;
 pub mod graph;
 pub mod heap;
+mod hop;
 pub(crate) mod id_map;
 mod jvm;
 pub mod layout;

@@ -7,7 +7,7 @@ use std::fmt;
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum Severity {
-    /// Odd, but every figure stands.
+    /// Odd, but all of the file was read; what it means for figures, `doctor` says.
     Note = 0,
     /// Part of the dump is missing or unreadable: figures are of what is there.
     Damage = 1,
@@ -76,6 +76,8 @@ kinds! {
     ThreadsAssumed = 20 "threads_assumed",
     /// The file ends before a heap dump begins.
     NoHeapDump = 21 "no_heap_dump",
+    /// The last sub-record of a file that is cut.
+    CutSubRecord = 22 "cut_sub_record",
 }
 
 impl ProblemKind {
@@ -137,8 +139,8 @@ pub struct Account {
     /// Bytes of the (unpacked) file.
     pub file_bytes: u64,
     /// Bytes that the file has to have at least, as its last record says; the same as `file_bytes` if nothing is
-    /// missing there.
-    pub expected_bytes: u64,
+    /// missing there; `None` if nobody can tell.
+    pub expected_bytes: Option<u64>,
     /// Bytes that are there and could not be read.
     pub skipped_bytes: u64,
     /// Places at the top level where records are lost: one or more at each.

@@ -218,7 +218,7 @@ fn scan_piece<'a>(task: &Task<'a>, worker: &mut Worker<'a>, piece: &Piece) -> bo
     worker.begin_piece();
     let Task { bytes, id_size, known, .. } = *task;
     let end = pieces::walk(bytes, id_size, known, piece, worker, |worker, skip| {
-        worker.problem(describe(bytes, piece, &skip));
+        worker.problem(describe(bytes, &skip));
         worker.break_run();
     });
     worker.end_piece(piece);
@@ -226,11 +226,12 @@ fn scan_piece<'a>(task: &Task<'a>, worker: &mut Worker<'a>, piece: &Piece) -> bo
 }
 
 /// What is wrong where a walk had to skip bytes, and what was done.
-fn describe(bytes: &[u8], piece: &Piece, skip: &Skip) -> Problem {
+fn describe(bytes: &[u8], skip: &Skip) -> Problem {
     let (kind, what) = match skip.error.kind() {
-        FormatErrorKind::RecordCut { .. } if piece.limit == bytes.len() => {
-            (ProblemKind::FileCut, format!("the file is cut inside sub-record {}", tag_at(bytes, skip.from)))
-        }
+        FormatErrorKind::RecordCut { .. } if !skip.found && skip.to == bytes.len() => (
+            ProblemKind::CutSubRecord,
+            format!("the file is cut inside sub-record {}", tag_at(bytes, skip.from)),
+        ),
         FormatErrorKind::UnknownSubRecord(tag) => {
             (ProblemKind::UnknownSubRecord, format!("unknown heap sub-record {tag:#04x}"))
         }

@@ -335,7 +335,7 @@ impl Summary {
         let instances = undumped().filter(|class| class.kind() == ClassKind::Instance);
         Account {
             file_bytes: self.facts.dump_bytes.get(),
-            expected_bytes: row.expected_bytes.get(),
+            expected_bytes: Some(row.expected_bytes.get()).filter(|bytes| *bytes != u64::MAX),
             skipped_bytes: row.skipped_bytes.get(),
             lost_records: row.lost_records.get(),
             lost_places: row.lost_places.get(),

@@ -250,7 +250,7 @@ rows! {
 
     /// What was read of the dump, and what was not: `Account` without what other tables tell.
     AccountRow {
-        /// Bytes that the file has to have at least.
+        /// Bytes that the file has to have at least; `u64::MAX` if nobody can tell.
         expected_bytes: U64,
         /// Bytes that could not be read.
         skipped_bytes: U64,

@@ -26,11 +26,12 @@ pub const fn means(subject: Subject) -> &'static str {
 
 const fn problem_means(kind: ProblemKind) -> &'static str {
     match kind {
+        ProblemKind::CutSubRecord => "the last object of the file is not whole, and left out",
         ProblemKind::FileCut => {
             "everything before the cut is used; what stood behind it is missing from all counts and sizes"
         }
         ProblemKind::PackedCut => {
-            "what could be unpacked is used; what would have followed is missing from all counts and sizes"
+            "what could be unpacked is used; what is damaged reads as zeros or is missing from all counts and sizes"
         }
         ProblemKind::UnknownRecord | ProblemKind::BadRecord => {
             "the bytes are left out and reading goes on behind them; names, threads or traces that stood there are missing"
@@ -92,7 +93,7 @@ pub const fn advice(subject: Subject) -> &'static str {
 
 const fn problem_advice(kind: ProblemKind) -> &'static str {
     match kind {
-        ProblemKind::FileCut | ProblemKind::NoEnd | ProblemKind::NoHeapDump => {
+        ProblemKind::FileCut | ProblemKind::CutSubRecord | ProblemKind::NoEnd | ProblemKind::NoHeapDump => {
             "compare the length with the original's and copy it again; if that is cut too, the disk was full or the JVM was killed while it wrote: make the dump again where there is room (-XX:HeapDumpPath, or `jcmd PID GC.heap_dump -gz=1`, which writes a tenth to a third of the bytes)"
         }
         ProblemKind::PackedCut => "copy the compressed file again, or compress the dump again",
