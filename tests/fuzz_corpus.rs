@@ -182,7 +182,7 @@ fn changed_dumps() {
     {
         bases.push(around_the_heap(name, 20_000));
     }
-    change(BODIES[0], &bases, 400);
+    change(BODIES[0], &bases, 250);
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn changed_texts() {
 #[test]
 fn changed_indexes() {
     let bases: Vec<Vec<u8>> = stages().into_iter().map(|(_, bytes)| bytes).collect();
-    change(BODIES[2], &bases, 600);
+    change(BODIES[2], &bases, 250);
 }
 
 #[test]
