@@ -21,6 +21,10 @@ fn account(dump: &Dump) -> Account {
 
 /// Objects in a chain of pairs, in many small segments.
 fn segments(objects: i32) -> Written {
+    segments_with(objects, &Options { segment_bytes: Some(2000), ..Options::hotspot() })
+}
+
+fn segments_with(objects: i32, options: &Options) -> Written {
     let mut model = HeapModel::default();
     let jdk = Jdk::add_to(&mut model);
     let pair = model.class("t.Pair", Some(jdk.object), &[("left", Type::Object), ("n", Type::Int)]);
@@ -30,7 +34,7 @@ fn segments(objects: i32) -> Written {
     }
     model.root(last, Root::JniGlobal { reference: 1 });
     model.root(pair, Root::StickyClass);
-    model.write(&Options { segment_bytes: Some(2000), ..Options::hotspot() })
+    model.write(options)
 }
 
 /// Instances of `t.Pair`, as the tag and place of sub-records say.
@@ -55,16 +59,14 @@ fn the_account_of_a_cut_says_what_is_read_and_what_had_to_come() {
         assert!(summary.is_damaged(), "cut at {at}");
         assert_eq!(found.file_bytes, at as u64);
         let at = at as u64;
-        // The record that holds the cut, unless the cut is between two.
+        // The record that holds the cut, unless the cut is between two: then nobody can tell what had to follow.
         let cut =
             written.records.iter().find(|record| record.at < at && record.at + 9 + record.body_len > at);
-        let expected =
-            cut.map_or(
-                at,
-                |record| {
-                    if at < record.at + 9 { record.at + 9 } else { record.at + 9 + record.body_len }
-                },
-            );
+        let end = |record: &&support::RecordMark| match at < record.at + 9 {
+            true => record.at + 9,
+            false => record.at + 9 + record.body_len,
+        };
+        let expected = cut.as_ref().map(end);
         assert_eq!(found.expected_bytes, expected, "cut at {at}");
         // What is there of it and cannot be used: all of a record, or the last sub-record.
         let in_heap = cut.filter(|record| record.tag == 0x1C && at >= record.at + 9);
@@ -84,7 +86,7 @@ fn the_account_of_a_cut_says_what_is_read_and_what_had_to_come() {
         assert!(found.heap_damaged, "cut at {at}");
     }
     let whole = account(&Dump::of(&all));
-    assert_eq!((whole.read_bytes(), whole.expected_bytes), (all.len() as u64, all.len() as u64));
+    assert_eq!((whole.read_bytes(), whole.expected_bytes), (all.len() as u64, Some(all.len() as u64)));
     assert_eq!((whole.heap_damaged, whole.lost_records, whole.lost_places), (false, 0, 0));
 }
 
@@ -123,6 +125,10 @@ fn a_wrong_length_of_a_string_loses_no_object() {
     let all = written.bytes();
     let strings = written.records_of(0x01);
     assert!(strings.len() > 20);
+    let whole = Dump::of(&all).open();
+    let names: std::collections::BTreeSet<String> = (whole.summary().classes().iter())
+        .map(|class| whole.summary().class_name(class).to_owned())
+        .collect();
     for (number, at) in strings.iter().enumerate() {
         let stated = u32::from_be_bytes(all[*at as usize + 5..*at as usize + 9].try_into().unwrap());
         // Beyond the end of the file, into the middle of another record, shorter than it is.
@@ -141,10 +147,94 @@ fn a_wrong_length_of_a_string_loses_no_object() {
                 what()
             );
             assert_eq!(summary.roots().len(), 2, "{}", what());
-            // At most this name and the one behind are lost, if the length led into it.
+            // At most this name and the one behind are lost, if the length led into it; no other name changes.
             assert!(summary.table_counts()[0] + 2 >= strings.len(), "{}", what());
+            let odd: Vec<&str> = (summary.classes().iter().map(|class| summary.class_name(class)))
+                .filter(|name| !names.contains(*name) && !name.starts_with("<class "))
+                .collect();
+            let own = lie < stated;
+            assert!(odd.len() <= usize::from(own), "{odd:?}: {}", what());
         }
     }
+}
+
+#[test]
+fn a_wrong_tag_or_length_of_a_segment_loses_no_object() {
+    let written = segments(400);
+    let all = written.bytes();
+    let whole = pairs(&written, |_, _| true);
+    let segments: Vec<_> = written.records.iter().filter(|record| record.tag == 0x1C).collect();
+    for (number, record) in segments.iter().enumerate() {
+        let at = record.at as usize;
+        let body = record.body_len as u32;
+        let mut lies = vec![damage::with_byte(&all, at, 0x5C), damage::with_byte(&all, at, 0x33)];
+        // Beyond the file, into another segment, into itself.
+        for length in [0x4000_0000, body + 700, body - 11] {
+            lies.push(damage::with_u4(&all, at + 5, length));
+        }
+        for (lie, bytes) in lies.iter().enumerate() {
+            let dump = Dump::of(bytes);
+            let heap = dump.open();
+            let summary = heap.summary();
+            let what = || format!("segment {number}, lie {lie}: {}", problems(summary));
+            assert!(summary.is_damaged(), "{}", what());
+            assert_eq!(summary.facts().heap_dumps.get(), 1, "{}", what());
+            assert_eq!(count(summary, "t.Pair"), whole, "{}", what());
+            assert_eq!(summary.account().expected_bytes, Some(all.len() as u64), "{}", what());
+            assert_eq!(summary.roots().len(), 2, "{}", what());
+        }
+    }
+}
+
+#[test]
+fn a_heap_dump_of_one_record_with_a_wrong_tag_is_read() {
+    let written = examples::zoo().write(&Options { segment_bytes: None, ..Options::hotspot() });
+    let all = written.bytes();
+    let at = written.records_of(0x0C)[0] as usize;
+    let dump = Dump::of(&damage::with_byte(&all, at, 0x4C));
+    let (heap, whole) = (dump.open(), Dump::of(&all).open());
+    assert!(heap.summary().is_damaged() && !whole.summary().is_damaged());
+    let objects = |heap: &hprof_cli::index::Heap| -> Vec<u64> {
+        heap.summary().classes().iter().map(|class| class.objects.get()).collect()
+    };
+    assert_eq!(objects(&heap), objects(&whole), "{}", problems(heap.summary()));
+}
+
+/// Two kinds of damage at once: neither hides the other.
+#[test]
+fn a_cut_between_segments_is_told_beside_other_damage() {
+    let written = segments(200);
+    let string = written.records_of(0x01)[5] as usize;
+    let third = written.records_of(0x1C)[2] as usize;
+    let bytes = damage::cut(&damage::with_u4(&written.bytes(), string + 5, 0x4000_0000), third);
+    let dump = Dump::of(&bytes);
+    let heap = dump.open();
+    let kinds: Vec<ProblemKind> = heap.summary().problems().iter().map(|problem| problem.kind).collect();
+    assert!(kinds.contains(&ProblemKind::BadRecord) && kinds.contains(&ProblemKind::NoEnd), "{kinds:?}");
+    let found = heap.summary().account();
+    assert!(found.heap_damaged && found.expected_bytes.is_none());
+}
+
+#[test]
+fn a_length_that_was_never_filled_in_is_damage_if_no_root_follows() {
+    let heap_length = support::StatedLength::Zero;
+    let written = segments_with(60, &Options { heap_length, segment_bytes: None, ..Options::hotspot() });
+    let all = written.bytes();
+    assert!(!Dump::of(&all).open().summary().is_damaged());
+    // Cut between two objects: roots come last.
+    let middle = written.subs_of(0x21)[30].at as usize;
+    let dump = Dump::of(&damage::cut(&all, middle));
+    let heap = dump.open();
+    assert!(heap.summary().is_damaged() && heap.summary().account().heap_damaged);
+}
+
+#[test]
+fn bytes_behind_the_last_record_are_no_cut() {
+    let all = segments(20).bytes();
+    let dump = Dump::of(&[&all[..], b"\n"].concat());
+    let heap = dump.open();
+    assert!(!heap.summary().is_damaged() && problems(heap.summary()).contains("1 stray bytes"));
+    assert_eq!(heap.summary().account().skipped_bytes, 1);
 }
 
 #[test]

@@ -78,6 +78,7 @@ fn a_heap_dump_of_length_zero_goes_to_the_end_of_the_file() {
     for id_size in IdSize::ALL {
         let (mut out, mut heap) = with_class_a(id_size);
         instances_of_a(&mut heap, (0..50).map(|n| 0x2000 + 16 * n));
+        heap.root(0x2000, Root::JniGlobal { reference: 1 });
         out.heap_record(HeapTag::Dump, StatedLength::Zero, &heap);
         let heap = Dump::of(&out.into_bytes()).open();
         assert_eq!(count(heap.summary(), "A"), 50);

@@ -279,7 +279,7 @@ impl Hop<'_> {
             self.list(Problem::damage(ProblemKind::BadRecord, text, Some(record.offset as u64)));
             return (next, Whole::Yes);
         }
-        self.to_the_end(record, stated)
+        self.read_to_the_end(record, stated)
     }
 
     /// The end of a heap dump of one record, whose length may have wrapped.
@@ -301,7 +301,7 @@ impl Hop<'_> {
                 return (stated, Whole::Yes);
             }
         }
-        self.to_the_end(record, stated)
+        self.read_to_the_end(record, stated)
     }
 
     /// Over 4 GiB the length has wrapped: the real end is some multiple of 4 GiB further, where records go on.
@@ -329,7 +329,7 @@ impl Hop<'_> {
     }
 
     /// No end of a heap dump record makes sense but that of the file.
-    fn to_the_end(&mut self, record: &Record, stated: usize) -> (usize, Whole) {
+    fn read_to_the_end(&mut self, record: &Record, stated: usize) -> (usize, Whole) {
         let len = self.bytes.len();
         let offset = Some(record.offset as u64);
         self.consumed = true;

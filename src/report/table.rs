@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn long_names_lose_their_middle_where_they_would_fill_the_memory() {
-        let name = format!("first{}last", "x".repeat(65_535));
+        let name = format!("first{}last", "x".repeat(60_000));
         let table = |rows: usize| {
             let mut table = Builder::new(&[("class", Align::Left)]);
             (0..rows).for_each(|_| table.row([&name]));
