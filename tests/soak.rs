@@ -41,7 +41,7 @@ use samples::{Kind, Sample};
 /// The part of a dump in which a case cuts, or what else it does.
 const PARTS: [&str; 4] = ["boundaries", "bytes", "inner", "changed"];
 /// Samples below this length are cut at the boundaries of sub-records, too.
-const SMALL: usize = 200_000;
+const SMALL: usize = 600_000;
 /// Files of failures that are kept.
 const KEPT: usize = 20;
 

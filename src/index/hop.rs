@@ -143,6 +143,11 @@ impl Hop<'_> {
         }
         let next = usize::try_from(record.end()).ok().filter(|end| *end <= self.bytes.len());
         let Some(next) = next else { return self.beyond_the_end(record) };
+        if record.tag == tag::HEAP_DUMP_END && record.length > 0 {
+            let text = format!("a heap dump end states {} bytes, and has none; skipped", record.length);
+            self.lose(ProblemKind::BadRecord, text, record.offset, next - record.offset);
+            return next;
+        }
         if let Err(error) = self.keep(record) {
             let text = format!("{}; skipped", error_text(&error));
             self.lose(ProblemKind::BadRecord, text, record.offset, next - record.offset);
@@ -219,7 +224,7 @@ impl Hop<'_> {
     /// Notes a heap dump record and returns the offset of the next.
     fn heap_dump(&mut self, record: &Record, form: Form) -> usize {
         let start = record.body_offset();
-        let first = self.inside && form == Form::Segment;
+        let goes_on = self.inside && form == Form::Segment;
         let (end, whole) = match form {
             Form::Single => self.single_end(record),
             Form::Segment => self.segment_end(record),
@@ -231,7 +236,7 @@ impl Hop<'_> {
             }
         }
         let dumps = &mut self.contents.dumps;
-        if !first || dumps.is_empty() {
+        if !goes_on || dumps.is_empty() {
             if dumps.len() >= MAX_HEAP_DUMPS {
                 dumps.pop();
                 self.contents.more_heap_dumps += 1;
