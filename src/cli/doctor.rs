@@ -208,24 +208,26 @@ pub(super) fn account_lines(account: &Account, line: &mut dyn FnMut(&str, String
             }
         },
     );
-    let mut count = |key: &str, count: u64, what: &str| {
+    let mut count = |key: &str, count: u64, unit: &str, what: &str| {
         if count > 0 {
-            line(key, format!("{} {what}", grouped(count)));
+            line(key, format!("{} {what}", counted(count, unit)));
         }
     };
-    count("  unreadable", account.skipped_bytes, "bytes that are there");
-    count("  lost records", account.lost_records, "places at the top level, with one or more records each");
+    count("  unreadable", account.skipped_bytes, "byte", "that are there");
+    count("  lost records", account.lost_records, "place", "at the top level, with one or more records each");
     count(
         "  lost objects",
         account.lost_places,
-        "places in the heap dump, with one or more objects or roots each",
+        "place",
+        "in the heap dump, with one or more objects or roots each",
     );
-    count("  undumped classes", account.undumped_classes, "are named and not dumped");
-    count("  odd objects", account.objects_without_class, "instances of classes that are not dumped");
+    count("  lost classes", account.undumped_classes, "name", "of classes that are not dumped");
+    count("  odd objects", account.objects_without_class, "instance", "of classes that are not dumped");
     count(
         "  odd lengths",
         account.odd_instances,
-        "instances with another number of bytes than their class declares",
+        "instance",
+        "with more or fewer bytes than the class declares",
     );
 }
 

@@ -5,6 +5,7 @@
 //! such searches of a file together look at a bounded number of places.
 
 use std::cell::OnceCell;
+use std::ops::Range;
 
 use memchr::memchr2_iter;
 
@@ -80,7 +81,7 @@ impl Hop<'_> {
                     self.doubtful = None;
                     next
                 }
-                None if record::is_known(*first) => {
+                None if record::is_known(*first) && !self.is_blank(at) => {
                     self.consumed = true;
                     self.contents.expected_end = Some(at as u64 + RECORD_HEADER as u64);
                     let there = len - at;
@@ -198,7 +199,7 @@ impl Hop<'_> {
     fn beyond_the_end(&mut self, record: &Record) -> usize {
         let len = self.bytes.len();
         let there = len - record.body_offset();
-        if let Some(next) = self.find_record(record.offset + 1) {
+        if let Some(next) = self.find_record(record.offset + 1..len) {
             let skipped = next - record.offset;
             let text = format!(
                 "record {:#04x} states {} bytes, and only {there} are there; skipped {skipped} bytes to the next record",
@@ -275,7 +276,9 @@ impl Hop<'_> {
                 return (end, Whole::Yes);
             }
         }
-        if let Some(next) = self.find_segment(start) {
+        // In a file that was changed all over no length is right.
+        let next = if self.mangled().is_none() { self.find_segment(start) } else { None };
+        if let Some(next) = next {
             let text = format!(
                 "a heap dump segment states {} bytes, and the next record follows after {}; read up to that",
                 record.length,
@@ -387,21 +390,21 @@ impl Hop<'_> {
             let form = if self.inside || in_segments { Form::Segment } else { Form::Single };
             return self.heap_dump(record, form);
         }
+        // The length of the record before may have led here: records may go on inside of it.
+        if let Some(before) = self.doubtful
+            && let Some(next) = self.find_record(before + 1..record.offset)
+        {
+            self.forget(before);
+            let text = format!("the length of a record is wrong: records go on inside of it, at {next:#x}");
+            self.lose(ProblemKind::BadRecord, text, before, next - before);
+            return next;
+        }
         if let Some(end) = stated.filter(|end| *end == len || self.goes_on(*end)) {
             return self.skip(record, end);
         }
-        // The length of the record before may have led here: records may go on inside of it.
-        let from = self.doubtful.unwrap_or(record.offset) + 1;
-        match (self.find_record(from), self.doubtful) {
-            (Some(next), Some(before)) if next < record.offset => {
-                self.forget(before);
-                let text =
-                    format!("the length of a record is wrong: records go on inside of it, at {next:#x}");
-                self.lose(ProblemKind::BadRecord, text, before, next - before);
-                next
-            }
-            (Some(next), _) => self.skip(record, next),
-            (None, _) => {
+        match self.find_record(record.offset + 1..len) {
+            Some(next) => self.skip(record, next),
+            None => {
                 self.consumed = true;
                 self.contents.end_unknown = true;
                 self.skip(record, len)
@@ -452,10 +455,9 @@ impl Hop<'_> {
         end.is_some_and(|end| end > at && self.goes_on(end))
     }
 
-    /// The first place from `from` on at which records go on.
-    fn find_record(&mut self, from: usize) -> Option<usize> {
-        let len = self.bytes.len();
-        (from..len).find(|at| {
+    /// The first of these places at which records go on.
+    fn find_record(&mut self, mut places: Range<usize>) -> Option<usize> {
+        places.find(|at| {
             let known = self.bytes.get(*at).is_some_and(|tag| record::is_known(*tag));
             // One record is no proof: its length may lead to the end of the file by chance.
             known && self.hops > 0 && {
@@ -485,6 +487,13 @@ impl Hop<'_> {
         impl HeapVisitor<'_> for Nothing {}
         let walked = heap::walk(self.bytes, self.header.id_size, start, end, end, &mut Nothing);
         walked.error.is_none() && walked.next == end
+    }
+
+    /// Whether nothing but blanks and line ends follow what is whole: somebody has taken the file for text.
+    fn is_blank(&self, at: usize) -> bool {
+        let ended = !self.inside && self.contents.dumps.last().is_some_and(|last| last.ended);
+        let rest = self.bytes.get(at..).unwrap_or_default();
+        ended && rest.iter().all(|byte| matches!(byte, b' ' | b'\r' | b'\n'))
     }
 
     fn mangled(&self) -> Option<&'static str> {
