@@ -354,3 +354,74 @@ fn why_a_file_in_an_archive_cannot_be_looked_into_is_said_behind_its_name() {
         assert!(said.contains("heap.hprof.zst (its window is larger than 128 MiB"), "{name}: {said}");
     }
 }
+
+/// A Zstandard frame of these bytes, each kept as it is or, with a count, repeated as often: four bytes for 128 KiB.
+fn frame(parts: &[(&[u8], usize)]) -> Vec<u8> {
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 7 << 3];
+    for (bytes, repeated) in parts {
+        for raw in bytes.chunks(100_000) {
+            frame.extend(&((raw.len() as u32) << 3).to_le_bytes()[..3]);
+            frame.extend(raw);
+        }
+        let block = [&((128_u32 << 10) << 3 | 2).to_le_bytes()[..3], &[0]].concat();
+        frame.extend(block.repeat(repeated / (128 << 10)));
+    }
+    frame.extend([1, 0, 0]);
+    frame
+}
+
+#[test]
+fn of_what_is_not_the_dump_no_more_is_unpacked_than_is_in_proportion() {
+    // The header of a file of zeros, without them.
+    let zeros_header = |name: &str, bytes: usize| {
+        let mut header = tar_entry(name, b"", b'0');
+        header[124..136].copy_from_slice(format!("{bytes:011o}\0").as_bytes());
+        header[148..156].fill(b' ');
+        let sum: u32 = header[..512].iter().map(|byte| u32::from(*byte)).sum();
+        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        header
+    };
+    let dump = zoo();
+    let (entry, end) = (tar_entry("heap.hprof", &dump, b'0'), [0; 1024]);
+    // Some hundred MB beside the dump are a usual thing, however well they pack.
+    let some = 300 << 20;
+    let packed = frame(&[(&zeros_header("a", some), some), (&entry, 0), (&end, some)]);
+    assert!(unpack(&packed, 1) == (dump.clone(), None));
+    let much = 3 << 29;
+    let header = zeros_header("a", much);
+    let refused = [
+        // Before the dump, or what is there of a header.
+        frame(&[(&header, much), (&entry, 0), (&end, 0)]),
+        frame(&[(&entry, 0), (&entry, 0), (&zeros_header("a", some), some), (&header, much), (&end, 0)]),
+    ];
+    for packed in refused {
+        let Err(UnpackError::Members(members)) = try_unpack(&packed, 1) else { panic!("a dump") };
+        assert!(members.to_string().contains("out of proportion"), "{members}");
+    }
+    let gzip = member(&dump, Level::fast(), None);
+    let mut gzip_entry = zeros_header("heap.hprof.gz", gzip.len() + much);
+    gzip_entry.extend(&gzip);
+    let plain_gzip = frame(&[(&gzip, much)]);
+    let unpacked = [
+        // Behind the dump; behind the end; in a packed dump, as padding.
+        frame(&[(&entry, 0), (&header, much), (&end, 0)]),
+        frame(&[(&entry, 0), (&end, much)]),
+        frame(&[(&gzip_entry, much), (&end, 0)]),
+        zip_of_frame("heap.hprof.gz", &plain_gzip, gzip.len() + much),
+    ];
+    for (number, packed) in unpacked.iter().enumerate() {
+        let (bytes, error) = unpack(packed, 1);
+        let error = error.unwrap_or_else(|| panic!("{number}: nothing was said"));
+        assert!(bytes == dump && error.contains("out of proportion"), "{number}: {error}");
+    }
+}
+
+/// A zip archive of one file that is packed already.
+fn zip_of_frame(name: &str, frame: &[u8], bytes: usize) -> Vec<u8> {
+    // Stored, and then said to be packed.
+    let mut packed = zip(&[(name, frame, 0)]);
+    let entry = memchr::memmem::rfind(&packed, b"PK\x01\x02").unwrap();
+    packed[8] = 93;
+    packed[entry + 10] = 93;
+    with_field(&packed, 24, bytes as u32)
+}

@@ -15,7 +15,7 @@ use std::io::{Read, Write};
 
 use flate2::{Compression as Level, GzBuilder};
 use hprof_cli::hprof::packed::{self, Compression, Size};
-use packing::{Memory, files_of, heap, in_blocks, member, noise, tar, unpack, zip, zoo};
+use packing::{Memory, files_of, heap, in_blocks, member, members, noise, tar, unpack, zip, zoo};
 use texts::{Place, code, sample_path, stderr};
 
 #[test]
@@ -280,8 +280,21 @@ fn the_length_is_known_before_as_far_as_it_can_be() {
         out.expected.into_inner().unwrap()
     };
     assert_eq!(expected(&member(&plain, Level::fast(), None)), Some(Size::AtLeast(3_000_000)));
-    let Some(Size::About(bytes)) = expected(&in_blocks(&plain, 50_000).0) else { panic!("an estimate") };
+    let about = |packed: &[u8]| {
+        let Some(Size::About(bytes)) = expected(packed) else { panic!("an estimate") };
+        bytes
+    };
+    let bytes = about(&in_blocks(&plain, 50_000).0);
     assert!((2_900_000..3_100_000).contains(&bytes), "{bytes}");
+    // Blocks that pack a thousand times better say nothing of the others: the first one; each second one.
+    let (zeros, parts) = (vec![0; 1 << 20], plain.chunks(50_000));
+    let bytes = about(&[member(&zeros, Level::fast(), None), in_blocks(&plain, 50_000).0].concat());
+    assert!((2_900_000..5_000_000).contains(&bytes), "{bytes}");
+    let bytes = about(&members(&parts.flat_map(|part| [part, &zeros]).collect::<Vec<_>>(), None).0);
+    let is = 3_000_000 + (60 << 20);
+    assert!((is / 2..is * 2).contains(&bytes), "{bytes} of {is}");
+    // Of two nobody can tell.
+    assert_eq!(expected(&members(&[&zeros, &plain], None).0), None);
     let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
     encoder.set_pledged_src_size(Some(3_000_000)).unwrap();
     encoder.write_all(&plain).unwrap();
@@ -298,6 +311,38 @@ fn the_length_is_known_before_as_far_as_it_can_be() {
     let mut cut = cut[..cut.len() / 2].to_vec();
     cut.extend([0xff; 4]);
     assert_eq!(expected(&cut), None);
+}
+
+#[test]
+fn what_gives_nothing_is_looked_at_so_far_only() {
+    let dump = heap();
+    let nothing = [
+        // Members without a byte; one of stored parts without a byte; empty and skippable
+        // frames.
+        (Compression::Gzip, member(b"", Level::fast(), None), member(&dump, Level::fast(), None)),
+        (
+            Compression::Zstd,
+            [&zstd::encode_all(&[][..], 1).unwrap()[..], &[0x50, 0x2a, 0x4d, 0x18, 200, 0, 0, 0], &[7; 200]]
+                .concat(),
+            zstd::encode_all(dump.as_slice(), 1).unwrap(),
+        ),
+    ];
+    for (compression, part, packed) in nothing {
+        // Some of it is no obstacle; a file of nothing else is not read to its end.
+        let some = [part.repeat(50_000 / part.len()), packed.clone()].concat();
+        assert!(unpack(&some, 2) == (dump.clone(), None) && compression.peek(&some, 4096).1.is_none());
+        let much = [part.repeat(500_000 / part.len()), packed].concat();
+        let (bytes, error) = compression.peek(&much, 4096);
+        let error = error.expect("an account").to_string();
+        assert!(bytes.is_empty() && error.starts_with("0 bytes are all that its first 266240"), "{error}");
+        let place = Place::new();
+        let output = place.run(&["histo", &place.write("nothing", &much)]);
+        assert!(code(&output) == 2 && stderr(&output).contains("0 bytes are all"), "{}", stderr(&output));
+    }
+    let mut stored = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
+    stored.extend([0, 0, 0, 0xff, 0xff].repeat(100_000));
+    stored.extend([1, 1, 0, 0xfe, 0xff, b'J']);
+    assert!(Compression::Gzip.peek(&stored, 4096).0.is_empty());
 }
 
 #[test]

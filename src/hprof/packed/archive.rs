@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use flate2::Crc;
 use flate2::read::DeflateDecoder;
 
-use super::tar::{self, Bytes, Next, Source, Stream};
+use super::stream::Bounded;
+use super::tar::{self, Bytes, Next, Source};
 use super::zip;
 use super::{
     Compression, Counted, Members, Output, PEEKED, Progress, Size, UnpackError, Unpacked, stream,
@@ -151,7 +152,7 @@ pub(super) fn stream(
 ) -> Result<Unpacked, UnpackError> {
     let mut members = Members::new();
     let mut source = match compression.reader(Counted { rest: packed, progress }) {
-        Ok(reader) => Stream(reader),
+        Ok(reader) => Bounded::new(reader, packed.len() as u64),
         Err(error) => {
             members.damage = Some(error.to_string());
             return Err(members.into());
@@ -179,14 +180,15 @@ pub(super) fn stream(
             Ok(Next::File(member)) => {
                 let (start, end) = beginning(&mut source, member.bytes);
                 let inside = add(&mut members, &member.name, &start);
-                let mut left = (&mut source).take(member.bytes.saturating_sub(start.len() as u64));
+                let mut left = member.bytes.saturating_sub(start.len() as u64);
                 if let (Some(inner), 1) = (inside, members.dump_count) {
-                    unpacked = Some(streamed(&start, &mut left, inner, member.bytes, out)?);
+                    // All of a plain dump is written. Of a packed one who knows: much may become little.
+                    let rest: &mut dyn Read = if inner.is_some() { &mut source } else { source.free() };
+                    let mut rest = rest.take(left);
+                    unpacked = Some(streamed(&start, &mut rest, inner, member.bytes, out)?);
+                    left = rest.limit();
                 }
-                let passed = io::copy(&mut left, &mut io::sink()).and_then(|_| match left.limit() {
-                    0 => Ok(()),
-                    _ => Err(io::Error::new(io::ErrorKind::UnexpectedEof, CUT)),
-                });
+                let passed = pass_over(&mut source, left);
                 end.map_or(passed, Err).and_then(|()| pass_over(&mut source, tar::padding(member.bytes)))
             }
             Err(error) => Err(error),
@@ -282,7 +284,7 @@ pub(super) fn zip(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> R
     let mut checked = Checked { reader, crc: Crc::new(), wanted: entry.crc.filter(|_| !is_cut) };
     let unpacked = match inner {
         None => stream::copy(&mut checked, out)?,
-        Some(inner) => match inner.reader(checked) {
+        Some(inner) => match inner.reader(Bounded::new(checked, entry.packed.len() as u64)) {
             Ok(mut reader) => stream::copy(&mut reader, out)?,
             Err(error) => Unpacked { len: 0, error: Some(error.to_string()) },
         },

@@ -31,8 +31,15 @@ const NAMED: u64 = 3;
 
 /// What HotSpot writes into the header of the first block.
 const MARK: &[u8] = b"HPROF BLOCKSIZE=";
-/// Places at which blocks are looked at for [`estimate`].
-const SAMPLES: usize = 16;
+/// Packed bytes of a member that are looked at before it is unpacked: [`LARGE`] bytes come of fewer, unless it was made
+/// to give nothing.
+const LOOKED_AT: usize = 2 * LARGE;
+/// Places at which blocks are looked at for [`estimate`], and how many one after the other at each: where small and
+/// large ones take turns, what follows a place is always a small one.
+const SAMPLES: usize = 8;
+const IN_A_ROW: usize = 2;
+/// With fewer places than this that are blocks nothing is known of the others.
+const ENOUGH_SAMPLES: usize = 4;
 
 /// Whether the members of `packed` are small enough to be unpacked as blocks: HotSpot's mark or the first one tells.
 pub(super) fn are_in(packed: &[u8]) -> bool {
@@ -47,26 +54,47 @@ pub(super) fn start(packed: &[u8]) -> Option<(u64, u64)> {
 
 /// Unpacks the first member as far as [`LARGE`]: why that stops, where, and how many bytes there are.
 fn first(packed: &[u8]) -> Option<(Stop, usize, usize)> {
+    look(packed, &mut Inflater::new(), &mut vec![0; LARGE])
+}
+
+/// As [`first`], with what is needed for it.
+fn look(packed: &[u8], inflater: &mut Inflater, out: &mut [u8]) -> Option<(Stop, usize, usize)> {
+    let packed = packed.get(..LOOKED_AT).unwrap_or(packed);
     let Head::Whole(mut at) = member::head(packed) else { return None };
-    let (mut filled, mut out) = (0, vec![0; LARGE]);
-    let stop = Inflater::new().run(packed, &mut at, &mut out, &mut filled);
+    let mut filled = 0;
+    inflater.reset();
+    let stop = inflater.run(packed, &mut at, out, &mut filled);
     Some((stop, at, filled))
 }
 
-/// About how many bytes blocks become, by some of them from all over the file.
-pub(super) fn estimate(packed: &[u8]) -> u64 {
+/// About how many bytes blocks become, by some of them from all over the file; `None` if there are too few to tell.
+///
+/// By the middle one of them, not by their sum: one that packs a thousand times better than the others, as a first file
+/// in front of others may, says nothing of those.
+pub(super) fn estimate(packed: &[u8]) -> Option<u64> {
     let finder = memmem::Finder::new(&MAGIC);
-    let (mut took, mut made) = (0_u128, 0_u128);
+    let (mut inflater, mut out) = (Inflater::new(), vec![0; LARGE]);
+    let (mut samples, mut behind) = (Vec::new(), 0);
     for sample in 0..SAMPLES {
-        let from = packed.len() / SAMPLES * sample;
+        // Not what was looked at before.
+        let from = behind.max(packed.len() / SAMPLES * sample);
         let near = packed.get(from..packed.len().min(from + LARGE)).unwrap_or_default();
-        let Some(at) = finder.find(near) else { continue };
-        if let Some((Stop::End, end, filled)) = first(packed.get(from + at..).unwrap_or_default()) {
-            (took, made) = (took + end as u128, made + filled as u128);
+        let Some(start) = finder.find(near).map(|at| from + at) else { continue };
+        let (mut end, mut made) = (start, 0);
+        for _ in 0..IN_A_ROW {
+            let rest = packed.get(end..).unwrap_or_default();
+            let Some((Stop::End, len, filled)) = look(rest, &mut inflater, &mut out) else { break };
+            (end, made) = (end + len, made + filled);
+        }
+        if end > start {
+            samples.push(packed.len() as u128 * made as u128 / (end - start) as u128);
+            behind = end;
         }
     }
-    let all = (packed.len() as u128 * made).checked_div(took).unwrap_or_default();
-    u64::try_from(all).unwrap_or(u64::MAX)
+    samples.sort_unstable();
+    let middle =
+        samples.get(samples.len().saturating_sub(1) / 2).filter(|_| samples.len() >= ENOUGH_SAMPLES)?;
+    Some(u64::try_from(*middle).unwrap_or(u64::MAX))
 }
 
 /// Whether the rest of a file is padding, which gzip itself skips too.
@@ -495,4 +523,25 @@ struct Gap {
     members: Vec<(usize, usize)>,
     /// Where the next good one begins.
     end: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_member_that_gives_nothing_a_part_is_looked_at() {
+        let mut packed = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
+        // Stored parts of no bytes.
+        packed.extend([0, 0, 0, 0xff, 0xff].repeat(LOOKED_AT / 5 + 1000));
+        assert_eq!(start(&packed), Some((LOOKED_AT as u64, 0)));
+    }
+
+    #[test]
+    fn what_is_stored_is_looked_at_as_far_as_it_is_kept() {
+        let mut packed = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
+        // In parts of a hundred bytes, which no program would make so short.
+        packed.extend([&[0, 100, 0, 155, 255][..], &[7; 100]].concat().repeat(LARGE / 100 + 1));
+        assert_eq!(start(&packed).map(|(_, made)| made), Some(LARGE as u64));
+    }
 }

@@ -39,6 +39,9 @@ pub enum Compression {
 
 /// Bytes of a file's start that tell what it is.
 const PEEKED: u64 = 4096;
+/// Packed bytes that may give nothing, beside as many as are wanted: Zstandard gives nothing before it has a block of
+/// 128 KiB, a header of gzip may have 64 KiB. Empty members and skippable frames give nothing for as long as a file is.
+const GIVE_NOTHING: u64 = 256 << 10;
 
 impl Compression {
     /// How `bytes`, the start of a file, are packed, if they are.
@@ -85,12 +88,22 @@ impl Compression {
         })
     }
 
-    /// The first bytes of what is packed, up to `limit`; fewer if it is cut or damaged, and then why.
+    /// The first bytes of what is packed, up to `limit`; fewer if it is cut or damaged, or so many packed bytes give so
+    /// little that no more of them are looked at, and then why.
     pub fn peek(self, packed: &[u8], limit: u64) -> (Vec<u8>, Option<io::Error>) {
-        match self.reader(packed) {
+        let bound = usize::try_from(limit.saturating_add(GIVE_NOTHING)).unwrap_or(usize::MAX);
+        let near = packed.get(..bound).unwrap_or(packed);
+        let (start, error) = match self.reader(near) {
             Ok(mut reader) => stream::start(&mut reader, limit),
             Err(error) => (Vec::new(), Some(error)),
+        };
+        // It ended where the look did, not where the file does.
+        let is_end = error.as_ref().is_none_or(|error| error.kind() == io::ErrorKind::UnexpectedEof);
+        if near.len() == packed.len() || start.len() as u64 == limit || !is_end {
+            return (start, error);
         }
+        let text = format!("{} bytes are all that its first {bound} bytes become", start.len());
+        (start, Some(io::Error::new(io::ErrorKind::InvalidData, text)))
     }
 }
 
@@ -101,7 +114,7 @@ pub enum Size {
     Stated(u64),
     /// It is that, or 4 GiB more, or twice that more, ...
     AtLeast(u64),
-    /// By parts of it.
+    /// By parts of it, from all over the file.
     About(u64),
 }
 
@@ -240,7 +253,7 @@ fn unpack_file(
     let in_blocks = compression == Compression::Gzip && blocks::are_in(packed);
     let size = match compression {
         Compression::Zstd => zstd::zstd_safe::get_frame_content_size(packed).ok().flatten().map(Size::Stated),
-        _ if in_blocks => Some(Size::About(blocks::estimate(packed))),
+        _ if in_blocks => blocks::estimate(packed).map(Size::About),
         _ => at_least(packed),
     };
     if let Some(size) = size {

@@ -16,20 +16,33 @@ const PARTS: usize = 4;
 /// # Errors
 /// If the output fails.
 pub(super) fn copy(reader: &mut dyn Read, out: &dyn Output) -> io::Result<Unpacked> {
-    if rayon::current_num_threads() == 1 {
+    let mut len = 0;
+    let mut write = |bytes: &[u8]| {
+        out.pass(bytes)?;
+        out.write_at(len, bytes)?;
+        len += bytes.len() as u64;
+        io::Result::Ok(())
+    };
+    let error = if rayon::current_num_threads() == 1 {
         let mut buffer = vec![0; PART];
-        let mut len = 0;
         loop {
             let (filled, end) = fill(reader, &mut buffer);
-            let bytes = buffer.get(..filled).unwrap_or_default();
-            out.pass(bytes)?;
-            out.write_at(len, bytes)?;
-            len += filled as u64;
+            write(buffer.get(..filled).unwrap_or_default())?;
             if let Some(error) = end {
-                return Ok(Unpacked { len, error: error.map(|error| after(error, len)) });
+                break error;
             }
         }
-    }
+    } else {
+        copy_by_two(reader, &mut write)?
+    };
+    Ok(Unpacked { len, error: error.map(|error| after(error, len)) })
+}
+
+/// Reads in this thread and writes in another one; says with which error the reader ended.
+fn copy_by_two(
+    reader: &mut dyn Read,
+    write: &mut (dyn FnMut(&[u8]) -> io::Result<()> + Send),
+) -> io::Result<Option<String>> {
     thread::scope(|scope| {
         let (full, to_write) = mpsc::sync_channel::<(Vec<u8>, usize)>(PARTS);
         let (written, empty) = mpsc::channel();
@@ -37,17 +50,13 @@ pub(super) fn copy(reader: &mut dyn Read, out: &dyn Output) -> io::Result<Unpack
             // The other end is there.
             let _ = written.send(vec![0; PART]);
         }
-        let writer = scope.spawn(move || -> io::Result<u64> {
-            let mut len = 0;
+        let writer = scope.spawn(move || -> io::Result<()> {
             for (buffer, filled) in to_write {
-                let bytes = buffer.get(..filled).unwrap_or_default();
-                out.pass(bytes)?;
-                out.write_at(len, bytes)?;
-                len += filled as u64;
+                write(buffer.get(..filled).unwrap_or_default())?;
                 // Nobody wants it any more once all is read.
                 let _ = written.send(buffer);
             }
-            Ok(len)
+            Ok(())
         });
         let mut error = None;
         // A writer that fails takes its end of the channels with it, and this ends.
@@ -62,14 +71,54 @@ pub(super) fn copy(reader: &mut dyn Read, out: &dyn Output) -> io::Result<Unpack
             }
         }
         drop(full);
-        let len = writer.join().map_err(|_| io::Error::other("a thread panicked"))??;
-        Ok(Unpacked { len, error: error.map(|error| after(error, len)) })
+        writer.join().map_err(|_| io::Error::other("a thread panicked"))??;
+        Ok(error)
     })
 }
 
 /// Says where an error came.
 fn after(error: String, len: u64) -> String {
     format!("{error}, after {len} unpacked bytes")
+}
+
+/// Bytes that are unpacked and kept nowhere, for each packed byte of a file, and beside that. Zstandard makes 128 KiB of
+/// four bytes: what a file of 100 MB becomes could be passed over for hours.
+const BESIDE: u64 = 1000;
+const BESIDE_AT_LEAST: u64 = 1 << 30;
+
+/// A reader of what is unpacked and need not be written, with a bound: the disk has none for that.
+pub(super) struct Bounded<R> {
+    reader: R,
+    bound: u64,
+    /// Bytes until the bound.
+    left: u64,
+}
+
+impl<R> Bounded<R> {
+    /// Bounded by the length of the packed file.
+    pub(super) const fn new(reader: R, packed_bytes: u64) -> Self {
+        let bound = packed_bytes.saturating_mul(BESIDE).saturating_add(BESIDE_AT_LEAST);
+        Self { reader, bound, left: bound }
+    }
+
+    /// What it reads, without the bound, for that which is written.
+    pub(super) const fn free(&mut self) -> &mut R {
+        &mut self.reader
+    }
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buffer)?;
+        self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
+            let text = format!(
+                "more than {} bytes beside the dump, which is out of proportion: what is behind is not read",
+                self.bound
+            );
+            io::Error::new(io::ErrorKind::FileTooLarge, text)
+        })?;
+        Ok(read)
+    }
 }
 
 /// The first bytes of `reader`, up to `limit`, and the error that ended it.

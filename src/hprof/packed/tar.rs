@@ -2,6 +2,8 @@
 
 use std::io::{self, Read};
 
+use super::stream::Bounded;
+
 /// Bytes of a header, and what members are filled up to.
 const BLOCK: usize = 512;
 /// Bytes of a long name, or of a pax header, that are read.
@@ -37,18 +39,9 @@ impl Source for Bytes<'_> {
     }
 }
 
-/// A stream that can only be read.
-pub(super) struct Stream<R>(pub(super) R);
-
-impl<R: Read> Read for Stream<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read(buffer)
-    }
-}
-
-impl<R: Read> Source for Stream<R> {
+impl<R: Read> Source for Bounded<R> {
     fn pass_over(&mut self, bytes: u64) -> io::Result<u64> {
-        io::copy(&mut (&mut self.0).take(bytes), &mut io::sink())
+        io::copy(&mut self.take(bytes), &mut io::sink())
     }
 }
 
