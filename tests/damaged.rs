@@ -27,6 +27,7 @@ fn segments(objects: i32) -> Written {
 fn segments_with(objects: i32, options: &Options) -> Written {
     let mut model = HeapModel::default();
     let jdk = Jdk::add_to(&mut model);
+    jdk.thread(&mut model, "main", false, 5);
     let pair = model.class("t.Pair", Some(jdk.object), &[("left", Type::Object), ("n", Type::Int)]);
     let mut last = model.instance_with(pair, &[("n", Value::Int(-1))]);
     for n in 0..objects {
@@ -226,15 +227,20 @@ fn a_length_that_was_never_filled_in_is_damage_if_no_root_follows() {
     let dump = Dump::of(&damage::cut(&all, middle));
     let heap = dump.open();
     assert!(heap.summary().is_damaged() && heap.summary().account().heap_damaged);
+    assert_eq!(heap.summary().account().expected_bytes, None);
+    assert!(problems(heap.summary()).contains("no GC root"), "{}", problems(heap.summary()));
 }
 
 #[test]
 fn bytes_behind_the_last_record_are_no_cut() {
     let all = segments(20).bytes();
-    let dump = Dump::of(&[&all[..], b"\n"].concat());
-    let heap = dump.open();
-    assert!(!heap.summary().is_damaged() && problems(heap.summary()).contains("1 stray bytes"));
-    assert_eq!(heap.summary().account().skipped_bytes, 1);
+    for stray in [&b"\n"[..], b"\r\n\r\n\r\n\r\n\r\n\r\n\r\n", &[0; 500]] {
+        let dump = Dump::of(&[&all[..], stray].concat());
+        let heap = dump.open();
+        let text = format!("{} stray bytes", stray.len());
+        assert!(!heap.summary().is_damaged() && problems(heap.summary()).contains(&text));
+        assert_eq!(heap.summary().account().skipped_bytes, stray.len() as u64);
+    }
 }
 
 #[test]

@@ -31,9 +31,9 @@ pub(crate) fn watch(describe: Describe) {
 }
 
 /// Bytes of text that are kept of a map.
-pub(crate) const TEXT: usize = 2048;
+pub(crate) const TEXT: usize = 512;
 /// Maps that are known at the same time: several times what a command has.
-const SLOTS: usize = 64;
+const SLOTS: usize = 1024;
 
 /// A map that is known.
 struct Slot {
@@ -138,9 +138,9 @@ mod tests {
         // Long text is cut between characters; when all places are taken the rest is unknown.
         let long = "ü".repeat(TEXT);
         let maps: Vec<Known> =
-            bytes.chunks(50).map(|part| known(part, long.as_ref(), Content::Scratch)).collect();
+            bytes.chunks(4).map(|part| known(part, long.as_ref(), Content::Scratch)).collect();
         assert_eq!(maps.iter().filter(|map| map.0.is_some()).count(), SLOTS);
-        assert_eq!(text_at(first + 60).unwrap(), "ü".repeat(TEXT / 2));
+        assert_eq!(text_at(first + 6).unwrap(), "ü".repeat(TEXT / 2));
         assert_eq!(text_at(last), None);
         drop(maps);
         assert!(MAPS.iter().all(|slot| !slot.taken.load(Ordering::Relaxed)));

@@ -154,8 +154,9 @@ fn scan_dump(
     let mut form = if prelude.is_unordered() || shift == 0 { Form::Bits { shift } } else { Form::Ordered };
     // A set may take as much as 16 bytes for each of the smallest objects that can fill the dump.
     let max_bytes = (64 << 20) + dump.bytes() / 2;
-    let in_hand = memory::in_hand(rayon::current_num_threads());
-    let memory_bytes = source.memory.map_or(u64::MAX, |memory| memory.bytes.saturating_sub(in_hand));
+    let in_hand = memory::in_hand(1);
+    let hard = source.memory.filter(|memory| memory.refuses());
+    let memory_bytes = hard.map_or(u64::MAX, |memory| memory.bytes.saturating_sub(in_hand));
     let new_set = |shift| AddressSet::new(shift, max_bytes).within(memory_bytes);
     loop {
         let passed = AtomicUsize::new(0);
@@ -352,6 +353,8 @@ fn put_together(
     let mut builder = class_table::Builder::new(bytes, header.id_size, contents);
     builder.add_classes(&scan);
     let heap_damaged = is_damaged(source, contents, number, &scan, dump);
+    // Before roots are assumed.
+    let cut_open = is_cut_open(dump, &scan);
     if heap_damaged {
         assume_threads(source, &builder, &mut scan, plan);
     }
@@ -361,7 +364,7 @@ fn put_together(
             format!("the compressed file is cut or damaged ({error}): only what could be unpacked was read");
         Problem::damage(ProblemKind::PackedCut, text, None)
     });
-    let open = is_cut_open(dump, &scan).then(|| {
+    let open = cut_open.then(|| {
         let text = "the heap dump has no GC root: its writer was interrupted before it knew the length";
         Problem::damage(ProblemKind::NoEnd, text, None)
     });
@@ -425,7 +428,7 @@ fn put_together(
         })
         .collect::<Vec<_>>()
         .into();
-    let end_unknown = contents.end_unknown || packed_error.is_some() || is_cut_open(dump, &scan);
+    let end_unknown = contents.end_unknown || packed_error.is_some() || cut_open;
     let account = AccountRow {
         expected_bytes: match contents.expected_end {
             Some(end) => end,

@@ -24,6 +24,8 @@ const ENOUGH: usize = 16;
 const ENOUGH_BEHIND_HEAP: usize = 64;
 /// Records that are hopped over at most in all searches of a file: of hostile files every byte can look like a record.
 const HOPS: usize = 1 << 24;
+/// Sub-records that are walked over at most, in all of a file, to see whether bytes are a heap dump.
+const WALKS: usize = 1 << 26;
 /// Heap dumps that are told apart; of more the last one stays.
 const MAX_HEAP_DUMPS: usize = 1 << 16;
 
@@ -38,6 +40,8 @@ pub(super) fn read(bytes: &[u8], header: &Header) -> Contents {
         doubtful: None,
         consumed: false,
         hops: HOPS,
+        walks: WALKS,
+        kept: [0; 11],
         unlisted: 0,
         mangled: OnceCell::new(),
     };
@@ -60,6 +64,10 @@ struct Hop<'a> {
     hops: usize,
     /// Problems that are not kept.
     unlisted: u64,
+    /// Sub-records that may still be walked over to see whether something is a heap dump.
+    walks: usize,
+    /// How much of each kind was kept before the record before.
+    kept: [usize; 11],
     /// How a text-mode transfer has mangled the file, once that was looked for.
     mangled: OnceCell<Option<&'static str>>,
 }
@@ -69,6 +77,10 @@ impl Hop<'_> {
         let len = self.bytes.len();
         let mut at = start;
         while let Some(first) = self.bytes.get(at) {
+            if matches!(first, 0 | b' ' | b'\r' | b'\n') && self.is_blank(at) {
+                self.stray(at);
+                break;
+            }
             at = match Record::at(self.bytes, at) {
                 Some(record) if record::is_known(record.tag) => {
                     let next = self.take(&record);
@@ -81,7 +93,7 @@ impl Hop<'_> {
                     self.doubtful = None;
                     next
                 }
-                None if record::is_known(*first) && !self.is_blank(at) => {
+                None if record::is_known(*first) => {
                     self.consumed = true;
                     self.contents.expected_end = Some(at as u64 + RECORD_HEADER as u64);
                     let there = len - at;
@@ -92,15 +104,20 @@ impl Hop<'_> {
                     len
                 }
                 None => {
-                    let text = format!("{} stray bytes stand behind the last record", len - at);
-                    self.contents.skipped_bytes += (len - at) as u64;
-                    let problem = Problem::note(ProblemKind::UnknownRecord, text, Some(at as u64));
-                    self.list(problem.skipping(len - at));
+                    self.stray(at);
                     len
                 }
             };
         }
         self.end();
+    }
+
+    /// Says that what follows is of no use, and nothing is lost with it.
+    fn stray(&mut self, at: usize) {
+        let bytes = self.bytes.len() - at;
+        let text = format!("{bytes} stray bytes stand behind the last record");
+        self.contents.skipped_bytes += bytes as u64;
+        self.list(Problem::note(ProblemKind::UnknownRecord, text, Some(at as u64)).skipping(bytes));
     }
 
     /// What can be said only when all was read.
@@ -160,6 +177,7 @@ impl Hop<'_> {
     fn keep(&mut self, record: &Record) -> Result<(), FormatError> {
         let place = |id| Place { id, offset: record.offset as u64 };
         let offset = record.offset as u64;
+        self.kept = self.lengths();
         let contents = &mut self.contents;
         match record.tag {
             tag::STRING => self.reader.string(record).map(|(id, _)| contents.strings.push(place(id))),
@@ -394,7 +412,7 @@ impl Hop<'_> {
         if let Some(before) = self.doubtful
             && let Some(next) = self.find_record(before + 1..record.offset)
         {
-            self.forget(before);
+            self.forget();
             let text = format!("the length of a record is wrong: records go on inside of it, at {next:#x}");
             self.lose(ProblemKind::BadRecord, text, before, next - before);
             return next;
@@ -418,24 +436,41 @@ impl Hop<'_> {
         next
     }
 
-    /// Takes back what was kept of a record that is not what it states.
-    fn forget(&mut self, offset: usize) {
-        let offset = offset as u64;
+    /// Takes back what was kept of the record before, which is not what it states.
+    fn forget(&mut self) {
         let contents = &mut self.contents;
-        for places in [&mut contents.strings, &mut contents.frames, &mut contents.traces] {
-            places.pop_if(|place| place.offset == offset);
-        }
-        if contents.load_offsets.pop_if(|load| *load == offset).is_some() {
-            contents.loads.pop();
-        }
-        for offsets in [
-            &mut contents.alloc_sites,
-            &mut contents.cpu_samples,
-            &mut contents.heap_summaries,
-            &mut contents.control_settings,
-        ] {
-            offsets.pop_if(|at| *at == offset);
-        }
+        let [strings, loads, unloads, frames, traces, threads, ended, sites, samples, summaries, settings] =
+            self.kept;
+        contents.strings.truncate(strings);
+        contents.loads.truncate(loads);
+        contents.load_offsets.truncate(loads);
+        contents.unloads.truncate(unloads);
+        contents.frames.truncate(frames);
+        contents.traces.truncate(traces);
+        contents.threads.truncate(threads);
+        contents.ended_threads.truncate(ended);
+        contents.alloc_sites.truncate(sites);
+        contents.cpu_samples.truncate(samples);
+        contents.heap_summaries.truncate(summaries);
+        contents.control_settings.truncate(settings);
+    }
+
+    /// How much of each kind is kept.
+    fn lengths(&self) -> [usize; 11] {
+        let contents = &self.contents;
+        [
+            contents.strings.len(),
+            contents.loads.len(),
+            contents.unloads.len(),
+            contents.frames.len(),
+            contents.traces.len(),
+            contents.threads.len(),
+            contents.ended_threads.len(),
+            contents.alloc_sites.len(),
+            contents.cpu_samples.len(),
+            contents.heap_summaries.len(),
+            contents.control_settings.len(),
+        ]
     }
 
     /// Hops over records from `at` on.
@@ -482,18 +517,25 @@ impl Hop<'_> {
     }
 
     /// Whether `start..end` is filled with sub-records.
-    fn is_heap(&self, start: usize, end: usize) -> bool {
-        struct Nothing;
-        impl HeapVisitor<'_> for Nothing {}
-        let walked = heap::walk(self.bytes, self.header.id_size, start, end, end, &mut Nothing);
+    fn is_heap(&mut self, start: usize, end: usize) -> bool {
+        struct Count<'c>(&'c mut usize);
+        impl HeapVisitor<'_> for Count<'_> {
+            fn go_on(&mut self) -> bool {
+                *self.0 = self.0.saturating_sub(1);
+                *self.0 > 0
+            }
+        }
+        let walked =
+            heap::walk(self.bytes, self.header.id_size, start, end, end, &mut Count(&mut self.walks));
         walked.error.is_none() && walked.next == end
     }
 
-    /// Whether nothing but blanks and line ends follow what is whole: somebody has taken the file for text.
+    /// Whether nothing but blanks, line ends and NUL follow what is whole: somebody has taken the file for text, or filled
+    /// up a block.
     fn is_blank(&self, at: usize) -> bool {
         let ended = !self.inside && self.contents.dumps.last().is_some_and(|last| last.ended);
         let rest = self.bytes.get(at..).unwrap_or_default();
-        ended && rest.iter().all(|byte| matches!(byte, b' ' | b'\r' | b'\n'))
+        ended && rest.iter().all(|byte| matches!(byte, 0 | b' ' | b'\r' | b'\n'))
     }
 
     fn mangled(&self) -> Option<&'static str> {

@@ -46,6 +46,14 @@ pub struct Available {
     pub limit: Limit,
 }
 
+impl Available {
+    /// Whether the system refuses memory there, or the user has said so. What is free, and what a control group leaves, is
+    /// of this moment, and leaves out swap: it says how much to take, and not what cannot work.
+    pub(crate) fn refuses(self) -> bool {
+        matches!(self.limit, Limit::Given | Limit::Data | Limit::Addresses)
+    }
+}
+
 /// The least of all limits. What is `given` takes the place of free memory and of the control group's limit, but not of
 /// limits at which the system refuses memory. `None` if nothing limits memory, or nobody knows.
 pub(crate) fn available(given: Option<u64>) -> Option<Available> {

@@ -174,15 +174,14 @@ impl Builder<'_> {
     fn memory(&self, objects: u64) -> Result<u64, Error> {
         let best = needs::arrays(objects);
         let Some(available) = memory::available(self.file.options.memory_bytes) else { return Ok(best) };
-        let in_hand = memory::in_hand(rayon::current_num_threads());
-        let needed_bytes = in_hand.saturating_add(needs::small_columns(objects));
-        match available.bytes.checked_sub(needed_bytes) {
-            Some(left) => Ok(left.min(best)),
-            None => {
-                let path = self.file.dump.path().to_owned();
-                Err(Error::NoMemory { path, error: NoMemory { needed_bytes, available } })
-            }
+        // What threads have in hand is taken already once objects were counted.
+        let needed_bytes = if objects == 0 { memory::in_hand(1) } else { needs::small_columns(objects) };
+        if available.bytes < needed_bytes && available.refuses() {
+            let path = self.file.dump.path().to_owned();
+            return Err(Error::NoMemory { path, error: NoMemory { needed_bytes, available } });
         }
+        let in_hand = memory::in_hand(rayon::current_num_threads());
+        Ok(available.bytes.saturating_sub(in_hand.saturating_add(needs::small_columns(objects))).min(best))
     }
 
     /// Room for arrays of so many objects. Refuses what cannot work for want of memory or of room on the disk.
