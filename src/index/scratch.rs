@@ -315,7 +315,7 @@ mod tests {
             let room = Room::new(dir.path().to_owned(), memory);
             let mut stack = Stack::<u32>::new(&room);
             (0..many).for_each(|number| stack.push(number).unwrap());
-            assert_eq!((stack.below.len(), stack.pop()), (2, Some(many - 1)));
+            assert_eq!((stack.below.len(), stack.pop()), (3, Some(many - 1)));
             stack.push(7).unwrap();
             assert_eq!(stack.pop(), Some(7));
             assert!((0..many - 1).rev().all(|number| stack.pop() == Some(number)));
@@ -323,6 +323,23 @@ mod tests {
             (0..many).for_each(|number| stack.push(number).unwrap());
             assert!(stack.into_array().unwrap().iter().copied().eq(0..many));
         }
+        // Up and down at the height at which it moved: no more moves.
+        let room = Room::new(dir.path().to_owned(), 0);
+        let mut stack = Stack::<u32>::with_top(&room, 8);
+        (0..8).for_each(|number| stack.push(number).unwrap());
+        let (mut moves, mut parts) = (0, stack.below.len());
+        for _ in 0..100 {
+            for up in [true, true, false, false] {
+                if up {
+                    stack.push(9).unwrap()
+                } else {
+                    assert_eq!(stack.pop(), Some(9))
+                }
+                moves += usize::from(stack.below.len() != parts);
+                parts = stack.below.len();
+            }
+        }
+        assert_eq!(moves, 1);
     }
 
     #[test]
