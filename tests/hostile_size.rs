@@ -246,7 +246,7 @@ fn a_long_name_of_many_classes_is_kept_once() {
     fs::write(place.file(), out.into_bytes()).unwrap();
     for (command, more) in [
         ("histo", &[][..]),
-        ("histo", &["--sort", "name"]),
+        ("histo", &["--sort", "class"]),
         ("histo", &["--group-by", "loader"]),
         ("histo", &["--group-by", "package"]),
         ("histo", &["--live", "--retained"]),

@@ -21,7 +21,9 @@ use hprof_cli::index::summary::{ClassNumber, Summary};
 use hprof_cli::index::tables::{ClassKind, ClassRow, NONE};
 use proptest::prelude::*;
 use strategies::dump;
-use support::{ArbDump, ClassDef, Expected, HeapModel, Layout, ObjectKind, Root, Type, Value, Written};
+use support::{
+    ArbDump, ClassDef, Expected, HeapModel, Layout, ObjectKind, Root, StatedLength, Type, Value, Written,
+};
 
 fn basic(ty: Type) -> BasicType {
     BasicType::from_code(ty.code()).unwrap()
@@ -154,7 +156,9 @@ fn check_summary(heap: &Heap, arb: &ArbDump, model: &HeapModel, written: &Writte
     assert_eq!((facts.heap_dumps.get(), facts.heap_dump.get()), (1, 1));
     assert_eq!(facts.class_objects.get(), expected.count(ObjectKind::Class));
     assert_eq!(facts.repeated_objects.get(), 0);
-    assert!(!summary.is_damaged(), "{}", common::problems(summary));
+    // Without length and roots it may have been cut.
+    let unfinished = arb.options.heap_length == StatedLength::Zero && summary.roots().is_empty();
+    assert!(unfinished || !summary.is_damaged(), "{}", common::problems(summary));
 
     let mut objects: BTreeMap<u64, u64> = BTreeMap::new();
     let classed = [ObjectKind::Instance, ObjectKind::ObjectArray];

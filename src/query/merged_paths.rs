@@ -172,7 +172,7 @@ impl Forest {
         let mut holders = room.array::<u32>(count as usize)?;
         holders.par_chunks_mut(PART).for_each(|part| part.fill(NONE));
         let mut order = room.array::<u32>(count as usize)?;
-        let roots = edges.graph.roots.objects();
+        let roots = edges.roots.objects();
         for (place, root) in order.iter_mut().zip(&roots) {
             *place = *root;
             if let Some(holder) = holders.get_mut(*root as usize) {
