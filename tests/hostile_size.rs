@@ -259,7 +259,8 @@ fn a_long_name_of_many_classes_is_kept_once() {
     // All rows: without the middle of the names.
     let (code, answer) = place.run(900_000, "histo", &["--top", "0"]);
     assert_eq!((code, answer.lines().filter(|line| line.ends_with("xLast")).count()), (0, 50_000));
-    assert!(answer.lines().nth(1).is_some_and(|line| line.contains("com.acme.Firstx") && line.contains('…')));
+    let mut names = answer.lines().filter(|line| line.ends_with("xLast"));
+    assert!(names.all(|line| line.contains("com.acme.Firstx") && line.contains('…')));
 }
 
 /// What refers to itself, and to what is not there.
