@@ -260,7 +260,7 @@ fn references_to_what_is_not_there_are_counted() {
         let expected = MissingObjects { references: 5, objects: 3, more: false };
         assert_eq!(heap.missing_objects(), Some(expected));
         let found = doctor::doctor(&heap, Some(&graph));
-        assert_eq!((found.missing, found.retained), (Some(expected), RetainedSizes::Exact));
+        assert_eq!((found.extent.missing, found.extent.retained), (Some(expected), RetainedSizes::Exact));
         let subjects: Vec<Subject> = found.findings.iter().map(|finding| finding.subject).collect();
         assert!(subjects.contains(&Subject::MissingObjects) && subjects.contains(&Subject::MissingRoots));
         assert!(!heap.summary().is_damaged(), "a JVM may write so");
@@ -359,10 +359,10 @@ fn what_is_alike_is_one_finding() {
         .filter(|one| one.subject == Subject::Problem(ProblemKind::UnknownSubRecord))
         .collect();
     assert_eq!(unknown.len(), 1);
-    assert_eq!((unknown[0].count, found.account.lost_places), (hits.len() as u64, hits.len() as u64));
+    assert_eq!((unknown[0].count, found.extent.account.lost_places), (hits.len() as u64, hits.len() as u64));
     assert_eq!(unknown[0].offset, Some(hits[0].at));
-    assert_eq!(unknown[0].skipped_bytes, found.account.skipped_bytes);
-    assert_eq!((found.missing, found.retained), (None, RetainedSizes::OfWhatIsThere));
+    assert_eq!(unknown[0].skipped_bytes, found.extent.account.skipped_bytes);
+    assert_eq!((found.extent.missing, found.extent.retained), (None, RetainedSizes::OfWhatIsThere));
 }
 
 /// As a slow reader in another language counts them: HotSpot leaves out some objects of its archive, to which arrays refer.

@@ -6,11 +6,10 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
+mod process;
 mod support;
 
-use std::io::Read;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::Dump;
 use support::{ClassDump, DumpWriter, Elements, HeapWriter, IdSize, Root, Type, Value, Version};
@@ -18,7 +17,7 @@ use support::{ClassDump, DumpWriter, Elements, HeapWriter, IdSize, Root, Type, V
 /// A hundred times what these take on a slow machine, in a debug build.
 const BARK: Duration = Duration::from_secs(60);
 /// What a process may ask for, in KiB. The dumps take a few megabytes.
-const MEMORY: &str = "3000000";
+const MEMORY: u64 = 3_000_000;
 
 /// A class and its fields.
 #[derive(Clone, Copy)]
@@ -57,34 +56,13 @@ fn dump_of(classes: &[Class<'_>], fill: impl FnOnce(&mut HeapWriter)) -> Dump {
 
 /// Runs a command with little memory; it has to end by itself.
 fn ends(dump: &Dump, arguments: &[&str]) -> String {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", "ulimit -v \"$1\" && shift && exec \"$@\"", "sh", MEMORY]);
-    shell.arg(env!("CARGO_BIN_EXE_hprof-cli"));
     let (command, more) = arguments.split_first().unwrap();
-    shell.arg(command).arg(&dump.path).args(more).args(["--quiet", "--threads", "2"]);
-    let mut child = shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let (mut out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-    let read = std::thread::spawn(move || {
-        let mut text = String::new();
-        // No answer to these dumps is long.
-        let _ = (&mut out).take(8 << 20).read_to_string(&mut text);
-        text
-    });
-    let start = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status;
-        }
-        if start.elapsed() > BARK {
-            child.kill().unwrap();
-            panic!("{arguments:?}: no end after {:?}", start.elapsed());
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    };
-    let mut said = String::new();
-    let _ = err.read_to_string(&mut said);
+    let child = process::in_addresses(MEMORY, command, &dump.path, more).arg("--quiet").spawn().unwrap();
+    // No answer to these dumps is long.
+    let (output, _) = process::finish_within(child, BARK, 8 << 20);
+    let (status, said) = (output.status, process::stderr(&output));
     assert!(matches!(status.code(), Some(0 | 1 | 3)), "{arguments:?}: {status}: {said}");
-    read.join().unwrap()
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 const OBJECT: u64 = 0x1000;

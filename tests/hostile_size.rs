@@ -6,13 +6,13 @@
 #![cfg(unix)]
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
+mod process;
 mod support;
 
 use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use support::{ClassDump, DumpWriter, Elements, HeapWriter, IdSize, Root, StartThread, Type, Value, Version};
 
@@ -34,33 +34,10 @@ impl Place {
 
     /// Runs a command with so many KiB of addresses for memory and all that it maps; gives its exit code and answer.
     fn run(&self, kib: u64, command: &str, more: &[&str]) -> (i32, String) {
-        let mut shell = Command::new("sh");
-        shell.args(["-c", "ulimit -v \"$1\" && shift && exec \"$@\"", "sh", &kib.to_string()]);
-        shell.arg(env!("CARGO_BIN_EXE_hprof-cli")).arg(command).arg(self.file()).args(more);
-        shell.args(["--threads", "2", "--index-dir"]).arg(self.0.path().join("index"));
-        let mut child = shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-        let read = |mut stream: Box<dyn Read + Send>| {
-            std::thread::spawn(move || {
-                let mut text = Vec::new();
-                stream.by_ref().take(LOOKED_AT).read_to_end(&mut text).unwrap();
-                let more = std::io::copy(&mut stream, &mut std::io::sink()).unwrap();
-                (String::from_utf8(text).unwrap(), more)
-            })
-        };
-        let (out, err) = (read(Box::new(out)), read(Box::new(err)));
-        let start = Instant::now();
-        let status = loop {
-            if let Some(status) = child.try_wait().unwrap() {
-                break status;
-            }
-            if start.elapsed() > BARK {
-                child.kill().unwrap();
-                panic!("{command} {more:?}: no end after {:?}", start.elapsed());
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        };
-        let ((answer, behind), (said, _)) = (out.join().unwrap(), err.join().unwrap());
+        let mut shell = process::in_addresses(kib, command, &self.file(), more);
+        let child = shell.arg("--index-dir").arg(self.0.path().join("index")).spawn().unwrap();
+        let (output, behind) = process::finish_within(child, BARK, LOOKED_AT);
+        let (status, said) = (output.status, process::stderr(&output));
         assert!(behind == 0, "{command} {more:?}: {behind} bytes beyond {LOOKED_AT}");
         assert!(said.len() < 100_000, "{command} {more:?}: {} bytes on stderr", said.len());
         let code = status.code().unwrap_or_else(|| panic!("{command} {more:?}: {status}: {said}"));
@@ -68,7 +45,7 @@ impl Place {
             (0..=3).contains(&code) && !said.contains("panicked"),
             "{command} {more:?}: {status}: {said}"
         );
-        (code, answer)
+        (code, String::from_utf8(output.stdout).unwrap())
     }
 }
 

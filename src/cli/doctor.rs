@@ -1,12 +1,14 @@
 //! `doctor`: what is wrong with a dump, what it means, and what to do.
 
+use std::io::Write;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::hprof::input::TextFile;
 use crate::index::Error;
 use crate::index::problem::{Account, Severity};
-use crate::query::doctor::{self, Diagnosis, Finding};
+use crate::query::doctor::{self, Diagnosis, Extent, Finding};
 use crate::report::table::{Align, Builder, counted, grouped, human_bytes};
 use crate::report::{Format, csv, findings};
 
@@ -37,44 +39,57 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    if TextFile::open(args.input.input.path()).map_err(Error::from)?.is_some() {
+    let input = &args.input.input;
+    if TextFile::open(input.path()).map_err(Error::from)?.is_some() {
         return text(args);
     }
-    let (heap, diagnosis) = if args.quick {
-        let heap = args.input.input.open_records()?;
+    let without_graph = || -> anyhow::Result<_> {
+        let heap = input.open_records()?;
         let diagnosis = doctor::doctor(&heap, None);
-        (heap, diagnosis)
+        Ok((heap, diagnosis))
+    };
+    let (heap, diagnosis) = if args.quick {
+        without_graph()?
     } else {
-        match args.input.input.with_graph(|heap, graph| Ok(doctor::doctor(heap, Some(graph)))) {
+        match input.with_graph(|heap, graph| Ok(doctor::doctor(heap, Some(graph)))) {
             Ok((heap, _, diagnosis)) => (heap, diagnosis),
             // What can be said without the graph is wanted most when there can be none.
             Err(error) if needs_no_graph(&error) => {
                 messages::line("note", &format!("without looking for missing objects: {error:#}"));
-                let heap = args.input.input.open_records()?;
-                let diagnosis = doctor::doctor(&heap, None);
-                (heap, diagnosis)
+                without_graph()?
             }
             Err(error) => return Err(error),
         }
     };
+    let Diagnosis { extent, findings } = &diagnosis;
+    write(args, heap.summary().is_damaged(), Some(extent), findings, |out, rows, more| {
+        output::json(out, "doctor", &heap, rows, more)
+    })
+}
+
+/// Writes the answer; `json` writes a document of rows and more.
+fn write(
+    args: &Args,
+    damaged: bool,
+    extent: Option<&Extent>,
+    findings: &[Finding],
+    json: impl FnOnce(&mut dyn Write, Vec<RowOut<'_>>, Value) -> anyhow::Result<()>,
+) -> anyhow::Result<Outcome> {
     let mut out = output::stdout();
-    let damaged = heap.summary().is_damaged();
     match args.output.format() {
         Format::Table => {
             let mut table = Builder::new(&[("", Align::Left), ("", Align::Left)]).wrapping();
-            table.row(["verdict", verdict(damaged, &diagnosis.findings)]);
-            account_lines(&diagnosis.account, &mut |key, value| table.row([key, &value]));
-            missing_lines(&diagnosis, &mut |key, value| table.row([key, &value]));
-            finding_lines(&diagnosis.findings, &mut |key, value| table.row([key, value]));
+            table.row(["verdict", verdict(damaged, findings)]);
+            if let Some(extent) = extent {
+                extent_lines(extent, &mut |key, value| table.row([key, &value]));
+            }
+            finding_lines(findings, &mut |key, value| table.row([key, value]));
             table.write(&mut out, output::style(&args.output))?;
         }
-        Format::Csv => csv::write_nested(&mut out, rows(&diagnosis.findings))?,
+        Format::Csv => csv::write_nested(&mut out, rows(findings))?,
         Format::Json => {
-            let more = json!({
-                "verdict": verdict_name(damaged, &diagnosis.findings),
-                "account": account(&diagnosis),
-            });
-            output::json(&mut out, "doctor", &heap, rows(&diagnosis.findings), more)?;
+            let more = json!({ "verdict": verdict_name(damaged, findings), "account": extent.map(account) });
+            json(&mut out, rows(findings), more)?;
         }
     }
     output::finish(out)?;
@@ -115,23 +130,9 @@ fn text(args: &Args) -> anyhow::Result<Outcome> {
             found.push(Finding::of_runs(report.runs, report.run));
         }
     }
-    let mut out = output::stdout();
-    let damaged = recorded.is_damaged();
-    match args.output.format() {
-        Format::Table => {
-            let mut table = Builder::new(&[("", Align::Left), ("", Align::Left)]).wrapping();
-            table.row(["verdict", verdict(damaged, &found)]);
-            finding_lines(&found, &mut |key, value| table.row([key, value]));
-            table.write(&mut out, output::style(&args.output))?;
-        }
-        Format::Csv => csv::write_nested(&mut out, rows(&found))?,
-        Format::Json => {
-            let more = json!({ "verdict": verdict_name(damaged, &found), "account": Value::Null });
-            recorded.json(&mut out, "doctor", rows(&found), more)?;
-        }
-    }
-    output::finish(out)?;
-    Ok(if damaged { Outcome::Damaged } else { Outcome::Fine })
+    write(args, recorded.is_damaged(), None, &found, |out, rows, more| {
+        recorded.json(out, "doctor", rows, more)
+    })
 }
 
 fn verdict_name(damaged: bool, findings: &[Finding]) -> &'static str {
@@ -193,8 +194,25 @@ fn finding_lines(findings: &[Finding], line: &mut dyn FnMut(&str, &str)) {
     }
 }
 
-/// What was read and what is lost, as lines of a table: only what there is to say.
-pub(super) fn account_lines(account: &Account, line: &mut dyn FnMut(&str, String)) {
+/// How much of a dump is there, as lines of a table: only what there is to say.
+pub(super) fn extent_lines(extent: &Extent, line: &mut dyn FnMut(&str, String)) {
+    account_lines(&extent.account, line);
+    match extent.missing {
+        None => line("missing objects", "not known: all references have to be read for it".to_owned()),
+        Some(missing) if missing.references == 0 => {
+            line("missing objects", "none: each object that is referred to is there".to_owned());
+        }
+        Some(missing) => {
+            let at_least = if missing.more { "at least " } else { "" };
+            let (objects, references) = (grouped(missing.objects), counted(missing.references, "reference"));
+            line("missing objects", format!("{at_least}{objects}, by {references}"));
+        }
+    }
+    line("retained sizes", findings::retained(extent.retained).to_owned());
+}
+
+/// What was read and what is lost.
+fn account_lines(account: &Account, line: &mut dyn FnMut(&str, String)) {
     let bytes = |bytes: u64| format!("{} ({})", human_bytes(bytes), grouped(bytes));
     let read = account.read_bytes();
     line(
@@ -208,27 +226,25 @@ pub(super) fn account_lines(account: &Account, line: &mut dyn FnMut(&str, String
             }
         },
     );
-    let mut count = |key: &str, count: u64, unit: &str, what: &str| {
-        if count > 0 {
-            line(key, format!("{} {what}", counted(count, unit)));
-        }
-    };
-    count("  unreadable", account.skipped_bytes, "byte", "that are there");
-    count("  lost records", account.lost_records, "place", "at the top level, with one or more records each");
-    count(
-        "  lost objects",
-        account.lost_places,
-        "place",
-        "in the heap dump, with one or more objects or roots each",
-    );
-    count("  lost classes", account.undumped_classes, "name", "of classes that are not dumped");
-    count("  odd objects", account.objects_without_class, "instance", "of classes that are not dumped");
-    count(
-        "  odd lengths",
-        account.odd_instances,
-        "instance",
-        "with more or fewer bytes than the class declares",
-    );
+    let records = "at the top level, with one or more records each";
+    let objects = "in the heap dump, with one or more objects or roots each";
+    let undumped = "of classes that are not dumped";
+    let counts = [
+        ("  unreadable", account.skipped_bytes, "byte", "that are there"),
+        ("  lost records", account.lost_records, "place", records),
+        ("  lost objects", account.lost_places, "place", objects),
+        ("  lost classes", account.undumped_classes, "name", undumped),
+        ("  odd objects", account.objects_without_class, "instance", undumped),
+        (
+            "  odd lengths",
+            account.odd_instances,
+            "instance",
+            "with more or fewer bytes than the class declares",
+        ),
+    ];
+    for (key, count, unit, what) in counts.into_iter().filter(|(_, count, ..)| *count > 0) {
+        line(key, format!("{} {what}", counted(count, unit)));
+    }
 }
 
 /// A part of a whole as people say it, never rounded up to all of it.
@@ -237,24 +253,9 @@ fn share(part: u64, whole: u64) -> String {
     format!("{}.{} %", per_mille / 10, per_mille % 10)
 }
 
-pub(super) fn missing_lines(diagnosis: &Diagnosis, line: &mut dyn FnMut(&str, String)) {
-    match diagnosis.missing {
-        None => line("missing objects", "not known: all references have to be read for it".to_owned()),
-        Some(missing) if missing.references == 0 => {
-            line("missing objects", "none: each object that is referred to is there".to_owned());
-        }
-        Some(missing) => {
-            let at_least = if missing.more { "at least " } else { "" };
-            let (objects, references) = (grouped(missing.objects), counted(missing.references, "reference"));
-            line("missing objects", format!("{at_least}{objects}, by {references}"));
-        }
-    }
-    line("retained sizes", findings::retained(diagnosis.retained).to_owned());
-}
-
 /// The account of JSON.
-pub(super) fn account(diagnosis: &Diagnosis) -> Value {
-    let account = &diagnosis.account;
+pub(super) fn account(extent: &Extent) -> Value {
+    let account = &extent.account;
     json!({
         "read_bytes": account.read_bytes(),
         "expected_bytes": account.expected_bytes,
@@ -266,7 +267,7 @@ pub(super) fn account(diagnosis: &Diagnosis) -> Value {
         "odd_instances": account.odd_instances,
         "empty_segments": account.empty_segments,
         "cut_arrays": account.cut_object_arrays + account.cut_primitive_arrays,
-        "missing_objects": diagnosis.missing,
-        "retained_sizes": diagnosis.retained,
+        "missing_objects": extent.missing,
+        "retained_sizes": extent.retained,
     })
 }

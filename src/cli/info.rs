@@ -112,7 +112,7 @@ fn row(info: &Info, sizes: &Sizes) -> Value {
             "heap_segments": records.heap_segments,
         },
         "heaps": info.heaps.iter().map(|(_, name)| name).collect::<Vec<_>>(),
-        "account": doctor::account(&info.diagnosis),
+        "account": doctor::account(&info.extent),
         "problems": info.problems,
     })
 }
@@ -165,8 +165,7 @@ fn table(out: &mut dyn Write, info: &Info, sizes: &Sizes, args: &Args) -> anyhow
     );
     line("heap segments", grouped(records.heap_segments as u64));
     if info.problems.iter().any(|problem| problem.severity == Severity::Damage) {
-        doctor::account_lines(&info.diagnosis.account, &mut line);
-        doctor::missing_lines(&info.diagnosis, &mut line);
+        doctor::extent_lines(&info.extent, &mut line);
     }
     match info.problems.as_slice() {
         [] => line("problems", "none".to_owned()),

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use crate::index::problem::Severity;
 use crate::index::{Error, Heap};
-use crate::query::doctor::RetainedSizes;
+use crate::query::doctor::{Extent, RetainedSizes};
 use crate::report::escape;
 use crate::report::table::{counted, grouped};
 
@@ -42,7 +42,7 @@ pub(crate) fn about(heap: &Heap, quiet: bool) {
 
 /// What was read of a damaged dump, and what is lost, in one line.
 fn account(heap: &Heap) -> String {
-    let account = heap.summary().account();
+    let Extent { account, missing, retained } = Extent::of(heap);
     let read = grouped(account.read_bytes());
     let mut text = match account.expected_bytes {
         Some(bytes) if bytes > account.file_bytes => {
@@ -58,12 +58,11 @@ fn account(heap: &Heap) -> String {
     if !lost.is_empty() {
         text += &format!("; something is lost at {}", lost.join(", "));
     }
-    let missing = heap.missing_objects();
     if let Some(missing) = missing.filter(|missing| missing.objects > 0) {
         let at_least = if missing.more { "at least " } else { "" };
         text += &format!("; referred to and not there: {at_least}{}", counted(missing.objects, "object"));
     }
-    if RetainedSizes::of(&account) == RetainedSizes::OfWhatIsThere {
+    if retained == RetainedSizes::OfWhatIsThere {
         text += "; retained sizes are of what is there: lower bounds for what held lost objects";
     }
     text

@@ -6,10 +6,10 @@ use rayon::prelude::*;
 
 use super::id_map::{IdMap, IdSet};
 
-use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
+use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use crate::hprof::input::Compression;
 use crate::hprof::record::tag;
-use crate::hprof::{BasicType, Header, RootKind};
+use crate::hprof::{BasicType, Header};
 
 use super::address_set::{AddressSet, Misfit};
 use super::class_table;
@@ -25,6 +25,7 @@ use super::scan::{self, Mode, Retry, Scan, Task};
 use super::summary::{Summary, Tables};
 use super::tables::*;
 use super::values;
+use super::wholeness::{self, Wholeness};
 
 /// A dump to be read: its bytes, unpacked.
 #[derive(Clone, Copy)]
@@ -352,11 +353,9 @@ fn put_together(
     let Source { bytes, header, compression, packed_error, .. } = *source;
     let mut builder = class_table::Builder::new(bytes, header.id_size, contents);
     builder.add_classes(&scan);
-    let heap_damaged = is_damaged(source, contents, number, &scan, dump);
-    // Before roots are assumed.
-    let cut_open = is_cut_open(dump, &scan);
+    let Wholeness { damaged: heap_damaged, cut_open } = Wholeness::of(source, contents, number, dump, &scan);
     if heap_damaged {
-        assume_threads(source, &builder, &mut scan, plan);
+        wholeness::assume_threads(source, &builder, &mut scan, plan);
     }
     // First what explains the others.
     let packed = packed_error.map(|error| {
@@ -463,77 +462,11 @@ fn put_together(
     Summary::of(tables, facts)
 }
 
-/// Whether the heap dump that was read is not whole.
-fn is_damaged(source: &Source<'_>, contents: &Contents, number: usize, scan: &Scan, dump: &HeapDump) -> bool {
-    // A file that ends too early ends in its last heap dump, or before it.
-    let is_last = number == contents.dumps.len();
-    let end_missing = if number == 0 {
-        contents.ends_early || contents.lost_records > 0
-    } else {
-        is_last && !dump.ended && !dump.open
-    };
-    // A hole in a compressed file may lie anywhere.
-    scan.damaged_places > 0
-        || source.packed_error.is_some()
-        || end_missing
-        || dump.broken
-        || is_cut_open(dump, scan)
-}
-
-/// Whether a heap dump whose length was never filled in holds objects and no root: HotSpot writes those last.
-fn is_cut_open(dump: &HeapDump, scan: &Scan) -> bool {
-    let counts = scan.tallies.values().any(|tally| tally.objects > 0);
-    dump.open && counts && scan.roots.is_empty()
-}
-
-/// Roots of a heap dump that is not whole and names no thread: HotSpot writes its threads last. Without them all that
-/// only threads hold would count as garbage, so the Thread objects are taken as roots.
-fn assume_threads(source: &Source<'_>, classes: &class_table::Builder<'_>, scan: &mut Scan, plan: &Plan) {
-    if scan.roots.iter().any(|(_, root)| root.kind == RootKind::ThreadObject) {
-        return;
-    }
-    struct Finder<'t> {
-        threads: &'t IdSet<u64>,
-        found: Vec<(usize, u64)>,
-    }
-    impl<'a> HeapVisitor<'a> for Finder<'_> {
-        fn instance(&mut self, record: Instance<'a>) {
-            if self.threads.contains(&record.class) {
-                self.found.push((record.offset, record.id));
-            }
-        }
-    }
-    let threads = classes.with_subclasses("java.lang.Thread");
-    if threads.is_empty() {
-        return;
-    }
-    let walk = |piece: &Piece| {
-        let mut finder = Finder { threads: &threads, found: Vec::new() };
-        plan.walk(source, piece, &mut finder, |_| {});
-        finder.found
-    };
-    let mut found: Vec<(usize, u64)> = plan.pieces.par_iter().flat_map_iter(walk).collect();
-    if found.is_empty() {
-        return;
-    }
-    // Of those that are dumped twice one is enough.
-    found.sort_unstable_by_key(|(offset, id)| (*id, *offset));
-    found.dedup_by_key(|(_, id)| *id);
-    found.sort_unstable();
-    let text = format!(
-        "the dump names no threads, as part of it is missing: its {} Thread objects are taken as roots",
-        found.len()
-    );
-    scan.problems.push(Problem::note(ProblemKind::ThreadsAssumed, text, None));
-    let root = |id| Root { kind: RootKind::Unknown, id, thread: None, frame: None };
-    scan.roots.extend(found.into_iter().map(|(offset, id)| (offset, root(id))));
-}
-
 /// Bytes that the search for one level of objects may walk over, where ids tell little of places.
 const LOOKUP_BYTES: u64 = 2 << 30;
 
 /// Heap dumps that are listed: a hostile file can hold millions.
-const MAX_HEAP_DUMPS: usize = 1000;
+const LISTED_HEAP_DUMPS: usize = 1000;
 
 /// The tables of what stands at the top level.
 fn fill_records(tables: &mut Tables, contents: &Contents, dump: &HeapDump, scan: &Scan) {
@@ -562,7 +495,7 @@ fn fill_records(tables: &mut Tables, contents: &Contents, dump: &HeapDump, scan:
     let segments = (dump.segments.iter())
         .map(|segment| SegmentRow { start: (segment.start as u64).into(), end: (segment.end as u64).into() });
     tables.segments = segments.collect::<Vec<_>>().into();
-    let dumps = contents.dumps.iter().take(MAX_HEAP_DUMPS).map(|dump| HeapDumpRow {
+    let dumps = contents.dumps.iter().take(LISTED_HEAP_DUMPS).map(|dump| HeapDumpRow {
         offset: dump.segments.first().map_or(0, |first| first.start as u64).into(),
         bytes: dump.bytes().into(),
         segments: u32::try_from(dump.segments.len()).unwrap_or(u32::MAX).into(),

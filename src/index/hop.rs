@@ -41,7 +41,6 @@ pub(super) fn read(bytes: &[u8], header: &Header) -> Contents {
         consumed: false,
         hops: HOPS,
         walks: WALKS,
-        kept: [0; 11],
         unlisted: 0,
         mangled: OnceCell::new(),
     };
@@ -56,8 +55,8 @@ struct Hop<'a> {
     contents: Contents,
     /// Inside a heap dump made of segments.
     inside: bool,
-    /// The record before, if its length may be wrong: nothing but the record behind it tells.
-    doubtful: Option<usize>,
+    /// The record before: it is kept when a record follows where its length says, as nothing else tells that it is right.
+    doubtful: Option<Record>,
     /// What was read last goes to the end of the file, for want of a place where something else begins.
     consumed: bool,
     /// Records that searches may still hop over.
@@ -66,8 +65,6 @@ struct Hop<'a> {
     unlisted: u64,
     /// Sub-records that may still be walked over to see whether something is a heap dump.
     walks: usize,
-    /// How much of each kind was kept before the record before.
-    kept: [usize; 11],
     /// How a text-mode transfer has mangled the file, once that was looked for.
     mangled: OnceCell<Option<&'static str>>,
 }
@@ -83,17 +80,12 @@ impl Hop<'_> {
             }
             at = match Record::at(self.bytes, at) {
                 Some(record) if record::is_known(record.tag) => {
-                    let next = self.take(&record);
-                    let is_heap = matches!(record.tag, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT);
-                    self.doubtful = (!is_heap).then_some(record.offset);
-                    next
+                    self.settle();
+                    self.take(&record)
                 }
-                Some(record) => {
-                    let next = self.skip_unknown(&record);
-                    self.doubtful = None;
-                    next
-                }
+                Some(record) => self.skip_unknown(&record),
                 None if record::is_known(*first) => {
+                    self.settle();
                     self.consumed = true;
                     self.contents.expected_end = Some(at as u64 + RECORD_HEADER as u64);
                     let there = len - at;
@@ -109,7 +101,18 @@ impl Hop<'_> {
                 }
             };
         }
+        self.settle();
         self.end();
+    }
+
+    /// Keeps the record before: something follows it.
+    fn settle(&mut self) {
+        let Some(record) = self.doubtful.take() else { return };
+        if let Err(error) = self.keep(&record) {
+            let text = format!("{}; skipped", error_text(&error));
+            let bytes = RECORD_HEADER + record.length as usize;
+            self.lose(ProblemKind::BadRecord, text, record.offset, bytes);
+        }
     }
 
     /// Says that what follows is of no use, and nothing is lost with it.
@@ -157,18 +160,24 @@ impl Hop<'_> {
         match record.tag {
             tag::HEAP_DUMP => return self.heap_dump(record, Form::Single),
             tag::HEAP_DUMP_SEGMENT => return self.heap_dump(record, Form::Segment),
+            tag::HEAP_DUMP_END if record.length == 0 => {
+                // Of a heap without objects too.
+                self.inside = false;
+                self.contents.has_end = true;
+                if let Some(dump) = self.contents.dumps.last_mut() {
+                    dump.ended = true;
+                }
+                return record.body_offset();
+            }
             _ => {}
         }
         let next = usize::try_from(record.end()).ok().filter(|end| *end <= self.bytes.len());
         let Some(next) = next else { return self.beyond_the_end(record) };
-        if record.tag == tag::HEAP_DUMP_END && record.length > 0 {
+        if record.tag == tag::HEAP_DUMP_END {
             let text = format!("a heap dump end states {} bytes, and has none; skipped", record.length);
             self.lose(ProblemKind::BadRecord, text, record.offset, next - record.offset);
-            return next;
-        }
-        if let Err(error) = self.keep(record) {
-            let text = format!("{}; skipped", error_text(&error));
-            self.lose(ProblemKind::BadRecord, text, record.offset, next - record.offset);
+        } else {
+            self.doubtful = Some(*record);
         }
         next
     }
@@ -177,7 +186,6 @@ impl Hop<'_> {
     fn keep(&mut self, record: &Record) -> Result<(), FormatError> {
         let place = |id| Place { id, offset: record.offset as u64 };
         let offset = record.offset as u64;
-        self.kept = self.lengths();
         let contents = &mut self.contents;
         match record.tag {
             tag::STRING => self.reader.string(record).map(|(id, _)| contents.strings.push(place(id))),
@@ -200,15 +208,7 @@ impl Hop<'_> {
             tag::CONTROL_SETTINGS => {
                 self.reader.control_settings(record).map(|_| contents.control_settings.push(offset))
             }
-            _ => {
-                // HEAP DUMP END, of a heap without objects too.
-                self.inside = false;
-                contents.has_end = true;
-                if let Some(dump) = contents.dumps.last_mut() {
-                    dump.ended = true;
-                }
-                Ok(())
-            }
+            _ => Ok(()),
         }
     }
 
@@ -227,7 +227,7 @@ impl Hop<'_> {
             return next;
         }
         // Of tables what is there is used; half a name would be another name.
-        if record.tag != tag::STRING && record.tag != tag::HEAP_DUMP_END {
+        if record.tag != tag::STRING {
             let _ = self.keep(record);
         }
         self.consumed = true;
@@ -387,7 +387,23 @@ impl Hop<'_> {
     /// Skips what is not a record and returns the offset of the next that looks like one.
     fn skip_unknown(&mut self, record: &Record) -> usize {
         let len = self.bytes.len();
-        if let Some(how) = self.mangled() {
+        let how = self.mangled();
+        let stated = usize::try_from(record.end()).ok().filter(|end| *end <= len);
+        let heap_end = stated
+            .filter(|end| how.is_none() && record.length > 0 && self.is_heap(record.body_offset(), *end));
+        // The length of the record before may have led here: records may go on inside of it.
+        if how.is_none()
+            && heap_end.is_none()
+            && let Some(before) = self.doubtful.map(|before| before.offset)
+            && let Some(next) = self.find_record(before + 1..record.offset)
+        {
+            self.doubtful = None;
+            let text = format!("the length of a record is wrong: records go on inside of it, at {next:#x}");
+            self.lose(ProblemKind::BadRecord, text, before, next - before);
+            return next;
+        }
+        self.settle();
+        if let Some(how) = how {
             let text =
                 format!("unknown record {:#04x}: {how}; nothing behind this place can be read", record.tag);
             self.consumed = true;
@@ -395,11 +411,7 @@ impl Hop<'_> {
             self.lose(ProblemKind::TextMode, text, record.offset, len - record.offset);
             return len;
         }
-        let stated = usize::try_from(record.end()).ok().filter(|end| *end <= len);
-        if let Some(end) = stated
-            && record.length > 0
-            && self.is_heap(record.body_offset(), end)
-        {
+        if let Some(end) = heap_end {
             let text =
                 format!("unknown record {:#04x} holds heap sub-records: read as a heap dump", record.tag);
             self.list(Problem::damage(ProblemKind::BadRecord, text, Some(record.offset as u64)));
@@ -408,16 +420,7 @@ impl Hop<'_> {
             let form = if self.inside || in_segments { Form::Segment } else { Form::Single };
             return self.heap_dump(record, form);
         }
-        // The length of the record before may have led here: records may go on inside of it.
-        if let Some(before) = self.doubtful
-            && let Some(next) = self.find_record(before + 1..record.offset)
-        {
-            self.forget();
-            let text = format!("the length of a record is wrong: records go on inside of it, at {next:#x}");
-            self.lose(ProblemKind::BadRecord, text, before, next - before);
-            return next;
-        }
-        if let Some(end) = stated.filter(|end| *end == len || self.goes_on(*end)) {
+        if let Some(end) = stated.filter(|end| *end == len || self.goes_on(*end, 1)) {
             return self.skip(record, end);
         }
         match self.find_record(record.offset + 1..len) {
@@ -436,58 +439,21 @@ impl Hop<'_> {
         next
     }
 
-    /// Takes back what was kept of the record before, which is not what it states.
-    fn forget(&mut self) {
-        let contents = &mut self.contents;
-        let [strings, loads, unloads, frames, traces, threads, ended, sites, samples, summaries, settings] =
-            self.kept;
-        contents.strings.truncate(strings);
-        contents.loads.truncate(loads);
-        contents.load_offsets.truncate(loads);
-        contents.unloads.truncate(unloads);
-        contents.frames.truncate(frames);
-        contents.traces.truncate(traces);
-        contents.threads.truncate(threads);
-        contents.ended_threads.truncate(ended);
-        contents.alloc_sites.truncate(sites);
-        contents.cpu_samples.truncate(samples);
-        contents.heap_summaries.truncate(summaries);
-        contents.control_settings.truncate(settings);
-    }
-
-    /// How much of each kind is kept.
-    fn lengths(&self) -> [usize; 11] {
-        let contents = &self.contents;
-        [
-            contents.strings.len(),
-            contents.loads.len(),
-            contents.unloads.len(),
-            contents.frames.len(),
-            contents.traces.len(),
-            contents.threads.len(),
-            contents.ended_threads.len(),
-            contents.alloc_sites.len(),
-            contents.cpu_samples.len(),
-            contents.heap_summaries.len(),
-            contents.control_settings.len(),
-        ]
-    }
-
     /// Hops over records from `at` on.
     fn chain(&mut self, at: usize, enough: usize) -> Option<Chain> {
         record::chain(self.bytes, at, enough, &mut self.hops)
     }
 
-    /// Whether records go on at `at`, without a doubt.
-    fn goes_on(&mut self, at: usize) -> bool {
+    /// Whether records go on at `at`, without a doubt: many, or at least `few` that end exactly where the file does.
+    fn goes_on(&mut self, at: usize, few: usize) -> bool {
         let chain = self.chain(at, ENOUGH);
-        chain.is_some_and(|chain| (chain.to_end && chain.records > 0) || chain.records >= ENOUGH)
+        chain.is_some_and(|chain| (chain.to_end && chain.records >= few) || chain.records >= ENOUGH)
     }
 
     /// Whether records go on behind the one at `at`, whatever its tag is.
     fn goes_on_behind(&mut self, at: usize) -> bool {
         let end = Record::at(self.bytes, at).and_then(|record| usize::try_from(record.end()).ok());
-        end.is_some_and(|end| end > at && self.goes_on(end))
+        end.is_some_and(|end| end > at && self.goes_on(end, 1))
     }
 
     /// The first of these places at which records go on.
@@ -495,10 +461,7 @@ impl Hop<'_> {
         places.find(|at| {
             let known = self.bytes.get(*at).is_some_and(|tag| record::is_known(*tag));
             // One record is no proof: its length may lead to the end of the file by chance.
-            known && self.hops > 0 && {
-                let chain = self.chain(*at, ENOUGH);
-                chain.is_some_and(|chain| (chain.to_end && chain.records > 1) || chain.records >= ENOUGH)
-            }
+            known && self.hops > 0 && self.goes_on(*at, 2)
         })
     }
 
@@ -509,7 +472,7 @@ impl Hop<'_> {
             if self.hops == 0 {
                 return None;
             }
-            if self.goes_on(at) {
+            if self.goes_on(at, 1) {
                 return Some(at);
             }
         }

@@ -57,6 +57,7 @@ mod texts;
 mod tree_file;
 mod unpack;
 pub(crate) mod values;
+mod wholeness;
 mod worker;
 
 pub use build::NoSuchHeapDump;

@@ -133,7 +133,8 @@ impl Estimate {
 
     /// Whether there is enough of everything, as far as is known: what is missing for certain.
     pub fn fits(&self) -> bool {
-        let memory = self.memory_available.is_none_or(|there| there.bytes >= self.memory_bytes.0);
+        let memory =
+            self.memory_available.is_none_or(|there| !there.refuses() || there.bytes >= self.memory_bytes.0);
         let disk = self.index_bytes.0.saturating_add(self.scratch_bytes.0);
         self.is_built || (memory && self.disk_free_bytes.is_none_or(|free| free >= disk))
     }

@@ -100,15 +100,30 @@ impl Finding {
     }
 }
 
-/// What is wrong with a dump.
-#[derive(Debug, Clone)]
-pub struct Diagnosis {
+/// How much of a dump is there.
+#[derive(Debug, Clone, Copy)]
+pub struct Extent {
     /// What was read, in numbers.
     pub account: Account,
     /// References to objects that are not in the dump, if they were looked for.
     pub missing: Option<MissingObjects>,
     /// How far retained sizes can be believed.
     pub retained: RetainedSizes,
+}
+
+impl Extent {
+    /// Asks summary and index.
+    pub fn of(heap: &Heap) -> Self {
+        let account = heap.summary().account();
+        Self { account, missing: heap.missing_objects(), retained: RetainedSizes::of(&account) }
+    }
+}
+
+/// What is wrong with a dump.
+#[derive(Debug, Clone)]
+pub struct Diagnosis {
+    /// How much of it is there.
+    pub extent: Extent,
     /// What was found, damage first; what is alike is one finding.
     pub findings: Vec<Finding>,
 }
@@ -116,8 +131,7 @@ pub struct Diagnosis {
 /// Examines a dump; with its graph also what is missing from it.
 pub fn doctor(heap: &Heap, graph: Option<&ObjectGraph>) -> Diagnosis {
     let summary = heap.summary();
-    let account = summary.account();
-    let missing = heap.missing_objects();
+    let extent = Extent::of(heap);
     let mut findings: Vec<Finding> = Vec::new();
     for problem in summary.problems() {
         let subject = Subject::Problem(problem.kind);
@@ -138,7 +152,7 @@ pub fn doctor(heap: &Heap, graph: Option<&ObjectGraph>) -> Diagnosis {
             findings.push(Finding::new(Severity::Note, subject, text));
         }
     };
-    if let Some(missing) = missing {
+    if let Some(missing) = extent.missing {
         let at_least = if missing.more { "at least " } else { "" };
         let text = format!(
             "objects that are not in the dump are referred to: {at_least}{}, by references: {}",
@@ -158,7 +172,7 @@ pub fn doctor(heap: &Heap, graph: Option<&ObjectGraph>) -> Diagnosis {
     let text = format!("the file holds {there} heap dumps; this is number {read}");
     note(u64::from(there > 1), Subject::SeveralHeapDumps, text);
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-    Diagnosis { account, missing, retained: RetainedSizes::of(&account), findings }
+    Diagnosis { extent, findings }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::index::Heap;
 use crate::index::problem::Problem;
 use crate::index::sizes::Sizes;
 
-use super::doctor::{self, Diagnosis};
+use super::doctor::Extent;
 use super::histogram::objects_by_kind;
 
 /// What a dump is.
@@ -50,7 +50,7 @@ pub struct Info {
     /// distance, a statement of the file.
     pub size_sources: [u64; 4],
     /// What was read and what is missing, in numbers.
-    pub diagnosis: Diagnosis,
+    pub extent: Extent,
     /// What is wrong or odd.
     pub problems: Vec<Problem>,
 }
@@ -149,7 +149,7 @@ pub fn info(heap: &Heap, sizes: &Sizes) -> Info {
         },
         heaps: summary.heaps().map(|(heap, name)| (heap, name.to_owned())).collect(),
         size_sources: sizes.sources(summary),
-        diagnosis: doctor::doctor(heap, None),
+        extent: Extent::of(heap),
         problems: summary.problems(),
     }
 }

@@ -3,9 +3,10 @@
 #![allow(dead_code, unreachable_pub)]
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::thread::sleep;
+use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 /// Longer than any of these commands takes on any machine; what takes longer waits for something that never comes.
@@ -119,33 +120,56 @@ impl Place {
     }
 }
 
+/// A command on a dump, with so many KiB of addresses for memory and all that it maps.
+pub fn in_addresses(kib: u64, command: &str, dump: &Path, more: &[&str]) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "ulimit -v \"$1\" && shift && exec \"$@\"", "sh", &kib.to_string()]);
+    shell.arg(env!("CARGO_BIN_EXE_hprof-cli")).arg(command).arg(dump).args(more).args(["--threads", "2"]);
+    shell.stdout(Stdio::piped()).stderr(Stdio::piped());
+    shell
+}
+
 /// Waits for the end, which has to come.
 pub fn wait(child: &mut Child) -> ExitStatus {
+    wait_within(child, AT_ALL)
+}
+
+fn wait_within(child: &mut Child, most: Duration) -> ExitStatus {
     let start = Instant::now();
     loop {
         if let Some(status) = child.try_wait().unwrap() {
             return status;
         }
-        if start.elapsed() > AT_ALL {
+        if start.elapsed() > most {
             child.kill().unwrap();
-            panic!("it does not end");
+            panic!("no end after {:?}", start.elapsed());
         }
         sleep(Duration::from_millis(1));
     }
 }
 
 /// Reads what a process writes, and waits for its end.
-pub fn finish(mut child: Child) -> Output {
-    fn all(pipe: Option<impl std::io::Read + Send + 'static>) -> std::thread::JoinHandle<Vec<u8>> {
+pub fn finish(child: Child) -> Output {
+    finish_within(child, AT_ALL, u64::MAX).0
+}
+
+/// As [`finish`], of a process that ends before, and of whose answer so many bytes are looked at. Tells how many more
+/// there were.
+pub fn finish_within(mut child: Child, most: Duration, bytes: u64) -> (Output, u64) {
+    fn all(pipe: Option<impl Read + Send + 'static>, bytes: u64) -> JoinHandle<(Vec<u8>, u64)> {
         std::thread::spawn(move || {
-            let mut bytes = Vec::new();
-            pipe.map(|mut pipe| pipe.read_to_end(&mut bytes).unwrap());
-            bytes
+            let (mut text, mut more) = (Vec::new(), 0);
+            if let Some(mut pipe) = pipe {
+                pipe.by_ref().take(bytes).read_to_end(&mut text).unwrap();
+                more = std::io::copy(&mut pipe, &mut std::io::sink()).unwrap();
+            }
+            (text, more)
         })
     }
-    let (stdout, stderr) = (all(child.stdout.take()), all(child.stderr.take()));
-    let status = wait(&mut child);
-    Output { status, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
+    let (stdout, stderr) = (all(child.stdout.take(), bytes), all(child.stderr.take(), bytes));
+    let status = wait_within(&mut child, most);
+    let ((stdout, more), (stderr, _)) = (stdout.join().unwrap(), stderr.join().unwrap());
+    (Output { status, stdout, stderr }, more)
 }
 
 pub fn stderr(output: &Output) -> String {
