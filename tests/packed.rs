@@ -313,6 +313,27 @@ fn the_length_is_known_before_as_far_as_it_can_be() {
     assert_eq!(expected(&cut), None);
 }
 
+/// As `pzstd` writes it: before each frame a skippable one with its length.
+#[test]
+fn frames_that_are_skipped_may_come_first() {
+    let dump = heap();
+    let (first, second) = dump.split_at(dump.len() / 2);
+    let packed: Vec<u8> = [first, second]
+        .iter()
+        .flat_map(|part| {
+            let frame = zstd::encode_all(*part, 1).unwrap();
+            let length = u32::try_from(frame.len()).unwrap().to_le_bytes();
+            [&[0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0][..], &length, &frame].concat()
+        })
+        .collect();
+    assert_eq!(Compression::of(&packed), Some(Compression::Zstd));
+    assert!(unpack(&packed, 2) == (dump.clone(), None));
+    let place = Place::new();
+    let answer = |name: &str, bytes: &[u8]| place.run(&["histo", &place.write(name, bytes)]).stdout;
+    let (of_packed, of_plain) = (answer("heap.hprof.zst", &packed), answer("heap.hprof", &dump));
+    assert!(!of_plain.is_empty() && of_packed == of_plain);
+}
+
 #[test]
 fn what_gives_nothing_is_looked_at_so_far_only() {
     let dump = heap();

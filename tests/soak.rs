@@ -1,6 +1,8 @@
-//! The long soak: every sample cut everywhere, and changed in thousands of ways, over the built program as processes.
+//! The long soak: every sample cut everywhere, and changed in thousands of ways, over the program as processes. Changed
+//! samples are given to the built program; for the cuts, which are many more, each file is given to one process that is
+//! forked from this one and asks all commands (`soak/server.rs`).
 //!
-//! It takes hours, so it is asked for:
+//! It takes two hours, so it is asked for:
 //!
 //! ```sh
 //! cargo test --release --test soak -- --ignored --nocapture
@@ -26,6 +28,8 @@ mod mutate;
 mod run;
 #[path = "soak/samples.rs"]
 mod samples;
+#[path = "soak/server.rs"]
+mod server;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -37,9 +41,14 @@ use std::time::{Duration, Instant};
 use mutate::{Base, Numbers, mutate, setting};
 use run::{Expected, MOST_MEMORY, MOST_TIME, Runner, Tally};
 use samples::{Kind, Sample};
+use server::Server;
 
 /// The part of a dump in which a case cuts, or what else it does.
 const PARTS: [&str; 4] = ["boundaries", "bytes", "inner", "changed"];
+/// What each file is asked.
+const COMMANDS: [&str; 5] = ["info", "histo", "dominators", "convert", "show"];
+/// The parts in which the program is forked and not started: as processes of their own they would take a night.
+const FORKED: [&str; 3] = ["boundaries", "inner", "bytes"];
 /// Samples below this length are cut at the boundaries of sub-records, too.
 const SMALL: usize = 600_000;
 /// Files of failures that are kept.
@@ -61,6 +70,14 @@ struct Soak {
 struct Place {
     dump: PathBuf,
     index: PathBuf,
+    /// Who runs the program, if it is not started anew each time.
+    server: Option<Server>,
+}
+
+fn program(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
+    command.args(arguments);
+    command
 }
 
 impl Soak {
@@ -88,17 +105,18 @@ impl Soak {
         self.end.is_some_and(|end| Instant::now() > end)
     }
 
-    fn place(&self, worker: usize) -> Place {
+    fn place(&self, part: &str, worker: usize) -> Place {
         let dir = self.dir.join(worker.to_string());
         fs::create_dir_all(&dir).unwrap();
-        Place { dump: dir.join("dump.hprof"), index: dir.join("index") }
+        let server = FORKED.contains(&part).then(|| Server::start("samples_cut_and_changed", MOST_TIME));
+        Place { dump: dir.join("dump.hprof"), index: dir.join("index"), server }
     }
 
     /// Asks the file at `place` everything that is to be asked.
     fn ask(
         &self,
         part: &'static str,
-        place: &Place,
+        place: &mut Place,
         object: u64,
         expected: Expected,
         case: &dyn Fn() -> String,
@@ -106,21 +124,28 @@ impl Soak {
         // Every case is a file that nobody saw before.
         let _ = fs::remove_dir_all(&place.index);
         let object = format!("{object:#x}");
-        for (name, more) in [
-            ("info", None),
-            ("histo", None),
-            ("dominators", None),
-            ("convert", None),
-            ("show", Some(&object)),
-        ] {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
-            command.arg(name).arg(&place.dump).args(more).args(["--threads", "2", "--index-dir"]);
-            command.arg(&place.index);
-            let ran = self.runner.run(command);
+        let (dump, index) = (place.dump.to_str().unwrap(), place.index.to_str().unwrap());
+        let list = |name| {
+            let mut list = vec![
+                name,
+                dump,
+                "--threads",
+                if place.server.is_some() { "1" } else { "2" },
+                "--index-dir",
+                index,
+            ];
+            list.extend((name == "show").then_some(object.as_str()));
+            list
+        };
+        let lists = COMMANDS.map(list);
+        let all: Vec<_> = match &mut place.server {
+            Some(server) => server.run(&lists),
+            None => lists.iter().map(|list| self.runner.run(program(list))).collect(),
+        };
+        for ((ran, name), list) in all.iter().zip(COMMANDS).zip(&lists) {
             let wrong = ran.wrong(expected.of(name));
-            let what =
-                || format!("{name}{} of {}", more.map(|id| format!(" {id}")).unwrap_or_default(), case());
-            self.tally.lock().unwrap().add((part, name), &ran, wrong.is_some(), &what);
+            let what = || format!("{} of {}", [&[name], &list[6..]].concat().join(" "), case());
+            self.tally.lock().unwrap().add((part, name), ran, wrong.is_some(), &what);
             if let Some(wrong) = wrong {
                 let kept = self.keep(place);
                 println!("FAILED: {}: {wrong}; {kept}\n{}", what(), ran.said);
@@ -154,13 +179,13 @@ impl Soak {
             for worker in 0..workers {
                 let mine = places.iter().skip(worker).step_by(workers);
                 scope.spawn(move || {
-                    let place = self.place(worker);
+                    let mut place = self.place(part, worker);
                     fs::copy(&sample.file, &place.dump).unwrap();
                     let file = File::options().write(true).open(&place.dump).unwrap();
                     for cut in mine.copied().take_while(|_| !self.is_over()) {
                         file.set_len(cut as u64).unwrap();
                         let object = sample.object_before(cut);
-                        self.ask(part, &place, object, sample.expected(cut), &|| {
+                        self.ask(part, &mut place, object, sample.expected(cut), &|| {
                             format!("{} cut to {cut} bytes", sample.name)
                         });
                     }
@@ -175,7 +200,7 @@ impl Soak {
         std::thread::scope(|scope| {
             for worker in 0..workers {
                 scope.spawn(move || {
-                    let place = self.place(usize::try_from(worker).unwrap());
+                    let mut place = self.place("changed", usize::try_from(worker).unwrap());
                     for number in (worker..cases).step_by(usize::try_from(workers).unwrap()) {
                         if self.is_over() {
                             break;
@@ -185,7 +210,7 @@ impl Soak {
                         let other = &all[numbers.below(all.len())];
                         let len = write_changed(&place.dump, sample, other, &mut numbers);
                         let object = sample.object_before(numbers.below(len));
-                        self.ask("changed", &place, object, Expected::Any, &|| {
+                        self.ask("changed", &mut place, object, Expected::Any, &|| {
                             format!("{} changed by seed {seed} case {number}", sample.name)
                         });
                     }
@@ -212,9 +237,12 @@ impl Drop for Soak {
 }
 
 #[test]
-#[ignore = "takes hours: CONTRIBUTING.md says how to run it"]
+#[ignore = "takes two hours: CONTRIBUTING.md says how to run it"]
 fn samples_cut_and_changed() {
     run::limit_memory();
+    if server::serve_if_asked() {
+        return;
+    }
     let soak = Soak::new();
     let seed = setting("HPROF_CLI_SOAK_SEED", 20_261_121);
     let stride = usize::try_from(setting("HPROF_CLI_SOAK_STRIDE", 1)).unwrap().max(1);
@@ -289,8 +317,8 @@ mod this_harness {
             ("echo \"thread 'main' panicked at x\" >&2; exit 3", Expected::Any, "panic"),
             ("kill -SEGV $$", Expected::Any, "signal 11"),
             ("kill -ABRT $$", Expected::Any, "signal 6"),
-            ("sleep 20", Expected::Any, "longer than"),
-            ("exec 2>&-; sleep 20", Expected::Any, "longer than"),
+            ("exec sleep 20", Expected::Any, "longer than"),
+            ("exec 2>&-; exec sleep 20", Expected::Any, "longer than"),
         ] {
             let ran = shell(script);
             let wrong = ran.wrong(expected).unwrap_or_default();
@@ -306,6 +334,46 @@ mod this_harness {
             assert_eq!(ran.wrong(expected), None, "{script}");
             assert!(ran.largest_bytes > 100_000 && ran.largest_bytes < 100 << 20, "{}", ran.largest_bytes);
         }
+    }
+
+    /// The server's answers are the program's.
+    #[test]
+    fn forks_what_it_would_start() {
+        if server::serve_if_asked() {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let all = samples::all(dir.path());
+        let sample = all.iter().find(|sample| sample.name == "agent/all.hprof").unwrap();
+        let file = dir.path().join("cut.hprof");
+        fs::write(&file, &sample.bytes()[..sample.len - 3]).unwrap();
+        let (whole, cut) = (sample.file.to_str().unwrap(), file.to_str().unwrap());
+        let index = dir.path().join("index");
+        let (runner, index) = (Runner::new(), index.to_str().unwrap());
+        let test = "this_harness::forks_what_it_would_start";
+        let mut server = Server::start(test, MOST_TIME);
+        let lists = [
+            ["histo", whole, "--quiet"],
+            ["histo", cut, "--quiet"],
+            ["info", cut, "--format=json"],
+            ["info", "nothing-here", "--format=json"],
+            ["show", whole, "0x12345"],
+            ["histo", whole, "--no-such-option"],
+        ]
+        .map(|list| [&list[..], &["--index-dir", index]].concat());
+        let forked = server.run(&lists);
+        let ran: Vec<_> = lists.iter().map(|list| runner.run(program(list))).collect();
+        assert_eq!(forked.iter().map(|ran| ran.code).collect::<Vec<_>>(), [0, 3, 3, 2, 1, 2].map(Some));
+        for (forked, (ran, list)) in forked.iter().zip(ran.iter().zip(&lists)) {
+            assert_eq!((forked.code, forked.signal), (ran.code, ran.signal), "{list:?}");
+            assert_eq!(forked.is_panic, ran.is_panic);
+            assert!(forked.said.contains(&ran.said), "{list:?}: {} and {}", forked.said, ran.said);
+        }
+        // What takes too long is ended.
+        let mut hurried = Server::start(test, Duration::from_millis(1));
+        let all = hurried.run(&lists[..2]);
+        assert_eq!(all.len(), 2);
+        assert!(all[0].is_late && all[0].signal == Some(libc::SIGKILL), "{all:?}");
     }
 
     #[test]

@@ -79,5 +79,6 @@ pub(crate) fn about_no_heap(heap: &Heap) {
 /// Writes a line to stderr. What it quotes from a dump or from the file system is escaped.
 pub(crate) fn line(kind: &str, text: &str) {
     // A closed stderr must not change the answer.
-    let _ = writeln!(io::stderr().lock(), "hprof-cli: {kind}: {}", escape::text(text));
+    // In one piece: other processes may write to the same place.
+    let _ = io::stderr().write_all(format!("hprof-cli: {kind}: {}\n", escape::text(text)).as_bytes());
 }

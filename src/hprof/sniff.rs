@@ -49,7 +49,7 @@ pub fn sniff(bytes: &[u8]) -> Looks {
     let lower: Vec<u8> = text.iter().take(16).map(u8::to_ascii_lowercase).collect();
     match bytes {
         [0x1f, 0x8b, ..] => return Looks::Gzip,
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => return Looks::Zstd,
+        _ if behind_skippable_frames(head).starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) => return Looks::Zstd,
         [0x7f, b'E', b'L', b'F', ..] => return Looks::Elf,
         [b'F', b'L', b'R', 0, ..] => return Looks::Jfr,
         [b'P', b'K', 3, 4, ..] => return Looks::Zip,
@@ -88,6 +88,16 @@ pub fn sniff(bytes: &[u8]) -> Looks {
         return Looks::Text;
     }
     Looks::Other
+}
+
+/// What follows the skippable frames that a file of Zstandard can begin with (RFC 8878, section 3.1.2): `pzstd` writes one
+/// before each frame.
+fn behind_skippable_frames(mut bytes: &[u8]) -> &[u8] {
+    while let Some(([0x50..=0x5f, 0x2a, 0x4d, 0x18, length @ ..], rest)) = bytes.split_first_chunk::<8>() {
+        let length = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
+        bytes = rest.get(length..).unwrap_or_default();
+    }
+    bytes
 }
 
 impl Looks {
@@ -147,7 +157,7 @@ mod tests {
     fn each_kind_is_recognised() {
         let mut tar = vec![b'x'; 300];
         tar[257..262].copy_from_slice(b"ustar");
-        let cases: [(&[u8], Looks); 23] = [
+        let cases: [(&[u8], Looks); 26] = [
             (b"JAVA PROFILE 1.0.2\0\0\0\0\x08", Looks::Hprof),
             (b"JAVA PROFILE 1.0\0", Looks::Hprof),
             (b"JAVA PROFILE 1.0.1, created Fri Feb  6", Looks::HprofText),
@@ -158,6 +168,9 @@ mod tests {
             (b"JAVA PROFILE 1.0.2\xef\xbf\xbd", Looks::MangledHprof),
             (b"\x1f\x8b\x08", Looks::Gzip),
             (b"\x28\xb5\x2f\xfd", Looks::Zstd),
+            (b"\x50\x2a\x4d\x18\x04\0\0\0abcd\x5f\x2a\x4d\x18\0\0\0\0\x28\xb5\x2f\xfd", Looks::Zstd),
+            (b"\x50\x2a\x4d\x18\x04\0\0\0abcd\x04\x22\x4d\x18", Looks::Other),
+            (b"\x50\x2a\x4d\x18\xff\xff\xff\xffabcd", Looks::Other),
             (b"\n <!DOCTYPE HTML><title>", Looks::Html),
             (b"<html>", Looks::Html),
             (b"\x7fELF\x02", Looks::Elf),

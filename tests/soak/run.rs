@@ -15,7 +15,7 @@ pub(crate) const MOST_TIME: Duration = Duration::from_secs(10);
 /// Bytes of addresses that a process may have, with all that it maps.
 pub(crate) const MOST_MEMORY: u64 = 1 << 30;
 /// Bytes of stderr that are kept.
-const MOST_SAID: u64 = 1 << 16;
+pub(crate) const MOST_SAID: u64 = 1 << 16;
 
 /// What a command has to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +83,26 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
+    /// How a process ended with this status of the system.
+    pub(crate) fn new(
+        status: libc::c_int,
+        is_late: bool,
+        took: Duration,
+        largest_bytes: u64,
+        said: String,
+    ) -> Self {
+        let code = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
+        Self {
+            code,
+            signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
+            is_panic: said.contains("panicked at") || code == Some(101),
+            is_late,
+            took,
+            largest_bytes,
+            said,
+        }
+    }
+
     /// What is wrong with it.
     pub(crate) fn wrong(&self, expected: Expected) -> Option<String> {
         if self.is_late {
@@ -151,8 +171,8 @@ impl Runner {
         let mut stderr = child.stderr.take().unwrap();
         let _ = (&mut stderr).take(MOST_SAID).read_to_end(&mut said);
         let _ = std::io::copy(&mut stderr, &mut std::io::sink());
-        // SAFETY: Plain numbers of C, for which zeros are values; both calls write to what lives here.
-        let (status, usage) = unsafe {
+        // SAFETY: Plain numbers of C, for which zeros are values; the call writes to what lives here.
+        unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
             // First wait without taking the process away: its number is not given to another while it may be killed.
             while libc::waitid(
@@ -162,24 +182,24 @@ impl Runner {
                 libc::WEXITED | libc::WNOWAIT,
             ) != 0
             {}
-            self.running.lock().unwrap().remove(&process);
-            let (mut status, mut usage): (libc::c_int, libc::rusage) = (0, std::mem::zeroed());
-            while libc::wait4(process, &raw mut status, 0, &raw mut usage) != process {}
-            (status, usage)
-        };
+        }
+        self.running.lock().unwrap().remove(&process);
+        let (status, largest_bytes) = wait(process);
         let took = start.elapsed();
         let said = String::from_utf8_lossy(&said).into_owned();
-        Ran {
-            code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
-            signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
-            is_panic: said.contains("panicked at")
-                || libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 101,
-            is_late: took > self.most_time,
-            took,
-            largest_bytes: bytes_of(usage.ru_maxrss),
-            said,
-        }
+        Ran::new(status, took > self.most_time, took, largest_bytes, said)
     }
+}
+
+/// Waits for a child's end; its status, and the most memory that it had.
+pub(crate) fn wait(process: libc::pid_t) -> (libc::c_int, u64) {
+    // SAFETY: Plain numbers of C, for which zeros are values; the call writes to what lives here.
+    let (status, usage) = unsafe {
+        let (mut status, mut usage): (libc::c_int, libc::rusage) = (0, std::mem::zeroed());
+        while libc::wait4(process, &raw mut status, 0, &raw mut usage) != process {}
+        (status, usage)
+    };
+    (status, bytes_of(usage.ru_maxrss))
 }
 
 /// How the runs of one command in one part went.
