@@ -188,6 +188,49 @@ fn a_wrong_tag_or_length_of_a_segment_loses_no_object() {
 }
 
 #[test]
+fn a_segment_with_any_other_tag_loses_no_object() {
+    let written = segments(200);
+    let all = written.bytes();
+    let whole = pairs(&written, |_, _| true);
+    let segments = written.records_of(0x1C);
+    assert!(segments.len() > 3);
+    for (number, at) in segments.iter().enumerate() {
+        for tag in (0..=0xFF).filter(|tag| *tag != 0x1C) {
+            let dump = Dump::of(&damage::with_byte(&all, *at as usize, tag));
+            let heap = dump.open();
+            let summary = heap.summary();
+            let what = || format!("segment {number} with tag {tag:#x}: {}", problems(summary));
+            assert!(summary.is_damaged(), "{}", what());
+            assert_eq!(summary.facts().heap_dumps.get(), 1, "{}", what());
+            assert_eq!(count(summary, "t.Pair"), whole, "{}", what());
+            assert_eq!(summary.roots().len(), 2, "{}", what());
+            assert_eq!(summary.account().skipped_bytes, 0, "{}", what());
+        }
+    }
+}
+
+/// Heap dumps of one record each are not mixed where a tag says that one of them is a segment.
+#[test]
+fn a_heap_dump_with_the_tag_of_a_segment_is_one_of_its_own() {
+    let one = examples::zoo().write(&Options { segment_bytes: None, ..Options::agent() });
+    let all = one.bytes();
+    let heap_dump = one.records.iter().find(|record| record.tag == 0x0C).unwrap();
+    let (start, end) = (heap_dump.at as usize, (heap_dump.at + 9 + heap_dump.body_len) as usize);
+    let three = [&all[..end], &all[start..end], &all[start..]].concat();
+    let alone = objects(&Dump::of(&all).open());
+    for number in 0..3 {
+        let dump = Dump::of(&damage::with_byte(&three, start + number * (end - start), 0x1C));
+        let heap = dump.open();
+        assert_eq!(heap.summary().facts().heap_dumps.get(), 3, "{number}: {}", problems(heap.summary()));
+        assert_eq!(objects(&heap), alone, "{number}: {}", problems(heap.summary()));
+    }
+}
+
+fn objects(heap: &hprof_cli::index::Heap) -> Vec<u64> {
+    heap.summary().classes().iter().map(|class| class.objects.get()).collect()
+}
+
+#[test]
 fn a_heap_dump_of_one_record_with_a_wrong_tag_is_read() {
     let written = examples::zoo().write(&Options { segment_bytes: None, ..Options::hotspot() });
     let all = written.bytes();
@@ -195,9 +238,6 @@ fn a_heap_dump_of_one_record_with_a_wrong_tag_is_read() {
     let dump = Dump::of(&damage::with_byte(&all, at, 0x4C));
     let (heap, whole) = (dump.open(), Dump::of(&all).open());
     assert!(heap.summary().is_damaged() && !whole.summary().is_damaged());
-    let objects = |heap: &hprof_cli::index::Heap| -> Vec<u64> {
-        heap.summary().classes().iter().map(|class| class.objects.get()).collect()
-    };
     assert_eq!(objects(&heap), objects(&whole), "{}", problems(heap.summary()));
 }
 

@@ -157,6 +157,10 @@ impl Hop<'_> {
 
     /// Reads a known record and returns the offset of the next.
     fn take(&mut self, record: &Record) -> usize {
+        let next = usize::try_from(record.end()).ok().filter(|end| *end <= self.bytes.len());
+        if next.is_some_and(|next| self.is_misnamed_segment(record, next)) {
+            return self.misnamed(record, Form::Segment);
+        }
         match record.tag {
             tag::HEAP_DUMP => return self.heap_dump(record, Form::Single),
             tag::HEAP_DUMP_SEGMENT => return self.heap_dump(record, Form::Segment),
@@ -171,7 +175,6 @@ impl Hop<'_> {
             }
             _ => {}
         }
-        let next = usize::try_from(record.end()).ok().filter(|end| *end <= self.bytes.len());
         let Some(next) = next else { return self.beyond_the_end(record) };
         if record.tag == tag::HEAP_DUMP_END {
             let text = format!("a heap dump end states {} bytes, and has none; skipped", record.length);
@@ -412,13 +415,8 @@ impl Hop<'_> {
             return len;
         }
         if let Some(end) = heap_end {
-            let text =
-                format!("unknown record {:#04x} holds heap sub-records: read as a heap dump", record.tag);
-            self.list(Problem::damage(ProblemKind::BadRecord, text, Some(record.offset as u64)));
-            let in_segments =
-                matches!(self.bytes.get(end), Some(&tag::HEAP_DUMP_SEGMENT | &tag::HEAP_DUMP_END));
-            let form = if self.inside || in_segments { Form::Segment } else { Form::Single };
-            return self.heap_dump(record, form);
+            let form = if self.inside || self.is_segment(end) { Form::Segment } else { Form::Single };
+            return self.misnamed(record, form);
         }
         if let Some(end) = stated.filter(|end| *end == len || self.goes_on(*end, 1)) {
             return self.skip(record, end);
@@ -431,6 +429,36 @@ impl Hop<'_> {
                 self.skip(record, len)
             }
         }
+    }
+
+    /// Reads a record as a heap dump, which its tag does not say.
+    fn misnamed(&mut self, record: &Record, form: Form) -> usize {
+        let text = format!("record {:#04x} holds heap sub-records: read as a heap dump", record.tag);
+        self.list(Problem::damage(ProblemKind::BadRecord, text, Some(record.offset as u64)));
+        self.heap_dump(record, form)
+    }
+
+    /// Whether a segment or the end of a heap dump of segments is at `at`, by its tag.
+    fn is_segment(&self, at: usize) -> bool {
+        matches!(self.bytes.get(at), Some(&(tag::HEAP_DUMP_SEGMENT | tag::HEAP_DUMP_END)))
+    }
+
+    /// Whether a record that ends at `next` is a segment whose tag was changed to another that there is: it stands where
+    /// segments do, and is filled with sub-records.
+    fn is_misnamed_segment(&mut self, record: &Record, next: usize) -> bool {
+        let follows = self.is_segment(next);
+        let is_likely = match record.tag {
+            tag::HEAP_DUMP_SEGMENT => false,
+            // A file of heap dumps of one record each has such neighbours if another of its tags is wrong.
+            tag::HEAP_DUMP => {
+                let behind = Record::at(self.bytes, next).and_then(|next| usize::try_from(next.end()).ok());
+                follows && (self.inside || behind.is_some_and(|behind| self.is_segment(behind)))
+            }
+            _ => follows || self.inside,
+        };
+        // The id and the text of a short name can look like one root.
+        let walks = self.walks;
+        is_likely && self.is_heap(record.body_offset(), next) && walks - self.walks > 1
     }
 
     fn skip(&mut self, record: &Record, next: usize) -> usize {
