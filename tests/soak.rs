@@ -41,16 +41,19 @@ use std::time::{Duration, Instant};
 use mutate::{Base, Numbers, mutate, setting};
 use run::{Expected, MOST_MEMORY, MOST_TIME, Runner, Tally};
 use samples::{Kind, Sample};
-use server::Server;
+use server::{Before, Server};
 
 /// The part of a dump in which a case cuts, or what else it does.
 const PARTS: [&str; 4] = ["boundaries", "bytes", "inner", "changed"];
 /// What each file is asked.
 const COMMANDS: [&str; 5] = ["info", "histo", "dominators", "convert", "show"];
-/// The parts in which the program is forked and not started: as processes of their own they would take a night.
+/// The parts in which the program is forked and not started, and asked about several files: as processes of their own they
+/// would take a night.
 const FORKED: [&str; 3] = ["boundaries", "inner", "bytes"];
 /// Samples below this length are cut at the boundaries of sub-records, too.
 const SMALL: usize = 600_000;
+/// Cuts that one forked process is asked about.
+const TOGETHER: usize = 8;
 /// Files of failures that are kept.
 const KEPT: usize = 20;
 
@@ -70,8 +73,36 @@ struct Soak {
 struct Place {
     dump: PathBuf,
     index: PathBuf,
+    threads: usize,
     /// Who runs the program, if it is not started anew each time.
     server: Option<Server>,
+}
+
+/// A file, and what is to be said of it.
+struct Case<'a> {
+    /// For `show`.
+    object: String,
+    expected: Expected,
+    what: String,
+    /// The start of a sample, of that length; else what lies at the place already.
+    cut: Option<(&'a Sample, usize)>,
+}
+
+impl<'a> Case<'a> {
+    fn of_cut(sample: &'a Sample, cut: usize) -> Self {
+        Self {
+            object: format!("{:#x}", sample.object_before(cut)),
+            expected: sample.expected(cut),
+            what: format!("{} cut to {cut} bytes", sample.name),
+            cut: Some((sample, cut)),
+        }
+    }
+
+    /// What has to be done before the file is asked about.
+    fn before(&self, place: &Place) -> Vec<Before> {
+        let cut = self.cut.map(|(_, len)| Before::Cut(place.dump.clone(), len as u64));
+        [Before::Remove(place.index.clone())].into_iter().chain(cut).collect()
+    }
 }
 
 fn program(arguments: &[&str]) -> Command {
@@ -109,45 +140,42 @@ impl Soak {
         let dir = self.dir.join(worker.to_string());
         fs::create_dir_all(&dir).unwrap();
         let server = FORKED.contains(&part).then(|| Server::start("samples_cut_and_changed", MOST_TIME));
-        Place { dump: dir.join("dump.hprof"), index: dir.join("index"), server }
+        // Both are tried, as files at which workers cut take turns.
+        let threads = if FORKED.contains(&part) { 1 + worker % 2 } else { 2 };
+        Place { dump: dir.join("dump.hprof"), index: dir.join("index"), threads, server }
     }
 
-    /// Asks the file at `place` everything that is to be asked.
-    fn ask(
-        &self,
-        part: &'static str,
-        place: &mut Place,
-        object: u64,
-        expected: Expected,
-        case: &dyn Fn() -> String,
-    ) {
-        // Every case is a file that nobody saw before.
-        let _ = fs::remove_dir_all(&place.index);
-        let object = format!("{object:#x}");
+    /// Asks everything of files that come to lie at `place` one after the other, none of which anybody saw before.
+    fn ask(&self, part: &'static str, place: &mut Place, cases: &[Case<'_>]) {
         let (dump, index) = (place.dump.to_str().unwrap(), place.index.to_str().unwrap());
-        let list = |name| {
-            let mut list = vec![
-                name,
-                dump,
-                "--threads",
-                if place.server.is_some() { "1" } else { "2" },
-                "--index-dir",
-                index,
-            ];
-            list.extend((name == "show").then_some(object.as_str()));
-            list
-        };
-        let lists = COMMANDS.map(list);
+        let threads = place.threads.to_string();
+        let lists: Vec<Vec<&str>> = (cases.iter())
+            .flat_map(|case| COMMANDS.map(|name| (case, name)))
+            .map(|(case, name)| {
+                let mut list = vec![name, dump, "--threads", &threads, "--index-dir", index];
+                list.extend((name == "show").then_some(case.object.as_str()));
+                list
+            })
+            .collect();
+        let befores: Vec<Vec<Before>> = cases.iter().map(|case| case.before(place)).collect();
+        let before =
+            |list: usize| if list % COMMANDS.len() == 0 { &befores[list / COMMANDS.len()][..] } else { &[] };
         let all: Vec<_> = match &mut place.server {
-            Some(server) => server.run(&lists),
-            None => lists.iter().map(|list| self.runner.run(program(list))).collect(),
+            Some(server) => server.run(&lists, before),
+            None => (lists.iter().enumerate())
+                .map(|(number, list)| {
+                    before(number).iter().for_each(Before::make);
+                    self.runner.run(program(list))
+                })
+                .collect(),
         };
-        for ((ran, name), list) in all.iter().zip(COMMANDS).zip(&lists) {
-            let wrong = ran.wrong(expected.of(name));
-            let what = || format!("{} of {}", [&[name], &list[6..]].concat().join(" "), case());
+        for (number, (ran, list)) in all.iter().zip(&lists).enumerate() {
+            let (name, case) = (COMMANDS[number % COMMANDS.len()], &cases[number / COMMANDS.len()]);
+            let wrong = ran.wrong(case.expected.of(name));
+            let what = || format!("{} of {}", [&[name], &list[6..]].concat().join(" "), case.what);
             self.tally.lock().unwrap().add((part, name), ran, wrong.is_some(), &what);
             if let Some(wrong) = wrong {
-                let kept = self.keep(place);
+                let kept = self.keep(place, case);
                 println!("FAILED: {}: {wrong}; {kept}\n{}", what(), ran.said);
             }
         }
@@ -158,7 +186,7 @@ impl Soak {
         }
     }
 
-    fn keep(&self, place: &Place) -> String {
+    fn keep(&self, place: &Place, case: &Case<'_>) -> String {
         let number = self.kept.fetch_add(1, Ordering::Relaxed);
         if number >= KEPT {
             return "not kept".to_owned();
@@ -166,7 +194,11 @@ impl Soak {
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("soak");
         let file = dir.join(format!("failed-{}-{number}.hprof", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
-        fs::copy(&place.dump, &file).unwrap();
+        // The file at its place may have been cut further meanwhile.
+        fs::copy(case.cut.map_or(place.dump.as_path(), |(sample, _)| &sample.file), &file).unwrap();
+        if let Some((_, len)) = case.cut {
+            File::options().write(true).open(&file).unwrap().set_len(len as u64).unwrap();
+        }
         format!("kept as {}", file.display())
     }
 
@@ -177,17 +209,13 @@ impl Soak {
         let workers = self.runner.workers();
         std::thread::scope(|scope| {
             for worker in 0..workers {
-                let mine = places.iter().skip(worker).step_by(workers);
+                let mine: Vec<usize> = places.iter().copied().skip(worker).step_by(workers).collect();
                 scope.spawn(move || {
                     let mut place = self.place(part, worker);
                     fs::copy(&sample.file, &place.dump).unwrap();
-                    let file = File::options().write(true).open(&place.dump).unwrap();
-                    for cut in mine.copied().take_while(|_| !self.is_over()) {
-                        file.set_len(cut as u64).unwrap();
-                        let object = sample.object_before(cut);
-                        self.ask(part, &mut place, object, sample.expected(cut), &|| {
-                            format!("{} cut to {cut} bytes", sample.name)
-                        });
+                    for cuts in mine.chunks(TOGETHER).take_while(|_| !self.is_over()) {
+                        let cases: Vec<_> = cuts.iter().map(|cut| Case::of_cut(sample, *cut)).collect();
+                        self.ask(part, &mut place, &cases);
                     }
                 });
             }
@@ -209,10 +237,13 @@ impl Soak {
                         let sample = &all[usize::try_from(number).unwrap() % all.len()];
                         let other = &all[numbers.below(all.len())];
                         let len = write_changed(&place.dump, sample, other, &mut numbers);
-                        let object = sample.object_before(numbers.below(len));
-                        self.ask("changed", &mut place, object, Expected::Any, &|| {
-                            format!("{} changed by seed {seed} case {number}", sample.name)
-                        });
+                        let case = Case {
+                            object: format!("{:#x}", sample.object_before(numbers.below(len))),
+                            expected: Expected::Any,
+                            what: format!("{} changed by seed {seed} case {number}", sample.name),
+                            cut: None,
+                        };
+                        self.ask("changed", &mut place, &[case]);
                     }
                 });
             }
@@ -361,7 +392,7 @@ mod this_harness {
             ["histo", whole, "--no-such-option"],
         ]
         .map(|list| [&list[..], &["--index-dir", index]].concat());
-        let forked = server.run(&lists);
+        let forked = server.run(&lists, |_| &[]);
         let ran: Vec<_> = lists.iter().map(|list| runner.run(program(list))).collect();
         assert_eq!(forked.iter().map(|ran| ran.code).collect::<Vec<_>>(), [0, 3, 3, 2, 1, 2].map(Some));
         for (forked, (ran, list)) in forked.iter().zip(ran.iter().zip(&lists)) {
@@ -371,7 +402,7 @@ mod this_harness {
         }
         // What takes too long is ended.
         let mut hurried = Server::start(test, Duration::from_millis(1));
-        let all = hurried.run(&lists[..2]);
+        let all = hurried.run(&lists[..2], |_| &[]);
         assert_eq!(all.len(), 2);
         assert!(all[0].is_late && all[0].signal == Some(libc::SIGKILL), "{all:?}");
     }

@@ -6,10 +6,11 @@
 
 #![allow(unsafe_code)]
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,36 @@ use crate::run::{self, MOST_SAID, Ran};
 
 /// Says to a process of this harness that it is a server.
 const SERVER: &str = "HPROF_CLI_SOAK_SERVER";
+
+/// What is done before a command is run.
+#[derive(Debug, Clone)]
+pub(crate) enum Before {
+    /// Removes a directory and all that is in it, if it is there.
+    Remove(PathBuf),
+    /// Cuts a file.
+    Cut(PathBuf, u64),
+}
+
+impl Before {
+    pub(crate) fn make(&self) {
+        match self {
+            Self::Remove(dir) => drop(fs::remove_dir_all(dir)),
+            Self::Cut(file, len) => File::options().write(true).open(file).unwrap().set_len(*len).unwrap(),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        match self {
+            Self::Remove(dir) => json!([dir]),
+            Self::Cut(file, len) => json!([file, len]),
+        }
+    }
+
+    fn of_json(value: &Value) -> Self {
+        let path = PathBuf::from(value[0].as_str().unwrap());
+        value[1].as_u64().map_or_else(|| Self::Remove(path.clone()), |len| Self::Cut(path.clone(), len))
+    }
+}
 
 /// The end of a server that asks it.
 pub(crate) struct Server {
@@ -39,12 +70,20 @@ impl Server {
         Self { stream: BufReader::new(ours), process: command.spawn().unwrap() }
     }
 
-    /// Runs the program with these lists of arguments, without its name. One that does not come to an exit code ends its
-    /// process; the lists behind it are run by another.
-    pub(crate) fn run(&mut self, lists: &[Vec<&str>]) -> Vec<Ran> {
+    /// Runs the program with these lists of arguments, without its name, after what is to be done `before` each. One that does
+    /// not come to an exit code ends its process; the lists behind it are run by another.
+    pub(crate) fn run<'b>(
+        &mut self,
+        lists: &[Vec<&str>],
+        before: impl Fn(usize) -> &'b [Before],
+    ) -> Vec<Ran> {
         let mut all: Vec<Ran> = Vec::new();
         while all.len() < lists.len() {
-            let request = serde_json::to_string(&lists[all.len()..]).unwrap() + "\n";
+            let job = |(number, list): (usize, &Vec<&str>)| {
+                json!([before(number).iter().map(Before::to_json).collect::<Vec<_>>(), list])
+            };
+            let jobs: Vec<Value> = lists.iter().enumerate().skip(all.len()).map(job).collect();
+            let request = Value::from(jobs).to_string() + "\n";
             self.stream.get_mut().write_all(request.as_bytes()).unwrap();
             let mut reply = String::new();
             self.stream.read_line(&mut reply).unwrap();
@@ -77,8 +116,8 @@ pub(crate) fn serve_if_asked() -> bool {
     let mut requests = BufReader::new(stream);
     let mut request = String::new();
     while requests.read_line(&mut request).unwrap() > 0 {
-        let lists: Vec<Vec<String>> = serde_json::from_str(&request).unwrap();
-        let ran = fork(&lists, &nowhere, most_time);
+        let jobs: Vec<Job> = serde_json::from_str(&request).unwrap();
+        let ran = fork(&jobs, &nowhere, most_time);
         // In one piece.
         requests.get_mut().write_all(format!("{ran}\n").as_bytes()).unwrap();
         request.clear();
@@ -86,8 +125,11 @@ pub(crate) fn serve_if_asked() -> bool {
     true
 }
 
+/// What is to be done before, and arguments.
+type Job = (Vec<Value>, Vec<String>);
+
 /// Runs the program in a child, and tells how that went.
-fn fork(lists: &[Vec<String>], nowhere: &File, most_time: Duration) -> Value {
+fn fork(jobs: &[Job], nowhere: &File, most_time: Duration) -> Value {
     let (mut said_to, says) = io::pipe().unwrap();
     // Nobody else in the child knows of this pipe, so it is closed when the child ends.
     let (mut codes, coded) = io::pipe().unwrap();
@@ -101,7 +143,7 @@ fn fork(lists: &[Vec<String>], nowhere: &File, most_time: Duration) -> Value {
         }
         // Only 2 may stay of it.
         drop(says);
-        be_the_program(lists, coded);
+        be_the_program(jobs, coded);
     }
     drop((says, coded));
     let (mut runs, mut said) = (Vec::new(), Vec::new());
@@ -124,7 +166,7 @@ fn fork(lists: &[Vec<String>], nowhere: &File, most_time: Duration) -> Value {
         }
     }
     let (status, largest_bytes) = run::wait(child);
-    if runs.len() < lists.len() {
+    if runs.len() < jobs.len() {
         runs.push(json!([status, u64::from(is_late), nanos_since(start)]));
     } else if let Some(last) = runs.last_mut().filter(|_| status != 0) {
         // It answered and did not end well.
@@ -137,9 +179,10 @@ fn nanos_since(start: Instant) -> u64 {
     u64::try_from(start.elapsed().as_nanos()).unwrap()
 }
 
-/// Runs the program once for each list of arguments, and tells its exit codes.
-fn be_the_program(lists: &[Vec<String>], mut coded: PipeWriter) -> ! {
-    for list in lists {
+/// Runs the program once for each job, and tells its exit codes.
+fn be_the_program(jobs: &[Job], mut coded: PipeWriter) -> ! {
+    for (before, list) in jobs {
+        before.iter().map(Before::of_json).for_each(|before| before.make());
         let arguments = ["hprof-cli"].into_iter().chain(list.iter().map(String::as_str));
         let run = || hprof_cli::cli::run(arguments.map(Into::into));
         let Ok(code) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)) else {
