@@ -147,6 +147,26 @@ fn a_limit_of_data_is_obeyed() {
     assert!(refused.status.code() == Some(2) && said.contains("ulimit -d leaves"), "{said}");
 }
 
+/// Where mapped files count, it works or says what is in the way.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_limit_of_addresses_is_an_error_with_a_way_out() {
+    let dump = Dump::written(&model(200_000).write(&Options::hotspot()));
+    let (path, dir) = (dump.path.to_str().unwrap(), tempfile::tempdir().unwrap());
+    let mut codes = Vec::new();
+    // The allocator keeps 64 MiB for each thread: there it can fail where it works with less.
+    for megabytes in [40, 60, 80, 100, 140, 180, 220, 260, 300, 400, 800] {
+        let index = dir.path().join(megabytes.to_string());
+        let limit = format!("-v {}", megabytes * 1000);
+        let run = limited(&limit, &["index", path, "--index-dir", index.to_str().unwrap(), "--threads", "2"]);
+        let said = String::from_utf8_lossy(&run.stderr).into_owned();
+        let code = run.status.code().unwrap_or_else(|| panic!("{limit}: {}: {said}", run.status));
+        assert!(code == 0 || (code == 2 && said.contains("ulimit -v")), "{limit}: {code}: {said}");
+        codes.push(code);
+    }
+    assert!(codes.first() == Some(&2) && codes.last() == Some(&0), "{codes:?}");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_dump_that_cannot_be_mapped_says_why() {

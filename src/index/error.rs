@@ -176,6 +176,9 @@ impl Error {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
                     "make room there, or give a directory with more of it by --index-dir"
                 }
+                io::ErrorKind::OutOfMemory => {
+                    "free memory, or raise its limits (ulimit -v, ulimit -d); `index --estimate` says what it takes"
+                }
                 _ => "give a directory that you may write to by --index-dir",
             },
             Self::NoMemory { error, .. } => match error.available.limit {

@@ -68,10 +68,29 @@ pub(crate) fn available(given: Option<u64>) -> Option<Available> {
             least(free, group)
         }
     };
-    let (data, addresses) = system::process_limits();
+    let (data, _) = system::process_limits();
     let data = data.map(|bytes| found(Limit::Data)(bytes.saturating_sub(own.data)));
-    let addresses = addresses.map(|bytes| found(Limit::Addresses)(bytes.saturating_sub(own.addresses)));
-    least(least(free, data), addresses)
+    least(least(free, data), addresses())
+}
+
+/// What `ulimit -v` leaves, where mapped files count as much as memory.
+pub(crate) fn addresses() -> Option<Available> {
+    let (_, limit) = system::process_limits();
+    let left = |limit: u64| limit.saturating_sub(Own::now().addresses.saturating_sub(reserved()));
+    limit.map(|limit| Available { bytes: left(limit), limit: Limit::Addresses })
+}
+
+/// Addresses that nothing lies at, which the allocator keeps for more memory of a thread: 64 MiB each.
+fn reserved() -> u64 {
+    std::fs::read_to_string("/proc/self/maps").map_or(0, |maps| maps.lines().filter_map(reserved_by).sum())
+}
+
+/// The same of one line of `/proc/self/maps`.
+fn reserved_by(line: &str) -> Option<u64> {
+    let (range, rest) = line.split_once(' ')?;
+    let (start, end) = range.split_once('-')?;
+    let number = |hexadecimal| u64::from_str_radix(hexadecimal, 16).ok();
+    rest.starts_with("---p").then_some(number(end)?.checked_sub(number(start)?)?)
 }
 
 fn least(one: Option<Available>, other: Option<Available>) -> Option<Available> {
@@ -258,6 +277,12 @@ mod tests {
         let status = "Name:\thprof-cli\nVmSize:\t  4000 kB\nRssAnon:\t     3 kB\nVmData:\t     20 kB\n";
         assert_eq!(Own::of(status), Own { private: 3 << 10, data: 20 << 10, addresses: 4000 << 10 });
         assert_eq!(Own::of("nothing"), Own::default());
+        let maps = [
+            "7f0000001000-7f0000021000 rw-p 00000000 00:00 0",
+            "7f0000021000-7f0004000000 ---p 00000000 00:00 0 ",
+        ];
+        assert_eq!(maps.map(reserved_by), [None, Some(0x3FD_F000)]);
+        assert_eq!(["", "nothing", "2-1 ---p", "x-y ---p"].map(reserved_by), [None; 4]);
     }
 
     fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {

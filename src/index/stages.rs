@@ -165,7 +165,10 @@ impl Builder<'_> {
     ) -> Result<Marked<T>, Error> {
         let unreadable = || {
             let what = format!("{} cannot be read back", stage.name());
-            self.write_error(io::Error::other(what))
+            self.write_error(match self.place.why_unmapped(&self.file.key(stage)) {
+                Some(why) => io::Error::new(why.kind(), format!("{what}: {why}")),
+                None => io::Error::other(what),
+            })
         };
         self.file.read(stage, marked(read)).ok_or_else(unreadable)
     }
@@ -189,6 +192,16 @@ impl Builder<'_> {
         let memory = self.memory(objects)?;
         let dir = self.place.dir.clone();
         let index = if ids_bytes > 0 { needs::index_at_least(objects, ids_bytes) } else { 0 };
+        // Index and arrays are addresses, in files too.
+        let needed_addresses =
+            needs::small_columns(objects).saturating_add(index) + needs::scratch(objects, 0).0;
+        if let Some(available) = memory::addresses()
+            && available.bytes < needed_addresses
+        {
+            let path = self.file.dump.path().to_owned();
+            let error = NoMemory { needed_bytes: needed_addresses, available };
+            return Err(Error::NoMemory { path, error });
+        }
         let needed_bytes = index.saturating_add(needs::scratch(objects, memory).0);
         if let Some((free_bytes, _)) = free_bytes(&dir)
             && free_bytes < needed_bytes

@@ -246,6 +246,14 @@ fn is_at(file: &File, path: &Path) -> bool {
 }
 
 impl Place {
+    /// Why a stage's file, which is there, cannot be mapped, if so.
+    pub(crate) fn why_unmapped(&self, key: &Key) -> Option<io::Error> {
+        match Mapped::open(&self.dir.join(file_name(key))) {
+            Err(OpenError::Io { error, .. }) => Some(error),
+            _ => None,
+        }
+    }
+
     /// Takes the lock, calling `waiting` before it waits for another process.
     pub(crate) fn lock(&self, waiting: impl FnMut()) -> Lock {
         let mut lock = lock_dir(&self.dir, true, waiting);
