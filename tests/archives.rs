@@ -63,6 +63,26 @@ fn archives_without_a_dump_or_with_several_say_what_is_in_them() {
     }
 }
 
+/// Names in an archive are as hostile as those in a dump.
+#[test]
+fn control_characters_in_names_of_archives_do_not_come_out() {
+    let (one, two) = ("=evil\u{1b}[2J\u{202e}\u{7}.hprof", "\u{9b}1m\u{2066}.hprof");
+    let (dump, place) = (heap(), Place::new());
+    let several = archives(&[(one, &dump), (two, &dump)]).into_iter().map(|made| (made, 2));
+    let none = archives(&[(one, b"x"), (two, b"y")]).into_iter().map(|made| (made, 2));
+    let damaged = archives(&[(one, &dump[..dump.len() / 2])]).into_iter().map(|made| (made, 3));
+    for (number, ((kind, packed), expected)) in several.chain(none).chain(damaged).enumerate() {
+        let output = place.run(&["info", &place.write(&number.to_string(), &packed)]);
+        let said = stderr(&output) + std::str::from_utf8(&output.stdout).unwrap();
+        assert_eq!(code(&output), expected, "{kind}: {said}");
+        assert!(expected == 3 || said.contains("=evil\\u001b[2J"), "{kind}: {said}");
+        let is_harmful = |c: char| {
+            (c.is_control() && c != '\n') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        };
+        assert!(!said.chars().any(is_harmful), "{kind}: {said:?}");
+    }
+}
+
 #[test]
 fn long_names_directories_and_links_in_tar_archives_are_read() {
     let dump = heap();

@@ -1,8 +1,9 @@
 //! Temporary files: what has a name only while it is written, and is removed when a process is told to end.
 //!
 //! A file that is dropped is removed by itself. A signal drops nothing: so all names are listed here, and
-//! [`remove_all`] removes what they name. Who is killed at once leaves them; the next process that builds the same index
-//! removes them ([`super::store::place`]).
+//! [`remove_all`] removes what they name. Who is killed at once leaves them. Files in an index directory are removed by
+//! the next process that builds the same index ([`super::store::place`]), temporary directories by the next that makes
+//! one.
 
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -143,27 +144,79 @@ impl Seek for Temporary {
     }
 }
 
+/// The name of the file in a temporary directory that is locked as long as its process lives.
+const OWNER: &str = "owner";
+
 /// A temporary directory, with all that is put into it.
 #[derive(Debug)]
 pub(crate) struct TemporaryDir {
     dir: TempDir,
     _listed: Listed,
+    /// Locked, if that could be done.
+    _owner: Option<File>,
 }
 
 impl TemporaryDir {
-    /// Creates a directory in that of the system for such things.
+    /// Creates a directory in that of the system for such things, and removes those there, of the same prefix, whose
+    /// processes were killed.
     pub(crate) fn create(prefix: &str) -> io::Result<Self> {
+        Self::create_in(&std::env::temp_dir(), prefix)
+    }
+
+    fn create_in(parent: &Path, prefix: &str) -> io::Result<Self> {
+        remove_abandoned(parent, prefix);
         let mut left = left();
-        let dir = Builder::new().prefix(prefix).tempdir()?;
+        let mut builder = Builder::new();
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let dir = builder.prefix(prefix).tempdir_in(parent)?;
         let name = Left::Tree(dir.path().to_owned());
         left.push(name.clone());
-        Ok(Self { dir, _listed: Listed(name) })
+        let owner = own(dir.path()).ok();
+        Ok(Self { dir, _listed: Listed(name), _owner: owner })
     }
 
     /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         self.dir.path()
     }
+}
+
+/// Marks a directory as that of a process that lives.
+fn own(dir: &Path) -> io::Result<File> {
+    // It is locked before others know of it by its name.
+    let new = dir.join(".owner");
+    let file = File::create_new(&new)?;
+    file.try_lock()?;
+    fs::rename(new, dir.join(OWNER))?;
+    Ok(file)
+}
+
+/// Removes temporary directories of this user whose processes have gone without removing them. What cannot be removed, or
+/// does not say whose it is, stays.
+fn remove_abandoned(parent: &Path, prefix: &str) {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix)) {
+        // Not of links.
+        if !entry.metadata().is_ok_and(|metadata| metadata.is_dir() && is_of_this_user(&metadata)) {
+            continue;
+        }
+        let owner = File::options().write(true).open(entry.path().join(OWNER));
+        if owner.is_ok_and(|owner| owner.try_lock().is_ok()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(unix)]
+fn is_of_this_user(metadata: &fs::Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::uid(metadata) == rustix::process::geteuid().as_raw()
+}
+
+/// Each user has a directory for such things there.
+#[cfg(not(unix))]
+fn is_of_this_user(_: &fs::Metadata) -> bool {
+    true
 }
 
 /// An index directory that was made just now and is locked: dropped, it is removed if nothing came into it.
@@ -247,5 +300,23 @@ mod tests {
         fs::write(path.join("file"), "").unwrap();
         drop(tree);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn directories_of_killed_processes_are_removed_and_those_of_living_ones_are_not() {
+        let all = tempfile::tempdir().unwrap();
+        let create = || TemporaryDir::create_in(all.path(), "t-").unwrap();
+        for name in ["t-killed", "t-of-nobody", "other"] {
+            fs::create_dir(all.path().join(name)).unwrap();
+            fs::write(all.path().join(name).join("summary"), "").unwrap();
+        }
+        for name in ["t-killed", "other"] {
+            fs::write(all.path().join(name).join(OWNER), "").unwrap();
+        }
+        let living = create();
+        let second = create();
+        assert!(living.path().is_dir() && second.path().is_dir());
+        drop((living, second));
+        assert_eq!(names(all.path()), ["other", "t-of-nobody"]);
     }
 }
