@@ -11,8 +11,8 @@ use hprof_cli::index::MissingObjects;
 use hprof_cli::index::problem::{Account, ProblemKind};
 use hprof_cli::query::doctor::{self, RetainedSizes, Subject};
 use support::{
-    ClassDump, DumpWriter, HeapModel, HeapWriter, IdSize, Jdk, Options, Order, Root, Type, Value, Version,
-    Written, damage, examples,
+    ClassDump, DumpWriter, Elements, HeapModel, HeapWriter, IdSize, Jdk, Options, Order, Root, Type, Value,
+    Version, Written, damage, examples,
 };
 
 fn account(dump: &Dump) -> Account {
@@ -206,6 +206,58 @@ fn a_segment_with_any_other_tag_loses_no_object() {
             assert_eq!(summary.roots().len(), 2, "{}", what());
             assert_eq!(summary.account().skipped_bytes, 0, "{}", what());
         }
+    }
+}
+
+/// As HotSpot writes large arrays: in segments of their own.
+#[test]
+fn a_segment_of_one_array_with_any_other_tag_is_read() {
+    let mut out = DumpWriter::new(Version::V1_0_2, IdSize::Eight);
+    out.string(1, "A");
+    out.load_class(1, 0x10, 0, 1);
+    let heap = |fill: &dyn Fn(&mut HeapWriter)| {
+        let mut heap = HeapWriter::new(IdSize::Eight);
+        fill(&mut heap);
+        heap
+    };
+    out.heap_segment(&heap(&|heap| {
+        heap.class_dump(&ClassDump { id: 0x10, ..ClassDump::default() });
+        heap.instance(0x100, 0, 0x10, &[]);
+    }));
+    let at = out.len() as usize;
+    out.heap_segment(&heap(&|heap| drop(heap.prim_array(0x200, 0, &Elements::of_bytes(&[7; 3000])))));
+    out.heap_segment(&heap(&|heap| drop(heap.instance(0x2000, 0, 0x10, &[]))));
+    out.heap_dump_end();
+    let all = out.into_bytes();
+    assert_eq!(all[at], 0x1C);
+    for tag in (0..=0xFF).filter(|tag| *tag != 0x1C) {
+        let dump = Dump::of(&damage::with_byte(&all, at, tag));
+        let heap = dump.open();
+        let summary = heap.summary();
+        let found = (summary.is_damaged(), count(summary, "byte[]"), count(summary, "A"));
+        assert_eq!(found, (true, 1, 2), "{tag:#x}: {}", problems(summary));
+        assert_eq!(summary.facts().heap_dumps.get(), 1, "{tag:#x}: {}", problems(summary));
+    }
+}
+
+/// Whatever becomes of the record between them, two heap dumps are two.
+#[test]
+fn a_wrong_end_of_a_heap_dump_mixes_none() {
+    let (one, two) = (segments(100), segments(60));
+    let first = two.records[0].at as usize;
+    let bytes = [one.bytes(), two.bytes()[first..].to_vec()].concat();
+    let end = *one.records_of(0x2C).last().unwrap() as usize;
+    assert_eq!(bytes.len() - two.bytes().len() + first - end, 9);
+    let wrong_tags = (0..=0xFF).filter(|tag| *tag != 0x2C).map(|tag| damage::with_byte(&bytes, end, tag));
+    let wrong_lengths = [1, 0x10, 4045, 0x7FFF_FFFF].map(|length| damage::with_u4(&bytes, end + 5, length));
+    for (number, wrong) in wrong_tags.chain(wrong_lengths).enumerate() {
+        let dump = Dump::of(&wrong);
+        let heap = dump.open();
+        let summary = heap.summary();
+        assert!(summary.is_damaged(), "{number}: {}", problems(summary));
+        assert_eq!(summary.facts().heap_dumps.get(), 2, "{number}: {}", problems(summary));
+        assert_eq!(count(summary, "t.Pair"), pairs(&two, |_, _| true), "{number}: {}", problems(summary));
+        assert_eq!(summary.account().skipped_bytes, 0, "{number}: {}", problems(summary));
     }
 }
 

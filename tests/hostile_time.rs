@@ -136,3 +136,31 @@ fn unknown_records_without_end() {
     }
     ends("unknown records", out.into_bytes());
 }
+
+/// Records that look like segments until thousands of constants of a class were read, each inside of the one before.
+#[test]
+fn records_that_nearly_are_segments() {
+    const CONSTANTS: u32 = 0xFFFF;
+    // The second byte of eleven is the type of a constant, a long, wherever a class begins at the ninth of eleven.
+    let mut block = Vec::new();
+    for _ in 0..16 {
+        block.extend([0x03, 11, 0, 0, 0, 0, 0, 0, 2, 0, 0]);
+    }
+    let start = block.len();
+    // It ends at the sixth of eleven bytes, which is the tag of no record.
+    block.extend([0x03, 11, 0, 0, 0]);
+    block.extend((11 * (CONSTANTS + 20) + 7).to_be_bytes());
+    block.push(0x20);
+    block.resize(start + 77, 0);
+    for at in (start + 12..start + 77).step_by(11) {
+        block[at] = 11;
+    }
+    block[start + 74..start + 76].copy_from_slice(&[0xFF; 2]);
+    let mut out = DumpWriter::new(Version::V1_0_2, IdSize::Eight);
+    let mut heap = HeapWriter::new(IdSize::Eight);
+    class(&mut heap, 0x10, 0);
+    out.heap_segment(&heap);
+    let mut bytes = out.into_bytes();
+    bytes.extend(block.repeat(400_000));
+    ends("segments in segments", bytes);
+}

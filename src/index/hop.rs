@@ -5,27 +5,18 @@
 //! such searches of a file together look at a bounded number of places.
 
 use std::cell::OnceCell;
-use std::ops::Range;
 
-use memchr::memchr2_iter;
-
-use crate::hprof::heap::{self, HeapVisitor};
-use crate::hprof::record::{self, BodyReader, Chain, RECORD_HEADER, Record, tag};
+use crate::hprof::record::{self, BodyReader, RECORD_HEADER, Record, tag};
 use crate::hprof::{FormatError, Header};
 
 use super::contents::{Contents, HeapDump, Place, Segment};
 use super::problem::{Problem, ProblemKind};
+use super::search::{ENOUGH, Search};
 
 /// Problems kept at most.
 const MAX_PROBLEMS: usize = 200;
-/// Records that have to follow one another before a place is believed to be the start of one.
-const ENOUGH: usize = 16;
 /// The same behind a heap dump record, whose length may have wrapped.
 const ENOUGH_BEHIND_HEAP: usize = 64;
-/// Records that are hopped over at most in all searches of a file: of hostile files every byte can look like a record.
-const HOPS: usize = 1 << 24;
-/// Sub-records that are walked over at most, in all of a file, to see whether bytes are a heap dump.
-const WALKS: usize = 1 << 26;
 /// Heap dumps that are told apart; of more the last one stays.
 const MAX_HEAP_DUMPS: usize = 1 << 16;
 
@@ -33,14 +24,12 @@ const MAX_HEAP_DUMPS: usize = 1 << 16;
 pub(super) fn read(bytes: &[u8], header: &Header) -> Contents {
     let mut hop = Hop {
         bytes,
-        header,
         reader: BodyReader::new(bytes, header.id_size),
         contents: Contents::default(),
         inside: false,
         doubtful: None,
         consumed: false,
-        hops: HOPS,
-        walks: WALKS,
+        search: Search::new(bytes, header),
         unlisted: 0,
         mangled: OnceCell::new(),
     };
@@ -50,7 +39,6 @@ pub(super) fn read(bytes: &[u8], header: &Header) -> Contents {
 
 struct Hop<'a> {
     bytes: &'a [u8],
-    header: &'a Header,
     reader: BodyReader<'a>,
     contents: Contents,
     /// Inside a heap dump made of segments.
@@ -59,12 +47,9 @@ struct Hop<'a> {
     doubtful: Option<Record>,
     /// What was read last goes to the end of the file, for want of a place where something else begins.
     consumed: bool,
-    /// Records that searches may still hop over.
-    hops: usize,
+    search: Search<'a>,
     /// Problems that are not kept.
     unlisted: u64,
-    /// Sub-records that may still be walked over to see whether something is a heap dump.
-    walks: usize,
     /// How a text-mode transfer has mangled the file, once that was looked for.
     mangled: OnceCell<Option<&'static str>>,
 }
@@ -79,6 +64,16 @@ impl Hop<'_> {
                 break;
             }
             at = match Record::at(self.bytes, at) {
+                Some(record) if self.is_misnamed_end(&record) => {
+                    self.settle();
+                    let text = format!(
+                        "record {:#04x} stands where a heap dump ends: taken for its end",
+                        record.tag
+                    );
+                    self.list(Problem::damage(ProblemKind::BadRecord, text, Some(at as u64)));
+                    self.heap_dump_end();
+                    record.body_offset()
+                }
                 Some(record) if record::is_known(record.tag) => {
                     self.settle();
                     self.take(&record)
@@ -108,7 +103,11 @@ impl Hop<'_> {
     /// Keeps the record before: something follows it.
     fn settle(&mut self) {
         let Some(record) = self.doubtful.take() else { return };
-        if let Err(error) = self.keep(&record) {
+        if record.tag == tag::HEAP_DUMP_END {
+            let text = format!("a heap dump end states {} bytes, and has none; skipped", record.length);
+            let bytes = RECORD_HEADER + record.length as usize;
+            self.lose(ProblemKind::BadRecord, text, record.offset, bytes);
+        } else if let Err(error) = self.keep(&record) {
             let text = format!("{}; skipped", error_text(&error));
             let bytes = RECORD_HEADER + record.length as usize;
             self.lose(ProblemKind::BadRecord, text, record.offset, bytes);
@@ -164,25 +163,33 @@ impl Hop<'_> {
         match record.tag {
             tag::HEAP_DUMP => return self.heap_dump(record, Form::Single),
             tag::HEAP_DUMP_SEGMENT => return self.heap_dump(record, Form::Segment),
-            tag::HEAP_DUMP_END if record.length == 0 => {
-                // Of a heap without objects too.
-                self.inside = false;
-                self.contents.has_end = true;
-                if let Some(dump) = self.contents.dumps.last_mut() {
-                    dump.ended = true;
+            // It has no body: records behind it say more than its length.
+            tag::HEAP_DUMP_END if record.length == 0 || self.ends_or_goes_on(record.body_offset()) => {
+                if record.length > 0 {
+                    let text = format!("a heap dump end states {} bytes, and has none", record.length);
+                    self.list(Problem::damage(ProblemKind::BadRecord, text, Some(record.offset as u64)));
                 }
+                self.heap_dump_end();
                 return record.body_offset();
             }
             _ => {}
         }
         let Some(next) = next else { return self.beyond_the_end(record) };
-        if record.tag == tag::HEAP_DUMP_END {
-            let text = format!("a heap dump end states {} bytes, and has none; skipped", record.length);
-            self.lose(ProblemKind::BadRecord, text, record.offset, next - record.offset);
-        } else {
-            self.doubtful = Some(*record);
-        }
+        self.doubtful = Some(*record);
         next
+    }
+
+    /// Notes the end of a heap dump; of one without objects too.
+    fn heap_dump_end(&mut self) {
+        self.inside = false;
+        self.contents.has_end = true;
+        if let Some(dump) = self.contents.dumps.last_mut() {
+            dump.ended = true;
+        }
+    }
+
+    fn ends_or_goes_on(&mut self, at: usize) -> bool {
+        at == self.bytes.len() || self.search.goes_on(at, 1)
     }
 
     /// Keeps what a record other than a heap dump says, or where it is.
@@ -220,7 +227,7 @@ impl Hop<'_> {
     fn beyond_the_end(&mut self, record: &Record) -> usize {
         let len = self.bytes.len();
         let there = len - record.body_offset();
-        if let Some(next) = self.find_record(record.offset + 1..len) {
+        if let Some(next) = self.search.find_record(record.offset + 1..len) {
             let skipped = next - record.offset;
             let text = format!(
                 "record {:#04x} states {} bytes, and only {there} are there; skipped {skipped} bytes to the next record",
@@ -287,10 +294,10 @@ impl Hop<'_> {
             let follows = match self.bytes.get(stated) {
                 None => true,
                 Some(tag) if record.length > 0 => record::is_known(*tag),
-                Some(_) => self.chain(stated, ENOUGH).is_some(),
+                Some(_) => self.search.chain(stated, ENOUGH).is_some(),
             };
             // Or one whose tag alone is wrong.
-            if follows || (record.length > 0 && self.goes_on_behind(stated)) {
+            if follows || (record.length > 0 && self.search.goes_on_behind(stated)) {
                 return (stated, Whole::Yes);
             }
             if let Some(end) = self.wrapped_end(record, stated) {
@@ -298,7 +305,7 @@ impl Hop<'_> {
             }
         }
         // In a file that was changed all over no length is right.
-        let next = if self.mangled().is_none() { self.find_segment(start) } else { None };
+        let next = if self.mangled().is_none() { self.search.find_segment(start) } else { None };
         if let Some(next) = next {
             let text = format!(
                 "a heap dump segment states {} bytes, and the next record follows after {}; read up to that",
@@ -325,8 +332,8 @@ impl Hop<'_> {
             }
             // Records that are cut themselves follow.
             let known = self.bytes.get(stated).is_none_or(|tag| record::is_known(*tag));
-            let believed = self.chain(stated, 4).is_some_and(|chain| chain.records >= 2);
-            if record.length > 0 && (believed || (known && self.is_heap(start, stated))) {
+            let believed = self.search.chain(stated, 4).is_some_and(|chain| chain.records >= 2);
+            if record.length > 0 && (believed || (known && self.search.is_heap(start, stated))) {
                 return (stated, Whole::Yes);
             }
         }
@@ -353,7 +360,7 @@ impl Hop<'_> {
     /// Whether many records follow, or the file ends there: but nothing is no heap dump.
     fn is_good_end(&mut self, record: &Record, end: usize) -> bool {
         let is_empty = end == record.body_offset() && end == self.bytes.len();
-        let chain = self.chain(end, ENOUGH_BEHIND_HEAP);
+        let chain = self.search.chain(end, ENOUGH_BEHIND_HEAP);
         !is_empty && chain.is_some_and(|chain| chain.to_end || chain.records >= ENOUGH_BEHIND_HEAP)
     }
 
@@ -392,13 +399,14 @@ impl Hop<'_> {
         let len = self.bytes.len();
         let how = self.mangled();
         let stated = usize::try_from(record.end()).ok().filter(|end| *end <= len);
-        let heap_end = stated
-            .filter(|end| how.is_none() && record.length > 0 && self.is_heap(record.body_offset(), *end));
+        let heap_end = stated.filter(|end| {
+            how.is_none() && record.length > 0 && self.search.is_heap(record.body_offset(), *end)
+        });
         // The length of the record before may have led here: records may go on inside of it.
         if how.is_none()
             && heap_end.is_none()
             && let Some(before) = self.doubtful.map(|before| before.offset)
-            && let Some(next) = self.find_record(before + 1..record.offset)
+            && let Some(next) = self.search.find_record(before + 1..record.offset)
         {
             self.doubtful = None;
             let text = format!("the length of a record is wrong: records go on inside of it, at {next:#x}");
@@ -418,10 +426,10 @@ impl Hop<'_> {
             let form = if self.inside || self.is_segment(end) { Form::Segment } else { Form::Single };
             return self.misnamed(record, form);
         }
-        if let Some(end) = stated.filter(|end| *end == len || self.goes_on(*end, 1)) {
+        if let Some(end) = stated.filter(|end| *end == len || self.search.goes_on(*end, 1)) {
             return self.skip(record, end);
         }
-        match self.find_record(record.offset + 1..len) {
+        match self.search.find_record(record.offset + 1..len) {
             Some(next) => self.skip(record, next),
             None => {
                 self.consumed = true;
@@ -443,6 +451,16 @@ impl Hop<'_> {
         matches!(self.bytes.get(at), Some(&(tag::HEAP_DUMP_SEGMENT | tag::HEAP_DUMP_END)))
     }
 
+    /// Whether a record is the end of a heap dump whose tag was changed: it stands among segments, is empty, and other
+    /// records follow.
+    fn is_misnamed_end(&mut self, record: &Record) -> bool {
+        let next = record.body_offset();
+        let is_empty = self.inside && record.length == 0 && record.tag != tag::HEAP_DUMP_END;
+        // An empty segment at the end of a file is one that was not filled.
+        let at_end = next == self.bytes.len() && record.tag != tag::HEAP_DUMP_SEGMENT;
+        is_empty && !self.is_segment(next) && (at_end || self.search.goes_on(next, 1))
+    }
+
     /// Whether a record that ends at `next` is a segment whose tag was changed to another that there is: it stands where
     /// segments do, and is filled with sub-records.
     fn is_misnamed_segment(&mut self, record: &Record, next: usize) -> bool {
@@ -451,74 +469,22 @@ impl Hop<'_> {
             tag::HEAP_DUMP_SEGMENT => false,
             // A file of heap dumps of one record each has such neighbours if another of its tags is wrong.
             tag::HEAP_DUMP => {
-                let behind = Record::at(self.bytes, next).and_then(|next| usize::try_from(next.end()).ok());
+                let next = Record::at(self.bytes, next).filter(|next| next.tag == tag::HEAP_DUMP_SEGMENT);
+                let behind = next.and_then(|next| usize::try_from(next.end()).ok());
                 follows && (self.inside || behind.is_some_and(|behind| self.is_segment(behind)))
             }
             _ => follows || self.inside,
         };
-        // The id and the text of a short name can look like one root.
-        let walks = self.walks;
-        is_likely && self.is_heap(record.body_offset(), next) && walks - self.walks > 1
+        // The id and the text of a name can look like a root or two.
+        is_likely
+            && (self.search.walk(record.body_offset(), next))
+                .is_some_and(|walked| walked.has_object || walked.sub_records > 2)
     }
 
     fn skip(&mut self, record: &Record, next: usize) -> usize {
         let text = format!("unknown record {:#04x}; skipped {} bytes", record.tag, next - record.offset);
         self.lose(ProblemKind::UnknownRecord, text, record.offset, next - record.offset);
         next
-    }
-
-    /// Hops over records from `at` on.
-    fn chain(&mut self, at: usize, enough: usize) -> Option<Chain> {
-        record::chain(self.bytes, at, enough, &mut self.hops)
-    }
-
-    /// Whether records go on at `at`, without a doubt: many, or at least `few` that end exactly where the file does.
-    fn goes_on(&mut self, at: usize, few: usize) -> bool {
-        let chain = self.chain(at, ENOUGH);
-        chain.is_some_and(|chain| (chain.to_end && chain.records >= few) || chain.records >= ENOUGH)
-    }
-
-    /// Whether records go on behind the one at `at`, whatever its tag is.
-    fn goes_on_behind(&mut self, at: usize) -> bool {
-        let end = Record::at(self.bytes, at).and_then(|record| usize::try_from(record.end()).ok());
-        end.is_some_and(|end| end > at && self.goes_on(end, 1))
-    }
-
-    /// The first of these places at which records go on.
-    fn find_record(&mut self, mut places: Range<usize>) -> Option<usize> {
-        places.find(|at| {
-            let known = self.bytes.get(*at).is_some_and(|tag| record::is_known(*tag));
-            // One record is no proof: its length may lead to the end of the file by chance.
-            known && self.hops > 0 && self.goes_on(*at, 2)
-        })
-    }
-
-    /// The first place from `from` on at which a segment or the end of a heap dump follows.
-    fn find_segment(&mut self, from: usize) -> Option<usize> {
-        let rest = self.bytes.get(from..)?;
-        for at in memchr2_iter(tag::HEAP_DUMP_SEGMENT, tag::HEAP_DUMP_END, rest).map(|at| from + at) {
-            if self.hops == 0 {
-                return None;
-            }
-            if self.goes_on(at, 1) {
-                return Some(at);
-            }
-        }
-        None
-    }
-
-    /// Whether `start..end` is filled with sub-records.
-    fn is_heap(&mut self, start: usize, end: usize) -> bool {
-        struct Count<'c>(&'c mut usize);
-        impl HeapVisitor<'_> for Count<'_> {
-            fn go_on(&mut self) -> bool {
-                *self.0 = self.0.saturating_sub(1);
-                *self.0 > 0
-            }
-        }
-        let walked =
-            heap::walk(self.bytes, self.header.id_size, start, end, end, &mut Count(&mut self.walks));
-        walked.error.is_none() && walked.next == end
     }
 
     /// Whether nothing but blanks, line ends and NUL follow what is whole: somebody has taken the file for text, or filled

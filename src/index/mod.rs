@@ -44,6 +44,7 @@ mod rows_file;
 mod sampling;
 mod scan;
 pub(crate) mod scratch;
+mod search;
 pub(crate) mod shallow;
 pub mod sizes;
 mod stages;

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::memory::{self, Available};
+use super::memory::{self, Available, Limit};
 
 /// Memory that large arrays take for each object if they may, and for small dumps anyway.
 const ARRAYS_OF_AN_OBJECT: u64 = 28;
@@ -37,6 +37,12 @@ pub(crate) fn scratch(objects: u64, memory: u64) -> (u64, u64) {
     let most =
         if memory >= arrays(objects) { 0 } else { beyond(ARRAYS_AT_MOST).saturating_add(ARRAYS_ANYWAY) };
     (beyond(ARRAYS_AT_LEAST), most)
+}
+
+/// Addresses that building takes at least once objects were counted, whether arrays lie in memory or in files.
+pub(crate) fn addresses(objects: u64, ids_bytes: u64) -> u64 {
+    let index = index_at_least(objects, ids_bytes);
+    small_columns(objects).saturating_add(index).saturating_add(scratch(objects, 0).0)
 }
 
 /// There is no room for an index on the disk.
@@ -133,8 +139,10 @@ impl Estimate {
 
     /// Whether there is enough of everything, as far as is known: what is missing for certain.
     pub fn fits(&self) -> bool {
-        let memory =
-            self.memory_available.is_none_or(|there| !there.refuses() || there.bytes >= self.memory_bytes.0);
+        let memory = self.memory_available.is_none_or(|there| {
+            let files = if there.limit == Limit::Addresses { addresses(self.objects, 0) } else { 0 };
+            !there.refuses() || there.bytes >= self.memory_bytes.0.max(files)
+        });
         let disk = self.index_bytes.0.saturating_add(self.scratch_bytes.0);
         self.is_built || (memory && self.disk_free_bytes.is_none_or(|free| free >= disk))
     }

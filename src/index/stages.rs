@@ -193,9 +193,9 @@ impl Builder<'_> {
         let dir = self.place.dir.clone();
         let index = if ids_bytes > 0 { needs::index_at_least(objects, ids_bytes) } else { 0 };
         // Index and arrays are addresses, in files too.
-        let needed_addresses =
-            needs::small_columns(objects).saturating_add(index) + needs::scratch(objects, 0).0;
-        if let Some(available) = memory::addresses()
+        let needed_addresses = needs::addresses(objects, ids_bytes);
+        if ids_bytes > 0
+            && let Some(available) = memory::addresses()
             && available.bytes < needed_addresses
         {
             let path = self.file.dump.path().to_owned();

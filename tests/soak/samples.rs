@@ -27,6 +27,8 @@ pub(crate) struct Sample {
     /// Where top-level records end, and the header's length.
     ends: Vec<usize>,
     header: usize,
+    /// Whether its last record is the end of a heap dump.
+    has_end: bool,
     /// Ids of objects, by the end of their records.
     objects: Vec<(usize, u64)>,
 }
@@ -73,9 +75,11 @@ impl Sample {
         let file = dir.join(name.replace('/', "-"));
         fs::write(&file, &bytes).unwrap();
         let len = bytes.len();
-        let mut sample = Self { name, kind, file, len, ends: Vec::new(), header: 0, objects: Vec::new() };
+        let mut sample =
+            Self { name, kind, file, len, ends: Vec::new(), header: 0, has_end: false, objects: Vec::new() };
         if let Some(map) = sample.map(&bytes) {
             sample.header = map.header;
+            sample.has_end = map.records.last().is_some_and(|last| last.tag == 0x2C);
             sample.ends = map.records.iter().map(|spot| spot.end).collect();
             // Some thousands are enough to choose from.
             let every = (map.inner.len() / 5000).max(1);
@@ -123,6 +127,7 @@ impl Sample {
     pub(crate) fn expected(&self, cut: usize) -> Expected {
         match self.kind {
             Kind::Dump if cut < self.header => Expected::Refused,
+            Kind::Dump if self.has_end && cut < self.len => Expected::Damaged,
             // Between two records nobody can see that there were more, but for a missing end.
             Kind::Dump if cut > self.header && self.ends.binary_search(&cut).is_err() => Expected::Damaged,
             Kind::Dump | Kind::Text | Kind::Packed => Expected::Any,

@@ -252,7 +252,11 @@ fn unpack_file(
 ) -> io::Result<Unpacked> {
     let in_blocks = compression == Compression::Gzip && blocks::are_in(packed);
     let size = match compression {
-        Compression::Zstd => zstd::zstd_safe::get_frame_content_size(packed).ok().flatten().map(Size::Stated),
+        Compression::Zstd => {
+            let stated = zstd::zstd_safe::get_frame_content_size(packed).ok().flatten();
+            // A frame that is skipped states nothing.
+            stated.filter(|bytes| *bytes > 0).map(Size::Stated)
+        }
         _ if in_blocks => blocks::estimate(packed).map(Size::About),
         _ => at_least(packed),
     };
