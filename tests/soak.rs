@@ -11,8 +11,8 @@
 //! `HPROF_CLI_SOAK_PARTS` (boundaries,bytes,inner,changed), `HPROF_CLI_SOAK_STRIDE` (every Nth boundary),
 //! `HPROF_CLI_SOAK_CUTS` (random cuts of each sample), `HPROF_CLI_SOAK_CASES` (changed samples altogether),
 //! `HPROF_CLI_SOAK_SEED`, `HPROF_CLI_SOAK_SECONDS` (end after so long), `HPROF_CLI_SOAK_ONLY` (samples whose names
-//! contain this) and `HPROF_CLI_SOAK_DIR` choose. Every 30 seconds a line tells what was done so far; what fails is
-//! told at once, and its file is kept.
+//! contain this), `HPROF_CLI_SOAK_FROM` (samples from this name on) and `HPROF_CLI_SOAK_DIR` choose. Every 30 seconds a
+//! line tells what was done so far; what fails is told at once, and its file is kept.
 
 #![cfg(unix)]
 #![allow(
@@ -283,8 +283,9 @@ fn samples_cut_and_changed() {
     let has = |part: &str| chosen.is_empty() || chosen.split(',').any(|name| name == part);
     assert!(chosen.split(',').all(|name| name.is_empty() || PARTS.contains(&name)), "parts are {PARTS:?}");
     let only = std::env::var("HPROF_CLI_SOAK_ONLY").unwrap_or_default();
-    let all: Vec<Sample> =
-        samples::all(&soak.dir).into_iter().filter(|sample| sample.name.contains(&only)).collect();
+    let from = std::env::var("HPROF_CLI_SOAK_FROM").unwrap_or_default();
+    let is_chosen = |sample: &Sample| sample.name.contains(&only) && sample.name >= from;
+    let all: Vec<Sample> = samples::all(&soak.dir).into_iter().filter(is_chosen).collect();
     println!(
         "{} samples, {} workers, seed {seed}, stride {stride}, {cuts} cuts each, {cases} changed; \
          each run may take {MOST_TIME:?} and {} MiB of addresses",
