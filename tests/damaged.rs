@@ -225,8 +225,12 @@ fn a_segment_of_one_array_with_any_other_tag_is_read() {
         heap.instance(0x100, 0, 0x10, &[]);
     }));
     let at = out.len() as usize;
-    out.heap_segment(&heap(&|heap| drop(heap.prim_array(0x200, 0, &Elements::of_bytes(&[7; 3000])))));
-    out.heap_segment(&heap(&|heap| drop(heap.instance(0x2000, 0, 0x10, &[]))));
+    out.heap_segment(&heap(&|heap| {
+        heap.prim_array(0x200, 0, &Elements::of_bytes(&[7; 3000]));
+    }));
+    out.heap_segment(&heap(&|heap| {
+        heap.instance(0x2000, 0, 0x10, &[]);
+    }));
     out.heap_dump_end();
     let all = out.into_bytes();
     assert_eq!(all[at], 0x1C);

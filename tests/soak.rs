@@ -158,8 +158,11 @@ impl Soak {
             })
             .collect();
         let befores: Vec<Vec<Before>> = cases.iter().map(|case| case.before(place)).collect();
-        let before =
-            |list: usize| if list % COMMANDS.len() == 0 { &befores[list / COMMANDS.len()][..] } else { &[] };
+        // Before the first question about a file.
+        let before = |list: usize| -> &[Before] {
+            let is_first = list.is_multiple_of(COMMANDS.len());
+            if is_first { &befores[list / COMMANDS.len()] } else { &[] }
+        };
         let all: Vec<_> = match &mut place.server {
             Some(server) => server.run(&lists, before),
             None => (lists.iter().enumerate())
