@@ -34,7 +34,7 @@ const fn problem_means(kind: ProblemKind) -> &'static str {
             "what could be unpacked is used; what is damaged reads as zeros or is missing from all counts and sizes"
         }
         ProblemKind::UnknownRecord | ProblemKind::BadRecord => {
-            "the bytes are left out and reading goes on behind them; names, threads or traces that stood there are missing"
+            "what cannot be read is left out and reading goes on behind it; names, threads or traces that stood there are missing"
         }
         ProblemKind::UnknownSubRecord | ProblemKind::BadSubRecord => {
             "the bytes are left out and reading goes on at the next object that can be found, or at the next segment; objects and roots that stood there are missing"
