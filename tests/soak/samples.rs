@@ -27,8 +27,9 @@ pub(crate) struct Sample {
     /// Where top-level records end, and the header's length.
     ends: Vec<usize>,
     header: usize,
-    /// Whether its last record is the end of a heap dump.
-    has_end: bool,
+    /// From where on its heap dump is known to have an end, which is its last record; the recordings of the agent that
+    /// come before may be all there is.
+    ends_from: Option<usize>,
     /// Ids of objects, by the end of their records.
     objects: Vec<(usize, u64)>,
 }
@@ -76,10 +77,15 @@ impl Sample {
         fs::write(&file, &bytes).unwrap();
         let len = bytes.len();
         let mut sample =
-            Self { name, kind, file, len, ends: Vec::new(), header: 0, has_end: false, objects: Vec::new() };
+            Self { name, kind, file, len, ends: Vec::new(), header: 0, ends_from: None, objects: Vec::new() };
         if let Some(map) = sample.map(&bytes) {
             sample.header = map.header;
-            sample.has_end = map.records.last().is_some_and(|last| last.tag == 0x2C);
+            let has_end = map.records.last().is_some_and(|last| last.tag == 0x2C);
+            let is_recording =
+                map.records.iter().any(|spot| matches!(spot.tag, 0x06 | 0x07 | 0x0A | 0x0B | 0x0D | 0x0E));
+            let heap = map.records.iter().find(|spot| matches!(spot.tag, 0x0C | 0x1C));
+            sample.ends_from =
+                heap.filter(|_| has_end).map(|heap| if is_recording { heap.at + 1 } else { 0 });
             sample.ends = map.records.iter().map(|spot| spot.end).collect();
             // Some thousands are enough to choose from.
             let every = (map.inner.len() / 5000).max(1);
@@ -127,7 +133,9 @@ impl Sample {
     pub(crate) fn expected(&self, cut: usize) -> Expected {
         match self.kind {
             Kind::Dump if cut < self.header => Expected::Refused,
-            Kind::Dump if self.has_end && cut < self.len => Expected::Damaged,
+            Kind::Dump if self.ends_from.is_some_and(|from| (from..self.len).contains(&cut)) => {
+                Expected::Damaged
+            }
             // Between two records nobody can see that there were more, but for a missing end.
             Kind::Dump if cut > self.header && self.ends.binary_search(&cut).is_err() => Expected::Damaged,
             Kind::Dump | Kind::Text | Kind::Packed => Expected::Any,
