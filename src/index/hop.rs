@@ -15,7 +15,7 @@ use super::search::{ENOUGH, Search};
 
 /// Problems kept at most.
 const MAX_PROBLEMS: usize = 200;
-/// The same behind a heap dump record, whose length may have wrapped.
+/// As [`ENOUGH`], behind a heap dump record, whose length may have wrapped.
 const ENOUGH_BEHIND_HEAP: usize = 64;
 /// Heap dumps that are told apart; of more the last one stays.
 const MAX_HEAP_DUMPS: usize = 1 << 16;
@@ -70,7 +70,7 @@ impl Hop<'_> {
                         "record {:#04x} stands where a heap dump ends: taken for its end",
                         record.tag
                     );
-                    self.list(Problem::damage(ProblemKind::BadRecord, text, Some(at as u64)));
+                    self.mislabelled(&record, text);
                     self.heap_dump_end();
                     record.body_offset()
                 }
@@ -103,15 +103,15 @@ impl Hop<'_> {
     /// Keeps the record before: something follows it.
     fn settle(&mut self) {
         let Some(record) = self.doubtful.take() else { return };
-        if record.tag == tag::HEAP_DUMP_END {
-            let text = format!("a heap dump end states {} bytes, and has none; skipped", record.length);
-            let bytes = RECORD_HEADER + record.length as usize;
-            self.lose(ProblemKind::BadRecord, text, record.offset, bytes);
+        let text = if record.tag == tag::HEAP_DUMP_END {
+            format!("a heap dump end states {} bytes, and has none; skipped", record.length)
         } else if let Err(error) = self.keep(&record) {
-            let text = format!("{}; skipped", error_text(&error));
-            let bytes = RECORD_HEADER + record.length as usize;
-            self.lose(ProblemKind::BadRecord, text, record.offset, bytes);
-        }
+            format!("{}; skipped", error_text(&error))
+        } else {
+            return;
+        };
+        let bytes = RECORD_HEADER + record.length as usize;
+        self.lose(ProblemKind::BadRecord, text, record.offset, bytes);
     }
 
     /// Says that what follows is of no use, and nothing is lost with it.
@@ -167,7 +167,7 @@ impl Hop<'_> {
             tag::HEAP_DUMP_END if record.length == 0 || self.ends_or_goes_on(record.body_offset()) => {
                 if record.length > 0 {
                     let text = format!("a heap dump end states {} bytes, and has none", record.length);
-                    self.list(Problem::damage(ProblemKind::BadRecord, text, Some(record.offset as u64)));
+                    self.mislabelled(record, text);
                 }
                 self.heap_dump_end();
                 return record.body_offset();
@@ -312,7 +312,7 @@ impl Hop<'_> {
                 record.length,
                 next - start
             );
-            self.list(Problem::damage(ProblemKind::BadRecord, text, Some(record.offset as u64)));
+            self.mislabelled(record, text);
             return (next, Whole::Yes);
         }
         self.read_to_the_end(record, stated)
@@ -442,7 +442,7 @@ impl Hop<'_> {
     /// Reads a record as a heap dump, which its tag does not say.
     fn misnamed(&mut self, record: &Record, form: Form) -> usize {
         let text = format!("record {:#04x} holds heap sub-records: read as a heap dump", record.tag);
-        self.list(Problem::damage(ProblemKind::BadRecord, text, Some(record.offset as u64)));
+        self.mislabelled(record, text);
         self.heap_dump(record, form)
     }
 
@@ -510,6 +510,11 @@ impl Hop<'_> {
             dump.broken = true;
         }
         self.list(Problem::damage(kind, text, Some(offset as u64)).skipping(bytes));
+    }
+
+    /// A record's tag or length is wrong, and nothing is lost with it.
+    fn mislabelled(&mut self, record: &Record, text: String) {
+        self.list(Problem::damage(ProblemKind::BadRecord, text, Some(record.offset as u64)));
     }
 
     fn list(&mut self, problem: Problem) {

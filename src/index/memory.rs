@@ -68,16 +68,15 @@ pub(crate) fn available(given: Option<u64>) -> Option<Available> {
             least(free, group)
         }
     };
-    let (data, _) = system::process_limits();
-    let data = data.map(|bytes| found(Limit::Data)(bytes.saturating_sub(own.data)));
+    let data = system::data_limit().map(|bytes| found(Limit::Data)(bytes.saturating_sub(own.data)));
     least(least(free, data), addresses())
 }
 
 /// What `ulimit -v` leaves, where mapped files count as much as memory.
 pub(crate) fn addresses() -> Option<Available> {
-    let (_, limit) = system::process_limits();
-    let left = |limit: u64| limit.saturating_sub(Own::now().addresses.saturating_sub(reserved()));
-    limit.map(|limit| Available { bytes: left(limit), limit: Limit::Addresses })
+    let limit = system::address_limit()?;
+    let used = Own::now().addresses.saturating_sub(reserved());
+    Some(Available { bytes: limit.saturating_sub(used), limit: Limit::Addresses })
 }
 
 /// Addresses that nothing lies at, which the allocator keeps for more memory of a thread: 64 MiB each.
@@ -138,9 +137,12 @@ mod system {
         super::group::available(Path::new("/sys/fs/cgroup"), &own)
     }
 
-    /// The limits of data and of addresses.
-    pub(super) fn process_limits() -> (Option<u64>, Option<u64>) {
-        (getrlimit(Resource::Data).current, getrlimit(Resource::As).current)
+    pub(super) fn data_limit() -> Option<u64> {
+        getrlimit(Resource::Data).current
+    }
+
+    pub(super) fn address_limit() -> Option<u64> {
+        getrlimit(Resource::As).current
     }
 }
 
@@ -154,8 +156,12 @@ mod system {
         None
     }
 
-    pub(super) fn process_limits() -> (Option<u64>, Option<u64>) {
-        (None, None)
+    pub(super) fn data_limit() -> Option<u64> {
+        None
+    }
+
+    pub(super) fn address_limit() -> Option<u64> {
+        None
     }
 }
 

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::run::{self, MOST_SAID, Ran};
@@ -22,7 +23,7 @@ use crate::run::{self, MOST_SAID, Ran};
 const SERVER: &str = "HPROF_CLI_SOAK_SERVER";
 
 /// What is done before a command is run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Before {
     /// Removes a directory and all that is in it, if it is there.
     Remove(PathBuf),
@@ -36,18 +37,6 @@ impl Before {
             Self::Remove(dir) => drop(fs::remove_dir_all(dir)),
             Self::Cut(file, len) => File::options().write(true).open(file).unwrap().set_len(*len).unwrap(),
         }
-    }
-
-    fn to_json(&self) -> Value {
-        match self {
-            Self::Remove(dir) => json!([dir]),
-            Self::Cut(file, len) => json!([file, len]),
-        }
-    }
-
-    fn of_json(value: &Value) -> Self {
-        let path = PathBuf::from(value[0].as_str().unwrap());
-        value[1].as_u64().map_or_else(|| Self::Remove(path.clone()), |len| Self::Cut(path.clone(), len))
     }
 }
 
@@ -79,11 +68,9 @@ impl Server {
     ) -> Vec<Ran> {
         let mut all: Vec<Ran> = Vec::new();
         while all.len() < lists.len() {
-            let job = |(number, list): (usize, &Vec<&str>)| {
-                json!([before(number).iter().map(Before::to_json).collect::<Vec<_>>(), list])
-            };
-            let jobs: Vec<Value> = lists.iter().enumerate().skip(all.len()).map(job).collect();
-            let request = Value::from(jobs).to_string() + "\n";
+            let jobs = lists.iter().enumerate().skip(all.len());
+            let jobs: Vec<_> = jobs.map(|(number, list)| (before(number), list)).collect();
+            let request = serde_json::to_string(&jobs).unwrap() + "\n";
             self.stream.get_mut().write_all(request.as_bytes()).unwrap();
             let mut reply = String::new();
             self.stream.read_line(&mut reply).unwrap();
@@ -126,7 +113,7 @@ pub(crate) fn serve_if_asked() -> bool {
 }
 
 /// What is to be done before, and arguments.
-type Job = (Vec<Value>, Vec<String>);
+type Job = (Vec<Before>, Vec<String>);
 
 /// Runs the program in a child, and tells how that went.
 fn fork(jobs: &[Job], nowhere: &File, most_time: Duration) -> Value {
@@ -182,7 +169,7 @@ fn nanos_since(start: Instant) -> u64 {
 /// Runs the program once for each job, and tells its exit codes.
 fn be_the_program(jobs: &[Job], mut coded: PipeWriter) -> ! {
     for (before, list) in jobs {
-        before.iter().map(Before::of_json).for_each(|before| before.make());
+        before.iter().for_each(Before::make);
         let arguments = ["hprof-cli"].into_iter().chain(list.iter().map(String::as_str));
         let run = || hprof_cli::cli::run(arguments.map(Into::into));
         let Ok(code) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)) else {
