@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use divan::counter::BytesCount;
 use hprof_cli::hprof::heap::{self, HeapVisitor};
 use hprof_cli::hprof::{Header, record};
-use hprof_cli::index::sizes::Sizes;
+use hprof_cli::index::layout::sizes::Sizes;
 use hprof_cli::index::{Heap, Options, Quiet};
-use hprof_cli::query::histogram::{Question, histogram};
+use hprof_cli::query::classes::histogram::{Question, histogram};
 
 fn main() {
     divan::main();

@@ -6,9 +6,9 @@
 //! (questions → plain results) → [`report`] (results → text, tables, JSON, CSV) → [`cli`].
 //!
 //! ```no_run
-//! use hprof_cli::index::sizes::Sizes;
+//! use hprof_cli::index::layout::sizes::Sizes;
 //! use hprof_cli::index::{Heap, Options, Quiet};
-//! use hprof_cli::query::histogram::{Question, histogram};
+//! use hprof_cli::query::classes::histogram::{Question, histogram};
 //!
 //! # fn main() -> Result<(), hprof_cli::index::Error> {
 //! let heap = Heap::open("heap.hprof".as_ref(), &Options::default(), &Quiet)?;
@@ -28,5 +28,7 @@ pub mod cli;
 pub mod fuzz;
 pub mod hprof;
 pub mod index;
+pub mod input;
+pub mod progress;
 pub mod query;
 pub mod report;

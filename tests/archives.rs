@@ -12,7 +12,7 @@ mod support;
 mod texts;
 
 use flate2::Compression as Level;
-use hprof_cli::hprof::packed::{Compression, UnpackError};
+use hprof_cli::input::packed::{Compression, UnpackError};
 use packing::{
     archives, files_of, heap, in_blocks, member, noise, tar, tar_entry, try_unpack, unpack, zip, zip64, zoo,
     zstd_with_checksum,

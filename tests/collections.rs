@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use hprof_cli::index::{Heap, ObjectGraph, Options, Quiet};
-use hprof_cli::query::collections::{Collections, Kind};
-use hprof_cli::query::objects::{Bits, Objects};
+use hprof_cli::query::objects::collections::{Collections, Kind};
+use hprof_cli::query::objects::reader::{Bits, Objects};
 
 /// A heap, opened.
 struct Zoo<'a> {

@@ -8,8 +8,8 @@ mod support;
 
 use common::{Dump, count, problems};
 use hprof_cli::index::MissingObjects;
-use hprof_cli::index::problem::{Account, ProblemKind};
-use hprof_cli::query::doctor::{self, RetainedSizes, Subject};
+use hprof_cli::index::model::problem::{Account, ProblemKind};
+use hprof_cli::query::dump::doctor::{self, RetainedSizes, Subject};
 use support::{
     ClassDump, DumpWriter, Elements, HeapModel, HeapWriter, IdSize, Jdk, Options, Order, Root, Type, Value,
     Version, Written, damage, examples,

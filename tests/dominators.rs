@@ -15,7 +15,7 @@ use std::process::{Command, Output};
 use common::Dump;
 use hprof_cli::hprof::RootKind;
 use hprof_cli::index::{Heap, ObjectGraph, Quiet};
-use hprof_cli::query::label::{Labels, MAX_CHARS};
+use hprof_cli::query::objects::label::{Labels, MAX_CHARS};
 use naive::Naive;
 use support::{Elements, HeapModel, ObjectId, Options, Type, Value};
 
@@ -172,7 +172,7 @@ fn retained_sizes_are_what_a_walk_without_the_object_misses() {
                 Some(first) if first.starts_with("0x") => set.iter().map(|text| id(text)).collect(),
                 pattern => {
                     let pattern =
-                        pattern.unwrap().parse::<hprof_cli::query::pattern::ClassPattern>().unwrap();
+                        pattern.unwrap().parse::<hprof_cli::query::classes::pattern::ClassPattern>().unwrap();
                     rows.iter().filter(|row| pattern.matches(&row.class)).map(|row| row.id).collect()
                 }
             };

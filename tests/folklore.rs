@@ -14,9 +14,9 @@ use common::{Dump, bytes, count, problems};
 use hprof_cli::hprof::mutf8::decode;
 use hprof_cli::hprof::{IdSize as FoundIdSize, RootKind};
 use hprof_cli::index::Error;
-use hprof_cli::index::sizes::{SizeSource, Sizes};
-use hprof_cli::index::summary::Summary;
-use hprof_cli::index::tables::ClassRow;
+use hprof_cli::index::layout::sizes::{SizeSource, Sizes};
+use hprof_cli::index::model::summary::Summary;
+use hprof_cli::index::model::tables::ClassRow;
 use support::{
     ClassDump, DumpWriter, Elements, EndRecord, HeapModel, HeapTag, HeapWriter, IdSize, InstanceSize,
     NameStyle, Options, Order, Place, Root, StatedLength, Type, Value, Version, damage, examples,

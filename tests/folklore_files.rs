@@ -12,11 +12,11 @@ use std::path::Path;
 use common::{Dump, bytes, count, digest, digest_graph, problems};
 use flate2::{Compression as Level, GzBuilder};
 use hprof_cli::hprof::Header;
-use hprof_cli::hprof::input::Compression;
 use hprof_cli::hprof::record::{BodyReader, Record};
 use hprof_cli::index::Error;
-use hprof_cli::index::heap::{Heap, State};
-use hprof_cli::index::summary::Summary;
+use hprof_cli::index::model::summary::Summary;
+use hprof_cli::index::open::heap::{Heap, State};
+use hprof_cli::input::file::Compression;
 use support::{
     AllocSites, DumpWriter, Elements, HeapModel, IdSize, Options, Version, agent_cutoff, damage, examples,
 };

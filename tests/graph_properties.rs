@@ -11,12 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use common::{Dump, bytes, with_threads};
-use hprof_cli::index::sizes::Sizes;
+use hprof_cli::index::layout::sizes::Sizes;
 use hprof_cli::index::{Heap, ObjectGraph};
-use hprof_cli::query::merged_paths::{self, Show};
-use hprof_cli::query::path_view::View;
-use hprof_cli::query::paths;
-use hprof_cli::query::strength::Excluded;
+use hprof_cli::query::objects::strength::Excluded;
+use hprof_cli::query::paths::merged::{self, Show};
+use hprof_cli::query::paths::shortest;
+use hprof_cli::query::paths::steps::View;
 use proptest::prelude::*;
 use strategies::dump;
 use support::{
@@ -409,11 +409,11 @@ fn fields_of_a_very_long_chain_of_superclasses() {
         let view = View::new(&heap, &graph, bytes(&heap));
         let path = [array, deep, held].map(|id| graph.objects.addresses.index_of(id).unwrap());
         assert!(graph.references(path[1]).eq([path[2]]));
-        let found = paths::paths(&view.edges, path[2], 5, Excluded::all());
+        let found = shortest::paths(&view.edges, path[2], 5, Excluded::all());
         assert_eq!((found.paths, found.are_all), (vec![path.to_vec()], true));
         assert_eq!(view.steps(&path, 2..3)[0].reference.as_deref(), Some("f"));
         let objects = (0..graph.objects.len()).collect();
-        let merged = merged_paths::merged(&view.edges, &objects, Excluded::all(), Show::default()).unwrap();
+        let merged = merged::merged(&view.edges, &objects, Excluded::all(), Show::default()).unwrap();
         assert_eq!(merged.found + merged.unreachable, merged.sought);
         done.send(()).unwrap();
     });

@@ -18,10 +18,10 @@ use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 
 use common::{Dump, bytes, digest, digest_graph};
-use hprof_cli::hprof::input::Compression;
 use hprof_cli::hprof::sniff::sniff;
 use hprof_cli::hprof::{mutf8, names};
 use hprof_cli::index::Error;
+use hprof_cli::input::file::Compression;
 use proptest::prelude::*;
 use support::{
     DumpWriter, Elements, HeapModel, HeapTag, HeapWriter, IdSize, Jdk, Layout, Options, Order, Place, Root,

@@ -10,7 +10,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use common::Dump;
-use hprof_cli::index::sizes::Sizes;
+use hprof_cli::index::layout::sizes::Sizes;
 use support::{ClassDump, DumpWriter, Elements, HeapWriter, IdSize, Root, Type, Value, Version};
 
 /// A hundred times what these take on a slow machine, in a debug build.

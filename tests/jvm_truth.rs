@@ -11,10 +11,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::Dump;
-use hprof_cli::index::fit::Source;
-use hprof_cli::index::layout::{Layout, Packing};
-use hprof_cli::index::sizes::Sizes;
-use hprof_cli::index::summary::Summary;
+use hprof_cli::index::layout::fit::Source;
+use hprof_cli::index::layout::object_layout::{Layout, Packing};
+use hprof_cli::index::layout::sizes::Sizes;
+use hprof_cli::index::model::summary::Summary;
 use support::Type;
 
 fn samples() -> PathBuf {

@@ -11,17 +11,17 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use common::{Dump, bytes};
-use hprof_cli::index::summary::{ClassNumber, Summary};
+use hprof_cli::index::model::summary::{ClassNumber, Summary};
 use hprof_cli::index::{Heap, ObjectGraph};
-use hprof_cli::query::condition::{Condition, Filter};
-use hprof_cli::query::hierarchy::{self, SortBy as ClassOrder};
-use hprof_cli::query::instances::{self, ClassSet, Question, SortBy};
-use hprof_cli::query::label::Labels;
-use hprof_cli::query::loaders;
-use hprof_cli::query::objects::Objects;
-use hprof_cli::query::path_view::View;
-use hprof_cli::query::refs::{Direction, Refs};
-use hprof_cli::query::show::{Shower, Value};
+use hprof_cli::query::classes::hierarchy::{self, SortBy as ClassOrder};
+use hprof_cli::query::classes::loaders;
+use hprof_cli::query::objects::condition::{Condition, Filter};
+use hprof_cli::query::objects::instances::{self, ClassSet, Question, SortBy};
+use hprof_cli::query::objects::label::Labels;
+use hprof_cli::query::objects::reader::Objects;
+use hprof_cli::query::objects::refs::{Direction, Refs};
+use hprof_cli::query::objects::show::{Shower, Value};
+use hprof_cli::query::paths::steps::View;
 use raw::Raw;
 use support::{Elements, HeapModel, Jdk, Root, Type, Value as Stored};
 

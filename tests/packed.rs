@@ -14,7 +14,7 @@ mod texts;
 use std::io::{Read, Write};
 
 use flate2::{Compression as Level, GzBuilder};
-use hprof_cli::hprof::packed::{self, Compression, Size};
+use hprof_cli::input::packed::{self, Compression, Size};
 use packing::{Memory, files_of, heap, in_blocks, member, members, noise, tar, unpack, zip, zoo};
 use texts::{Place, code, sample_path, stderr};
 

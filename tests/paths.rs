@@ -13,11 +13,11 @@ use std::process::Command;
 use common::{Dump, bytes};
 use hprof_cli::hprof::RootKind;
 use hprof_cli::index::{Heap, ObjectGraph, Quiet};
-use hprof_cli::query::merged_paths::{self, Merged, Show};
-use hprof_cli::query::path_view::View;
-use hprof_cli::query::paths::{self, Found};
-use hprof_cli::query::select::Selection;
-use hprof_cli::query::strength::{Excluded, Strength};
+use hprof_cli::query::objects::selection::Selection;
+use hprof_cli::query::objects::strength::{Excluded, Strength};
+use hprof_cli::query::paths::merged::{self, Merged, Show};
+use hprof_cli::query::paths::shortest::{self, Found};
+use hprof_cli::query::paths::steps::View;
 use raw::Raw;
 use support::{
     ClassDump, ClassId, DumpWriter, HeapModel, HeapWriter, IdSize, Jdk, ObjectId, Options, Root, StackFrame,
@@ -62,7 +62,7 @@ impl Opened {
     }
 
     fn paths(&self, id: impl Into<ObjectId>, most: usize, excluded: Excluded) -> Found {
-        paths::paths(&self.view().edges, self.index(id), most, excluded)
+        shortest::paths(&self.view().edges, self.index(id), most, excluded)
     }
 
     /// The references along a path, as they are shown.
@@ -73,7 +73,7 @@ impl Opened {
     fn merged(&self, pattern: &str, excluded: Excluded, show: Show) -> Merged {
         let selection: Selection = pattern.parse().unwrap();
         let objects = selection.objects(self.heap.summary(), &self.graph);
-        merged_paths::merged(&self.view().edges, &objects, excluded, show).unwrap()
+        merged::merged(&self.view().edges, &objects, excluded, show).unwrap()
     }
 
     /// Checks that each link of a path is there, and what is said of it.
@@ -158,7 +158,7 @@ fn paths_of_real_dumps_are_chains_of_least_length() {
             if all.get(&id).is_some_and(|distance| *distance > 100) && object % 499 != 0 {
                 continue;
             }
-            let found = paths::paths(&view.edges, object, 4, Excluded::all());
+            let found = shortest::paths(&view.edges, object, 4, Excluded::all());
             let Some(distance) = all.get(&id) else {
                 assert_eq!(found.paths, Vec::<Vec<u32>>::new(), "{name}: {id:x} is unreachable");
                 continue;
@@ -395,7 +395,7 @@ fn a_local_of_a_thread_is_a_root_in_its_frame() {
     assert_eq!(root.frame.unwrap().to_string(), "Holder.run(Holder.java:3)");
     // Its characters are held by it.
     let step = opened.graph.references(index).next().unwrap();
-    let found = paths::paths(&opened.view().edges, step, 5, Excluded::all());
+    let found = shortest::paths(&opened.view().edges, step, 5, Excluded::all());
     assert_eq!(found.paths, [vec![index, step]]);
 }
 
@@ -416,7 +416,7 @@ fn what_a_thread_holds_that_is_no_root_is_a_root() {
     out.heap_dump_end();
     let opened = Opened::open(Dump::of(&out.into_bytes()));
     let [thread, local, held] = [0x100, 0x200, 0x300].map(|id| opened.index(ObjectId(id)));
-    let paths = |object| paths::paths(&opened.view().edges, object, 5, Excluded::all()).paths;
+    let paths = |object| shortest::paths(&opened.view().edges, object, 5, Excluded::all()).paths;
     assert_eq!(paths(local), [vec![local]]);
     assert_eq!(paths(held), [vec![local, held]]);
     assert!(paths(thread).is_empty());

@@ -13,12 +13,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use common::{Dump, bytes, digest, digest_graph, with_threads};
 use hprof_cli::hprof::BasicType;
-use hprof_cli::index::heap::{Heap, State};
-use hprof_cli::index::layout::{LayoutOverride, Packing};
-use hprof_cli::index::objects::Objects;
-use hprof_cli::index::sizes::Sizes;
-use hprof_cli::index::summary::{ClassNumber, Summary};
-use hprof_cli::index::tables::{ClassKind, ClassRow, NONE};
+use hprof_cli::index::layout::object_layout::{LayoutOverride, Packing};
+use hprof_cli::index::layout::sizes::Sizes;
+use hprof_cli::index::model::summary::{ClassNumber, Summary};
+use hprof_cli::index::model::tables::{ClassKind, ClassRow, NONE};
+use hprof_cli::index::objects::object_table::Objects;
+use hprof_cli::index::open::heap::{Heap, State};
 use proptest::prelude::*;
 use strategies::dump;
 use support::{

@@ -6,8 +6,8 @@
 mod agent_texts;
 
 use agent_texts::{ALL, Texts, run};
-use hprof_cli::query::profile::text::show;
-use hprof_cli::query::show::Value;
+use hprof_cli::query::objects::show::Value;
+use hprof_cli::query::recordings::profile::text::show;
 
 #[test]
 fn objects_of_a_text() {
@@ -17,7 +17,7 @@ fn objects_of_a_text() {
         let question = show::Question { object, elements: 0..1, incoming: true };
         show::show(&file, 1, &question).unwrap()
     };
-    let value = |part: &hprof_cli::query::show::Part| match &part.value {
+    let value = |part: &hprof_cli::query::objects::show::Part| match &part.value {
         Value::Reference(Some(to)) => {
             format!("{} {:x} {:?} {:?}", part.name, to.object, to.class.as_deref(), to.label.as_deref())
         }

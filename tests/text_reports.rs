@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use agent_texts::{ALL, JVMPI, Texts, samples};
-use hprof_cli::hprof::input::TextFile;
-use hprof_cli::query::profile::text::show;
-use hprof_cli::query::profile::text::{TextReport, find_loaders, read};
-use hprof_cli::query::profile::{Origin, WaitKind};
+use hprof_cli::input::file::TextFile;
+use hprof_cli::query::recordings::profile::text::show;
+use hprof_cli::query::recordings::profile::text::{TextReport, find_loaders, read};
+use hprof_cli::query::recordings::profile::{Origin, WaitKind};
 
 /// All texts of the agent.
 fn real_texts() -> Vec<PathBuf> {

@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 
 use common::{Dump, bytes};
 use hprof_cli::index::{Heap, ObjectGraph};
-use hprof_cli::query::meaning::Meanings;
-use hprof_cli::query::path_view::View;
-use hprof_cli::query::show::{
+use hprof_cli::query::objects::meaning::Meanings;
+use hprof_cli::query::objects::show::{
     ClassFound, Dominator, Kind, Loader, Part, Referred, Shower, Shown, Value, find_class,
 };
+use hprof_cli::query::paths::steps::View;
 
 const ZOOS: &[&str] = &["jdk8", "jdk17", "jdk25", "jdk25-compact"];
 
@@ -354,7 +354,7 @@ fn references_collections_and_cycles() {
         for (i, six) in keep[COLLECTIONS..ARRAYS].chunks(6).enumerate() {
             let contents = |at: usize| -> Vec<String> {
                 let contents = zoo.shower.contents(zoo.object(six[at].object), 0, u64::MAX).unwrap();
-                let text = |entry: &hprof_cli::query::show::ContentEntry| {
+                let text = |entry: &hprof_cli::query::objects::show::ContentEntry| {
                     let key = entry.key.as_ref().map(|key| format!("{}=", value(key)));
                     key.unwrap_or_default() + &value(&entry.value)
                 };

@@ -8,7 +8,7 @@ mod made;
 mod support;
 
 use common::Dump;
-use hprof_cli::query::collections::Kind;
+use hprof_cli::query::objects::collections::Kind;
 use made::{Made, contents, int, long};
 use support::{Elements, ObjectId, Options, Root, Type, Value};
 

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use common::{Dump, bytes};
-use hprof_cli::query::path_view::View;
-use hprof_cli::query::show::Shower;
+use hprof_cli::query::objects::show::Shower;
+use hprof_cli::query::paths::steps::View;
 
 /// Numbers that look random, the same in every run.
 struct Random(u64);

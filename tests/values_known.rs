@@ -11,9 +11,9 @@ mod support;
 use std::time::{Duration, Instant};
 
 use common::{Dump, bytes};
-use hprof_cli::query::collections::Kind;
-use hprof_cli::query::label::{Labels, MAX_CHARS};
-use hprof_cli::query::meaning::Meanings;
+use hprof_cli::query::objects::collections::Kind;
+use hprof_cli::query::objects::label::{Labels, MAX_CHARS};
+use hprof_cli::query::objects::meaning::Meanings;
 use made::{Made, contents, int, long};
 use support::{Elements, ObjectId, Options, Root, Type, Value};
 

@@ -2,51 +2,20 @@
 //!
 //! One file a command. `args` has what commands share; `messages` owns stderr, `progress` the progress bar.
 
-mod args;
-mod classes;
-mod completions;
-mod convert;
-mod cpu;
-mod cputime;
-mod doctor;
-mod dominators;
-mod estimate;
-mod every;
-mod flamegraph;
-mod heap_threads;
-mod histo;
-mod index;
-mod info;
-mod instances;
-mod loaders;
-mod man;
-mod merged_paths;
-mod messages;
-mod monitor_dumps;
-mod monitors;
+mod class;
+mod dump;
+mod meta;
 mod object;
-mod oql;
-mod out_file;
-mod output;
-mod paths_to_root;
-mod progress;
-mod recorded;
-mod refs;
-mod retained;
-mod roots;
-mod show;
-mod signals;
-mod sites;
-mod stack;
-mod started_threads;
-mod strings;
-mod summary;
+mod recording;
+mod retention;
+mod shared;
 mod threads;
-mod traces;
 
 use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
+
+use shared::{messages, signals};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -70,32 +39,32 @@ pub(crate) const EXIT_CODES: &str = "Exit codes:
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Histo(histo::Args),
-    Dominators(dominators::Args),
-    Retained(retained::Args),
-    Roots(roots::Args),
-    PathsToRoot(paths_to_root::Args),
-    Show(show::Args),
-    Instances(instances::Args),
-    Refs(refs::Args),
-    Classes(classes::Args),
-    Loaders(loaders::Args),
-    Oql(oql::Args),
-    Strings(strings::Args),
-    Sites(sites::Args),
-    Traces(traces::Args),
-    Cpu(cpu::Args),
-    Cputime(cputime::Args),
-    Monitors(monitors::Args),
+    Histo(class::histo::Args),
+    Dominators(retention::dominators::Args),
+    Retained(retention::retained::Args),
+    Roots(retention::roots::Args),
+    PathsToRoot(retention::paths_to_root::Args),
+    Show(object::show::Args),
+    Instances(object::instances::Args),
+    Refs(object::refs::Args),
+    Classes(class::classes::Args),
+    Loaders(class::loaders::Args),
+    Oql(object::oql::Args),
+    Strings(object::strings::Args),
+    Sites(recording::sites::Args),
+    Traces(recording::traces::Args),
+    Cpu(recording::cpu::Args),
+    Cputime(recording::cputime::Args),
+    Monitors(recording::monitors::Args),
     Threads(threads::Args),
-    Summary(summary::Args),
-    Convert(convert::Args),
-    Flamegraph(flamegraph::Args),
-    Info(info::Args),
-    Doctor(doctor::Args),
-    Index(index::Args),
-    Completions(completions::Args),
-    Man(man::Args),
+    Summary(recording::summary::Args),
+    Convert(recording::convert::Args),
+    Flamegraph(recording::flamegraph::Args),
+    Info(dump::info::Args),
+    Doctor(dump::doctor::Args),
+    Index(dump::index::Args),
+    Completions(meta::completions::Args),
+    Man(meta::man::Args),
 }
 
 /// How a run ended.
@@ -124,32 +93,32 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             }
         };
     let outcome = match cli.command {
-        Command::Histo(args) => histo::run(&args),
-        Command::Dominators(args) => dominators::run(&args),
-        Command::Retained(args) => retained::run(&args),
-        Command::Roots(args) => roots::run(&args),
-        Command::PathsToRoot(args) => paths_to_root::run(&args),
-        Command::Show(args) => show::run(&args),
-        Command::Instances(args) => instances::run(&args),
-        Command::Refs(args) => refs::run(&args),
-        Command::Classes(args) => classes::run(&args),
-        Command::Loaders(args) => loaders::run(&args),
-        Command::Oql(args) => oql::run(&args),
-        Command::Strings(args) => strings::run(&args),
-        Command::Sites(args) => sites::run(&args),
-        Command::Traces(args) => traces::run(&args),
-        Command::Cpu(args) => cpu::run(&args),
-        Command::Cputime(args) => cputime::run(&args),
-        Command::Monitors(args) => monitors::run(&args),
+        Command::Histo(args) => class::histo::run(&args),
+        Command::Dominators(args) => retention::dominators::run(&args),
+        Command::Retained(args) => retention::retained::run(&args),
+        Command::Roots(args) => retention::roots::run(&args),
+        Command::PathsToRoot(args) => retention::paths_to_root::run(&args),
+        Command::Show(args) => object::show::run(&args),
+        Command::Instances(args) => object::instances::run(&args),
+        Command::Refs(args) => object::refs::run(&args),
+        Command::Classes(args) => class::classes::run(&args),
+        Command::Loaders(args) => class::loaders::run(&args),
+        Command::Oql(args) => object::oql::run(&args),
+        Command::Strings(args) => object::strings::run(&args),
+        Command::Sites(args) => recording::sites::run(&args),
+        Command::Traces(args) => recording::traces::run(&args),
+        Command::Cpu(args) => recording::cpu::run(&args),
+        Command::Cputime(args) => recording::cputime::run(&args),
+        Command::Monitors(args) => recording::monitors::run(&args),
         Command::Threads(args) => threads::run(&args),
-        Command::Summary(args) => summary::run(&args),
-        Command::Convert(args) => convert::run(&args),
-        Command::Flamegraph(args) => flamegraph::run(&args),
-        Command::Info(args) => info::run(&args),
-        Command::Doctor(args) => doctor::run(&args),
-        Command::Index(args) => index::run(&args),
-        Command::Completions(args) => completions::run(&args),
-        Command::Man(args) => man::run(&args),
+        Command::Summary(args) => recording::summary::run(&args),
+        Command::Convert(args) => recording::convert::run(&args),
+        Command::Flamegraph(args) => recording::flamegraph::run(&args),
+        Command::Info(args) => dump::info::run(&args),
+        Command::Doctor(args) => dump::doctor::run(&args),
+        Command::Index(args) => dump::index::run(&args),
+        Command::Completions(args) => meta::completions::run(&args),
+        Command::Man(args) => meta::man::run(&args),
     };
     match outcome {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,
@@ -167,32 +136,32 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 pub(crate) fn command() -> clap::Command {
     Cli::command().mut_subcommands(|command| {
         let examples = match command.get_name() {
-            "histo" => histo::EXAMPLES,
-            "dominators" => dominators::EXAMPLES,
-            "retained" => retained::EXAMPLES,
-            "roots" => roots::EXAMPLES,
-            "paths-to-root" => paths_to_root::EXAMPLES,
-            "show" => show::EXAMPLES,
-            "instances" => instances::EXAMPLES,
-            "refs" => refs::EXAMPLES,
-            "classes" => classes::EXAMPLES,
-            "loaders" => loaders::EXAMPLES,
-            "oql" => oql::EXAMPLES,
-            "strings" => strings::EXAMPLES,
-            "sites" => sites::EXAMPLES,
-            "traces" => traces::EXAMPLES,
-            "cpu" => cpu::EXAMPLES,
-            "cputime" => cputime::EXAMPLES,
-            "monitors" => monitors::EXAMPLES,
+            "histo" => class::histo::EXAMPLES,
+            "dominators" => retention::dominators::EXAMPLES,
+            "retained" => retention::retained::EXAMPLES,
+            "roots" => retention::roots::EXAMPLES,
+            "paths-to-root" => retention::paths_to_root::EXAMPLES,
+            "show" => object::show::EXAMPLES,
+            "instances" => object::instances::EXAMPLES,
+            "refs" => object::refs::EXAMPLES,
+            "classes" => class::classes::EXAMPLES,
+            "loaders" => class::loaders::EXAMPLES,
+            "oql" => object::oql::EXAMPLES,
+            "strings" => object::strings::EXAMPLES,
+            "sites" => recording::sites::EXAMPLES,
+            "traces" => recording::traces::EXAMPLES,
+            "cpu" => recording::cpu::EXAMPLES,
+            "cputime" => recording::cputime::EXAMPLES,
+            "monitors" => recording::monitors::EXAMPLES,
             "threads" => threads::EXAMPLES,
-            "summary" => summary::EXAMPLES,
-            "convert" => convert::EXAMPLES,
-            "flamegraph" => flamegraph::EXAMPLES,
-            "info" => info::EXAMPLES,
-            "doctor" => doctor::EXAMPLES,
-            "index" => index::EXAMPLES,
-            "completions" => completions::EXAMPLES,
-            "man" => man::EXAMPLES,
+            "summary" => recording::summary::EXAMPLES,
+            "convert" => recording::convert::EXAMPLES,
+            "flamegraph" => recording::flamegraph::EXAMPLES,
+            "info" => dump::info::EXAMPLES,
+            "doctor" => dump::doctor::EXAMPLES,
+            "index" => dump::index::EXAMPLES,
+            "completions" => meta::completions::EXAMPLES,
+            "man" => meta::man::EXAMPLES,
             _ => return command,
         };
         command.after_long_help(format!("{examples}\n\n{EXIT_CODES}"))

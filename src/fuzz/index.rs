@@ -6,9 +6,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::answers::{Sum, of_graph, of_summary};
 use super::{DUMP, Place, with_threads};
-use crate::index::heap::State;
-use crate::index::lazy::BLOCK_BYTES;
-use crate::index::store::Stage;
+use crate::index::open::heap::State;
+use crate::index::storage::checked_column::BLOCK_BYTES;
+use crate::index::storage::store::Stage;
 use crate::index::{Heap, Quiet};
 
 // The layout of a file's head, as docs/index-format.md has it.

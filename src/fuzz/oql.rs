@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use super::answers::Sum;
 use super::{DUMP, Place, with_threads};
 use crate::index::{Heap, ObjectGraph, Quiet};
-use crate::query::objects::Objects;
+use crate::query::objects::reader::Objects;
 use crate::query::oql::{Evaluator, Query};
 
 /// Rows that are taken.

@@ -2,12 +2,12 @@
 
 use super::Place;
 use super::answers::Sum;
-use crate::hprof::input::TextFile;
 use crate::hprof::text::{Event, Reader};
-use crate::query::profile::text::{TextReport, find_loaders, read, show};
-use crate::query::stacks;
-use crate::query::text_histogram::histogram;
-use crate::report::folded;
+use crate::input::file::TextFile;
+use crate::query::classes::text_histogram::histogram;
+use crate::query::recordings::profile::text::{TextReport, find_loaders, read, show};
+use crate::query::recordings::stacks;
+use crate::report::stacks::folded;
 
 /// Runs of a file that are asked for one by one.
 const RUNS: u32 = 4;

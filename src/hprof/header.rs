@@ -1,6 +1,7 @@
 //! The header: format name and version, identifier size, creation time.
 
-use super::{FormatError, FormatErrorKind, IdSize, be_u32, be_u64, sniff};
+use super::sniff;
+use super::{FormatError, FormatErrorKind, IdSize, be_u32, be_u64};
 
 /// The format's versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

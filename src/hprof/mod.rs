@@ -18,12 +18,8 @@ pub mod class_dump;
 mod error;
 pub mod header;
 pub mod heap;
-pub mod input;
-#[cfg_attr(not(unix), allow(dead_code))]
-pub(crate) mod maps;
 pub mod mutf8;
 pub mod names;
-pub mod packed;
 pub mod record;
 pub mod resync;
 pub mod sniff;

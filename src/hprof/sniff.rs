@@ -1,6 +1,6 @@
 //! What a file looks like, by its first bytes, never by its name.
 
-use super::text;
+use crate::hprof::text;
 
 /// What the first bytes of a file say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

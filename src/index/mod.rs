@@ -1,70 +1,27 @@
 //! The index: what is known of a dump, in columns, in memory and on disk.
 //!
-//! A dump is read in stages. `contents` hops over the top-level records; `prelude` looks at the first objects; `pieces`
-//! cuts the heap dump for all cores; `scan` and `worker` visit every object once and measure; out of that `build` makes
-//! a [`summary::Summary`]. Sizes follow from it by [`fit`], [`layout`] and [`sizes`]. [`objects`] numbers the objects in
-//! address order and finds their records again. [`store`] keeps stages on disk, and [`heap`] opens a dump with whatever
-//! is there.
+//! | room | what it does |
+//! |---|---|
+//! | [`storage`] | columns on disk and in memory, scratch arrays, the memory budget, the store of files |
+//! | [`model`] | what is known of a dump: summary, tables, problems |
+//! | [`layout`] | sizes of objects: measured, fitted, computed |
+//! | [`scan`] | reads a dump with all cores, and builds its summary |
+//! | [`objects`] | objects by index: IDs, classes, records, references, roots |
+//! | [`graph`] | adjacency lists and the dominator tree; knows nothing of dumps |
+//! | [`open`] | opens a dump, from its index or by reading it |
 
-pub mod address;
-mod address_set;
-mod build;
-mod class_table;
-mod column;
-mod contents;
-mod describe;
-mod error;
-pub mod evidence;
-pub mod fit;
-mod free_space;
 pub mod graph;
-pub mod heap;
-mod hop;
-pub(crate) mod id_map;
-mod jvm;
 pub mod layout;
-pub mod lazy;
-mod lookup;
-pub mod memory;
-mod missing;
-pub mod needs;
-pub mod object_graph;
+pub mod model;
 pub mod objects;
-mod objects_file;
-mod opening;
-mod packed;
-pub(crate) mod parts;
-mod pieces;
-mod prefetch;
-mod prelude;
-pub mod problem;
-mod progress;
-pub mod roots;
-mod rows_file;
-mod sampling;
-mod scan;
-pub(crate) mod scratch;
-mod search;
-pub(crate) mod shallow;
-pub mod sizes;
-mod stages;
-pub mod store;
-pub mod summary;
-mod summary_file;
-pub mod tables;
-#[cfg_attr(not(unix), allow(dead_code))]
-pub(crate) mod temporary;
-mod texts;
-mod tree_file;
-mod unpack;
-pub(crate) mod values;
-mod wholeness;
-mod worker;
+pub mod open;
+pub mod scan;
+pub mod storage;
 
-pub use build::NoSuchHeapDump;
-pub use column::Column;
-pub use error::Error;
-pub use heap::{Heap, Options};
-pub use missing::MissingObjects;
-pub use object_graph::ObjectGraph;
-pub use progress::{Progress, Quiet};
+pub use crate::progress::{Progress, Quiet};
+pub use model::dangling::MissingObjects;
+pub use objects::object_graph::ObjectGraph;
+pub use open::error::Error;
+pub use open::heap::{Heap, Options};
+pub use scan::build_summary::NoSuchHeapDump;
+pub use storage::column::Column;

@@ -1,7 +1,7 @@
 //! What a finding about a dump means for the answers, and what to do about it: the words of `doctor`.
 
-use crate::index::problem::ProblemKind;
-use crate::query::doctor::{RetainedSizes, Subject};
+use crate::index::model::problem::ProblemKind;
+use crate::query::dump::doctor::{RetainedSizes, Subject};
 
 /// What a finding means for the answers.
 pub const fn means(subject: Subject) -> &'static str {

@@ -11,14 +11,11 @@
 pub mod csv;
 pub mod escape;
 pub mod findings;
-pub mod flamegraph;
-pub mod folded;
 pub mod hprof_text;
 pub mod json;
-pub mod speedscope;
+pub mod stacks;
 pub mod stream;
 pub mod table;
-pub mod thread_dump;
 pub mod tree;
 
 /// The formats of every command.

@@ -7,9 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hprof_cli::hprof::{BasicType, IdSize};
-use hprof_cli::index::objects::Objects;
-use hprof_cli::index::sizes::Sizes;
-use hprof_cli::index::summary::Summary;
+use hprof_cli::index::layout::sizes::Sizes;
+use hprof_cli::index::model::summary::Summary;
+use hprof_cli::index::objects::object_table::Objects;
 use hprof_cli::index::{Error, Heap, ObjectGraph, Options, Quiet};
 use tempfile::TempDir;
 

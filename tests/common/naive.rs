@@ -5,9 +5,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use hprof_cli::hprof::class_dump::ClassDump;
 use hprof_cli::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
-use hprof_cli::hprof::{BasicType, IdSize, RootKind, class_dump::ClassDump};
-use hprof_cli::index::summary::Summary;
+use hprof_cli::hprof::{BasicType, IdSize, RootKind};
+use hprof_cli::index::model::summary::Summary;
 use hprof_cli::index::{Heap, Quiet};
 
 /// A heap read the plain way: every reference of every object.

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::sync::Mutex;
 
 use flate2::{Compression as Level, Crc, GzBuilder};
-use hprof_cli::hprof::packed::{self, Compression, Output, Size, UnpackError, Unpacked};
+use hprof_cli::input::packed::{self, Compression, Output, Size, UnpackError, Unpacked};
 
 use crate::support::{Elements, Options, examples};
 use crate::texts::Place;

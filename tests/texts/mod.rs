@@ -7,9 +7,9 @@ pub mod naive;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use hprof_cli::index::sizes::Sizes;
+use hprof_cli::index::layout::sizes::Sizes;
 use hprof_cli::index::{Heap, Quiet};
-use hprof_cli::query::profile::binary::{self, Want};
+use hprof_cli::query::recordings::profile::binary::{self, Want};
 use hprof_cli::report::hprof_text::{Report, Sections};
 
 /// The binary files of the agent.

@@ -3,10 +3,10 @@
 #![allow(dead_code, unreachable_pub)]
 
 use hprof_cli::index::{Heap, ObjectGraph};
-use hprof_cli::query::collections::{Collections, Kind};
-use hprof_cli::query::label::{Labels, MAX_CHARS};
-use hprof_cli::query::meaning::Meanings;
-use hprof_cli::query::objects::Objects;
+use hprof_cli::query::objects::collections::{Collections, Kind};
+use hprof_cli::query::objects::label::{Labels, MAX_CHARS};
+use hprof_cli::query::objects::meaning::Meanings;
+use hprof_cli::query::objects::reader::Objects;
 
 use crate::common::{Dump, bytes};
 use crate::support::{ClassId, Elements, HeapModel, Jdk, ObjectId, Options, Root, Type, Value};
@@ -109,7 +109,7 @@ pub fn contents(
     let labels = Labels::new(heap, graph, bytes(heap));
     let collections = Collections::new(&objects);
     let found = collections.collection(graph.objects.addresses.index_of(object.0)?)?;
-    let text = |value: hprof_cli::query::objects::Bits| match (value.integer(), value.bits) {
+    let text = |value: hprof_cli::query::objects::reader::Bits| match (value.integer(), value.bits) {
         (Some(number), _) => number.to_string(),
         (None, 0) => "null".to_owned(),
         _ => objects.object(value).and_then(|object| labels.label(object)).unwrap_or_else(|| "?".to_owned()),

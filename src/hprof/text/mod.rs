@@ -29,4 +29,4 @@ pub use date::rfc3339;
 pub use event::Event;
 pub use monitors::Serials;
 pub use reader::Reader;
-pub(super) use reader::is_report;
+pub(crate) use reader::is_report;

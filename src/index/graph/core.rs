@@ -7,10 +7,10 @@ use std::ops::Range;
 use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use super::adjacency::{GROUP, Targets};
 use super::links::Links;
 use super::peel::Peeled;
-use super::rows::{GROUP, Targets};
-use crate::index::scratch::{Array, Room};
+use crate::index::storage::scratch::{Array, Room};
 
 /// Nodes that one thread looks at in one go: whole groups and whole words of bits.
 const CHUNK: u32 = 1 << 16;

@@ -3,8 +3,8 @@
 use std::io;
 
 use super::core::{Core, Edges};
-use crate::index::prefetch::prefetch;
-use crate::index::scratch::{Array, Room, Stack};
+use crate::index::storage::prefetch::prefetch;
+use crate::index::storage::scratch::{Array, Room, Stack};
 
 /// A walk. Number 0 is the outside, from which all roots are reached. Numbers of nodes are in their records.
 pub(crate) struct Walk {

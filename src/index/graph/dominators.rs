@@ -2,17 +2,17 @@
 
 use std::io;
 
+use super::adjacency::View;
 use super::core::{Core, Edges};
 use super::depth_first;
 use super::leaves;
 use super::links::Links;
 use super::order::{self, Order, WeightsView};
 use super::peel::{self, States};
-use super::rows::View;
 use super::semi_nca::{self, Dominators};
 use super::transpose::EDGE_BYTES;
-use crate::index::progress::Progress;
-use crate::index::scratch::Room;
+use crate::index::storage::scratch::Room;
+use crate::progress::Progress;
 
 /// Memory for turning rows around that is always there.
 const LEAST: u64 = 32 << 20;

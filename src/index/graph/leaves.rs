@@ -5,12 +5,12 @@ use std::io;
 use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use super::adjacency::{GROUP, View};
 use super::core::{Core, Numbers};
 use super::links::{Links, NONE};
 use super::peel::{HUB, MAX_LEVEL, Peeled};
-use super::rows::{GROUP, View};
 use super::semi_nca::Dominators;
-use crate::index::scratch::{Array, Room};
+use crate::index::storage::scratch::{Array, Room};
 
 /// The outside as a dominator.
 pub(crate) const OUTSIDE: u32 = u32::MAX - 1;

@@ -1,6 +1,6 @@
 //! The graph as its algorithms take it: rows, labels, roots.
 
-use super::rows::View;
+use super::adjacency::View;
 
 /// A graph of nodes `0..len`.
 #[derive(Clone, Copy)]

@@ -8,6 +8,7 @@
 //! a file is checked where it is decoded ([`rows::Targets`]).
 #![allow(clippy::indexing_slicing)]
 
+pub mod adjacency;
 mod core;
 mod depth_first;
 pub(crate) mod dominators;
@@ -16,7 +17,6 @@ pub(crate) mod links;
 pub(crate) mod order;
 mod peel;
 pub(crate) mod referrers;
-pub mod rows;
 mod semi_nca;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

@@ -9,8 +9,8 @@ use super::leaves::{Forest, OUTSIDE};
 use super::links::NONE;
 use super::peel::{MAX_LEVEL, Peeled};
 use super::tree::APART;
-use crate::index::prefetch::prefetch;
-use crate::index::scratch::{Array, Room};
+use crate::index::storage::prefetch::prefetch;
+use crate::index::storage::scratch::{Array, Room};
 
 /// What each node weighs, as it is kept.
 #[derive(Debug)]

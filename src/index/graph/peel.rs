@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use rayon::prelude::*;
 
+use super::adjacency::{GROUP, Targets};
 use super::links::{Links, NONE};
-use super::rows::{GROUP, Targets};
-use crate::index::scratch::{Array, Room, atomic_u8};
+use crate::index::storage::scratch::{Array, Room, atomic_u8};
 
 /// A root: edges into it matter to nobody.
 const ROOT: u8 = 0x80;

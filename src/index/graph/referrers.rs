@@ -4,9 +4,9 @@ use std::io;
 
 use rayon::prelude::*;
 
-use super::rows::{Encoded, Encoder, GROUP, View};
+use super::adjacency::{Encoded, Encoder, GROUP, View};
 use super::transpose::{BUCKET, Buckets, EDGE_BYTES, Sink, bucket_count, buckets, too_many};
-use crate::index::scratch::Room;
+use crate::index::storage::scratch::Room;
 
 /// Groups that one thread reads in one go.
 const SEGMENT: u32 = 1 << 12;
@@ -124,8 +124,8 @@ fn encode(room: &Room, buckets: &Buckets, bucket: usize, first: u32, nodes: u32)
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::super::adjacency::{Rows, rows_of};
     use super::*;
-    use crate::index::graph::rows::{Rows, rows_of};
 
     #[test]
     fn millions_may_refer_to_one() {

@@ -12,8 +12,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::core::{Core, Edges};
 use super::depth_first::Walk;
 use super::transpose::{self, Sink, Turned, TurnedView, bucket_count};
-use crate::index::prefetch::prefetch;
-use crate::index::scratch::{Array, Room, Stack};
+use crate::index::storage::prefetch::prefetch;
+use crate::index::storage::scratch::{Array, Room, Stack};
 
 /// A node in the forest of nodes that are done.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
-use crate::index::scratch::{Array, Room};
+use crate::index::storage::scratch::{Array, Room};
 
 const BUCKET_BITS: u32 = 16;
 /// Targets in a bucket.

@@ -14,8 +14,8 @@ use std::ops::Range;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::index::lazy::Lazy;
-use crate::index::packed::{Numbers, Packed};
+use crate::index::storage::bit_packed::{Numbers, Packed};
+use crate::index::storage::checked_column::Lazy;
 
 /// Positions of a block.
 pub(crate) const BLOCK: u32 = 64;

@@ -8,7 +8,7 @@ use zerocopy::little_endian::U32;
 
 use super::order::{Order, WeightsView};
 use super::tree::{APART, ApartRow, BLOCK, BlockRow};
-use crate::index::scratch::{Array, Room};
+use crate::index::storage::scratch::{Array, Room};
 
 /// The columns that are not packed.
 #[derive(Debug)]

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use crate::hprof::RootKind;
-use crate::index::sizes::Sizes;
-use crate::index::summary::ClassNumber;
-use crate::index::tables::ClassKind;
-use crate::query::info::{Info as DumpInfo, info};
-use crate::query::objects::{Bits, Record};
-use crate::query::root_index::RootIndex;
+use crate::index::layout::sizes::Sizes;
+use crate::index::model::summary::ClassNumber;
+use crate::index::model::tables::ClassKind;
+use crate::query::dump::info::{Info as DumpInfo, info};
+use crate::query::objects::reader::{Bits, Record};
+use crate::query::paths::root_index::RootIndex;
 
 use super::evaluate::Evaluator;
 use super::names::{Attribute, Info};

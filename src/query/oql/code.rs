@@ -7,8 +7,8 @@ use regex::Regex;
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashSet;
 
-use crate::index::summary::ClassNumber;
-use crate::query::objects::Place;
+use crate::index::model::summary::ClassNumber;
+use crate::query::objects::reader::Place;
 
 use super::names::{Attribute, Method};
 use super::tree::{Aggregate, Comparison, Function, Operator};

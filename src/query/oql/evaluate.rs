@@ -7,15 +7,15 @@ use std::sync::{Arc, OnceLock};
 use rustc_hash::FxHashSet;
 
 use crate::hprof::BasicType;
-use crate::index::sizes::Sizes;
-use crate::index::summary::Summary;
-use crate::index::tables::ClassKind;
+use crate::index::layout::sizes::Sizes;
+use crate::index::model::summary::Summary;
+use crate::index::model::tables::ClassKind;
 use crate::index::{Heap, ObjectGraph};
-use crate::query::collections::Collections;
-use crate::query::info::Info;
-use crate::query::meaning::{self, Meanings};
-use crate::query::objects::{Bits, Characters, Objects, Record};
-use crate::query::root_index::RootIndex;
+use crate::query::dump::info::Info;
+use crate::query::objects::collections::Collections;
+use crate::query::objects::meaning::{self, Meanings};
+use crate::query::objects::reader::{Bits, Characters, Objects, Record};
+use crate::query::paths::root_index::RootIndex;
 
 use super::code::{Code, Field, Found, Kind, Step, Table};
 use super::tree::{Comparison, Function, Operator};

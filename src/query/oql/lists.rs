@@ -1,8 +1,8 @@
 //! Lists: elements of arrays and collections, references, fields. They are read while they are taken.
 
 use crate::hprof::{BasicType, be_value};
-use crate::query::collections::{Collections, Kind};
-use crate::query::objects::{Bits, Record};
+use crate::query::objects::collections::{Collections, Kind};
+use crate::query::objects::reader::{Bits, Record};
 
 use super::evaluate::Evaluator;
 use super::value::{List, Slice, Value};

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
-use crate::query::label::MAX_CHARS;
+use super::objects::label::MAX_CHARS;
 
 use self::code::{Code, Table};
 use self::evaluate::Row as Of;

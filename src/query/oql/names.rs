@@ -261,7 +261,7 @@ pub(super) fn cut(name: &str) -> String {
 pub(super) fn attribute(name: &str, at: usize) -> Result<Attribute, Wrong> {
     find(name).ok_or_else(|| {
         let names: Vec<&str> = ATTRIBUTES.iter().map(|(name, _)| *name).collect();
-        let near = super::super::near::names_like(name, names.iter().copied());
+        let near = crate::query::classes::suggestions::names_like(name, names.iter().copied());
         let offered = if near.is_empty() { names } else { near };
         Wrong::new(at, format!("there is no attribute @{}; there are @{}", cut(name), offered.join(", @")))
     })
@@ -303,7 +303,7 @@ pub(super) fn method(name: &str, arguments: usize, at: usize) -> Result<Called, 
     }
     let Some((_, method, least, most)) = METHODS.iter().find(|(known, ..)| *known == name) else {
         let names: Vec<&str> = METHODS.iter().map(|(name, ..)| *name).collect();
-        let near = super::super::near::names_like(name, names.iter().copied());
+        let near = crate::query::classes::suggestions::names_like(name, names.iter().copied());
         let offered = if near.is_empty() { names } else { near };
         let text = format!(
             "there is no method {}(); there are {}, and get...() of attributes",

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use regex::{Regex, RegexBuilder};
 use rustc_hash::FxHashMap;
 
-use crate::index::summary::ClassNumber;
-use crate::query::near;
+use crate::index::model::summary::ClassNumber;
+use crate::query::classes::suggestions;
 
 use super::code::{Aggregated, Code, Field, Found, Kind, Step};
 use super::error::Wrong;
@@ -338,7 +338,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         let is_array = |number: ClassNumber| {
             summary
                 .class(number)
-                .is_some_and(|class| class.kind() != crate::index::tables::ClassKind::Instance)
+                .is_some_and(|class| class.kind() != crate::index::model::tables::ClassKind::Instance)
         };
         let rows = || (0u32..).zip(classes).filter(|(_, row)| **row).map(|(number, _)| ClassNumber(number));
         // Static fields are looked up as they come.
@@ -365,7 +365,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
             fields.extend(summary.fields(class).map(|(field, _)| field).take(1000));
             next = summary.super_class(class);
         }
-        let near = near::names_like(name, fields.iter().copied());
+        let near = suggestions::names_like(name, fields.iter().copied());
         let offered: Vec<&str> = if near.is_empty() { fields.into_iter().take(12).collect() } else { near };
         let class = rows()
             .next()
@@ -421,7 +421,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
 }
 
 fn no_column(name: &str, columns: &[String], at: usize) -> Wrong {
-    let near = near::names_like(name, columns.iter().map(String::as_str));
+    let near = suggestions::names_like(name, columns.iter().map(String::as_str));
     let offered = if near.is_empty() { columns.iter().take(12).map(String::as_str).collect() } else { near };
     Wrong::new(at, format!("there is no column {}; there are {}", cut(name), offered.join(", ")))
 }

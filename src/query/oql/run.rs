@@ -6,7 +6,7 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::query::retained::retained_set;
+use crate::query::dominators::retained::retained_set;
 
 use super::code::{Code, Found, Table};
 use super::error::{QueryError, Wrong};

@@ -5,8 +5,8 @@ use std::ops::{ControlFlow, Range};
 use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
-use crate::index::objects::BLOCK;
-use crate::query::preorder::parts;
+use crate::index::objects::object_table::BLOCK;
+use crate::query::dominators::preorder::parts;
 
 use super::code::Code;
 use super::evaluate::{Evaluator, Row};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 
 use crate::hprof::names::java_class_name;
-use crate::index::summary::ClassNumber;
-use crate::query::near;
+use crate::index::model::summary::ClassNumber;
+use crate::query::classes::suggestions;
 
 use super::code::{Found, Table};
 use super::error::Wrong;
@@ -82,8 +82,10 @@ impl Evaluator<'_, '_> {
             Source::Addresses(ids) => {
                 let objects = ids.iter().map(|id| {
                     self.graph.objects.addresses.index_of(*id).ok_or_else(|| {
-                        let near: Vec<String> =
-                            near::object_ids(self.graph, *id).iter().map(|id| format!("{id:#x}")).collect();
+                        let near: Vec<String> = suggestions::object_ids(self.graph, *id)
+                            .iter()
+                            .map(|id| format!("{id:#x}"))
+                            .collect();
                         let hint = if near.is_empty() {
                             String::new()
                         } else {
@@ -204,7 +206,7 @@ impl Evaluator<'_, '_> {
             .map(|(number, _)| number)
             .collect();
         if found.is_empty() {
-            let near = near::class_names(self.summary, &name);
+            let near = suggestions::class_names(self.summary, &name);
             let hint =
                 if near.is_empty() { String::new() } else { format!("; there are {}", near.join(", ")) };
             return Err(Wrong::unknown(at, format!("there is no class {} in the dump{hint}", cut(&name))));

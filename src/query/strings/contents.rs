@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use regex::Regex;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
-use crate::query::objects::Characters;
+use crate::query::objects::reader::Characters;
 
 /// Units that are turned around at a time.
 const CHUNK: usize = 1 << 12;

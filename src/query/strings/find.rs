@@ -15,12 +15,12 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use crate::hprof::BasicType;
 use crate::hprof::heap::{HeapVisitor, Instance, PrimitiveArray};
 use crate::index::ObjectGraph;
-use crate::index::objects::BLOCK;
-use crate::index::scratch::{Array, Stack};
-use crate::index::shallow::Shallow;
-use crate::index::sizes::Sizes;
-use crate::query::objects::{Bits, Characters, Objects, Record, Slot};
-use crate::query::preorder::parts;
+use crate::index::layout::sizes::Sizes;
+use crate::index::objects::object_table::BLOCK;
+use crate::index::objects::record_size::Shallow;
+use crate::index::storage::scratch::{Array, Stack};
+use crate::query::dominators::preorder::parts;
+use crate::query::objects::reader::{Bits, Characters, Objects, Record, Slot};
 
 use super::contents;
 use super::{Question, STRING};

@@ -6,9 +6,9 @@ use rustc_hash::FxHashMap;
 
 use crate::hprof::BasicType;
 use crate::index::ObjectGraph;
-use crate::index::summary::{ClassNumber, Summary};
-use crate::index::tables::ClassKind;
-use crate::query::objects::{Objects, Record};
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::model::tables::ClassKind;
+use crate::query::objects::reader::{Objects, Record};
 
 /// Copies of a text that are looked at.
 pub const SAMPLE: usize = 64;

@@ -18,12 +18,12 @@ use rayon::prelude::*;
 use regex::Regex;
 
 use crate::index::ObjectGraph;
-use crate::index::id_map::{IdMap, IdSet};
-use crate::index::scratch::Array;
-use crate::index::sizes::Sizes;
-use crate::index::summary::Summary;
+use crate::index::layout::sizes::Sizes;
+use crate::index::model::summary::Summary;
+use crate::index::storage::id_map::{IdMap, IdSet};
+use crate::index::storage::scratch::Array;
 
-use super::objects::{Characters, Objects};
+use super::objects::reader::{Characters, Objects};
 use find::Item;
 use holders::{ClassObjects, Holder};
 

@@ -4,9 +4,9 @@
 //! of subclasses, however long, makes it slower.
 
 use crate::hprof::BasicType;
-use crate::index::id_map::IdMap;
-use crate::index::summary::{ClassNumber, Summary};
-use crate::query::objects::{Bits, Characters, Objects, Record};
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::storage::id_map::IdMap;
+use crate::query::objects::reader::{Bits, Characters, Objects, Record};
 
 use super::state::{Doing, State};
 

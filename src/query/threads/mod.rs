@@ -3,6 +3,8 @@
 //! Finding threads and reading one are apart: a dump can hold a million virtual threads, and nobody keeps all their
 //! stacks. `fields` reads Thread objects, `state` knows what their numbers mean.
 
+pub mod frames;
+
 mod fields;
 mod names;
 mod state;
@@ -13,19 +15,19 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::hprof::RootKind;
-use crate::index::id_map::{IdMap, IdSet};
-use crate::index::summary::ClassNumber;
-use crate::index::tables::NONE;
+use crate::index::model::summary::ClassNumber;
+use crate::index::model::tables::NONE;
+use crate::index::storage::id_map::{IdMap, IdSet};
 use crate::index::{Heap, ObjectGraph};
 
 use self::fields::{Family, MAX_NAME, ThreadFields};
+use self::frames::{Frame, Frames};
 use self::names::{Name, Names, Room};
 pub use self::state::{Doing, State, Wait};
-use super::frames::{Frame, Frames};
-use super::label::Labels;
-use super::objects::Objects;
-use super::preorder::parts;
-use super::select::ThreadPattern;
+use super::dominators::preorder::parts;
+use super::objects::label::Labels;
+use super::objects::reader::Objects;
+use super::objects::selection::ThreadPattern;
 
 /// Objects that one thread takes at a time.
 const PART: u32 = 1 << 18;

@@ -2,8 +2,8 @@
 
 use rayon::prelude::*;
 
-use crate::index::id_map::IdMap;
-use crate::query::objects::Characters;
+use crate::index::storage::id_map::IdMap;
+use crate::query::objects::reader::Characters;
 
 use super::fields::MAX_NAME;
 

@@ -10,12 +10,12 @@ use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
 use crate::hprof::{BasicType, IdSize, RootKind, be_id};
 use crate::index::Progress;
-use crate::index::objects::superclasses_with_fields;
-use crate::index::parts::{Classes, Parts};
-use crate::index::shallow::Shallow;
-use crate::index::summary::{ClassNumber, Summary};
-use crate::query::histogram;
-use crate::query::profile::rfc3339;
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::objects::object_table::superclasses_with_fields;
+use crate::index::objects::record_size::Shallow;
+use crate::index::scan::file_order::{Classes, Parts};
+use crate::query::classes::histogram;
+use crate::query::recordings::profile::rfc3339;
 use crate::report::escape;
 
 /// Writes the section.
@@ -378,9 +378,9 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
 mod tests {
     use super::*;
     use crate::hprof::heap as sub_record;
-    use crate::index::sizes::Sizes;
+    use crate::index::layout::sizes::Sizes;
     use crate::index::{Heap, Options, Quiet};
-    use crate::query::profile::Profile;
+    use crate::query::recordings::profile::Profile;
 
     fn heap_of(records: &[(u8, Vec<u8>)]) -> String {
         let mut bytes = b"JAVA PROFILE 1.0.2\0\0\0\0\x04\0\0\0\0\0\0\0\0".to_vec();

@@ -12,9 +12,9 @@ mod sections;
 use std::io::{self, Write};
 
 use crate::index::Progress;
-use crate::index::sizes::Sizes;
-use crate::index::summary::Summary;
-use crate::query::profile::{Profile, ThreadEvent};
+use crate::index::layout::sizes::Sizes;
+use crate::index::model::summary::Summary;
+use crate::query::recordings::profile::{Profile, ThreadEvent};
 
 /// What is written beside the head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use super::date::ctime;
-use crate::query::profile::{Frame, Profile, Samples, Sites, ThreadEvent, percent_of};
+use crate::query::recordings::profile::{Frame, Profile, Samples, Sites, ThreadEvent, percent_of};
 use crate::report::escape;
 
 /// The head of the file: the first line is the agent's, the words are our own.

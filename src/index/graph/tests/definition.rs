@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 
-use super::super::order::Order;
 use super::Graph;
+use crate::index::graph::order::Order;
 
 /// What a node is reached through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,14 +15,14 @@ use proptest::test_runner::{Config, RngSeed};
 use tempfile::TempDir;
 use zerocopy::little_endian::U64;
 
+use super::adjacency::{Encoder, Rows};
 use super::dominators::dominators;
 use super::links::{Labels, Links, NONE};
 use super::order::{Order, Weights};
 use super::referrers::turn_around;
-use super::rows::{Encoder, Rows};
 use super::tree::APART;
-use crate::index::progress::Quiet;
-use crate::index::scratch::Room;
+use crate::index::storage::scratch::Room;
+use crate::progress::Quiet;
 
 /// A graph as plain data.
 #[derive(Clone, Default)]
@@ -137,7 +137,7 @@ fn rows_by(nodes: u32, mut row: impl FnMut(u32, &mut Vec<u32>)) -> Rows {
 /// Rows turned around.
 fn turned(rows: &Rows, room: &Room, memory: u64) -> Rows {
     let (mut bytes, mut lengths, mut edges) = (Vec::new(), Vec::new(), 0);
-    let take = |part: super::rows::Encoded| {
+    let take = |part: super::adjacency::Encoded| {
         bytes.extend(part.bytes);
         lengths.extend(part.groups);
         edges += part.edges;
@@ -148,7 +148,7 @@ fn turned(rows: &Rows, room: &Room, memory: u64) -> Rows {
 }
 
 /// Where groups of these lengths start, and the last one ends.
-fn ends(lengths: &[u64], first: u64) -> crate::index::lazy::Lazy<U64> {
+fn ends(lengths: &[u64], first: u64) -> crate::index::storage::checked_column::Lazy<U64> {
     let mut at = first;
     let mut ends = vec![U64::new(at)];
     for length in lengths {

@@ -11,7 +11,7 @@ use super::definition::{by_definition, by_iteration, check};
 use super::stored::check_stored;
 use super::{Graph, property, room};
 use crate::index::graph::links::NONE;
-use crate::index::scratch::Room;
+use crate::index::storage::scratch::Room;
 
 /// A part of a graph. Numbers of nodes are taken modulo how many there are.
 #[derive(Debug, Clone)]

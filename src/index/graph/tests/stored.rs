@@ -1,12 +1,12 @@
 //! The tree as it is kept, against a naive one.
 
-use super::super::order::{Order, Weights};
-use super::super::tree::Tree;
-use super::super::tree_columns::Columns;
 use super::definition::{Dominator, Naive};
 use super::{Graph, Numbers, room, weights_by};
-use crate::index::packed::packed;
-use crate::index::scratch::{Array, Room};
+use crate::index::graph::order::{Order, Weights};
+use crate::index::graph::tree::Tree;
+use crate::index::graph::tree_columns::Columns;
+use crate::index::storage::bit_packed::packed;
+use crate::index::storage::scratch::{Array, Room};
 
 /// The tree of an order, as it is after it was written and read.
 pub(super) fn stored(order: &Order, weights: &Weights) -> Tree {

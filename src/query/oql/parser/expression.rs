@@ -1,11 +1,11 @@
 //! Expressions, from OR down to names and numbers.
 
-use super::super::error::Wrong;
-use super::super::lexer::{self, Kind};
-use super::super::names;
-use super::super::tree::{Aggregate, Comparison, Expression, Node, Operator, Step, What};
 use super::Parser;
 use super::is_keyword;
+use crate::query::oql::error::Wrong;
+use crate::query::oql::lexer::{self, Kind};
+use crate::query::oql::names;
+use crate::query::oql::tree::{Aggregate, Comparison, Expression, Node, Operator, Step, What};
 
 /// Steps of a path: each of them is taken for each row.
 const MAX_STEPS: usize = 1000;

@@ -1,9 +1,9 @@
 //! Queries: SELECT, FROM and what follows them.
 
-use super::super::error::Wrong;
-use super::super::lexer::{self, Kind};
-use super::super::tree::{Expression, From, Item, Node, Select, Source, Union, What};
 use super::{Parser, is_keyword};
+use crate::query::oql::error::Wrong;
+use crate::query::oql::lexer::{self, Kind};
+use crate::query::oql::tree::{Expression, From, Item, Node, Select, Source, Union, What};
 
 /// Columns of a SELECT, and what is grouped and sorted by.
 const MAX_COLUMNS: usize = 1000;

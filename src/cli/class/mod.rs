@@ -1,0 +1,5 @@
+//! Commands about classes.
+
+pub(crate) mod classes;
+pub(crate) mod histo;
+pub(crate) mod loaders;

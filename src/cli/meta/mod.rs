@@ -1,0 +1,4 @@
+//! Commands about the program itself.
+
+pub(crate) mod completions;
+pub(crate) mod man;

@@ -1,0 +1,133 @@
+//! `convert`: a binary dump as the HPROF agent's text report.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::ValueEnum;
+
+use crate::index::Error;
+use crate::input::file::TextFile;
+use crate::query::recordings::profile::Origin;
+use crate::query::recordings::profile::binary::{self, Want};
+use crate::report::hprof_text::{Report, Sections};
+use crate::report::table::grouped;
+
+use crate::cli::Outcome;
+use crate::cli::shared::args::{Input, LayoutArgs};
+use crate::cli::shared::messages;
+use crate::cli::shared::out_file::OutFile;
+use crate::cli::shared::progress_bar::Bar;
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  hprof-cli convert heap.hprof -o heap.txt
+  hprof-cli convert heap.hprof --sections sites,traces | less
+  hprof-cli convert heap.hprof --sections heap | zstd > heap.txt.zst";
+
+/// A binary dump as the HPROF agent's text report (java.hprof.txt)
+///
+/// Threads, traces, the heap dump, allocation sites and CPU samples, in the order and the columns of the agent of JDK 5
+/// to 8, so that programs which read its files read these. Dumps of HotSpot hold no allocation sites: SITES is then
+/// counted over the objects. The text is made while it is written, whatever the size of the dump.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: Input,
+
+    /// Where the text goes; the file appears when it is whole [default: stdout]
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    output: Option<PathBuf>,
+
+    /// Only these sections, beside the head
+    #[arg(long, value_name = "SECTION", value_delimiter = ',', help_heading = "Output")]
+    sections: Vec<SectionArg>,
+
+    #[command(flatten)]
+    layout: LayoutArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SectionArg {
+    /// THREAD START and THREAD END
+    Threads,
+    /// TRACE
+    Traces,
+    /// HEAP DUMP
+    Heap,
+    /// SITES
+    Sites,
+    /// CPU SAMPLES
+    Cpu,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let path = args.input.path();
+    if TextFile::open(path).map_err(Error::from)?.is_some() {
+        anyhow::bail!(
+            "{} is a text report already: sites, traces, cpu, histo and the other commands read it as it is",
+            path.display()
+        );
+    }
+    let has = |section| args.sections.is_empty() || args.sections.contains(&section);
+    let sections = Sections {
+        threads: has(SectionArg::Threads),
+        traces: has(SectionArg::Traces),
+        heap: has(SectionArg::Heap),
+        sites: has(SectionArg::Sites),
+        cpu: has(SectionArg::Cpu),
+    };
+    // Before a long read: a file that cannot be written is known at once.
+    let file = args.output.as_deref().map(|output| OutFile::create(output, path)).transpose()?;
+    let heap = args.input.open_records()?;
+    let sizes = args.layout.sizes(&heap);
+    let bar = Bar::new(args.input.quiet);
+    let want = Want { sites: sections.sites, traces: sections.traces || sections.cpu };
+    let (profile, thread_events) = args.input.with_threads(|| {
+        let mut profile = binary::read(&heap, want, &bar)?;
+        if sections.sites && profile.sites.is_none() {
+            profile.sites = binary::sites_of_objects(&heap, &sizes, &bar)?;
+        }
+        let events = if sections.threads { binary::thread_events(&heap, &bar)? } else { Vec::new() };
+        anyhow::Ok((profile, events))
+    })??;
+    let report = Report {
+        summary: heap.summary(),
+        bytes: heap.bytes(&bar)?,
+        sizes: &sizes,
+        profile: &profile,
+        thread_events: &thread_events,
+    };
+    match file {
+        None => {
+            let mut out = io::stdout();
+            args.input.with_threads(|| report.write(&mut out, sections, &bar))??;
+            heap.check_unwritten()?;
+            out.flush()?;
+        }
+        Some(mut file) => {
+            let written = args.input.with_threads(|| report.write(&mut file, sections, &bar))?;
+            written.with_context(|| format!("cannot write {}", file.path().display()))?;
+            heap.check_unwritten()?;
+            file.commit()?;
+        }
+    }
+    drop(bar);
+    if !args.input.quiet {
+        if profile.sites.as_ref().is_some_and(|sites| sites.origin == Origin::Objects) {
+            messages::line("note", OBJECT_SITES);
+        }
+        let repeated = heap.summary().facts().repeated_objects.get();
+        if sections.heap && repeated > 0 {
+            let text = format!(
+                "{} objects stand in the dump more than once, and so in the text; histo counts them once",
+                grouped(repeated)
+            );
+            messages::line("note", &text);
+        }
+    }
+    Ok(if heap.summary().is_damaged() { Outcome::Damaged } else { Outcome::Fine })
+}
+
+/// What has to be known of sites that nobody recorded.
+const OBJECT_SITES: &str = "the dump records no allocation sites: they are counted over the objects that \
+it holds, and as allocated counts what is there";

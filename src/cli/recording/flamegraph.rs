@@ -1,0 +1,351 @@
+//! `flamegraph`: stacks as a picture, or for programs that draw them.
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::ValueEnum;
+
+use crate::query::classes::pattern::{ClassPattern, MethodPattern};
+use crate::query::recordings::profile::Profile;
+use crate::query::recordings::profile::binary::Want;
+use crate::query::recordings::profile::{Origin, Sites};
+use crate::query::recordings::stack_filter::StackFilter;
+use crate::query::recordings::stacks::{self, Measure, Of, Question, SiteUnit, Stacks, TooLarge};
+use crate::report::stacks::flamegraph::{Look, Palette};
+use crate::report::stacks::{flamegraph, folded, speedscope};
+use crate::report::table::grouped;
+
+use crate::cli::Outcome;
+use crate::cli::shared::out_file::OutFile;
+use crate::cli::shared::recording::{RecordedInput, Source};
+use crate::cli::shared::{messages, output};
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  hprof-cli flamegraph java.hprof -o cpu.svg
+  hprof-cli flamegraph java.hprof --of allocated --class 'com.acme.**' -o allocated.svg
+  hprof-cli flamegraph java.hprof.txt --of live --unit objects --reverse -o live.svg
+  hprof-cli flamegraph java.hprof --by-thread --format folded > cpu.folded
+  hprof-cli flamegraph java.hprof --format speedscope -o profile.speedscope.json";
+
+/// Stacks as a flame graph: where time was spent, or where objects were allocated
+///
+/// The picture is an SVG that a browser opens: a click zooms, Ctrl-F searches. Nothing in it is fetched from elsewhere.
+/// Stacks are those of the samples and sites that a profiler recorded, in a binary dump or in a text report. The class
+/// of a site's objects is the innermost frame. A dump of HotSpot holds no allocation sites: --of live then shows the
+/// classes of its objects, without stacks.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: RecordedInput,
+
+    /// What weighs a stack [default: the first of cpu, cputime, allocated, live that the file holds]
+    #[arg(long, value_name = "WHAT", help_heading = "Filter")]
+    of: Option<OfArg>,
+
+    /// Weigh allocated and live by this
+    #[arg(long, value_name = "UNIT", default_value = "bytes", help_heading = "Filter")]
+    unit: UnitArg,
+
+    /// Only stacks with a frame, or with objects, of a class that matches: `com.acme.**`, `HashMap`, `byte[]`
+    #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
+    class: Vec<ClassPattern>,
+
+    /// Only stacks with a frame of a method that matches: `com.acme.Main.run`, `HashMap.put`, `<init>`
+    #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
+    method: Vec<MethodPattern>,
+
+    /// Only the N innermost frames of each stack; 0 for all
+    #[arg(long, value_name = "N", default_value_t = 1024, help_heading = "Filter")]
+    depth: usize,
+
+    /// The thread of a trace as the root frame; for files whose traces name threads
+    #[arg(long, help_heading = "Output")]
+    by_thread: bool,
+
+    /// Innermost frames first, at the top; their callers hang below
+    #[arg(long, help_heading = "Output")]
+    reverse: bool,
+
+    /// Lines of a method as frames of their own, with source file and number
+    #[arg(long, help_heading = "Output")]
+    lines: bool,
+
+    /// Format of the answer
+    #[arg(short, long, value_name = "FORMAT", default_value = "svg", help_heading = "Output")]
+    format: FormatArg,
+
+    /// Where it goes; the file appears when it is whole [default: stdout]
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    output: Option<PathBuf>,
+
+    /// Title [default: name of the file, and what is shown]
+    #[arg(long, value_name = "TEXT", help_heading = "Output")]
+    title: Option<String>,
+
+    /// Width of the picture in pixels [default: that of the window]
+    #[arg(long, value_name = "PIXELS", help_heading = "Output", value_parser = clap::value_parser!(u16).range(100..))]
+    width: Option<u16>,
+
+    /// Leave out frames of the picture that are narrower, in percent of its width
+    #[arg(long, value_name = "PERCENT", default_value = "0.01", value_parser = percent, help_heading = "Output")]
+    min_width: f64,
+
+    /// Colours of methods in the picture [default: hot, or mem for allocated and live]
+    #[arg(long, value_name = "PALETTE", help_heading = "Output")]
+    colors: Option<ColorsArg>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OfArg {
+    /// CPU SAMPLES: how often a stack was found running
+    Cpu,
+    /// What was ever allocated there, if sites were recorded
+    Allocated,
+    /// What was allocated there and is alive
+    Live,
+    /// CPU TIME (ms) of text reports, milliseconds estimated from its percentages; cpu=old: pairs of caller and callee
+    #[value(name = "cputime")]
+    CpuTime,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum UnitArg {
+    /// Bytes
+    Bytes,
+    /// Number of objects
+    Objects,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FormatArg {
+    /// A picture for browsers
+    Svg,
+    /// One line a stack, for other flame graph tools
+    Folded,
+    /// JSON for speedscope.app
+    Speedscope,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ColorsArg {
+    /// Red to yellow
+    Hot,
+    /// Green to blue
+    Mem,
+    /// Shades of blue, wide
+    Io,
+    Red,
+    Green,
+    Blue,
+    Aqua,
+    Yellow,
+    Purple,
+    Orange,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.strip_suffix('%').unwrap_or(text).parse().ok();
+    let number = number.filter(|number| (0.0..=100.0).contains(number));
+    number.ok_or_else(|| format!("`{text}` is no percentage from 0 to 100"))
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    anyhow::ensure!(
+        args.format != FormatArg::Svg || args.output.is_some() || !io::stdout().is_terminal(),
+        "a picture is nothing for a terminal: give it a file with -o out.svg, or choose --format folded"
+    );
+    // Before a long read: a file that cannot be written is known at once.
+    let file = (args.output.as_deref())
+        .map(|output| OutFile::create(output, args.input.input.path()))
+        .transpose()?;
+    let mut recorded = args.input.open(Want { sites: true, traces: true })?;
+    let wanted = args.of.map(Of::from);
+    let mut held = stacks::held(&recorded.profile);
+    let is_held = |held: &[Of]| wanted.map_or(!held.is_empty(), |of| held.contains(&of));
+    if !is_held(&held) {
+        // The objects themselves are the last resort, and part of what the file holds.
+        args.input.count_sites(&mut recorded)?;
+        held = stacks::held(&recorded.profile);
+    }
+    let Some(of) = wanted.or(held.first().copied()).filter(|_| is_held(&held)) else {
+        messages::line("note", &nothing(args, &recorded.source, wanted, &held));
+        return Ok(recorded.outcome(false));
+    };
+    let question = question(args, of);
+    let stacks = stacks::stacks(&recorded.profile, &question).map_err(|error: TooLarge| {
+        anyhow::Error::from(error).context("choose fewer with --depth, --class or --method")
+    })?;
+    if stacks.stacks == 0 {
+        messages::line("note", "no stack matches, or all that match weigh nothing");
+        return Ok(recorded.outcome(false));
+    }
+    write(args, of, &stacks, file)?;
+    if !args.input.input.quiet {
+        notes(args, of, &recorded.profile, &stacks);
+    }
+    Ok(recorded.outcome(true))
+}
+
+fn question(args: &Args, of: Of) -> Question {
+    Question {
+        of,
+        unit: match args.unit {
+            UnitArg::Bytes => SiteUnit::Bytes,
+            UnitArg::Objects => SiteUnit::Objects,
+        },
+        by_thread: args.by_thread,
+        reverse: args.reverse,
+        lines: args.lines,
+        depth: Some(args.depth).filter(|depth| *depth > 0),
+        filter: StackFilter { classes: args.class.clone(), methods: args.method.clone() },
+    }
+}
+
+/// What is said of a file that does not hold what was asked for.
+fn nothing(args: &Args, source: &Source, wanted: Option<Of>, held: &[Of]) -> String {
+    let path = args.input.input.path().display();
+    let has = match wanted {
+        None => format!("{path} holds no stacks with samples, times or sites"),
+        Some(Of::Cpu) => format!("{path} holds no CPU samples"),
+        Some(Of::CpuTime) if matches!(source, Source::Binary(_)) => {
+            format!("{path} is a binary dump; only text reports hold CPU times")
+        }
+        Some(Of::CpuTime) => format!("{path} holds no CPU times"),
+        Some(Of::Allocated) => format!("{path} records no allocation sites"),
+        Some(Of::Live) => format!("{path} holds no sites and no objects"),
+    };
+    let others: Vec<String> = held.iter().map(|of| format!("--of {}", option(*of))).collect();
+    match others.split_last() {
+        None => has,
+        Some((last, [])) => format!("{has}; {last} shows what it holds"),
+        Some((last, others)) => format!("{has}; {} and {last} show what it holds", others.join(", ")),
+    }
+}
+
+fn option(of: Of) -> &'static str {
+    match of {
+        Of::Cpu => "cpu",
+        Of::CpuTime => "cputime",
+        Of::Allocated => "allocated",
+        Of::Live => "live",
+    }
+}
+
+fn write(args: &Args, of: Of, stacks: &Stacks, file: Option<OutFile>) -> anyhow::Result<()> {
+    let render = |out: &mut dyn Write| match args.format {
+        FormatArg::Folded => folded::write(out, stacks),
+        FormatArg::Speedscope => speedscope::write(out, stacks, &title(args, of, stacks)),
+        FormatArg::Svg => flamegraph::write(out, stacks, &look(args, of, stacks)),
+    };
+    let fewer = |error: io::Error| match error.kind() {
+        io::ErrorKind::InvalidInput => anyhow::anyhow!("{error}: --depth, --class, --method, --min-width"),
+        _ => error.into(),
+    };
+    let Some(file) = file else {
+        let mut out = output::stdout();
+        render(&mut out).map_err(fewer)?;
+        return output::finish(out);
+    };
+    let name = format!("cannot write {}", file.path().display());
+    let mut out = BufWriter::with_capacity(1 << 16, file);
+    render(&mut out).map_err(fewer).with_context(|| name.clone())?;
+    out.into_inner().map_err(io::IntoInnerError::into_error).context(name)?.commit()
+}
+
+fn look(args: &Args, of: Of, stacks: &Stacks) -> Look {
+    let usual = match of {
+        Of::Cpu | Of::CpuTime => ColorsArg::Hot,
+        Of::Allocated | Of::Live => ColorsArg::Mem,
+    };
+    Look {
+        title: title(args, of, stacks),
+        width: args.width,
+        min_width_percent: args.min_width,
+        palette: args.colors.unwrap_or(usual).into(),
+        hanging: args.reverse,
+    }
+}
+
+/// The file's name, without the names of folders, and what is shown.
+fn title(args: &Args, of: Of, stacks: &Stacks) -> String {
+    if let Some(title) = &args.title {
+        return title.clone();
+    }
+    let path = args.input.input.path();
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    let what = match of {
+        Of::Cpu => "CPU samples".to_owned(),
+        Of::CpuTime => "CPU time".to_owned(),
+        Of::Allocated => format!("allocated {}", stacks.measure.name()),
+        Of::Live => format!("live {}", stacks.measure.name()),
+    };
+    format!("{name}: {what}")
+}
+
+/// What has to be known of the picture.
+fn notes(args: &Args, of: Of, profile: &Profile, stacks: &Stacks) {
+    let note = |text: &str| messages::line("note", text);
+    if let Some(path) = &args.output {
+        let (count, total) = (grouped(stacks.stacks), grouped(stacks.total));
+        note(&format!("{}: {count} stacks, {total} {}", path.display(), stacks.measure.name()));
+    }
+    if stacks.cut > 0 {
+        note(&format!(
+            "{} traces are deeper than {} frames; --depth 0 shows all of them",
+            grouped(stacks.cut),
+            args.depth
+        ));
+    }
+    let is_all = args.class.is_empty() && args.method.is_empty();
+    let left = profile.samples.as_ref().map_or(0, |samples| samples.total.saturating_sub(stacks.total));
+    if of == Of::Cpu && is_all && left > 0 {
+        note(&format!("{} more samples are of traces that the file leaves out", grouped(left)));
+    }
+    let last = profile.times.as_ref().and_then(|times| times.rows.last());
+    let left = last.map_or(0.0, |row| 100.0 - row.accumulated_percent);
+    if of == Of::CpuTime && is_all && left >= 1.0 {
+        note(&format!("{left:.0} % of the time is of traces that the file leaves out"));
+    }
+    match stacks.measure {
+        Measure::PercentHundredths => {
+            note("the file states no right total of its CPU times: stacks are weighed by their percentages");
+        }
+        Measure::Milliseconds if profile.times.is_some() => {
+            note("milliseconds are estimated: the file states percentages of a total");
+        }
+        _ => {}
+    }
+    let counted = |sites: &Sites| sites.origin == Origin::Objects;
+    if of == Of::Live && profile.sites.as_ref().is_some_and(counted) {
+        note("the dump records no allocation sites: they are counted over the objects that it holds");
+    }
+}
+
+impl From<OfArg> for Of {
+    fn from(of: OfArg) -> Self {
+        match of {
+            OfArg::Cpu => Self::Cpu,
+            OfArg::Allocated => Self::Allocated,
+            OfArg::Live => Self::Live,
+            OfArg::CpuTime => Self::CpuTime,
+        }
+    }
+}
+
+impl From<ColorsArg> for Palette {
+    fn from(colors: ColorsArg) -> Self {
+        match colors {
+            ColorsArg::Hot => Self::Hot,
+            ColorsArg::Mem => Self::Mem,
+            ColorsArg::Io => Self::Io,
+            ColorsArg::Red => Self::Red,
+            ColorsArg::Green => Self::Green,
+            ColorsArg::Blue => Self::Blue,
+            ColorsArg::Aqua => Self::Aqua,
+            ColorsArg::Yellow => Self::Yellow,
+            ColorsArg::Purple => Self::Purple,
+            ColorsArg::Orange => Self::Orange,
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Commands about what a profiler recorded.
+
+pub(crate) mod convert;
+pub(crate) mod cpu;
+pub(crate) mod cputime;
+pub(crate) mod flamegraph;
+pub(crate) mod monitors;
+pub(crate) mod sites;
+pub(crate) mod summary;
+pub(crate) mod traces;

@@ -1,0 +1,6 @@
+//! Commands about what is retained, and by what.
+
+pub(crate) mod dominators;
+pub(crate) mod paths_to_root;
+pub(crate) mod retained;
+pub(crate) mod roots;

@@ -1,0 +1,240 @@
+//! Arguments that commands share, and what they become.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+
+use crate::index::layout::object_layout::LayoutOverride;
+use crate::index::layout::sizes::Sizes;
+use crate::index::storage::memory;
+use crate::index::{Error, Heap, ObjectGraph, Options, Progress};
+use crate::query::objects::condition::size;
+use crate::report::Format;
+
+use super::messages;
+use super::progress_bar::Bar;
+
+/// The dump, and how it is read.
+#[derive(Debug, Args)]
+pub(crate) struct Input {
+    /// The heap dump: an HPROF binary, plain, compressed by gzip or zstd, or the one dump in a tar or zip
+    #[arg(value_name = "DUMP", help_heading = "Input")]
+    pub(crate) dump: PathBuf,
+
+    /// Which heap dump of a file that holds several, from 1 [default: the last]
+    #[arg(long = "dump", value_name = "N", help_heading = "Input", value_parser = clap::value_parser!(u32).range(1..))]
+    heap_dump: Option<u32>,
+
+    /// Threads that read the dump [default: all cores]
+    #[arg(long, value_name = "N", help_heading = "Input", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+
+    /// Where indexes lie [default: DUMP.index beside the dump, or else the user's cache directory]
+    #[arg(
+        long,
+        value_name = "DIR",
+        help_heading = "Index",
+        env = "HPROF_CLI_INDEX_DIR",
+        hide_env_values = true
+    )]
+    index_dir: Option<PathBuf>,
+
+    /// Memory that building an index may take, for example 2GB; what needs more lies in files in the index directory
+    /// [default: what the machine and its limits leave]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        help_heading = "Index",
+        env = "HPROF_CLI_MEMORY",
+        hide_env_values = true,
+        value_parser = memory_size
+    )]
+    memory: Option<Memory>,
+
+    /// No progress bar, no notes on stderr; warnings of damage stay
+    #[arg(short, long, help_heading = "Output")]
+    pub(crate) quiet: bool,
+}
+
+/// How a dump is opened with its graph.
+type OpenGraph = fn(&Path, &Options, &dyn Progress) -> Result<(Heap, ObjectGraph), Error>;
+
+impl Input {
+    /// What opening needs.
+    pub(crate) fn options(&self) -> Options {
+        // An empty variable is as good as none.
+        let index_dir = self.index_dir.clone().filter(|dir| !dir.as_os_str().is_empty());
+        Options { index_dir, heap_dump: self.heap_dump, memory_bytes: self.memory_bytes() }
+    }
+
+    fn memory_bytes(&self) -> Option<u64> {
+        self.memory.and_then(|Memory(bytes)| bytes)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.dump
+    }
+
+    /// Whether one of several heap dumps is asked for.
+    pub(crate) fn names_heap_dump(&self) -> bool {
+        self.heap_dump.is_some()
+    }
+
+    /// Runs `work` with the threads asked for.
+    pub(crate) fn with_threads<T: Send>(&self, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
+        // Each thread takes memory: a limit may leave too little for all cores.
+        match self.threads.map(usize::from).or_else(|| memory::threads(self.memory_bytes())) {
+            None => Ok(work()),
+            Some(threads) => {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+                Ok(pool.install(work))
+            }
+        }
+    }
+
+    /// Opens the dump and says on stderr what there is to say.
+    pub(crate) fn open(&self) -> anyhow::Result<Heap> {
+        let heap = self.open_records()?;
+        if !self.quiet {
+            messages::about_no_heap(&heap);
+        }
+        Ok(heap)
+    }
+
+    /// As [`Input::open`], for what needs no heap dump: dumps of the agent can do without.
+    pub(crate) fn open_records(&self) -> anyhow::Result<Heap> {
+        let bar = Bar::new(self.quiet);
+        let heap = self.with_threads(|| Heap::open(self.path(), &self.options(), &bar))??;
+        drop(bar);
+        messages::about(&heap, self.quiet);
+        Ok(heap)
+    }
+
+    /// Opens the dump with its graph by `open`, and says on stderr what there is to say.
+    fn open_graph(&self, open: OpenGraph) -> anyhow::Result<(Heap, ObjectGraph)> {
+        let bar = Bar::new(self.quiet);
+        let opened = self.with_threads(|| open(self.path(), &self.options(), &bar))??;
+        drop(bar);
+        messages::about(&opened.0, self.quiet);
+        if !self.quiet {
+            messages::about_no_heap(&opened.0);
+        }
+        if opened.1.roots.boot_classes_assumed && !self.quiet {
+            messages::line(
+                "note",
+                "the dump names no sticky classes: the boot loader's classes are taken as roots",
+            );
+        }
+        Ok(opened)
+    }
+
+    /// Opens the dump with its graph and asks it. An index that turns out to be damaged while it is read is built again,
+    /// and asked again: `ask` must not have shown anything yet.
+    pub(crate) fn with_graph<T: Send>(
+        &self,
+        ask: impl Fn(&Heap, &ObjectGraph) -> anyhow::Result<T> + Send + Sync,
+    ) -> anyhow::Result<(Heap, ObjectGraph, T)> {
+        let (heap, graph) = self.open_graph(Heap::open_graph)?;
+        let answer = self.with_threads(|| ask(&heap, &graph))?;
+        heap.check_unwritten()?;
+        if !graph.is_damaged() {
+            return Ok((heap, graph, answer?));
+        }
+        drop((heap, graph));
+        // All of it is read now, and what is damaged is built again.
+        let (heap, graph) = self.open_graph(Heap::open_graph_checked)?;
+        let answer = self.with_threads(|| ask(&heap, &graph))??;
+        heap.check_unwritten()?;
+        anyhow::ensure!(!graph.is_damaged(), "the index is damaged again right after it was built");
+        Ok((heap, graph, answer))
+    }
+}
+
+/// How sizes are determined.
+#[derive(Debug, Args)]
+pub(crate) struct LayoutArgs {
+    /// Object layout to assume instead of the fitted one: reference=4|8, header=8|12|16, array-base=12|16|20|24,
+    /// alignment=1|4|8..256, packing=classic|dense; what is left out stays as fitted
+    #[arg(long, value_name = "KEY=VALUE,...", help_heading = "Input")]
+    layout: Option<LayoutOverride>,
+}
+
+impl LayoutArgs {
+    /// Whether a layout was given.
+    pub(crate) fn is_given(&self) -> bool {
+        self.layout.is_some()
+    }
+
+    pub(crate) fn sizes(&self, heap: &Heap) -> Sizes {
+        Sizes::new(heap.summary(), self.layout.as_ref())
+    }
+}
+
+/// How the answer is shown.
+#[derive(Debug, Args)]
+pub(crate) struct Output {
+    /// Format of the answer
+    #[arg(short, long, value_name = "FORMAT", default_value = "table", help_heading = "Output")]
+    format: FormatArg,
+
+    /// When to use colour; NO_COLOR turns it off too
+    #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
+    pub(crate) color: ColorArg,
+}
+
+impl Output {
+    pub(crate) fn format(&self) -> Format {
+        match self.format {
+            FormatArg::Table => Format::Table,
+            FormatArg::Json => Format::Json,
+            FormatArg::Csv => Format::Csv,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FormatArg {
+    /// A table for people
+    Table,
+    /// One JSON document
+    Json,
+    /// Comma-separated values with a header line
+    Csv,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorArg {
+    /// If stdout is a terminal
+    Auto,
+    /// Also into a pipe
+    Always,
+    /// Not at all
+    Never,
+}
+
+/// Reads `--top`: a number, 0 for all.
+pub(crate) fn top(given: Option<usize>, format: Format, usual: usize) -> Option<usize> {
+    match (given, format) {
+        (Some(0), _) => None,
+        (Some(top), _) => Some(top),
+        // A table that scrolls out of the terminal helps nobody; programs want everything.
+        (None, Format::Table) => Some(usual),
+        (None, Format::Json | Format::Csv) => None,
+    }
+}
+
+/// A size, or nothing: an empty variable is as good as none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Memory(Option<u64>);
+
+fn memory_size(text: &str) -> Result<Memory, size::NoSize> {
+    if text.is_empty() { Ok(Memory(None)) } else { size::parse(text).map(|bytes| Memory(Some(bytes))) }
+}
+
+/// Reads a part of a whole: 0 to 1.
+pub(crate) fn ratio(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(ratio) if (0.0..=1.0).contains(&ratio) => Ok(ratio),
+        _ => Err("a part of the whole is a number from 0 to 1, for example 0.0001".to_owned()),
+    }
+}

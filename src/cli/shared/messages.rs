@@ -1,0 +1,84 @@
+//! What goes to stderr: errors, warnings, notes. One line what and where, one line what to do next.
+
+use std::io::{self, Write};
+
+use crate::index::model::problem::Severity;
+use crate::index::{Error, Heap};
+use crate::query::dump::doctor::{Extent, RetainedSizes};
+use crate::report::escape;
+use crate::report::table::{counted, grouped};
+
+/// Problems that are shown; `info` lists all.
+const SHOWN: usize = 5;
+
+/// Says why the program ends.
+pub(crate) fn error(error: &anyhow::Error) {
+    line("error", &format!("{error:#}"));
+    if let Some(advice) = error.downcast_ref::<Error>().and_then(Error::advice) {
+        line("hint", advice);
+    }
+}
+
+/// Says what there is to say of an opened dump, apart from the answer.
+pub(crate) fn about(heap: &Heap, quiet: bool) {
+    if !quiet {
+        heap.notes().iter().for_each(|note| line("note", note));
+    }
+    let problems = heap.summary().problems();
+    let damage: Vec<_> = problems.iter().filter(|problem| problem.severity == Severity::Damage).collect();
+    for problem in damage.iter().take(SHOWN) {
+        line("warning", &format!("{}: {problem}", heap.path().display()));
+    }
+    if damage.is_empty() {
+        return;
+    }
+    let more = damage.len().saturating_sub(SHOWN);
+    if more > 0 {
+        line("warning", &format!("{}: {more} more such places", heap.path().display()));
+    }
+    line("warning", &format!("{}: {}", heap.path().display(), account(heap)));
+    line("hint", "figures are of what could be read; `hprof-cli doctor` says what is missing and what to do");
+}
+
+/// What was read of a damaged dump, and what is lost, in one line.
+fn account(heap: &Heap) -> String {
+    let Extent { account, missing, retained } = Extent::of(heap);
+    let read = grouped(account.read_bytes());
+    let mut text = match account.expected_bytes {
+        Some(bytes) if bytes > account.file_bytes => {
+            format!("read {read} of at least {} bytes", grouped(bytes))
+        }
+        Some(bytes) => format!("read {read} of {} bytes", grouped(bytes)),
+        None => format!("read {read} bytes, and how many are missing is not known"),
+    };
+    let lost = [(account.lost_records, "at the top level"), (account.lost_places, "in the heap dump")];
+    let lost = lost.iter().filter(|(count, _)| *count > 0);
+    let lost: Vec<String> =
+        lost.map(|(count, part)| format!("{} {part}", counted(*count, "place"))).collect();
+    if !lost.is_empty() {
+        text += &format!("; something is lost at {}", lost.join(", "));
+    }
+    if let Some(missing) = missing.filter(|missing| missing.objects > 0) {
+        let at_least = if missing.more { "at least " } else { "" };
+        text += &format!("; referred to and not there: {at_least}{}", counted(missing.objects, "object"));
+    }
+    if retained == RetainedSizes::OfWhatIsThere {
+        text += "; retained sizes are of what is there: lower bounds for what held lost objects";
+    }
+    text
+}
+
+/// Says that a dump holds no heap dump, if so.
+pub(crate) fn about_no_heap(heap: &Heap) {
+    if heap.summary().facts().heap_dumps.get() == 0 {
+        let path = heap.path().display();
+        line("note", &format!("{path} holds no heap dump; `hprof-cli info` says what it holds"));
+    }
+}
+
+/// Writes a line to stderr. What it quotes from a dump or from the file system is escaped.
+pub(crate) fn line(kind: &str, text: &str) {
+    // A closed stderr must not change the answer.
+    // In one piece: other processes may write to the same place.
+    let _ = io::stderr().write_all(format!("hprof-cli: {kind}: {}\n", escape::text(text)).as_bytes());
+}

@@ -1,0 +1,49 @@
+//! How objects are shown in every command.
+
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::report::escape;
+
+/// The name of an object's class.
+pub(crate) fn class_name(summary: &Summary, class: Option<ClassNumber>) -> Option<&str> {
+    class.and_then(|class| summary.class(class)).map(|class| summary.class_name(class))
+}
+
+/// An object in a table: its class, its id, and the label that tells it from others.
+pub(crate) fn describe(class: Option<&str>, id: u64, label: Option<&str>) -> String {
+    match (class, label) {
+        (Some("java.lang.Class"), Some(label)) => format!("class {label} {id:#x}"),
+        (class, None) => format!("{} {id:#x}", class.unwrap_or(UNKNOWN)),
+        (class, Some(label)) => format!("{} {id:#x} \"{label}\"", class.unwrap_or(UNKNOWN)),
+    }
+}
+
+/// As [`describe`], where the id has a column of its own: names are shortened to fit the terminal, ids are not.
+pub(crate) fn describe_without_id(class: Option<&str>, label: Option<&str>) -> String {
+    match (class, label) {
+        (Some("java.lang.Class"), Some(label)) => format!("class {label}"),
+        (class, None) => class.unwrap_or(UNKNOWN).to_owned(),
+        (class, Some(label)) => format!("{} \"{label}\"", class.unwrap_or(UNKNOWN)),
+    }
+}
+
+const UNKNOWN: &str = "<unknown class>";
+
+/// The loader of the classes of the JDK itself, which is no object.
+pub(crate) const BOOT_LOADER: &str = "<boot loader>";
+
+/// A class loader in words: its class, and its id.
+pub(crate) fn loader(id: u64, class: Option<&str>) -> String {
+    match (id, class) {
+        (0, _) => BOOT_LOADER.to_owned(),
+        (id, Some(class)) => format!("{class} @ {id:#x}"),
+        (id, None) => format!("{id:#x}"),
+    }
+}
+
+/// A text as JSON takes it, which escapes by itself, or as a cell of CSV.
+pub(crate) type AsText = fn(&str) -> String;
+
+/// The text as a cell of CSV.
+pub(crate) fn cell(text: &str) -> String {
+    escape::cell(text).into_owned()
+}

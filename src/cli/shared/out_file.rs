@@ -1,0 +1,199 @@
+//! An answer that goes into a file: it appears there whole, or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use crate::index::storage::temporary_files::Temporary;
+
+/// A file that is being written. Dropped without [`OutFile::commit`], nothing of it stays.
+pub(crate) struct OutFile {
+    path: PathBuf,
+    to: To,
+}
+
+enum To {
+    /// Beside the file whose name it will get.
+    Temporary(Temporary),
+    /// A device or a pipe: there is nothing to rename.
+    Directly(File),
+}
+
+impl OutFile {
+    /// Begins to write the file `path`. What is there stays until [`OutFile::commit`]; the file that is read, `input`, is
+    /// never replaced.
+    pub(crate) fn create(path: &Path, input: &Path) -> anyhow::Result<Self> {
+        let fail = || format!("cannot write {}", path.display());
+        // A link stays one: what it leads to is replaced.
+        let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        anyhow::ensure!(
+            fs::canonicalize(input).ok().is_none_or(|input| input != real),
+            "cannot write {}: it is the file that is read; choose another name",
+            path.display()
+        );
+        let there = fs::metadata(&real).ok();
+        if there.as_ref().is_some_and(|there| there.is_dir()) {
+            anyhow::bail!("cannot write {}: it is a directory", path.display());
+        }
+        if there.as_ref().is_some_and(|there| !there.is_file()) {
+            let file = File::options().write(true).open(&real).with_context(fail)?;
+            return Ok(Self { path: real, to: To::Directly(file) });
+        }
+        let dir = real.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(PREFIX).suffix(SUFFIX);
+        #[cfg(unix)]
+        let permissions = {
+            use std::os::unix::fs::PermissionsExt;
+            there.map_or_else(|| fs::Permissions::from_mode(0o666), |there| there.permissions())
+        };
+        #[cfg(unix)]
+        builder.permissions(permissions);
+        let file = create(&builder, dir).with_context(fail)?;
+        Ok(Self { path: real, to: To::Temporary(file) })
+    }
+
+    /// The file as it will be named.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives the file its name.
+    pub(crate) fn commit(mut self) -> anyhow::Result<()> {
+        self.flush().with_context(|| format!("cannot write {}", self.path.display()))?;
+        match self.to {
+            To::Directly(_) => Ok(()),
+            To::Temporary(file) => {
+                file.publish(&self.path).with_context(|| format!("cannot write {}", self.path.display()))
+            }
+        }
+    }
+}
+
+/// The names of temporary files.
+const PREFIX: &str = ".hprof-cli-";
+const SUFFIX: &str = ".part";
+
+/// Creates a temporary file in `dir`, and removes those that processes have left there that were killed.
+///
+/// Each is locked by the process that writes it, as long as that lives.
+fn create(builder: &tempfile::Builder<'_, '_>, dir: &Path) -> io::Result<Temporary> {
+    let mut file = Temporary::create(builder, dir)?;
+    // Another process may take it for one that was left, before it is locked. Where there are no locks (some network
+    // mounts) nobody can, and nothing is removed.
+    while file.as_file().lock().is_ok() && !file.path().exists() {
+        file = Temporary::create(builder, dir)?;
+    }
+    sweep(dir);
+    Ok(file)
+}
+
+/// Removes temporary files that no process has locked. What cannot be removed stays.
+fn sweep(dir: &Path) {
+    let Ok(entries) = fs::read_dir(dir) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let is_ours = name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX));
+        if is_ours
+            && entry.file_type().is_ok_and(|kind| kind.is_file())
+            && let Ok(file) = File::options().write(true).open(entry.path())
+            && file.try_lock().is_ok()
+        {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+impl Write for OutFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.to {
+            To::Temporary(file) => file.write(bytes),
+            To::Directly(file) => file.write(bytes),
+        }
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.to {
+            To::Temporary(file) => file.flush(),
+            To::Directly(file) => file.flush(),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const INPUT: &str = "no such dump";
+
+    #[test]
+    fn what_is_read_is_not_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("heap.hprof");
+        fs::write(&path, "dump").unwrap();
+        let roundabout = dir.path().join("./heap.hprof");
+        assert!(OutFile::create(&path, &roundabout).is_err());
+        assert!(OutFile::create(&roundabout, &path).is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"dump");
+        assert!(OutFile::create(&dir.path().join("heap.txt"), &path).is_ok());
+    }
+
+    #[test]
+    fn the_file_appears_with_commit_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out.txt");
+        fs::write(&path, "old").unwrap();
+        let mut file = OutFile::create(&path, INPUT.as_ref()).unwrap();
+        file.write_all(b"half").unwrap();
+        drop(file);
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        let mut file = OutFile::create(&path, INPUT.as_ref()).unwrap();
+        file.write_all(b"whole").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        file.commit().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"whole");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_removed_and_what_another_writes_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let there = |name: &str| dir.path().join(name).exists();
+        let of_another = OutFile::create(&dir.path().join("other.txt"), INPUT.as_ref()).unwrap();
+        let mut names = vec![".hprof-cli-Abc123.part", ".hprof-cli-mine", "hprof-cli-Abc123.part"];
+        for name in &names {
+            fs::write(dir.path().join(name), "half").unwrap();
+        }
+        OutFile::create(&dir.path().join("out.txt"), INPUT.as_ref()).unwrap().commit().unwrap();
+        assert!(!there(names.remove(0)) && there("out.txt"));
+        assert!(names.iter().all(|name| there(name)));
+        of_another.commit().unwrap();
+        assert!(there("other.txt"));
+    }
+
+    #[test]
+    fn a_directory_and_a_missing_directory_are_errors() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(OutFile::create(dir.path(), INPUT.as_ref()).is_err());
+        assert!(OutFile::create(&dir.path().join("no/out.txt"), INPUT.as_ref()).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_a_link_and_permissions_stay() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let (real, link) = (dir.path().join("real"), dir.path().join("link"));
+        fs::write(&real, "old").unwrap();
+        fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let mut file = OutFile::create(&link, INPUT.as_ref()).unwrap();
+        file.write_all(b"new").unwrap();
+        file.commit().unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&real).unwrap(), b"new");
+        assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
+    }
+}

@@ -1,0 +1,75 @@
+//! Writing an answer to stdout.
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+
+use serde::Serialize;
+
+use crate::index::Heap;
+use crate::report::json;
+use crate::report::table::{Style, grouped};
+
+use super::args::{ColorArg, Output};
+
+/// Standard output, buffered. Flushed by [`finish`].
+pub(crate) fn stdout() -> BufWriter<io::StdoutLock<'static>> {
+    BufWriter::with_capacity(1 << 16, io::stdout().lock())
+}
+
+/// Writes out what is left.
+pub(crate) fn finish(mut out: BufWriter<io::StdoutLock<'static>>) -> anyhow::Result<()> {
+    Ok(out.flush()?)
+}
+
+/// How tables are shown on this stdout.
+pub(crate) fn style(output: &Output) -> Style {
+    style_of(output.color)
+}
+
+/// How tables are shown on this stdout, with or without colour.
+pub(crate) fn style_of(color: ColorArg) -> Style {
+    let terminal = io::stdout().is_terminal();
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let color = match color {
+        ColorArg::Always => true,
+        ColorArg::Never => false,
+        ColorArg::Auto => terminal && !no_color,
+    };
+    Style { width: if terminal { comfy_table::Table::new().width() } else { None }, color }
+}
+
+/// The line below a table that does not show all rows.
+pub(crate) fn left_out(out: &mut dyn Write, shown: usize, matching: u64, what: &str) -> io::Result<()> {
+    let left_out = matching.saturating_sub(shown as u64);
+    if left_out == 0 {
+        return Ok(());
+    }
+    let (left_out, matching) = (grouped(left_out), grouped(matching));
+    writeln!(out, "{left_out} of {matching} {what} are not shown; --top 0 shows all")
+}
+
+/// A time of a dump as RFC 3339; `None` for 0 and for what no calendar holds.
+pub(crate) fn timestamp(milliseconds: u64) -> Option<String> {
+    crate::query::recordings::profile::rfc3339(milliseconds, 0)
+}
+
+/// Writes a JSON document about `heap`.
+pub(crate) fn json<R: Serialize, E: Serialize>(
+    out: &mut dyn Write,
+    command: &str,
+    heap: &Heap,
+    rows: R,
+    more: E,
+) -> anyhow::Result<()> {
+    let summary = heap.summary();
+    let created = timestamp(summary.facts().created_ms.get());
+    let dump = json::Dump {
+        path: &heap.path().to_string_lossy(),
+        file_bytes: Some(heap.file_bytes()),
+        format: Some(summary.version().name()),
+        id_bytes: Some(summary.facts().id_bytes),
+        created: created.as_deref(),
+        heap_dump: Some(summary.facts().heap_dump.get()),
+        damaged: Some(summary.is_damaged()),
+    };
+    Ok(json::write(out, command, &dump, rows, more)?)
+}

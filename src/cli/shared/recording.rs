@@ -1,0 +1,177 @@
+//! What a profiler recorded, from a binary dump or from a text report, for the commands that take either.
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use crate::index::layout::sizes::Sizes;
+use crate::index::{Error, Heap};
+use crate::input::file::TextFile;
+use crate::query::recordings::profile::Profile;
+use crate::query::recordings::profile::binary::{self, Want};
+use crate::query::recordings::profile::text::{self, TextReport};
+use crate::report::json;
+use crate::report::table::grouped;
+
+use super::args::Input;
+use super::progress_bar::Bar;
+use super::{messages, output};
+use crate::cli::Outcome;
+
+/// Lines that could not be understood which are shown.
+const SHOWN: usize = 5;
+
+/// A file that was read.
+pub(crate) struct Recorded {
+    /// What was recorded.
+    pub(crate) profile: Profile,
+    /// Where it comes from.
+    pub(crate) source: Source,
+    path: String,
+}
+
+/// Where a profile comes from.
+pub(crate) enum Source {
+    /// A binary dump.
+    Binary(Box<Heap>),
+    /// A text report; its profile has been taken out.
+    Text {
+        /// The rest of it.
+        report: Box<TextReport>,
+        /// Length of the file.
+        file_bytes: u64,
+    },
+}
+
+/// A binary dump or a text report, and which run of it.
+#[derive(Debug, clap::Args)]
+#[command(mut_arg("dump", |dump| dump
+    .value_name("DUMP|TEXT")
+    .help("The recording: an HPROF binary or the agent's text report (java.hprof.txt), plain or compressed by gzip or zstd")))]
+pub(crate) struct RecordedInput {
+    #[command(flatten)]
+    pub(crate) input: Input,
+
+    /// Which run of a text that holds several, from 1 [default: the last]
+    #[arg(long, value_name = "N", help_heading = "Input", value_parser = clap::value_parser!(u32).range(1..))]
+    run: Option<u32>,
+}
+
+impl RecordedInput {
+    /// Opens the file and says on stderr what there is to say.
+    pub(crate) fn open(&self, want: Want) -> anyhow::Result<Recorded> {
+        if let Some((_, recorded)) = self.open_text()? {
+            return Ok(recorded);
+        }
+        let heap = self.input.open_records()?;
+        let bar = Bar::new(self.input.quiet);
+        let profile = self.input.with_threads(|| binary::read(&heap, want, &bar))??;
+        drop(bar);
+        Ok(Recorded { profile, source: Source::Binary(Box::new(heap)), path: self.path_text() })
+    }
+
+    /// Counts allocation sites over the objects of a binary dump that records none. That reads all of the heap.
+    pub(crate) fn count_sites(&self, recorded: &mut Recorded) -> anyhow::Result<()> {
+        if let (Source::Binary(heap), None) = (&recorded.source, &recorded.profile.sites) {
+            let (sizes, bar) = (Sizes::new(heap.summary(), None), Bar::new(self.input.quiet));
+            let count = || binary::sites_of_objects(heap, &sizes, &bar);
+            recorded.profile.sites = self.input.with_threads(count)??;
+        }
+        Ok(())
+    }
+
+    /// Reads a text report and says on stderr what there is to say; `None` if the file is a binary dump.
+    pub(crate) fn open_text(&self) -> anyhow::Result<Option<(TextFile, Recorded)>> {
+        let path = self.path_text();
+        let Some(file) = TextFile::open(self.input.path()).map_err(Error::from)? else {
+            anyhow::ensure!(
+                self.run.is_none(),
+                "{path} is a binary dump, which holds one run: leave out --run, or choose a heap dump with --dump"
+            );
+            return Ok(None);
+        };
+        anyhow::ensure!(
+            !self.input.names_heap_dump(),
+            "{path} is a text report, which holds runs: leave out --dump, or choose a run with --run"
+        );
+        let mut report = text::read(&file, self.run)
+            .map_err(|error| anyhow::Error::from(error).context(format!("cannot read {path}")))?;
+        about_text(&report, &path, self.run, self.input.quiet);
+        let profile = std::mem::take(&mut report.profile);
+        let source = Source::Text { report: Box::new(report), file_bytes: file.file_bytes() };
+        Ok(Some((file, Recorded { profile, source, path })))
+    }
+
+    fn path_text(&self) -> String {
+        self.input.path().to_string_lossy().into_owned()
+    }
+
+    /// Says something on stderr that is no damage, unless that is not wanted.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.input.quiet {
+            messages::line("note", text);
+        }
+    }
+}
+
+impl Recorded {
+    /// Writes a JSON document about the file.
+    pub(crate) fn json<R: Serialize, E: Serialize>(
+        &self,
+        out: &mut dyn Write,
+        command: &str,
+        rows: R,
+        more: E,
+    ) -> anyhow::Result<()> {
+        match &self.source {
+            Source::Binary(heap) => output::json(out, command, heap, rows, more),
+            Source::Text { report, file_bytes } => {
+                let dump = json::Dump {
+                    path: &self.path,
+                    file_bytes: Some(*file_bytes),
+                    format: Some(self.profile.format.as_str()).filter(|format| !format.is_empty()),
+                    created: self.profile.created.as_deref(),
+                    damaged: Some(report.not_understood > 0),
+                    ..json::Dump::default()
+                };
+                Ok(json::write(out, command, &dump, rows, more)?)
+            }
+        }
+    }
+
+    /// Whether part of the file is missing or could not be understood.
+    pub(crate) fn is_damaged(&self) -> bool {
+        match &self.source {
+            Source::Binary(heap) => heap.summary().is_damaged(),
+            Source::Text { report, .. } => report.not_understood > 0,
+        }
+    }
+
+    /// How a run ends that found something, or nothing.
+    pub(crate) fn outcome(&self, found: bool) -> Outcome {
+        match (self.is_damaged(), found) {
+            (true, _) => Outcome::Damaged,
+            (false, true) => Outcome::Fine,
+            (false, false) => Outcome::No,
+        }
+    }
+}
+
+/// Says what there is to say of a text, apart from the answer.
+fn about_text(report: &TextReport, path: &str, run: Option<u32>, quiet: bool) {
+    if report.runs > 1 && run.is_none() && !quiet {
+        messages::line(
+            "note",
+            &format!("{path} holds {} runs; this is the last, --run N shows another", report.runs),
+        );
+    }
+    for line in report.malformed.iter().take(SHOWN) {
+        let text = format!("{path}: line {}: {} expected, found {:?}", line.line, line.expected, line.text);
+        messages::line("warning", &text);
+    }
+    let shown = report.malformed.len().min(SHOWN) as u64;
+    if report.not_understood > shown {
+        let left = grouped(report.not_understood - shown);
+        messages::line("warning", &format!("{path}: {left} more lines were not understood"));
+    }
+}

@@ -1,0 +1,192 @@
+//! Signals: a process that is told to end removes its temporary files first; a dump that is shortened while it is mapped
+//! is an error and not a crash.
+//!
+//! Handlers only note what came and wake a thread; that thread removes and ends, with locks and memory as usual. SIGINT,
+//! SIGTERM and SIGHUP still end the process by that signal, so that shells and scripts see what happened. A second one
+//! ends it at once. What was ignored when the program was started stays ignored (`nohup`).
+//!
+//! The `unsafe` of signals is here.
+
+#[cfg(unix)]
+pub(crate) use unix::install;
+
+/// There are no such signals.
+#[cfg(not(unix))]
+pub(crate) fn install() {}
+
+#[cfg(unix)]
+#[allow(unsafe_code)]
+mod unix {
+    use std::fs::File;
+    use std::io::{self, IsTerminal, PipeReader, PipeWriter, Read, Write};
+    use std::os::fd::AsFd;
+    use std::path::Path;
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+    use std::time::Duration;
+
+    use libc::{c_int, c_void, sigaction, siginfo_t};
+
+    use crate::index::storage::temporary_files;
+    use crate::input::mapped_files::{self, Content};
+    use crate::report::escape;
+
+    /// What handlers need.
+    struct State {
+        /// Wakes the thread that ends the process; `None` if none could be started.
+        wake: Option<PipeWriter>,
+        stderr: Option<File>,
+        /// What was done about a bus error before.
+        bus: sigaction,
+    }
+
+    static STATE: OnceLock<State> = OnceLock::new();
+    /// The signal that ends the process; 0 if there was none yet.
+    static CAUSE: AtomicI32 = AtomicI32::new(0);
+    /// Whether a progress bar may stand in the line where a message is to go.
+    static TERMINAL: AtomicBool = AtomicBool::new(false);
+
+    /// How long a thread that read what is gone waits for the one that ends the process.
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
+
+    /// Installs the handlers, once in a process. What cannot be installed is left as it was.
+    pub(crate) fn install() {
+        static INSTALLED: AtomicBool = AtomicBool::new(false);
+        if INSTALLED.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        // A file that may not get any larger: the write says so, which is enough.
+        let _ = set(libc::SIGXFSZ, libc::SIG_IGN);
+        let Ok(bus) = get(libc::SIGBUS) else { return };
+        let stderr = io::stderr().as_fd().try_clone_to_owned().ok().map(File::from);
+        let wake = start().ok();
+        let ends = wake.is_some();
+        if STATE.set(State { wake, stderr, bus }).is_err() {
+            return;
+        }
+        TERMINAL.store(io::stderr().is_terminal(), Ordering::Relaxed);
+        mapped_files::watch(describe);
+        let _ = set(libc::SIGBUS, on_bus_error as Handler as libc::sighandler_t);
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            if ends && get(signal).is_ok_and(|old| old.sa_sigaction == libc::SIG_DFL) {
+                let _ = set(signal, on_end as Handler as libc::sighandler_t);
+            }
+        }
+    }
+
+    /// What is done at a signal.
+    fn get(signal: c_int) -> io::Result<sigaction> {
+        // SAFETY: All bytes zero are a `sigaction`; the kernel fills it, and changes nothing without a new one.
+        let mut old: sigaction = unsafe { std::mem::zeroed() };
+        let done = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut old) };
+        if done == 0 { Ok(old) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Sets what is done at a signal: a [`Handler`], or `SIG_DFL`, or `SIG_IGN`.
+    fn set(signal: c_int, action: libc::sighandler_t) -> io::Result<()> {
+        // SAFETY: As above.
+        let mut new: sigaction = unsafe { std::mem::zeroed() };
+        new.sa_sigaction = action;
+        // On the stack that Rust gives each thread for signals, where it does.
+        new.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
+        restore(signal, &new)
+    }
+
+    fn restore(signal: c_int, action: &sigaction) -> io::Result<()> {
+        // SAFETY: The handlers set here call only what may be called in a handler: they read and write atomics, write
+        // to files that stay open, sleep, and end the process.
+        let done = unsafe { libc::sigaction(signal, action, std::ptr::null_mut()) };
+        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Starts the thread that ends the process.
+    fn start() -> io::Result<PipeWriter> {
+        let (woken, wake) = io::pipe()?;
+        let thread = std::thread::Builder::new().name("signals".to_owned()).stack_size(1 << 17);
+        thread.spawn(move || end(woken))?;
+        Ok(wake)
+    }
+
+    /// Waits until a handler wakes it, and ends the process.
+    fn end(mut woken: PipeReader) {
+        if woken.read_exact(&mut [0]).is_err() {
+            return;
+        }
+        // Held to the end: nothing new is made, and nobody sees that his file is gone.
+        let _ending = temporary_files::remove_all();
+        let cause = CAUSE.load(Ordering::SeqCst);
+        if cause != libc::SIGBUS {
+            raise_default(cause);
+        }
+        exit(2);
+    }
+
+    /// Ends the process by this signal.
+    fn raise_default(signal: c_int) {
+        if set(signal, libc::SIG_DFL).is_ok() {
+            // SAFETY: `raise` takes any number. In a handler the signal comes when that returns.
+            unsafe { libc::raise(signal) };
+        }
+    }
+
+    /// Ends the process now. Buffered output is lost: it would be the start of an answer.
+    fn exit(code: c_int) -> ! {
+        // SAFETY: `_exit` may be called anywhere, and nothing runs after it.
+        unsafe { libc::_exit(code) }
+    }
+
+    extern "C" fn on_end(signal: c_int, _: *mut siginfo_t, _: *mut c_void) {
+        let first = CAUSE.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        let wake = STATE.get().and_then(|state| state.wake.as_ref());
+        let woken = wake.is_some_and(|mut wake| first && wake.write_all(&[1]).is_ok());
+        if !woken {
+            raise_default(signal);
+        }
+    }
+
+    extern "C" fn on_bus_error(_: c_int, info: *mut siginfo_t, _: *mut c_void) {
+        let Some(state) = STATE.get() else { return };
+        // SAFETY: The kernel gives a handler of this kind a `siginfo_t`, and with SIGBUS the address is set.
+        let address = unsafe { (*info).si_addr() }.addr();
+        let mut text = [0; mapped_files::TEXT];
+        let Some(len) = mapped_files::at(address, &mut text) else {
+            // Not a file under a map: it happens again at once, and is what it was without this handler.
+            let _ = restore(libc::SIGBUS, &state.bus);
+            return;
+        };
+        let first = CAUSE.compare_exchange(0, libc::SIGBUS, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        if first {
+            if let Some(mut stderr) = state.stderr.as_ref() {
+                if TERMINAL.load(Ordering::Relaxed) {
+                    let _ = stderr.write_all(b"\r\x1b[K");
+                }
+                let _ = stderr.write_all(text.get(..len).unwrap_or_default());
+            }
+            if state.wake.as_ref().is_none_or(|mut wake| wake.write_all(&[1]).is_err()) {
+                exit(2);
+            }
+        }
+        // What was read is not there: this thread cannot go on.
+        std::thread::sleep(PATIENCE);
+        exit(2);
+    }
+
+    /// What is said of a file that is gone under its map.
+    fn describe(path: &Path, content: Content) -> String {
+        let path = path.display().to_string();
+        let path = escape::text(&path);
+        let (error, hint) = match content {
+            Content::File => (
+                "was shortened or replaced while it was read (or its disk cannot be read)",
+                "run this again when nobody writes to the file; a new version is best written beside it and renamed",
+            ),
+            Content::Scratch => (
+                "holds a file to work in that cannot be written any more (its disk is full or broken)",
+                "make room there, or give a directory with more of it by --index-dir",
+            ),
+        };
+        format!("hprof-cli: error: {path} {error}\nhprof-cli: hint: {hint}\n")
+    }
+}

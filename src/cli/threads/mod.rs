@@ -1,0 +1,209 @@
+//! `threads`: the threads of a heap dump, or with `--started` those of a recording.
+
+mod heap;
+mod started;
+
+use clap::ValueEnum;
+
+use crate::index::Error;
+use crate::input::file::TextFile;
+use crate::query::objects::selection::ThreadPattern;
+use crate::query::recordings::started_threads;
+use crate::query::threads::{Kind, Question, SortBy, State, Which};
+use crate::report::Format;
+use crate::report::stacks::thread_dump::Locals;
+
+use self::heap::{How, Show};
+use super::Outcome;
+use super::shared::args::{self, ColorArg};
+use super::shared::output;
+use super::shared::recording::RecordedInput;
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  hprof-cli threads heap.hprof
+  hprof-cli threads heap.hprof --name 'http-*' --stack --locals
+  hprof-cli threads heap.hprof --state blocked,waiting --stack --depth 5
+  hprof-cli threads heap.hprof --format text > threads.txt
+  hprof-cli threads heap.hprof --format json | jq '.rows[] | {name, state, at: .frames[0]}'
+  hprof-cli threads java.hprof.txt --started --name 'pool-*' --sort serial";
+
+/// Rows of a table when nothing is said.
+const USUAL_TOP: usize = 30;
+/// Rows of a table of started threads when nothing is said.
+const USUAL_STARTED: usize = 50;
+
+/// Threads, what they were doing, their stacks, and what these hold
+///
+/// All Thread objects of a heap dump, also those that have not started or have ended; virtual threads too. Dumps of JDK 21
+/// and older hold no stacks of virtual threads that were not mounted.
+///
+/// --format text is laid out like a thread dump of jstack, and holds the threads that were alive. What a heap dump does
+/// not know, native thread ids (nid) and who owns a monitor, is 0 or not there; tid is the JVM's address of the thread, or
+/// the object id of a virtual one.
+///
+/// With --started: the threads that were started while a profiler ran, as START THREAD and END THREAD records say, or
+/// THREAD START and THREAD END lines of a text.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: RecordedInput,
+
+    /// Show the threads that were started, with their groups, and whether they ended
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["state", "virtual", "platform", "stack", "depth", "locals"])]
+    started: bool,
+
+    /// Only threads whose name contains this, or matches it with `*`, or the thread with this object id
+    #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
+    name: Option<ThreadPattern>,
+
+    /// Only threads in these states: new, runnable, blocked, waiting, timed-waiting, terminated
+    #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = state, help_heading = "Filter")]
+    state: Vec<State>,
+
+    /// Only virtual threads
+    #[arg(long, help_heading = "Filter")]
+    r#virtual: bool,
+
+    /// Only threads of the operating system
+    #[arg(long, conflicts_with = "virtual", help_heading = "Filter")]
+    platform: bool,
+
+    /// Show the stack of each thread in a table; other formats always hold it
+    #[arg(long, help_heading = "Output")]
+    stack: bool,
+
+    /// Only the N innermost frames of each stack; 0 for all [default: 0]
+    #[arg(long, value_name = "N", help_heading = "Output")]
+    depth: Option<usize>,
+
+    /// Show the objects that each frame holds, in a table or a text; JSON and CSV always have them
+    #[arg(long, help_heading = "Output")]
+    locals: bool,
+
+    /// Order of the rows [default: retained; with --started as in the file]
+    #[arg(long, value_name = "KEY", help_heading = "Output")]
+    sort: Option<SortArg>,
+
+    /// Only the first N rows; 0 for all [default: 30 in a table, 50 of started threads, all in other formats]
+    #[arg(long, value_name = "N", help_heading = "Output")]
+    top: Option<usize>,
+
+    /// Format of the answer
+    #[arg(short, long, value_name = "FORMAT", default_value = "table", help_heading = "Output")]
+    format: FormatArg,
+
+    /// When to use colour; NO_COLOR turns it off too
+    #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
+    color: ColorArg,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FormatArg {
+    /// A table for people
+    Table,
+    /// One JSON document
+    Json,
+    /// Comma-separated values with a header line
+    Csv,
+    /// A thread dump, as jstack prints it
+    Text,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SortArg {
+    /// By retained size, largest first
+    Retained,
+    /// By name
+    Name,
+    /// By state: NEW, RUNNABLE, BLOCKED, WAITING, TIMED_WAITING, TERMINATED
+    State,
+    /// By object id
+    Address,
+    /// By serial number, with --started
+    Serial,
+}
+
+/// Reads a state: `timed-waiting`, or as Java writes it, `TIMED_WAITING`.
+fn state(text: &str) -> Result<State, String> {
+    let option = |state: State| state.name().to_lowercase().replace('_', "-");
+    let wanted = text.to_lowercase().replace('_', "-");
+    let found = State::ALL.into_iter().find(|state| option(*state) == wanted);
+    found.ok_or_else(|| format!("states are {}", State::ALL.map(option).join(", ")))
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    if args.started { of_recording(args) } else { of_heap(args) }
+}
+
+fn of_recording(args: &Args) -> anyhow::Result<Outcome> {
+    let format = match args.format {
+        FormatArg::Table => Format::Table,
+        FormatArg::Json => Format::Json,
+        FormatArg::Csv => Format::Csv,
+        FormatArg::Text => anyhow::bail!(
+            "--format text is a thread dump, and what is recorded of started threads is none: choose table, json or csv"
+        ),
+    };
+    let sort_by = match args.sort {
+        None => None,
+        Some(SortArg::Serial) => Some(started_threads::SortBy::Serial),
+        Some(SortArg::Name) => Some(started_threads::SortBy::Name),
+        Some(SortArg::Retained | SortArg::State | SortArg::Address) => {
+            anyhow::bail!("started threads are sorted by serial or name")
+        }
+    };
+    let top = args::top(args.top, format, USUAL_STARTED);
+    let question = started_threads::Question { name: args.name.clone(), sort_by, top };
+    started::run(&args.input, &question, format, output::style_of(args.color))
+}
+
+fn of_heap(args: &Args) -> anyhow::Result<Outcome> {
+    let input = &args.input.input;
+    if TextFile::open(input.path()).map_err(Error::from)?.is_some() {
+        anyhow::bail!(
+            "{} is a text report, which has no Thread objects; --started shows the threads that it records, `hprof-cli \
+             traces` its stacks",
+            input.path().display()
+        );
+    }
+    // Says what is wrong with --run.
+    args.input.open_text()?;
+    let sort_by = match args.sort {
+        None | Some(SortArg::Retained) => SortBy::Retained,
+        Some(SortArg::Name) => SortBy::Name,
+        Some(SortArg::State) => SortBy::State,
+        Some(SortArg::Address) => SortBy::Address,
+        Some(SortArg::Serial) => {
+            anyhow::bail!("only started threads are sorted by serial: add --started, or sort by address")
+        }
+    };
+    let show = match args.format {
+        FormatArg::Table => Show::Table,
+        FormatArg::Json => Show::Json,
+        FormatArg::Csv => Show::Csv,
+        FormatArg::Text => Show::Text,
+    };
+    let usual = if show == Show::Table { Format::Table } else { Format::Json };
+    let kind = match (args.r#virtual, args.platform) {
+        (true, _) => Some(Kind::Virtual),
+        (_, true) => Some(Kind::Platform),
+        _ => None,
+    };
+    let has_stacks = show != Show::Table || args.stack || args.locals || args.depth.is_some();
+    let question = Question {
+        name: args.name.clone(),
+        states: args.state.clone(),
+        kind,
+        sort_by,
+        top: args::top(args.top, usual, USUAL_TOP),
+        depth: if has_stacks { args.depth.filter(|depth| *depth > 0) } else { Some(0) },
+        which: if show == Show::Text { Which::Alive } else { Which::All },
+    };
+    let how = How {
+        show,
+        stacks: if has_stacks { heap::Stacks::Shown } else { heap::Stacks::Hidden },
+        locals: if args.locals { Locals::Shown } else { Locals::Hidden },
+        style: output::style_of(args.color),
+    };
+    heap::run(input, &question, &how)
+}

@@ -1,0 +1,462 @@
+//! Rows: for each object a set of objects, compressed.
+//!
+//! The rows of 16 objects form a group: 16 bytes with the length of each row in bytes, then the rows. A row is the
+//! ascending list of its targets, without duplicates: the first as the signed distance from the object itself, each
+//! other as the distance from the one before, less one; as LEB128, 7 bits a byte. References of a heap mostly lead to
+//! neighbours, so most take one or two bytes. A row of 255 bytes or more has length 255 in the head of its group and
+//! starts with its real length, five bytes. A group of empty rows takes no bytes at all.
+//!
+//! A table holds the offset of each group: one lookup, and one or two neighbouring cache lines.
+
+use std::ops::Range;
+
+use zerocopy::little_endian::U64;
+
+use crate::index::storage::checked_column::Lazy;
+
+/// Objects in a group.
+pub(crate) const GROUP: u32 = 16;
+const GROUP_BYTES: usize = GROUP as usize;
+/// Length that stands for a long row.
+const LONG: u8 = 255;
+/// Bytes of the length of a long row.
+const LONG_BYTES: usize = 5;
+
+/// Rows in memory or in an index file.
+#[derive(Debug, Default)]
+pub struct Rows {
+    /// Offsets of the groups in `bytes`, and the length of `bytes`.
+    pub(crate) groups: Lazy<U64>,
+    pub(crate) bytes: Lazy<u8>,
+    pub(crate) objects: u32,
+    pub(crate) edges: u64,
+}
+
+impl Rows {
+    /// Number of rows.
+    pub fn len(&self) -> u32 {
+        self.objects
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.objects == 0
+    }
+
+    /// The targets in all rows together.
+    pub fn edges(&self) -> u64 {
+        self.edges
+    }
+
+    /// The row of an object, ascending; empty for an object that is not there.
+    pub fn row(&self, object: u32) -> Targets<'_> {
+        self.row_bytes(object).map_or_else(Targets::none, |row| Targets::new(row, object, self.objects))
+    }
+
+    fn row_bytes(&self, object: u32) -> Option<&[u8]> {
+        let group = (object / GROUP) as usize;
+        let [start, end] = self.groups.rows(group..group.checked_add(2)?)? else { return None };
+        let (start, end) = (usize::try_from(start.get()).ok()?, usize::try_from(end.get()).ok()?);
+        if object >= self.objects || start == end {
+            return None;
+        }
+        let head: &[u8; GROUP_BYTES] =
+            self.bytes.rows(start..start.checked_add(GROUP_BYTES)?)?.first_chunk()?;
+        let mut at = start + GROUP_BYTES;
+        let within = (object % GROUP) as usize;
+        for length in head.get(..within)? {
+            at = self.span(at, *length)?.end;
+        }
+        let row = self.span(at, *head.get(within)?)?;
+        if row.end > end { None } else { self.bytes.rows(row) }
+    }
+
+    /// Where a row lies that starts at `at`, its own length included.
+    #[inline]
+    fn span(&self, at: usize, length: u8) -> Option<Range<usize>> {
+        if length < LONG {
+            return Some(at..at.checked_add(usize::from(length))?);
+        }
+        let start = at.checked_add(LONG_BYTES)?;
+        Some(start..start.checked_add(long_length(self.bytes.rows(at..start)?))?)
+    }
+
+    /// All rows at once, after all bytes were checked.
+    pub(crate) fn view(&self) -> View<'_> {
+        View { groups: self.groups.all(), bytes: self.bytes.all(), objects: self.objects }
+    }
+}
+
+fn long_length(bytes: &[u8]) -> usize {
+    let length =
+        bytes.iter().take(LONG_BYTES).rev().fold(0u64, |length, byte| (length << 8) | u64::from(*byte));
+    usize::try_from(length).unwrap_or(usize::MAX)
+}
+
+/// All rows as plain slices, for walks over all of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View<'a> {
+    groups: &'a [U64],
+    bytes: &'a [u8],
+    objects: u32,
+}
+
+impl<'a> View<'a> {
+    /// Number of rows.
+    pub(crate) fn len(&self) -> u32 {
+        self.objects
+    }
+
+    /// Calls `visit` with each object of a group and its row. `group` is the number of the group.
+    #[inline(always)]
+    pub(crate) fn group(&self, group: u32, mut visit: impl FnMut(u32, Targets<'a>)) {
+        let first = group * GROUP;
+        let count = GROUP.min(self.objects.saturating_sub(first));
+        self.rows_of(group, |within, row| {
+            if within < count {
+                visit(first + within, Targets::new(row, first + within, self.objects));
+            }
+        });
+    }
+
+    /// Calls `visit` with the place in the group and the bytes of each row: all of them, whatever the file says.
+    #[inline(always)]
+    fn rows_of(&self, group: u32, mut visit: impl FnMut(u32, &'a [u8])) {
+        // Offsets of a file that is mapped are within it. What is not there is a group of empty rows.
+        let bytes = match self.groups.get(group as usize..group as usize + 2) {
+            Some([start, end]) => usize::try_from(start.get()).ok().zip(usize::try_from(end.get()).ok()),
+            _ => None,
+        };
+        let bytes = bytes.and_then(|(start, end)| self.bytes.get(start..end)).unwrap_or_default();
+        let Some((head, mut rest)) = bytes.split_first_chunk::<GROUP_BYTES>() else {
+            (0..GROUP).for_each(|within| visit(within, &[]));
+            return;
+        };
+        for (within, length) in (0u32..).zip(head) {
+            let mut length = usize::from(*length);
+            if length == usize::from(LONG) {
+                length = long_length(rest);
+                rest = rest.get(LONG_BYTES..).unwrap_or_default();
+            }
+            let (row, after) = rest.split_at_checked(length).unwrap_or_default();
+            rest = after;
+            visit(within, row);
+        }
+    }
+
+    /// The row of an object.
+    #[inline]
+    pub(crate) fn row(&self, object: u32) -> Targets<'a> {
+        let mut found = Targets::none();
+        self.rows_of(object / GROUP, |within, row| {
+            if within == object % GROUP {
+                found = Targets::new(row, object, self.objects);
+            }
+        });
+        found
+    }
+}
+
+/// The targets of a row, ascending.
+#[derive(Debug, Clone)]
+pub struct Targets<'a> {
+    bytes: &'a [u8],
+    /// The object itself; then the least that the next target can be.
+    base: u32,
+    objects: u32,
+    started: bool,
+}
+
+impl<'a> Targets<'a> {
+    #[inline(always)]
+    fn new(bytes: &'a [u8], object: u32, objects: u32) -> Self {
+        Self { bytes, base: object, objects, started: false }
+    }
+
+    fn none() -> Self {
+        Self { bytes: &[], base: 0, objects: 0, started: false }
+    }
+
+    /// Whether the row holds just one target.
+    #[inline]
+    pub(crate) fn only(mut self) -> Option<u32> {
+        let first = self.next()?;
+        self.bytes.is_empty().then_some(first)
+    }
+}
+
+impl Iterator for Targets<'_> {
+    type Item = u32;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<u32> {
+        let (&first, mut rest) = self.bytes.split_first()?;
+        let mut number = u64::from(first & 0x7f);
+        if first >= 0x80 {
+            let mut shift = 7;
+            loop {
+                let (&byte, after) = rest.split_first()?;
+                rest = after;
+                number |= u64::from(byte & 0x7f) << shift;
+                shift += 7;
+                if byte < 0x80 || shift > 35 {
+                    break;
+                }
+            }
+        }
+        self.bytes = rest;
+        // Not in 32 bits: what is beyond the last object does not come round to the first again.
+        let target = if self.started {
+            u64::from(self.base) + number
+        } else {
+            self.started = true;
+            u64::from(self.base).wrapping_add_signed(unzigzag(number))
+        };
+        let target = u32::try_from(target).ok().filter(|target| *target < self.objects)?;
+        self.base = target + 1;
+        Some(target)
+    }
+}
+
+#[allow(clippy::cast_sign_loss, clippy::cast_possible_wrap)]
+fn zigzag(distance: i64) -> u64 {
+    ((distance << 1) ^ (distance >> 63)) as u64
+}
+
+#[allow(clippy::cast_possible_wrap)]
+fn unzigzag(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
+}
+
+#[inline]
+fn push_leb128(out: &mut Vec<u8>, mut number: u64) {
+    #[allow(clippy::cast_possible_truncation)]
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    #[allow(clippy::cast_possible_truncation)]
+    out.push(number as u8);
+}
+
+/// Encodes rows, one after another from an object that starts a group.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    /// The groups that are done, and the one that is being made.
+    bytes: Vec<u8>,
+    /// Length of each group that is done, in bytes.
+    groups: Vec<u64>,
+    edges: u64,
+    /// The next object.
+    next: u32,
+    /// Where the head of the group that is being made is.
+    head: usize,
+}
+
+/// Rows of some objects, encoded.
+#[derive(Debug)]
+pub(crate) struct Encoded {
+    pub(crate) bytes: Vec<u8>,
+    /// Length of each group in bytes.
+    pub(crate) groups: Vec<u64>,
+    pub(crate) edges: u64,
+}
+
+impl Encoder {
+    /// Starts with the row of `first`, which starts a group.
+    pub(crate) fn new(first: u32, capacity: usize) -> Self {
+        let mut bytes = Vec::with_capacity(capacity);
+        bytes.extend_from_slice(&[0; GROUP_BYTES]);
+        Self { bytes, groups: Vec::new(), edges: 0, next: first, head: 0 }
+    }
+
+    /// The row of the next object. Sorts `targets` and drops duplicates.
+    #[inline]
+    pub(crate) fn push(&mut self, targets: &mut Vec<u32>) {
+        if targets.len() > 1 {
+            targets.sort_unstable();
+            targets.dedup();
+        }
+        self.push_sorted(targets);
+    }
+
+    /// The row of the next object, ascending without duplicates.
+    #[inline]
+    pub(crate) fn push_sorted(&mut self, targets: &[u32]) {
+        let start = self.bytes.len();
+        let within = (self.next % GROUP) as usize;
+        if let Some((first, others)) = targets.split_first() {
+            push_leb128(&mut self.bytes, zigzag(i64::from(*first) - i64::from(self.next)));
+            let mut before = *first;
+            for target in others {
+                push_leb128(&mut self.bytes, u64::from(target - before - 1));
+                before = *target;
+            }
+            let length = self.bytes.len() - start;
+            if let Some(place) = self.bytes.get_mut(self.head + within) {
+                *place = u8::try_from(length).unwrap_or(LONG);
+            }
+            if length >= usize::from(LONG) {
+                let length = (length as u64).to_le_bytes();
+                self.bytes.splice(start..start, length.into_iter().take(LONG_BYTES));
+            }
+            self.edges += targets.len() as u64;
+        }
+        self.next += 1;
+        if within == GROUP_BYTES - 1 {
+            self.end_group();
+        }
+    }
+
+    /// The row of the next object, ascending: a target that is there several times is taken once.
+    pub(crate) fn push_ascending(&mut self, targets: &mut [u32]) {
+        let mut kept = 0;
+        for at in 0..targets.len() {
+            if kept == 0 || targets[at] != targets[kept - 1] {
+                targets[kept] = targets[at];
+                kept += 1;
+            }
+        }
+        self.push_sorted(&targets[..kept]);
+    }
+
+    fn end_group(&mut self) {
+        let mut length = self.bytes.len() - self.head;
+        if length == GROUP_BYTES {
+            self.bytes.truncate(self.head);
+            length = 0;
+        }
+        self.groups.push(length as u64);
+        self.head = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; GROUP_BYTES]);
+    }
+
+    /// The rows so far; the last group may be shorter.
+    pub(crate) fn finish(mut self) -> Encoded {
+        if !self.next.is_multiple_of(GROUP) {
+            self.end_group();
+        }
+        self.bytes.truncate(self.head);
+        Encoded { bytes: self.bytes, groups: self.groups, edges: self.edges }
+    }
+}
+
+/// Rows made in memory.
+#[cfg(test)]
+pub(crate) fn rows_of(rows: &[Vec<u32>]) -> Rows {
+    let mut encoder = Encoder::new(0, 0);
+    for row in rows {
+        encoder.push(&mut row.clone());
+    }
+    let encoded = encoder.finish();
+    let mut at = 0;
+    let mut groups = vec![U64::new(0)];
+    for length in &encoded.groups {
+        at += *length;
+        groups.push(at.into());
+    }
+    let objects = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+    Rows { groups: groups.into(), bytes: encoded.bytes.into(), objects, edges: encoded.edges }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_come_back() {
+        let mut state = 3u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        let objects = 1000u32;
+        let rows: Vec<Vec<u32>> = (0..objects)
+            .map(|object| match random(10) {
+                0..4 => Vec::new(),
+                4 => (0..random(900)).map(|_| u32::try_from(random(1000)).unwrap()).collect(),
+                5 => vec![object],
+                6 => vec![0, objects - 1, 0],
+                _ => (0..random(5)).map(|_| u32::try_from(random(1000)).unwrap()).collect(),
+            })
+            .collect();
+        let encoded = rows_of(&rows);
+        let view = encoded.view();
+        let mut seen = vec![vec![objects]; rows.len()];
+        for group in 0..objects.div_ceil(GROUP) {
+            view.group(group, |object, targets| seen[object as usize] = targets.collect());
+        }
+        for (object, row) in (0u32..).zip(rows) {
+            let mut expected = row;
+            expected.sort_unstable();
+            expected.dedup();
+            assert_eq!(encoded.row(object).collect::<Vec<_>>(), expected, "object {object}");
+            assert_eq!(view.row(object).collect::<Vec<_>>(), expected, "object {object}");
+            assert_eq!(seen[object as usize], expected, "object {object}");
+        }
+        assert_eq!(encoded.row(objects).count(), 0);
+    }
+
+    #[test]
+    fn rows_ascend_whatever_the_bytes() {
+        let mut numbers = 5u64;
+        for objects in [1, 20, 1 << 20, u32::MAX - 1] {
+            for _ in 0..2000 {
+                let mut bytes: Vec<u8> = (0..200)
+                    .map(|_| {
+                        numbers = numbers.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                        if numbers >> 62 == 0 { 0xff } else { numbers.to_le_bytes()[5] & 0x8f }
+                    })
+                    .collect();
+                bytes[0] &= 0x7f;
+                let row: Vec<u32> = Targets::new(&bytes, 0, objects).collect();
+                assert!(row.is_sorted_by(|a, b| a < b) && row.iter().all(|target| *target < objects));
+            }
+        }
+        // 5, and 2^32 - 1 further.
+        let round = [10, 0xfe, 0xff, 0xff, 0xff, 0x0f];
+        assert_eq!(Targets::new(&round, 0, u32::MAX - 1).collect::<Vec<_>>(), [5]);
+    }
+
+    #[test]
+    fn all_rows_of_a_group_are_visited_wherever_it_is_cut() {
+        let rows: Vec<Vec<u32>> = (0..16).map(|row| vec![row; 1]).collect();
+        let whole = rows_of(&rows);
+        let bytes = whole.bytes.all();
+        for length in 0..bytes.len() {
+            let groups: Vec<U64> = vec![0.into(), (length as u64).into()];
+            let bytes = bytes[..length].to_vec();
+            let cut = Rows { groups: groups.into(), bytes: bytes.into(), objects: 16, edges: 16 };
+            let mut visited = 0;
+            cut.view().group(0, |object, row| {
+                assert!(object == visited && row.clone().eq(cut.row(object)) && row.count() <= 1);
+                visited += 1;
+            });
+            assert_eq!(visited, 16, "{length}");
+        }
+        let (mut visited, nothing) = (0, Rows { objects: 16, ..Rows::default() });
+        nothing.view().group(0, |_, row| visited += 1 - row.count());
+        assert_eq!(visited, 16);
+    }
+
+    #[test]
+    fn far_and_long_rows_come_back() {
+        let far = [0, 5, u32::MAX - 2];
+        let mut encoder = Encoder::new(16, 0);
+        encoder.push_sorted(&far);
+        let long: Vec<u32> = (0..5000).map(|i| i * 800_000).collect();
+        encoder.push_sorted(&long);
+        encoder.push_sorted(&[]);
+        encoder.push_sorted(&[1]);
+        let encoded = encoder.finish();
+        assert_eq!(encoded.edges, 5004);
+        let groups = vec![U64::new(0), U64::new(0), U64::new(encoded.bytes.len() as u64)];
+        let rows =
+            Rows { groups: groups.into(), bytes: encoded.bytes.into(), objects: u32::MAX - 1, edges: 0 };
+        assert_eq!(rows.row(16).collect::<Vec<_>>(), far);
+        assert_eq!(rows.row(17).collect::<Vec<_>>(), long);
+        assert_eq!(rows.row(18).count(), 0);
+        assert_eq!(rows.row(19).collect::<Vec<_>>(), [1]);
+    }
+}

@@ -1,0 +1,270 @@
+//! The shallow sizes of all objects of a dump, for a layout.
+//!
+//! * Arrays: base, element size and alignment of the layout.
+//! * Instances: what the class dump states, where the writer states real sizes, or ALLOC SITES do; else the layout's model, lowered to the
+//!   smallest distance seen if that is less (the object cannot be larger), raised to it where a compacted heap shows
+//!   the same larger distance again and again (fields that the JVM adds and no dump shows).
+//! * Class objects: the instance part of java.lang.Class, which is fitted to the distances of class objects, and the
+//!   class's static fields behind it.
+//! * StackChunk: the instance part, fitted likewise, and the stack behind it, whose size is a field.
+
+use crate::hprof::BasicType;
+
+use super::fit::{self, Fit, STACK_CHUNK, Shapes, Source};
+use super::measurements::Lengths;
+use super::object_layout::{FieldCounts, Layout, LayoutOverride, align_up, statics_bytes};
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::model::tables::ClassKind;
+
+/// Where the size of a class's instances comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SizeSource {
+    /// The layout says so, and no distance was seen.
+    Model,
+    /// The layout says so, and the smallest distance is the same.
+    Confirmed,
+    /// The smallest distance is less than the layout says, or regularly more.
+    Observed,
+    /// The class dump states it, or ALLOC SITES do.
+    Stated,
+}
+
+/// The shallow sizes of all objects.
+#[derive(Debug)]
+pub struct Sizes {
+    /// The layout and what speaks for it.
+    pub fit: Fit,
+    /// By class number.
+    instances: Vec<(u64, SizeSource)>,
+    /// By class number: the class object's own size; 0 if the class is not dumped.
+    class_objects: Vec<u64>,
+    /// By class number: all objects of the class together.
+    totals: Vec<u64>,
+    /// The instance part of a StackChunk.
+    stack_chunk_base: u64,
+}
+
+impl Sizes {
+    /// Sizes by the layout that fits best, or by what the user gives.
+    pub fn new(summary: &Summary, given: Option<&LayoutOverride>) -> Self {
+        let mut fit = fit::fit(summary);
+        if let Some(given) = given {
+            fit.layout = given.apply(fit.layout);
+            fit.source = Source::Given;
+        }
+        let layout = fit.layout;
+        let own = fit::own_fields(summary, layout.packing, layout.word_bytes);
+        let shapes = Shapes::new(summary, &own, &layout);
+        if given.is_some() {
+            fit.evidence = fit::weigh(summary, &layout, &shapes, fit.sizes_stated);
+        }
+        let mut sizes = Self {
+            fit,
+            instances: Vec::new(),
+            class_objects: Vec::new(),
+            totals: Vec::new(),
+            stack_chunk_base: 0,
+        };
+        sizes.size_instances(summary, &shapes, given.is_some());
+        sizes.size_class_objects(summary);
+        sizes.size_stack_chunks(summary, &shapes);
+        sizes.sum_up(summary);
+        sizes
+    }
+
+    /// The layout.
+    pub fn layout(&self) -> &Layout {
+        &self.fit.layout
+    }
+
+    /// The size of an instance of a class, and where it comes from. For StackChunk that of the fields only.
+    pub fn instance(&self, class: ClassNumber) -> (u64, SizeSource) {
+        self.instances.get(class.0 as usize).copied().unwrap_or((0, SizeSource::Model))
+    }
+
+    /// The size of a class object.
+    pub fn class_object(&self, class: ClassNumber) -> u64 {
+        self.class_objects.get(class.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// The size of all objects of a class together; for java.lang.Class those of all class objects.
+    pub fn total(&self, class: ClassNumber) -> u64 {
+        self.totals.get(class.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// The size of a StackChunk with a stack of so many words.
+    pub fn stack_chunk(&self, words: u32) -> u64 {
+        self.layout().align(self.stack_chunk_base.saturating_add(stack_bytes(self.layout(), words)))
+    }
+
+    /// How many classes with instances have a size of each source, in the order of [`SizeSource`].
+    pub fn sources(&self, summary: &Summary) -> [u64; 4] {
+        let mut counts = [0; 4];
+        for (number, class) in summary.numbered_classes() {
+            if class.kind() == ClassKind::Instance
+                && class.objects.get() > 0
+                && let Some(count) = counts.get_mut(self.instance(number).1 as usize)
+            {
+                *count += 1;
+            }
+        }
+        counts
+    }
+
+    fn size_instances(&mut self, summary: &Summary, shapes: &Shapes, given: bool) {
+        let layout = self.fit.layout;
+        let compact = is_compacted(summary, &layout, shapes);
+        self.instances = (summary.numbered_classes())
+            .map(|(ClassNumber(number), class)| {
+                let model = shapes.size(&layout, number as usize);
+                if self.fit.sizes_stated && class.is_dumped() {
+                    return (u64::from(class.stated_size.get()), SizeSource::Stated);
+                }
+                if class.site_size.get() > 0 && !given {
+                    return (u64::from(class.site_size.get()), SizeSource::Stated);
+                }
+                let distance = summary.distance(class);
+                let min = u64::from(distance.min);
+                if given || distance.seen == 0 || fit::is_of_varying_size(summary.class_name(class)) {
+                    return (model, SizeSource::Model);
+                }
+                match min.cmp(&model) {
+                    std::cmp::Ordering::Equal => (model, SizeSource::Confirmed),
+                    std::cmp::Ordering::Less => (min, SizeSource::Observed),
+                    std::cmp::Ordering::Greater if compact && distance.hits >= 3 && distance.seen >= 4 => {
+                        (min, SizeSource::Observed)
+                    }
+                    std::cmp::Ordering::Greater => (model, SizeSource::Model),
+                }
+            })
+            .collect();
+    }
+
+    fn size_class_objects(&mut self, summary: &Summary) {
+        let layout = self.fit.layout;
+        let java_lang_class = summary.java_lang_class();
+        let model = java_lang_class.map_or(0, |class| self.instance(class).0);
+        let statics: Vec<u64> =
+            summary.classes().iter().map(|class| statics_of(summary, &layout, class)).collect();
+        // What lies before the statics: the smallest distance of a class object, less its statics.
+        let word = u64::from(layout.word_bytes);
+        let measured = (summary.class_distances())
+            .filter_map(|(class, bytes)| bytes.checked_sub(align_up(*statics.get(class.0 as usize)?, word)))
+            .filter(|base| *base >= u64::from(layout.header_bytes))
+            .min();
+        let base = match measured {
+            Some(base) if !self.fit.sizes_stated => base,
+            _ => model,
+        };
+        self.class_objects = (summary.classes().iter().zip(&statics))
+            .map(|(class, statics)| match class.is_dumped() {
+                true if self.fit.sizes_stated => base,
+                true => layout.align(align_up(base.saturating_add(*statics), word)),
+                false => 0,
+            })
+            .collect();
+        // Mirrors of primitive types are dumped as instances: they have no statics.
+        if let (Some(class), false) = (java_lang_class, self.fit.sizes_stated)
+            && let Some(size) = self.instances.get_mut(class.0 as usize)
+        {
+            size.0 = layout.align(align_up(base, word));
+        }
+    }
+
+    fn size_stack_chunks(&mut self, summary: &Summary, shapes: &Shapes) {
+        let layout = self.fit.layout;
+        let measured = (summary.stack_chunks().iter())
+            .filter(|row| row.distance.seen.get() > 0)
+            .filter_map(|row| {
+                u64::from(row.distance.min.get()).checked_sub(stack_bytes(&layout, row.words.get()))
+            })
+            .filter(|base| *base >= u64::from(layout.header_bytes))
+            .min();
+        let modelled = || {
+            let mut classes = summary.numbered_classes();
+            let found = classes.find(|(_, class)| summary.class_name(class) == STACK_CHUNK);
+            found.map_or(0, |(number, _)| shapes.size(&layout, number.0 as usize) + 24)
+        };
+        self.stack_chunk_base = measured.unwrap_or_else(modelled);
+    }
+
+    fn sum_up(&mut self, summary: &Summary) {
+        let layout = self.fit.layout;
+        self.totals = (summary.numbered_classes())
+            .map(|(number, class)| match class.kind() {
+                ClassKind::Instance if fit::is_of_varying_size(summary.class_name(class)) => {
+                    let chunks = summary.stack_chunks().iter();
+                    chunks
+                        .map(|row| row.instances.get().saturating_mul(self.stack_chunk(row.words.get())))
+                        .fold(0, u64::saturating_add)
+                }
+                ClassKind::Instance => class.objects.get().saturating_mul(self.instance(number).0),
+                ClassKind::ObjectArray => 0,
+                ClassKind::PrimitiveArray(element) => {
+                    array_bytes(&layout, element, &summary.primitive_lengths(element))
+                }
+            })
+            .collect();
+        for (class, lengths) in summary.object_lengths() {
+            if let Some(total) = self.totals.get_mut(class.0 as usize) {
+                *total = total.saturating_add(array_bytes(&layout, BasicType::Object, &lengths));
+            }
+        }
+        let class_objects = self.class_objects.iter().fold(0, |sum: u64, size| sum.saturating_add(*size));
+        let java_lang_class = summary.java_lang_class().map(|class| class.0 as usize);
+        if let Some(total) = java_lang_class.and_then(|class| self.totals.get_mut(class)) {
+            *total = total.saturating_add(class_objects);
+        }
+    }
+}
+
+/// Bytes behind the fields of a StackChunk: the stack, and a bitmap with a bit for each place of a reference
+/// (`InstanceStackChunkKlass::instance_size` and `gc_data_size` of HotSpot).
+fn stack_bytes(layout: &Layout, words: u32) -> u64 {
+    let words = u64::from(words);
+    let word_bytes = u64::from(layout.word_bytes);
+    let bits = words * (word_bytes / u64::from(layout.reference_bytes)).max(1);
+    (words + bits.div_ceil(word_bytes * 8)) * word_bytes
+}
+
+/// Bytes of a class's static fields, without the JVM's pseudo fields, which lie elsewhere.
+///
+/// HotSpot adds those after the real ones: `<resolved_references>`, `<signers>` and others in angle brackets, which no
+/// Java field can have in its name; JDK 8 also a last one called `init_lock`.
+fn statics_of(summary: &Summary, layout: &Layout, class: &crate::index::model::tables::ClassRow) -> u64 {
+    let mut counts = FieldCounts::default();
+    let mut init_lock = false;
+    for (name, kind, _) in summary.statics(class).filter(|(name, ..)| !name.starts_with('<')) {
+        counts.add(kind);
+        init_lock = name == "init_lock" && kind == BasicType::Object;
+    }
+    counts.references -= u32::from(init_lock);
+    statics_bytes(layout, &counts)
+}
+
+/// Whether the heap is compacted: nearly all instances have a direct neighbour.
+fn is_compacted(summary: &Summary, layout: &Layout, shapes: &Shapes) -> bool {
+    let (mut classes, mut ratios) = (0.0, 0.0);
+    for (ClassNumber(number), class) in summary.numbered_classes() {
+        let distance = summary.distance(class);
+        let by_model = u64::from(distance.min) == shapes.size(layout, number as usize);
+        if class.kind() == ClassKind::Instance && distance.seen >= 4 {
+            classes += 1.0;
+            ratios += if by_model { f64::from(distance.hits) / f64::from(distance.seen) } else { 0.0 };
+        }
+    }
+    ratios >= classes * 0.95
+}
+
+/// What all arrays of these lengths take together.
+fn array_bytes<const N: usize>(layout: &Layout, element: BasicType, lengths: &Lengths<N>) -> u64 {
+    let (base, each) = (layout.array_base(element), layout.value_bytes(element));
+    let mut bytes = lengths.elements.saturating_mul(each);
+    for (length, count) in (0u64..).zip(&lengths.by_length) {
+        // The padding of an array depends on its length modulo N only, for alignments up to N elements.
+        let unpadded = base + length * each;
+        bytes = bytes.saturating_add(count.saturating_mul(base + layout.align(unpadded) - unpadded));
+    }
+    bytes
+}

@@ -1,0 +1,312 @@
+//! The address index: object id -> dense object index, in address order.
+//!
+//! One bit per alignment unit of the address space, in lines of 64 bytes: the first word of a line is the number of
+//! objects before the line, the other seven words are 448 bits. A lookup touches one cache line. Lines that belong to
+//! no object of a chunk's 1.75 MiB (at 8 bytes a bit) are not there at all.
+//!
+//! Ids that are scattered too widely for bits (hostile files; no JVM known) are kept as an ascending list.
+
+use std::io;
+
+use zerocopy::little_endian::U64;
+
+use super::id_set::{AddressSet, CHUNK_LINES, CHUNK_WORDS, LINE_WORDS, Position};
+use crate::index::storage::checked_column::Lazy;
+use crate::index::storage::column::Column;
+use crate::index::storage::prefetch::prefetch;
+use crate::index::storage::scratch::Room;
+
+/// More objects than an index can number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the heap dump holds {0} objects; at most 4294967294 can be indexed")]
+pub struct TooManyObjects(pub u64);
+
+/// Object id -> object index.
+#[derive(Debug)]
+pub struct AddressIndex {
+    /// Addresses are multiples of one shifted left by this.
+    pub(crate) shift: u32,
+    /// Number of objects.
+    pub(crate) objects: u32,
+    /// Chunks of the address space that hold objects, ascending. Empty if `ids` is used.
+    pub(crate) keys: Column<U64>,
+    /// The lines of those chunks.
+    pub(crate) lines: Lazy<U64>,
+    /// Ids, ascending, if they are kept as a list.
+    pub(crate) ids: Lazy<U64>,
+    /// Whether `keys` are consecutive numbers.
+    contiguous: bool,
+}
+
+impl AddressIndex {
+    /// Puts an index together from its columns.
+    pub(crate) fn new(shift: u32, objects: u32, keys: Column<U64>, lines: Lazy<U64>, ids: Lazy<U64>) -> Self {
+        let span = keys.first().zip(keys.last()).map(|(first, last)| last.get().wrapping_sub(first.get()));
+        let contiguous = span.is_some_and(|span| span == keys.len() as u64 - 1);
+        Self { shift, objects, keys, lines, ids, contiguous }
+    }
+
+    /// Counts the objects before each line of a finished set.
+    pub(crate) fn of_set(set: AddressSet, room: &Room) -> io::Result<Result<Self, TooManyObjects>> {
+        let shift = set.shift();
+        let chunks = set.into_chunks();
+        let mut keys = Vec::with_capacity(chunks.len());
+        let mut lines = room.array::<U64>(chunks.len() * CHUNK_WORDS)?;
+        let mut places = lines.chunks_exact_mut(LINE_WORDS);
+        let mut objects = 0u64;
+        for (key, words) in chunks {
+            keys.push(U64::new(key));
+            for (line, [rank, bits @ ..]) in words
+                .chunks_exact(LINE_WORDS)
+                .zip(places.by_ref().filter_map(|place| place.first_chunk_mut::<LINE_WORDS>()))
+            {
+                *rank = objects.into();
+                for (word, place) in line.iter().skip(1).zip(bits) {
+                    objects += u64::from(word.count_ones());
+                    *place = (*word).into();
+                }
+            }
+        }
+        Ok(checked(objects)
+            .map(|objects| Self::new(shift, objects, keys.into(), lines.into(), Lazy::default())))
+    }
+
+    /// An index of ids that ascend.
+    pub(crate) fn of_list(ids: &[u64], room: &Room) -> io::Result<Result<Self, TooManyObjects>> {
+        let mut column = room.array::<U64>(ids.len())?;
+        column.iter_mut().zip(ids).for_each(|(place, id)| *place = (*id).into());
+        let objects = checked(ids.len() as u64);
+        Ok(objects.map(|objects| Self::new(0, objects, Column::default(), Lazy::default(), column.into())))
+    }
+
+    /// Reads and checks all of it.
+    pub(crate) fn check(&self) {
+        self.lines.all();
+        self.ids.all();
+    }
+
+    /// Number of objects.
+    pub fn objects(&self) -> u32 {
+        self.objects
+    }
+
+    /// The object index of an id, if the dump holds it.
+    #[inline]
+    pub fn index_of(&self, id: u64) -> Option<u32> {
+        if !self.ids.is_empty() {
+            return self.search(id);
+        }
+        let place = self.place(id)?;
+        rank(self.lines.rows(place.start..place.start + LINE_WORDS)?, place.bit)
+    }
+
+    /// Where the bit of an id is, if there is a chunk for it.
+    #[inline(always)]
+    fn place(&self, id: u64) -> Option<LinePlace> {
+        if id & ((1 << self.shift) - 1) != 0 {
+            return None;
+        }
+        let position = Position::of(id, self.shift);
+        let chunk = if self.contiguous {
+            usize::try_from(position.key.checked_sub(self.keys.first()?.get())?).ok()?
+        } else {
+            self.keys.binary_search_by_key(&position.key, |key| key.get()).ok()?
+        };
+        let start = chunk.checked_mul(CHUNK_WORDS)?.checked_add(position.line)?;
+        Some(LinePlace { start, bit: position.bit })
+    }
+
+    /// Looks up many ids. All of the index is checked first.
+    pub(crate) fn finder(&self) -> Finder<'_> {
+        Finder { index: self, lines: self.lines.all() }
+    }
+
+    /// The place of an id in the list of ids.
+    fn search(&self, id: u64) -> Option<u32> {
+        let (mut low, mut high) = (0, self.ids.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.ids.get(middle)?.get().cmp(&id) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Equal => return u32::try_from(middle).ok(),
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    /// The id of an object index.
+    pub fn id_of(&self, index: u32) -> Option<u64> {
+        if index >= self.objects {
+            return None;
+        }
+        if !self.ids.is_empty() {
+            return self.ids.get(index as usize).map(|id| id.get());
+        }
+        // The last line that starts at or before the index.
+        let line_count = self.lines.len() / LINE_WORDS;
+        let before = |line: usize| self.lines.get(line * LINE_WORDS).map_or(u64::MAX, |rank| rank.get());
+        let (mut low, mut high) = (0, line_count);
+        while low + 1 < high {
+            let middle = low + (high - low) / 2;
+            if before(middle) <= u64::from(index) { low = middle } else { high = middle }
+        }
+        let mut left = u64::from(index).checked_sub(before(low))?;
+        let words = self.lines.rows(low * LINE_WORDS + 1..(low + 1) * LINE_WORDS)?;
+        for (word, bits) in (0u64..).zip(words) {
+            let bits = bits.get();
+            if left < u64::from(bits.count_ones()) {
+                let bit = u64::from(select(bits, left));
+                let chunk = low as u64 / CHUNK_LINES;
+                let key = self.keys.get(usize::try_from(chunk).ok()?)?.get();
+                let line = key.checked_mul(CHUNK_LINES)?.checked_add(low as u64 % CHUNK_LINES)?;
+                let granule = line.checked_mul(super::id_set::LINE_BITS)?.checked_add(word * 64 + bit)?;
+                return granule.checked_mul(1 << self.shift);
+            }
+            left -= u64::from(bits.count_ones());
+        }
+        None
+    }
+}
+
+/// A bit of a line.
+#[derive(Debug, Clone, Copy)]
+struct LinePlace {
+    /// The line's first word.
+    start: usize,
+    bit: u32,
+}
+
+/// The number of bits before a bit that is set, by its line.
+#[inline(always)]
+fn rank(line: &[U64], bit: u32) -> Option<u32> {
+    let [before, bits @ ..]: &[U64; LINE_WORDS] = line.first_chunk()?;
+    let (word, mask) = ((bit / 64) as usize, 1u64 << (bit % 64));
+    let own = bits.get(word)?.get();
+    if own & mask == 0 {
+        return None;
+    }
+    let full: u32 = bits.iter().take(word).map(|bits| bits.get().count_ones()).sum();
+    let rank = before.get().saturating_add(u64::from(full + (own & (mask - 1)).count_ones()));
+    u32::try_from(rank).ok()
+}
+
+/// Looks up many ids: each waits for memory, so they are asked for ahead.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Finder<'a> {
+    index: &'a AddressIndex,
+    lines: &'a [U64],
+}
+
+/// Ids ahead of which lines are asked for.
+const AHEAD: usize = 16;
+
+impl Finder<'_> {
+    /// Calls `found` for each id with its object index, in order.
+    #[inline]
+    pub(crate) fn find(&self, ids: &[u64], mut found: impl FnMut(Option<u32>)) {
+        if !self.index.ids.is_empty() {
+            ids.iter().for_each(|id| found(self.index.search(*id)));
+            return;
+        }
+        let mut ahead = [None; AHEAD];
+        let ask = |id: Option<&u64>| {
+            let place = id.and_then(|id| self.index.place(*id));
+            if let Some(place) = place {
+                prefetch(self.lines, place.start);
+            }
+            place
+        };
+        for (slot, id) in ahead.iter_mut().zip(ids) {
+            *slot = ask(Some(id));
+        }
+        for at in 0..ids.len() {
+            let Some(slot) = ahead.get_mut(at % AHEAD) else { return };
+            let place = std::mem::replace(slot, ask(ids.get(at + AHEAD)));
+            found(
+                place.and_then(|place| {
+                    rank(self.lines.get(place.start..place.start + LINE_WORDS)?, place.bit)
+                }),
+            );
+        }
+    }
+}
+
+fn checked(objects: u64) -> Result<u32, TooManyObjects> {
+    u32::try_from(objects).ok().filter(|objects| *objects < u32::MAX).ok_or(TooManyObjects(objects))
+}
+
+/// The position of the `nth` set bit, from 0.
+fn select(bits: u64, nth: u64) -> u32 {
+    (0..nth).fold(bits, |bits, _| bits & bits.wrapping_sub(1)).trailing_zeros()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn room() -> Room {
+        Room::new(std::env::temp_dir(), 1 << 30)
+    }
+
+    fn ids() -> Vec<u64> {
+        let mut state = 7u64;
+        let mut ids: Vec<u64> = (0..3000u64)
+            .map(|i| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (0x6_0000_0000 + (i / 500) * (40 << 20) + ((state >> 40) % (1 << 20))) & !7
+            })
+            .collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+
+    #[test]
+    fn bits_and_list_number_ids_in_address_order() {
+        let ids = ids();
+        for shift in [0, 3] {
+            let set = AddressSet::new(shift, 1 << 30);
+            let mut cursor = set.cursor();
+            for id in ids.iter().rev() {
+                cursor.insert(*id, &mut Vec::new()).unwrap();
+            }
+            cursor.flush(&mut Vec::new()).unwrap();
+            drop(cursor);
+            check(&AddressIndex::of_set(set, &room()).unwrap().unwrap(), &ids);
+        }
+        check(&AddressIndex::of_list(&ids, &room()).unwrap().unwrap(), &ids);
+    }
+
+    fn check(index: &AddressIndex, ids: &[u64]) {
+        assert_eq!(index.objects() as usize, ids.len());
+        for (number, id) in (0u32..).zip(ids) {
+            assert_eq!(index.index_of(*id), Some(number));
+            assert_eq!(index.id_of(number), Some(*id));
+            assert_eq!(index.index_of(id + 1), None);
+        }
+        for outside in [0, 8, u64::MAX, !7, 1 << 62] {
+            assert_eq!(index.index_of(outside), None);
+        }
+        assert_eq!(index.id_of(index.objects()), None);
+    }
+
+    #[test]
+    fn more_objects_than_numbers_are_refused() {
+        // 2^32 - 2 objects: the last number that 32 bits hold means none.
+        assert_eq!(checked(4_294_967_294), Ok(4_294_967_294));
+        for many in [4_294_967_295, 4_294_967_296, u64::MAX] {
+            let error = checked(many).unwrap_err();
+            assert_eq!(error, TooManyObjects(many));
+            let text = error.to_string();
+            assert!(text.contains(&many.to_string()) && text.contains("at most 4294967294"), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_empty_index_finds_nothing() {
+        let index = AddressIndex::of_set(AddressSet::new(3, 0), &room()).unwrap().unwrap();
+        assert_eq!((index.objects(), index.index_of(8), index.id_of(0)), (0, None, None));
+    }
+}

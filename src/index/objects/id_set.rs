@@ -1,0 +1,336 @@
+//! The set of all object ids, built by many threads at once: one bit per alignment unit of the address space.
+//!
+//! Lines of 64 bytes hold 448 bits and leave their first word free, which later takes the number of objects before the
+//! line: a lookup in the finished index ([`super::address_index`]) touches one cache line. Lines are allocated in chunks as
+//! addresses are met, so that a heap of scattered regions costs what its regions cost: about 1/56 of their bytes.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::index::storage::id_map::IdMap;
+
+/// Bits in a line, and words that hold them.
+pub(crate) const LINE_BITS: u64 = 448;
+/// Words of a line: the rank and seven words of bits.
+pub(crate) const LINE_WORDS: usize = 8;
+/// Lines in a chunk.
+pub(crate) const CHUNK_LINES: u64 = 512;
+/// Words in a chunk.
+pub(crate) const CHUNK_WORDS: usize = 512 * LINE_WORDS;
+
+type Chunk = Box<[AtomicU64]>;
+
+/// Where the bit of an address is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Position {
+    /// Which chunk of the address space.
+    pub(crate) key: u64,
+    /// Index of the line's first word in the chunk.
+    pub(crate) line: usize,
+    /// The bit in the line.
+    pub(crate) bit: u32,
+}
+
+impl Position {
+    /// The position of an id, addresses being multiples of `1 << shift`.
+    #[inline(always)]
+    pub(crate) fn of(id: u64, shift: u32) -> Self {
+        let granule = id >> shift;
+        let line = granule / LINE_BITS;
+        Self {
+            key: line / CHUNK_LINES,
+            line: (line % CHUNK_LINES) as usize * LINE_WORDS,
+            bit: (granule % LINE_BITS) as u32,
+        }
+    }
+
+    /// The bit's word in the chunk.
+    #[inline(always)]
+    pub(crate) fn word(self) -> usize {
+        self.line + 1 + (self.bit / 64) as usize
+    }
+}
+
+/// The set, shared by the threads that fill it.
+#[derive(Debug)]
+pub(crate) struct AddressSet {
+    shift: u32,
+    max_chunks: usize,
+    /// Chunks for which there is memory.
+    memory_chunks: usize,
+    chunks: Mutex<IdMap<u64, Arc<Chunk>>>,
+}
+
+/// Why an id cannot be taken in: the set has to be built in another form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Misfit {
+    /// The id is no multiple of the alignment.
+    Unaligned,
+    /// Addresses are scattered so widely that bits would take too much memory.
+    Scattered,
+    /// There is no memory for more bits.
+    Memory,
+}
+
+impl AddressSet {
+    /// An empty set of multiples of `1 << shift`, which may take up to `max_bytes`.
+    pub(crate) fn new(shift: u32, max_bytes: u64) -> Self {
+        let max_chunks = usize::try_from(max_bytes).unwrap_or(usize::MAX) / (CHUNK_WORDS * 8);
+        Self { shift, max_chunks: max_chunks.max(64), memory_chunks: usize::MAX, chunks: Mutex::default() }
+    }
+
+    /// The same, for which there are so many bytes of memory.
+    pub(crate) fn within(mut self, bytes: u64) -> Self {
+        self.memory_chunks = usize::try_from(bytes).unwrap_or(usize::MAX) / (CHUNK_WORDS * 8);
+        self
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        let chunks = self.chunks.lock().unwrap_or_else(PoisonError::into_inner).len();
+        (chunks * CHUNK_WORDS * 8) as u64
+    }
+
+    /// How many ids there are.
+    pub(crate) fn len(&self) -> u64 {
+        let chunks = self.chunks.lock().unwrap_or_else(PoisonError::into_inner);
+        let bits = |chunk: &Chunk| -> u64 {
+            chunk.iter().map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
+        };
+        chunks.values().map(|chunk| bits(chunk.as_ref())).sum()
+    }
+
+    /// A handle for one thread.
+    pub(crate) fn cursor(&self) -> Cursor<'_> {
+        Cursor {
+            set: self,
+            chunks: Vec::new(),
+            near: vec![(0, 0); NEAR],
+            far: IdMap::default(),
+            batch: Vec::with_capacity(BATCH),
+            places: Vec::with_capacity(BATCH),
+        }
+    }
+
+    /// Addresses are multiples of one shifted left by this.
+    pub(crate) fn shift(&self) -> u32 {
+        self.shift
+    }
+
+    /// The chunks, ascending by address. To be called when all cursors are gone.
+    pub(crate) fn into_chunks(self) -> Vec<(u64, Vec<u64>)> {
+        let chunks = self.chunks.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut chunks: Vec<_> = chunks
+            .into_iter()
+            .map(|(key, chunk)| {
+                let words = match Arc::try_unwrap(chunk) {
+                    Ok(chunk) => chunk.into_iter().map(AtomicU64::into_inner).collect(),
+                    Err(shared) => shared.iter().map(|word| word.load(Ordering::Relaxed)).collect(),
+                };
+                (key, words)
+            })
+            .collect();
+        chunks.sort_unstable_by_key(|(key, _)| *key);
+        chunks
+    }
+
+    fn chunk(&self, key: u64) -> Option<Arc<Chunk>> {
+        self.chunks.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned()
+    }
+
+    fn chunk_or_new(&self, key: u64) -> Result<Arc<Chunk>, Misfit> {
+        let mut chunks = self.chunks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(chunk) = chunks.get(&key) {
+            return Ok(chunk.clone());
+        }
+        if chunks.len() >= self.max_chunks {
+            return Err(Misfit::Scattered);
+        }
+        if chunks.len() >= self.memory_chunks {
+            return Err(Misfit::Memory);
+        }
+        let chunk: Arc<Chunk> = Arc::new((0..CHUNK_WORDS).map(|_| AtomicU64::new(0)).collect());
+        chunks.insert(key, chunk.clone());
+        Ok(chunk)
+    }
+}
+
+/// Ids that are taken in at once: enough cache misses to overlap, few enough to stay in the first-level cache.
+const BATCH: usize = 128;
+/// Places in a cursor's table of chunks: as many as a heap of 7 GiB has.
+const NEAR: usize = 4096;
+
+/// One thread's handle of an [`AddressSet`]: remembers the chunks that it has met.
+#[derive(Debug)]
+pub(crate) struct Cursor<'s> {
+    set: &'s AddressSet,
+    chunks: Vec<Arc<Chunk>>,
+    /// Key of a chunk and its place in `chunks` plus one, at the key modulo [`NEAR`].
+    near: Vec<(u64, u32)>,
+    far: IdMap<u64, u32>,
+    batch: Vec<u64>,
+    places: Vec<(u32, u32)>,
+}
+
+impl Cursor<'_> {
+    /// Takes in an id, now or with others later; ids that were there already go to `repeated`.
+    #[inline]
+    pub(crate) fn insert(&mut self, id: u64, repeated: &mut Vec<u64>) -> Result<(), Misfit> {
+        self.batch.push(id);
+        if self.batch.len() == BATCH { self.flush(repeated) } else { Ok(()) }
+    }
+
+    /// Takes in all ids that are still waiting.
+    pub(crate) fn flush(&mut self, repeated: &mut Vec<u64>) -> Result<(), Misfit> {
+        // First only looks at the words, so that the misses overlap: the locked instructions that follow would wait for
+        // one after another.
+        let shift = self.set.shift;
+        let mut batch = std::mem::take(&mut self.batch);
+        self.places.clear();
+        let mut seen = 0;
+        for id in &batch {
+            if id & ((1 << shift) - 1) != 0 {
+                return Err(Misfit::Unaligned);
+            }
+            let position = Position::of(*id, shift);
+            let chunk = self.chunk(position.key, true)?;
+            // A chunk has 4096 words.
+            let word = u32::try_from(position.word()).unwrap_or(u32::MAX);
+            self.places.push((chunk, word));
+            seen ^= self.word(chunk, word).map_or(0, |word| word.load(Ordering::Relaxed));
+        }
+        std::hint::black_box(seen);
+        for (id, (chunk, word)) in batch.iter().zip(&self.places) {
+            let mask = 1 << (Position::of(*id, shift).bit % 64);
+            let Some(word) = self.word(*chunk, *word) else { return Err(Misfit::Scattered) };
+            if word.fetch_or(mask, Ordering::Relaxed) & mask != 0 {
+                repeated.push(*id);
+            }
+        }
+        batch.clear();
+        self.batch = batch;
+        Ok(())
+    }
+
+    fn word(&self, chunk: u32, word: u32) -> Option<&AtomicU64> {
+        self.chunks.get(chunk as usize)?.get(word as usize)
+    }
+
+    /// The distance from `id` to the next id in the set, if one lies in the same or the next chunk.
+    pub(crate) fn distance_to_next(&mut self, id: u64) -> Option<u64> {
+        let shift = self.set.shift;
+        let from = Position::of(id, shift);
+        let mut granules = 0u64;
+        // The rest of the bit's own word, then word after word.
+        let (mut word, mut bit) = (from.word(), from.bit % 64 + 1);
+        for key in [from.key, from.key + 1] {
+            let chunk = self.chunk(key, false).ok()?;
+            while let Some(bits) = self.chunks.get(chunk as usize)?.get(word) {
+                // The first word of a line holds no bits.
+                if word % LINE_WORDS != 0 {
+                    let bits = bits.load(Ordering::Relaxed).checked_shr(bit).unwrap_or(0);
+                    if bits != 0 {
+                        return Some((granules + u64::from(bits.trailing_zeros()) + 1) << shift);
+                    }
+                    granules += u64::from(64 - bit);
+                }
+                bit = 0;
+                word += 1;
+            }
+            word = 0;
+        }
+        None
+    }
+
+    /// The place of a chunk in `chunks`.
+    #[inline(always)]
+    fn chunk(&mut self, key: u64, create: bool) -> Result<u32, Misfit> {
+        #[allow(clippy::cast_possible_truncation)]
+        let home = key as usize % NEAR;
+        match self.near.get(home) {
+            Some((near, place)) if *near == key && *place != 0 => Ok(place - 1),
+            _ => self.fetch(key, home, create),
+        }
+    }
+
+    #[cold]
+    fn fetch(&mut self, key: u64, home: usize, create: bool) -> Result<u32, Misfit> {
+        let place = match self.far.get(&key) {
+            Some(place) => *place,
+            None => {
+                let known = || self.set.chunk(key).ok_or(Misfit::Scattered);
+                let chunk = if create { self.set.chunk_or_new(key) } else { known() }?;
+                let place = u32::try_from(self.chunks.len()).map_err(|_| Misfit::Scattered)?;
+                self.chunks.push(chunk);
+                self.far.insert(key, place);
+                place
+            }
+        };
+        if let Some(near) = self.near.get_mut(home) {
+            *near = (key, place + 1);
+        }
+        Ok(place)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_those_of_a_sorted_list() {
+        for shift in [0, 3, 4] {
+            let set = AddressSet::new(shift, 1 << 30);
+            let mut cursor = set.cursor();
+            let mut state = 1u64;
+            let mut ids: Vec<u64> = (0..5000)
+                .map(|i| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    ((0x7000 + i / 100 * 40_000 + (state >> 33) % 30_000) << shift) + (1 << 40)
+                })
+                .collect();
+            ids.sort_unstable();
+            ids.dedup();
+            let mut repeated = Vec::new();
+            for id in &ids {
+                assert_eq!(cursor.insert(*id, &mut repeated), Ok(()));
+                assert_eq!(cursor.insert(*id, &mut repeated), Ok(()));
+            }
+            assert_eq!(cursor.flush(&mut repeated), Ok(()));
+            assert_eq!(repeated, ids);
+            for pair in ids.windows(2) {
+                assert_eq!(cursor.distance_to_next(pair[0]), Some(pair[1] - pair[0]), "shift {shift}");
+            }
+            assert_eq!(cursor.distance_to_next(*ids.last().unwrap()), None);
+            let bits: u32 = set
+                .chunks
+                .lock()
+                .unwrap()
+                .values()
+                .flat_map(|c| c.iter())
+                .map(|w| w.load(Ordering::Relaxed).count_ones())
+                .sum();
+            assert_eq!(bits as usize, ids.len());
+        }
+    }
+
+    #[test]
+    fn misfits_are_told() {
+        let set = AddressSet::new(3, 0);
+        let insert = |id| {
+            let mut cursor = set.cursor();
+            cursor.insert(id, &mut Vec::new()).and_then(|()| cursor.flush(&mut Vec::new()))
+        };
+        assert_eq!(insert(9), Err(Misfit::Unaligned));
+        let scattered = (0..100u64).map(|i| insert(i << 40)).find(Result::is_err);
+        assert_eq!(scattered, Some(Err(Misfit::Scattered)));
+        assert_eq!(insert(u64::MAX - 7), Err(Misfit::Scattered));
+        let short = AddressSet::new(3, 1 << 30).within(2 * CHUNK_WORDS as u64 * 8);
+        let mut cursor = short.cursor();
+        let ids = (0..3u64).map(|chunk| chunk * CHUNK_LINES * LINE_BITS * 8);
+        ids.for_each(|id| cursor.insert(id, &mut Vec::new()).unwrap());
+        assert_eq!(cursor.flush(&mut Vec::new()), Err(Misfit::Memory));
+        assert_eq!((short.bytes(), short.len()), (2 * CHUNK_WORDS as u64 * 8, 0));
+    }
+}

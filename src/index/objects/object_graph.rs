@@ -1,0 +1,109 @@
+//! The graph of a heap, opened: objects, references both ways, roots, dominators.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::object_table::Objects;
+use super::roots::Roots;
+use crate::index::graph::adjacency::{Rows, Targets};
+use crate::index::graph::tree::Tree;
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::model::tables::NONE;
+use crate::index::storage::memory;
+use crate::index::storage::scratch::Room;
+
+/// Objects, references both ways, roots and dominators of a heap.
+#[derive(Debug)]
+pub struct ObjectGraph {
+    /// Ids, classes and places of all objects.
+    pub objects: Objects,
+    /// Object -> the objects that it refers to, other than its class object; a thread also refers to its locals.
+    pub references: Rows,
+    /// Object -> the objects in whose `references` it is.
+    pub referrers: Rows,
+    /// The dominator tree.
+    pub tree: Tree,
+    /// The GC roots.
+    pub roots: Roots,
+    /// By class number: the object index of the class object, or NONE.
+    class_objects: Vec<u32>,
+    damage: Vec<Arc<AtomicBool>>,
+    /// For what a question needs of memory: where files would lie, and what the user allows.
+    scratch: (PathBuf, Option<u64>),
+}
+
+/// The object index of each class's class object, by class number; NONE without one.
+pub(crate) fn class_objects(summary: &Summary, objects: &super::address_index::AddressIndex) -> Vec<u32> {
+    let index = |id: u64| objects.index_of(id).unwrap_or(NONE);
+    summary
+        .classes()
+        .iter()
+        .map(|class| if class.is_dumped() { index(class.id.get()) } else { NONE })
+        .collect()
+}
+
+impl ObjectGraph {
+    pub(crate) fn new(
+        summary: &Summary,
+        objects: Objects,
+        [references, referrers]: [Rows; 2],
+        tree: Tree,
+        damage: Vec<Arc<AtomicBool>>,
+        scratch: (PathBuf, Option<u64>),
+    ) -> Self {
+        let roots = Roots::new(summary, &objects.addresses);
+        let class_objects = class_objects(summary, &objects.addresses);
+        Self { objects, references, referrers, tree, roots, class_objects, damage, scratch }
+    }
+
+    /// Room for arrays that hold a number for each object.
+    pub(crate) fn room(&self) -> Room {
+        let (dir, given) = &self.scratch;
+        // Threads have something in hand too.
+        let memory = memory::available(*given).map_or(u64::MAX, |there| {
+            there.bytes.saturating_sub(memory::in_hand(rayon::current_num_threads()))
+        });
+        Room::new(dir.clone(), memory)
+    }
+
+    /// Whether something that was read from the index is damaged: then no answer since is right.
+    pub fn is_damaged(&self) -> bool {
+        self.damage.iter().any(|damage| damage.load(Ordering::Relaxed))
+    }
+
+    /// Reads and checks all of the dominator tree, and of ids and classes: what a listing of all objects needs.
+    pub fn check_tree(&self) {
+        self.tree.check();
+        self.objects.check();
+    }
+
+    /// The class object of a class, by class number.
+    pub fn class_object(&self, class: ClassNumber) -> Option<u32> {
+        self.class_objects.get(class.0 as usize).copied().filter(|object| *object != NONE)
+    }
+
+    /// The class object of an object's class, to which every object refers; java.lang.Class's for class objects.
+    pub fn class_object_of(&self, object: u32) -> Option<u32> {
+        self.class_object(self.objects.class(object)?)
+    }
+
+    /// All objects that an object refers to, but for its class object.
+    pub fn references(&self, object: u32) -> Targets<'_> {
+        self.references.row(object)
+    }
+
+    /// All objects that refer to an object, but for instances that refer to it as their class.
+    pub fn referrers(&self, object: u32) -> Targets<'_> {
+        self.referrers.row(object)
+    }
+
+    /// The class that an object is the class object of.
+    pub fn class_of_class_object(&self, object: u32) -> Option<ClassNumber> {
+        if !self.objects.class_objects().contains(object) {
+            return None;
+        }
+        let at = self.class_objects.iter().position(|known| *known == object)?;
+        u32::try_from(at).ok().map(ClassNumber)
+    }
+}

@@ -1,0 +1,152 @@
+//! The GC roots as objects.
+//!
+//! A root that belongs to a thread (java frame, JNI local, native stack, thread block) is a reference of the Thread
+//! object, so that a thread retains its locals; if no root says that the thread runs it is a root like any other. A dump
+//! without sticky classes gets the boot loader's classes as roots. Roots may name objects that the dump does not hold: they are
+//! counted.
+
+use crate::hprof::RootKind;
+use crate::index::storage::id_map::IdMap;
+
+use super::address_index::AddressIndex;
+use crate::index::model::summary::Summary;
+use crate::index::model::tables::NONE;
+
+/// A GC root whose object is in the dump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Root {
+    /// The object's index.
+    pub object: u32,
+    /// Why it is a root.
+    pub kind: RootKind,
+    /// Serial number of the thread, for the kinds that have one.
+    pub thread_serial: Option<u32>,
+    /// Object index of that thread, if it is known.
+    pub thread: Option<u32>,
+    /// The frame's number in the thread's stack trace, if the root has one.
+    pub frame: Option<u32>,
+    /// Whether it counts as a reference of its thread instead of as a root.
+    pub is_local: bool,
+    /// Whether the dump does not name it: the boot loader's classes, where there are no sticky classes.
+    pub is_assumed: bool,
+}
+
+/// All GC roots.
+#[derive(Debug, Default)]
+pub struct Roots {
+    /// In the order of the file; assumed ones last.
+    pub rows: Vec<Root>,
+    /// Roots that name an object which is not in the dump; those of object 0 are not counted.
+    pub missing_objects: u64,
+    /// Roots that name a thread which is not in the dump, so that they count as roots of their own.
+    pub missing_threads: u64,
+    /// Whether the boot loader's classes were made roots, because the dump has no sticky class.
+    pub boot_classes_assumed: bool,
+    /// Threads by serial number: serial number, object index and serial number of the stack trace.
+    threads: Vec<(u32, u32, u32)>,
+}
+
+/// Whether roots of this kind are references of their thread.
+fn is_of_thread(kind: RootKind) -> bool {
+    matches!(kind, RootKind::JavaFrame | RootKind::JniLocal | RootKind::NativeStack | RootKind::ThreadBlock)
+}
+
+impl Roots {
+    /// Finds the objects of all roots.
+    pub(crate) fn new(summary: &Summary, addresses: &AddressIndex) -> Self {
+        let mut threads: Vec<(u32, u32, u32)> = (summary.tables().threads.iter())
+            .filter_map(|row| Some((row.serial.get(), addresses.index_of(row.id.get())?, row.trace.get())))
+            .collect();
+        let started = threads.len();
+        for row in summary.roots() {
+            if row.kind == RootKind::ThreadObject.tag()
+                && let Some(object) = addresses.index_of(row.id.get())
+            {
+                threads.push((row.thread.get(), object, row.frame.get()));
+            }
+        }
+        // A thread that only a START THREAD record tells of need not be reachable: what its stack holds would not be either.
+        let running: IdMap<u32, ()> =
+            threads.iter().skip(started).map(|(serial, ..)| (*serial, ())).collect();
+        // What the heap dump itself says counts more than START THREAD records, of which a serial can have several.
+        threads.rotate_left(started);
+        threads.sort_by_key(|(serial, ..)| *serial);
+        threads.dedup_by_key(|(serial, ..)| *serial);
+        let by_serial: IdMap<u32, u32> =
+            threads.iter().map(|(serial, object, _)| (*serial, *object)).collect();
+        let mut roots = Self { threads, ..Self::default() };
+        let mut sticky = false;
+        for row in summary.roots() {
+            let Some(kind) = RootKind::from_tag(row.kind) else { continue };
+            // Android lists unreachable objects among the roots.
+            if kind == RootKind::Unreachable {
+                continue;
+            }
+            sticky |= kind == RootKind::StickyClass;
+            let Some(object) = addresses.index_of(row.id.get()) else {
+                roots.missing_objects += u64::from(row.id.get() != 0);
+                continue;
+            };
+            let thread_serial = Some(row.thread.get()).filter(|serial| *serial != NONE);
+            let thread = thread_serial.and_then(|serial| by_serial.get(&serial).copied());
+            let of_thread = is_of_thread(kind);
+            if of_thread && thread.is_none() {
+                roots.missing_threads += 1;
+            }
+            let in_frame = matches!(kind, RootKind::JavaFrame | RootKind::JniLocal);
+            roots.rows.push(Root {
+                object,
+                kind,
+                thread_serial,
+                thread,
+                frame: Some(row.frame.get()).filter(|frame| in_frame && *frame != NONE),
+                is_local: of_thread && thread_serial.is_some_and(|serial| running.contains_key(&serial)),
+                is_assumed: false,
+            });
+        }
+        if !sticky {
+            roots.assume_boot_classes(summary, addresses);
+        }
+        roots
+    }
+
+    fn assume_boot_classes(&mut self, summary: &Summary, addresses: &AddressIndex) {
+        let boot = summary.classes().iter().filter(|class| class.is_dumped() && class.loader.get() == 0);
+        let objects = boot.filter_map(|class| addresses.index_of(class.id.get()));
+        let rows = objects.map(|object| Root {
+            object,
+            kind: RootKind::StickyClass,
+            thread_serial: None,
+            thread: None,
+            frame: None,
+            is_local: false,
+            is_assumed: true,
+        });
+        self.rows.extend(rows);
+        self.boot_classes_assumed = self.rows.last().is_some_and(|row| row.is_assumed);
+    }
+
+    /// The objects that are roots by themselves, ascending, each once.
+    pub fn objects(&self) -> Vec<u32> {
+        let mut objects: Vec<u32> =
+            self.rows.iter().filter(|row| !row.is_local).map(|row| row.object).collect();
+        objects.sort_unstable();
+        objects.dedup();
+        objects
+    }
+
+    /// The pairs of thread and object of roots that count as references of their thread, ascending, each once.
+    pub fn locals(&self) -> Vec<(u32, u32)> {
+        let locals = self.rows.iter().filter(|row| row.is_local);
+        let mut pairs: Vec<(u32, u32)> = locals.filter_map(|row| Some((row.thread?, row.object))).collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        pairs
+    }
+
+    /// The serial number of the stack trace of the thread with this serial number.
+    pub fn trace_of_thread(&self, serial: u32) -> Option<u32> {
+        let at = self.threads.binary_search_by_key(&serial, |(serial, ..)| *serial).ok()?;
+        self.threads.get(at).map(|(.., trace)| *trace)
+    }
+}

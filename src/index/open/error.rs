@@ -1,0 +1,257 @@
+//! Why a dump cannot be opened, and what to do about it.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use super::estimate::NoDisk;
+use crate::hprof::sniff::Looks;
+use crate::hprof::{FormatError, FormatErrorKind};
+use crate::index::objects::address_index::TooManyObjects;
+use crate::index::scan::build_summary::NoSuchHeapDump;
+use crate::index::storage::memory::{Limit, NoMemory};
+use crate::input::file::OpenError;
+use crate::input::packed::{Compression, Members, Size};
+
+/// Why a dump cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The file is no dump.
+    #[error("{}: {error}", path.display())]
+    Format {
+        /// Which file.
+        path: PathBuf,
+        /// What it looks like.
+        looks: Looks,
+        /// What is wrong.
+        error: FormatError,
+    },
+    /// The file is compressed, and what is in it is no dump.
+    #[error("{}: {}", path.display(), not_inside(*compression, *looks, error.as_ref()))]
+    NotInside {
+        /// Which file.
+        path: PathBuf,
+        /// How it is compressed.
+        compression: Compression,
+        /// What is in it; `None` if not one byte of it can be unpacked.
+        looks: Option<Looks>,
+        /// Why the bytes that were looked at end, if something is wrong with the file.
+        error: Option<io::Error>,
+    },
+    /// The heap dump asked for is not in the file.
+    #[error("{}: {error}", path.display())]
+    NoSuchHeapDump {
+        /// Which file.
+        path: PathBuf,
+        /// Which heap dump.
+        error: NoSuchHeapDump,
+    },
+    /// The file changed while it was read.
+    #[error("{}: the file changed while it was read", .0.display())]
+    Changed(PathBuf),
+    /// A compressed dump could not be unpacked.
+    #[error("cannot unpack {} into {}: {error}", path.display(), into.display())]
+    Unpack {
+        /// Which file.
+        path: PathBuf,
+        /// Into which directory.
+        into: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// There is no room for the unpacked copy.
+    #[error("cannot unpack {} into {}: {no_room}", path.display(), into.display())]
+    NoRoom {
+        /// Which file.
+        path: PathBuf,
+        /// Into which directory.
+        into: PathBuf,
+        /// How much is needed, and how much is there.
+        no_room: NoRoom,
+    },
+    /// An archive does not hold one dump.
+    #[error("{}: a {} archive that cannot be used: {members}", path.display(), compression.name())]
+    Members {
+        /// Which file.
+        path: PathBuf,
+        /// What archive it is.
+        compression: Compression,
+        /// What is in it.
+        members: Members,
+    },
+    /// The index cannot be written.
+    #[error("cannot write the index {}: {error}", dir.display())]
+    WriteIndex {
+        /// Where.
+        dir: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// There is too little memory to build the index.
+    #[error("cannot index {}: {error}", path.display())]
+    NoMemory {
+        /// Which file.
+        path: PathBuf,
+        /// How much is needed, and how much is there.
+        error: NoMemory,
+    },
+    /// There is too little room on the disk for the index.
+    #[error("cannot write the index {}: {error}", dir.display())]
+    NoDisk {
+        /// Where.
+        dir: PathBuf,
+        /// How much is needed, and how much is there.
+        error: NoDisk,
+    },
+    /// More objects than can be indexed.
+    #[error("{}: {error}", path.display())]
+    TooManyObjects {
+        /// Which file.
+        path: PathBuf,
+        /// How many.
+        error: TooManyObjects,
+    },
+}
+
+impl Error {
+    /// What to do next, in one line.
+    pub fn advice(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Open(OpenError::Directory(_)) => "give the dump's file, not the directory that holds it",
+            Self::Open(OpenError::NotAFile(_)) => {
+                "save the dump to a file first: it is mapped, and read more than once"
+            }
+            Self::Open(OpenError::Io { error, .. }) => match error.kind() {
+                io::ErrorKind::NotFound => "check the path",
+                // A limit of addresses: a map of a file takes as many as the file has bytes.
+                io::ErrorKind::OutOfMemory => {
+                    "the file is mapped, which takes as many addresses as it has bytes: raise the limit, for example: ulimit -v unlimited"
+                }
+                io::ErrorKind::PermissionDenied => {
+                    "JVMs write dumps that only their own user may read: run as that user, or chmod the file"
+                }
+                _ => return None,
+            },
+            Self::Format { looks, error, .. } => match error.kind() {
+                FormatErrorKind::Empty => {
+                    "the JVM has not written it yet, or its disk was full: make the dump again"
+                }
+                FormatErrorKind::HeaderCut | FormatErrorKind::IdSize(_) => {
+                    "the file is cut or damaged at its start: copy it or make it again"
+                }
+                _ => looks.advice(),
+            },
+            Self::NotInside { error: Some(error), .. } if error.kind() == io::ErrorKind::Unsupported => {
+                "or make it with a smaller window: zstd --long FILE"
+            }
+            Self::NotInside { looks: Some(looks), .. } => looks.advice(),
+            Self::NotInside { error: Some(_), .. } => {
+                "the file is cut or damaged at its start: copy it or make it again"
+            }
+            Self::NotInside { .. } => {
+                "what was to be compressed was not there, or the disk was full: make the dump again"
+            }
+            Self::NoSuchHeapDump { .. } => "leave out --dump to read the last one",
+            Self::Changed(_) => "wait until the JVM has finished writing the dump, then run this again",
+            Self::Unpack { .. } => "give a directory with enough space by --index-dir, or unpack it yourself",
+            Self::NoRoom { .. } => {
+                "name a directory on a disk with more room by --index-dir DIR, or unpack it yourself"
+            }
+            Self::Members { members, compression: Compression::Zip, .. } if members.dump_count > 1 => {
+                "take one of them out: unzip -p ARCHIVE NAME > FILE"
+            }
+            Self::Members { members, .. } if members.dump_count > 1 => {
+                "take one of them out: tar -xOf ARCHIVE NAME > FILE"
+            }
+            Self::Members { compression: Compression::Zip, .. } => {
+                "look at what is in it: unzip -l ARCHIVE; take a file out: unzip -p ARCHIVE NAME > FILE"
+            }
+            Self::Members { .. } => {
+                "look at what is in it: tar -tvf ARCHIVE; take a file out: tar -xOf ARCHIVE NAME > FILE"
+            }
+            Self::WriteIndex { error, .. } => match error.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                    "make room there, or give a directory with more of it by --index-dir"
+                }
+                io::ErrorKind::OutOfMemory => {
+                    "free memory, or raise its limits (ulimit -v, ulimit -d); `index --estimate` says what it takes"
+                }
+                _ => "give a directory that you may write to by --index-dir",
+            },
+            Self::NoMemory { error, .. } => match error.available.limit {
+                Limit::Given => "raise --memory, or read with fewer threads: --threads 1",
+                Limit::Data => "raise the limit, for example: ulimit -d unlimited; or try --threads 1",
+                Limit::Addresses => {
+                    "raise the limit, for example: ulimit -v unlimited; mapped files count for it"
+                }
+                Limit::Free | Limit::Group => {
+                    "free some memory, try --threads 1, or say --memory SIZE if you know better"
+                }
+            },
+            Self::NoDisk { .. } => "name a directory on a disk with more room by --index-dir DIR",
+            Self::TooManyObjects { .. } => "histo and info work on it; commands that need an index do not",
+        })
+    }
+}
+
+/// What a compressed file is that holds no heap dump.
+fn not_inside(compression: Compression, looks: Option<Looks>, error: Option<&io::Error>) -> String {
+    let name = compression.name();
+    match (looks, error) {
+        (Some(looks), None) => format!("{name} of something that is not a heap dump: {}", looks.describe()),
+        (Some(looks), Some(error)) => {
+            format!(
+                "{name} of something that is not a heap dump: {}; its beginning is cut or damaged: {error}",
+                looks.describe()
+            )
+        }
+        (None, Some(error)) => format!("{name} of which nothing can be unpacked: {error}"),
+        (None, None) => format!("{name} of an empty file"),
+    }
+}
+
+/// How much room an unpacked copy needs, and how much there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoRoom {
+    /// What is known of the length of the copy; `None` if the file stated less than it turned out to be.
+    pub size: Option<Size>,
+    /// Bytes that were written when there was no more room; they were removed again.
+    pub written_bytes: u64,
+    /// Bytes that are free, without what was written.
+    pub free_bytes: u64,
+    /// Bytes that are left to others.
+    pub reserve_bytes: u64,
+}
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.size {
+            Some(Size::Stated(bytes)) => write!(f, "the copy takes {}", Bytes(bytes))?,
+            Some(Size::AtLeast(bytes)) => write!(f, "the copy takes at least {}", Bytes(bytes))?,
+            Some(Size::About(bytes)) => write!(f, "the copy takes about {}", Bytes(bytes))?,
+            None => {
+                write!(f, "the copy takes more than the {} that were written", Bytes(self.written_bytes))?
+            }
+        }
+        write!(f, ", {} are free there", Bytes(self.free_bytes))?;
+        write!(f, ", of which {} are left alone", Bytes(self.reserve_bytes))?;
+        if self.written_bytes > 0 { write!(f, "; what was written is removed") } else { Ok(()) }
+    }
+}
+
+/// A number of bytes in the unit that disks are counted in.
+struct Bytes(u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(bytes) = *self;
+        match bytes {
+            0..1_000_000 => write!(f, "{bytes} bytes"),
+            1_000_000..1_000_000_000 => write!(f, "{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10),
+            _ => write!(f, "{}.{} GB", bytes / 1_000_000_000, bytes / 100_000_000 % 10),
+        }
+    }
+}

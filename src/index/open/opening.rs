@@ -1,0 +1,273 @@
+//! A dump that is being opened: its file, its bytes, the places of its index, and its summary.
+
+use std::path::Path;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use super::error::Error;
+use super::heap::Options;
+use super::summary_file;
+use super::unpack::{find_unpacked, unpack};
+use crate::hprof::sniff::{self, Looks};
+use crate::hprof::{FormatError, Header};
+use crate::index::model::summary::Summary;
+use crate::index::scan::build_summary::{self, Built, Source, Unbuilt};
+use crate::index::scan::sample;
+use crate::index::storage::memory;
+use crate::index::storage::store::Stage;
+use crate::index::storage::store::format::{Key, StageFile, Unusable};
+use crate::index::storage::store::identity::Identity;
+use crate::index::storage::store::place::{Lock, Place, Places};
+use crate::input::file::{Compression, Mapped};
+use crate::progress::Progress;
+
+/// What a process says that waits for the lock.
+const WAITING: &str = "waiting for another process that reads this dump";
+
+/// What the stage's file has to belong to.
+fn key(identity: Identity, options: &Options, stage: Stage) -> Key {
+    // All heap dumps of a file are unpacked at once.
+    let heap_dump = match (stage, options.heap_dump) {
+        (Stage::Unpacked, _) | (_, None) => 0,
+        // There is none of that number, so no file of it may be found.
+        (_, Some(0)) => u32::MAX,
+        (_, Some(number)) => number,
+    };
+    Key { stage, identity, heap_dump }
+}
+
+/// How much of an index is read before it is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// What tells that files are whole and belong to the dump. The rest is checked when it is read.
+    WhenRead,
+    /// Everything: damage was found once.
+    NotBefore,
+}
+
+/// A dump that is being opened.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    /// The file as it was given.
+    pub(crate) dump: Mapped,
+    pub(crate) compression: Option<Compression>,
+    identity: Identity,
+    pub(crate) options: Options,
+    pub(crate) places: Places,
+    /// The unpacked bytes of a compressed dump, once they are needed, and why they end before they should.
+    unpacked: OnceLock<(Mapped, Option<String>)>,
+    trust: Trust,
+    pub(crate) notes: Mutex<Vec<String>>,
+}
+
+impl Opening {
+    /// Opens the file, finds out what it is, and reads the summary if there is one.
+    pub(crate) fn start(
+        path: &Path,
+        options: &Options,
+        trust: Trust,
+    ) -> Result<(Self, Option<Summary>), Error> {
+        let dump = Mapped::open(path)?;
+        let bytes = dump.bytes();
+        let compression = Compression::of(bytes);
+        match compression {
+            None => drop(Header::parse(bytes).map_err(|error| format_error(path, bytes, error))?),
+            // What is in an archive shows when it is unpacked.
+            Some(compression) if compression.is_archive() => {}
+            Some(compression) => {
+                let (start, error) = compression.peek(bytes, 4096);
+                let looks = sniff::sniff(&start);
+                if looks != Looks::Hprof {
+                    let looks = if start.is_empty() { None } else { Some(looks) };
+                    return Err(Error::NotInside { path: path.to_owned(), compression, looks, error });
+                }
+            }
+        }
+        let opening = Self {
+            identity: Identity::of(&dump),
+            places: Places::of(path, options.index_dir.as_deref()),
+            options: options.clone(),
+            unpacked: OnceLock::new(),
+            trust,
+            notes: Mutex::default(),
+            dump,
+            compression,
+        };
+        let summary = opening.read(Stage::Summary, summary_file::read);
+        Ok((opening, summary))
+    }
+
+    pub(crate) fn key(&self, stage: Stage) -> Key {
+        key(self.identity, &self.options, stage)
+    }
+
+    /// Whether the dump needs no unpacking, or was unpacked. Looks at the length only: the bytes are checked by whoever
+    /// takes them.
+    pub(crate) fn is_unpacked(&self) -> bool {
+        self.compression.is_none() || self.places.read(&self.key(Stage::Unpacked), find_unpacked).0.is_some()
+    }
+
+    pub(crate) fn note(&self, note: String) {
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+
+    /// Reads a stage from the index, if a good one is there.
+    pub(crate) fn read<T>(
+        &self,
+        stage: Stage,
+        read: impl Fn(&StageFile) -> Result<T, Unusable>,
+    ) -> Option<T> {
+        let (found, notes) = self.places.read(&self.key(stage), |file, _| {
+            if self.trust == Trust::NotBefore {
+                file.verify()?;
+            }
+            read(file)
+        });
+        notes.into_iter().for_each(|note| self.note(note));
+        found
+    }
+
+    /// The bytes of the dump, unpacked if it is compressed.
+    pub(crate) fn bytes(&self, progress: &dyn Progress) -> Result<&[u8], Error> {
+        if self.compression.is_some() && self.unpacked.get().is_none() {
+            let place = self.places.writable().ok();
+            let _lock = place.as_ref().map(|place| lock(place, progress));
+            return self.unpacked_bytes(place.as_ref(), progress);
+        }
+        self.unpacked_bytes(None, progress)
+    }
+
+    /// As [`Opening::bytes`], with the lock of `place` held.
+    fn unpacked_bytes(&self, place: Option<&Place>, progress: &dyn Progress) -> Result<&[u8], Error> {
+        let Some(compression) = self.compression else {
+            return Ok(self.dump.bytes());
+        };
+        if self.unpacked.get().is_none() {
+            let key = self.key(Stage::Unpacked);
+            let found = unpack(&self.dump, compression, &key, &self.places, place, progress)?;
+            if found.kept && place.is_some_and(|place| place.is_kept) {
+                let (kept, bytes) = (found.map.path().display(), found.map.stamp().len);
+                self.note(format!(
+                    "unpacked into {kept} ({bytes} bytes); `hprof-cli index --remove` frees that"
+                ));
+            }
+            let _ = self.unpacked.set((found.map, found.error));
+        }
+        Ok(self.unpacked.get().map_or(&[], |(map, _)| map.bytes()))
+    }
+
+    /// The dump to be read; with the lock of `place` held.
+    pub(crate) fn source(&self, place: Option<&Place>, progress: &dyn Progress) -> Result<Source<'_>, Error> {
+        let bytes = self.unpacked_bytes(place, progress)?;
+        let unpacked = self.unpacked.get();
+        unpacked.map_or(&self.dump, |(map, _)| map).will_scan();
+        let header = Header::parse(bytes).map_err(|error| format_error(self.dump.path(), bytes, error))?;
+        let packed_error = unpacked.and_then(|(_, error)| error.as_deref());
+        let memory = memory::available(self.options.memory_bytes);
+        Ok(Source { bytes, header, compression: self.compression, memory, packed_error })
+    }
+
+    /// The length of the dump, unpacked; and how many objects it holds, about, if that is asked for.
+    pub(crate) fn objects_about(&self, ask: bool, progress: &dyn Progress) -> Result<(u64, u64), Error> {
+        if !ask && self.compression.is_none() {
+            return Ok((self.dump.bytes().len() as u64, 0));
+        }
+        self.bytes(progress)?;
+        let source = self.source(None, progress)?;
+        let objects = if ask {
+            sample::objects(&source, self.options.heap_dump).map_err(|error| self.unbuilt(error))?
+        } else {
+            0
+        };
+        Ok((source.bytes.len() as u64, objects))
+    }
+
+    fn unbuilt(&self, error: Unbuilt) -> Error {
+        let path = self.dump.path().to_owned();
+        match error {
+            Unbuilt::NoSuchHeapDump(error) => Error::NoSuchHeapDump { path, error },
+            Unbuilt::NoMemory(error) => Error::NoMemory { path, error },
+        }
+    }
+
+    /// Scans the dump.
+    pub(crate) fn scan(
+        &self,
+        source: &Source<'_>,
+        collect_ids: bool,
+        progress: &dyn Progress,
+    ) -> Result<Built, Error> {
+        build_summary::build(source, self.options.heap_dump, collect_ids, progress)
+            .map_err(|error| self.unbuilt(error))
+    }
+
+    /// Says that the dump has changed, if it has.
+    pub(crate) fn check_unchanged(&self) -> Result<(), Error> {
+        if self.dump.is_unchanged() { Ok(()) } else { Err(Error::Changed(self.dump.path().to_owned())) }
+    }
+
+    /// A place to write to, said if it is not the first one.
+    pub(crate) fn place(&self) -> std::io::Result<Place> {
+        let place = self.places.writable()?;
+        if !place.is_first {
+            self.note(format!(
+                "the index lies in {}: beside the dump is no place to write",
+                place.dir.display()
+            ));
+        }
+        Ok(place)
+    }
+
+    /// As [`Opening::place`], but if there is none, one that is gone with this process.
+    pub(crate) fn any_place(&self) -> std::io::Result<Place> {
+        self.place().or_else(|error| {
+            let Ok(place) = self.places.temporary() else { return Err(error) };
+            self.note(format!(
+                "no index is kept: {}: {error}; it is built in {} and removed again",
+                self.places.first().display(),
+                place.dir.display()
+            ));
+            Ok(place)
+        })
+    }
+
+    /// Reads the dump and writes its summary. Tells whether it was built just now.
+    pub(crate) fn build_summary(&self, progress: &dyn Progress) -> Result<(Summary, bool), Error> {
+        let no_index = |error| {
+            self.note(format!("no index is kept: {}: {error}", self.places.first().display()));
+        };
+        let place = self.place().map_err(no_index).ok();
+        let _lock = place.as_ref().map(|place| lock(place, progress));
+        // Another process may have built it while this one waited.
+        if let Some(summary) = self.read(Stage::Summary, summary_file::read) {
+            return Ok((summary, false));
+        }
+        let source = self.source(place.as_ref(), progress)?;
+        let summary = self.scan(&source, false, progress)?.summary;
+        self.check_unchanged()?;
+        if let Some(place) = &place {
+            let written = self.write_summary(place, &summary);
+            written.unwrap_or_else(|error| {
+                self.note(format!("no index is kept: {}: {error}", place.dir.display()));
+            });
+        }
+        Ok((summary, true))
+    }
+
+    pub(crate) fn write_summary(&self, place: &Place, summary: &Summary) -> std::io::Result<()> {
+        place.write(&self.key(Stage::Summary), summary_file::SECTIONS, |writer| {
+            summary_file::write(summary, writer)
+        })
+    }
+}
+
+/// Takes the lock of a place.
+pub(crate) fn lock(place: &Place, progress: &dyn Progress) -> Lock {
+    place.lock(|| progress.wait(WAITING))
+}
+
+fn format_error(path: &Path, bytes: &[u8], error: FormatError) -> Error {
+    Error::Format { path: path.to_owned(), looks: sniff::sniff(bytes), error }
+}

@@ -1,0 +1,369 @@
+//! The stages of the graph: read from the index, or built.
+//!
+//! Each stage is written as soon as it is made and read back mapped, so that its memory is free for the next. Referrers
+//! are made while one thread searches for dominators.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::error::Error;
+use super::estimate::{self, NoDisk};
+use super::opening::{self, Opening};
+use super::{adjacency_file, objects_file, summary_file, tree_file};
+use crate::index::graph::adjacency::Rows;
+use crate::index::graph::links::{Labels, Links};
+use crate::index::graph::order::Weights;
+use crate::index::graph::transpose::EDGE_BYTES;
+use crate::index::graph::tree::Tree;
+use crate::index::graph::{dominators, referrers};
+use crate::index::layout::sizes::Sizes;
+use crate::index::model::summary::Summary;
+use crate::index::objects::address_index::{AddressIndex, TooManyObjects};
+use crate::index::objects::object_graph::{self, ObjectGraph};
+use crate::index::objects::object_table::{self, Objects};
+use crate::index::objects::reference_model::{Describe, Described};
+use crate::index::objects::roots::Roots;
+use crate::index::scan::build_summary::{Ids, Source};
+use crate::index::storage::free_space::free_bytes;
+use crate::index::storage::memory::{self, NoMemory};
+use crate::index::storage::scratch::Room;
+use crate::index::storage::store::Stage;
+use crate::index::storage::store::format::{StageFile, Unusable};
+use crate::index::storage::store::place::Place;
+use crate::progress::Progress;
+
+/// How often references are read at most to turn them around.
+const PASSES: u64 = 4;
+
+/// A stage, and the mark that tells whether it is damaged.
+type Marked<T> = (T, Arc<AtomicBool>);
+
+/// All stages of a graph.
+pub(crate) struct Stages {
+    objects: Marked<Objects>,
+    references: Marked<Rows>,
+    referrers: Marked<Rows>,
+    tree: Marked<Tree>,
+}
+
+fn marked<T>(
+    read: impl Fn(&StageFile) -> Result<T, Unusable>,
+) -> impl Fn(&StageFile) -> Result<Marked<T>, Unusable> {
+    move |file| Ok((read(file)?, file.damage()))
+}
+
+/// As [`marked`], after all of the file was checked: what is built upon a stage would outlive damage in it.
+fn whole<T>(
+    read: impl Fn(&StageFile) -> Result<T, Unusable>,
+) -> impl Fn(&StageFile) -> Result<Marked<T>, Unusable> {
+    let read = marked(read);
+    move |file| file.verify().and_then(|()| read(file))
+}
+
+/// Reads rows, if there are so many.
+fn rows(objects: u32) -> impl Fn(&StageFile) -> Result<Rows, Unusable> {
+    move |file| adjacency_file::read(file).and_then(|rows| fits(rows.len() == objects, rows))
+}
+
+/// Reads the tree, if it is one of so many objects.
+fn tree(objects: u32) -> impl Fn(&StageFile) -> Result<Tree, Unusable> {
+    move |file| tree_file::read(file).and_then(|tree| fits(tree.objects() == objects, tree))
+}
+
+fn fits<T>(fits: bool, stage: T) -> Result<T, Unusable> {
+    if fits { Ok(stage) } else { Err(Unusable::Damaged) }
+}
+
+impl Stages {
+    /// Reads all stages, if all are there.
+    pub(crate) fn read(file: &Opening) -> Option<Self> {
+        let objects = file.read(Stage::Objects, marked(objects_file::read))?;
+        let count = objects.0.len();
+        Some(Self {
+            references: file.read(Stage::References, marked(rows(count)))?,
+            referrers: file.read(Stage::Referrers, marked(rows(count)))?,
+            tree: file.read(Stage::Dominators, marked(tree(count)))?,
+            objects,
+        })
+    }
+
+    pub(crate) fn into_graph(self, file: &Opening, summary: &Summary) -> ObjectGraph {
+        let Self { objects, references, referrers, tree } = self;
+        let damage = vec![objects.1, references.1, referrers.1, tree.1];
+        let dir = file.places.existing().next().map_or_else(std::env::temp_dir, Path::to_path_buf);
+        let scratch = (dir, file.options.memory_bytes);
+        ObjectGraph::new(summary, objects.0, [references.0, referrers.0], tree.0, damage, scratch)
+    }
+}
+
+/// What is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// An index, to be kept.
+    Index,
+    /// What an answer needs. Where no index can be kept it is gone with this process.
+    Answer,
+}
+
+/// Builds the stages that are not there. Tells whether the summary was built just now.
+pub(crate) fn build(
+    file: &Opening,
+    purpose: Purpose,
+    progress: &dyn Progress,
+) -> Result<(Summary, Stages, bool), Error> {
+    let dir = || file.places.first().to_owned();
+    let place = match purpose {
+        Purpose::Index => file.place(),
+        Purpose::Answer => file.any_place(),
+    };
+    let place = place.map_err(|error| Error::WriteIndex { dir: dir(), error })?;
+    let _lock = opening::lock(&place, progress);
+    let builder = Builder { file, place: &place, progress };
+    let source = file.source(Some(&place), progress)?;
+    // Another process may have built some while this one waited.
+    let summary = file.read(Stage::Summary, summary_file::read);
+    let objects = file.read(Stage::Objects, whole(objects_file::read));
+    let count = objects.as_ref().map(|(objects, _)| objects.len());
+    let references = count.and_then(|count| file.read(Stage::References, whole(rows(count))));
+    let (base, work, fresh) = match (summary, objects, references) {
+        (Some(summary), Some(objects), Some(references)) => {
+            let room = builder.room(u64::from(objects.0.len()), 0)?;
+            ((summary, objects, references), (room, None), false)
+        }
+        _ => {
+            let (base, room, weights) = builder.base(&source)?;
+            (base, (room, Some(weights)), true)
+        }
+    };
+    let (summary, objects, references) = base;
+    let (referrers, tree) = builder.ends(&source, &summary, &objects.0, &references.0, work)?;
+    file.check_unchanged()?;
+    Ok((summary, Stages { objects, references, referrers, tree }, fresh))
+}
+
+/// Builds stages, with the lock held.
+struct Builder<'a> {
+    file: &'a Opening,
+    place: &'a Place,
+    progress: &'a dyn Progress,
+}
+
+type Base = (Summary, Marked<Objects>, Marked<Rows>);
+
+impl Builder<'_> {
+    fn write_error(&self, error: io::Error) -> Error {
+        Error::WriteIndex { dir: self.place.dir.clone(), error }
+    }
+
+    /// Reads back what was written just now.
+    fn read_back<T>(
+        &self,
+        stage: Stage,
+        read: impl Fn(&StageFile) -> Result<T, Unusable>,
+    ) -> Result<Marked<T>, Error> {
+        let unreadable = || {
+            let what = format!("{} cannot be read back", stage.name());
+            self.write_error(match self.place.why_unmapped(&self.file.key(stage)) {
+                Some(why) => io::Error::new(why.kind(), format!("{what}: {why}")),
+                None => io::Error::other(what),
+            })
+        };
+        self.file.read(stage, marked(read)).ok_or_else(unreadable)
+    }
+
+    /// Refuses what cannot work in the memory that there is, beside what was taken; tells what may be taken for arrays.
+    fn memory(&self, objects: u64) -> Result<u64, Error> {
+        let best = estimate::arrays(objects);
+        let Some(available) = memory::available(self.file.options.memory_bytes) else { return Ok(best) };
+        // What threads have in hand is taken already once objects were counted.
+        let needed_bytes = if objects == 0 { memory::in_hand(1) } else { estimate::small_columns(objects) };
+        if available.bytes < needed_bytes && available.refuses() {
+            let path = self.file.dump.path().to_owned();
+            return Err(Error::NoMemory { path, error: NoMemory { needed_bytes, available } });
+        }
+        let in_hand = memory::in_hand(rayon::current_num_threads());
+        Ok(available.bytes.saturating_sub(in_hand.saturating_add(estimate::small_columns(objects))).min(best))
+    }
+
+    /// Room for arrays of so many objects. Refuses what cannot work for want of memory or of room on the disk.
+    fn room(&self, objects: u64, ids_bytes: u64) -> Result<Room, Error> {
+        let memory = self.memory(objects)?;
+        let dir = self.place.dir.clone();
+        let index = if ids_bytes > 0 { estimate::index_at_least(objects, ids_bytes) } else { 0 };
+        // Index and arrays are addresses, in files too.
+        let needed_addresses = estimate::addresses(objects, ids_bytes);
+        if ids_bytes > 0
+            && let Some(available) = memory::addresses()
+            && available.bytes < needed_addresses
+        {
+            let path = self.file.dump.path().to_owned();
+            let error = NoMemory { needed_bytes: needed_addresses, available };
+            return Err(Error::NoMemory { path, error });
+        }
+        let needed_bytes = index.saturating_add(estimate::scratch(objects, memory).0);
+        if let Some((free_bytes, _)) = free_bytes(&dir)
+            && free_bytes < needed_bytes
+        {
+            return Err(Error::NoDisk { dir, error: NoDisk { needed_bytes, free_bytes } });
+        }
+        Ok(Room::new(dir, memory))
+    }
+
+    /// Builds summary, objects and references.
+    fn base(&self, source: &Source<'_>) -> Result<(Base, Room, Weights), Error> {
+        let Self { file, place, progress } = *self;
+        self.memory(0)?;
+        let built = file.scan(source, true, progress)?;
+        let path = file.dump.path();
+        let too_many = |error| Error::TooManyObjects { path: path.to_owned(), error };
+        let (objects, ids_bytes) = match &built.ids {
+            Ids::Set(set) => (set.len(), set.bytes()),
+            Ids::List(ids) => (ids.len() as u64, ids.len() as u64 * 8),
+            Ids::Unknown => (0, 0),
+        };
+        if objects >= u64::from(u32::MAX) {
+            return Err(too_many(TooManyObjects(objects)));
+        }
+        let room = self.room(objects, ids_bytes)?;
+        let addresses = match built.ids {
+            Ids::Set(set) => AddressIndex::of_set(set, &room),
+            Ids::List(ids) => AddressIndex::of_list(&ids, &room),
+            Ids::Unknown => AddressIndex::of_list(&[], &room),
+        };
+        let addresses = addresses.map_err(|error| self.write_error(error))?.map_err(too_many)?;
+        let summary = built.summary;
+        let places = object_table::place(&room, source, &summary, &addresses, &built.plan, progress)
+            .map_err(|error| self.write_error(error))?;
+        let sizes = Sizes::new(&summary, None);
+        let locals = Roots::new(&summary, &addresses).locals();
+        let describe = Describe {
+            room: &room,
+            source,
+            summary: &summary,
+            sizes: &sizes,
+            addresses: &addresses,
+            places: &places,
+            locals: &locals,
+        };
+        let mut described = None;
+        let written = place.write(&file.key(Stage::References), adjacency_file::SECTIONS, |writer| {
+            adjacency_file::write(&room, addresses.objects(), writer, |rows| {
+                let made = describe.run(Some(&mut |part| rows.append(&part)), progress)?;
+                rows.missing = made.missing;
+                described = Some(made);
+                Ok(())
+            })
+        });
+        written.map_err(|error| self.write_error(error))?;
+        let Some(Described { classes, class_bytes, weights, .. }) = described else {
+            return Err(self.write_error(io::Error::other("nothing was described")));
+        };
+        file.check_unchanged()?;
+        let class_objects = object_table::class_objects(&summary, &addresses);
+        let objects = Objects { addresses, classes: classes.into(), class_bytes, places, class_objects };
+        file.write_summary(place, &summary)
+            .and_then(|()| {
+                place.write(&file.key(Stage::Objects), objects_file::SECTIONS, |writer| {
+                    objects_file::write(&objects, writer)
+                })
+            })
+            .map_err(|error| self.write_error(error))?;
+        drop(objects);
+        let objects = self.read_back(Stage::Objects, objects_file::read)?;
+        let references = self.read_back(Stage::References, adjacency_file::read)?;
+        Ok(((summary, objects, references), room, weights))
+    }
+
+    /// Builds referrers and dominators, those that are not there.
+    fn ends(
+        &self,
+        source: &Source<'_>,
+        summary: &Summary,
+        objects: &Objects,
+        references: &Rows,
+        (room, weights): (Room, Option<Weights>),
+    ) -> Result<(Marked<Rows>, Marked<Tree>), Error> {
+        let Self { file, place, progress } = *self;
+        let referrers = file.read(Stage::Referrers, whole(rows(objects.len())));
+        let tree = file.read(Stage::Dominators, marked(tree(objects.len())));
+        let tree = match (referrers, tree) {
+            (Some(referrers), Some(tree)) => return Ok((referrers, tree)),
+            (None, Some(tree)) => {
+                let referrers = self.referrers(&room, references, room.left())?;
+                return Ok((referrers, tree));
+            }
+            (referrers, None) => referrers,
+        };
+        let weights = match weights {
+            Some(weights) => weights,
+            None => self.weights(&room, source, summary, objects)?,
+        };
+        let roots = Roots::new(summary, &objects.addresses).objects();
+        let targets = object_graph::class_objects(summary, &objects.addresses);
+        let labels = Labels { column: objects.classes.all(), width: objects.class_bytes, targets: &targets };
+        let links = Links { rows: references.view(), labels: &labels, roots: &roots };
+        let (order, referrers) = dominators::dominators(
+            &room,
+            &links,
+            weights.view(),
+            |memory| match tree {
+                Some(referrers) => Ok(referrers),
+                None => self.referrers(&room, references, memory),
+            },
+            |made| made.as_ref().ok().map(|(rows, _)| rows.view()),
+            progress,
+        )
+        .map_err(|error| self.write_error(error))?;
+        let referrers = referrers?;
+        let Some(order) = order else {
+            return Err(self.write_error(io::Error::other("there are no dominators")));
+        };
+        progress.begin("writing dominators", 0);
+        place
+            .write(&file.key(Stage::Dominators), tree_file::SECTIONS, |writer| {
+                tree_file::write(&room, &order, weights.view(), writer)
+            })
+            .map_err(|error| self.write_error(error))?;
+        progress.end();
+        Ok((referrers, self.read_back(Stage::Dominators, tree_file::read)?))
+    }
+
+    /// Turns references around, in about so many bytes of memory.
+    fn referrers(&self, room: &Room, references: &Rows, memory: u64) -> Result<Marked<Rows>, Error> {
+        let Self { file, place, .. } = *self;
+        let written = place.write(&file.key(Stage::Referrers), adjacency_file::SECTIONS, |writer| {
+            adjacency_file::write(room, references.len(), writer, |rows| {
+                let (view, edges) = (references.view(), references.edges());
+                // Each time all edges are read again; what is beyond memory may as well lie in files.
+                let memory = memory.max(edges.saturating_mul(EDGE_BYTES) / PASSES + 1);
+                referrers::turn_around(room, view, edges, memory, |part| rows.append(&part))
+            })
+        });
+        written.map_err(|error| self.write_error(error))?;
+        self.read_back(Stage::Referrers, adjacency_file::read)
+    }
+
+    /// The weights of all objects, read from the dump again.
+    fn weights(
+        &self,
+        room: &Room,
+        source: &Source<'_>,
+        summary: &Summary,
+        objects: &Objects,
+    ) -> Result<Weights, Error> {
+        let sizes = Sizes::new(summary, None);
+        let describe = Describe {
+            room,
+            source,
+            summary,
+            sizes: &sizes,
+            addresses: &objects.addresses,
+            places: &objects.places,
+            locals: &[],
+        };
+        let described = describe.run(None, self.progress).map_err(|error| self.write_error(error))?;
+        Ok(described.weights)
+    }
+}

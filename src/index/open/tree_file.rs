@@ -1,0 +1,124 @@
+//! The stage `dominators` on disk.
+
+use std::io;
+
+use rayon::prelude::*;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::index::graph::order::{Order, WeightsView};
+use crate::index::graph::tree::{BlockRow, Tree};
+use crate::index::graph::tree_columns::Columns;
+use crate::index::storage::bit_packed::{self, Packed, Packer};
+use crate::index::storage::scratch::Room;
+use crate::index::storage::store::format::{StageFile, StageWriter, Unusable};
+
+/// Number of sections.
+pub(crate) const SECTIONS: u32 = 14;
+
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct TreeFacts {
+    /// Bytes of a shallow size of 1.
+    unit: U64,
+    /// Shallow bytes of all reachable objects.
+    reachable_bytes: U64,
+    /// Number of objects.
+    objects: U32,
+    /// Reachable ones.
+    reachable: U32,
+}
+
+/// Writes all sections.
+pub(crate) fn write<W: io::Write + io::Seek + Send>(
+    room: &Room,
+    order: &Order,
+    weights: WeightsView<'_>,
+    writer: &mut StageWriter<W>,
+) -> io::Result<()> {
+    let objects = u32::try_from(order.nodes.len()).unwrap_or(u32::MAX);
+    let (packed, columns) = rayon::join(
+        || pack(writer, 1, &order.nodes).and_then(|()| pack(writer, 3, &order.positions)),
+        || Columns::new(room, order, weights),
+    );
+    packed?;
+    let columns = columns?;
+    pack(writer, 5, &columns.ends)?;
+    pack(writer, 7, &columns.sizes)?;
+    writer.rows(9, &columns.ends_apart)?;
+    writer.rows(10, &columns.sizes_apart)?;
+    writer.rows::<BlockRow>(11, &columns.blocks)?;
+    let [first, second] = &columns.least;
+    writer.rows(12, first)?;
+    writer.rows(13, second)?;
+    let facts = TreeFacts {
+        unit: weights.unit.into(),
+        reachable_bytes: columns.reachable_bytes.into(),
+        objects: objects.into(),
+        reachable: order.reachable.into(),
+    };
+    writer.rows(14, &[facts])
+}
+
+/// Writes a packed column as two sections, words and blocks.
+fn pack<W: io::Write + io::Seek + Send, T: Copy + Into<u32> + Sync>(
+    writer: &mut StageWriter<W>,
+    id: u32,
+    numbers: &[T],
+) -> io::Result<()> {
+    // Whole blocks.
+    const PART: usize = 1 << 16;
+    const WAVE: usize = 1 << 20;
+    let mut section = writer.begin(id, size_of::<U64>())?;
+    let mut blocks = Vec::with_capacity(numbers.len().div_ceil(bit_packed::BLOCK));
+    let mut before = 0;
+    let mut ready: Vec<Packer> = Vec::new();
+    for wave in numbers.chunks(WAVE).chain([&[][..]]) {
+        // What is ready is written while the next wave is packed.
+        let (written, packed) = rayon::join(
+            || {
+                ready.drain(..).try_for_each(|part| {
+                    blocks.extend(part.blocks_after(before));
+                    before += part.words.len() as u64;
+                    section.append(part.words.as_bytes())
+                })
+            },
+            || wave.par_chunks(PART).map(Packer::pack).collect(),
+        );
+        written?;
+        ready = packed;
+    }
+    section.end()?;
+    writer.rows(id + 1, &blocks)
+}
+
+fn facts(file: &StageFile) -> Result<TreeFacts, Unusable> {
+    file.column::<TreeFacts>(14)?.first().copied().ok_or(Unusable::Damaged)
+}
+
+/// Reads how many objects are reachable, and their shallow bytes.
+pub(crate) fn read_reachable(file: &StageFile) -> Result<(u64, u64), Unusable> {
+    facts(file).map(|facts| (u64::from(facts.reachable.get()), facts.reachable_bytes.get()))
+}
+
+/// Reads all sections; they are checked as they are read.
+pub(crate) fn read(file: &StageFile) -> Result<Tree, Unusable> {
+    let facts = facts(file)?;
+    let packed = |id| Ok::<_, Unusable>(Packed { words: file.lazy(id)?, blocks: file.lazy(id + 1)? });
+    let tree = Tree {
+        reachable: facts.reachable.get(),
+        objects: facts.objects.get(),
+        unit: facts.unit.get(),
+        order: packed(1)?,
+        positions: packed(3)?,
+        ends: packed(5)?,
+        sizes: packed(7)?,
+        ends_apart: file.lazy(9)?,
+        sizes_apart: file.lazy(10)?,
+        blocks: file.lazy(11)?,
+        least: [file.lazy(12)?, file.lazy(13)?],
+    };
+    let blocks = (tree.objects as usize).div_ceil(bit_packed::BLOCK);
+    let fits = tree.reachable <= tree.objects && tree.sizes.blocks.len() == blocks;
+    if fits { Ok(tree) } else { Err(Unusable::Damaged) }
+}

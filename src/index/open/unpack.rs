@@ -1,0 +1,327 @@
+//! The unpacked copy of a compressed dump, in the directory of its index.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use zerocopy::little_endian::U64;
+
+use crate::input::file::Mapped;
+use crate::input::packed::{self, Compression, Output, Size, UnpackError};
+
+use super::error::{Error, NoRoom};
+use crate::index::storage::free_space::free_bytes;
+use crate::index::storage::store::format::{Key, StageFile, Unusable};
+use crate::index::storage::store::place::{self, Place, Places};
+use crate::progress::Progress;
+
+/// The unpacked bytes of a compressed dump.
+pub(crate) struct Unpacked {
+    pub(crate) map: Mapped,
+    /// What is missing of them, if the file is cut or damaged.
+    pub(crate) error: Option<String>,
+    /// Whether they were unpacked now and are kept.
+    pub(crate) kept: bool,
+}
+
+/// Takes the unpacked bytes from the index, or unpacks them now.
+pub(crate) fn unpack(
+    dump: &Mapped,
+    compression: Compression,
+    key: &Key,
+    places: &Places,
+    place: Option<&Place>,
+    progress: &dyn Progress,
+) -> Result<Unpacked, Error> {
+    if let (Some((map, error)), _) = places.read(key, read_unpacked) {
+        return Ok(Unpacked { map, error, kept: false });
+    }
+    let into = place.map_or_else(std::env::temp_dir, |place| place.dir.clone());
+    // Of an older dump, or damaged: it would take the room of the new one. The lock is held.
+    if let Some(place) = place {
+        let _ = std::fs::remove_file(place.dir.join(place::UNPACKED_DATA));
+    }
+    let path = || dump.path().to_owned();
+    let fail = |error| Error::Unpack { path: path(), into: into.clone(), error };
+    let named = match place {
+        Some(place) => place.temporary().map(Some),
+        None => Ok(None),
+    }
+    .map_err(fail)?;
+    // Kept nowhere: a file without a name is gone when this process is, however it ends.
+    let nameless = if named.is_none() { Some(tempfile::tempfile().map_err(fail)?) } else { None };
+    let Some(file) = named.as_ref().map(|file| file.as_file()).or(nameless.as_ref()) else {
+        return Err(fail(io::ErrorKind::NotFound.into()));
+    };
+    progress.begin("unpacking", dump.stamp().len);
+    dump.will_scan();
+    let copy = Copy { file, dir: into.clone(), free: &free_bytes, passed: Mutex::new(Passed::new()) };
+    let unpacked = packed::unpack(dump.bytes(), compression, &copy, &|bytes| progress.advance(bytes));
+    progress.end();
+    let passed = copy.passed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let unpacked = unpacked.map_err(|error| match (error, passed.no_room) {
+        (_, Some(no_room)) => Error::NoRoom { path: path(), into: into.clone(), no_room },
+        (UnpackError::Output(error), None) => fail(error),
+        (UnpackError::Members(members), None) => Error::Members { path: path(), compression, members },
+    })?;
+    let (hash, error) = (passed.hash.digest(), unpacked.error);
+    if let Some(file) = nameless {
+        let map = Mapped::of(&file, into.join(place::UNPACKED_DATA))?;
+        return Ok(Unpacked { map, error, kept: false });
+    }
+    let (Some(place), Some(named)) = (place, named) else {
+        return Err(fail(io::ErrorKind::NotFound.into()));
+    };
+    place.publish(named, place::UNPACKED_DATA).map_err(fail)?;
+    let text = error.clone().unwrap_or_default();
+    place
+        .write(key, 2, |writer| {
+            writer.rows(1, &[U64::new(unpacked.len), U64::new(hash)])?;
+            writer.rows(2, text.as_bytes())
+        })
+        .map_err(|error| {
+            // Without the file that tells of it nobody will use it.
+            let _ = std::fs::remove_file(place.dir.join(place::UNPACKED_DATA));
+            fail(error)
+        })?;
+    let map = Mapped::open(&place.dir.join(place::UNPACKED_DATA))?;
+    Ok(Unpacked { map, error, kept: true })
+}
+
+/// The unpacked dump beside a good `unpacked` file, if it has the length that it has to have; with the checksum of its
+/// bytes, and what is missing of them.
+pub(crate) fn find_unpacked(file: &StageFile, dir: &Path) -> Result<(Mapped, u64, Option<String>), Unusable> {
+    let facts = file.column::<U64>(1)?;
+    let [len, hash] = *facts else { return Err(Unusable::Damaged) };
+    let error = String::from_utf8_lossy(&file.column::<u8>(2)?).into_owned();
+    let data = Mapped::open(&dir.join(place::UNPACKED_DATA)).map_err(|_| Unusable::Damaged)?;
+    if data.stamp().len != len.get() {
+        return Err(Unusable::Damaged);
+    }
+    Ok((data, hash.get(), Some(error).filter(|error| !error.is_empty())))
+}
+
+/// As [`find_unpacked`], with all bytes read and compared with their checksum.
+pub(crate) fn read_unpacked(file: &StageFile, dir: &Path) -> Result<(Mapped, Option<String>), Unusable> {
+    let (data, hash, error) = find_unpacked(file, dir)?;
+    if xxh3_64(data.bytes()) == hash { Ok((data, error)) } else { Err(Unusable::Damaged) }
+}
+
+/// After so many bytes at most free space is looked at again: what the file states of its length may be a lie.
+const LOOK_EVERY: u64 = 64 << 20;
+/// Free space is looked at more often the less of it is left, down to so many bytes; and first after so many.
+const LOOK_EVERY_AT_LEAST: u64 = 1 << 20;
+/// With less room than this, and more to come, unpacking ends: so much is on its way to the disk.
+const NEAR: u64 = 8 << 20;
+/// Bytes of a disk that are left to others; of a small one, a twentieth.
+const RESERVE: u64 = 256 << 20;
+
+/// Bytes that are written by one call: by calls of 128 KiB and more it takes Linux five times as long (decision 11).
+#[cfg(unix)]
+const WRITTEN: usize = 64 << 10;
+
+/// The copy that is being written.
+struct Copy<'a> {
+    file: &'a File,
+    dir: PathBuf,
+    free: &'a (dyn Fn(&Path) -> Option<(u64, u64)> + Sync),
+    passed: Mutex<Passed>,
+}
+
+/// What was passed on so far.
+struct Passed {
+    hash: Xxh3,
+    len: u64,
+    /// Bytes after which free space is looked at.
+    look_at: u64,
+    /// How many there should be.
+    expected: Option<u64>,
+    no_room: Option<NoRoom>,
+}
+
+impl Passed {
+    fn new() -> Self {
+        Self { hash: Xxh3::new(), len: 0, look_at: LOOK_EVERY_AT_LEAST, expected: None, no_room: None }
+    }
+}
+
+impl Copy<'_> {
+    /// Fails if less than `bytes` and the reserve are free; says how many are without the reserve.
+    fn need(&self, passed: &mut Passed, bytes: u64, size: Option<Size>) -> io::Result<u64> {
+        let Some((free_bytes, disk_bytes)) = (self.free)(&self.dir) else { return Ok(u64::MAX) };
+        let reserve_bytes = RESERVE.min(disk_bytes / 20);
+        if free_bytes >= bytes.saturating_add(reserve_bytes) {
+            return Ok(free_bytes - reserve_bytes);
+        }
+        passed.no_room = Some(NoRoom { size, written_bytes: passed.len, free_bytes, reserve_bytes });
+        Err(io::ErrorKind::StorageFull.into())
+    }
+
+    fn passed(&self) -> std::sync::MutexGuard<'_, Passed> {
+        self.passed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Output for Copy<'_> {
+    fn expect(&self, size: Size) -> io::Result<()> {
+        // An estimate refuses what will not fit if it is wrong by half. The rest shows on the way.
+        let bytes = if let Size::About(bytes) = size { bytes / 2 } else { size.bytes() };
+        let mut passed = self.passed();
+        passed.expected = Some(size.bytes());
+        let room = self.need(&mut passed, bytes, Some(size))?;
+        passed.look_at = (room / 2).clamp(LOOK_EVERY_AT_LEAST, LOOK_EVERY);
+        Ok(())
+    }
+
+    fn pass(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut passed = self.passed();
+        passed.hash.update(bytes);
+        passed.len += bytes.len() as u64;
+        if passed.len >= passed.look_at {
+            let left = passed.expected.and_then(|all| all.checked_sub(passed.len));
+            let room = self.need(&mut passed, left.unwrap_or(NEAR).min(NEAR), None)?;
+            let step = (room / 2).clamp(LOOK_EVERY_AT_LEAST, LOOK_EVERY);
+            passed.look_at = passed.len.saturating_add(step);
+        }
+        Ok(())
+    }
+
+    #[cfg(unix)]
+    fn write_at(&self, mut at: u64, bytes: &[u8]) -> io::Result<()> {
+        for part in bytes.chunks(WRITTEN) {
+            std::os::unix::fs::FileExt::write_all_at(self.file, part, at)?;
+            at += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    #[cfg(not(unix))]
+    fn write_at(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        use std::io::{Seek, SeekFrom, Write};
+        // The place in the file is everybody's.
+        let _passed = self.passed();
+        let mut file = self.file;
+        file.seek(SeekFrom::Start(at))?;
+        file.write_all(bytes)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::input::packed::unpack as unpack_into;
+
+    /// Unpacks onto a disk on which so many bytes are free, of which the copy takes its part.
+    fn onto(packed: &[u8], free: u64, disk: u64) -> (Option<NoRoom>, u64) {
+        onto_disk(packed, Some((free, disk)))
+    }
+
+    fn onto_disk(packed: &[u8], disk: Option<(u64, u64)>) -> (Option<NoRoom>, u64) {
+        let file = tempfile::tempfile().unwrap();
+        let of_disk = |_: &Path| {
+            let taken = file.metadata().map_or(0, |metadata| metadata.len());
+            disk.map(|(free, disk)| (free.saturating_sub(taken), disk))
+        };
+        let passed = Mutex::new(Passed::new());
+        let copy = Copy { file: &file, dir: PathBuf::new(), free: &of_disk, passed };
+        let unpacked = unpack_into(packed, Compression::of(packed).unwrap(), &copy, &|_| {});
+        let no_room = copy.passed.into_inner().unwrap().no_room;
+        assert_eq!(unpacked.is_err(), no_room.is_some());
+        (no_room, file.metadata().unwrap().len())
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    const MB: u64 = 1_000_000;
+
+    #[test]
+    fn what_does_not_fit_is_refused_before_a_byte_is_written() {
+        let plain = vec![1; 20_000_000];
+        let blocks: Vec<u8> = plain.chunks(1 << 20).flat_map(gzip).collect();
+        let frame = zstd::bulk::compress(&plain, 1).unwrap();
+        for (packed, size) in
+            [(gzip(&plain), "at least 20.0 MB"), (blocks, "about "), (frame, "takes 20.0 MB")]
+        {
+            // A twentieth of 100 MB is left to others.
+            let (no_room, written) = onto(&packed, 12 * MB, 100 * MB);
+            let said = no_room.unwrap().to_string();
+            assert!(said.contains(size) && said.contains("12.0 MB are free there"), "{said}");
+            assert!(said.contains("5.0 MB are left alone") && written == 0, "{said}: {written}");
+            assert_eq!(onto(&packed, 30 * MB, 100 * MB), (None, 20_000_000));
+        }
+    }
+
+    #[test]
+    fn what_fits_is_not_refused_on_the_way() {
+        let plain = vec![1; 70_000_000];
+        let mut stream = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
+        stream.write_all(&plain).unwrap();
+        let blocks: Vec<u8> = plain.chunks(1 << 20).flat_map(gzip).collect();
+        for packed in [gzip(&plain), stream.finish().unwrap(), blocks] {
+            assert_eq!(onto(&packed, 100 * MB, 100 * MB), (None, 70_000_000));
+        }
+        // To the last byte, if it is known how many there are.
+        assert_eq!(onto(&gzip(&plain), 75 * MB, 100 * MB), (None, 70_000_000));
+        assert!(onto(&gzip(&plain), 75 * MB - 1, 100 * MB).0.is_some());
+    }
+
+    /// A first file that packs a thousand times, another one behind it that does not, or many.
+    #[test]
+    fn blocks_of_another_kind_than_the_others_refuse_nothing_that_fits() {
+        let mut seed = 1_u64;
+        let noise: Vec<u8> = std::iter::repeat_with(|| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            seed.to_be_bytes()[0]
+        })
+        .take(20_000_000)
+        .collect();
+        let zeros = gzip(&vec![0; 6_000_000]);
+        for behind in [noise.len(), 100_000] {
+            let packed: Vec<u8> = noise.chunks(behind).flat_map(gzip).collect();
+            let packed = [zeros.as_slice(), &packed].concat();
+            assert_eq!(onto(&packed, 40 * MB, 100 * MB), (None, 26_000_000));
+            // What does not fit ends while there is room.
+            let (no_room, written) = onto(&packed, 16 * MB, 100 * MB);
+            assert!(no_room.is_some() && written < 16_000_000, "{written}");
+        }
+    }
+
+    #[test]
+    fn a_disk_that_tells_no_sizes_is_written_to() {
+        let plain = vec![1; 70_000_000];
+        let blocks: Vec<u8> = plain.chunks(1 << 20).flat_map(gzip).collect();
+        for packed in [gzip(&plain), blocks] {
+            assert_eq!(onto_disk(&packed, None), (None, 70_000_000));
+        }
+    }
+
+    /// Where `/proc` is mounted it has no blocks at all, which is not the same as none that are free.
+    #[test]
+    #[cfg(unix)]
+    fn a_disk_of_no_blocks_tells_no_sizes() {
+        assert_eq!(free_bytes(Path::new("/proc")), None);
+        assert!(free_bytes(&std::env::temp_dir()).is_some_and(|(free, disk)| free <= disk));
+    }
+
+    #[test]
+    fn what_turns_out_larger_than_it_said_ends_while_there_is_room() {
+        // 300 MB that say they are 1 MB: a bomb.
+        let mut packed = gzip(&vec![0; 300 << 20]);
+        let end = packed.len() - 4;
+        packed.truncate(end);
+        packed.extend_from_slice(&1_000_000_u32.to_le_bytes());
+        let (no_room, written) = onto(&packed, 200 * MB, 1000 * MB);
+        let no_room = no_room.expect("the disk is full before all is written");
+        assert!(no_room.size.is_none() && written < 150 * MB, "{no_room:?} {written}");
+        assert!(no_room.to_string().contains("what was written is removed"), "{no_room}");
+    }
+}

@@ -1,0 +1,476 @@
+//! Putting the class table together: CLASS DUMPs, LOAD CLASSes, and what the scan counted.
+
+use std::borrow::Cow;
+
+use crate::index::storage::id_map::{IdMap, IdSet};
+
+use crate::hprof::class_dump::ClassDump;
+use crate::hprof::heap::{self, HeapVisitor};
+use crate::hprof::record::{BodyReader, LoadClass, Record};
+use crate::hprof::{BasicType, IdSize, mutf8, names};
+
+use super::find_objects::{Found, Lookup};
+use super::parallel::{Scan, Tally};
+use super::top_level::Contents;
+use crate::index::layout::measurements::{Distance, Lengths, PRIMITIVE_LENGTHS};
+use crate::index::model::problem::{Problem, ProblemKind};
+use crate::index::model::summary::{Summary, Tables};
+use crate::index::model::tables::*;
+use crate::index::model::text_pool::TextPool;
+use crate::index::objects::field_values::ClassIds;
+
+/// Bytes of the longest name that a class file can hold; what is longer is cut.
+const MAX_NAME: usize = 65_535;
+
+/// The bytes of a STRING record; empty if there is none.
+pub(crate) fn raw_bytes<'a>(bytes: &'a [u8], id_size: IdSize, contents: &Contents, id: u64) -> &'a [u8] {
+    let record = contents.string(id).and_then(|at| Record::at(bytes, usize::try_from(at).ok()?));
+    let text = record.and_then(|record| BodyReader::new(bytes, id_size).string(&record).ok());
+    text.map_or(&[], |(_, text)| text.get(..MAX_NAME).unwrap_or(text))
+}
+
+/// The text of a STRING record, decoded; empty if there is none.
+pub(crate) fn raw_name<'a>(bytes: &'a [u8], id_size: IdSize, contents: &Contents, id: u64) -> Cow<'a, str> {
+    mutf8::decode(raw_bytes(bytes, id_size, contents, id))
+}
+
+pub(crate) struct Builder<'a> {
+    bytes: &'a [u8],
+    id_size: IdSize,
+    contents: &'a Contents,
+    texts: TextPool,
+    /// String id -> text number of a field's name.
+    field_names: IdMap<u64, u32>,
+    /// String id -> text number of a class's name.
+    class_names: IdMap<u64, u32>,
+    rows: Vec<ClassRow>,
+    fields: Vec<FieldRow>,
+    statics: Vec<StaticRow>,
+    numbers: IdMap<u64, u32>,
+    java_lang_class: u32,
+    class_objects: u64,
+    unnamed: u64,
+    missing: u64,
+    deviant: u64,
+}
+
+impl<'a> Builder<'a> {
+    pub(crate) fn new(bytes: &'a [u8], id_size: IdSize, contents: &'a Contents) -> Self {
+        let mut texts = TextPool::default();
+        // Text 0 is the empty one.
+        texts.add("");
+        Self {
+            bytes,
+            id_size,
+            contents,
+            texts,
+            field_names: IdMap::default(),
+            class_names: IdMap::default(),
+            rows: Vec::new(),
+            fields: Vec::new(),
+            statics: Vec::new(),
+            numbers: IdMap::default(),
+            java_lang_class: NONE,
+            class_objects: 0,
+            unnamed: 0,
+            missing: 0,
+            deviant: 0,
+        }
+    }
+
+    /// Adds all classes: those dumped, in file order; those only loaded; those only named by objects.
+    pub(crate) fn add_classes(&mut self, scan: &Scan) {
+        let loads: IdMap<u64, LoadClass> =
+            self.contents.class_loads.iter().map(|load| (load.id, *load)).collect();
+        for (offset, id) in &scan.class_dumps {
+            if !self.numbers.contains_key(id) {
+                self.add_dumped(
+                    *offset,
+                    scan.tallies.get(id),
+                    loads.get(id).map(|load| (load.serial, load.name)),
+                );
+            }
+        }
+        self.class_objects = self.rows.len() as u64;
+        let mut rest: Vec<u64> = loads.keys().chain(scan.tallies.keys()).copied().collect();
+        rest.sort_unstable();
+        rest.dedup();
+        for id in rest {
+            if !self.numbers.contains_key(&id) {
+                let load = loads.get(&id).map(|load| (load.serial, load.name));
+                self.add_undumped(id, scan.tallies.get(&id), load);
+            }
+        }
+        self.add_primitive_arrays(scan);
+        self.link();
+        self.add_site_sizes();
+    }
+
+    /// Takes instance sizes from ALLOC SITES: the HPROF agent asks the JVM for the size of each object that it counts
+    /// there (JVMTI `GetObjectSize`), while its class dumps state only the fields.
+    ///
+    /// The agent counts a class's own class object among its instances, at the site of the class's trace: that site is
+    /// left out. Of several others the smallest size counts.
+    fn add_site_sizes(&mut self) {
+        let reader = BodyReader::new(self.bytes, self.id_size);
+        let mut sizes: IdMap<u32, u32> = IdMap::default();
+        let class_traces: IdMap<u32, u32> =
+            self.rows.iter().map(|row| (row.serial.get(), row.trace.get())).collect();
+        for offset in &self.contents.alloc_sites {
+            let record = usize::try_from(*offset).ok().and_then(|at| Record::at(self.bytes, at));
+            let Some(Ok(sites)) = record.map(|record| reader.alloc_sites(&record)) else {
+                continue;
+            };
+            for site in sites.sites().filter(|site| site.array.is_none() && site.allocated_instances > 0) {
+                let (bytes, instances) = (site.allocated_bytes, site.allocated_instances);
+                let of_class = class_traces.get(&site.class_serial) == Some(&site.trace);
+                if !of_class && bytes % instances == 0 && (bytes / instances) % 8 == 0 {
+                    let size = sizes.entry(site.class_serial).or_insert(u32::MAX);
+                    *size = (*size).min(bytes / instances);
+                }
+            }
+        }
+        let java_lang_class = self.java_lang_class;
+        for (number, row) in (0u32..).zip(&mut self.rows) {
+            // Class objects differ in size.
+            if row.kind == ClassKind::Instance.code() && row.serial.get() != 0 && number != java_lang_class {
+                row.site_size = sizes.get(&row.serial.get()).copied().unwrap_or(0).into();
+            }
+        }
+    }
+
+    fn next_number(&self) -> u32 {
+        u32::try_from(self.rows.len()).unwrap_or(NONE)
+    }
+
+    fn push(&mut self, row: ClassRow) {
+        // The class of id 0 is none.
+        if row.id.get() != 0 {
+            self.numbers.insert(row.id.get(), self.next_number());
+        }
+        self.rows.push(row);
+    }
+
+    fn class_name(&mut self, id: u64, load: Option<(u32, u64)>) -> u32 {
+        let string = load.map_or(0, |(_, name)| name);
+        if let Some(number) = load.and_then(|_| self.class_names.get(&string)) {
+            return *number;
+        }
+        let name = raw_name(self.bytes, self.id_size, self.contents, string);
+        match load.filter(|_| !name.is_empty()) {
+            Some(_) => {
+                let number = self.texts.add(&names::java_class_name(&name));
+                self.class_names.insert(string, number);
+                number
+            }
+            None => {
+                self.unnamed += 1;
+                self.texts.add(&format!("<class {id:#x}>"))
+            }
+        }
+    }
+
+    fn field_name(&mut self, id: u64) -> u32 {
+        if let Some(number) = self.field_names.get(&id) {
+            return *number;
+        }
+        let name = raw_name(self.bytes, self.id_size, self.contents, id);
+        let number = self.texts.add(&name);
+        self.field_names.insert(id, number);
+        number
+    }
+
+    fn add_dumped(&mut self, offset: usize, tally: Option<&Tally>, load: Option<(u32, u64)>) {
+        struct Take<'a>(Option<ClassDump<'a>>);
+        impl<'a> HeapVisitor<'a> for Take<'a> {
+            fn class(&mut self, record: ClassDump<'a>) {
+                self.0 = Some(record);
+            }
+        }
+        let mut take = Take(None);
+        // The scan has walked over it: it is whole.
+        let _ = heap::visit_one(self.bytes, self.id_size, offset, self.bytes.len(), &mut take);
+        let Some(class) = take.0 else { return };
+        let first_field = u32::try_from(self.fields.len()).unwrap_or(NONE);
+        let first_static = u32::try_from(self.statics.len()).unwrap_or(NONE);
+        for field in class.fields() {
+            let name = self.field_name(field.name).into();
+            self.fields.push(FieldRow { name, kind: field.kind.code() });
+        }
+        for field in class.statics() {
+            let name = self.field_name(field.name).into();
+            self.statics.push(StaticRow { value: field.value.into(), name, kind: field.kind.code() });
+        }
+        // Their numbers are u2 in the file.
+        let count = |from: u32, to: usize| u16::try_from(to - from as usize).unwrap_or(u16::MAX);
+        let name = self.class_name(class.id, load);
+        let row = ClassRow {
+            super_id: class.super_class.into(),
+            loader: class.loader.into(),
+            signers: class.signers.into(),
+            protection_domain: class.protection_domain.into(),
+            offset: (offset as u64).into(),
+            stated_size: class.instance_size.into(),
+            trace: class.trace.into(),
+            first_field: first_field.into(),
+            first_static: first_static.into(),
+            fields: count(first_field, self.fields.len()).into(),
+            statics: count(first_static, self.statics.len()).into(),
+            flags: 1,
+            ..self.row(class.id, name, tally, load)
+        };
+        self.push(row);
+    }
+
+    fn add_undumped(&mut self, id: u64, tally: Option<&Tally>, load: Option<(u32, u64)>) {
+        if tally.is_some_and(|tally| tally.objects > 0) {
+            self.missing += 1;
+        }
+        let name = self.class_name(id, load);
+        let row = self.row(id, name, tally, load);
+        self.push(row);
+    }
+
+    /// What a row has whether the class is dumped or not.
+    fn row(&mut self, id: u64, name: u32, tally: Option<&Tally>, load: Option<(u32, u64)>) -> ClassRow {
+        let text = crate::index::model::text_pool::text(&self.texts.ends, &self.texts.bytes, name);
+        let is_array = text.ends_with("[]") || tally.is_some_and(|tally| tally.lengths.is_some());
+        let primitive =
+            BasicType::PRIMITIVES.into_iter().find(|kind| text.strip_suffix("[]") == Some(kind.java_name()));
+        let kind = match primitive {
+            Some(element) => ClassKind::PrimitiveArray(element),
+            None if is_array => ClassKind::ObjectArray,
+            None => ClassKind::Instance,
+        };
+        let distance = tally.map_or_else(Distance::default, |tally| tally.distance);
+        ClassRow {
+            id: id.into(),
+            objects: tally.map_or(0, |tally| tally.objects).into(),
+            deviant: tally.map_or(0, |tally| tally.deviant).into(),
+            name: name.into(),
+            super_class: NONE.into(),
+            serial: load.map_or(0, |(serial, _)| serial).into(),
+            distance_min: distance.min.into(),
+            distance_hits: distance.hits.into(),
+            distance_seen: distance.seen.into(),
+            kind: kind.code(),
+            flags: if load.is_some() { 2 } else { 0 },
+            ..ClassRow::default()
+        }
+    }
+
+    /// Gives the primitive arrays to their classes; those that the dump does not have get a row without a class object.
+    fn add_primitive_arrays(&mut self, scan: &Scan) {
+        for (element, lengths) in BasicType::PRIMITIVES.into_iter().zip(&scan.primitive) {
+            let count = lengths.count();
+            if count == 0 {
+                continue;
+            }
+            let code = element.code();
+            let name = self.texts.add(&format!("{}[]", element.java_name()));
+            // Of several (an array class dumped by more than one loader, which cannot be) the first.
+            match self.rows.iter_mut().find(|row| row.kind == code && row.name.get() == name) {
+                Some(row) => row.objects = (row.objects.get() + count).into(),
+                None => {
+                    let row = self.row(0, name, None, None);
+                    self.push(ClassRow { objects: count.into(), ..row });
+                }
+            }
+        }
+    }
+
+    /// Finds superclasses and java.lang.Class.
+    fn link(&mut self) {
+        for row in &mut self.rows {
+            let above = self.numbers.get(&row.super_id.get()).copied();
+            row.super_class = above.unwrap_or(NONE).into();
+            row.flags |= u8::from(row.serial.get() != 0) << 1;
+        }
+        let name = self.texts.add("java.lang.Class");
+        let mut candidates: Vec<(bool, u32)> = (0..)
+            .zip(&self.rows)
+            .filter(|(_, row)| row.name.get() == name)
+            .map(|(number, row): (u32, _)| (row.loader.get() != 0, number))
+            .collect();
+        candidates.sort_unstable();
+        self.java_lang_class = match candidates.first() {
+            Some((_, number)) => *number,
+            None if self.class_objects > 0 => {
+                let number = self.next_number();
+                let row = self.row(0, name, None, None);
+                self.push(row);
+                number
+            }
+            None => NONE,
+        };
+        self.deviant = self.rows.iter().map(|row| row.deviant.get()).sum();
+    }
+
+    /// The ids of the classes of a name and of all below them.
+    pub(crate) fn with_subclasses(&self, name: &str) -> IdSet<u64> {
+        let text = |row: &ClassRow| {
+            crate::index::model::text_pool::text(&self.texts.ends, &self.texts.bytes, row.name.get())
+        };
+        // Superclass and class, so that those below a class stand together.
+        let mut below: Vec<(u32, u32)> =
+            (0..).zip(&self.rows).map(|(number, row): (u32, _)| (row.super_class.get(), number)).collect();
+        below.sort_unstable();
+        let named = (0u32..).zip(&self.rows).filter(|(_, row)| row.is_dumped() && text(row) == name);
+        let mut open: Vec<u32> = named.map(|(number, _)| number).collect();
+        let mut ids = IdSet::default();
+        while let Some(number) = open.pop() {
+            let id = self.rows.get(number as usize).map_or(0, |row| row.id.get());
+            // Superclasses may go in a circle.
+            if id == 0 || !ids.insert(id) {
+                continue;
+            }
+            let first = below.partition_point(|(above, _)| *above < number);
+            let rest = below.get(first..).unwrap_or_default();
+            open.extend(rest.iter().take_while(|(above, _)| *above == number).map(|(_, class)| *class));
+        }
+        ids
+    }
+
+    pub(crate) fn java_lang_class(&self) -> u32 {
+        self.java_lang_class
+    }
+
+    pub(crate) fn class_objects(&self) -> u64 {
+        self.class_objects
+    }
+
+    /// What is odd about the classes.
+    pub(crate) fn problems(&self, scan: &Scan) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let mut note = |kind: ProblemKind, count: u64, text: &str| {
+            if count > 0 {
+                problems.push(Problem::note(kind, format!("{count} {text}"), None));
+            }
+        };
+        let text = "classes have objects but no CLASS DUMP: their fields are not known";
+        note(ProblemKind::MissingClasses, self.missing, text);
+        note(ProblemKind::UnnamedClasses, self.unnamed, "classes have no name in the dump");
+        let text = "instances have another number of field bytes than their class declares";
+        note(ProblemKind::OddInstances, self.deviant, text);
+        let repeated = (scan.class_dumps.len() as u64).saturating_sub(self.class_objects);
+        let text = "class dumps repeat one of the same class; the first of each counts";
+        note(ProblemKind::RepeatedClasses, repeated, text);
+        let cut = scan.cut_object_arrays + scan.cut_primitive_arrays;
+        let text = "arrays are as long as HotSpot can dump them: it may have cut them";
+        note(ProblemKind::CutArrays, cut, text);
+        problems
+    }
+
+    /// The tables of classes and of what was measured.
+    pub(crate) fn tables(&mut self, scan: &Scan) -> Tables {
+        let number = |id: &u64| self.numbers.get(id).copied();
+        let mut lengths: Vec<(u32, &Lengths<64>)> = (scan.tallies.iter())
+            .filter_map(|(id, tally)| Some((number(id)?, tally.lengths.as_deref()?)))
+            .collect();
+        lengths.sort_unstable_by_key(|(class, _)| *class);
+        let elements = lengths.iter().map(|(class, lengths)| ElementsRow {
+            elements: lengths.elements.into(),
+            class: (*class).into(),
+        });
+        let object_lengths = lengths.iter().flat_map(|(class, lengths)| {
+            let counted = (0u8..).zip(&lengths.by_length).filter(|(_, count)| **count > 0);
+            counted.map(|(length, count)| ObjectLengthRow {
+                count: (*count).into(),
+                class: (*class).into(),
+                length,
+            })
+        });
+        let primitive_lengths = scan.primitive.iter().flat_map(|lengths: &Lengths<PRIMITIVE_LENGTHS>| {
+            let counts = [lengths.elements].into_iter().chain(lengths.by_length);
+            counts.map(|count| CountRow { count: count.into() })
+        });
+        let mut class_distances: Vec<(u32, u64)> =
+            scan.class_distances.iter().filter_map(|(id, bytes)| Some((number(id)?, *bytes))).collect();
+        class_distances.sort_unstable();
+        let class_distances = (class_distances.into_iter())
+            .filter(|(class, _)| self.rows.get(*class as usize).is_some_and(ClassRow::is_dumped))
+            .map(|(class, bytes)| ClassDistanceRow { bytes: bytes.into(), class: class.into() });
+        Tables {
+            classes: self.rows.clone().into(),
+            elements: elements.collect::<Vec<_>>().into(),
+            object_lengths: object_lengths.collect::<Vec<_>>().into(),
+            primitive_lengths: primitive_lengths.collect::<Vec<_>>().into(),
+            short_arrays: (scan.short.distances().iter())
+                .map(|distance| DistanceRow::from(*distance))
+                .collect::<Vec<_>>()
+                .into(),
+            class_distances: class_distances.collect::<Vec<_>>().into(),
+            stack_chunks: self.stack_chunks(scan).into(),
+            fields: std::mem::take(&mut self.fields).into(),
+            statics: std::mem::take(&mut self.statics).into(),
+            ..Tables::default()
+        }
+    }
+
+    pub(crate) fn into_texts(self) -> TextPool {
+        self.texts
+    }
+
+    /// Groups the instances of StackChunk by the size of their stacks, the field `size`.
+    fn stack_chunks(&self, scan: &Scan) -> Vec<StackChunkRow> {
+        struct Take<'a>(Option<heap::Instance<'a>>);
+        impl<'a> HeapVisitor<'a> for Take<'a> {
+            fn instance(&mut self, record: heap::Instance<'a>) {
+                self.0 = Some(record);
+            }
+        }
+        let mut groups: IdMap<u32, (u64, Distance)> = IdMap::default();
+        for (offset, bytes) in &scan.chunks {
+            let mut take = Take(None);
+            let _ = heap::visit_one(self.bytes, self.id_size, *offset, self.bytes.len(), &mut take);
+            let words = take.0.and_then(|chunk| self.stack_words(&chunk)).unwrap_or(0);
+            let (instances, distance) = groups.entry(words).or_default();
+            *instances += 1;
+            if let Some(bytes) = bytes {
+                distance.see(*bytes);
+            }
+        }
+        let mut rows: Vec<StackChunkRow> = (groups.into_iter())
+            .map(|(words, (instances, distance))| StackChunkRow {
+                instances: instances.into(),
+                words: words.into(),
+                distance: distance.into(),
+            })
+            .collect();
+        rows.sort_unstable_by_key(|row| row.words.get());
+        rows
+    }
+
+    /// The field `size` of a StackChunk, which the class itself declares.
+    fn stack_words(&self, chunk: &heap::Instance<'_>) -> Option<u32> {
+        let class = self.rows.get(*self.numbers.get(&chunk.class)? as usize)?;
+        let first = class.first_field.get() as usize;
+        let mut at = 0;
+        for field in self.fields.get(first..first + usize::from(class.fields.get()))? {
+            let kind = BasicType::from_code(field.kind)?;
+            let name =
+                crate::index::model::text_pool::text(&self.texts.ends, &self.texts.bytes, field.name.get());
+            if name == "size" && kind == BasicType::Int {
+                return crate::hprof::be_u32(chunk.fields, at);
+            }
+            at += kind.dump_bytes(self.id_size);
+        }
+        None
+    }
+}
+
+/// The class loaders that classes name, with their classes.
+pub(crate) fn loaders(summary: &Summary, lookup: &Lookup<'_>, classes: &ClassIds) -> Vec<LoaderRow> {
+    let ids: IdSet<u64> =
+        summary.classes().iter().map(|class| class.loader.get()).filter(|id| *id != 0).collect();
+    let found = lookup.find(&ids);
+    let class_of = |id: &u64| match found.get(id) {
+        Some(Found::Instance { class, .. }) => classes.get(class).map(|number| number.0),
+        _ => None,
+    };
+    let mut rows: Vec<LoaderRow> = (ids.iter())
+        .map(|id| LoaderRow { id: (*id).into(), class: class_of(id).unwrap_or(NONE).into() })
+        .collect();
+    rows.sort_unstable_by_key(|row| row.id.get());
+    rows
+}

@@ -1,0 +1,99 @@
+//! Whether a heap dump is whole, and what stands for its roots if it is not.
+
+use rayon::prelude::*;
+
+use crate::hprof::RootKind;
+use crate::hprof::heap::{HeapVisitor, Instance, Root};
+
+use super::build_summary::{Plan, Source};
+use super::chunks::Piece;
+use super::class_rows;
+use super::parallel::Scan;
+use super::top_level::{Contents, HeapDump};
+use crate::index::model::problem::{Problem, ProblemKind};
+use crate::index::storage::id_map::IdSet;
+
+/// What is known of the end of a heap dump that was read, before roots are assumed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wholeness {
+    /// Something of it is missing.
+    pub(crate) damaged: bool,
+    /// Its length was never filled in, and it holds objects and no root: HotSpot writes those last.
+    pub(crate) cut_open: bool,
+}
+
+impl Wholeness {
+    /// Judges heap dump `number`, from 1; 0 if the file has none.
+    pub(crate) fn of(
+        source: &Source<'_>,
+        contents: &Contents,
+        number: usize,
+        dump: &HeapDump,
+        scan: &Scan,
+    ) -> Self {
+        let counts = scan.tallies.values().any(|tally| tally.objects > 0);
+        let cut_open = dump.open && counts && scan.roots.is_empty();
+        // A file that ends too early ends in its last heap dump, or before it.
+        let is_last = number == contents.dumps.len();
+        let end_missing = if number == 0 {
+            contents.ends_early || contents.lost_records > 0
+        } else {
+            is_last && !dump.ended && !dump.open
+        };
+        // A hole in a compressed file may lie anywhere.
+        let damaged = scan.damaged_places > 0
+            || source.packed_error.is_some()
+            || end_missing
+            || dump.broken
+            || cut_open;
+        Self { damaged, cut_open }
+    }
+}
+
+/// Roots of a heap dump that is not whole and names no thread: HotSpot writes its threads last. Without them all that
+/// only threads hold would count as garbage, so the Thread objects are taken as roots.
+pub(crate) fn assume_threads(
+    source: &Source<'_>,
+    classes: &class_rows::Builder<'_>,
+    scan: &mut Scan,
+    plan: &Plan,
+) {
+    if scan.roots.iter().any(|(_, root)| root.kind == RootKind::ThreadObject) {
+        return;
+    }
+    struct Finder<'t> {
+        threads: &'t IdSet<u64>,
+        found: Vec<(usize, u64)>,
+    }
+    impl<'a> HeapVisitor<'a> for Finder<'_> {
+        fn instance(&mut self, record: Instance<'a>) {
+            if self.threads.contains(&record.class) {
+                self.found.push((record.offset, record.id));
+            }
+        }
+    }
+    let threads = classes.with_subclasses("java.lang.Thread");
+    if threads.is_empty() {
+        return;
+    }
+    let walk = |piece: &Piece| {
+        let mut finder = Finder { threads: &threads, found: Vec::new() };
+        plan.walk(source, piece, &mut finder, |_| {});
+        finder.found
+    };
+    let mut found: Vec<(usize, u64)> = plan.pieces.par_iter().flat_map_iter(walk).collect();
+    if found.is_empty() {
+        return;
+    }
+    // Of those that are dumped twice one is enough.
+    found.sort_unstable_by_key(|(offset, id)| (*id, *offset));
+    found.dedup_by_key(|(_, id)| *id);
+    found.sort_unstable();
+    let text = format!(
+        "the dump names no threads, as part of it is missing: its {} Thread objects are taken as roots",
+        found.len()
+    );
+    scan.problems.push(Problem::note(ProblemKind::ThreadsAssumed, text, None));
+    let root = |id| Root { kind: RootKind::Unknown, id, thread: None, frame: None };
+    scan.roots.extend(found.into_iter().map(|(offset, id)| (offset, root(id))));
+}

@@ -1,0 +1,403 @@
+//! The sub-records of a heap dump in the order of the file, in parts that several threads take one after another.
+//!
+//! For work that has to come out in order, as writing a report. A part is about a megabyte of sub-records; a long array
+//! of references is a part of its own, or several, so that what is made of a part stays small.
+
+use std::ops::Range;
+
+use crate::hprof::IdSize;
+use crate::hprof::heap::{self, HeapVisitor, ObjectArray};
+use crate::hprof::resync::{self, KnownClasses};
+
+use super::chunks::{self, Piece};
+use crate::index::model::summary::Summary;
+use crate::index::storage::id_map::IdMap;
+
+/// Bytes of a part, about; a segment of up to one and a half times as many is a part as it is.
+const PART: usize = 1 << 20;
+/// Elements of an array of references above which it is cut, and of what it is cut into.
+const LONG: u32 = 1 << 17;
+
+/// A part of a heap dump.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Part {
+    piece: Piece,
+    /// If it is one long array: which of its elements.
+    pub(crate) elements: Option<Range<u32>>,
+}
+
+impl Part {
+    /// Bytes of the dump that it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        match &self.elements {
+            None => (self.piece.end - self.piece.start) as u64,
+            Some(elements) if elements.start == 0 => (self.piece.end - self.piece.start) as u64,
+            Some(_) => 0,
+        }
+    }
+}
+
+/// Cuts a heap dump into parts.
+pub(crate) struct Parts<'a> {
+    bytes: &'a [u8],
+    id_size: IdSize,
+    segments: Vec<Piece>,
+    /// The segment that is being cut: the last of `segments` comes first.
+    at: usize,
+    /// The long array that is being cut: its place, its next element, and its length.
+    array: Option<(Piece, u32, u32)>,
+    classes: &'a Classes,
+}
+
+/// What finding objects behind damage needs to know of classes.
+#[derive(Debug)]
+pub(crate) struct Classes(IdMap<u64, Option<u64>>);
+
+impl Classes {
+    /// The classes of a dump.
+    pub(crate) fn new(summary: &Summary) -> Self {
+        let id_size = summary.id_size();
+        let own: Vec<u64> = (summary.classes().iter())
+            .map(|class| summary.fields(class).map(|(_, kind)| kind.dump_bytes(id_size) as u64).sum())
+            .collect();
+        // Summed up along the superclasses, each class once; a class met twice on one way up is of a cycle.
+        let mut sums: Vec<Option<Option<u64>>> = vec![None; own.len()];
+        let mut chain = Vec::new();
+        for (number, _) in summary.numbered_classes() {
+            let mut class = Some(number);
+            let above = loop {
+                let Some(number) = class else { break Some(0) };
+                match sums.get_mut(number.0 as usize) {
+                    None => break None,
+                    Some(Some(sum)) => break *sum,
+                    Some(empty) => *empty = Some(None),
+                }
+                chain.push(number.0 as usize);
+                class = summary.class(number).and_then(|class| summary.super_class(class));
+            };
+            let mut sum = above;
+            for class in chain.drain(..).rev() {
+                sum = sum.zip(own.get(class)).map(|(sum, own)| sum.saturating_add(*own));
+                if let Some(slot) = sums.get_mut(class) {
+                    *slot = Some(sum);
+                }
+            }
+        }
+        let ids = summary.classes().iter().map(|class| class.id.get());
+        let known = ids.zip(sums).zip(summary.classes());
+        Self(
+            known
+                .filter(|((id, _), _)| *id != 0)
+                .map(|((id, sum), class)| (id, sum.flatten().filter(|_| class.is_dumped())))
+                .collect(),
+        )
+    }
+}
+
+impl KnownClasses for Classes {
+    fn class(&self, id: u64) -> Option<Option<u64>> {
+        self.0.get(&id).copied()
+    }
+}
+
+impl<'a> Parts<'a> {
+    /// The parts of the heap dump that `summary` is of.
+    pub(crate) fn new(bytes: &'a [u8], summary: &Summary, classes: &'a Classes) -> Self {
+        let offset = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+        let mut segments: Vec<Piece> = (summary.segments().iter())
+            .map(|segment| (offset(segment.start.get()), offset(segment.end.get())))
+            .filter(|(start, end)| start < end)
+            .map(|(start, end)| Piece { start, end, limit: end })
+            .collect();
+        segments.reverse();
+        let at = segments.last().map_or(0, |piece| piece.start);
+        Self { bytes, id_size: summary.id_size(), segments, at, array: None, classes }
+    }
+
+    /// Bytes that are left.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.segments.iter().map(|piece| (piece.end - piece.start) as u64).sum()
+    }
+
+    /// What walks parts, for other threads.
+    pub(crate) fn walker(&self) -> Walk<'a> {
+        Walk { bytes: self.bytes, id_size: self.id_size, classes: self.classes }
+    }
+
+    fn finish_segment(&mut self) {
+        self.segments.pop();
+        self.at = self.segments.last().map_or(0, |piece| piece.start);
+    }
+}
+
+/// Walks parts.
+#[derive(Clone, Copy)]
+pub(crate) struct Walk<'a> {
+    bytes: &'a [u8],
+    id_size: IdSize,
+    classes: &'a Classes,
+}
+
+impl<'a> Walk<'a> {
+    /// Walks a part, going on behind damage.
+    pub(crate) fn part<V: HeapVisitor<'a>>(&self, part: &Part, visitor: &mut V) {
+        chunks::walk(self.bytes, self.id_size, self.classes, &part.piece, visitor, |_, _| {});
+    }
+}
+
+impl Iterator for Parts<'_> {
+    type Item = Part;
+
+    fn next(&mut self) -> Option<Part> {
+        if self.array.is_some() {
+            return self.next_of_array();
+        }
+        let segment = *self.segments.last()?;
+        let start = self.at;
+        if segment.end - start <= PART + PART / 2 {
+            self.finish_segment();
+            return Some(Part { piece: Piece { start, ..segment }, elements: None });
+        }
+        let mut hop = Hop::default();
+        let until = start.saturating_add(PART).min(segment.end);
+        let walked = heap::walk(self.bytes, self.id_size, start, until, segment.limit, &mut hop);
+        let mut end = walked.next;
+        if let Some(array) = hop.long {
+            let piece = Piece { start: array.start, end: array.end, limit: segment.limit };
+            self.array = Some((piece, 0, hop.length));
+            (end, self.at) = (array.start, array.end);
+        } else if walked.error.is_some() {
+            // Whoever walks the part skips what is broken; here the next part must start at an object again.
+            let found =
+                resync::find(self.bytes, self.id_size, end + 1, segment.end, segment.limit, self.classes);
+            end = found.unwrap_or(segment.end);
+            self.at = end;
+        } else {
+            self.at = end;
+        }
+        if self.at >= segment.end {
+            self.finish_segment();
+        }
+        if end == start {
+            // A long array stands right here.
+            return self.next_of_array();
+        }
+        Some(Part { piece: Piece { start, end, limit: segment.limit }, elements: None })
+    }
+}
+
+impl Parts<'_> {
+    fn next_of_array(&mut self) -> Option<Part> {
+        let (piece, first, length) = self.array.take()?;
+        let end = first.saturating_add(LONG).min(length);
+        self.array = (end < length).then_some((piece, end, length));
+        Some(Part { piece, elements: Some(first..end) })
+    }
+}
+
+/// Hops over sub-records up to a long array of references.
+#[derive(Default)]
+struct Hop {
+    long: Option<Range<usize>>,
+    length: u32,
+}
+
+impl<'a> HeapVisitor<'a> for Hop {
+    fn object_array(&mut self, record: ObjectArray<'a>) {
+        if record.length > LONG {
+            self.long = Some(record.offset..record.end);
+            self.length = record.length;
+        }
+    }
+    fn go_on(&mut self) -> bool {
+        self.long.is_none()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
+mod tests {
+    use super::*;
+    use crate::hprof::heap::{Instance, PrimitiveArray};
+    use crate::index::{Heap, Options, Quiet};
+
+    const CLASS: u64 = 0x10;
+    const ELEMENTS: u32 = 300_000;
+
+    fn u4(out: &mut Vec<u8>, number: u32) {
+        out.extend_from_slice(&number.to_be_bytes());
+    }
+
+    /// A byte array with the tag and the fixed part; 4-byte ids.
+    fn bytes_of(id: u32, length: u32) -> Vec<u8> {
+        let mut out = vec![heap::PRIMITIVE_ARRAY];
+        for number in [id, 1, length] {
+            u4(&mut out, number);
+        }
+        out.push(8);
+        out.resize(out.len() + length as usize, 0);
+        out
+    }
+
+    fn array_of(id: u32, length: u32) -> Vec<u8> {
+        let mut out = vec![heap::OBJECT_ARRAY];
+        for number in [id, 1, length, CLASS as u32] {
+            u4(&mut out, number);
+        }
+        out.resize(out.len() + 4 * length as usize, 7);
+        out
+    }
+
+    /// The class of all arrays of references here.
+    fn class() -> Vec<u8> {
+        let mut out = vec![heap::CLASS];
+        u4(&mut out, CLASS as u32);
+        out.resize(out.len() + 4 + 6 * 4 + 4 + 3 * 2, 0);
+        out
+    }
+
+    /// So many kilobytes of byte arrays of a thousand bytes.
+    fn kilobytes(count: u32) -> Vec<u8> {
+        (1..=count).flat_map(|number| bytes_of(number * 0x1000, 1000)).collect()
+    }
+
+    fn dump(segments: &[Vec<u8>]) -> Vec<u8> {
+        let mut out = b"JAVA PROFILE 1.0.2\0\0\0\0\x04\0\0\0\0\0\0\0\0".to_vec();
+        for body in segments {
+            out.extend_from_slice(&[0x1C, 0, 0, 0, 0]);
+            u4(&mut out, u32::try_from(body.len()).unwrap());
+            out.extend_from_slice(body);
+        }
+        out
+    }
+
+    /// What is visited: where records begin; of long arrays once for each range of elements.
+    #[derive(Debug, Default, PartialEq)]
+    struct Seen(Vec<usize>);
+
+    impl<'a> HeapVisitor<'a> for Seen {
+        fn instance(&mut self, record: Instance<'a>) {
+            self.0.push(record.offset);
+        }
+        fn object_array(&mut self, record: ObjectArray<'a>) {
+            self.0.push(record.offset);
+        }
+        fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
+            self.0.push(record.offset);
+        }
+    }
+
+    /// All parts of a dump, checked: together they are every byte of every segment once and in order, long arrays are
+    /// cut, and what is visited is what is visited without parts.
+    fn parts(segments: &[Vec<u8>]) -> Vec<Part> {
+        let bytes = dump(segments);
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("dump.hprof");
+        std::fs::write(&path, &bytes).unwrap();
+        let options = Options { index_dir: Some(dir.path().join("index")), ..Options::default() };
+        let heap = Heap::open(&path, &options, &Quiet).unwrap();
+        let classes = Classes::new(heap.summary());
+        let all = Parts::new(&bytes, heap.summary(), &classes);
+        let (walk, total) = (all.walker(), all.bytes());
+        let parts: Vec<Part> = all.collect();
+
+        let mut places = parts.iter().filter(|part| part.elements.as_ref().is_none_or(|of| of.start == 0));
+        let mut stated = 0;
+        for segment in heap.summary().segments() {
+            let (start, end) = (segment.start.get() as usize, segment.end.get() as usize);
+            let mut at = start;
+            while at < end {
+                let part = places.next().unwrap();
+                assert_eq!((part.piece.start, part.piece.limit), (at, end));
+                assert!(part.piece.end > at, "an empty part");
+                at = part.piece.end;
+                stated += part.bytes();
+            }
+            assert_eq!(at, end, "the last part ends with its segment");
+        }
+        assert_eq!((places.next(), stated), (None, total));
+        assert_eq!(parts.iter().map(Part::bytes).sum::<u64>(), total);
+
+        let (mut by_parts, mut by_segments) = (Seen::default(), Seen::default());
+        for part in &parts {
+            let before = by_parts.0.len();
+            walk.part(part, &mut by_parts);
+            if let Some(elements) = &part.elements {
+                assert_eq!(by_parts.0.len(), before + 1, "a long array is a part of its own");
+                assert!(elements.len() <= LONG as usize && !elements.is_empty());
+                by_parts.0.truncate(before + usize::from(elements.start == 0));
+            } else {
+                let is_small = part.piece.end - part.piece.start <= PART + PART / 2;
+                assert!(is_small || heap.summary().is_damaged(), "a part is small");
+            }
+        }
+        for segment in heap.summary().segments() {
+            let (start, end) = (segment.start.get() as usize, segment.end.get() as usize);
+            let piece = Piece { start, end, limit: end };
+            chunks::walk(&bytes, IdSize::Four, &classes, &piece, &mut by_segments, |_, _| {});
+        }
+        assert_eq!(by_parts, by_segments);
+        parts
+    }
+
+    /// The ranges of elements that long arrays are cut into.
+    fn ranges(parts: &[Part]) -> Vec<Range<u32>> {
+        parts.iter().filter_map(|part| part.elements.clone()).collect()
+    }
+
+    fn cut_array() -> Vec<Range<u32>> {
+        vec![0..LONG, LONG..2 * LONG, 2 * LONG..ELEMENTS]
+    }
+
+    #[test]
+    fn segments_that_are_not_large_are_parts() {
+        let long_in_small = [class(), array_of(1, LONG + 1)].concat();
+        let cut = parts(&[class(), kilobytes(1500), Vec::new(), long_in_small, kilobytes(1)]);
+        assert_eq!((cut.len(), ranges(&cut)), (4, Vec::new()));
+    }
+
+    #[test]
+    fn large_segments_are_cut_between_records() {
+        let cut = parts(&[kilobytes(10), [class(), kilobytes(5000)].concat(), kilobytes(10)]);
+        assert_eq!(cut.len(), 2 + 5);
+        // Less than half a part is left over: it stays with the one before.
+        let lengths: Vec<u64> = cut.iter().map(Part::bytes).collect();
+        let small = lengths.iter().filter(|length| **length < PART as u64 / 2).count();
+        assert_eq!(small, 2, "{lengths:?}");
+    }
+
+    #[test]
+    fn long_arrays_are_cut_wherever_they_stand() {
+        let long = || array_of(1, ELEMENTS);
+        // In a segment of its own it is not large enough to be cut with 4-byte ids; two are.
+        assert_eq!(ranges(&parts(&[[class(), long()].concat()])), []);
+        let alone = parts(&[class(), array_of(1, 2 * ELEMENTS)]);
+        assert_eq!((alone.len(), ranges(&alone).len()), (1 + 5, 5));
+        for (before, after, plain) in [(0, 900, 1 + 1), (900, 0, 1 + 1), (700, 700, 1 + 2)] {
+            let cut = parts(&[class(), [kilobytes(before), long(), kilobytes(after)].concat()]);
+            assert_eq!((ranges(&cut), cut.len()), (cut_array(), plain + 3));
+        }
+        // One behind the other; what is left then is small enough to stay whole.
+        let cut = parts(&[[class(), long(), long(), long(), kilobytes(100)].concat()]);
+        assert_eq!((ranges(&cut), cut.len()), ([cut_array(), cut_array()].concat(), 1 + 6 + 1));
+        // More than a part before it.
+        let cut = parts(&[[class(), kilobytes(2500), long(), kilobytes(1200)].concat()]);
+        assert_eq!((ranges(&cut), cut.len()), (cut_array(), 3 + 3 + 1));
+    }
+
+    #[test]
+    fn damage_is_passed_over_by_the_part_that_holds_it() {
+        for at in [0, 1, 700, 1040, 2999] {
+            let good = |count: usize| kilobytes(u32::try_from(count).unwrap());
+            let body = [class(), good(at), vec![0xEE; 5000], good(3000 - at)].concat();
+            let cut = parts(&[body, [class(), vec![0xEE; 3 << 20]].concat(), kilobytes(2)]);
+            assert!(cut.len() >= 5 && ranges(&cut).is_empty());
+        }
+        // A long array behind it, and one that is cut by the end of the file.
+        let body = [class(), kilobytes(100), vec![0xEE; 50], kilobytes(30), array_of(9, ELEMENTS)].concat();
+        assert_eq!(ranges(&parts(&[[body, kilobytes(900)].concat()])), cut_array());
+        let mut cut = array_of(9, 3 * ELEMENTS);
+        cut.truncate(3 << 20);
+        assert_eq!(ranges(&parts(&[[class(), kilobytes(100), cut].concat()])), []);
+    }
+}

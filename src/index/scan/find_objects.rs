@@ -1,0 +1,94 @@
+//! Finding objects by id without an index: only the pieces whose ids span the one sought are walked.
+//!
+//! For the few objects that a summary names: class loaders, the JVM's system properties.
+
+use crate::index::storage::id_map::{IdMap, IdSet};
+use rayon::prelude::*;
+
+use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use crate::hprof::{BasicType, be_id};
+
+use super::build_summary::{Plan, Source};
+use super::parallel::PieceIds;
+
+/// Finds objects by id.
+pub(crate) struct Lookup<'a> {
+    pub(crate) source: &'a Source<'a>,
+    pub(crate) plan: &'a Plan,
+    pub(crate) pieces: &'a [PieceIds],
+    /// Bytes that one search may walk over.
+    pub(crate) budget: u64,
+}
+
+/// An object found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Found<'a> {
+    Instance { class: u64, fields: &'a [u8] },
+    Objects { elements: &'a [u8] },
+    Primitives { element: BasicType, elements: &'a [u8] },
+}
+
+impl<'a> Lookup<'a> {
+    /// Finds the objects with these ids, those that are there and in reach of the budget.
+    pub(crate) fn find(&self, ids: &IdSet<u64>) -> IdMap<u64, Found<'a>> {
+        let mut sorted: Vec<u64> = ids.iter().copied().filter(|id| *id != 0).collect();
+        sorted.sort_unstable();
+        let mut bytes = 0;
+        let candidates: Vec<&PieceIds> = (self.pieces.iter())
+            .filter(|ids| {
+                let at = sorted.partition_point(|id| *id < ids.lowest);
+                sorted.get(at).is_some_and(|id| *id <= ids.highest)
+            })
+            .take_while(|ids| {
+                bytes += (ids.piece.end - ids.piece.start) as u64;
+                bytes <= self.budget
+            })
+            .collect();
+        let parts: Vec<Vec<(u64, Found<'a>)>> = (candidates.par_iter())
+            .map(|ids| {
+                let mut finder = Finder { ids: &sorted, found: Vec::new() };
+                self.plan.walk(self.source, &ids.piece, &mut finder, |_| {});
+                finder.found
+            })
+            .collect();
+        parts.into_iter().flatten().collect()
+    }
+
+    /// Finds one object.
+    pub(crate) fn one(&self, id: u64) -> Option<Found<'a>> {
+        self.find(&IdSet::from_iter([id])).remove(&id)
+    }
+
+    /// The identifiers in the elements of an object array.
+    pub(crate) fn ids_in(&self, elements: &'a [u8]) -> impl Iterator<Item = u64> + use<'a> {
+        let id_size = self.source.header.id_size;
+        elements.chunks_exact(id_size.bytes()).filter_map(move |chunk| be_id(chunk, 0, id_size))
+    }
+}
+
+struct Finder<'s, 'a> {
+    /// Ascending.
+    ids: &'s [u64],
+    found: Vec<(u64, Found<'a>)>,
+}
+
+impl<'a> Finder<'_, 'a> {
+    fn check(&mut self, id: u64, found: impl FnOnce() -> Found<'a>) {
+        if self.ids.binary_search(&id).is_ok() {
+            self.found.push((id, found()));
+        }
+    }
+}
+
+impl<'a> HeapVisitor<'a> for Finder<'_, 'a> {
+    fn instance(&mut self, record: Instance<'a>) {
+        self.check(record.id, || Found::Instance { class: record.class, fields: record.fields });
+    }
+    fn object_array(&mut self, record: ObjectArray<'a>) {
+        self.check(record.id, || Found::Objects { elements: record.elements });
+    }
+    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
+        let elements = record.elements.unwrap_or_default();
+        self.check(record.id, || Found::Primitives { element: record.element, elements });
+    }
+}

@@ -1,0 +1,119 @@
+//! A look at the start of a heap dump, before the scan: the classes that stand there and how ids are ordered.
+//!
+//! HotSpot writes all classes before the first object. Knowing them, a giant record can be cut into pieces
+//! ([`crate::hprof::resync`]), and knowing how ids ascend, the scan chooses how to measure distances between objects.
+
+use crate::index::storage::id_map::IdMap;
+
+use crate::hprof::class_dump::ClassDump;
+use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use crate::hprof::resync::KnownClasses;
+use crate::hprof::{BasicType, IdSize};
+
+use super::top_level::{Contents, HeapDump};
+
+/// Objects looked at.
+const SAMPLE: u64 = 50_000;
+
+/// What the start of a heap dump tells.
+#[derive(Debug, Default)]
+pub(crate) struct Prelude {
+    /// Class id -> superclass id and bytes of the class's own fields.
+    own: IdMap<u64, (u64, u64)>,
+    /// Class id -> bytes of an instance's fields, where all superclasses are known.
+    known: IdMap<u64, Option<u64>>,
+    /// Objects seen.
+    pub(crate) objects: u64,
+    /// How often an id was lower than the one before.
+    pub(crate) descents: u64,
+    /// All ids or'ed: its trailing zeros are their common alignment.
+    pub(crate) id_bits: u64,
+    last: u64,
+    id_size: Option<IdSize>,
+}
+
+impl Prelude {
+    /// Looks at the start of `dump`.
+    pub(crate) fn read(bytes: &[u8], id_size: IdSize, contents: &Contents, dump: &HeapDump) -> Self {
+        let mut prelude = Self { id_size: Some(id_size), ..Self::default() };
+        for segment in &dump.segments {
+            heap::walk(bytes, id_size, segment.start, segment.end, segment.end, &mut prelude);
+            if !prelude.go_on() {
+                break;
+            }
+        }
+        prelude.resolve(contents);
+        prelude
+    }
+
+    /// Whether ids jump about, as in the dumps of collectors that visit objects by following references (ZGC,
+    /// Shenandoah).
+    pub(crate) fn is_unordered(&self) -> bool {
+        self.descents * 8 > self.objects
+    }
+
+    /// Adds up the fields of each class and its superclasses, each class once.
+    fn resolve(&mut self, contents: &Contents) {
+        for load in &contents.loads {
+            self.known.insert(load.id, None);
+        }
+        // Classes of a chain that is being walked are in `known` without bytes: a cycle ends there.
+        let mut done: IdMap<u64, Option<u64>> = IdMap::default();
+        let mut chain = Vec::new();
+        for &id in self.own.keys() {
+            let mut at = id;
+            let above = loop {
+                match (done.get(&at), self.own.get(&at)) {
+                    _ if at == 0 => break Some(0),
+                    (Some(bytes), _) => break *bytes,
+                    (None, None) => break None,
+                    (None, Some((super_class, own))) => {
+                        done.insert(at, None);
+                        chain.push((at, *own));
+                        at = *super_class;
+                    }
+                }
+            };
+            let mut bytes = above;
+            for (class, own) in chain.drain(..).rev() {
+                bytes = bytes.map(|bytes| bytes.saturating_add(own));
+                done.insert(class, bytes);
+            }
+        }
+        self.known.extend(done);
+    }
+
+    fn object(&mut self, id: u64) {
+        self.objects += 1;
+        self.descents += u64::from(id < self.last);
+        self.last = id;
+        self.id_bits |= id;
+    }
+}
+
+impl KnownClasses for Prelude {
+    fn class(&self, id: u64) -> Option<Option<u64>> {
+        self.known.get(&id).copied()
+    }
+}
+
+impl<'a> HeapVisitor<'a> for Prelude {
+    fn instance(&mut self, record: Instance<'a>) {
+        self.object(record.id);
+    }
+    fn object_array(&mut self, record: ObjectArray<'a>) {
+        self.object(record.id);
+    }
+    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
+        self.object(record.id);
+    }
+    fn class(&mut self, record: ClassDump<'a>) {
+        let id_size = self.id_size.unwrap_or(IdSize::Eight);
+        let bytes: usize = record.fields().map(|field| BasicType::dump_bytes(field.kind, id_size)).sum();
+        self.own.insert(record.id, (record.super_class, bytes as u64));
+        self.id_bits |= record.id;
+    }
+    fn go_on(&mut self) -> bool {
+        self.objects < SAMPLE
+    }
+}

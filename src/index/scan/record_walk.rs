@@ -1,0 +1,565 @@
+//! The hop over the top-level records of a dump, and how it goes on behind damage.
+//!
+//! A record is believed by what follows it: its length is right if records go on where it ends. Where none does, the
+//! first place is sought from which many records follow one another, or a few that end exactly where the file does. All
+//! such searches of a file together look at a bounded number of places.
+
+use std::cell::OnceCell;
+
+use crate::hprof::record::{self, BodyReader, RECORD_HEADER, Record, tag};
+use crate::hprof::{FormatError, Header};
+
+use super::search_budget::{ENOUGH, Search};
+use super::top_level::{Contents, HeapDump, Place, Segment};
+use crate::index::model::problem::{Problem, ProblemKind};
+
+/// Problems kept at most.
+const MAX_PROBLEMS: usize = 200;
+/// As [`ENOUGH`], behind a heap dump record, whose length may have wrapped.
+const ENOUGH_BEHIND_HEAP: usize = 64;
+/// Heap dumps that are told apart; of more the last one stays.
+const MAX_HEAP_DUMPS: usize = 1 << 16;
+
+/// Hops over the records of `bytes`, whose header is `header`.
+pub(crate) fn read(bytes: &[u8], header: &Header) -> Contents {
+    let mut hop = Hop {
+        bytes,
+        reader: BodyReader::new(bytes, header.id_size),
+        contents: Contents::default(),
+        inside: false,
+        doubtful: None,
+        consumed: false,
+        search: Search::new(bytes, header),
+        unlisted: 0,
+        mangled: OnceCell::new(),
+    };
+    hop.run(header.len);
+    hop.contents
+}
+
+struct Hop<'a> {
+    bytes: &'a [u8],
+    reader: BodyReader<'a>,
+    contents: Contents,
+    /// Inside a heap dump made of segments.
+    inside: bool,
+    /// The record before: it is kept when a record follows where its length says, as nothing else tells that it is right.
+    doubtful: Option<Record>,
+    /// What was read last goes to the end of the file, for want of a place where something else begins.
+    consumed: bool,
+    search: Search<'a>,
+    /// Problems that are not kept.
+    unlisted: u64,
+    /// How a text-mode transfer has mangled the file, once that was looked for.
+    mangled: OnceCell<Option<&'static str>>,
+}
+
+impl Hop<'_> {
+    fn run(&mut self, start: usize) {
+        let len = self.bytes.len();
+        let mut at = start;
+        while let Some(first) = self.bytes.get(at) {
+            if matches!(first, 0 | b' ' | b'\r' | b'\n') && self.is_blank(at) {
+                self.stray(at);
+                break;
+            }
+            at = match Record::at(self.bytes, at) {
+                Some(record) if self.is_misnamed_end(&record) => {
+                    self.settle();
+                    let text = format!(
+                        "record {:#04x} stands where a heap dump ends: taken for its end",
+                        record.tag
+                    );
+                    self.mislabelled(&record, text);
+                    self.heap_dump_end();
+                    record.body_offset()
+                }
+                Some(record) if record::is_known(record.tag) => {
+                    self.settle();
+                    self.take(&record)
+                }
+                Some(record) => self.skip_unknown(&record),
+                None if record::is_known(*first) => {
+                    self.settle();
+                    self.consumed = true;
+                    self.contents.expected_end = Some(at as u64 + RECORD_HEADER as u64);
+                    let there = len - at;
+                    let text = format!(
+                        "the file is cut inside the header of a record: {there} bytes of it are there"
+                    );
+                    self.lose(ProblemKind::FileCut, text, at, there);
+                    len
+                }
+                None => {
+                    self.stray(at);
+                    len
+                }
+            };
+        }
+        self.settle();
+        self.end();
+    }
+
+    /// Keeps the record before: something follows it.
+    fn settle(&mut self) {
+        let Some(record) = self.doubtful.take() else { return };
+        let text = if record.tag == tag::HEAP_DUMP_END {
+            format!("a heap dump end states {} bytes, and has none; skipped", record.length)
+        } else if let Err(error) = self.keep(&record) {
+            format!("{}; skipped", error_text(&error))
+        } else {
+            return;
+        };
+        let bytes = RECORD_HEADER + record.length as usize;
+        self.lose(ProblemKind::BadRecord, text, record.offset, bytes);
+    }
+
+    /// Says that what follows is of no use, and nothing is lost with it.
+    fn stray(&mut self, at: usize) {
+        let bytes = self.bytes.len() - at;
+        let text = format!("{bytes} stray bytes stand behind the last record");
+        self.contents.skipped_bytes += bytes as u64;
+        self.list(Problem::note(ProblemKind::UnknownRecord, text, Some(at as u64)).skipping(bytes));
+    }
+
+    /// What can be said only when all was read.
+    fn end(&mut self) {
+        let end = Some(self.bytes.len() as u64);
+        let contents = &mut self.contents;
+        if contents.empty_segments > 0 {
+            let text = format!("{} heap dump records are empty", contents.empty_segments);
+            contents.problems.push(Problem::note(ProblemKind::EmptySegments, text, None));
+        }
+        if self.unlisted > 0 {
+            let text = format!("{} more places at the top level are not listed", self.unlisted);
+            contents.problems.push(Problem::damage(ProblemKind::MorePlaces, text, None));
+        }
+        // HotSpot, the agent and Android all write an end record. A file that was cut between two records shows no other
+        // sign.
+        let missing = match contents.dumps.last() {
+            Some(last) if !last.ended && !self.consumed => Some((
+                ProblemKind::NoEnd,
+                "the last heap dump has no end record: the file is cut between two records, or its writer was interrupted",
+            )),
+            None if !contents.has_end && !contents.has_recordings() && !self.consumed => Some((
+                ProblemKind::NoHeapDump,
+                "the file ends before a heap dump begins: it is cut, or its writer was interrupted",
+            )),
+            _ => None,
+        };
+        if let Some((kind, text)) = missing {
+            contents.ends_early = true;
+            contents.problems.push(Problem::damage(kind, text, end));
+        }
+        contents.end_unknown |= missing.is_some();
+    }
+
+    /// Reads a known record and returns the offset of the next.
+    fn take(&mut self, record: &Record) -> usize {
+        let next = usize::try_from(record.end()).ok().filter(|end| *end <= self.bytes.len());
+        if next.is_some_and(|next| self.is_misnamed_segment(record, next)) {
+            return self.misnamed(record, Form::Segment);
+        }
+        match record.tag {
+            tag::HEAP_DUMP => return self.heap_dump(record, Form::Single),
+            tag::HEAP_DUMP_SEGMENT => return self.heap_dump(record, Form::Segment),
+            // It has no body: records behind it say more than its length.
+            tag::HEAP_DUMP_END if record.length == 0 || self.ends_or_goes_on(record.body_offset()) => {
+                if record.length > 0 {
+                    let text = format!("a heap dump end states {} bytes, and has none", record.length);
+                    self.mislabelled(record, text);
+                }
+                self.heap_dump_end();
+                return record.body_offset();
+            }
+            _ => {}
+        }
+        let Some(next) = next else { return self.beyond_the_end(record) };
+        self.doubtful = Some(*record);
+        next
+    }
+
+    /// Notes the end of a heap dump; of one without objects too.
+    fn heap_dump_end(&mut self) {
+        self.inside = false;
+        self.contents.has_end = true;
+        if let Some(dump) = self.contents.dumps.last_mut() {
+            dump.ended = true;
+        }
+    }
+
+    fn ends_or_goes_on(&mut self, at: usize) -> bool {
+        at == self.bytes.len() || self.search.goes_on(at, 1)
+    }
+
+    /// Keeps what a record other than a heap dump says, or where it is.
+    fn keep(&mut self, record: &Record) -> Result<(), FormatError> {
+        let place = |id| Place { id, offset: record.offset as u64 };
+        let offset = record.offset as u64;
+        let contents = &mut self.contents;
+        match record.tag {
+            tag::STRING => self.reader.string(record).map(|(id, _)| contents.strings.push(place(id))),
+            tag::LOAD_CLASS => self.reader.load_class(record).map(|load| {
+                contents.loads.push(load);
+                contents.load_offsets.push(offset);
+            }),
+            tag::UNLOAD_CLASS => self.reader.serial(record).map(|serial| contents.unloads.push(serial)),
+            tag::FRAME => self.reader.frame(record).map(|frame| contents.frames.push(place(frame.id))),
+            tag::TRACE => {
+                self.reader.trace(record).map(|trace| contents.traces.push(place(u64::from(trace.serial))))
+            }
+            tag::START_THREAD => self.reader.start_thread(record).map(|thread| contents.threads.push(thread)),
+            tag::END_THREAD => self.reader.serial(record).map(|serial| contents.ended_threads.push(serial)),
+            tag::ALLOC_SITES => self.reader.alloc_sites(record).map(|_| contents.alloc_sites.push(offset)),
+            tag::CPU_SAMPLES => self.reader.cpu_samples(record).map(|_| contents.cpu_samples.push(offset)),
+            tag::HEAP_SUMMARY => {
+                self.reader.heap_summary(record).map(|_| contents.heap_summaries.push(offset))
+            }
+            tag::CONTROL_SETTINGS => {
+                self.reader.control_settings(record).map(|_| contents.control_settings.push(offset))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A record other than a heap dump that reaches beyond the end of the file: its length is wrong if records go on
+    /// behind it, else the file is cut. Returns where to go on.
+    fn beyond_the_end(&mut self, record: &Record) -> usize {
+        let len = self.bytes.len();
+        let there = len - record.body_offset();
+        if let Some(next) = self.search.find_record(record.offset + 1..len) {
+            let skipped = next - record.offset;
+            let text = format!(
+                "record {:#04x} states {} bytes, and only {there} are there; skipped {skipped} bytes to the next record",
+                record.tag, record.length
+            );
+            self.lose(ProblemKind::BadRecord, text, record.offset, skipped);
+            return next;
+        }
+        // Of tables what is there is used; half a name would be another name.
+        if record.tag != tag::STRING {
+            let _ = self.keep(record);
+        }
+        self.consumed = true;
+        self.contents.expected_end = Some(record.end());
+        let text = format!(
+            "the file is cut: record {:#04x} states {} bytes, {there} are there",
+            record.tag, record.length
+        );
+        self.lose(ProblemKind::FileCut, text, record.offset, len - record.offset);
+        len
+    }
+
+    /// Notes a heap dump record and returns the offset of the next.
+    fn heap_dump(&mut self, record: &Record, form: Form) -> usize {
+        let start = record.body_offset();
+        let goes_on = self.inside && form == Form::Segment;
+        let (end, whole) = match form {
+            Form::Single => self.single_end(record),
+            Form::Segment => self.segment_end(record),
+        };
+        if start >= end {
+            self.contents.empty_segments += 1;
+            if form == Form::Single {
+                return end;
+            }
+        }
+        let dumps = &mut self.contents.dumps;
+        if !goes_on || dumps.is_empty() {
+            if dumps.len() >= MAX_HEAP_DUMPS {
+                dumps.pop();
+                self.contents.more_heap_dumps += 1;
+            }
+            let ended = form == Form::Single && whole == Whole::Yes;
+            let open = whole == Whole::Open;
+            let time_us = record.time_us;
+            dumps.push(HeapDump { segments: Vec::new(), time_us, ended, open, broken: false });
+        }
+        self.inside = form == Form::Segment;
+        if start < end
+            && let Some(dump) = dumps.last_mut()
+        {
+            dump.segments.push(Segment { start, end });
+        }
+        end
+    }
+
+    /// The end of a segment. Its length is believed if a known record follows: writers cut their segments long before
+    /// 4 GiB.
+    fn segment_end(&mut self, record: &Record) -> (usize, Whole) {
+        let (len, start) = (self.bytes.len(), record.body_offset());
+        let stated = usize::try_from(record.end()).unwrap_or(usize::MAX);
+        if stated <= len {
+            // A root looks like the tag of a record: where a length of 0 may stand for an unknown one, that is not enough.
+            let follows = match self.bytes.get(stated) {
+                None => true,
+                Some(tag) if record.length > 0 => record::is_known(*tag),
+                Some(_) => self.search.chain(stated, ENOUGH).is_some(),
+            };
+            // Or one whose tag alone is wrong.
+            if follows || (record.length > 0 && self.search.goes_on_behind(stated)) {
+                return (stated, Whole::Yes);
+            }
+            if let Some(end) = self.wrapped_end(record, stated) {
+                return (end, Whole::Yes);
+            }
+        }
+        // In a file that was changed all over no length is right.
+        let next = if self.mangled().is_none() { self.search.find_segment(start) } else { None };
+        if let Some(next) = next {
+            let text = format!(
+                "a heap dump segment states {} bytes, and the next record follows after {}; read up to that",
+                record.length,
+                next - start
+            );
+            self.mislabelled(record, text);
+            return (next, Whole::Yes);
+        }
+        self.read_to_the_end(record, stated)
+    }
+
+    /// The end of a heap dump of one record, whose length may have wrapped.
+    fn single_end(&mut self, record: &Record) -> (usize, Whole) {
+        let (len, start) = (self.bytes.len(), record.body_offset());
+        let stated = usize::try_from(record.end()).unwrap_or(usize::MAX);
+        if stated <= len {
+            let good = self.is_good_end(record, stated);
+            if good {
+                return (stated, Whole::Yes);
+            }
+            if let Some(end) = self.wrapped_end(record, stated) {
+                return (end, Whole::Yes);
+            }
+            // Records that are cut themselves follow.
+            let known = self.bytes.get(stated).is_none_or(|tag| record::is_known(*tag));
+            let believed = self.search.chain(stated, 4).is_some_and(|chain| chain.records >= 2);
+            if record.length > 0 && (believed || (known && self.search.is_heap(start, stated))) {
+                return (stated, Whole::Yes);
+            }
+        }
+        self.read_to_the_end(record, stated)
+    }
+
+    /// Over 4 GiB the length has wrapped: the real end is some multiple of 4 GiB further, where records go on.
+    fn wrapped_end(&mut self, record: &Record, stated: usize) -> Option<usize> {
+        let mut end = stated;
+        loop {
+            end = end.checked_add(1 << 32).filter(|end| *end <= self.bytes.len())?;
+            if self.is_good_end(record, end) {
+                let bytes = end - record.body_offset();
+                let text = format!(
+                    "a heap dump record of {bytes} bytes states its length modulo 4 GiB; read in full"
+                );
+                let offset = Some(record.offset as u64);
+                self.contents.problems.push(Problem::note(ProblemKind::LengthWrapped, text, offset));
+                return Some(end);
+            }
+        }
+    }
+
+    /// Whether many records follow, or the file ends there: but nothing is no heap dump.
+    fn is_good_end(&mut self, record: &Record, end: usize) -> bool {
+        let is_empty = end == record.body_offset() && end == self.bytes.len();
+        let chain = self.search.chain(end, ENOUGH_BEHIND_HEAP);
+        !is_empty && chain.is_some_and(|chain| chain.to_end || chain.records >= ENOUGH_BEHIND_HEAP)
+    }
+
+    /// No end of a heap dump record makes sense but that of the file.
+    fn read_to_the_end(&mut self, record: &Record, stated: usize) -> (usize, Whole) {
+        let len = self.bytes.len();
+        let offset = Some(record.offset as u64);
+        self.consumed = true;
+        if stated > len {
+            let there = len - record.body_offset();
+            let text = format!(
+                "the file is cut: its last heap dump record states {} bytes, {there} are there",
+                record.length
+            );
+            self.contents.expected_end = Some(record.end());
+            self.list(Problem::damage(ProblemKind::FileCut, text, offset));
+            return (len, Whole::No);
+        }
+        if record.length == 0 {
+            // The writer died, or could not seek back, before it knew the length.
+            let text = "a heap dump record states length 0; read to the end of the file";
+            self.list(Problem::note(ProblemKind::LengthOpen, text, offset));
+            return (len, Whole::Open);
+        }
+        let how = self.mangled();
+        let text = "no record follows where this heap dump record ends; read to the end of the file";
+        let kind = if how.is_some() { ProblemKind::TextMode } else { ProblemKind::LostEnd };
+        let how = how.map_or(String::new(), |how| format!(": {how}"));
+        self.contents.end_unknown = true;
+        self.list(Problem::damage(kind, format!("{text}{how}"), offset));
+        (len, Whole::No)
+    }
+
+    /// Skips what is not a record and returns the offset of the next that looks like one.
+    fn skip_unknown(&mut self, record: &Record) -> usize {
+        let len = self.bytes.len();
+        let how = self.mangled();
+        let stated = usize::try_from(record.end()).ok().filter(|end| *end <= len);
+        let heap_end = stated.filter(|end| {
+            how.is_none() && record.length > 0 && self.search.is_heap(record.body_offset(), *end)
+        });
+        // The length of the record before may have led here: records may go on inside of it.
+        if how.is_none()
+            && heap_end.is_none()
+            && let Some(before) = self.doubtful.map(|before| before.offset)
+            && let Some(next) = self.search.find_record(before + 1..record.offset)
+        {
+            self.doubtful = None;
+            let text = format!("the length of a record is wrong: records go on inside of it, at {next:#x}");
+            self.lose(ProblemKind::BadRecord, text, before, next - before);
+            return next;
+        }
+        self.settle();
+        if let Some(how) = how {
+            let text =
+                format!("unknown record {:#04x}: {how}; nothing behind this place can be read", record.tag);
+            self.consumed = true;
+            self.contents.end_unknown = true;
+            self.lose(ProblemKind::TextMode, text, record.offset, len - record.offset);
+            return len;
+        }
+        if let Some(end) = heap_end {
+            let form = if self.inside || self.is_segment(end) { Form::Segment } else { Form::Single };
+            return self.misnamed(record, form);
+        }
+        if let Some(end) = stated.filter(|end| *end == len || self.search.goes_on(*end, 1)) {
+            return self.skip(record, end);
+        }
+        match self.search.find_record(record.offset + 1..len) {
+            Some(next) => self.skip(record, next),
+            None => {
+                self.consumed = true;
+                self.contents.end_unknown = true;
+                self.skip(record, len)
+            }
+        }
+    }
+
+    /// Reads a record as a heap dump, which its tag does not say.
+    fn misnamed(&mut self, record: &Record, form: Form) -> usize {
+        let text = format!("record {:#04x} holds heap sub-records: read as a heap dump", record.tag);
+        self.mislabelled(record, text);
+        self.heap_dump(record, form)
+    }
+
+    /// Whether a segment or the end of a heap dump of segments is at `at`, by its tag.
+    fn is_segment(&self, at: usize) -> bool {
+        matches!(self.bytes.get(at), Some(&(tag::HEAP_DUMP_SEGMENT | tag::HEAP_DUMP_END)))
+    }
+
+    /// Whether a record is the end of a heap dump whose tag was changed: it stands among segments, is empty, and other
+    /// records follow.
+    fn is_misnamed_end(&mut self, record: &Record) -> bool {
+        let next = record.body_offset();
+        let is_empty = self.inside && record.length == 0 && record.tag != tag::HEAP_DUMP_END;
+        // An empty segment at the end of a file is one that was not filled.
+        let at_end = next == self.bytes.len() && record.tag != tag::HEAP_DUMP_SEGMENT;
+        is_empty && !self.is_segment(next) && (at_end || self.search.goes_on(next, 1))
+    }
+
+    /// Whether a record that ends at `next` is a segment whose tag was changed to another that there is: it stands where
+    /// segments do, and is filled with sub-records.
+    fn is_misnamed_segment(&mut self, record: &Record, next: usize) -> bool {
+        let follows = self.is_segment(next);
+        let is_likely = match record.tag {
+            tag::HEAP_DUMP_SEGMENT => false,
+            // A file of heap dumps of one record each has such neighbours if another of its tags is wrong.
+            tag::HEAP_DUMP => {
+                let next = Record::at(self.bytes, next).filter(|next| next.tag == tag::HEAP_DUMP_SEGMENT);
+                let behind = next.and_then(|next| usize::try_from(next.end()).ok());
+                follows && (self.inside || behind.is_some_and(|behind| self.is_segment(behind)))
+            }
+            _ => follows || self.inside,
+        };
+        // The id and the text of a name can look like a root or two.
+        is_likely
+            && (self.search.walk(record.body_offset(), next))
+                .is_some_and(|walked| walked.has_object || walked.sub_records > 2)
+    }
+
+    fn skip(&mut self, record: &Record, next: usize) -> usize {
+        let text = format!("unknown record {:#04x}; skipped {} bytes", record.tag, next - record.offset);
+        self.lose(ProblemKind::UnknownRecord, text, record.offset, next - record.offset);
+        next
+    }
+
+    /// Whether nothing but blanks, line ends and NUL follow what is whole: somebody has taken the file for text, or filled
+    /// up a block.
+    fn is_blank(&self, at: usize) -> bool {
+        let ended = !self.inside && self.contents.dumps.last().is_some_and(|last| last.ended);
+        let rest = self.bytes.get(at..).unwrap_or_default();
+        ended && rest.iter().all(|byte| matches!(byte, 0 | b' ' | b'\r' | b'\n'))
+    }
+
+    fn mangled(&self) -> Option<&'static str> {
+        *self.mangled.get_or_init(|| mangled(self.bytes))
+    }
+
+    /// One or more records are lost here.
+    fn lose(&mut self, kind: ProblemKind, text: String, offset: usize, bytes: usize) {
+        self.contents.lost_records += 1;
+        self.contents.skipped_bytes += bytes as u64;
+        // What was lost between two segments may have been one.
+        if self.inside
+            && let Some(dump) = self.contents.dumps.last_mut()
+        {
+            dump.broken = true;
+        }
+        self.list(Problem::damage(kind, text, Some(offset as u64)).skipping(bytes));
+    }
+
+    /// A record's tag or length is wrong, and nothing is lost with it.
+    fn mislabelled(&mut self, record: &Record, text: String) {
+        self.list(Problem::damage(ProblemKind::BadRecord, text, Some(record.offset as u64)));
+    }
+
+    fn list(&mut self, problem: Problem) {
+        // A hostile file can be wrong at every byte; the first places tell enough, and why it ends.
+        if self.contents.problems.len() < MAX_PROBLEMS || self.consumed {
+            self.contents.problems.push(problem);
+        } else {
+            self.unlisted += 1;
+        }
+    }
+}
+
+/// Whether a heap dump is one record, or made of segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Single,
+    Segment,
+}
+
+/// Whether all of a heap dump record is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whole {
+    Yes,
+    No,
+    /// Its length was never filled in: nobody can tell.
+    Open,
+}
+
+/// The error without its offset, which the problem carries itself.
+fn error_text(error: &FormatError) -> String {
+    let text = error.to_string();
+    text.split(" (at offset").next().unwrap_or_default().to_owned()
+}
+
+/// Says if the start of the file looks as text-mode transfers leave it.
+fn mangled(bytes: &[u8]) -> Option<&'static str> {
+    let bytes = bytes.get(..bytes.len().min(1 << 20)).unwrap_or_default();
+    let replaced = bytes.windows(3).filter(|window| *window == [0xef, 0xbf, 0xbd]).count();
+    let line_ends = bytes.windows(2).filter(|window| *window == [0x0d, 0x0a]).count();
+    let line_feeds = bytes.iter().filter(|byte| **byte == 0x0a).count();
+    if replaced > 16 && replaced * 1000 > bytes.len() {
+        Some("bytes were replaced by U+FFFD, the file was treated as text; copy it again in binary mode")
+    } else if line_ends > 16 && line_ends == line_feeds {
+        Some("line ends were changed, the file was copied in text mode; copy it again in binary mode")
+    } else {
+        None
+    }
+}

@@ -1,0 +1,121 @@
+//! Searches for records in a damaged dump. All of a file together look at a bounded number of places and bytes: of
+//! hostile files every byte can look like a record.
+
+use std::ops::Range;
+
+use memchr::memchr2_iter;
+
+use crate::hprof::class_dump::ClassDump;
+use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use crate::hprof::record::{self, Chain, Record, tag};
+use crate::hprof::{Header, IdSize};
+
+/// Records that have to follow one another before a place is believed to be the start of one.
+pub(crate) const ENOUGH: usize = 16;
+/// Records that are hopped over at most in all searches of a file: of hostile files every byte can look like a record.
+const HOPS: usize = 1 << 24;
+/// Sub-records that are walked over at most, in all of a file, to see whether bytes are a heap dump.
+const WALKS: usize = 1 << 26;
+/// Bytes that cost as much as a sub-record in such a walk, and what may be read of a class dump before it shows that it is
+/// none.
+const BYTES_OF_A_WALK: usize = 256;
+const MOST_OF_A_CLASS: usize = 2 << 20;
+
+/// The searches of a file.
+pub(crate) struct Search<'a> {
+    bytes: &'a [u8],
+    id_size: IdSize,
+    /// Records that may still be hopped over.
+    hops: usize,
+    /// Sub-records that may still be walked over to see whether something is a heap dump.
+    walks: usize,
+}
+
+impl<'a> Search<'a> {
+    pub(crate) fn new(bytes: &'a [u8], header: &Header) -> Self {
+        Self { bytes, id_size: header.id_size, hops: HOPS, walks: WALKS }
+    }
+
+    /// Hops over records from `at` on.
+    pub(crate) fn chain(&mut self, at: usize, enough: usize) -> Option<Chain> {
+        record::chain(self.bytes, at, enough, &mut self.hops)
+    }
+
+    /// Whether records go on at `at`, without a doubt: many, or at least `few` that end exactly where the file does.
+    pub(crate) fn goes_on(&mut self, at: usize, few: usize) -> bool {
+        let chain = self.chain(at, ENOUGH);
+        chain.is_some_and(|chain| (chain.to_end && chain.records >= few) || chain.records >= ENOUGH)
+    }
+
+    /// Whether records go on behind the one at `at`, whatever its tag is.
+    pub(crate) fn goes_on_behind(&mut self, at: usize) -> bool {
+        let end = Record::at(self.bytes, at).and_then(|record| usize::try_from(record.end()).ok());
+        end.is_some_and(|end| end > at && self.goes_on(end, 1))
+    }
+
+    /// The first of these places at which records go on.
+    pub(crate) fn find_record(&mut self, mut places: Range<usize>) -> Option<usize> {
+        places.find(|at| {
+            let known = self.bytes.get(*at).is_some_and(|tag| record::is_known(*tag));
+            // One record is no proof: its length may lead to the end of the file by chance.
+            known && self.hops > 0 && self.goes_on(*at, 2)
+        })
+    }
+
+    /// The first place from `from` on at which a segment or the end of a heap dump follows.
+    pub(crate) fn find_segment(&mut self, from: usize) -> Option<usize> {
+        let rest = self.bytes.get(from..)?;
+        for at in memchr2_iter(tag::HEAP_DUMP_SEGMENT, tag::HEAP_DUMP_END, rest).map(|at| from + at) {
+            if self.hops == 0 {
+                return None;
+            }
+            if self.goes_on(at, 1) {
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    /// Whether `start..end` is filled with sub-records.
+    pub(crate) fn is_heap(&mut self, start: usize, end: usize) -> bool {
+        self.walk(start, end).is_some()
+    }
+
+    /// Walks over `start..end`; `None` if it is not filled with sub-records.
+    pub(crate) fn walk(&mut self, start: usize, end: usize) -> Option<Sight> {
+        let mut sight = Sight { has_object: false, sub_records: 0, most: self.walks };
+        let walked = heap::walk(self.bytes, self.id_size, start, end, end, &mut sight);
+        // Of a class dump that is none thousands of constants are read.
+        let looked_at = (walked.next - start) + (end - walked.next).min(MOST_OF_A_CLASS);
+        let cost = sight.sub_records + looked_at / BYTES_OF_A_WALK;
+        self.walks = self.walks.saturating_sub(cost);
+        (walked.error.is_none() && walked.next == end).then_some(sight)
+    }
+}
+
+/// What a walk over sub-records has met.
+pub(crate) struct Sight {
+    pub(crate) has_object: bool,
+    pub(crate) sub_records: usize,
+    /// Sub-records at most.
+    most: usize,
+}
+
+impl HeapVisitor<'_> for Sight {
+    fn instance(&mut self, _: Instance<'_>) {
+        self.has_object = true;
+    }
+    fn object_array(&mut self, _: ObjectArray<'_>) {
+        self.has_object = true;
+    }
+    fn primitive_array(&mut self, _: PrimitiveArray<'_>) {
+        self.has_object = true;
+    }
+    fn class(&mut self, _: ClassDump<'_>) {
+        self.has_object = true;
+    }
+    fn go_on(&mut self) -> bool {
+        self.sub_records += 1;
+        self.sub_records < self.most
+    }
+}

@@ -1,0 +1,449 @@
+//! One thread of a scan: its tallies, and the hot path of the whole program.
+
+use std::sync::atomic::Ordering;
+
+use crate::index::storage::id_map::{IdHash, IdMap};
+
+use crate::hprof::class_dump::ClassDump;
+use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
+use crate::hprof::resync::KnownClasses;
+
+use super::chunks::Piece;
+use super::parallel::{Mode, PieceIds, Run, Scan, Tally, Task, classes_between};
+use crate::index::layout::measurements::{Lengths, OBJECT_LENGTHS, array_kind};
+use crate::index::model::problem::Problem;
+use crate::index::objects::id_set::{Cursor, Misfit};
+
+/// The object before, whose distance the next object tells.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Prev {
+    pub(crate) id: u64,
+    pub(crate) what: What,
+}
+
+/// What the object before is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum What {
+    /// An instance; `slot` is its class's place in this thread's table.
+    Instance { class: u64, slot: u32 },
+    /// An array of this kind and length.
+    Array { kind: u8, length: u32 },
+    /// An instance of StackChunk, the last of the list.
+    Chunk,
+}
+
+/// The fields of a class are not known.
+const ANY_LENGTH: u64 = u64::MAX;
+/// `id` of a [`Prev`] that is none.
+const NOTHING: u64 = u64::MAX;
+/// Damaged places that are listed.
+pub(crate) const MAX_PROBLEMS: usize = 50;
+/// HotSpot cuts arrays so that a record's length fits u4 (`DumperSupport::calculate_array_max_length`).
+const HOTSPOT_MAX_ARRAY_BYTES: u64 = u32::MAX as u64 - 64;
+
+pub(crate) struct Worker<'a> {
+    task: Task<'a>,
+    ordered: bool,
+    counts: bool,
+    lists: bool,
+    /// Whether ids are wanted, as a set or as a list.
+    collects: bool,
+    cursor: Option<Cursor<'a>>,
+    misfit: Option<Misfit>,
+    classes: ClassSlots,
+    /// By slot: what was counted, and the bytes that the fields of an instance take, or [`ANY_LENGTH`].
+    tallies: Vec<(Tally, u64)>,
+    stack_chunk: u64,
+    prev: Prev,
+    /// The next class object above `prev`, [`NOTHING`] if there is none.
+    next_class: u64,
+    run_first: u64,
+    lowest: u64,
+    highest: u64,
+    /// Objects and runs of the piece.
+    objects: u64,
+    runs: u64,
+    part: Scan,
+}
+
+impl<'a> Worker<'a> {
+    pub(crate) fn new(task: &Task<'a>, mode: Mode<'a>) -> Self {
+        let cursor = match mode {
+            Mode::Collect(set) | Mode::Unordered(set) | Mode::Measure(set) => Some(set.cursor()),
+            Mode::Ordered | Mode::OrderedList | Mode::List => None,
+        };
+        let lists = matches!(mode, Mode::List | Mode::OrderedList);
+        Self {
+            task: *task,
+            ordered: matches!(mode, Mode::Ordered | Mode::Collect(_) | Mode::OrderedList),
+            counts: !matches!(mode, Mode::Measure(_)),
+            lists,
+            collects: cursor.is_some() || lists,
+            cursor,
+            misfit: None,
+            classes: ClassSlots::default(),
+            tallies: Vec::new(),
+            stack_chunk: task.stack_chunk.unwrap_or(NOTHING),
+            prev: Prev { id: NOTHING, what: What::Chunk },
+            next_class: NOTHING,
+            run_first: NOTHING,
+            lowest: u64::MAX,
+            highest: 0,
+            objects: 0,
+            runs: 0,
+            part: Scan::default(),
+        }
+    }
+
+    /// Why this worker could not go on, if so.
+    pub(crate) fn misfit(&self) -> Option<Misfit> {
+        self.misfit
+    }
+
+    /// Whether ids do not ascend in long runs. Told from each piece alone, or from a count of the whole scan, so that it
+    /// does not matter which thread took which piece.
+    pub(crate) fn is_unordered(&self) -> bool {
+        self.part.unordered
+    }
+
+    pub(crate) fn begin_piece(&mut self) {
+        self.break_run();
+        (self.objects, self.runs) = (0, 0);
+        (self.lowest, self.highest) = (u64::MAX, 0);
+    }
+
+    pub(crate) fn end_piece(&mut self, piece: &Piece) {
+        self.break_run();
+        if self.lowest <= self.highest && self.counts {
+            let ids = PieceIds { piece: *piece, lowest: self.lowest, highest: self.highest };
+            self.part.piece_ids.push(ids);
+        }
+    }
+
+    /// The next object does not follow the one before.
+    pub(crate) fn break_run(&mut self) {
+        if self.prev.id != NOTHING && self.ordered {
+            // Runs of a few objects are no order: the scan will be done in another mode.
+            self.runs += 1;
+            self.part.unordered |= self.runs > 1024 + self.objects / 16;
+            self.part.runs.push(Run { first: self.run_first, last: self.prev });
+            self.lowest = self.lowest.min(self.run_first);
+            self.highest = self.highest.max(self.prev.id);
+        }
+        self.prev.id = NOTHING;
+    }
+
+    pub(crate) fn problem(&mut self, problem: Problem) {
+        if self.counts {
+            self.part.damaged_places += 1;
+            self.part.skipped_bytes += problem.skipped_bytes;
+            if self.part.problems.len() < MAX_PROBLEMS {
+                self.part.problems.push(problem);
+            }
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> Scan {
+        if let (true, None, Some(cursor)) = (self.counts, self.misfit, &mut self.cursor) {
+            self.misfit = cursor.flush(&mut self.part.repeated).err();
+        }
+        self.part.misfit = self.misfit;
+        let mut tallies = IdMap::default();
+        for (id, (tally, _)) in self.classes.ids().zip(self.tallies) {
+            tallies.insert(id, tally);
+        }
+        self.part.tallies = tallies;
+        self.part
+    }
+
+    #[inline(always)]
+    fn trace(&mut self, trace: u32) {
+        self.part.max_trace = self.part.max_trace.max(trace);
+        self.part.max_trace_complement = self.part.max_trace_complement.max(!trace);
+    }
+
+    /// Notes an object in address order: the distance of the one before is now known.
+    #[inline(always)]
+    fn object(&mut self, id: u64, trace: u32, what: What) {
+        self.objects += 1;
+        self.part.id_bits |= id;
+        self.trace(trace);
+        if self.ordered {
+            // `prev.id` is the highest number when there is none before.
+            if id > self.prev.id {
+                if id >= self.next_class {
+                    self.pass_classes(id);
+                } else {
+                    self.settle(id - self.prev.id);
+                }
+            } else {
+                self.begin_run(id);
+            }
+            self.prev = Prev { id, what };
+            if self.collects {
+                self.collect(id);
+            }
+        } else {
+            self.unordered_object(id, what);
+        }
+    }
+
+    /// Gives the object before its distance.
+    #[inline(always)]
+    fn settle(&mut self, bytes: u64) {
+        match self.prev.what {
+            What::Instance { slot, .. } => {
+                if let Some((tally, _)) = self.tallies.get_mut(slot as usize) {
+                    tally.distance.see(bytes);
+                }
+            }
+            What::Array { kind, length } => self.part.short.see(usize::from(kind), length, bytes),
+            What::Chunk => {
+                if let Some((_, distance)) = self.part.chunks.last_mut() {
+                    *distance = Some(bytes);
+                }
+            }
+        }
+    }
+
+    /// Class objects lie between the object before and `id`: they are its neighbours.
+    #[cold]
+    fn pass_classes(&mut self, id: u64) {
+        let between = classes_between(self.task.class_ids, self.prev.id, id);
+        // Runs that ascend and do not overlap pass each class once. The count is the whole scan's: whether it grows too
+        // high does not depend on who counts.
+        let passed = self.task.passed.fetch_add(between.len(), Ordering::Relaxed) + between.len();
+        self.part.unordered |= passed > 1024 + 2 * self.task.class_ids.len();
+        if let Some((first, rest)) = between.split_first() {
+            self.settle(first - self.prev.id);
+            let mut at = *first;
+            for next in rest.iter().chain([&id]) {
+                self.part.class_distances.push((at, next - at));
+                at = *next;
+            }
+        } else {
+            self.settle(id - self.prev.id);
+        }
+        self.watch_above(id);
+    }
+
+    #[cold]
+    fn begin_run(&mut self, id: u64) {
+        self.break_run();
+        self.run_first = id;
+        self.watch_above(id);
+    }
+
+    fn watch_above(&mut self, id: u64) {
+        let at = self.task.class_ids.partition_point(|class| *class <= id);
+        if at.checked_sub(1).and_then(|at| self.task.class_ids.get(at)) == Some(&id) && self.counts {
+            // An object with the id of a class object; whether that one is dumped is seen later.
+            self.part.repeated.push(id);
+        }
+        self.next_class = self.task.class_ids.get(at).copied().unwrap_or(NOTHING);
+    }
+
+    #[inline]
+    fn collect(&mut self, id: u64) {
+        if self.lists {
+            self.part.ids.push(id);
+        } else if let Some(cursor) = &mut self.cursor
+            && let Err(why) = cursor.insert(id, &mut self.part.repeated)
+        {
+            self.misfit = Some(why);
+        }
+    }
+
+    #[inline(never)]
+    fn unordered_object(&mut self, id: u64, what: What) {
+        if self.counts {
+            self.lowest = self.lowest.min(id);
+            self.highest = self.highest.max(id);
+            self.collect(id);
+        } else if let Some(bytes) = self.cursor.as_mut().and_then(|cursor| cursor.distance_to_next(id)) {
+            self.prev = Prev { id, what };
+            self.settle(bytes);
+        }
+    }
+
+    /// The slot of a class in this thread's tables.
+    #[inline(always)]
+    fn slot(&mut self, class: u64) -> u32 {
+        match self.classes.find(class) {
+            Some(slot) => slot,
+            None => self.new_slot(class),
+        }
+    }
+
+    #[cold]
+    fn new_slot(&mut self, class: u64) -> u32 {
+        let expected = self.task.known.class(class).flatten().unwrap_or(ANY_LENGTH);
+        self.tallies.push((Tally::default(), expected));
+        self.classes.add(class)
+    }
+}
+
+impl<'a> HeapVisitor<'a> for Worker<'a> {
+    #[inline(always)]
+    fn instance(&mut self, record: Instance<'a>) {
+        let slot = self.slot(record.class);
+        let mut what = What::Instance { class: record.class, slot };
+        if self.counts
+            && let Some((tally, expected)) = self.tallies.get_mut(slot as usize)
+        {
+            tally.objects += 1;
+            tally.deviant += u64::from(record.fields.len() as u64 != *expected && *expected != ANY_LENGTH);
+        }
+        if record.class == self.stack_chunk {
+            what = What::Chunk;
+        }
+        self.object(record.id, record.trace, what);
+        if matches!(what, What::Chunk) {
+            // After `object`: that one gives the chunk before its distance.
+            self.part.chunks.push((record.offset, None));
+            if let (false, false, Some(cursor)) = (self.ordered, self.counts, &mut self.cursor) {
+                let distance = cursor.distance_to_next(record.id);
+                if let Some(chunk) = self.part.chunks.last_mut() {
+                    chunk.1 = distance;
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn object_array(&mut self, record: ObjectArray<'a>) {
+        if self.counts {
+            let slot = self.slot(record.class);
+            if let Some((tally, _)) = self.tallies.get_mut(slot as usize) {
+                tally.objects += 1;
+                tally.lengths.get_or_insert_with(Box::<Lengths<OBJECT_LENGTHS>>::default).see(record.length);
+            }
+            if record.elements.len() as u64 > HOTSPOT_MAX_ARRAY_BYTES {
+                self.part.cut_object_arrays += 1;
+            }
+        }
+        self.object(record.id, record.trace, What::Array { kind: 0, length: record.length });
+    }
+
+    #[inline(always)]
+    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
+        let kind = array_kind(record.element);
+        if self.counts {
+            if let Some(lengths) = self.part.primitive.get_mut(kind.wrapping_sub(1)) {
+                lengths.see(record.length);
+            }
+            if record.elements.is_some_and(|elements| elements.len() as u64 > HOTSPOT_MAX_ARRAY_BYTES) {
+                self.part.cut_primitive_arrays += 1;
+            }
+        }
+        // There are nine kinds.
+        #[allow(clippy::cast_possible_truncation)]
+        let kind = kind as u8;
+        self.object(record.id, record.trace, What::Array { kind, length: record.length });
+    }
+
+    fn class(&mut self, record: ClassDump<'a>) {
+        self.trace(record.trace);
+        if self.counts {
+            self.part.class_dumps.push((record.offset, record.id));
+            self.part.id_bits |= record.id;
+            // A class dumped again is found and taken back later: the class table keeps one. To a list, classes are
+            // added at the end.
+            if !self.lists {
+                self.collect(record.id);
+            }
+        }
+        // Distances of class objects need no second pass: `build::measure` has the list of them.
+    }
+
+    fn root(&mut self, offset: usize, root: Root) {
+        if self.counts {
+            self.part.roots.push((offset, root));
+        }
+    }
+
+    fn heap_info(&mut self, offset: usize, heap: u32, name: u64) {
+        if self.counts {
+            self.part.heaps.push((offset, heap, name));
+        }
+    }
+
+    #[inline(always)]
+    fn go_on(&mut self) -> bool {
+        self.misfit.is_none() && !self.part.unordered
+    }
+}
+
+/// Class id -> slot: open addressing with linear probing, at most half full.
+///
+/// The order of slots does not show in the answer, so the hash may be seeded: no file can choose ids that collide.
+#[derive(Debug)]
+struct ClassSlots {
+    hash: IdHash,
+    /// Class id and slot + 1; 0 marks a free place.
+    table: Vec<(u64, u32)>,
+    ids: Vec<u64>,
+    last: (u64, u32),
+}
+
+impl Default for ClassSlots {
+    fn default() -> Self {
+        Self { hash: IdHash::default(), table: vec![(0, 0); 1024], ids: Vec::new(), last: (0, u32::MAX) }
+    }
+}
+
+impl ClassSlots {
+    fn ids(&self) -> std::vec::IntoIter<u64> {
+        self.ids.clone().into_iter()
+    }
+
+    /// Where the search for `class` starts.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)]
+    fn home(&self, class: u64) -> usize {
+        self.hash.mix(class) as usize & (self.table.len() - 1)
+    }
+
+    #[inline(always)]
+    fn find(&mut self, class: u64) -> Option<u32> {
+        if self.last.0 == class && self.last.1 != u32::MAX {
+            return Some(self.last.1);
+        }
+        let mut at = self.home(class);
+        loop {
+            match self.table.get(at) {
+                Some((id, slot)) if *slot != 0 && *id == class => {
+                    self.last = (class, slot - 1);
+                    return Some(slot - 1);
+                }
+                Some((_, 0)) | None => return None,
+                Some(_) => at = (at + 1) & (self.table.len() - 1),
+            }
+        }
+    }
+
+    fn add(&mut self, class: u64) -> u32 {
+        if (self.ids.len() + 1) * 2 > self.table.len() {
+            let len = self.table.len() * 4;
+            let old = std::mem::replace(&mut self.table, vec![(0, 0); len]);
+            for (id, slot) in old.into_iter().filter(|(_, slot)| *slot != 0) {
+                self.place(id, slot);
+            }
+        }
+        self.ids.push(class);
+        // A dump of 2^32 classes would be over 100 GB of classes alone.
+        let slot = u32::try_from(self.ids.len()).unwrap_or(u32::MAX);
+        self.place(class, slot);
+        slot - 1
+    }
+
+    fn place(&mut self, class: u64, slot: u32) {
+        let mut at = self.home(class);
+        while self.table.get(at).is_some_and(|(_, taken)| *taken != 0) {
+            at = (at + 1) & (self.table.len() - 1);
+        }
+        if let Some(free) = self.table.get_mut(at) {
+            *free = (class, slot);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Columns of small numbers, packed: 64 numbers share a base, the smallest of them, and take as many bits as the largest
+//! difference to it needs.
+//!
+//! Neighbours in a heap are alike: positions and object indices of a list follow one another, sizes are the same. A
+//! block whose numbers are all equal takes no bits at all.
+
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::checked_column::Lazy;
+
+/// Numbers in a block. A block of numbers of `width` bits takes `width` words.
+pub(crate) const BLOCK: usize = 64;
+
+/// A block of numbers.
+#[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct BlockRow {
+    /// The smallest number.
+    base: U32,
+    /// The block's first word, 40 bits.
+    start: [u8; 5],
+    /// Bits of a number's difference to the base.
+    width: u8,
+}
+
+/// A column of numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Packed {
+    pub(crate) blocks: Lazy<BlockRow>,
+    /// The bits, lowest first.
+    pub(crate) words: Lazy<U64>,
+}
+
+impl Packed {
+    /// Reads and checks all of it.
+    pub(crate) fn check(&self) {
+        self.blocks.all();
+        self.words.all();
+    }
+
+    /// The number at a row.
+    #[inline]
+    pub(crate) fn get(&self, row: u32) -> Option<u32> {
+        let block = *self.blocks.get(row as usize / BLOCK)?;
+        Some(block.base.get().wrapping_add(self.difference(block, row as usize % BLOCK)?))
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)]
+    fn difference(&self, block: BlockRow, within: usize) -> Option<u32> {
+        let width = u32::from(block.width.min(32));
+        if width == 0 {
+            return Some(0);
+        }
+        let [a, b, c, d, e] = block.start;
+        let start = usize::try_from(u64::from_le_bytes([a, b, c, d, e, 0, 0, 0])).ok()?;
+        // Below 64 times 32.
+        let bit = within as u32 * width;
+        let first = start.checked_add((bit / 64) as usize)?;
+        let low = self.words.get(first)?.get() >> (bit % 64);
+        let mask = (1u64 << width) - 1;
+        if bit % 64 + width <= 64 {
+            return Some((low & mask) as u32);
+        }
+        let high = self.words.get(first.checked_add(1)?)?.get() << (64 - bit % 64);
+        Some(((low | high) & mask) as u32)
+    }
+
+    /// The numbers of some rows, in order.
+    pub(crate) fn range(&self, rows: std::ops::Range<u32>) -> Numbers<'_> {
+        Numbers { column: self, next: rows.start, end: rows.end, numbers: [0; BLOCK], block: None }
+    }
+
+    /// All numbers of a block; those behind the last are anything.
+    #[allow(clippy::cast_possible_truncation)]
+    pub(crate) fn decode(&self, number: u32, out: &mut [u32; BLOCK]) -> Option<()> {
+        let block = *self.blocks.get(number as usize)?;
+        let (base, width) = (block.base.get(), u32::from(block.width.min(32)));
+        if width == 0 {
+            out.fill(base);
+            return Some(());
+        }
+        let [a, b, c, d, e] = block.start;
+        let start = usize::try_from(u64::from_le_bytes([a, b, c, d, e, 0, 0, 0])).ok()?;
+        let words = self.words.rows(start..start.checked_add(width as usize)?)?;
+        let mask = (1u64 << width) - 1;
+        let mut words = words.iter().map(|word| word.get());
+        let (mut word, mut left) = (0u64, 0);
+        for out in out {
+            let number = if left >= width {
+                let number = word & mask;
+                (word, left) = (word >> width, left - width);
+                number
+            } else {
+                let next = words.next().unwrap_or(0);
+                let number = (word | next << left) & mask;
+                let used = width - left;
+                (word, left) = (next.checked_shr(used).unwrap_or(0), 64 - used);
+                number
+            };
+            *out = base.wrapping_add(number as u32);
+        }
+        Some(())
+    }
+}
+
+/// Numbers of a column, one after another.
+#[derive(Debug, Clone)]
+pub(crate) struct Numbers<'a> {
+    column: &'a Packed,
+    next: u32,
+    end: u32,
+    numbers: [u32; BLOCK],
+    /// The block whose numbers are known.
+    block: Option<u32>,
+}
+
+impl Iterator for Numbers<'_> {
+    type Item = u32;
+
+    #[inline]
+    fn next(&mut self) -> Option<u32> {
+        if self.next >= self.end {
+            return None;
+        }
+        let block = self.next / 64;
+        if self.block != Some(block) {
+            self.column.decode(block, &mut self.numbers)?;
+            self.block = Some(block);
+        }
+        let number = self.numbers.get(self.next as usize % BLOCK).copied();
+        self.next += 1;
+        number
+    }
+}
+
+/// Numbers that are being packed, some blocks of a column.
+#[derive(Debug, Default)]
+pub(crate) struct Packer {
+    blocks: Vec<BlockRow>,
+    pub(crate) words: Vec<U64>,
+}
+
+impl Packer {
+    /// Packs numbers; all blocks but the last are full.
+    pub(crate) fn pack<T: Copy + Into<u32>>(numbers: &[T]) -> Self {
+        let mut packer = Self::default();
+        for block in numbers.chunks(BLOCK) {
+            let all = || block.iter().map(|number| -> u32 { (*number).into() });
+            let (least, most) = (all().min().unwrap_or(0), all().max().unwrap_or(0));
+            let width = 32 - (most - least).leading_zeros();
+            packer.push_row(least, width);
+            if width == 0 {
+                continue;
+            }
+            let (mut word, mut filled, mut left) = (0u64, 0, width);
+            for number in all() {
+                let number = u64::from(number - least);
+                word |= number << filled;
+                filled += width;
+                if filled >= 64 {
+                    packer.words.push(U64::new(word));
+                    left -= 1;
+                    filled -= 64;
+                    word = if filled == 0 { 0 } else { number >> (width - filled) };
+                }
+            }
+            // A last block that is not full.
+            for _ in 0..left {
+                packer.words.push(U64::new(word));
+                word = 0;
+            }
+        }
+        packer
+    }
+
+    fn push_row(&mut self, base: u32, width: u32) {
+        let [a, b, c, d, e, ..] = (self.words.len() as u64).to_le_bytes();
+        let width = u8::try_from(width).unwrap_or(32);
+        self.blocks.push(BlockRow { base: base.into(), start: [a, b, c, d, e], width });
+    }
+
+    /// The blocks of this part, when its words come after `before` others.
+    pub(crate) fn blocks_after(&self, before: u64) -> impl Iterator<Item = BlockRow> + '_ {
+        self.blocks.iter().map(move |block| {
+            let [a, b, c, d, e] = block.start;
+            let start = u64::from_le_bytes([a, b, c, d, e, 0, 0, 0]) + before;
+            let [a, b, c, d, e, ..] = start.to_le_bytes();
+            BlockRow { start: [a, b, c, d, e], ..*block }
+        })
+    }
+}
+
+/// A column made in memory.
+#[cfg(test)]
+pub(crate) fn packed<T: Copy + Into<u32>>(numbers: &[T]) -> Packed {
+    let packer = Packer::pack(numbers);
+    Packed { blocks: packer.blocks.into(), words: packer.words.into() }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_every_width_come_back() {
+        for width in 0..=32u32 {
+            for count in [0, 1, 63, 64, 65, 500] {
+                let mask = u32::MAX.checked_shr(32 - width).unwrap_or(0);
+                let numbers: Vec<u32> =
+                    (0..count).map(|i: u32| i.wrapping_mul(2_654_435_761) & mask).collect();
+                let column = packed(&numbers);
+                let rows = u32::try_from(numbers.len()).unwrap();
+                assert_eq!(column.range(0..rows).collect::<Vec<_>>(), numbers, "width {width}");
+                let single: Vec<u32> = (0..rows).map(|row| column.get(row).unwrap()).collect();
+                assert_eq!(single, numbers, "width {width}");
+                assert_eq!(column.get(rows.next_multiple_of(64)), None);
+            }
+        }
+    }
+
+    #[test]
+    fn neighbours_take_few_bits_and_equals_none() {
+        let numbers: Vec<u32> = (0..6400).map(|i| 1_000_000 + i).collect();
+        assert_eq!(Packer::pack(&numbers).words.len(), 600);
+        assert_eq!(Packer::pack(&vec![7u8; 6400]).words.len(), 0);
+    }
+
+    #[test]
+    fn parts_are_put_together() {
+        let numbers: Vec<u32> = (0..1000u32).map(|i| i * i % 777).collect();
+        let (one, other) = (Packer::pack(&numbers[..640]), Packer::pack(&numbers[640..]));
+        let blocks: Vec<BlockRow> =
+            one.blocks_after(0).chain(other.blocks_after(one.words.len() as u64)).collect();
+        let words = [one.words, other.words].concat();
+        let column = Packed { blocks: blocks.into(), words: words.into() };
+        assert_eq!(column.range(0..1000).collect::<Vec<_>>(), numbers);
+    }
+}

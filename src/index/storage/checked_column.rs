@@ -1,0 +1,160 @@
+//! Columns of an index file whose blocks are checked when they are first read.
+//!
+//! An index of a large dump takes gigabytes, and a question looks at a few pages of it. A block that is not what was
+//! written is never used: reading it gives nothing, and marks the file as damaged. Whoever asks looks at that mark
+//! before giving an answer ([`crate::index::ObjectGraph::is_damaged`]). While an index is built, columns lie in memory or in
+//! scratch files.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rayon::prelude::*;
+use xxhash_rust::xxh3::xxh3_64;
+use zerocopy::FromBytes;
+
+use super::column::Row;
+use super::scratch::Array;
+use crate::input::file::Mapped;
+
+/// Bytes that have a hash of their own.
+pub(crate) const BLOCK_BYTES: usize = 1 << 16;
+
+/// The hashes of a section's blocks, and which of them were found right.
+#[derive(Debug)]
+pub(crate) struct Checks {
+    hashes: Vec<u64>,
+    right: Vec<AtomicU64>,
+}
+
+impl Checks {
+    pub(crate) fn new(hashes: Vec<u64>) -> Self {
+        let right = (0..hashes.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        Self { hashes, right }
+    }
+
+    #[inline(always)]
+    fn is_known(&self, block: usize) -> bool {
+        let word = self.right.get(block / 64).map_or(0, |word| word.load(Ordering::Relaxed));
+        word & (1 << (block % 64)) != 0
+    }
+
+    /// Checks a block of `section`.
+    #[cold]
+    fn check(&self, section: &[u8], block: usize) -> bool {
+        let start = block * BLOCK_BYTES;
+        let bytes = section.get(start..section.len().min(start + BLOCK_BYTES)).unwrap_or_default();
+        let right = self.hashes.get(block).is_some_and(|hash| *hash == xxh3_64(bytes));
+        if let (true, Some(word)) = (right, self.right.get(block / 64)) {
+            word.fetch_or(1 << (block % 64), Ordering::Relaxed);
+        }
+        right
+    }
+
+    /// Checks all blocks, on all cores if there are many.
+    pub(crate) fn all_right(&self, section: &[u8]) -> bool {
+        let right = |block: usize| self.is_known(block) || self.check(section, block);
+        let blocks = self.hashes.len();
+        if blocks > 64 { (0..blocks).into_par_iter().all(right) } else { (0..blocks).all(right) }
+    }
+}
+
+/// A column of rows: made in memory, or a section of a mapped index file that is checked as it is read.
+#[derive(Debug)]
+pub struct Lazy<T>(Inner<T>);
+
+#[derive(Debug)]
+enum Inner<T> {
+    Owned(Vec<T>),
+    Scratch(Array<T>),
+    Mapped { file: Arc<Mapped>, range: Range<usize>, checks: Checks, damage: Arc<AtomicBool> },
+}
+
+impl<T> Default for Lazy<T> {
+    fn default() -> Self {
+        Self(Inner::Owned(Vec::new()))
+    }
+}
+
+impl<T> From<Vec<T>> for Lazy<T> {
+    fn from(rows: Vec<T>) -> Self {
+        Self(Inner::Owned(rows))
+    }
+}
+
+impl<T> From<Array<T>> for Lazy<T> {
+    fn from(rows: Array<T>) -> Self {
+        Self(Inner::Scratch(rows))
+    }
+}
+
+impl<T: Row> Lazy<T> {
+    pub(crate) fn mapped(
+        file: Arc<Mapped>,
+        range: Range<usize>,
+        checks: Checks,
+        damage: Arc<AtomicBool>,
+    ) -> Self {
+        Self(Inner::Mapped { file, range, checks, damage })
+    }
+
+    /// Number of rows.
+    #[inline]
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Inner::Owned(rows) => rows.len(),
+            Inner::Scratch(rows) => rows.len(),
+            Inner::Mapped { range, .. } => range.len() / size_of::<T>(),
+        }
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Some rows; `None` if they are not all there, or damaged.
+    #[inline]
+    pub fn rows(&self, rows: Range<usize>) -> Option<&[T]> {
+        match &self.0 {
+            Inner::Owned(all) => all.get(rows),
+            Inner::Scratch(all) => all.get(rows),
+            Inner::Mapped { file, range, checks, damage } => {
+                let section = file.bytes().get(range.clone())?;
+                let bytes = rows.start.checked_mul(size_of::<T>())?..rows.end.checked_mul(size_of::<T>())?;
+                let part = section.get(bytes.clone())?;
+                if !part.is_empty() {
+                    for block in bytes.start / BLOCK_BYTES..=(bytes.end - 1) / BLOCK_BYTES {
+                        if !checks.is_known(block) && !checks.check(section, block) {
+                            damage.store(true, Ordering::Relaxed);
+                            return None;
+                        }
+                    }
+                }
+                <[T]>::ref_from_bytes(part).ok()
+            }
+        }
+    }
+
+    /// One row.
+    #[inline]
+    pub fn get(&self, row: usize) -> Option<&T> {
+        self.rows(row..row.checked_add(1)?)?.first()
+    }
+
+    /// All rows, after all of them were checked; none if some are damaged.
+    pub fn all(&self) -> &[T] {
+        match &self.0 {
+            Inner::Owned(rows) => rows,
+            Inner::Scratch(rows) => rows,
+            Inner::Mapped { file, range, checks, damage } => {
+                let section = file.bytes().get(range.clone()).unwrap_or_default();
+                if !checks.all_right(section) {
+                    damage.store(true, Ordering::Relaxed);
+                    return &[];
+                }
+                <[T]>::ref_from_bytes(section).unwrap_or_default()
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! A column of rows: made in memory, or a section of a mapped index file.
+
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::input::file::Mapped;
+
+/// What a row has to be.
+pub trait Row: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned {}
+impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned> Row for T {}
+
+/// A column of rows.
+#[derive(Debug)]
+pub enum Column<T> {
+    /// In memory.
+    Owned(Vec<T>),
+    /// In a mapped file, whose checksum was right when the column was made.
+    Mapped {
+        /// The file.
+        file: Arc<Mapped>,
+        /// Where in it.
+        range: Range<usize>,
+    },
+}
+
+impl<T> Default for Column<T> {
+    fn default() -> Self {
+        Self::Owned(Vec::new())
+    }
+}
+
+impl<T> From<Vec<T>> for Column<T> {
+    fn from(rows: Vec<T>) -> Self {
+        Self::Owned(rows)
+    }
+}
+
+impl<T: Row> Deref for Column<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        match self {
+            Self::Owned(rows) => rows,
+            Self::Mapped { file, range } => {
+                let bytes = file.bytes().get(range.clone()).unwrap_or_default();
+                <[T]>::ref_from_bytes(bytes).unwrap_or_default()
+            }
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! How much memory this process may still take, and which limit says so.
+//!
+//! Asked before large arrays are made: what does not fit lies in files. Linux tells of free memory, of control groups
+//! and of the process's own limits; of other systems nothing is known, and building takes what it likes best.
+
+use std::fmt;
+
+/// What is left of the memory that somebody else's programs and the page cache share, in quarters: dump and index are
+/// read through the page cache, and building is slow without.
+const QUARTERS: u64 = 3;
+
+/// What says how much memory may be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// The user has said so.
+    Given,
+    /// The memory of the machine that is free.
+    Free,
+    /// The control group of this process.
+    Group,
+    /// The limit of a process's data: `ulimit -d`, `prlimit --data`.
+    Data,
+    /// The limit of a process's addresses: `ulimit -v`, `prlimit --as`. Mapped files count.
+    Addresses,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Given => "--memory",
+            Self::Free => "free memory",
+            Self::Group => "the control group's limit",
+            Self::Data => "ulimit -d",
+            Self::Addresses => "ulimit -v",
+        })
+    }
+}
+
+/// Memory that may still be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Available {
+    /// Bytes that may still be taken.
+    pub bytes: u64,
+    /// What says so.
+    pub limit: Limit,
+}
+
+impl Available {
+    /// Whether the system refuses memory there, or the user has said so. What is free, and what a control group leaves, is
+    /// of this moment, and leaves out swap: it says how much to take, and not what cannot work.
+    pub(crate) fn refuses(self) -> bool {
+        matches!(self.limit, Limit::Given | Limit::Data | Limit::Addresses)
+    }
+}
+
+/// The least of all limits. What is `given` takes the place of free memory and of the control group's limit, but not of
+/// limits at which the system refuses memory. `None` if nothing limits memory, or nobody knows.
+pub(crate) fn available(given: Option<u64>) -> Option<Available> {
+    let own = Own::now();
+    let found = |limit| move |bytes| Available { bytes, limit };
+    let free = match given {
+        Some(given) => Some(found(Limit::Given)(given.saturating_sub(own.private))),
+        None => {
+            let shared = |bytes: u64| bytes / 4 * QUARTERS;
+            let free = system::free().map(shared).map(found(Limit::Free));
+            let group = system::group().map(shared).map(found(Limit::Group));
+            least(free, group)
+        }
+    };
+    let data = system::data_limit().map(|bytes| found(Limit::Data)(bytes.saturating_sub(own.data)));
+    least(least(free, data), addresses())
+}
+
+/// What `ulimit -v` leaves, where mapped files count as much as memory.
+pub(crate) fn addresses() -> Option<Available> {
+    let limit = system::address_limit()?;
+    let used = Own::now().addresses.saturating_sub(reserved());
+    Some(Available { bytes: limit.saturating_sub(used), limit: Limit::Addresses })
+}
+
+/// Addresses that nothing lies at, which the allocator keeps for more memory of a thread: 64 MiB each.
+fn reserved() -> u64 {
+    std::fs::read_to_string("/proc/self/maps").map_or(0, |maps| maps.lines().filter_map(reserved_by).sum())
+}
+
+/// The same of one line of `/proc/self/maps`.
+fn reserved_by(line: &str) -> Option<u64> {
+    let (range, rest) = line.split_once(' ')?;
+    let (start, end) = range.split_once('-')?;
+    let number = |hexadecimal| u64::from_str_radix(hexadecimal, 16).ok();
+    rest.starts_with("---p").then_some(number(end)?.checked_sub(number(start)?)?)
+}
+
+fn least(one: Option<Available>, other: Option<Available>) -> Option<Available> {
+    one.into_iter().chain(other).min_by_key(|available| available.bytes)
+}
+
+/// What this process has taken: anonymous memory that is there, data as the system limits it, addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Own {
+    private: u64,
+    data: u64,
+    addresses: u64,
+}
+
+impl Own {
+    fn now() -> Self {
+        std::fs::read_to_string("/proc/self/status").map(|text| Self::of(&text)).unwrap_or_default()
+    }
+
+    /// Reads `/proc/self/status`.
+    fn of(status: &str) -> Self {
+        let bytes = |name| kilobytes(status, name).unwrap_or(0);
+        Self { private: bytes("RssAnon"), data: bytes("VmData"), addresses: bytes("VmSize") }
+    }
+}
+
+/// The number of a line `NAME:   123 kB`, in bytes.
+fn kilobytes(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use std::path::Path;
+
+    use rustix::process::{Resource, getrlimit};
+
+    pub(crate) fn free() -> Option<u64> {
+        super::kilobytes(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable")
+    }
+
+    pub(crate) fn group() -> Option<u64> {
+        let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+        super::group::available(Path::new("/sys/fs/cgroup"), &own)
+    }
+
+    pub(crate) fn data_limit() -> Option<u64> {
+        getrlimit(Resource::Data).current
+    }
+
+    pub(crate) fn address_limit() -> Option<u64> {
+        getrlimit(Resource::As).current
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod system {
+    pub(crate) fn free() -> Option<u64> {
+        None
+    }
+
+    pub(crate) fn group() -> Option<u64> {
+        None
+    }
+
+    pub(crate) fn data_limit() -> Option<u64> {
+        None
+    }
+
+    pub(crate) fn address_limit() -> Option<u64> {
+        None
+    }
+}
+
+/// Control groups, of both versions.
+#[cfg(any(target_os = "linux", test))]
+mod group {
+    use std::fs;
+    use std::path::{Component, Path, PathBuf};
+
+    /// The files of one version: what may be used, what is used, and the lines of `memory.stat` for what is page cache.
+    struct Version {
+        limit: &'static str,
+        usage: &'static str,
+        cache: [&'static str; 2],
+    }
+
+    const FIRST: Version = Version {
+        limit: "memory.limit_in_bytes",
+        usage: "memory.usage_in_bytes",
+        cache: ["total_inactive_file", "total_active_file"],
+    };
+    const SECOND: Version =
+        Version { limit: "memory.max", usage: "memory.current", cache: ["inactive_file", "active_file"] };
+
+    /// What the groups of a process leave it. `own` is its `/proc/self/cgroup`, `mount` where groups are mounted.
+    pub(crate) fn available(mount: &Path, own: &str) -> Option<u64> {
+        let lines = own.lines().filter_map(|line| {
+            let mut parts = line.splitn(3, ':');
+            let (id, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+            if controllers.split(',').any(|name| name == "memory") {
+                Some((mount.join("memory"), path, &FIRST))
+            } else {
+                (id == "0" && controllers.is_empty()).then(|| (mount.to_owned(), path, &SECOND))
+            }
+        });
+        lines.filter_map(|(mount, path, version)| least_above(&mount, path, version)).min()
+    }
+
+    /// The least that a group and those above it leave.
+    fn least_above(mount: &Path, path: &str, version: &Version) -> Option<u64> {
+        // In a container the path may be that outside of it: then the mount is the group itself. A path that leads out
+        // of the mount is none.
+        let parts = Path::new(path).components().filter_map(|part| match part {
+            Component::Normal(part) => Some(part),
+            _ => None,
+        });
+        let own: PathBuf = mount.join(parts.collect::<PathBuf>());
+        let groups = own.ancestors().take_while(|group| group.starts_with(mount));
+        groups.filter_map(|group| left(group, version)).min()
+    }
+
+    /// What one group leaves: the page cache that is charged to it is given back when it is needed.
+    fn left(group: &Path, version: &Version) -> Option<u64> {
+        let number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
+        // "max", or a number that no machine has: no limit.
+        let limit = number(version.limit).filter(|limit| *limit < 1 << 60)?;
+        let stat = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
+        let cache = stat.lines().filter_map(|line| {
+            let (name, bytes) = line.split_once(' ')?;
+            version.cache.contains(&name).then(|| bytes.trim().parse::<u64>().ok()).flatten()
+        });
+        let cache: u64 = cache.fold(0, u64::saturating_add);
+        let used = number(version.usage).unwrap_or(0).saturating_sub(cache);
+        Some(limit.saturating_sub(used))
+    }
+}
+
+/// What threads have in hand while an index is built, and what does not depend on the dump's size.
+const IN_HAND: u64 = 8 << 20;
+const IN_HAND_OF_A_THREAD: u64 = 12 << 20;
+
+/// Memory that building takes beside large arrays.
+pub(crate) fn in_hand(threads: usize) -> u64 {
+    IN_HAND + threads as u64 * IN_HAND_OF_A_THREAD
+}
+
+/// How many threads there should be, if memory does not do for all that there could be.
+pub fn threads(given: Option<u64>) -> Option<usize> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let available = available(given)?;
+    // Half of the memory may be in their hands, and each takes a stack.
+    let enough =
+        usize::try_from(available.bytes / 2 / (IN_HAND_OF_A_THREAD + (4 << 20))).unwrap_or(usize::MAX);
+    (enough < cores).then_some(enough.max(1))
+}
+
+/// Building cannot work in the memory that there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoMemory {
+    /// Bytes that are needed at least, and are not there yet.
+    pub needed_bytes: u64,
+    /// What there is.
+    pub available: Available,
+}
+
+impl fmt::Display for NoMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Available { bytes, limit } = self.available;
+        let (needed, there) = (self.needed_bytes.div_ceil(1 << 20), bytes >> 20);
+        write!(f, "it takes at least {needed} MiB more of memory, and {limit} leaves {there} MiB")
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn memory_files_of_linux_are_read() {
+        let meminfo = "MemTotal:       24600000 kB\nMemFree:          120 kB\nMemAvailable:   2048 kB\n";
+        assert_eq!(kilobytes(meminfo, "MemAvailable"), Some(2 << 20));
+        assert_eq!(kilobytes(meminfo, "Mem"), None);
+        assert_eq!(kilobytes("MemAvailable: many kB", "MemAvailable"), None);
+        assert_eq!(kilobytes("", "MemAvailable"), None);
+        let status = "Name:\thprof-cli\nVmSize:\t  4000 kB\nRssAnon:\t     3 kB\nVmData:\t     20 kB\n";
+        assert_eq!(Own::of(status), Own { private: 3 << 10, data: 20 << 10, addresses: 4000 << 10 });
+        assert_eq!(Own::of("nothing"), Own::default());
+        let maps = [
+            "7f0000001000-7f0000021000 rw-p 00000000 00:00 0",
+            "7f0000021000-7f0004000000 ---p 00000000 00:00 0 ",
+        ];
+        assert_eq!(maps.map(reserved_by), [None, Some(0x3FD_F000)]);
+        assert_eq!(["", "nothing", "2-1 ---p", "x-y ---p"].map(reserved_by), [None; 4]);
+    }
+
+    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for (file, text) in files {
+            let file = dir.path().join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+        dir
+    }
+
+    #[test]
+    fn the_least_of_a_group_and_those_above_it_counts() {
+        let second = tree(&[
+            ("a/memory.max", "5000\n"),
+            ("a/memory.current", "4000\n"),
+            ("a/memory.stat", "anon 100\ninactive_file 600\nactive_file 300\nshmem 50\n"),
+            ("a/b/memory.max", "max\n"),
+            ("a/b/memory.current", "100\n"),
+            ("c/memory.max", "7\n"),
+        ]);
+        assert_eq!(group::available(second.path(), "0::/a/b\n"), Some(1900));
+        assert_eq!(group::available(second.path(), "0::/a\n"), Some(1900));
+        assert_eq!(group::available(second.path(), "0::/c/gone\n"), Some(7));
+        assert_eq!(group::available(second.path(), "0::/\n"), None);
+        assert_eq!(group::available(second.path(), "0::/../../a\n"), Some(1900));
+        let first = tree(&[
+            ("memory/memory.limit_in_bytes", "9223372036854771712\n"),
+            ("memory/x/memory.limit_in_bytes", "1000\n"),
+            ("memory/x/memory.usage_in_bytes", "800\n"),
+            ("memory/x/memory.stat", "inactive_file 1\ntotal_inactive_file 200\ntotal_active_file 100\n"),
+        ]);
+        let own = "9:name=systemd:/\n4:cpu,memory:/x\n0::/\n";
+        assert_eq!(group::available(first.path(), own), Some(500));
+        assert_eq!(group::available(first.path(), "4:memory:/outside\n"), None);
+        assert_eq!(group::available(first.path(), "nonsense\n::\n"), None);
+        assert_eq!(group::available(Path::new("/nowhere"), own), None);
+    }
+
+    #[test]
+    fn what_is_given_is_never_exceeded() {
+        let available = available(Some(1)).unwrap();
+        assert_eq!(available.bytes, 0);
+    }
+}

@@ -1,0 +1,369 @@
+//! Large arrays for building: in memory, on huge pages where the system has them; in a file where memory is short.
+//!
+//! Building takes a bounded number of bytes an object, in anonymous memory. What goes beyond lies in files without a
+//! name in the index directory, which the kernel may write out.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use memmap2::MmapMut;
+use rayon::prelude::*;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::input::file;
+use crate::input::mapped_files::{self, Content, Known};
+
+/// What elements have to be.
+pub(crate) trait Plain: FromBytes + IntoBytes + Immutable + KnownLayout {}
+impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> Plain for T {}
+
+/// Where scratch arrays are made: a handle, of which there may be many.
+#[derive(Debug, Clone)]
+pub(crate) struct Room(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    /// For files.
+    dir: PathBuf,
+    /// Bytes of memory that may still be taken.
+    left: AtomicU64,
+    /// Memory of arrays that are gone: the kernel need not clear it again.
+    spare: Mutex<Vec<MmapMut>>,
+}
+
+/// An array.
+#[derive(Debug)]
+pub(crate) struct Array<T> {
+    // Before the map: it has to be dropped first.
+    known: Option<Known>,
+    map: Option<MmapMut>,
+    room: Room,
+    /// Bytes of the elements.
+    bytes: usize,
+    in_memory: bool,
+    kind: PhantomData<T>,
+}
+
+/// Bytes that are asked for at once at least, and touched by one thread in one go: a huge page.
+const PAGE: usize = 2 << 20;
+/// What smaller arrays are made of.
+const SMALL_PAGE: usize = 1 << 16;
+
+impl Room {
+    /// Room for `bytes` bytes of memory, and for more in `dir`.
+    pub(crate) fn new(dir: PathBuf, bytes: u64) -> Self {
+        Self(Arc::new(Shared { dir, left: AtomicU64::new(bytes), spare: Mutex::default() }))
+    }
+
+    /// Takes bytes of memory, if there are so many left.
+    fn take(&self, bytes: u64) -> bool {
+        let take = |left: u64| left.checked_sub(bytes);
+        self.0.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    }
+
+    /// Gives memory back to the kernel.
+    fn give_back(&self, map: MmapMut) {
+        let bytes = map.len() as u64;
+        drop(map);
+        self.0.left.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of memory that are left, spare ones included.
+    pub(crate) fn left(&self) -> u64 {
+        let spare = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        self.0.left.load(Ordering::Relaxed) + spare.iter().map(|map| map.len() as u64).sum::<u64>()
+    }
+
+    /// An array of `len` zeros.
+    pub(crate) fn zeroed<T: Plain>(&self, len: usize) -> io::Result<Array<T>> {
+        let (mut array, is_new) = self.make(len)?;
+        if !is_new && let Some(map) = &mut array.map {
+            let bytes = array.bytes;
+            map.par_chunks_mut(PAGE).take(bytes.div_ceil(PAGE)).for_each(|page| page.fill(0));
+        }
+        Ok(array)
+    }
+
+    /// An array of `len` elements of which nobody knows what they are.
+    pub(crate) fn array<T: Plain>(&self, len: usize) -> io::Result<Array<T>> {
+        self.make(len).map(|(array, _)| array)
+    }
+
+    /// An array with these elements.
+    pub(crate) fn copy<T: Plain + Copy>(&self, elements: &[T]) -> io::Result<Array<T>> {
+        let mut array = self.array::<T>(elements.len())?;
+        array.copy_from_slice(elements);
+        Ok(array)
+    }
+
+    /// An array, and whether it is all zeros.
+    fn make<T: Plain>(&self, len: usize) -> io::Result<(Array<T>, bool)> {
+        let bytes = len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let explain = |error: io::Error| {
+            io::Error::new(error.kind(), format!("cannot get {bytes} bytes to work in: {error}"))
+        };
+        let array = |map, in_memory| {
+            let room = self.clone();
+            Array { known: None, map, room, bytes, in_memory, kind: PhantomData }
+        };
+        if bytes == 0 {
+            return Ok((array(None, false), true));
+        }
+        let mut spare = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        spare.sort_by_key(|map| map.len());
+        let fits = spare.iter().position(|map| map.len() >= bytes);
+        // Much larger ones are left for what needs them.
+        if let Some(fits) = fits
+            && spare.get(fits).is_some_and(|map| map.len() / 5 * 4 <= bytes)
+        {
+            return Ok((array(Some(spare.remove(fits)), true), false));
+        }
+        let unit = if bytes < PAGE { SMALL_PAGE } else { PAGE };
+        let wanted = bytes.checked_next_multiple_of(unit).ok_or(io::ErrorKind::OutOfMemory)?;
+        let mut taken = self.take(wanted as u64);
+        // A map that is much too large would be missing elsewhere: rather a new one, in the place of others.
+        while !taken && !spare.is_empty() {
+            self.give_back(spare.remove(0));
+            taken = self.take(wanted as u64);
+        }
+        drop(spare);
+        // The system may give less than the room was thought to have: another limit, or others have taken it.
+        let map = if taken { MmapMut::map_anon(wanted).ok() } else { None };
+        if let Some(mut map) = map {
+            // Advice: without huge pages it works too.
+            #[cfg(target_os = "linux")]
+            let _ = map.advise(memmap2::Advice::HugePage);
+            // The kernel clears pages when they are touched: by all threads now, instead of by one later.
+            map.par_chunks_mut(PAGE).for_each(|page| {
+                if let Some(first) = page.first_mut() {
+                    *first = 0;
+                }
+            });
+            return Ok((array(Some(map), true), true));
+        }
+        if taken {
+            // Nobody shall try again: what is taken now stays taken.
+            self.0.left.store(0, Ordering::Relaxed);
+        }
+        let map = self.file(bytes).and_then(|file| file::map_scratch(&file)).map_err(explain)?;
+        // A failing disk, or one that copies when it writes and is full.
+        let known = mapped_files::known(&map, &self.0.dir, Content::Scratch);
+        let mut array = array(Some(map), false);
+        array.known = Some(known);
+        Ok((array, true))
+    }
+
+    /// A file of zeros without a name. Its space is taken at once, so that a full disk is an error here and not a signal
+    /// later.
+    fn file(&self, bytes: usize) -> io::Result<File> {
+        // An index that was found may lie where nobody may write.
+        let mut file = tempfile::tempfile_in(&self.0.dir).or_else(|_| tempfile::tempfile())?;
+        if !reserve(&file, bytes as u64)? {
+            let zeros = vec![0; bytes.min(1 << 18)];
+            let mut left = bytes;
+            while left > 0 {
+                let part = zeros.get(..left.min(zeros.len())).unwrap_or_default();
+                file.write_all(part)?;
+                left -= part.len();
+            }
+        }
+        Ok(file)
+    }
+}
+
+/// Takes space on the disk for a file without writing it, where the system can: `false` if it cannot.
+#[cfg(target_os = "linux")]
+fn reserve(file: &File, bytes: u64) -> io::Result<bool> {
+    use rustix::io::Errno;
+    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, bytes) {
+        Ok(()) => Ok(true),
+        Err(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => Err(io::ErrorKind::StorageFull.into()),
+        Err(_) => Ok(false),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn reserve(_: &File, _: u64) -> io::Result<bool> {
+    Ok(false)
+}
+
+/// Numbers as threads share them.
+pub(crate) fn atomic_u64(numbers: &mut [u64]) -> &[AtomicU64] {
+    <[AtomicU64]>::mut_from_bytes(numbers.as_mut_bytes()).map_or(&[], |numbers| numbers)
+}
+
+/// The same of shorter numbers.
+pub(crate) fn atomic_u32(numbers: &mut [u32]) -> &[AtomicU32] {
+    <[AtomicU32]>::mut_from_bytes(numbers.as_mut_bytes()).map_or(&[], |numbers| numbers)
+}
+
+/// Bytes as threads share them.
+pub(crate) fn atomic_u8(bytes: &mut [u8]) -> &[AtomicU8] {
+    <[AtomicU8]>::mut_from_bytes(bytes).map_or(&[], |bytes| bytes)
+}
+
+/// A stack whose lower part lies in the room when it is high.
+#[derive(Debug)]
+pub(crate) struct Stack<T> {
+    room: Room,
+    top: Vec<T>,
+    below: Vec<Array<T>>,
+    /// Elements at the top that are not moved away.
+    most: usize,
+}
+
+/// So many of the shortest numbers are worth a move.
+const STACK_TOP: usize = 1 << 20;
+
+impl<T: Plain + Copy> Stack<T> {
+    /// An empty stack.
+    pub(crate) fn new(room: &Room) -> Self {
+        Self::with_top(room, STACK_TOP)
+    }
+
+    /// An empty stack that moves so many elements away at a time.
+    pub(crate) fn with_top(room: &Room, most: usize) -> Self {
+        Self { room: room.clone(), top: Vec::new(), below: Vec::new(), most }
+    }
+
+    #[inline(always)]
+    pub(crate) fn push(&mut self, element: T) -> io::Result<()> {
+        if self.top.len() >= self.most {
+            self.move_away()?;
+        }
+        self.top.push(element);
+        Ok(())
+    }
+
+    #[inline(always)]
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        match self.top.pop() {
+            None => self.bring_back(),
+            element => element,
+        }
+    }
+
+    #[cold]
+    fn move_away(&mut self) -> io::Result<()> {
+        // The upper half stays: a stack that goes up and down here does not move at each step.
+        let half = (self.top.len() / 2).max(1);
+        self.below.push(self.room.copy(self.top.get(..half).unwrap_or_default())?);
+        self.top.drain(..half);
+        Ok(())
+    }
+
+    #[cold]
+    fn bring_back(&mut self) -> Option<T> {
+        self.top.extend_from_slice(&self.below.pop()?);
+        self.top.pop()
+    }
+
+    /// All elements, the lowest first.
+    pub(crate) fn into_array(self) -> io::Result<Array<T>> {
+        let Self { room, top, below, .. } = self;
+        let mut all = room.array::<T>(top.len() + below.iter().map(|part| part.len()).sum::<usize>())?;
+        let mut at = 0;
+        for part in below.iter().map(|part| &**part).chain([&*top]) {
+            if let Some(place) = all.get_mut(at..at + part.len()) {
+                place.copy_from_slice(part);
+            }
+            at += part.len();
+        }
+        Ok(all)
+    }
+}
+
+impl<T> Drop for Array<T> {
+    fn drop(&mut self) {
+        if let (true, Some(map)) = (self.in_memory, self.map.take()) {
+            self.room.0.spare.lock().unwrap_or_else(PoisonError::into_inner).push(map);
+        }
+    }
+}
+
+impl<T: Plain> Deref for Array<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        let bytes = self.map.as_deref().and_then(|map| map.get(..self.bytes));
+        bytes.and_then(|bytes| <[T]>::ref_from_bytes(bytes).ok()).unwrap_or_default()
+    }
+}
+
+impl<T: Plain> DerefMut for Array<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        let bytes = self.map.as_deref_mut().and_then(|map| map.get_mut(..self.bytes));
+        bytes.and_then(|bytes| <[T]>::mut_from_bytes(bytes).ok()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_gives_back_what_it_took() {
+        let dir = tempfile::tempdir().unwrap();
+        let many = u32::try_from(STACK_TOP).unwrap() * 5 / 2;
+        for memory in [0, 1 << 30] {
+            let room = Room::new(dir.path().to_owned(), memory);
+            let mut stack = Stack::<u32>::new(&room);
+            (0..many).for_each(|number| stack.push(number).unwrap());
+            assert_eq!((stack.below.len(), stack.pop()), (3, Some(many - 1)));
+            stack.push(7).unwrap();
+            assert_eq!(stack.pop(), Some(7));
+            assert!((0..many - 1).rev().all(|number| stack.pop() == Some(number)));
+            assert_eq!((stack.pop(), stack.pop()), (None, None));
+            (0..many).for_each(|number| stack.push(number).unwrap());
+            assert!(stack.into_array().unwrap().iter().copied().eq(0..many));
+        }
+        // Up and down at the height at which it moved: no more moves.
+        let room = Room::new(dir.path().to_owned(), 0);
+        let mut stack = Stack::<u32>::with_top(&room, 8);
+        (0..8).for_each(|number| stack.push(number).unwrap());
+        let (mut moves, mut parts) = (0, stack.below.len());
+        for _ in 0..100 {
+            for up in [true, true, false, false] {
+                if up {
+                    stack.push(9).unwrap()
+                } else {
+                    assert_eq!(stack.pop(), Some(9))
+                }
+                moves += usize::from(stack.below.len() != parts);
+                parts = stack.below.len();
+            }
+        }
+        assert_eq!(moves, 1);
+    }
+
+    #[test]
+    fn arrays_lie_in_memory_and_then_in_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let room = Room::new(dir.path().to_owned(), 5 << 20);
+        let mut first = room.zeroed::<u32>(900).unwrap();
+        let mut second = room.array::<u64>(700_000).unwrap();
+        let left = (5 << 20) - SMALL_PAGE as u64;
+        assert_eq!((first.in_memory, second.in_memory, room.left()), (true, false, left));
+        first.fill(7);
+        second.fill(9);
+        assert!(first.iter().all(|x| *x == 7) && second.iter().all(|x| *x == 9));
+        assert_eq!((first.len(), second.len()), (900, 700_000));
+        drop((first, second));
+        assert_eq!(room.left(), 5 << 20);
+        let again = room.zeroed::<u16>(5000).unwrap();
+        assert!(again.iter().all(|x| *x == 0));
+        let all = room.array::<u8>(5 << 20).unwrap();
+        assert!((again.in_memory, all.in_memory) == (true, false));
+        drop(again);
+        let all = room.zeroed::<u8>(4 << 20).unwrap();
+        assert!(all.in_memory && all.iter().all(|x| *x == 0), "spare memory makes room for more");
+        assert!(room.array::<u32>(0).unwrap().is_empty());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+}

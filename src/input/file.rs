@@ -1,0 +1,225 @@
+//! Opening a file: mapping it, and reading a text report. What is packed is unpacked by [`super::packed`].
+//!
+//! The `unsafe` of memory maps is here.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use memmap2::{Advice, Mmap, MmapMut};
+
+use super::mapped_files::{self, Content, Known};
+pub use super::packed::Compression;
+use crate::hprof::sniff::{self, Looks};
+
+/// A file, mapped for reading.
+#[derive(Debug)]
+pub struct Mapped {
+    path: PathBuf,
+    // Before the map: it has to be dropped first.
+    _known: Known,
+    map: Option<Mmap>,
+    stamp: Stamp,
+    id: FileId,
+}
+
+/// What tells an open file from another of the same name; nothing where there is no such thing.
+type FileId = Option<(u64, u64)>;
+
+fn file_id(file: &File) -> FileId {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        file.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        None
+    }
+}
+
+/// What a file's metadata says of its content: changes when somebody writes to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Length in bytes.
+    pub len: u64,
+    /// Modification time, nanoseconds since 1970.
+    pub modified_ns: i128,
+}
+
+impl Stamp {
+    /// The stamp of an open file.
+    ///
+    /// # Errors
+    /// If the file's metadata cannot be read.
+    pub fn of(file: &File) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        let modified_ns =
+            metadata.modified().map_or(0, |time| match time.duration_since(std::time::UNIX_EPOCH) {
+                Ok(after) => i128::try_from(after.as_nanos()).unwrap_or(i128::MAX),
+                Err(before) => -i128::try_from(before.duration().as_nanos()).unwrap_or(i128::MAX),
+            });
+        Ok(Self { len: metadata.len(), modified_ns })
+    }
+}
+
+/// Why a file could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The path names a directory.
+    #[error("{} is a directory", .0.display())]
+    Directory(PathBuf),
+    /// The path names something that cannot be mapped: a pipe, a socket, a device.
+    #[error("{} is not a regular file", .0.display())]
+    NotAFile(PathBuf),
+    /// The system refused.
+    #[error("cannot {what} {}: {error}", path.display())]
+    Io {
+        /// What was tried: "open", "map", ...
+        what: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+impl Mapped {
+    /// Opens and maps a file. An empty file maps to no bytes.
+    ///
+    /// # Errors
+    /// [`OpenError`]: not there, no permission, a directory, a pipe.
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        let fail = |what| move |error| OpenError::Io { what, path: path.to_owned(), error };
+        // Looked at before it is opened: opening a named pipe would wait for its writer.
+        let metadata = std::fs::metadata(path).map_err(fail("open"))?;
+        if metadata.is_dir() {
+            return Err(OpenError::Directory(path.to_owned()));
+        }
+        if !metadata.is_file() {
+            return Err(OpenError::NotAFile(path.to_owned()));
+        }
+        let file = File::open(path).map_err(fail("open"))?;
+        let stamp = Stamp::of(&file).map_err(fail("look at"))?;
+        let map = if stamp.len == 0 { None } else { Some(map(&file).map_err(fail("map"))?) };
+        let known = mapped_files::known(map.as_deref().unwrap_or_default(), path, Content::File);
+        Ok(Self { path: path.to_owned(), _known: known, map, stamp, id: file_id(&file) })
+    }
+
+    /// Maps an open file that has no name; `path` is that of its directory, for messages.
+    ///
+    /// # Errors
+    /// If it cannot be mapped.
+    pub(crate) fn of(file: &File, path: PathBuf) -> Result<Self, OpenError> {
+        let fail = |what| {
+            let path = path.clone();
+            move |error| OpenError::Io { what, path, error }
+        };
+        let stamp = Stamp::of(file).map_err(fail("look at"))?;
+        let map = if stamp.len == 0 { None } else { Some(map(file).map_err(fail("map"))?) };
+        let known = mapped_files::known(map.as_deref().unwrap_or_default(), &path, Content::Scratch);
+        Ok(Self { path, _known: known, map, stamp, id: file_id(file) })
+    }
+
+    /// All bytes of the file.
+    pub fn bytes(&self) -> &[u8] {
+        self.map.as_deref().unwrap_or_default()
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file's stamp when it was opened.
+    pub fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    /// Whether the file's metadata is still what it was when it was opened.
+    pub fn is_unchanged(&self) -> bool {
+        File::open(&self.path).and_then(|file| Stamp::of(&file)).is_ok_and(|now| now == self.stamp)
+    }
+
+    /// Whether somebody has written to the file since it was opened. One that was replaced by another of its name, or
+    /// removed, stays as it is for whoever has it open.
+    pub fn was_written(&self) -> bool {
+        let Ok(file) = File::open(&self.path) else { return false };
+        let same = file_id(&file) == self.id;
+        same && Stamp::of(&file).is_ok_and(|now| now != self.stamp)
+    }
+
+    /// Tells the kernel that the file will be read from start to end.
+    pub fn will_scan(&self) {
+        if let Some(map) = &self.map {
+            // Advice: a kernel that does not take it still reads the file.
+            let _ = map.advise(Advice::Sequential);
+        }
+    }
+}
+
+/// Maps a whole file.
+#[allow(unsafe_code)]
+fn map(file: &File) -> io::Result<Mmap> {
+    // SAFETY: The map is only read. If another process changes the file meanwhile, reads see other bytes: everything
+    // read from a dump or an index is checked as untrusted, each value once it is in a register. If another process
+    // truncates the file, reads past the new end raise SIGBUS: that ends this process (the command line says why, see
+    // `maps`); it cannot corrupt memory.
+    unsafe { Mmap::map(file) }
+}
+
+/// Maps a whole file that nobody else knows of, to be written.
+#[allow(unsafe_code)]
+pub(crate) fn map_scratch(file: &File) -> io::Result<MmapMut> {
+    // SAFETY: The file has no name, so that no other process changes or truncates it, and this is its only map.
+    unsafe { MmapMut::map_mut(file) }
+}
+
+/// A text report, plain or compressed.
+#[derive(Debug)]
+pub struct TextFile {
+    path: PathBuf,
+    compression: Option<Compression>,
+    len: u64,
+}
+
+impl TextFile {
+    /// The file, if it looks like a text report of the HPROF agent.
+    ///
+    /// # Errors
+    /// As [`Mapped::open`].
+    pub fn open(path: &Path) -> Result<Option<Self>, OpenError> {
+        let map = Mapped::open(path)?;
+        // Text reports are not looked for in archives.
+        let compression = Compression::of(map.bytes()).filter(|compression| !compression.is_archive());
+        let looks = match compression {
+            None => sniff::sniff(map.bytes()),
+            Some(compression) => sniff::sniff(&compression.peek(map.bytes(), 4096).0),
+        };
+        let file = Self { path: path.to_owned(), compression, len: map.stamp().len };
+        Ok((looks == Looks::HprofText).then_some(file))
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Length of the file as it was given.
+    pub fn file_bytes(&self) -> u64 {
+        self.len
+    }
+
+    /// Reads it from its start, unpacked.
+    ///
+    /// # Errors
+    /// If it cannot be opened any more.
+    pub fn reader(&self) -> io::Result<Box<dyn BufRead>> {
+        let file = File::open(&self.path)?;
+        Ok(match self.compression {
+            None => Box::new(BufReader::with_capacity(1 << 18, file)),
+            Some(compression) => Box::new(BufReader::with_capacity(1 << 18, compression.reader(file)?)),
+        })
+    }
+}

@@ -1,0 +1,303 @@
+//! Dumps that are packed: gzip, gzip in blocks, Zstandard, and a tar or zip archive that holds one dump.
+//!
+//! `blocks` and `member` unpack gzip of many members with all cores; `stream` everything else, once from start to end.
+//! `tar` and `zip` find members; `archive` decides which of them is the dump. Nothing in a packed file is believed: not
+//! the sizes that it states, not the places, not the names.
+
+mod archive;
+mod blocks;
+mod gzip;
+mod member;
+mod stream;
+mod tar;
+mod zip;
+mod zstandard;
+
+use std::io::{self, Read};
+
+use crate::hprof::sniff::{self, Looks};
+
+/// Is told of each step's packed bytes.
+pub type Progress<'a> = dyn Fn(u64) + Sync + 'a;
+
+/// How a dump is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// gzip, of one or many members.
+    Gzip,
+    /// Zstandard, of one or many frames.
+    Zstd,
+    /// A tar archive.
+    Tar,
+    /// A tar archive in gzip.
+    TarGzip,
+    /// A tar archive in Zstandard.
+    TarZstd,
+    /// A zip archive.
+    Zip,
+}
+
+/// Bytes of a file's start that tell what it is.
+const PEEKED: u64 = 4096;
+/// Packed bytes that may give nothing, beside as many as are wanted: Zstandard gives nothing before it has a block of
+/// 128 KiB, a header of gzip may have 64 KiB. Empty members and skippable frames give nothing for as long as a file is.
+const GIVE_NOTHING: u64 = 256 << 10;
+
+impl Compression {
+    /// How `bytes`, the start of a file, are packed, if they are.
+    pub fn of(bytes: &[u8]) -> Option<Self> {
+        let plain = match sniff::sniff(bytes) {
+            Looks::Gzip => Self::Gzip,
+            Looks::Zstd => Self::Zstd,
+            Looks::Tar if tar::is_header(bytes) => return Some(Self::Tar),
+            Looks::Zip if zip::is_header(bytes) => return Some(Self::Zip),
+            _ => return None,
+        };
+        let start = plain.peek(bytes, PEEKED).0;
+        let is_tar = sniff::sniff(&start) == Looks::Tar && tar::is_header(&start);
+        Some(match plain {
+            Self::Gzip if is_tar => Self::TarGzip,
+            _ if is_tar => Self::TarZstd,
+            plain => plain,
+        })
+    }
+
+    /// The name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+            Self::Tar => "tar",
+            Self::TarGzip => "tar in gzip",
+            Self::TarZstd => "tar in zstd",
+            Self::Zip => "zip",
+        }
+    }
+
+    /// Whether it holds files, not one file's bytes.
+    pub const fn is_archive(self) -> bool {
+        !matches!(self, Self::Gzip | Self::Zstd)
+    }
+
+    /// Reads what `input` becomes when the compression is taken off; of an archive, that around it.
+    pub(crate) fn reader<'a>(self, input: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
+        Ok(match self {
+            Self::Gzip | Self::TarGzip => Box::new(gzip::Reader::new(input)),
+            Self::Zstd | Self::TarZstd => Box::new(zstandard::Reader::new(input)?),
+            Self::Tar | Self::Zip => Box::new(input),
+        })
+    }
+
+    /// The first bytes of what is packed, up to `limit`; fewer if it is cut or damaged, or so many packed bytes give so
+    /// little that no more of them are looked at, and then why.
+    pub fn peek(self, packed: &[u8], limit: u64) -> (Vec<u8>, Option<io::Error>) {
+        let bound = usize::try_from(limit.saturating_add(GIVE_NOTHING)).unwrap_or(usize::MAX);
+        let near = packed.get(..bound).unwrap_or(packed);
+        let (start, error) = match self.reader(near) {
+            Ok(mut reader) => stream::start(&mut reader, limit),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        // It ended where the look did, not where the file does.
+        let is_end = error.as_ref().is_none_or(|error| error.kind() == io::ErrorKind::UnexpectedEof);
+        if near.len() == packed.len() || start.len() as u64 == limit || !is_end {
+            return (start, error);
+        }
+        let text = format!("{} bytes are all that its first {bound} bytes become", start.len());
+        (start, Some(io::Error::new(io::ErrorKind::InvalidData, text)))
+    }
+}
+
+/// What is known of a dump's length before it is unpacked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    /// The file states it.
+    Stated(u64),
+    /// It is that, or 4 GiB more, or twice that more, ...
+    AtLeast(u64),
+    /// By parts of it, from all over the file.
+    About(u64),
+}
+
+impl Size {
+    /// The number of bytes.
+    pub const fn bytes(self) -> u64 {
+        let (Self::Stated(bytes) | Self::AtLeast(bytes) | Self::About(bytes)) = self;
+        bytes
+    }
+}
+
+/// Where a dump is unpacked to.
+pub trait Output: Sync {
+    /// Is told what is known of the length, before anything is written.
+    ///
+    /// # Errors
+    /// If so much cannot be taken.
+    fn expect(&self, size: Size) -> io::Result<()>;
+
+    /// Is told of all bytes, in their order, each once. Never called by two threads at a time.
+    ///
+    /// # Errors
+    /// If they cannot be taken.
+    fn pass(&self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Writes bytes that were passed to their place. Called by many threads, in any order.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    fn write_at(&self, at: u64, bytes: &[u8]) -> io::Result<()>;
+}
+
+/// What unpacking brought.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unpacked {
+    /// Bytes written.
+    pub len: u64,
+    /// What is missing of it, if something is: the file is cut or damaged.
+    pub error: Option<String>,
+}
+
+/// Why nothing was unpacked.
+#[derive(Debug, thiserror::Error)]
+pub enum UnpackError {
+    /// The output failed.
+    #[error(transparent)]
+    Output(#[from] io::Error),
+    /// An archive does not hold one dump.
+    #[error(transparent)]
+    Members(#[from] Members),
+}
+
+/// What is in an archive that does not hold one dump.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.text())]
+pub struct Members {
+    /// Names of the dumps in it, the first ones.
+    pub dumps: Vec<String>,
+    /// Names of all files in it, the first ones.
+    pub files: Vec<String>,
+    /// How many dumps there are.
+    pub dump_count: u64,
+    /// How many files there are.
+    pub file_count: u64,
+    /// What is wrong with the archive itself.
+    pub damage: Option<String>,
+}
+
+/// Names that are kept.
+const NAMES: usize = 20;
+
+impl Members {
+    fn new() -> Self {
+        Self { dumps: Vec::new(), files: Vec::new(), dump_count: 0, file_count: 0, damage: None }
+    }
+
+    fn add(&mut self, name: &str, is_dump: bool) {
+        let add = |names: &mut Vec<String>, count: &mut u64| {
+            *count += 1;
+            if names.len() < NAMES {
+                names.push(name.chars().take(300).collect());
+            }
+        };
+        add(&mut self.files, &mut self.file_count);
+        if is_dump {
+            add(&mut self.dumps, &mut self.dump_count);
+        }
+    }
+
+    fn text(&self) -> String {
+        let list = |names: &[String], count: u64| {
+            let more = count.saturating_sub(names.len() as u64);
+            let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+            format!("{}{more}", names.join(", "))
+        };
+        let mut text = match (self.dump_count, self.file_count) {
+            (0, 0) => "it holds no file".to_owned(),
+            (0, count) => format!("it holds no heap dump: {}", list(&self.files, count)),
+            (count, _) => format!("it holds {count} heap dumps: {}", list(&self.dumps, count)),
+        };
+        if let Some(damage) = &self.damage {
+            text = format!("{text}; {damage}");
+        }
+        text
+    }
+}
+
+/// Unpacks `packed` into `out`, telling `progress` of each step's packed bytes.
+///
+/// A cut or damaged input is no error: what could be unpacked is written, and [`Unpacked::error`] says what is missing.
+/// gzip of many members is unpacked by all threads of the pool.
+///
+/// # Errors
+/// If the output fails, or an archive does not hold one dump.
+pub fn unpack(
+    packed: &[u8],
+    compression: Compression,
+    out: &dyn Output,
+    progress: &Progress<'_>,
+) -> Result<Unpacked, UnpackError> {
+    match compression {
+        Compression::Gzip | Compression::Zstd => Ok(unpack_file(packed, compression, out, progress)?),
+        Compression::Tar => archive::tar(packed, out, progress),
+        Compression::Zip => archive::zip(packed, out, progress),
+        Compression::TarGzip | Compression::TarZstd => archive::stream(packed, compression, out, progress),
+    }
+}
+
+/// Unpacks what is no archive.
+fn unpack_file(
+    packed: &[u8],
+    compression: Compression,
+    out: &dyn Output,
+    progress: &Progress<'_>,
+) -> io::Result<Unpacked> {
+    let in_blocks = compression == Compression::Gzip && blocks::are_in(packed);
+    let size = match compression {
+        Compression::Zstd => {
+            let stated = zstd::zstd_safe::get_frame_content_size(packed).ok().flatten();
+            // A frame that is skipped states nothing.
+            stated.filter(|bytes| *bytes > 0).map(Size::Stated)
+        }
+        _ if in_blocks => blocks::estimate(packed).map(Size::About),
+        _ => at_least(packed),
+    };
+    if let Some(size) = size {
+        out.expect(size)?;
+    }
+    if in_blocks {
+        return blocks::unpack(packed, out, progress);
+    }
+    match compression.reader(Counted { rest: packed, progress }) {
+        Ok(mut reader) => stream::copy(&mut reader, out),
+        Err(error) => Ok(Unpacked { len: 0, error: Some(error.to_string()) }),
+    }
+}
+
+/// What gzip of one member becomes at least. Its last bytes state its length modulo 4 GiB, and nothing is much shorter than
+/// its packed form: codes of rare bytes have up to nine bits. The last bytes of a cut file state nothing: what is far from
+/// how its start unpacks is no length; nor are zeros, which are padding.
+fn at_least(packed: &[u8]) -> Option<Size> {
+    let stated = u64::from(member::length_before(packed, packed.len())?);
+    if stated == 0 {
+        return None;
+    }
+    let (took, made) = blocks::start(packed)?;
+    let likely = u128::from(made) * packed.len() as u128 / u128::from(took.max(1));
+    let least = (packed.len() as u64 / 8 * 7).saturating_sub(1 << 16);
+    let wraps = least.saturating_sub(stated).div_ceil(1 << 32);
+    let bytes = stated.saturating_add(wraps << 32);
+    (u128::from(bytes) <= likely.saturating_mul(4)).then_some(Size::AtLeast(bytes))
+}
+
+/// A reader of a slice that tells how much was read.
+struct Counted<'a> {
+    rest: &'a [u8],
+    progress: &'a Progress<'a>,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.rest.read(buffer)?;
+        (self.progress)(read as u64);
+        Ok(read)
+    }
+}

@@ -1,0 +1,304 @@
+//! The class histogram: how many objects there are of each class, and what they take.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::hprof::names;
+use crate::index::ObjectGraph;
+use crate::index::layout::sizes::Sizes;
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::model::tables::{ClassKind, ClassRow, NONE};
+
+use super::pattern::{ClassPattern, any_matches};
+use crate::query::dominators::class_counts::{self, Counts};
+
+/// What a row of the histogram stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GroupBy {
+    /// A class; classes of the same name from several loaders are several.
+    #[default]
+    Class,
+    /// All classes of a package; arrays belong to their elements' package.
+    Package,
+    /// All classes of a loader.
+    Loader,
+}
+
+/// The order of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SortBy {
+    /// Most bytes first.
+    #[default]
+    Bytes,
+    /// Most instances first.
+    Instances,
+    /// Most retained bytes first.
+    Retained,
+    /// By name.
+    Name,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, Default)]
+pub struct Question {
+    /// Which classes; all if there is no pattern.
+    pub patterns: Vec<ClassPattern>,
+    /// What a row stands for.
+    pub group_by: GroupBy,
+    /// The order of rows.
+    pub sort_by: SortBy,
+    /// How many rows are kept; all by default.
+    pub top: Option<usize>,
+}
+
+/// A class loader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loader {
+    /// Object id; 0 is the boot loader.
+    pub id: u64,
+    /// The name of its class, if the loader is in the dump.
+    pub class: Option<Arc<str>>,
+}
+
+/// A row of the histogram.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Row {
+    /// The number of its group.
+    pub group: usize,
+    /// The class's name in Java source form, or the package's; empty when grouped by loader. Rows share it: a name of
+    /// 64 KB can be that of all classes of a hostile dump.
+    pub name: Arc<str>,
+    /// The loader; `None` when grouped by package, and for classes whose class object is not in the dump.
+    pub loader: Option<Loader>,
+    /// Object id of the class object, if the row is of one class that has one.
+    pub class_object: Option<u64>,
+    /// Classes that the row is of.
+    pub classes: u64,
+    /// Number of objects.
+    pub instances: u64,
+    /// What they take together.
+    pub shallow_bytes: u64,
+    /// What would be freed with them, if that was asked for.
+    pub retained_bytes: Option<u64>,
+}
+
+/// Sums over rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Number of rows.
+    pub rows: u64,
+    /// Number of objects.
+    pub instances: u64,
+    /// What they take together.
+    pub shallow_bytes: u64,
+}
+
+/// A histogram.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Histogram {
+    /// The rows that are kept, in the order asked for.
+    pub rows: Vec<Row>,
+    /// Sums over all rows, also those that `top` leaves out.
+    pub total: Totals,
+}
+
+/// Objects of a class: those dumped as such; for java.lang.Class also all class objects.
+pub fn instances(summary: &Summary, number: ClassNumber, class: &ClassRow) -> u64 {
+    let class_objects =
+        if summary.java_lang_class() == Some(number) { summary.facts().class_objects.get() } else { 0 };
+    class.objects.get() + class_objects
+}
+
+/// The objects that are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scope {
+    /// All objects of the dump.
+    #[default]
+    All,
+    /// Those that a root leads to.
+    Reachable,
+    /// Those that no root leads to.
+    Unreachable,
+}
+
+/// Whether retained sizes are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum With {
+    /// Instances and shallow sizes only.
+    #[default]
+    Counts,
+    /// Retained sizes too.
+    Retained,
+}
+
+/// Answers a question for all objects of the dump.
+pub fn histogram(summary: &Summary, sizes: &Sizes, question: &Question) -> Histogram {
+    let groups = Groups::new(summary, question.group_by, &question.patterns);
+    finish(groups.count(summary, |number, class| all(summary, sizes, number, class)), question)
+}
+
+/// Answers a question that needs the graph: for some of the objects only, or with retained sizes.
+///
+/// The retained size of a row is that of its reachable objects together, by the dominator tree: what one of them
+/// dominates counts once. Sizes are those of the fitted layout.
+pub fn histogram_of(
+    summary: &Summary,
+    graph: &ObjectGraph,
+    question: &Question,
+    scope: Scope,
+    with: With,
+) -> Histogram {
+    let groups = Groups::new(summary, question.group_by, &question.patterns);
+    let (reachable, objects) = (graph.tree.reachable(), graph.tree.objects());
+    let mut rows = match scope {
+        Scope::All => {
+            let sizes = Sizes::new(summary, None);
+            groups.count(summary, |number, class| all(summary, &sizes, number, class))
+        }
+        Scope::Reachable | Scope::Unreachable => {
+            let positions = if scope == Scope::Reachable { 0..reachable } else { reachable..objects };
+            let counts = class_counts::count(graph, positions, summary.classes().len());
+            groups.count(summary, |number, _| counts.get(number.0 as usize).copied().unwrap_or_default())
+        }
+    };
+    if with == With::Retained {
+        let retained = class_counts::retained(graph, &groups.of_class, groups.rows.len());
+        for row in &mut rows {
+            row.retained_bytes = retained.get(row.group).copied();
+        }
+    }
+    finish(rows, question)
+}
+
+fn all(summary: &Summary, sizes: &Sizes, number: ClassNumber, class: &ClassRow) -> Counts {
+    Counts { objects: instances(summary, number, class), shallow_bytes: sizes.total(number) }
+}
+
+/// Sorts, adds up and cuts.
+pub(crate) fn finish(mut rows: Vec<Row>, question: &Question) -> Histogram {
+    let key = |row: &Row| (row.name.clone(), row.loader.as_ref().map(|loader| loader.id), row.class_object);
+    match question.sort_by {
+        SortBy::Bytes => rows.sort_by_cached_key(|row| (Reverse(row.shallow_bytes), key(row))),
+        SortBy::Instances => rows.sort_by_cached_key(|row| (Reverse(row.instances), key(row))),
+        SortBy::Retained => rows.sort_by_cached_key(|row| (Reverse(row.retained_bytes), key(row))),
+        SortBy::Name => rows.sort_by_cached_key(key),
+    }
+    let total = Totals {
+        rows: rows.len() as u64,
+        instances: rows.iter().map(|row| row.instances).sum(),
+        shallow_bytes: rows.iter().fold(0, |sum, row| sum.saturating_add(row.shallow_bytes)),
+    };
+    rows.truncate(question.top.unwrap_or(usize::MAX));
+    Histogram { rows, total }
+}
+
+/// What rows stand for: classes, packages or loaders.
+#[derive(Debug, Clone)]
+pub struct Groups {
+    /// By class number: the group of the class, or [`NONE`] if no pattern matches it.
+    pub of_class: Vec<u32>,
+    /// The groups, without any figures yet.
+    pub rows: Vec<Row>,
+}
+
+impl Groups {
+    /// Puts the classes that match the patterns into groups.
+    pub fn new(summary: &Summary, group_by: GroupBy, patterns: &[ClassPattern]) -> Self {
+        let mut groups = Self { of_class: Vec::with_capacity(summary.classes().len()), rows: Vec::new() };
+        let mut known: FxHashMap<(Arc<str>, Option<u64>), u32> = FxHashMap::default();
+        let mut shared = Shared::default();
+        for class in summary.classes() {
+            let name = summary.class_name(class);
+            if !any_matches(patterns, name) {
+                groups.of_class.push(NONE);
+                continue;
+            }
+            let mut loader = || class.is_dumped().then(|| loader(summary, class, &mut shared));
+            let row = match group_by {
+                GroupBy::Class => {
+                    let class_object = Some(class.id.get()).filter(|_| class.is_dumped());
+                    let loader = loader();
+                    Row { name: shared.text(name), loader, class_object, ..Row::default() }
+                }
+                GroupBy::Package => Row { name: package_label(name).into(), ..Row::default() },
+                GroupBy::Loader => Row { loader: loader(), ..Row::default() },
+            };
+            // There are fewer classes than u32 has numbers.
+            let next = u32::try_from(groups.rows.len()).unwrap_or(NONE);
+            let group = match group_by {
+                GroupBy::Class => next,
+                GroupBy::Package | GroupBy::Loader => {
+                    let key = (row.name.clone(), row.loader.as_ref().map(|loader| loader.id));
+                    *known.entry(key).or_insert(next)
+                }
+            };
+            if group == next {
+                groups.rows.push(Row { group: next as usize, ..row });
+            }
+            groups.of_class.push(group);
+        }
+        groups
+    }
+
+    /// The rows with the figures of their classes; those without objects are left out.
+    fn count(&self, summary: &Summary, figures: impl Fn(ClassNumber, &ClassRow) -> Counts) -> Vec<Row> {
+        let mut rows = self.rows.clone();
+        for ((number, class), group) in summary.numbered_classes().zip(&self.of_class) {
+            let Counts { objects, shallow_bytes } = figures(number, class);
+            if let Some(row) = rows.get_mut(*group as usize)
+                && objects > 0
+            {
+                row.classes += 1;
+                row.instances += objects;
+                row.shallow_bytes = row.shallow_bytes.saturating_add(shallow_bytes);
+            }
+        }
+        rows.retain(|row| row.instances > 0);
+        rows
+    }
+}
+
+/// Texts of a summary, each kept once. There they stand once too: the place tells which it is.
+#[derive(Default)]
+struct Shared(FxHashMap<(*const u8, usize), Arc<str>>);
+
+impl Shared {
+    fn text(&mut self, text: &str) -> Arc<str> {
+        self.0.entry((text.as_ptr(), text.len())).or_insert_with(|| text.into()).clone()
+    }
+}
+
+fn loader(summary: &Summary, class: &ClassRow, shared: &mut Shared) -> Loader {
+    let id = class.loader.get();
+    Loader { id, class: summary.loader_class(id).map(|class| shared.text(class)) }
+}
+
+/// The package of a class; those that have no name get one.
+pub(crate) fn package_label(class: &str) -> String {
+    match names::package(class) {
+        "" if is_primitive_array(class) => "<primitive arrays>".to_owned(),
+        "" => "<unnamed package>".to_owned(),
+        package => package.to_owned(),
+    }
+}
+
+fn is_primitive_array(name: &str) -> bool {
+    let element = name.trim_end_matches("[]");
+    element != name && crate::hprof::BasicType::PRIMITIVES.iter().any(|kind| kind.java_name() == element)
+}
+
+/// Number of objects by kind: instances, object arrays, primitive arrays, class objects.
+pub fn objects_by_kind(summary: &Summary) -> [u64; 4] {
+    let [mut instances, mut object_arrays, mut primitive_arrays] = [0; 3];
+    for class in summary.classes() {
+        let count = match class.kind() {
+            ClassKind::Instance => &mut instances,
+            ClassKind::ObjectArray => &mut object_arrays,
+            ClassKind::PrimitiveArray(_) => &mut primitive_arrays,
+        };
+        *count += class.objects.get();
+    }
+    [instances, object_arrays, primitive_arrays, summary.facts().class_objects.get()]
+}

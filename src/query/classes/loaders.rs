@@ -1,0 +1,160 @@
+//! Class loaders, and classes that more than one of them defines.
+
+use std::cmp::Reverse;
+
+use crate::hprof::BasicType;
+use crate::index::ObjectGraph;
+use crate::index::layout::sizes::Sizes;
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::model::tables::ClassKind;
+use crate::index::storage::id_map::IdMap;
+
+use super::hierarchy::Hierarchy;
+use super::histogram;
+use crate::query::objects::instances::ClassSet;
+use crate::query::objects::label::Labels;
+use crate::query::objects::reader::Objects;
+
+/// The class that all loaders extend.
+const CLASS_LOADER: &str = "java.lang.ClassLoader";
+
+/// The order of loaders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SortBy {
+    /// Those that retain most first; those that are no reachable object last.
+    #[default]
+    Retained,
+    /// Those that define most classes first.
+    Classes,
+    /// Most instances of their classes first.
+    Instances,
+    /// Most bytes in instances of their classes first.
+    Shallow,
+}
+
+/// A class loader.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Row {
+    /// Object id; 0 is the boot loader.
+    pub id: u64,
+    /// Its class; `None` for the boot loader, and if the loader is not in the dump.
+    pub class: Option<ClassNumber>,
+    /// Its name, if it has one.
+    pub label: Option<String>,
+    /// Object id of the loader that it asks first; 0 is the boot loader, `None` if that is not known.
+    pub parent: Option<u64>,
+    /// Classes that it defines.
+    pub classes: u64,
+    /// Objects of those classes.
+    pub instances: u64,
+    /// What those objects take.
+    pub shallow_bytes: u64,
+    /// What would be freed with the loader; `None` if it is no reachable object.
+    pub retained_bytes: Option<u64>,
+}
+
+/// Lists the boot loader, all loaders that classes name, and all objects that extend java.lang.ClassLoader.
+pub fn loaders(objects: &Objects<'_>, labels: &Labels<'_>, sort_by: SortBy) -> Vec<Row> {
+    let (summary, graph) = (objects.summary, objects.graph);
+    let sizes = Sizes::new(summary, None);
+    let mut rows: IdMap<u64, Row> = IdMap::default();
+    rows.insert(0, Row::default());
+    for (number, class) in summary.numbered_classes() {
+        // Of classes that are not dumped nothing tells the loader.
+        if class.is_dumped() {
+            let id = class.loader.get();
+            let row = rows.entry(id).or_insert_with(|| Row { id, ..Row::default() });
+            row.classes += 1;
+            row.instances += histogram::instances(summary, number, class);
+            row.shallow_bytes = row.shallow_bytes.saturating_add(sizes.total(number));
+        }
+    }
+    let class_loader = summary
+        .numbered_classes()
+        .find(|(_, class)| class.is_dumped() && summary.class_name(class) == CLASS_LOADER);
+    let is_loader = ClassSet::of_name_and_below(summary, &Hierarchy::new(summary), CLASS_LOADER);
+    for object in is_loader.all_objects(graph) {
+        if let Some(id) = graph.objects.addresses.id_of(object) {
+            rows.entry(id).or_insert_with(|| Row { id, ..Row::default() });
+        }
+    }
+    let mut rows: Vec<Row> = rows.into_values().collect();
+    for row in rows.iter_mut().filter(|row| row.id != 0) {
+        if let Some(object) = graph.objects.addresses.index_of(row.id) {
+            row.class = graph.objects.class(object);
+            row.label = labels.label(object);
+            let parent = class_loader.and_then(|(class, _)| objects.field_of(object, class, "parent"));
+            row.parent = parent.filter(|parent| parent.kind == BasicType::Object).map(|parent| parent.bits);
+            row.retained_bytes = retained(graph, object);
+        }
+    }
+    let figure = |row: &Row| match sort_by {
+        SortBy::Retained => row.retained_bytes.map_or(0, |bytes| bytes.saturating_add(1)),
+        SortBy::Classes => row.classes,
+        SortBy::Instances => row.instances,
+        SortBy::Shallow => row.shallow_bytes,
+    };
+    rows.sort_by_key(|row| (Reverse(figure(row)), row.id));
+    rows
+}
+
+fn retained(graph: &ObjectGraph, object: u32) -> Option<u64> {
+    graph.tree.reachable_position(object).map(|position| graph.tree.retained_bytes(position))
+}
+
+/// A class whose name several loaders define.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Duplicate {
+    /// The class.
+    pub class: ClassNumber,
+    /// Object id of its loader; 0 is the boot loader.
+    pub loader: u64,
+    /// The loader's name, if it has one.
+    pub loader_label: Option<String>,
+    /// How many loaders define a class of this name.
+    pub loaders: u64,
+    /// Its objects.
+    pub instances: u64,
+    /// What they take.
+    pub shallow_bytes: u64,
+    /// What the class object retains, its static fields above all; `None` if it is unreachable.
+    pub retained_bytes: Option<u64>,
+}
+
+/// Classes of the same name that different loaders define: those of most loaders first, then by name. Array classes are
+/// left out, since they come with the classes of their elements.
+pub fn duplicates(summary: &Summary, graph: &ObjectGraph, labels: &Labels<'_>) -> Vec<Duplicate> {
+    let sizes = Sizes::new(summary, None);
+    let dumped = summary.numbered_classes().filter(|(_, class)| {
+        class.is_dumped() && class.kind() == ClassKind::Instance && !summary.class_name(class).ends_with("[]")
+    });
+    let mut classes: Vec<(&str, u64, ClassNumber)> =
+        dumped.map(|(number, class)| (summary.class_name(class), class.loader.get(), number)).collect();
+    classes.sort_unstable();
+    let mut duplicates: Vec<(&str, Duplicate)> = Vec::new();
+    for same_name in classes.chunk_by(|a, b| a.0 == b.0) {
+        let loaders = same_name.chunk_by(|a, b| a.1 == b.1).count() as u64;
+        if loaders < 2 {
+            continue;
+        }
+        for (name, loader, class) in same_name {
+            let loader_object = graph.objects.addresses.index_of(*loader).filter(|_| *loader != 0);
+            let row = summary.class(*class);
+            duplicates.push((
+                name,
+                Duplicate {
+                    class: *class,
+                    loader: *loader,
+                    loader_label: loader_object.and_then(|object| labels.label(object)),
+                    loaders,
+                    instances: row.map_or(0, |row| histogram::instances(summary, *class, row)),
+                    shallow_bytes: sizes.total(*class),
+                    retained_bytes: graph.class_object(*class).and_then(|object| retained(graph, object)),
+                },
+            ));
+        }
+    }
+    // Sorting keeps the loaders of a name in order.
+    duplicates.sort_by_key(|(name, duplicate)| (Reverse(duplicate.loaders), *name));
+    duplicates.into_iter().map(|(_, duplicate)| duplicate).collect()
+}

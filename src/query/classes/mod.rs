@@ -1,0 +1,8 @@
+//! Questions about classes: the histogram, the hierarchy, class loaders, and class patterns.
+
+pub mod hierarchy;
+pub mod histogram;
+pub mod loaders;
+pub mod pattern;
+pub mod suggestions;
+pub mod text_histogram;

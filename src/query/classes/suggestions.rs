@@ -1,0 +1,101 @@
+//! Class names and object ids that are like one that was not found.
+
+use crate::index::ObjectGraph;
+use crate::index::model::summary::Summary;
+
+/// Names that are offered.
+const MOST: usize = 5;
+/// Longer names are not compared letter by letter.
+const LONGEST: usize = 64;
+
+/// Names of classes that are like `text`, the most like first.
+pub fn class_names<'a>(summary: &'a Summary, text: &str) -> Vec<&'a str> {
+    let wanted = last_part(text.trim_matches('*')).to_lowercase();
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let classes = summary.classes().iter().filter(|class| class.objects.get() > 0 || class.is_dumped());
+    let mut names: Vec<(usize, &str)> = classes
+        .map(|class| summary.class_name(class))
+        .filter_map(|name| Some((distance(&wanted, &last_part(name).to_lowercase())?, name)))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names.into_iter().map(|(_, name)| name).take(MOST).collect()
+}
+
+/// Those of some names that are like `text`, the most like first.
+pub fn names_like<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let wanted = text.to_lowercase();
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let mut found: Vec<(usize, &str)> =
+        names.filter_map(|name| Some((distance(&wanted, &name.to_lowercase())?, name))).collect();
+    found.sort_unstable();
+    found.dedup();
+    found.into_iter().map(|(_, name)| name).take(MOST).collect()
+}
+
+/// Ids of objects next to one that is not there, ascending.
+pub fn object_ids(graph: &ObjectGraph, id: u64) -> Vec<u64> {
+    let addresses = &graph.objects.addresses;
+    // Ids ascend with indices.
+    let (mut low, mut high) = (0, addresses.objects());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match addresses.id_of(middle) {
+            Some(found) if found < id => low = middle + 1,
+            _ => high = middle,
+        }
+    }
+    (low.saturating_sub(IDS)..low.saturating_add(IDS)).filter_map(|object| addresses.id_of(object)).collect()
+}
+
+/// Ids that are offered on each side.
+pub(crate) const IDS: u32 = 2;
+
+fn last_part(name: &str) -> &str {
+    name.rsplit(['.', '/', '$']).next().unwrap_or(name)
+}
+
+/// How far a name is from the one that is wanted; `None` if they are too different.
+fn distance(wanted: &str, name: &str) -> Option<usize> {
+    // `hashmap` is near `concurrenthashmap`, but nearer to `hasmap`.
+    let contained = (wanted.len() >= 3 && name.contains(wanted)).then(|| 2 + (name.len() - wanted.len()));
+    let most = (wanted.len() / 4).clamp(1, 3);
+    let different = wanted.len().abs_diff(name.len()) > most || wanted.len() > LONGEST || !name.is_ascii();
+    let letters = if different { None } else { Some(edits(wanted.as_bytes(), name.as_bytes())) };
+    letters.filter(|edits| *edits <= most).or(contained)
+}
+
+/// Letters that have to be put in, taken out or changed.
+fn edits(from: &[u8], to: &[u8]) -> usize {
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (line, a) in from.iter().enumerate() {
+        let mut before = line;
+        let mut left = line + 1;
+        if let Some(first) = row.first_mut() {
+            *first = left;
+        }
+        for (cell, b) in row.iter_mut().skip(1).zip(to) {
+            let here = (before + usize::from(a != b)).min(*cell + 1).min(left + 1);
+            before = std::mem::replace(cell, here);
+            left = here;
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_is_what_was_meant() {
+        assert_eq!(distance("hasmap", "hashmap"), Some(1));
+        assert_eq!(distance("hashmap", "concurrenthashmap"), Some(12));
+        assert_eq!(distance("hashmap", "string"), None);
+        assert_eq!([edits(b"kitten", b"sitting"), edits(b"", b"ab"), edits(b"ab", b"")], [3, 2, 2]);
+    }
+}

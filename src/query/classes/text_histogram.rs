@@ -1,0 +1,49 @@
+//! The class histogram of a text report's HEAP DUMP.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::histogram::{self, GroupBy, Histogram, Loader, Question, Row};
+use super::pattern::any_matches;
+use crate::query::recordings::profile::text::{TextClass, TextHeap};
+
+/// Counts classes, packages or loaders, as [`super::histogram::histogram`] does it of a binary dump.
+pub fn histogram(heap: &TextHeap, question: &Question) -> Histogram {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut known: FxHashMap<(Arc<str>, Option<u64>), usize> = FxHashMap::default();
+    let classes = heap.classes.iter().filter(|class| class.instances > 0);
+    for class in classes.filter(|class| any_matches(&question.patterns, &class.name)) {
+        let row = match question.group_by {
+            GroupBy::Class => Row {
+                name: class.name.as_str().into(),
+                loader: loader(class),
+                // Only what has a CLS line has a class object in the text.
+                class_object: class.class_object.filter(|_| class.loader.is_some()),
+                ..Row::default()
+            },
+            GroupBy::Package => Row { name: histogram::package_label(&class.name).into(), ..Row::default() },
+            GroupBy::Loader => Row { loader: loader(class), ..Row::default() },
+        };
+        let at = match question.group_by {
+            GroupBy::Class => rows.len(),
+            GroupBy::Package | GroupBy::Loader => {
+                let key = (row.name.clone(), row.loader.as_ref().map(|loader| loader.id));
+                *known.entry(key).or_insert(rows.len())
+            }
+        };
+        if at == rows.len() {
+            rows.push(Row { group: at, ..row });
+        }
+        if let Some(row) = rows.get_mut(at) {
+            row.classes += 1;
+            row.instances = row.instances.saturating_add(class.instances);
+            row.shallow_bytes = row.shallow_bytes.saturating_add(class.shallow_bytes);
+        }
+    }
+    histogram::finish(rows, question)
+}
+
+fn loader(class: &TextClass) -> Option<Loader> {
+    class.loader.map(|id| Loader { id, class: class.loader_class.as_deref().map(Arc::from) })
+}

@@ -1,0 +1,142 @@
+//! Counts over the graph: reachable and unreachable objects of each class, and what classes retain.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::index::ObjectGraph;
+use crate::index::model::tables::NONE;
+
+use super::preorder::{Preorder, parts};
+
+/// Positions that are looked up before the pass over them.
+const BATCH: u32 = 1 << 18;
+/// Positions that one thread takes at a time.
+const PART: u32 = 1 << 14;
+
+/// Objects and their shallow bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Number of objects.
+    pub objects: u64,
+    /// What they take together.
+    pub shallow_bytes: u64,
+}
+
+/// Counts the objects of a range of positions, by class number. Objects of no known class are left out.
+pub fn count(graph: &ObjectGraph, positions: Range<u32>, classes: usize) -> Vec<Counts> {
+    let tree = &graph.tree;
+    let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1);
+    let part =
+        (positions.len() as u64 / u64::from(threads) / 4 + 1).clamp(u64::from(PART), u64::from(u32::MAX));
+    let count_part = |mut counts: Vec<Counts>, part: Range<u32>| {
+        for (position, object) in part.clone().zip(tree.objects_at(part)) {
+            let class = graph.objects.class(object);
+            if let Some(count) = class.and_then(|class| counts.get_mut(class.0 as usize)) {
+                count.objects += 1;
+                count.shallow_bytes = count.shallow_bytes.saturating_add(tree.shallow_bytes(position));
+            }
+        }
+        counts
+    };
+    let none = || vec![Counts::default(); classes];
+    let add = |mut counts: Vec<Counts>, others: Vec<Counts>| {
+        for (count, other) in counts.iter_mut().zip(others) {
+            count.objects += other.objects;
+            count.shallow_bytes = count.shallow_bytes.saturating_add(other.shallow_bytes);
+        }
+        counts
+    };
+    let parts = parts(positions, u32::try_from(part).unwrap_or(u32::MAX));
+    parts.into_par_iter().with_min_len(1).fold(none, count_part).reduce(none, add)
+}
+
+/// What the objects of each group retain together. `of_class` says by class number which group a class belongs to, or
+/// [`NONE`].
+///
+/// What an object dominates belongs to the object. So a group retains what those of its objects retain that no other
+/// object of the group dominates.
+pub fn retained(graph: &ObjectGraph, of_class: &[u32], groups: usize) -> Vec<u64> {
+    let tree = &graph.tree;
+    let mut pass =
+        Pass { retained: vec![0; groups], is_open: vec![false; groups], open: Vec::new(), bytes: 0 };
+    // Classes lie all over memory: they are looked up by all threads, and ahead of the pass, which is one thread's.
+    let look_up = |batch: Range<u32>| -> Vec<u32> {
+        let group = |position: u32| {
+            let class = tree.object_at(position).and_then(|object| graph.objects.class(object));
+            class.and_then(|class| of_class.get(class.0 as usize)).copied().unwrap_or(NONE)
+        };
+        (batch.start..batch.end).into_par_iter().with_min_len(PART as usize).map(group).collect()
+    };
+    let batches = parts(0..tree.reachable(), BATCH);
+    let mut groups_here = batches.first().map(|batch| look_up(batch.clone())).unwrap_or_default();
+    for (number, batch) in batches.iter().enumerate() {
+        let next = batches.get(number + 1).cloned();
+        let (groups_next, ()) = rayon::join(
+            || next.map(look_up).unwrap_or_default(),
+            || {
+                for ((position, depth), group) in Preorder::new(tree, batch.clone()).zip(&groups_here) {
+                    pass.object(depth, *group, tree.shallow_bytes(position));
+                }
+            },
+        );
+        groups_here = groups_next;
+    }
+    pass.close(0);
+    pass.retained
+}
+
+/// A pass over the tree in preorder.
+struct Pass {
+    retained: Vec<u64>,
+    /// Groups with an object that the current one is dominated by.
+    is_open: Vec<bool>,
+    /// Those objects, the outermost of each group: depth, group, shallow bytes of all objects before.
+    open: Vec<(u32, u32, u64)>,
+    /// Shallow bytes of all objects so far.
+    bytes: u64,
+}
+
+impl Pass {
+    #[inline]
+    fn object(&mut self, depth: u32, group: u32, shallow_bytes: u64) {
+        self.close(depth);
+        if let Some(is_open) = self.is_open.get_mut(group as usize)
+            && !*is_open
+        {
+            *is_open = true;
+            self.open.push((depth, group, self.bytes));
+        }
+        self.bytes = self.bytes.saturating_add(shallow_bytes);
+    }
+
+    /// Ends what objects of this depth and below dominate.
+    #[inline]
+    fn close(&mut self, depth: u32) {
+        while let Some((_, group, before)) = self.open.pop_if(|(open, ..)| *open >= depth) {
+            if let Some(retained) = self.retained.get_mut(group as usize) {
+                *retained = retained.saturating_add(self.bytes - before);
+            }
+            if let Some(is_open) = self.is_open.get_mut(group as usize) {
+                *is_open = false;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nested_objects_of_a_group_count_once() {
+        let mut pass = Pass { retained: vec![0; 3], is_open: vec![false; 3], open: Vec::new(), bytes: 0 };
+        // 0: a(10) holds b(1), which holds a(2) and c(4); then b(100).
+        for (depth, group, bytes) in [(0, 0, 10), (1, 1, 1), (2, 0, 2), (2, 2, 4), (0, 1, 100), (0, NONE, 5)]
+        {
+            pass.object(depth, group, bytes);
+        }
+        pass.close(0);
+        assert_eq!(pass.retained, [17, 107, 4]);
+    }
+}

@@ -1,0 +1,223 @@
+//! The dominator tree: who holds how much.
+//!
+//! An object dominates another if every path from the roots to the other leads through it. What it dominates is freed
+//! with it: its retained size.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::index::ObjectGraph;
+use crate::index::graph::tree::Tree;
+use crate::index::model::summary::{ClassNumber, Summary};
+
+use super::preorder::{Preorder, Start, parts};
+use crate::query::classes::histogram::{self, GroupBy, Groups};
+use crate::query::objects::label::Labels;
+
+/// Positions that one thread takes at a time.
+const PART: u32 = 1 << 16;
+
+/// Which part of the tree is listed.
+#[derive(Debug, Clone, Copy)]
+pub struct Question {
+    /// What is listed: all below the roots, or an object and what it dominates.
+    pub start: Start,
+    /// Levels below the start.
+    pub levels: u32,
+    /// How many of the objects that one object dominates immediately are listed; all by default.
+    pub top: Option<usize>,
+    /// Objects that retain less are left out.
+    pub min_retained_bytes: u64,
+}
+
+/// An object of the tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Object id.
+    pub id: u64,
+    /// Its class, if the dump tells.
+    pub class: Option<ClassNumber>,
+    /// A few words that tell it from others.
+    pub label: Option<String>,
+    /// What it takes itself.
+    pub shallow_bytes: u64,
+    /// What would be freed with it.
+    pub retained_bytes: u64,
+    /// The number of objects that would be freed with it, itself included.
+    pub retained_objects: u64,
+    /// The number of objects that it dominates immediately.
+    pub dominated: u64,
+    /// Its depth in the tree; 0 if nothing but the roots dominates it.
+    pub depth: u32,
+}
+
+/// A listed part of the tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// Position and depth of each object, in preorder.
+    pub positions: Vec<(u32, u32)>,
+    /// Objects below the start that are left out.
+    pub others: u64,
+    /// What those retain.
+    pub others_bytes: u64,
+}
+
+/// Lists a part of the tree: objects in preorder, siblings by retained size, largest first.
+pub fn list(tree: &Tree, question: &Question) -> Listing {
+    let mut listing = Listing::default();
+    let (_, first_depth) = question.start.below(tree);
+    let below = match question.start {
+        Start::Roots => tree.reachable_bytes(),
+        Start::Object(position) => {
+            listing.positions.push((position, first_depth.saturating_sub(1)));
+            tree.retained_bytes(position).saturating_sub(tree.shallow_bytes(position))
+        }
+    };
+    let most = question.top.unwrap_or(usize::MAX);
+    let (mut children, mut children_bytes) = (0u64, 0u64);
+    // For each level that is being listed: the siblings that are left, and how many of them may still be taken.
+    let mut levels = vec![(question.start.children(tree), most)];
+    if question.levels == 0 {
+        levels.clear();
+    }
+    while let Some((siblings, left)) = levels.last_mut() {
+        let next = if *left > 0 { siblings.next() } else { None };
+        // Siblings come largest first.
+        let next = next
+            .map(|position| (position, tree.retained_bytes(position)))
+            .filter(|(_, bytes)| *bytes >= question.min_retained_bytes);
+        let Some((position, bytes)) = next else {
+            levels.pop();
+            continue;
+        };
+        *left -= 1;
+        let level = u32::try_from(levels.len()).unwrap_or(u32::MAX);
+        if level == 1 {
+            children += 1;
+            children_bytes = children_bytes.saturating_add(bytes);
+        }
+        listing.positions.push((position, first_depth.saturating_add(level - 1)));
+        if level < question.levels {
+            levels.push((tree.children(position), most));
+        }
+    }
+    listing.others = question.start.child_count(tree).saturating_sub(children);
+    listing.others_bytes = below.saturating_sub(children_bytes);
+    listing
+}
+
+/// What is known of the object at a position.
+pub fn row(graph: &ObjectGraph, labels: &Labels<'_>, (position, depth): (u32, u32)) -> Option<Row> {
+    let tree = &graph.tree;
+    let object = tree.object_at(position)?;
+    Some(Row {
+        id: graph.objects.addresses.id_of(object)?,
+        class: graph.objects.class(object),
+        label: labels.label(object),
+        shallow_bytes: tree.shallow_bytes(position),
+        retained_bytes: tree.retained_bytes(position),
+        retained_objects: u64::from(tree.retained_objects(position)),
+        dominated: Start::Object(position).child_count(tree),
+        depth,
+    })
+}
+
+/// The objects that something dominates immediately, of one class, package or loader.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GroupRow {
+    /// Which class, package or loader. Its figures are of these objects.
+    pub group: histogram::Row,
+    /// The number of objects that would be freed with them, themselves included.
+    pub retained_objects: u64,
+}
+
+/// Figures of a group.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    objects: u64,
+    shallow_bytes: u64,
+    retained_bytes: u64,
+    retained_objects: u64,
+}
+
+/// Adds up the objects that `start` dominates immediately by class, package or loader; most retained bytes first.
+///
+/// None of them dominates another, so what they retain adds up.
+pub fn group(summary: &Summary, graph: &ObjectGraph, start: Start, group_by: GroupBy) -> Vec<GroupRow> {
+    let mut groups = Groups::new(summary, group_by, &[]);
+    // Objects of no known class are a group of their own.
+    let unknown = groups.rows.len();
+    groups.rows.push(histogram::Row { group: unknown, ..histogram::Row::default() });
+    let (positions, depth) = start.below(&graph.tree);
+    let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1);
+    let part = (positions.end.saturating_sub(positions.start) / threads / 4).max(PART);
+    let none = || vec![Sum::default(); groups.rows.len()];
+    let sums = (parts(positions, part).into_par_iter())
+        .fold(none, |mut sums, part| {
+            group_part(graph, &groups, part, depth, &mut sums);
+            sums
+        })
+        .reduce(none, |mut sums, others| {
+            for (sum, other) in sums.iter_mut().zip(others) {
+                sum.objects += other.objects;
+                sum.shallow_bytes = sum.shallow_bytes.saturating_add(other.shallow_bytes);
+                sum.retained_bytes = sum.retained_bytes.saturating_add(other.retained_bytes);
+                sum.retained_objects += other.retained_objects;
+            }
+            sums
+        });
+    let mut rows: Vec<GroupRow> = (groups.rows.into_iter().zip(sums))
+        .filter(|(_, sum)| sum.objects > 0)
+        .map(|(group, sum)| GroupRow {
+            group: histogram::Row {
+                instances: sum.objects,
+                shallow_bytes: sum.shallow_bytes,
+                retained_bytes: Some(sum.retained_bytes),
+                ..group
+            },
+            retained_objects: sum.retained_objects,
+        })
+        .collect();
+    rows.sort_by_cached_key(|row| {
+        let group = &row.group;
+        let loader = group.loader.as_ref().map(|loader| loader.id);
+        (Reverse(group.retained_bytes), group.name.clone(), loader, group.class_object)
+    });
+    rows
+}
+
+/// Adds up the objects at a depth whose positions are in a part.
+fn group_part(graph: &ObjectGraph, groups: &Groups, part: Range<u32>, depth: u32, sums: &mut [Sum]) {
+    let tree = &graph.tree;
+    let unknown = groups.rows.len().saturating_sub(1);
+    let mut add = |position: u32, retained_bytes: u64, retained_objects: u32| {
+        let class = tree.object_at(position).and_then(|object| graph.objects.class(object));
+        let group =
+            class.and_then(|class| groups.of_class.get(class.0 as usize)).map(|group| *group as usize);
+        if let Some(sum) = sums.get_mut(group.unwrap_or(unknown)) {
+            sum.objects += 1;
+            sum.shallow_bytes = sum.shallow_bytes.saturating_add(tree.shallow_bytes(position));
+            sum.retained_bytes = sum.retained_bytes.saturating_add(retained_bytes);
+            sum.retained_objects += u64::from(retained_objects);
+        }
+    };
+    // The object at that depth that the pass is in: its position, and the bytes since.
+    let mut current: Option<(u32, u64)> = None;
+    for (position, here) in Preorder::new(tree, part) {
+        if here == depth {
+            if let Some((before, bytes)) = current {
+                add(before, bytes, position - before);
+            }
+            current = Some((position, 0));
+        }
+        if let Some((_, bytes)) = &mut current {
+            *bytes = bytes.saturating_add(tree.shallow_bytes(position));
+        }
+    }
+    // The last one reaches into the next part, perhaps.
+    if let Some((last, _)) = current {
+        add(last, tree.retained_bytes(last), tree.retained_objects(last));
+    }
+}

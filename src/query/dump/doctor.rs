@@ -1,0 +1,196 @@
+//! What is wrong with a dump, and how far its answers can be believed.
+
+use crate::index::model::problem::{Account, ProblemKind, Severity};
+use crate::index::{Heap, MissingObjects, ObjectGraph};
+
+/// How far retained sizes can be believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RetainedSizes {
+    /// All that the JVM has dumped is there: they are what the model says.
+    Exact,
+    /// Only elements of primitive arrays are missing, which hold nothing: the true sizes are the same or larger.
+    LowerBounds,
+    /// Objects, references or roots are missing. What held a lost object retains more in truth: a lower bound. What
+    /// shares an object with a lost one retains less.
+    OfWhatIsThere,
+}
+
+impl RetainedSizes {
+    /// Judges by what was read. Objects that are referred to and not there do not count by themselves: JVMs leave out
+    /// some of their own.
+    pub fn of(account: &Account) -> Self {
+        let lost = account.heap_damaged
+            || account.objects_without_class > 0
+            || account.odd_instances > 0
+            || account.cut_object_arrays > 0;
+        match (lost, account.cut_primitive_arrays) {
+            (true, _) => Self::OfWhatIsThere,
+            (false, 1..) => Self::LowerBounds,
+            (false, 0) => Self::Exact,
+        }
+    }
+}
+
+/// What a [`Finding`] is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// Something that was met while reading.
+    Problem(ProblemKind),
+    /// Objects refer to objects that are not in the dump.
+    MissingObjects,
+    /// Roots name objects that are not in the dump.
+    MissingRoots,
+    /// The dump names no sticky classes.
+    BootClassesAssumed,
+    /// The file holds several heap dumps.
+    SeveralHeapDumps,
+    /// Lines of a text report that could not be understood.
+    LinesNotUnderstood,
+    /// A text report holds several runs.
+    SeveralRuns,
+}
+
+impl Subject {
+    /// The name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Problem(kind) => kind.name(),
+            Self::MissingObjects => "missing_objects",
+            Self::MissingRoots => "missing_roots",
+            Self::BootClassesAssumed => "boot_classes_assumed",
+            Self::SeveralHeapDumps => "several_heap_dumps",
+            Self::LinesNotUnderstood => "lines_not_understood",
+            Self::SeveralRuns => "several_runs",
+        }
+    }
+}
+
+/// Something that a user should know of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What it is about.
+    pub subject: Subject,
+    /// What was found, of several the first.
+    pub text: String,
+    /// How many such things are listed.
+    pub count: u64,
+    /// Offset of the first in the (unpacked) file.
+    pub offset: Option<u64>,
+    /// Bytes that were not read for all of them.
+    pub skipped_bytes: u64,
+}
+
+impl Finding {
+    fn new(severity: Severity, subject: Subject, text: String) -> Self {
+        Self { severity, subject, text, count: 1, offset: None, skipped_bytes: 0 }
+    }
+
+    /// Lines of a text report that could not be understood.
+    pub fn of_lines(count: u64, first: String) -> Self {
+        Self { count, ..Self::new(Severity::Damage, Subject::LinesNotUnderstood, first) }
+    }
+
+    /// Several runs in a text report.
+    pub fn of_runs(runs: u32, read: u32) -> Self {
+        let text = format!("the text holds {runs} runs; this is number {read}");
+        Self::new(Severity::Note, Subject::SeveralRuns, text)
+    }
+}
+
+/// How much of a dump is there.
+#[derive(Debug, Clone, Copy)]
+pub struct Extent {
+    /// What was read, in numbers.
+    pub account: Account,
+    /// References to objects that are not in the dump, if they were looked for.
+    pub missing: Option<MissingObjects>,
+    /// How far retained sizes can be believed.
+    pub retained: RetainedSizes,
+}
+
+impl Extent {
+    /// Asks summary and index.
+    pub fn of(heap: &Heap) -> Self {
+        let account = heap.summary().account();
+        Self { account, missing: heap.missing_objects(), retained: RetainedSizes::of(&account) }
+    }
+}
+
+/// What is wrong with a dump.
+#[derive(Debug, Clone)]
+pub struct Diagnosis {
+    /// How much of it is there.
+    pub extent: Extent,
+    /// What was found, damage first; what is alike is one finding.
+    pub findings: Vec<Finding>,
+}
+
+/// Examines a dump; with its graph also what is missing from it.
+pub fn doctor(heap: &Heap, graph: Option<&ObjectGraph>) -> Diagnosis {
+    let summary = heap.summary();
+    let extent = Extent::of(heap);
+    let mut findings: Vec<Finding> = Vec::new();
+    for problem in summary.problems() {
+        let subject = Subject::Problem(problem.kind);
+        match findings.iter_mut().find(|finding| finding.subject == subject) {
+            Some(finding) => {
+                finding.count += 1;
+                finding.skipped_bytes += problem.skipped_bytes;
+            }
+            None => findings.push(Finding {
+                offset: problem.offset,
+                skipped_bytes: problem.skipped_bytes,
+                ..Finding::new(problem.severity, subject, problem.text)
+            }),
+        }
+    }
+    let mut note = |count: u64, subject: Subject, text: String| {
+        if count > 0 {
+            findings.push(Finding::new(Severity::Note, subject, text));
+        }
+    };
+    if let Some(missing) = extent.missing {
+        let at_least = if missing.more { "at least " } else { "" };
+        let text = format!(
+            "objects that are not in the dump are referred to: {at_least}{}, by references: {}",
+            missing.objects, missing.references
+        );
+        note(missing.references, Subject::MissingObjects, text);
+    }
+    if let Some(graph) = graph {
+        let roots = &graph.roots;
+        let text = format!("GC roots that name objects which are not in the dump: {}", roots.missing_objects);
+        note(roots.missing_objects, Subject::MissingRoots, text);
+        let text =
+            "the dump names no sticky classes: the boot loader's classes are taken as roots".to_owned();
+        note(u64::from(roots.boot_classes_assumed), Subject::BootClassesAssumed, text);
+    }
+    let (there, read) = (summary.facts().heap_dumps.get(), summary.facts().heap_dump.get());
+    let text = format!("the file holds {there} heap dumps; this is number {read}");
+    note(u64::from(there > 1), Subject::SeveralHeapDumps, text);
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    Diagnosis { extent, findings }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retained_sizes_are_judged_by_what_is_lost() {
+        let whole = Account::default();
+        assert_eq!(RetainedSizes::of(&whole), RetainedSizes::Exact);
+        let cut = Account { cut_primitive_arrays: 1, ..whole };
+        assert_eq!(RetainedSizes::of(&cut), RetainedSizes::LowerBounds);
+        let parts = [
+            Account { heap_damaged: true, ..cut },
+            Account { cut_object_arrays: 1, ..cut },
+            Account { objects_without_class: 1, ..whole },
+            Account { odd_instances: 1, ..whole },
+        ];
+        assert_eq!(parts.map(|account| RetainedSizes::of(&account)), [RetainedSizes::OfWhatIsThere; 4]);
+    }
+}

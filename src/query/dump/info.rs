@@ -1,0 +1,173 @@
+//! What a dump is: format, JVM, contents, layout, problems.
+
+use crate::hprof::record::tag;
+use crate::hprof::{RootKind, Version};
+use crate::index::Heap;
+use crate::index::layout::sizes::Sizes;
+use crate::index::model::problem::Problem;
+
+use super::doctor::Extent;
+use crate::query::classes::histogram::objects_by_kind;
+
+/// What a dump is.
+#[derive(Debug, Clone)]
+pub struct Info {
+    /// The format's version.
+    pub version: Version,
+    /// Bytes of an identifier.
+    pub id_bytes: u8,
+    /// When it was made: milliseconds since 1970, 0 if the writer did not say.
+    pub created_ms: u64,
+    /// Length of the file as it lies on disk.
+    pub file_bytes: u64,
+    /// Length of the dump, unpacked.
+    pub dump_bytes: u64,
+    /// How it is compressed.
+    pub compression: Option<&'static str>,
+    /// Heap dumps in the file.
+    pub heap_dumps: u32,
+    /// The one that was read, from 1; 0 if there is none.
+    pub heap_dump: u32,
+    /// Those heap dumps, the first thousand.
+    pub heap_dump_list: Vec<HeapDumpInfo>,
+    /// Instances, object arrays, primitive arrays, class objects.
+    pub objects: [u64; 4],
+    /// What all objects take.
+    pub shallow_bytes: u64,
+    /// How many objects are reachable, and what they take, if the index tells.
+    pub reachable: Option<(u64, u64)>,
+    /// Roots by kind, those that occur.
+    pub roots: Vec<(RootKind, u64)>,
+    /// System properties that tell what JVM it was, ascending by key.
+    pub properties: Vec<(String, String)>,
+    /// Whether objects carry allocation traces.
+    pub has_allocation_traces: bool,
+    /// Records of each kind at the top level.
+    pub records: Records,
+    /// Android's heaps: number and name.
+    pub heaps: Vec<(u32, String)>,
+    /// Of the classes with instances, how many have a size by: the model alone, the model confirmed by a distance, a
+    /// distance, a statement of the file.
+    pub size_sources: [u64; 4],
+    /// What was read and what is missing, in numbers.
+    pub extent: Extent,
+    /// What is wrong or odd.
+    pub problems: Vec<Problem>,
+}
+
+/// A heap dump of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeapDumpInfo {
+    /// When it was begun: milliseconds since 1970, 0 if the writer did not say.
+    pub created_ms: u64,
+    /// Offset of its first sub-record in the (unpacked) file.
+    pub offset: u64,
+    /// Bytes of its sub-records.
+    pub bytes: u64,
+    /// Heap dump records that it consists of, without empty ones.
+    pub segments: u32,
+    /// Whether its end is there.
+    pub ended: bool,
+}
+
+/// Records at the top level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Records {
+    /// STRING.
+    pub strings: usize,
+    /// LOAD CLASS.
+    pub load_classes: usize,
+    /// UNLOAD CLASS.
+    pub unload_classes: usize,
+    /// STACK FRAME.
+    pub frames: usize,
+    /// STACK TRACE.
+    pub traces: usize,
+    /// START THREAD.
+    pub start_threads: usize,
+    /// END THREAD.
+    pub end_threads: usize,
+    /// ALLOC SITES.
+    pub alloc_sites: usize,
+    /// CPU SAMPLES.
+    pub cpu_samples: usize,
+    /// HEAP SUMMARY.
+    pub heap_summaries: usize,
+    /// CONTROL SETTINGS.
+    pub control_settings: usize,
+    /// HEAP DUMP and HEAP DUMP SEGMENT of the heap dump that was read.
+    pub heap_segments: usize,
+}
+
+/// Says what a dump is.
+pub fn info(heap: &Heap, sizes: &Sizes) -> Info {
+    let summary = heap.summary();
+    let facts = summary.facts();
+    let [strings, load_classes, frames, traces, start_threads] = summary.table_counts();
+    Info {
+        version: summary.version(),
+        id_bytes: facts.id_bytes,
+        created_ms: facts.created_ms.get(),
+        file_bytes: heap.file_bytes(),
+        dump_bytes: facts.dump_bytes.get(),
+        compression: heap.compression().map(|compression| compression.name()),
+        heap_dumps: facts.heap_dumps.get(),
+        heap_dump: facts.heap_dump.get(),
+        heap_dump_list: (summary.heap_dumps().iter())
+            .map(|row| HeapDumpInfo {
+                created_ms: match facts.created_ms.get() {
+                    0 => 0,
+                    created => created.saturating_add(u64::from(row.time_us.get()) / 1000),
+                },
+                offset: row.offset.get(),
+                bytes: row.bytes.get(),
+                segments: row.segments.get(),
+                ended: row.ended != 0,
+            })
+            .collect(),
+        objects: objects_by_kind(summary),
+        shallow_bytes: (summary.numbered_classes())
+            .fold(0, |sum, (number, _)| sum.saturating_add(sizes.total(number))),
+        reachable: heap.reachable(),
+        roots: summary.root_counts(),
+        properties: summary.properties().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
+        // HotSpot writes 0 or 1 into every object; the agent numbers its traces from 300000 on.
+        has_allocation_traces: facts.max_trace.get() > 1,
+        records: Records {
+            strings,
+            load_classes,
+            unload_classes: summary.record_count(tag::UNLOAD_CLASS),
+            frames,
+            traces,
+            start_threads,
+            end_threads: summary.record_count(tag::END_THREAD),
+            alloc_sites: summary.record_count(tag::ALLOC_SITES),
+            cpu_samples: summary.record_count(tag::CPU_SAMPLES),
+            heap_summaries: summary.record_count(tag::HEAP_SUMMARY),
+            control_settings: summary.record_count(tag::CONTROL_SETTINGS),
+            heap_segments: summary.segments().len(),
+        },
+        heaps: summary.heaps().map(|(heap, name)| (heap, name.to_owned())).collect(),
+        size_sources: sizes.sources(summary),
+        extent: Extent::of(heap),
+        problems: summary.problems(),
+    }
+}
+
+impl Info {
+    /// The JVM in one line: name, version and vendor, as far as the dump tells.
+    pub fn jvm(&self) -> Option<String> {
+        let get =
+            |key: &str| self.properties.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
+        let version =
+            get("java.runtime.version").or_else(|| get("java.version")).or_else(|| get("java.vm.version"));
+        let parts: Vec<&str> = [get("java.vm.name"), version].into_iter().flatten().collect();
+        let vendor = get("java.vendor").or_else(|| get("java.vm.vendor"));
+        match (parts.is_empty(), vendor) {
+            (true, None) => None,
+            (true, Some(vendor)) => Some(vendor.to_owned()),
+            (false, None) => Some(parts.join(" ")),
+            (false, Some(vendor)) => Some(format!("{} ({vendor})", parts.join(" "))),
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Going through what a collection holds.
+//!
+//! Every walk ends: it takes no more steps than the dump has objects, and chains that lead in a circle stop there.
+
+use crate::hprof::heap::PrimitiveArray;
+use crate::hprof::{BasicType, be_value};
+
+use super::known::{Form, Nulls};
+use super::{Entry, NULL};
+use crate::index::model::summary::ClassNumber;
+use crate::query::objects::reader::{Bits, Objects, Record};
+
+type Entries<'o> = Box<dyn Iterator<Item = Entry> + 'o>;
+
+fn value(value: Bits) -> Entry {
+    Entry { key: None, value }
+}
+
+fn reference(id: u64) -> Bits {
+    Bits { kind: BasicType::Object, bits: id }
+}
+
+/// What an object of this form holds.
+pub(super) fn entries<'o, 'a>(
+    objects: &'o Objects<'a>,
+    object: u32,
+    class: ClassNumber,
+    form: Form,
+) -> Entries<'o> {
+    let field = move |name: &str| objects.field_of(object, class, name);
+    let number = move |name: &str| usize::try_from(field(name)?.integer()?).ok();
+    match form {
+        Form::Array { array, size } => {
+            let most = size.map_or(usize::MAX, |size| number(size).unwrap_or(0));
+            Box::new(ids(objects, field(array)).take(most).map(|id| value(reference(id))))
+        }
+        Form::Scattered(array) => {
+            let there = ids(objects, field(array)).filter(|id| *id != 0);
+            Box::new(there.map(|id| value(reference(id))))
+        }
+        Form::Ring => {
+            let (head, tail) = (number("head").unwrap_or(0), number("tail").unwrap_or(0));
+            let array = field("elements");
+            let before = if head <= tail { 0 } else { tail };
+            let first =
+                ids(objects, array).skip(head).take(if head <= tail { tail - head } else { usize::MAX });
+            Box::new(first.chain(ids(objects, array).take(before)).map(|id| value(reference(id))))
+        }
+        Form::Linked { first, next, item, nulls, .. } => {
+            let without = usize::from(nulls == Nulls::FirstIsNone);
+            // `head` of a ConcurrentLinkedDeque is not always the first.
+            let start = match nulls {
+                Nulls::None => chain(objects, field(first), "prev").last(),
+                _ => objects_in(objects, field(first)).next(),
+            };
+            let start = start.map(|node| reference(id_of(objects, node)));
+            let nodes = chain(objects, start, next).skip(without);
+            let items = nodes.filter_map(move |node| objects.field(node, item));
+            Box::new(items.filter(move |item| item.bits != 0 || nulls != Nulls::None).map(value))
+        }
+        Form::Buckets { table, key, value, .. } => {
+            let most = objects.graph.objects.len();
+            // Where a ConcurrentHashMap moves its entries to. A node that stands for what was moved has no value.
+            let moved = field("nextTable");
+            let is_concurrent = moved.is_some();
+            let tables = [field(table), moved].into_iter();
+            let entries = tables.flat_map(move |table| buckets(objects, table, key, value, most));
+            let entries = entries.filter(move |entry| !is_concurrent || entry.value.bits != 0);
+            // Android's, until 6.
+            let of_null = objects_in(objects, field("entryForNullKey"));
+            let of_null = of_null.filter_map(move |node| entry(objects, node, key, value));
+            Box::new(entries.chain(of_null))
+        }
+        Form::Segments => {
+            let segments = ids(objects, field("segments"));
+            let segments = segments.filter_map(|id| objects.graph.objects.addresses.index_of(id));
+            let tables = segments.map(|segment| objects.field(segment, "table"));
+            let mut left = objects.graph.objects.len();
+            let entries = tables.flat_map(move |table| buckets(objects, table, "key", "value", left));
+            Box::new(entries.take_while(move |_| {
+                left = left.saturating_sub(1);
+                left > 0
+            }))
+        }
+        Form::Chained => {
+            let nodes = chain(objects, field("head"), "after");
+            Box::new(nodes.filter_map(move |node| {
+                Some(Entry { key: Some(objects.field(node, "key")?), value: objects.field(node, "value")? })
+            }))
+        }
+        Form::Pairs { table, .. } => {
+            let there = pairs(objects, field(table)).filter(|(key, _)| *key != 0);
+            Box::new(there.map(|(key, value)| Entry { key: Some(reference(key)), value: reference(value) }))
+        }
+        Form::Dense { table, size } => {
+            let there = pairs(objects, field(table)).take(number(size).unwrap_or(0));
+            Box::new(there.map(|(key, value)| Entry { key: Some(reference(key)), value: reference(value) }))
+        }
+        Form::Tree { root, .. } => Box::new(Tree::new(objects, field(root))),
+        Form::Skips => Box::new(skips(objects, field("head"))),
+        Form::Enums => {
+            let keys = ids(objects, field("keyUniverse"));
+            let there = keys.zip(ids(objects, field("vals"))).filter(|(_, value)| *value != 0);
+            Box::new(there.map(|(key, value)| Entry { key: Some(reference(key)), value: reference(value) }))
+        }
+        Form::Fields(names) => {
+            let values = names.iter().filter_map(move |name| objects.field(object, name));
+            Box::new(values.filter(|value| value.bits != 0).map(value))
+        }
+        Form::Keyed([key, value]) => {
+            let entry = field(key).zip(field(value));
+            Box::new(entry.into_iter().map(|(key, value)| Entry { key: Some(key), value }))
+        }
+        Form::Value(name) => Box::new(field(name).into_iter().map(value)),
+        Form::Round => {
+            let (first, count) = (number("takeIndex").unwrap_or(0), number("count").unwrap_or(0));
+            let array = field("items");
+            let around = ids(objects, array).skip(first).chain(ids(objects, array).take(first));
+            Box::new(around.take(count).map(|id| value(reference(id))))
+        }
+        Form::Numbers(name) => Box::new(numbers(objects, field(name)).map(value)),
+        Form::EnumBits => {
+            let elements = field("elements");
+            // A long, or an array of them.
+            let one = elements.filter(|elements| elements.kind == BasicType::Long);
+            let words = one.into_iter().chain(numbers(objects, elements));
+            let bits = words.flat_map(|word| (0..u64::BITS).map(move |bit| word.bits & (1 << bit) != 0));
+            let constants = ids(objects, field("universe")).zip(bits).filter(|(_, is_set)| *is_set);
+            Box::new(constants.map(|(id, _)| value(reference(id))))
+        }
+        Form::Empty | Form::Wraps(_) | Form::KeysOf(_) | Form::ValuesOf(_) | Form::PartOf(_) => {
+            Box::new(std::iter::empty())
+        }
+    }
+}
+
+/// The ids in an array that a field refers to.
+pub(super) fn ids<'o, 'a>(
+    objects: &'o Objects<'a>,
+    array: Option<Bits>,
+) -> impl Iterator<Item = u64> + 'o + use<'o, 'a> {
+    let record = array.and_then(|array| objects.record(objects.object(array)?));
+    let array = match record {
+        Some(Record::ObjectArray(array)) => Some(array),
+        _ => None,
+    };
+    array.into_iter().flat_map(|array| objects.elements(&array))
+}
+
+/// The ids in an array that a field refers to, two and two.
+fn pairs<'o, 'a>(
+    objects: &'o Objects<'a>,
+    array: Option<Bits>,
+) -> impl Iterator<Item = (u64, u64)> + 'o + use<'o, 'a> {
+    let mut ids = ids(objects, array);
+    std::iter::from_fn(move || Some((ids.next()?, ids.next()?)))
+}
+
+/// The numbers in an array that a field refers to.
+fn numbers<'o, 'a>(
+    objects: &'o Objects<'a>,
+    array: Option<Bits>,
+) -> impl Iterator<Item = Bits> + 'o + use<'o, 'a> {
+    let record = array.and_then(|array| objects.record(objects.object(array)?));
+    let (kind, bytes) = match record {
+        Some(Record::PrimitiveArray(PrimitiveArray { element, elements: Some(elements), .. })) => {
+            (element, elements)
+        }
+        _ => (BasicType::Byte, [].as_slice()),
+    };
+    let id_size = objects.summary.id_size();
+    let elements = bytes.chunks_exact(kind.dump_bytes(id_size));
+    elements.filter_map(move |element| Some(Bits { kind, bits: be_value(element, 0, kind, id_size)? }))
+}
+
+/// The entries of a table of chains of nodes; `most` of them at most.
+fn buckets<'o, 'a>(
+    objects: &'o Objects<'a>,
+    table: Option<Bits>,
+    key: &'static str,
+    value: &'static str,
+    most: u32,
+) -> impl Iterator<Item = Entry> + 'o + use<'o, 'a> {
+    let heads = ids(objects, table).filter(|id| *id != 0);
+    let nodes = heads.flat_map(move |head| {
+        let head = objects.object(reference(head));
+        // A TreeBin of a ConcurrentHashMap stands before its nodes.
+        let first = head.and_then(|head| objects.field(head, "first"));
+        chain(objects, first.or(head.map(|head| reference(id_of(objects, head)))), "next")
+    });
+    let nodes = nodes.take(most as usize);
+    nodes.filter_map(move |node| entry(objects, node, key, value))
+}
+
+/// The key and the value of a node.
+fn entry(objects: &Objects<'_>, node: u32, key: &str, value: &str) -> Option<Entry> {
+    Some(Entry { key: Some(objects.field(node, key)?), value: objects.field(node, value)? })
+}
+
+/// The object that a field refers to.
+fn objects_in(objects: &Objects<'_>, field: Option<Bits>) -> impl Iterator<Item = u32> + use<> {
+    field.and_then(|field| objects.object(field)).into_iter()
+}
+
+fn id_of(objects: &Objects<'_>, object: u32) -> u64 {
+    objects.graph.objects.addresses.id_of(object).unwrap_or(0)
+}
+
+/// Nodes one behind the other, from the one that a field refers to.
+fn chain<'o, 'a>(
+    objects: &'o Objects<'a>,
+    first: Option<Bits>,
+    next: &'static str,
+) -> impl Iterator<Item = u32> + 'o + use<'o, 'a> {
+    let first = first.and_then(|first| objects.object(first));
+    // Brent: a node that the walk comes back to is compared with one that it passed at a power of two.
+    let (mut mark, mut steps, mut power) = (first, 0u32, 1u32);
+    std::iter::successors(first, move |node| {
+        let next = objects.reference(*node, next)?;
+        // Some lists are rings, in which the first node holds no element.
+        if Some(next) == mark || Some(next) == first {
+            return None;
+        }
+        steps += 1;
+        if steps == power {
+            (mark, steps, power) = (Some(next), 0, power.saturating_mul(2));
+        }
+        Some(next)
+    })
+}
+
+/// A binary tree, in the order of its keys.
+struct Tree<'o, 'a> {
+    objects: &'o Objects<'a>,
+    /// Nodes whose left side is done, and which are not.
+    open: Vec<u32>,
+    next: Option<u32>,
+    /// Steps that may be taken.
+    left: u32,
+}
+
+/// A balanced tree of 2^64 nodes is less deep.
+const DEEPEST: usize = 128;
+
+impl<'o, 'a> Tree<'o, 'a> {
+    fn new(objects: &'o Objects<'a>, root: Option<Bits>) -> Self {
+        let next = root.and_then(|root| objects.object(root));
+        Self { objects, open: Vec::new(), next, left: objects.graph.objects.len() }
+    }
+}
+
+impl Iterator for Tree<'_, '_> {
+    type Item = Entry;
+
+    fn next(&mut self) -> Option<Entry> {
+        while let Some(node) = self.next {
+            if self.open.len() >= DEEPEST || self.left == 0 {
+                return None;
+            }
+            self.left -= 1;
+            self.open.push(node);
+            self.next = self.objects.reference(node, "left");
+        }
+        let node = self.open.pop()?;
+        self.next = self.objects.reference(node, "right");
+        let field = |name| self.objects.field(node, name).unwrap_or(NULL);
+        Some(Entry { key: Some(field("key")), value: field("value") })
+    }
+}
+
+/// The lowest level of a ConcurrentSkipListMap.
+fn skips<'o, 'a>(
+    objects: &'o Objects<'a>,
+    top: Option<Bits>,
+) -> impl Iterator<Item = Entry> + 'o + use<'o, 'a> {
+    // `head` is the topmost index; below it, by `down`, the lowest one; its node is the list's first, without a key.
+    let lowest = chain(objects, top, "down").last();
+    let first = lowest.and_then(|index| objects.field(index, "node"));
+    let entries = chain(objects, first, "next").filter_map(move |node| {
+        let key = objects.field(node, "key").filter(|key| key.bits != 0)?;
+        // `value` until JDK 8.
+        let value = objects.field(node, "val").or_else(|| objects.field(node, "value"))?;
+        Some(Entry { key: Some(key), value })
+    });
+    entries.filter(|entry| entry.value.bits != 0)
+}

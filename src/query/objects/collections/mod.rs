@@ -1,0 +1,239 @@
+//! What collections hold: elements and entries of the JDK's lists, sets, maps and queues, and of Android's.
+//!
+//! Collections are read by the fields of the classes that implement them, from JDK 6 to 25. A class that extends a known
+//! one is read like it. Elements come lazily, in the order in which the collection itself would give them, or in that of
+//! its table.
+
+mod iterate;
+mod known;
+
+use rustc_hash::FxHashMap;
+
+use crate::hprof::BasicType;
+use crate::index::model::summary::ClassNumber;
+
+use super::reader::{Bits, MOST_FIELDS, Objects};
+use known::{Form, KNOWN, MASKS, OLDER};
+
+/// What a collection is to whoever looks at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Elements with places: lists, queues, arrays inside of wrappers.
+    List,
+    /// Elements without places.
+    Set,
+    /// Keys and values.
+    Map,
+    /// One value, or none: Optional, atomic and other references.
+    Holder,
+}
+
+impl Kind {
+    /// The name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::List => "list",
+            Self::Set => "set",
+            Self::Map => "map",
+            Self::Holder => "holder",
+        }
+    }
+}
+
+/// An element, or an entry of a map. Values are references, null among them, but for holders of numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// The key, in maps.
+    pub key: Option<Bits>,
+    /// The element, or the value.
+    pub value: Bits,
+}
+
+/// A collection.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Collection {
+    /// What it is.
+    pub kind: Kind,
+    /// How many elements it says it has, if it says so.
+    pub size: Option<u64>,
+    form: Form,
+    object: u32,
+    /// The class that says how it is read, of which the object may be an instance of a subclass.
+    class: ClassNumber,
+    /// What of the entries of the map that it stands on are its elements.
+    of_entries: OfEntries,
+    /// Elements that are left out at the start, and how many are taken then.
+    part: (usize, usize),
+}
+
+/// What of the entries of a map are elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OfEntries {
+    All,
+    Keys,
+    Values,
+}
+
+/// Collections that stand on another one: wrappers of wrappers are rare, and a cycle of them has no end.
+const MAX_WRAPPERS: usize = 32;
+
+/// What is known of a class.
+type Known = (Kind, Form, ClassNumber);
+
+/// Knows the collections of a dump.
+#[derive(Debug)]
+pub struct Collections<'o, 'a> {
+    objects: &'o Objects<'a>,
+    /// By class number: how instances are read.
+    forms: Vec<Option<Known>>,
+    /// Objects that stand for something that cannot be kept as it is; 0 if the dump has none.
+    masks: [u64; MASKS.len()],
+}
+
+impl<'o, 'a> Collections<'o, 'a> {
+    /// The collections among these objects.
+    pub fn new(objects: &'o Objects<'a>) -> Self {
+        let summary = objects.summary;
+        let mut by_name: FxHashMap<&str, Vec<(Kind, Form)>> = FxHashMap::default();
+        for (name, kind, form) in KNOWN.iter().chain(OLDER) {
+            by_name.entry(name).or_default().push((*kind, *form));
+        }
+        let own = summary.numbered_classes().map(|(number, class)| {
+            let forms = by_name.get(summary.class_name(class))?;
+            let has = |name| objects.slots(number).take(MOST_FIELDS).any(|slot| slot.name == name);
+            let (kind, form) = forms.iter().find(|(_, form)| form.needs().is_none_or(has))?;
+            Some((*kind, *form, number))
+        });
+        let own: Vec<Option<Known>> = own.collect();
+        // A class is read like its nearest superclass that is known.
+        let mut forms: Vec<Option<Option<Known>>> = vec![None; own.len()];
+        let mut chain = Vec::new();
+        for (number, _) in summary.numbered_classes() {
+            let mut class = Some(number);
+            let mut found = None;
+            while let Some(number) = class.map(|class| class.0 as usize) {
+                match forms.get_mut(number) {
+                    None => break,
+                    Some(Some(known)) => {
+                        found = *known;
+                        break;
+                    }
+                    // A class that is met again on the same way is its own superclass.
+                    Some(place) => *place = Some(None),
+                }
+                chain.push(number);
+                found = own.get(number).copied().flatten();
+                if found.is_some() {
+                    break;
+                }
+                let row = u32::try_from(number).ok().and_then(|number| summary.class(ClassNumber(number)));
+                class = row.and_then(|row| summary.super_class(row));
+            }
+            for number in chain.drain(..) {
+                if let Some(place) = forms.get_mut(number) {
+                    *place = Some(found);
+                }
+            }
+        }
+        let masks = MASKS.map(|(class, field)| {
+            let mut classes = summary.classes().iter().filter(|row| summary.class_name(row) == class);
+            let mut statics = classes.next().into_iter().flat_map(|row| summary.statics(row));
+            statics.find(|(name, _, _)| *name == field).map_or(0, |(_, _, id)| id)
+        });
+        Self { objects, forms: forms.into_iter().map(Option::flatten).collect(), masks }
+    }
+
+    /// The collection that an object is, if it is one.
+    pub fn collection(&self, object: u32) -> Option<Collection> {
+        let (kind, mut form, mut class) = self.form(object)?;
+        let (mut object, mut of_entries) = (object, OfEntries::All);
+        let mut part = (0, usize::MAX);
+        for _ in 0..MAX_WRAPPERS {
+            let field = match form {
+                Form::Wraps(field) => field,
+                Form::KeysOf(field) => {
+                    of_entries = OfEntries::Keys;
+                    field
+                }
+                Form::ValuesOf(field) => {
+                    of_entries = OfEntries::Values;
+                    field
+                }
+                Form::PartOf(field) => {
+                    let number =
+                        |name| usize::try_from(self.objects.field_of(object, class, name)?.integer()?).ok();
+                    let (offset, size) = (number("offset")?, number("size")?);
+                    part = (offset.saturating_add(part.0), size.min(part.1));
+                    field
+                }
+                _ => {
+                    let size = match part.1 {
+                        usize::MAX => self.size(object, form, class),
+                        size => Some(size as u64),
+                    };
+                    return Some(Collection { kind, size, form, object, class, of_entries, part });
+                }
+            };
+            object = self.objects.object(self.objects.field_of(object, class, field)?)?;
+            (_, form, class) = self.form(object)?;
+        }
+        None
+    }
+
+    fn form(&self, object: u32) -> Option<Known> {
+        let class = self.objects.graph.objects.class(object)?;
+        self.forms.get(class.0 as usize).copied().flatten()
+    }
+
+    /// How many elements a collection says it has.
+    fn size(&self, object: u32, form: Form, class: ClassNumber) -> Option<u64> {
+        let field = |name| self.objects.field_of(object, class, name);
+        let number = |name| u64::try_from(field(name)?.integer()?).ok();
+        match form {
+            Form::Array { size: Some(size), .. }
+            | Form::Linked { size, .. }
+            | Form::Buckets { size: Some(size), .. }
+            | Form::Pairs { size: Some(size), .. }
+            | Form::Dense { size, .. }
+            | Form::Tree { size, .. } => number(size),
+            Form::Chained => number("size"),
+            Form::Round => number("count"),
+            // A ConcurrentHashMap counts in several places.
+            Form::Buckets { size: None, .. } => {
+                let cells = field("counterCells");
+                let cells = iterate::ids(self.objects, cells).filter_map(|id| {
+                    let cell = self.objects.graph.objects.addresses.index_of(id)?;
+                    self.objects.field(cell, "value")?.integer()
+                });
+                let base = field("baseCount")?.integer()?;
+                u64::try_from(cells.fold(base, i64::saturating_add)).ok()
+            }
+            _ => None,
+        }
+    }
+
+    /// What it holds, made while it is taken.
+    pub fn entries(&self, collection: &Collection) -> impl Iterator<Item = Entry> + use<'o, 'a> {
+        let (of_entries, (skipped, taken)) = (collection.of_entries, collection.part);
+        let entries = iterate::entries(self.objects, collection.object, collection.class, collection.form);
+        let masks = self.masks;
+        let is_masked = move |value: Bits| {
+            value.bits != 0 && value.kind == BasicType::Object && masks.contains(&value.bits)
+        };
+        let unmask = move |value: Bits| if is_masked(value) { NULL } else { value };
+        let has_holes = matches!(collection.form, Form::Fields(_));
+        let entries = entries.filter(move |entry| !has_holes || !is_masked(entry.value));
+        let entries = entries.map(move |entry| {
+            let (key, value) = (entry.key.map(unmask), unmask(entry.value));
+            match (of_entries, key) {
+                (OfEntries::Keys, Some(key)) => Entry { key: None, value: key },
+                (OfEntries::Values, _) => Entry { key: None, value },
+                (_, key) => Entry { key, value },
+            }
+        });
+        entries.skip(skipped).take(taken)
+    }
+}
+
+/// Null.
+const NULL: Bits = Bits { kind: BasicType::Object, bits: 0 };

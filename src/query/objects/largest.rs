@@ -1,0 +1,140 @@
+//! The objects of some classes that retain most, without looking up what each of them retains.
+//!
+//! A first pass over all objects marks the positions of those that are asked for, a second over the dominator tree in
+//! preorder knows what every object retains when what it dominates ends. Both read columns from front to back: a single
+//! lookup in the tree costs as much as a hundred objects of a pass.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+
+use crate::index::ObjectGraph;
+use crate::index::graph::tree::Tree;
+
+use super::instances::{Best, ClassSet, Found};
+use crate::query::dominators::preorder::parts;
+
+/// Positions that one thread takes at a time.
+const PART: u32 = 1 << 16;
+/// Threads that mark: each has marks of its own, a bit for each object.
+const MOST_MARKS: u32 = 4;
+
+/// The `top` objects that retain most, unreachable ones last unless they are left out (`live`), equals by address.
+pub(crate) fn largest(graph: &ObjectGraph, classes: &ClassSet, top: usize, live: bool) -> Found {
+    let tree = &graph.tree;
+    // Bits that several threads set in one place cost more than to put a few such places together.
+    let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1).min(MOST_MARKS);
+    let all = parts(0..graph.objects.len(), graph.objects.len().div_ceil(threads).next_multiple_of(64));
+    let marked = all.into_par_iter().map(|part| Marks::new(graph, classes, part, live));
+    let (marks, total) = marked.reduce_with(Marks::merge).unwrap_or_default();
+    let bound = AtomicU64::new(0);
+    let none = || Search { tree, marks: &marks, bound: &bound, best: Best::new(Some(top)), open: Vec::new() };
+    let searches = parts(0..tree.reachable(), PART).into_par_iter().fold(none, |mut search, part| {
+        search.part(part);
+        search
+    });
+    let best = searches.map(|search| search.best).reduce(|| Best::new(Some(top)), Best::merge);
+    let mut objects = best.finish().objects;
+    // Unreachable ones stand behind the others, by object index.
+    let unreachable = (tree.reachable()..tree.objects()).filter(|position| marks.is_marked(*position));
+    objects.extend(
+        unreachable.filter_map(|position| tree.object_at(position)).take(top - objects.len().min(top)),
+    );
+    Found { objects, total }
+}
+
+/// A bit for each position.
+#[derive(Default)]
+struct Marks(Vec<u64>);
+
+impl Marks {
+    /// Marks the objects of some classes in a part of all objects, and counts them.
+    fn new(graph: &ObjectGraph, asked: &ClassSet, part: Range<u32>, live: bool) -> (Self, u64) {
+        let tree = &graph.tree;
+        let mut classes = graph.objects.classes(part.clone());
+        let mut words = vec![0u64; tree.objects().div_ceil(u64::BITS) as usize];
+        let mut count = 0;
+        let end = if live { tree.reachable() } else { tree.objects() };
+        tree.visit_positions(part, |position| {
+            let class = classes.next().flatten();
+            if position < end
+                && class.is_some_and(|class| asked.contains(class))
+                && let Some(word) = words.get_mut((position / u64::BITS) as usize)
+            {
+                *word |= 1 << (position % u64::BITS);
+                count += 1;
+            }
+        });
+        (Self(words), count)
+    }
+
+    fn merge((mut marks, count): (Self, u64), (others, more): (Self, u64)) -> (Self, u64) {
+        for (word, other) in marks.0.iter_mut().zip(others.0) {
+            *word |= other;
+        }
+        (marks, count + more)
+    }
+
+    #[inline]
+    fn is_marked(&self, position: u32) -> bool {
+        let word = self.0.get((position / u64::BITS) as usize);
+        word.is_some_and(|word| word & (1 << (position % u64::BITS)) != 0)
+    }
+}
+
+/// A thread's pass over some parts.
+struct Search<'s> {
+    tree: &'s Tree,
+    marks: &'s Marks,
+    /// What the best retain at least, whoever found them.
+    bound: &'s AtomicU64,
+    best: Best,
+    /// Objects of the part whose end is not reached: their positions, and the shallow bytes of all before.
+    open: Vec<(u32, u64)>,
+}
+
+impl Search<'_> {
+    fn part(&mut self, part: Range<u32>) {
+        let tree = self.tree;
+        self.open.clear();
+        let mut bytes = 0u64;
+        tree.visit(part, |position, ends, size| {
+            let before = bytes;
+            bytes = bytes.saturating_add(size);
+            if ends == 0 {
+                self.open.push((position, before));
+                return;
+            }
+            self.offer(position, size);
+            for _ in 1..ends {
+                // The others began in an earlier part.
+                let Some((position, before)) = self.open.pop() else { break };
+                self.offer(position, bytes - before);
+            }
+        });
+        // What ends in a later part is looked up. One dominates the other: they retain less and less.
+        for (position, _) in std::mem::take(&mut self.open) {
+            if self.marks.is_marked(position) {
+                let retained = tree.retained_bytes(position);
+                if retained < self.bound.load(Ordering::Relaxed) {
+                    break;
+                }
+                self.offer(position, retained);
+            }
+        }
+    }
+
+    #[inline]
+    fn offer(&mut self, position: u32, retained: u64) {
+        if retained < self.bound.load(Ordering::Relaxed) || !self.marks.is_marked(position) {
+            return;
+        }
+        if let Some(object) = self.tree.object_at(position) {
+            self.best.add((u64::MAX - retained, object));
+            if let Some(worst) = self.best.worst() {
+                self.bound.fetch_max(u64::MAX - worst, Ordering::Relaxed);
+            }
+        }
+    }
+}

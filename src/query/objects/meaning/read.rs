@@ -1,0 +1,465 @@
+//! How the fields of each known class become text.
+
+use std::borrow::Cow;
+
+use crate::hprof::BasicType;
+use crate::query::objects::reader::Bits;
+
+use super::known::How;
+use super::number::{self, Digits};
+use super::text::Text;
+use super::{Fields, Meanings, Record, time, utf16};
+
+/// Cells of a LongAdder that are added up. The JVM makes no more than there are processors.
+const MOST_CELLS: usize = 1 << 12;
+/// Words of zeros in front of a BigInteger that are passed over.
+const MOST_ZEROS: usize = 64;
+/// Words of a BigInteger whose least significant word stands first: they are turned around.
+const MOST_OLD_WORDS: usize = 1 << 12;
+/// Words of a BitSet without a bit that are passed over, for a character of text.
+const WORDS_OF_CHARACTER: usize = 64;
+
+impl<'a> Meanings<'a> {
+    /// Adds what an instance means. `fields` are those of the class that is known, `whole` all.
+    pub(super) fn instance(
+        &self,
+        text: &mut Text,
+        how: How,
+        fields: Fields<'a>,
+        whole: Fields<'a>,
+        steps: u32,
+    ) -> Option<()> {
+        let number = |name: &str| self.integer(fields, name);
+        match how {
+            How::Field(name) => {
+                let object = self.object(fields, name)?;
+                // An empty name tells nothing; an empty String does.
+                return text.grow(|text| self.append(text, object, steps).unwrap_or_default());
+            }
+            How::Number(name) => self.append_number(text, self.field(fields, name)?),
+            How::Truth(name) => text.push(if number(name)? == 0 { "false" } else { "true" }),
+            How::Holder(name, null) => return self.append_held(text, self.field(fields, name)?, null, steps),
+            How::Referent => {
+                if text.is_label() {
+                    return None;
+                }
+                return self.append_held(text, self.field(fields, "referent")?, "cleared", steps);
+            }
+            How::OptionalNumber => match self.field(fields, "isPresent")?.bits {
+                0 => text.push("empty"),
+                _ => self.append_number(text, self.field(fields, "value")?),
+            },
+            How::Text => return self.append_string(text, fields),
+            // A mirror without a class dump stands for a primitive type; its name is known if it was asked for.
+            How::Class => return self.append_field(text, fields, "name", steps),
+            How::Member(class, name) => {
+                let owner = self.object(fields, class).and_then(|owner| self.class_of_class_object(owner));
+                if let Some(owner) = owner.and_then(|owner| self.summary.class(owner)) {
+                    text.push(self.summary.class_name(owner));
+                    text.push(".");
+                }
+                return self.append_field(text, fields, name, steps);
+            }
+            How::Url => {
+                self.append_field(text, fields, "protocol", steps)?;
+                return self.append_url(text, fields, steps);
+            }
+            How::Uri => return self.append_uri(text, fields, steps),
+            How::Path => {
+                let (BasicType::Byte, path) = self.primitives(fields, "path")? else { return None };
+                push_utf8(text, path);
+            }
+            How::Frame => {
+                self.append_field(text, fields, "declaringClass", steps)?;
+                text.push(".");
+                self.append_field(text, fields, "methodName", steps)?;
+                if let Some(file) = self.object(fields, "fileName") {
+                    text.push("(");
+                    self.append(text, file, steps)?;
+                    match number("lineNumber") {
+                        Some(line) if line >= 0 => text.push(&format!(":{line})")),
+                        _ => text.push(")"),
+                    }
+                }
+            }
+            How::Uuid => {
+                let high = number("mostSigBits")?.cast_unsigned();
+                let low = number("leastSigBits")?.cast_unsigned();
+                let parts =
+                    (high >> 32, (high >> 16) & 0xffff, high & 0xffff, low >> 48, low & 0xffff_ffff_ffff);
+                let (a, b, c, d, e) = parts;
+                text.push(&format!("{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}"));
+            }
+            How::BigInteger => {
+                let (is_negative, words) = self.magnitude(fields)?;
+                if is_negative {
+                    text.push("-");
+                }
+                match number::digits(&words, text.room()) {
+                    Digits::Decimal(digits) => text.push(&digits),
+                    Digits::Hexadecimal => {
+                        text.push("0x");
+                        text.extend(number::hexadecimal(&words));
+                    }
+                }
+            }
+            How::BigDecimal => text.push(&self.big_decimal(fields, text.room())?),
+            How::Millis(name) => {
+                // A Calendar computes its time when it is asked.
+                if self.field(fields, "isTimeSet").is_some_and(|is_set| is_set.bits == 0) {
+                    return None;
+                }
+                // A Date of Android until 6 has `milliseconds`.
+                let millis = number(name).or_else(|| number("milliseconds"))?;
+                text.push(&time::instant_of_millis(millis)?);
+            }
+            How::Timestamp => {
+                text.push(&time::instant(number("fastTime")?.div_euclid(1000), number("nanos")?)?);
+            }
+            How::Instant => text.push(&time::instant(number("seconds")?, number("nanos")?)?),
+            How::Duration => text.push(&time::duration(number("seconds")?, number("nanos")?)?),
+            How::Period => text.push(&time::period(number("years")?, number("months")?, number("days")?)),
+            How::Date => text.push(&time::date(number("year")?, number("month")?, number("day")?)?),
+            How::Time => text.push(&time::time(
+                number("hour")?,
+                number("minute")?,
+                number("second")?,
+                number("nano")?,
+            )?),
+            How::Year => text.push(&time::only_year(number("year")?)?),
+            How::YearMonth => text.push(&time::year_month(number("year")?, number("month")?)?),
+            How::MonthDay => text.push(&time::month_day(number("month")?, number("day")?)?),
+            How::Offset => text.push(&time::offset(number("totalSeconds")?)?),
+            How::Joined(parts) => {
+                for (before, name) in parts {
+                    text.push(before);
+                    self.append_field(text, fields, name, steps)?;
+                }
+            }
+            How::Zoned => {
+                self.append_field(text, fields, "dateTime", steps)?;
+                self.append_field(text, fields, "offset", steps)?;
+                let (offset, zone) = (self.object(fields, "offset"), self.object(fields, "zone")?);
+                if offset != Some(zone) {
+                    text.push("[");
+                    self.append(text, zone, steps)?;
+                    text.push("]");
+                }
+            }
+            How::LongSum => {
+                text.push(&self.sum(fields, 0i64, |sum, cell| sum.wrapping_add(cell))?.to_string())
+            }
+            How::DoubleSum => {
+                let add = |sum: f64, cell: i64| sum + f64::from_bits(cell.cast_unsigned());
+                text.push(&number::double(self.sum(fields, 0.0, add)?));
+            }
+            How::Buffer => self.append_buffer(text, fields, whole)?,
+            How::Locale => return self.append_locale(text, fields, steps),
+            How::Bits => self.append_bits(text, fields)?,
+            How::Inet4 => {
+                let holder = self.object(fields, "holder").and_then(|holder| self.fields(holder));
+                let fields = holder.unwrap_or(fields);
+                let address = self.integer(fields, "address")?.cast_unsigned();
+                let name = self.text_of(text, fields, "hostName", steps);
+                let [.., a, b, c, d] = address.to_be_bytes();
+                text.push(&format!("{name}/{a}.{b}.{c}.{d}"));
+            }
+        }
+        Some(())
+    }
+
+    /// A value as Java prints it.
+    fn append_number(&self, text: &mut Text, value: Bits) {
+        match value.kind {
+            BasicType::Boolean => text.push(if value.bits == 0 { "false" } else { "true" }),
+            BasicType::Float => text.push(&number::float(value.as_float())),
+            BasicType::Double => text.push(&number::double(f64::from_bits(value.bits))),
+            BasicType::Char => {
+                text.push_utf16(value.integer().and_then(|unit| u16::try_from(unit).ok()).into_iter())
+            }
+            BasicType::Object => text.add(format_args!("{:#x}", value.bits)),
+            _ => text.add(value.integer().unwrap_or(0)),
+        }
+    }
+
+    /// What a reference to anything means.
+    fn append_held(&self, text: &mut Text, held: Bits, null: &str, steps: u32) -> Option<()> {
+        if held.kind != BasicType::Object {
+            return None;
+        }
+        if held.bits == 0 {
+            text.push(null);
+            return Some(());
+        }
+        let object = self.graph.objects.addresses.index_of(held.bits);
+        let mut part = text.part();
+        let found = object.and_then(|object| self.append(&mut part, object, steps));
+        text.look_as(&part);
+        if found.is_some() {
+            text.take(part);
+            return Some(());
+        }
+        // A label says nothing that the reference does not.
+        if text.is_label() {
+            return None;
+        }
+        let class = object.and_then(|object| self.summary.class(self.graph.objects.class(object)?));
+        if let Some(class) = class {
+            text.push(self.summary.class_name(class));
+            text.push(" ");
+        }
+        text.add(format_args!("{:#x}", held.bits));
+        Some(())
+    }
+
+    /// What follows the protocol of a URL.
+    fn append_url(&self, text: &mut Text, fields: Fields<'a>, steps: u32) -> Option<()> {
+        text.push(":");
+        let authority = self.text_of(text, fields, "authority", steps);
+        let host = self.text_of(text, fields, "host", steps);
+        // `file:` and `jrt:` have an empty host.
+        if !authority.is_empty() {
+            text.push("//");
+            text.push(&authority);
+        } else if !host.is_empty() {
+            text.push("//");
+            text.push(&host);
+            match self.integer(fields, "port") {
+                Some(port) if (1..=65_535).contains(&port) => text.push(&format!(":{port}")),
+                _ => {}
+            }
+        }
+        self.append_field(text, fields, "file", steps)?;
+        self.append_after(text, fields, "#", "ref", steps);
+        Some(())
+    }
+
+    /// A text and an object behind it, if the field is not null.
+    fn append_after(&self, text: &mut Text, fields: Fields<'a>, before: &str, name: &str, steps: u32) {
+        if let Some(object) = self.object(fields, name) {
+            text.push(before);
+            // What cannot be read is left out.
+            let _ = self.append(text, object, steps);
+        }
+    }
+
+    /// A URI that does not keep its text is put together from its parts.
+    fn append_uri(&self, text: &mut Text, fields: Fields<'a>, steps: u32) -> Option<()> {
+        if let Some(whole) = self.object(fields, "string") {
+            return self.append(text, whole, steps);
+        }
+        let before = text.room();
+        if let Some(scheme) = self.object(fields, "scheme") {
+            self.append(text, scheme, steps)?;
+            text.push(":");
+        }
+        if self.object(fields, "path").is_none() {
+            self.append_field(text, fields, "schemeSpecificPart", steps)?;
+        } else {
+            if self.object(fields, "host").is_some() {
+                text.push("//");
+                let user = self.text_of(text, fields, "userInfo", steps);
+                if !user.is_empty() {
+                    text.push(&user);
+                    text.push("@");
+                }
+                self.append_field(text, fields, "host", steps)?;
+                if let Some(port) = self.integer(fields, "port").filter(|port| *port != -1) {
+                    text.push(&format!(":{port}"));
+                }
+            } else {
+                self.append_after(text, fields, "//", "authority", steps);
+            }
+            self.append_field(text, fields, "path", steps)?;
+            self.append_after(text, fields, "?", "query", steps);
+        }
+        self.append_after(text, fields, "#", "fragment", steps);
+        (text.room() < before).then_some(())
+    }
+
+    /// `Locale.toString`: `de_CH_POSIX_#Latn`.
+    fn append_locale(&self, text: &mut Text, fields: Fields<'a>, steps: u32) -> Option<()> {
+        let Some(base) = self.object(fields, "baseLocale").and_then(|base| self.fields(base)) else {
+            // Android until 6.
+            return self.append_field(text, fields, "cachedToStringResult", steps);
+        };
+        let mut part = |name| self.text_of(text, base, name, steps);
+        let [language, script, region, variant] = ["language", "script", "region", "variant"].map(&mut part);
+        let extensions = self.object(fields, "localeExtensions").and_then(|object| self.fields(object));
+        let extensions = extensions.map(|fields| self.text_of(text, fields, "id", steps)).unwrap_or_default();
+        text.push(&language);
+        let is_placed = !language.is_empty() || !region.is_empty();
+        let more = [&variant, &script, &extensions].iter().any(|part| !part.is_empty());
+        if !region.is_empty() || (!language.is_empty() && more) {
+            text.push("_");
+            text.push(&region);
+        }
+        if !variant.is_empty() && is_placed {
+            text.push("_");
+            text.push(&variant);
+        }
+        if !script.is_empty() && is_placed {
+            text.push("_#");
+            text.push(&script);
+        }
+        if !extensions.is_empty() && is_placed {
+            text.push(if script.is_empty() { "_#" } else { "_" });
+            text.push(&extensions);
+        }
+        // Locale.ROOT is empty.
+        Some(())
+    }
+
+    /// Whether a BigInteger is negative, and the words of its magnitude.
+    fn magnitude(&self, fields: Fields<'a>) -> Option<(bool, Cow<'a, [u8]>)> {
+        let (signum, words) = match self.integer(fields, "signum").zip(self.primitives(fields, "mag")) {
+            Some((signum, (BasicType::Int, words))) => (signum, Cow::Borrowed(words)),
+            Some(_) => return None,
+            None => self.old_magnitude(fields)?,
+        };
+        // Java leaves no words of zeros in front: a gigabyte of them is no number.
+        let zeros = words.chunks_exact(4).take(MOST_ZEROS).take_while(|word| **word == [0; 4]).count();
+        let words = match words {
+            Cow::Borrowed(words) => Cow::Borrowed(words.get(zeros * 4..).unwrap_or_default()),
+            owned => owned,
+        };
+        (zeros < MOST_ZEROS).then_some((signum < 0, words))
+    }
+
+    /// Of Android until 10: the least significant word first, if the number is not kept outside of the heap.
+    fn old_magnitude(&self, fields: Fields<'a>) -> Option<(i64, Cow<'a, [u8]>)> {
+        let is_valid = self.field(fields, "javaIsValid").is_some_and(|is_valid| is_valid.bits != 0);
+        let (BasicType::Int, digits) = self.primitives(fields, "digits").filter(|_| is_valid)? else {
+            return None;
+        };
+        let count = usize::try_from(self.integer(fields, "numberLength")?).ok()?;
+        let words: Vec<&[u8]> = digits.chunks_exact(4).take(count.min(MOST_OLD_WORDS + 1)).collect();
+        let words =
+            (words.len() <= MOST_OLD_WORDS).then(|| words.into_iter().rev().flatten().copied().collect())?;
+        Some((self.integer(fields, "sign")?, Cow::Owned(words)))
+    }
+
+    /// `None` if it has more than `most` digits, or too many for anybody.
+    fn big_decimal(&self, fields: Fields<'a>, most: usize) -> Option<String> {
+        let scale = self.integer(fields, "scale")?;
+        // What does not fit into a long is in `intVal`.
+        let compact = self.integer(fields, "intCompact").filter(|compact| *compact != i64::MIN);
+        // Android until 10.
+        let is_small = self.integer(fields, "bitLength").is_some_and(|bits| bits < 64);
+        let small = self.integer(fields, "smallValue").filter(|_| is_small);
+        match compact.or(small) {
+            Some(compact) => Some(number::decimal(compact < 0, &compact.unsigned_abs().to_string(), scale)),
+            None => {
+                let unscaled = self.fields(self.object(fields, "intVal")?)?;
+                let (is_negative, words) = self.magnitude(unscaled)?;
+                match number::digits(&words, most) {
+                    Digits::Decimal(digits) => Some(number::decimal(is_negative, &digits, scale)),
+                    Digits::Hexadecimal => None,
+                }
+            }
+        }
+    }
+
+    /// What a LongAdder or a DoubleAdder adds up to.
+    fn sum<T>(&self, fields: Fields<'a>, zero: T, add: impl Fn(T, i64) -> T) -> Option<T> {
+        let mut sum = add(zero, self.integer(fields, "base")?);
+        let cells = self.object(fields, "cells").and_then(|cells| self.record(cells));
+        if let Some(Record::ObjectArray(cells)) = cells {
+            let width = self.id_size().bytes();
+            if cells.elements.len() / width > MOST_CELLS {
+                return None;
+            }
+            for cell in cells.elements.chunks_exact(width) {
+                let id = crate::hprof::be_id(cell, 0, self.id_size())?;
+                if id != 0 {
+                    let cell = self.fields(self.graph.objects.addresses.index_of(id)?)?;
+                    sum = add(sum, self.integer(cell, "value")?);
+                }
+            }
+        }
+        Some(sum)
+    }
+
+    /// `pos=0 lim=10 cap=10`, and where the bytes are if that is outside of the heap.
+    fn append_buffer(&self, text: &mut Text, fields: Fields<'a>, whole: Fields<'a>) -> Option<()> {
+        let number = |name| self.integer(fields, name);
+        let (position, limit, capacity) = (number("position")?, number("limit")?, number("capacity")?);
+        text.push(&format!("pos={position} lim={limit} cap={capacity}"));
+        let is_there = |name| self.field(whole, name).is_some_and(|value| value.bits != 0);
+        // `hb` is the array, `bb` the buffer of which this one is a view; older ones of chars have a text.
+        let is_outside = !["hb", "bb", "str"].into_iter().any(is_there);
+        let address = self.field(fields, "address").or_else(|| self.field(fields, "effectiveDirectAddress"));
+        if let Some(address) = address.filter(|address| is_outside && address.bits != 0) {
+            text.push(&format!(", outside of the heap at {:#x}", address.bits));
+        }
+        Some(())
+    }
+
+    /// `{0, 2, 5}`
+    fn append_bits(&self, text: &mut Text, fields: Fields<'a>) -> Option<()> {
+        // Android until 6 has other names.
+        let words = self.primitives(fields, "words").or_else(|| self.primitives(fields, "bits"));
+        let Some((BasicType::Long, words)) = words else { return None };
+        let used = self.integer(fields, "wordsInUse").or_else(|| self.integer(fields, "longCount"))?;
+        let used = usize::try_from(used).ok()?;
+        // Zeros take no room in the text: without a limit a gigabyte of them would be looked at for nothing.
+        let most = text.room().saturating_mul(WORDS_OF_CHARACTER);
+        let mut first = true;
+        text.push("{");
+        for (at, word) in words.chunks_exact(8).take(used).enumerate() {
+            if at >= most || text.is_cut() {
+                text.cut();
+                return Some(());
+            }
+            let mut left = word.first_chunk().map_or(0, |word| u64::from_be_bytes(*word));
+            while left != 0 && !text.is_cut() {
+                if !std::mem::take(&mut first) {
+                    text.push(", ");
+                }
+                text.add(at * 64 + left.trailing_zeros() as usize);
+                left &= left - 1;
+            }
+        }
+        text.push("}");
+        Some(())
+    }
+
+    /// The characters of a String or of a builder: bytes since JDK 9, chars before, part of an array in JDK 6.
+    fn append_string(&self, text: &mut Text, fields: Fields<'a>) -> Option<()> {
+        let (element, elements) = self.primitives(fields, "value")?;
+        let utf16_bytes = self.integer(fields, "coder") == Some(1);
+        let number = |name| usize::try_from(self.integer(fields, name)?).ok();
+        let count = number("count");
+        match element {
+            BasicType::Char => {
+                let (start, count) = match (number("offset"), count) {
+                    (Some(offset), Some(count)) => (offset, count),
+                    // A builder has room behind its text. A String of Android has other bits in `count`.
+                    (None, Some(count)) if count <= elements.len() / 2 => (0, count),
+                    _ => (0, elements.len() / 2),
+                };
+                text.push_utf16(utf16(elements.get(start.checked_mul(2)?..)?).take(count));
+            }
+            // The bytes of a UTF-16 string are in the JVM's own order: little-endian nearly everywhere.
+            BasicType::Byte if utf16_bytes => {
+                let units = elements.chunks_exact(2).filter_map(|unit| unit.first_chunk());
+                text.push_utf16(
+                    units.map(|unit| u16::from_le_bytes(*unit)).take(count.unwrap_or(usize::MAX)),
+                );
+            }
+            BasicType::Byte => {
+                let count = count.filter(|count| *count <= elements.len()).unwrap_or(elements.len());
+                text.extend(elements.iter().take(count).map(|byte| char::from(*byte)));
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+/// Adds bytes that are UTF-8, as far as they are.
+fn push_utf8(text: &mut Text, bytes: &[u8]) {
+    // A character has up to four bytes; one more shows that something is left out.
+    let bytes = bytes.get(..text.room().saturating_mul(4).saturating_add(4)).unwrap_or(bytes);
+    text.push(&String::from_utf8_lossy(bytes));
+}

@@ -1,0 +1,15 @@
+//! Questions about single objects: reading them, naming them, selecting them.
+
+pub mod collections;
+pub mod condition;
+pub mod instances;
+pub mod label;
+pub(crate) mod largest;
+pub mod meaning;
+pub(crate) mod object_set;
+pub mod reader;
+pub mod reference_names;
+pub mod refs;
+pub mod selection;
+pub mod show;
+pub mod strength;

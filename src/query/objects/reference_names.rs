@@ -1,0 +1,297 @@
+//! What a reference means: which field, slot or static it is, read again from the record of the object that holds it.
+//!
+//! The graph knows that one object refers to another; by which fields stands in the dump. Several may hold the same
+//! object.
+
+use std::fmt;
+
+use crate::hprof::class_dump::ClassDump;
+use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray};
+use crate::hprof::{BasicType, RootKind, be_id};
+use crate::index::ObjectGraph;
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::model::tables::NONE;
+use crate::index::objects::object_table::superclasses_with_fields;
+
+use super::strength::{Excluded, Strength, Strengths, is_referent};
+use crate::query::paths::root_index::RootIndex;
+
+/// Meanings of one reference that are kept; others are counted. Two fields at once are rare, slots of an array are not.
+const KEPT: usize = 3;
+
+/// What a reference means to the object that holds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meaning<'a> {
+    /// A field.
+    Field {
+        /// Its name.
+        name: &'a str,
+        /// The name of the class that declares it.
+        class: &'a str,
+    },
+    /// A slot of an array, by index.
+    Slot(u32),
+    /// A static field of a class, by name.
+    Static(&'a str),
+    /// From an object to its class object.
+    Class,
+    /// From a class object to its superclass.
+    Super,
+    /// From a class object to its loader.
+    Loader,
+    /// From a thread to what its stack holds.
+    Local {
+        /// The kind of the root.
+        kind: RootKind,
+        /// The number of the frame in the thread's stack trace, if it is known.
+        frame: Option<u32>,
+    },
+}
+
+impl fmt::Display for Meaning<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Field { name, .. } | Self::Static(name) => f.write_str(name),
+            Self::Slot(index) => write!(f, "[{index}]"),
+            Self::Class => f.write_str("<class>"),
+            Self::Super => f.write_str("<super>"),
+            Self::Loader => f.write_str("<loader>"),
+            Self::Local { kind, .. } => write!(f, "<{}>", kind.name()),
+        }
+    }
+}
+
+/// How one object holds another.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Holding<'a> {
+    /// The references, in the order of the record; not all of them if they are many.
+    pub meanings: Vec<Meaning<'a>>,
+    /// References that are not among `meanings`.
+    pub more: u64,
+    /// Whether a reference other than the referent of a Reference is among them.
+    beyond_referent: bool,
+}
+
+impl<'a> Holding<'a> {
+    fn add(&mut self, meaning: Meaning<'a>) {
+        self.beyond_referent |= !is_referent(&meaning);
+        if self.meanings.len() < KEPT {
+            self.meanings.push(meaning);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// Whether it holds it by a static field.
+    pub fn is_static(&self) -> bool {
+        matches!(self.meanings.first(), Some(Meaning::Static(_)))
+    }
+
+    /// Whether it holds it only as the referent of a Reference.
+    fn is_referent_only(&self) -> bool {
+        !self.beyond_referent && !self.meanings.is_empty()
+    }
+}
+
+/// `first, last`; `[0], [5], [7], 21 more`. Empty if the record does not tell.
+impl fmt::Display for Holding<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, meaning) in self.meanings.iter().enumerate() {
+            write!(f, "{}{meaning}", if at > 0 { ", " } else { "" })?;
+        }
+        if self.more > 0 { write!(f, ", {} more", self.more) } else { Ok(()) }
+    }
+}
+
+/// Tells what the references of a heap mean.
+#[derive(Debug)]
+pub struct Edges<'a> {
+    /// What is known of classes.
+    pub summary: &'a Summary,
+    /// The graph.
+    pub graph: &'a ObjectGraph,
+    /// The dump.
+    pub bytes: &'a [u8],
+    /// The GC roots.
+    pub roots: RootIndex<'a>,
+    /// Which classes hold their referents weakly.
+    pub strengths: Strengths,
+    /// Class objects and their classes, ascending.
+    class_objects: Vec<(u32, ClassNumber)>,
+    /// By class number: the nearest superclass that has fields, or NONE.
+    superclasses: Vec<u32>,
+}
+
+impl<'a> Edges<'a> {
+    /// References of `graph`; `bytes` are the dump's ([`crate::index::Heap::bytes`]).
+    pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
+        let classes = summary.numbered_classes();
+        let mut class_objects: Vec<(u32, ClassNumber)> =
+            classes.filter_map(|(number, _)| Some((graph.class_object(number)?, number))).collect();
+        class_objects.sort_unstable();
+        let (roots, strengths) = (RootIndex::new(graph), Strengths::new(summary));
+        let superclasses = superclasses_with_fields(summary);
+        Self { summary, graph, bytes, roots, strengths, class_objects, superclasses }
+    }
+
+    /// The class that an object is the class object of.
+    pub fn class_of_class_object(&self, object: u32) -> Option<ClassNumber> {
+        let at = self.class_objects.binary_search_by_key(&object, |(object, _)| *object).ok()?;
+        self.class_objects.get(at).map(|(_, class)| *class)
+    }
+
+    /// The class that an object is the class object of, if objects of that class are in the dump.
+    pub fn class_with_objects(&self, object: u32) -> Option<ClassNumber> {
+        let class = self.class_of_class_object(object)?;
+        let objects = self.summary.class(class)?.objects.get();
+        (objects > 0 || self.summary.java_lang_class() == Some(class)).then_some(class)
+    }
+
+    /// Calls `visit` with each reference of an object that is not null: what it means, and the object id.
+    pub fn each(&self, from: u32, visit: impl FnMut(Meaning<'a>, u64)) {
+        let id_size = self.summary.id_size();
+        let mut reader = Reader { edges: self, from, visit };
+        if let Some(offset) = self.graph.objects.offset(self.bytes, id_size, from)
+            && let Ok(at) = usize::try_from(offset)
+        {
+            // A record that cannot be read has no references.
+            let _ = heap::visit_one(self.bytes, id_size, at, self.bytes.len(), &mut reader);
+        }
+        for root in self.roots.locals_of(from) {
+            if let Some(id) = self.graph.objects.addresses.id_of(root.object) {
+                reader.take(Meaning::Local { kind: root.kind, frame: root.frame }, id);
+            }
+        }
+        let class = self.graph.class_object_of(from).filter(|class| *class != NONE);
+        if let Some(id) = class.and_then(|class| self.graph.objects.addresses.id_of(class)) {
+            reader.take(Meaning::Class, id);
+        }
+    }
+
+    /// How one object holds others, in one look at its record. `targets` must ascend; the answers are in their order.
+    pub fn holdings(&self, from: u32, targets: &[u32]) -> Vec<Holding<'a>> {
+        // Ids ascend with indices.
+        let id = |target: &u32| self.graph.objects.addresses.id_of(*target).unwrap_or(0);
+        let ids: Vec<u64> = targets.iter().map(id).collect();
+        let mut holdings = vec![Holding::default(); ids.len()];
+        self.each(from, |meaning, id| {
+            let holding = ids.binary_search(&id).ok().and_then(|at| holdings.get_mut(at));
+            if let Some(holding) = holding {
+                holding.add(meaning);
+            }
+        });
+        holdings
+    }
+
+    /// How one object holds another.
+    pub fn holding(&self, from: u32, to: u32) -> Holding<'a> {
+        self.holdings(from, &[to]).pop().unwrap_or_default()
+    }
+
+    /// All that a reference means, up to `most`.
+    pub fn meanings(&self, from: u32, to: u32, most: usize) -> Vec<Meaning<'a>> {
+        let to = self.graph.objects.addresses.id_of(to);
+        let mut meanings = Vec::new();
+        self.each(from, |meaning, id| {
+            if Some(id) == to && meanings.len() < most {
+                meanings.push(meaning);
+            }
+        });
+        meanings
+    }
+
+    /// How strongly `from` holds what it holds like that.
+    pub fn strength(&self, from: u32, holding: &Holding<'a>) -> Strength {
+        if holding.is_referent_only() { self.strengths.of(self.graph, from) } else { Strength::Strong }
+    }
+
+    /// Whether `from` holds `to`, which it refers to, by a reference that is not left out.
+    #[inline]
+    pub fn is_followed(&self, from: u32, to: u32, excluded: Excluded) -> bool {
+        excluded.is_empty()
+            || !excluded.contains(self.strengths.of(self.graph, from))
+            || !self.holding(from, to).is_referent_only()
+    }
+
+    /// Whether a thread holds an object by more than its stack.
+    pub fn is_beyond_stack(&self, thread: u32, to: u32) -> bool {
+        let to = self.graph.objects.addresses.id_of(to);
+        let mut beyond = false;
+        self.each(thread, |meaning, id| {
+            beyond |= Some(id) == to && !matches!(meaning, Meaning::Local { .. })
+        });
+        beyond
+    }
+
+    /// The object that a Reference holds as its referent and in no other way, if references like that are left out.
+    pub fn excluded_target(&self, from: u32, excluded: Excluded) -> Option<u32> {
+        if excluded.is_empty() || !excluded.contains(self.strengths.of(self.graph, from)) {
+            return None;
+        }
+        let mut referent = None;
+        self.each(from, |meaning, id| {
+            if is_referent(&meaning) {
+                referent = Some(id);
+            }
+        });
+        let referent = referent.and_then(|id| self.graph.objects.addresses.index_of(id))?;
+        self.holding(from, referent).is_referent_only().then_some(referent)
+    }
+}
+
+/// Reads the record of one object.
+struct Reader<'e, 'a, F> {
+    edges: &'e Edges<'a>,
+    from: u32,
+    visit: F,
+}
+
+impl<'a, F: FnMut(Meaning<'a>, u64)> Reader<'_, 'a, F> {
+    fn take(&mut self, meaning: Meaning<'a>, id: u64) {
+        if id != 0 {
+            (self.visit)(meaning, id);
+        }
+    }
+}
+
+impl<'a, F: FnMut(Meaning<'a>, u64)> HeapVisitor<'a> for Reader<'_, 'a, F> {
+    fn instance(&mut self, record: Instance<'a>) {
+        let summary = self.edges.summary;
+        let id_size = summary.id_size();
+        let mut class = self.edges.graph.objects.class(self.from);
+        let mut at = 0;
+        while let Some((number, row)) = class.and_then(|class| Some((class, summary.class(class)?))) {
+            for (name, kind) in summary.fields(row) {
+                if at >= record.fields.len() {
+                    return;
+                }
+                if kind == BasicType::Object {
+                    let id = be_id(record.fields, at, id_size).unwrap_or(0);
+                    self.take(Meaning::Field { name, class: summary.class_name(row) }, id);
+                }
+                at += kind.dump_bytes(id_size);
+            }
+            class = self.edges.superclasses.get(number.0 as usize).map(|class| ClassNumber(*class));
+        }
+    }
+
+    fn object_array(&mut self, record: ObjectArray<'a>) {
+        let id_size = self.edges.summary.id_size();
+        for (index, element) in (0u32..).zip(record.elements.chunks_exact(id_size.bytes())) {
+            self.take(Meaning::Slot(index), be_id(element, 0, id_size).unwrap_or(0));
+        }
+    }
+
+    fn class(&mut self, record: ClassDump<'a>) {
+        self.take(Meaning::Super, record.super_class);
+        self.take(Meaning::Loader, record.loader);
+        let summary = self.edges.summary;
+        let class = self.edges.class_of_class_object(self.from).and_then(|class| summary.class(class));
+        let Some(class) = class else { return };
+        for (name, kind, value) in summary.statics(class) {
+            if kind == BasicType::Object {
+                self.take(Meaning::Static(name), value);
+            }
+        }
+    }
+}

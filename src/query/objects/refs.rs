@@ -1,0 +1,217 @@
+//! What an object refers to, and what refers to it.
+
+use std::cmp::Reverse;
+
+use roaring::RoaringBitmap;
+
+use crate::hprof::heap::ObjectArray;
+use crate::index::ObjectGraph;
+use crate::index::graph::tree::Tree;
+use crate::index::model::summary::ClassNumber;
+
+use super::reader::{Objects, Record};
+use super::reference_names::{Edges, Meaning};
+use super::strength::{Strength, is_referent};
+use crate::query::classes::histogram;
+use crate::query::paths::steps::View;
+
+/// Which way references are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Direction {
+    /// To what the object refers to.
+    #[default]
+    Outgoing,
+    /// To what refers to the object.
+    Incoming,
+}
+
+/// A reference, and the object at its other end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Object id.
+    pub id: u64,
+    /// Its class; `None` if the dump does not tell, or does not hold the object.
+    pub class: Option<String>,
+    /// A few words that tell it from others of its class.
+    pub label: Option<String>,
+    /// The field, slot or static field; several if it is referred to more than once.
+    pub reference: Option<String>,
+    /// Whether that is a static field.
+    pub is_static: bool,
+    /// How strong the reference is.
+    pub strength: Strength,
+    /// What the object takes itself; `None` if it is not in the dump.
+    pub shallow_bytes: Option<u64>,
+    /// What it retains; `None` if no root leads to it.
+    pub retained_bytes: Option<u64>,
+}
+
+/// Objects of a class at the other ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupRow {
+    /// The class, if the dump tells.
+    pub class: Option<ClassNumber>,
+    /// The objects, each once.
+    pub objects: u64,
+    /// What they take.
+    pub shallow_bytes: u64,
+    /// What they retain by the dominator tree: what one of them dominates counts once.
+    pub retained_bytes: u64,
+}
+
+/// References of the objects of a heap.
+#[derive(Debug)]
+pub struct Refs<'a> {
+    view: &'a View<'a>,
+    objects: Objects<'a>,
+}
+
+impl<'a> Refs<'a> {
+    /// References of objects that `view` describes.
+    pub fn new(view: &'a View<'a>) -> Self {
+        let Edges { summary, graph, bytes, .. } = view.edges;
+        Self { view, objects: Objects::new(summary, graph, bytes) }
+    }
+
+    fn graph(&self) -> &'a ObjectGraph {
+        self.view.edges.graph
+    }
+
+    /// The references of an object, made while they are taken: outgoing ones in the order of its record, incoming ones by
+    /// the address of who refers to it.
+    pub fn rows(&self, object: u32, direction: Direction) -> Box<dyn Iterator<Item = Row> + '_> {
+        match (direction, self.array(object)) {
+            (Direction::Incoming, _) => {
+                Box::new(self.graph().referrers(object).map(move |from| self.incoming(from, object)))
+            }
+            (Direction::Outgoing, None) => {
+                let outgoing = self.few(object).into_iter();
+                Box::new(outgoing.map(move |(meaning, id)| self.outgoing(object, &meaning, id)))
+            }
+            // An array may be too long for a list of what its elements are.
+            (Direction::Outgoing, Some(array)) => {
+                let class = self.graph().class_object_of(object);
+                let class = class.and_then(|class| self.graph().objects.addresses.id_of(class));
+                let elements = (0u32..).zip(self.objects.elements(&array)).filter(|(_, id)| *id != 0);
+                let meanings = elements.map(|(index, id)| (Meaning::Slot(index), id));
+                let all = meanings.chain(class.map(|id| (Meaning::Class, id)));
+                Box::new(all.map(move |(meaning, id)| self.outgoing(object, &meaning, id)))
+            }
+        }
+    }
+
+    /// The number of those rows.
+    pub fn count(&self, object: u32, direction: Direction) -> u64 {
+        match (direction, self.array(object)) {
+            (Direction::Incoming, _) => self.graph().referrers(object).count() as u64,
+            (Direction::Outgoing, None) => self.few(object).len() as u64,
+            (Direction::Outgoing, Some(array)) => {
+                let elements = self.objects.elements(&array).filter(|id| *id != 0).count() as u64;
+                elements + u64::from(self.graph().class_object_of(object).is_some())
+            }
+        }
+    }
+
+    /// The record of an array of references.
+    fn array(&self, object: u32) -> Option<ObjectArray<'a>> {
+        match self.objects.record(object)? {
+            Record::ObjectArray(array) => Some(array),
+            _ => None,
+        }
+    }
+
+    /// The references of an object that is no array.
+    fn few(&self, object: u32) -> Vec<(Meaning<'a>, u64)> {
+        let mut few = Vec::new();
+        self.view.edges.each(object, |meaning, id| few.push((meaning, id)));
+        few
+    }
+
+    fn retained(&self, object: u32) -> Option<u64> {
+        let tree = &self.graph().tree;
+        tree.reachable_position(object).map(|position| tree.retained_bytes(position))
+    }
+
+    fn outgoing(&self, from: u32, meaning: &Meaning<'a>, id: u64) -> Row {
+        let strength = if is_referent(meaning) {
+            self.view.edges.strengths.of(self.graph(), from)
+        } else {
+            Strength::Strong
+        };
+        let object = self.graph().objects.addresses.index_of(id);
+        let step = object.map(|object| self.view.step(object, None));
+        Row {
+            id,
+            reference: Some(meaning.to_string()),
+            is_static: matches!(meaning, Meaning::Static(_)),
+            strength,
+            shallow_bytes: step.as_ref().map(|step| step.shallow_bytes),
+            retained_bytes: object.and_then(|object| self.retained(object)),
+            class: step.as_ref().and_then(|step| step.class.clone()),
+            label: step.and_then(|step| step.label),
+        }
+    }
+
+    fn incoming(&self, from: u32, to: u32) -> Row {
+        let holding = self.view.edges.holding(from, to);
+        let step = self.view.step(from, None);
+        Row {
+            id: step.id,
+            reference: Some(holding.to_string()).filter(|text| !text.is_empty()),
+            is_static: holding.is_static(),
+            strength: self.view.edges.strength(from, &holding),
+            shallow_bytes: Some(step.shallow_bytes),
+            retained_bytes: self.retained(from),
+            class: step.class,
+            label: step.label,
+        }
+    }
+
+    /// The number of objects that refer to an object as their class. They are in no list: there are as many as instances.
+    pub fn instances(&self, object: u32) -> Option<u64> {
+        let summary = self.objects.summary;
+        let number = self.view.edges.class_of_class_object(object)?;
+        summary.class(number).map(|class| histogram::instances(summary, number, class))
+    }
+
+    /// The objects at the other ends by class, those that retain most first.
+    pub fn groups(&self, object: u32, direction: Direction) -> Vec<GroupRow> {
+        let graph = self.graph();
+        let others: RoaringBitmap = match direction {
+            Direction::Incoming => graph.referrers(object).collect(),
+            Direction::Outgoing => graph.references(object).chain(graph.class_object_of(object)).collect(),
+        };
+        let mut of_class: Vec<(Option<ClassNumber>, u32)> =
+            others.iter().map(|other| (graph.objects.class(other), other)).collect();
+        of_class.sort_unstable();
+        let same_class = of_class.chunk_by(|(a, _), (b, _)| a == b);
+        let mut rows: Vec<GroupRow> = same_class
+            .filter_map(|group| {
+                let (class, _) = *group.first()?;
+                let mut row =
+                    GroupRow { class, objects: group.len() as u64, shallow_bytes: 0, retained_bytes: 0 };
+                let positions = group.iter().filter_map(|(_, object)| graph.tree.position(*object));
+                let mut positions: Vec<u32> = positions.collect();
+                add_up(&graph.tree, &mut positions, &mut row);
+                Some(row)
+            })
+            .collect();
+        rows.sort_by_key(|row| (Reverse(row.retained_bytes), row.class));
+        rows
+    }
+}
+
+/// Adds up objects by their positions.
+fn add_up(tree: &Tree, positions: &mut [u32], row: &mut GroupRow) {
+    positions.sort_unstable();
+    let mut end = 0;
+    for position in positions {
+        row.shallow_bytes = row.shallow_bytes.saturating_add(tree.shallow_bytes(*position));
+        if *position >= end && *position < tree.reachable() {
+            // Looked up once: that is most of the time it takes.
+            end = tree.end(*position);
+            let retained = tree.bytes_before(end).saturating_sub(tree.bytes_before(*position));
+            row.retained_bytes = row.retained_bytes.saturating_add(retained);
+        }
+    }
+}

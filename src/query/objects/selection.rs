@@ -1,0 +1,171 @@
+//! What users select: objects by id or class, threads by name or id.
+
+use std::ops::Range;
+use std::str::FromStr;
+
+use rayon::prelude::*;
+use roaring::RoaringBitmap;
+
+use crate::index::ObjectGraph;
+use crate::index::model::summary::Summary;
+
+use crate::query::classes::pattern::ClassPattern;
+use crate::query::dominators::preorder::parts;
+
+/// Objects that one thread takes at a time.
+const PART: u32 = 1 << 18;
+
+/// Some objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    /// As it was given.
+    pub text: String,
+    /// Which objects.
+    pub what: What,
+}
+
+/// Which objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// The object with this id.
+    Object(u64),
+    /// The objects of all classes that match.
+    Classes(ClassPattern),
+}
+
+/// A text that starts like an object id and is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no object id; ids look like 0x7c00012a8")]
+pub struct NoObjectId(String);
+
+/// Reads an object id: hexadecimal, with `0x`.
+///
+/// # Errors
+/// If it is none.
+pub fn object_id(text: &str) -> Result<u64, NoObjectId> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    // `from_str_radix` would take a sign.
+    digits
+        .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        .and_then(|digits| u64::from_str_radix(digits, 16).ok())
+        .ok_or_else(|| NoObjectId(text.to_owned()))
+}
+
+/// Whether a text is meant as an object id.
+fn looks_like_id(text: &str) -> bool {
+    text.starts_with("0x") || text.starts_with("0X")
+}
+
+impl FromStr for Selection {
+    type Err = NoObjectId;
+
+    fn from_str(text: &str) -> Result<Self, NoObjectId> {
+        let what = if looks_like_id(text) {
+            What::Object(object_id(text)?)
+        } else {
+            // Every text is a pattern.
+            let Ok(pattern) = text.parse();
+            What::Classes(pattern)
+        };
+        Ok(Self { text: text.to_owned(), what })
+    }
+}
+
+impl Selection {
+    /// The indices of the objects that are selected.
+    pub fn objects(&self, summary: &Summary, graph: &ObjectGraph) -> RoaringBitmap {
+        let pattern = match &self.what {
+            What::Object(id) => return graph.objects.addresses.index_of(*id).into_iter().collect(),
+            What::Classes(pattern) => pattern,
+        };
+        let matches: Vec<bool> =
+            summary.classes().iter().map(|class| pattern.matches(summary.class_name(class))).collect();
+        if !matches.contains(&true) {
+            return RoaringBitmap::new();
+        }
+        let select = |part: Range<u32>| -> RoaringBitmap {
+            let of_class = |object: &u32| {
+                let class = graph.objects.class(*object);
+                class.and_then(|class| matches.get(class.0 as usize)).copied().unwrap_or(false)
+            };
+            part.filter(|object| of_class(object)).collect()
+        };
+        let all = parts(0..graph.objects.len(), PART);
+        all.into_par_iter().map(select).reduce(RoaringBitmap::new, |a, b| a | b)
+    }
+}
+
+/// Some threads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ThreadPattern {
+    /// The thread with this object id.
+    Object(u64),
+    /// Threads whose name contains this.
+    Part(String),
+    /// Threads whose whole name is of this form; `*` stands for anything.
+    Glob(String),
+}
+
+impl FromStr for ThreadPattern {
+    type Err = NoObjectId;
+
+    fn from_str(text: &str) -> Result<Self, NoObjectId> {
+        Ok(if looks_like_id(text) {
+            Self::Object(object_id(text)?)
+        } else if text.contains('*') {
+            Self::Glob(text.to_owned())
+        } else {
+            Self::Part(text.to_owned())
+        })
+    }
+}
+
+impl ThreadPattern {
+    /// Whether a thread of this object id and name is meant.
+    pub fn matches(&self, id: u64, name: Option<&str>) -> bool {
+        match self {
+            Self::Object(wanted) => *wanted == id,
+            Self::Part(part) => name.is_some_and(|name| name.contains(part.as_str())),
+            Self::Glob(glob) => name.is_some_and(|name| glob_matches(glob, name)),
+        }
+    }
+}
+
+/// Whether the text is the pattern, of which each `*` stands for anything.
+fn glob_matches(pattern: &str, text: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut text) = text.strip_prefix(start) else { return false };
+    let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
+    for part in middle.split('*') {
+        // The first place that fits leaves the most for the parts behind.
+        let Some(at) = text.find(part) else { return false };
+        text = text.get(at + part.len()..).unwrap_or_default();
+    }
+    text.ends_with(end)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_and_classes() {
+        let what = |text: &str| text.parse::<Selection>().map(|selection| selection.what);
+        assert_eq!(what("0x7c00012a8"), Ok(What::Object(0x7_c000_12a8)));
+        assert_eq!(what("com.acme.**"), Ok(What::Classes("com.acme.**".parse().unwrap())));
+        for wrong in ["0x", "0xg", "0x+1", "0x11112222333344445"] {
+            assert_eq!(what(wrong), Err(NoObjectId(wrong.to_owned())));
+        }
+    }
+
+    #[test]
+    fn threads() {
+        let matches = |pattern: &str, name| pattern.parse::<ThreadPattern>().unwrap().matches(16, Some(name));
+        assert!(matches("0x10", "x") && !matches("0x11", "x"));
+        assert!(matches("pool-1", "pool-1-thread-2") && !matches("pool-2", "pool-1-thread-2"));
+        assert!(matches("main*", "main") && matches("*main", "a.main") && !matches("main*", "a.main"));
+        assert!(matches("pool-*-thread-*", "pool-1.2-thread-3") && !matches("a*b*c", "acb"));
+        assert!(!matches("ab*ba", "aba") && matches("a**a", "aa") && matches("*", ""));
+    }
+}

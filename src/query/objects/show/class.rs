@@ -1,0 +1,125 @@
+//! A class: found by its name, and what there is to say of it.
+
+use crate::hprof::BasicType;
+use crate::index::ObjectGraph;
+use crate::index::layout::sizes::Sizes;
+use crate::index::model::summary::Summary;
+use crate::index::model::tables::ClassKind;
+use crate::query::classes::histogram;
+use crate::query::classes::pattern::ClassPattern;
+
+use super::{Loader, Referred, Shower};
+
+/// What there is to say of a class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClassShown {
+    /// Its name in Java source form.
+    pub name: String,
+    /// Its superclass's class object.
+    pub superclass: Option<Referred>,
+    /// Its loader.
+    pub loader: Loader,
+    /// Its instances.
+    pub instances: u64,
+    /// What they take together.
+    pub shallow_bytes: u64,
+    /// What one of them takes; `None` of arrays, which differ.
+    pub instance_bytes: Option<u64>,
+    /// The fields of its instances that it declares itself.
+    pub fields: Vec<Declared>,
+}
+
+/// A field that a class declares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Declared {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub kind: BasicType,
+}
+
+/// A class among several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedClass {
+    /// Object id of its class object.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// Object id of its loader; 0 is the boot loader.
+    pub loader: u64,
+}
+
+/// Which class a pattern means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClassFound {
+    /// One: the object index of its class object.
+    One(u32),
+    /// Several: the first of them by name, and how many there are.
+    Several(Vec<NamedClass>, u64),
+    /// There is one or more of that name, but the dump does not hold a class object of any.
+    NotDumped(String),
+    /// None.
+    None,
+}
+
+/// Ambiguous classes that are listed.
+const LISTED: usize = 10;
+
+/// The class that is meant by `text`, of which `pattern` was made. A class of exactly that name is preferred to others
+/// that match.
+pub fn find_class(summary: &Summary, graph: &ObjectGraph, text: &str, pattern: &ClassPattern) -> ClassFound {
+    let exact = crate::hprof::names::java_class_name(text);
+    let mut not_dumped = None;
+    let (mut named, mut others) = (Vec::new(), Vec::new());
+    for (number, class) in summary.numbered_classes() {
+        let name = summary.class_name(class);
+        if !pattern.matches(name) {
+            continue;
+        }
+        let Some(object) = graph.class_object(number) else {
+            not_dumped.get_or_insert(name);
+            continue;
+        };
+        if name == exact { &mut named } else { &mut others }.push((name, object, class));
+    }
+    let mut classes = if named.is_empty() { others } else { named };
+    match (classes.as_slice(), not_dumped) {
+        ([(_, object, _)], _) => ClassFound::One(*object),
+        ([], Some(name)) => ClassFound::NotDumped(name.to_owned()),
+        ([], None) => ClassFound::None,
+        _ => {
+            classes.sort_unstable_by_key(|(name, object, _)| (*name, *object));
+            let total = classes.len() as u64;
+            let listed = classes.iter().take(LISTED).map(|(name, _, class)| NamedClass {
+                id: class.id.get(),
+                name: (*name).to_owned(),
+                loader: class.loader.get(),
+            });
+            ClassFound::Several(listed.collect(), total)
+        }
+    }
+}
+
+impl Shower<'_> {
+    /// The class that an object is the class object of.
+    pub(super) fn class(&self, object: u32) -> Option<ClassShown> {
+        let summary = self.objects.summary;
+        let number = self.view.edges.class_of_class_object(object)?;
+        let class = summary.class(number)?;
+        let sizes = Sizes::new(summary, None);
+        let name = summary.class_name(class);
+        let is_array = class.kind() != ClassKind::Instance || name.ends_with("[]");
+        // Class objects differ in size too.
+        let is_fixed = !is_array && summary.java_lang_class() != Some(number);
+        let fields = summary.fields(class);
+        Some(ClassShown {
+            name: name.to_owned(),
+            superclass: Some(class.super_id.get()).filter(|id| *id != 0).map(|id| self.refer(id)),
+            loader: self.loader_of(class.loader.get()),
+            instances: histogram::instances(summary, number, class),
+            shallow_bytes: sizes.total(number),
+            instance_bytes: is_fixed.then(|| sizes.instance(number).0),
+            fields: fields.map(|(name, kind)| Declared { name: name.to_owned(), kind }).collect(),
+        })
+    }
+}

@@ -1,0 +1,104 @@
+//! The bytes of an array of primitives, and the text that they may be.
+
+use crate::hprof::BasicType;
+use crate::hprof::heap::PrimitiveArray;
+use crate::query::objects::reader::{Characters, Record};
+
+use super::Shower;
+
+/// Elements of an array of primitives as they stand in the dump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Data<'a> {
+    /// Their type.
+    pub kind: BasicType,
+    /// Where the first byte is, counted from the first element's.
+    pub offset: u64,
+    /// The bytes, big-endian.
+    pub bytes: &'a [u8],
+}
+
+/// What bytes are as text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// UTF-8.
+    Utf8,
+    /// ISO 8859-1: what is not UTF-8.
+    Latin1,
+    /// UTF-16.
+    Utf16,
+}
+
+impl Form {
+    /// The name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Utf8 => "utf-8",
+            Self::Latin1 => "iso-8859-1",
+            Self::Utf16 => "utf-16",
+        }
+    }
+}
+
+impl<'a> Shower<'a> {
+    /// The bytes of the elements of an array of primitives, from `start` on and before `end`; `None` if the object is no
+    /// such array, or the dump leaves its elements out.
+    pub fn data(&self, object: u32, start: u64, end: u64) -> Option<Data<'a>> {
+        let Record::PrimitiveArray(PrimitiveArray { element, elements: Some(elements), .. }) =
+            self.objects.record(object)?
+        else {
+            return None;
+        };
+        let width = element.dump_bytes(self.objects.summary.id_size()) as u64;
+        let len = elements.len() as u64;
+        let at = |index: u64| index.saturating_mul(width).min(len);
+        let (from, to) = (at(start), at(end.max(start)));
+        let bytes = elements.get(usize::try_from(from).ok()?..usize::try_from(to).ok()?)?;
+        Some(Data { kind: element, offset: from, bytes })
+    }
+}
+
+impl Data<'_> {
+    /// The text that chars or bytes are: bytes that are UTF-8 as such, all others as ISO 8859-1. `None` for numbers. Half
+    /// a character is `\udXXX`, half of UTF-8 at the end of the bytes is left out.
+    pub fn text(&self) -> Option<(String, Form)> {
+        match self.kind {
+            BasicType::Char => Some((Characters::Utf16Be(self.bytes).text(usize::MAX), Form::Utf16)),
+            BasicType::Byte => match std::str::from_utf8(self.bytes) {
+                Ok(text) => Some((text.to_owned(), Form::Utf8)),
+                // The range ends within a character.
+                Err(error) if error.error_len().is_none() && error.valid_up_to() > 0 => {
+                    let valid = self.bytes.get(..error.valid_up_to()).unwrap_or_default();
+                    Some((String::from_utf8_lossy(valid).into_owned(), Form::Utf8))
+                }
+                Err(_) => Some((self.bytes.iter().map(|byte| char::from(*byte)).collect(), Form::Latin1)),
+            },
+            _ => None,
+        }
+    }
+
+    /// The bytes in hexadecimal.
+    pub fn hexadecimal(&self) -> String {
+        let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or('0');
+        self.bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_as_text() {
+        let text = |kind, bytes: &[u8]| Data { kind, offset: 0, bytes }.text();
+        let is = |text: &str, form| Some((text.to_owned(), form));
+        assert_eq!(text(BasicType::Byte, b"Gr\xc3\xbc\xc3\x9fe"), is("Grüße", Form::Utf8));
+        assert_eq!(text(BasicType::Byte, b"Gr\xfc\xdfe"), is("Grüße", Form::Latin1));
+        assert_eq!(text(BasicType::Byte, b"Gr\xc3\xbc\xc3"), is("Grü", Form::Utf8));
+        assert_eq!(text(BasicType::Char, &[0x65, 0xe5, 0xd8, 0, 0, 0x78]), is("日\\ud800x", Form::Utf16));
+        assert_eq!(text(BasicType::Int, &[0; 4]), None);
+        assert_eq!(
+            Data { kind: BasicType::Byte, offset: 0, bytes: &[0, 0x9f, 0xff] }.hexadecimal(),
+            "009fff"
+        );
+    }
+}

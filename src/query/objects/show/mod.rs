@@ -1,0 +1,454 @@
+//! One object: its class, its sizes, its fields or elements, what refers to it.
+//!
+//! Of a binary dump; `profile::text::show` answers the same of a text report.
+
+mod class;
+mod data;
+
+use crate::hprof::class_dump::ClassDump;
+use crate::hprof::heap::{Instance, PrimitiveArray};
+use crate::hprof::{BasicType, be_value};
+use crate::index::ObjectGraph;
+use crate::index::model::summary::Summary;
+
+use super::collections::{self, Collections};
+use super::meaning::{Meaning, Meanings, Stack};
+use super::reader::{Bits, Objects, Record};
+use crate::query::paths::steps::View;
+
+pub use class::{ClassFound, ClassShown, Declared, NamedClass, find_class};
+pub use data::{Data, Form};
+
+/// An object, without its elements if it is an array.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Shown {
+    /// Object id.
+    pub object: u64,
+    /// What it is.
+    pub kind: Kind,
+    /// Its class in Java source form.
+    pub class: Option<String>,
+    /// Object id of its class's class object.
+    pub class_object: Option<u64>,
+    /// A few words that tell it from others of its class.
+    pub label: Option<String>,
+    /// What it takes itself.
+    pub shallow_bytes: Option<u64>,
+    /// What it retains; `None` in texts, and if no root leads to it.
+    pub retained_bytes: Option<u64>,
+    /// Serial number of the trace where it was allocated.
+    pub trace: u32,
+    /// Elements of an array.
+    pub length: Option<u64>,
+    /// Its fields, or what a class object refers to and its static fields.
+    pub fields: Vec<Part>,
+    /// Why it is a root.
+    pub roots: Vec<RootShown>,
+    /// What it holds, if it is a collection that is known.
+    pub contents: Option<Contents>,
+    /// What it means, if its class is known.
+    pub value: Option<Meaning>,
+    /// Where it was made, if it is a Throwable.
+    pub stack: Option<Stack>,
+    /// What dominates it.
+    pub dominator: Option<Dominator>,
+    /// The loader of its class, of a class object that of the class itself.
+    pub loader: Option<Loader>,
+    /// The class, of a class object.
+    pub of_class: Option<ClassShown>,
+}
+
+/// What dominates an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Dominator {
+    /// Nothing but the roots.
+    Roots,
+    /// An object.
+    Object(Referred),
+}
+
+/// A class loader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Loader {
+    /// The boot loader, which is no object.
+    Boot,
+    /// An object.
+    Object(Referred),
+}
+
+/// What a collection holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Contents {
+    /// What the collection is.
+    pub kind: collections::Kind,
+    /// How many elements it says it has, if it says so.
+    pub size: Option<u64>,
+    /// The elements that were asked for.
+    pub entries: Vec<ContentEntry>,
+    /// Whether there are others behind them.
+    pub has_more: bool,
+}
+
+/// An element of a collection.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ContentEntry {
+    /// Its place, from 0, in the order of the collection.
+    pub index: u64,
+    /// The key, in maps.
+    pub key: Option<Value>,
+    /// The element, or the value.
+    pub value: Value,
+}
+
+/// What an object is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Kind {
+    /// An instance.
+    #[default]
+    Instance,
+    /// An array of references.
+    ObjectArray,
+    /// An array of primitives.
+    PrimitiveArray,
+    /// A class object.
+    ClassObject,
+}
+
+impl Kind {
+    /// The name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Instance => "instance",
+            Self::ObjectArray => "object array",
+            Self::PrimitiveArray => "primitive array",
+            Self::ClassObject => "class object",
+        }
+    }
+}
+
+/// A field, an element, or what else an object holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// Name of the field, `[index]`, or `<super>`, `<loader>` and the like.
+    pub name: String,
+    /// The class that declares the field.
+    pub class: Option<String>,
+    /// The type.
+    pub kind: BasicType,
+    /// The value.
+    pub value: Value,
+}
+
+/// A value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// `boolean`
+    Boolean(bool),
+    /// `byte`, `short`, `int`, `long`
+    Integer(i64),
+    /// `char`
+    Char(u16),
+    /// `float`
+    Float(f32),
+    /// `double`
+    Double(f64),
+    /// A reference; `None` for null.
+    Reference(Option<Referred>),
+}
+
+/// An object that is referred to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Referred {
+    /// Object id.
+    pub object: u64,
+    /// Its class, if it is in the dump.
+    pub class: Option<String>,
+    /// Its label.
+    pub label: Option<String>,
+}
+
+/// Why an object is a root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RootShown {
+    /// The kind of root.
+    pub kind: crate::hprof::RootKind,
+    /// The thread that it belongs to: its name, or its serial number.
+    pub thread: Option<String>,
+    /// The frame in which it lies, or the frame's number.
+    pub frame: Option<String>,
+}
+
+/// An object that refers to the one that is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Referrer {
+    /// Object id.
+    pub object: u64,
+    /// Its class.
+    pub class: Option<String>,
+    /// Its label.
+    pub label: Option<String>,
+    /// How it refers: `next`, `[5]`.
+    pub reference: Option<String>,
+}
+
+impl Value {
+    /// A value that is read; an id becomes what `refer` says of it.
+    fn new(value: Bits, refer: impl FnOnce(u64) -> Referred) -> Self {
+        match value.kind {
+            BasicType::Object => Self::Reference((value.bits != 0).then(|| refer(value.bits))),
+            BasicType::Boolean => Self::Boolean(value.bits != 0),
+            BasicType::Float => Self::Float(value.as_float()),
+            BasicType::Double => Self::Double(f64::from_bits(value.bits)),
+            BasicType::Char => {
+                Self::Char(value.integer().and_then(|unit| u16::try_from(unit).ok()).unwrap_or(0))
+            }
+            _ => Self::Integer(value.integer().unwrap_or(0)),
+        }
+    }
+}
+
+/// Shows objects of a binary dump.
+pub struct Shower<'a> {
+    objects: Objects<'a>,
+    meanings: Meanings<'a>,
+    view: View<'a>,
+}
+
+impl<'a> Shower<'a> {
+    /// Shows objects that `view` describes; `bytes` are the dump's ([`crate::index::Heap::bytes`]).
+    pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8], view: View<'a>) -> Self {
+        let meanings = Meanings::new(summary, graph, bytes);
+        Self { objects: Objects::new(summary, graph, bytes), meanings, view }
+    }
+
+    fn graph(&self) -> &'a ObjectGraph {
+        self.objects.graph
+    }
+
+    fn id_of(&self, object: u32) -> Option<u64> {
+        self.graph().objects.addresses.id_of(object)
+    }
+
+    fn refer(&self, id: u64) -> Referred {
+        let step = self.graph().objects.addresses.index_of(id).map(|object| self.view.step(object, None));
+        let (class, label) = step.map_or((None, None), |step| (step.class, step.label));
+        Referred { object: id, class, label }
+    }
+
+    fn value(&self, value: Bits) -> Value {
+        Value::new(value, |id| self.refer(id))
+    }
+
+    /// An object, by object index.
+    pub fn show(&self, object: u32) -> Shown {
+        let step = self.view.step(object, None);
+        let tree = &self.graph().tree;
+        let position = tree.reachable_position(object);
+        let mut shown = Shown {
+            object: step.id,
+            class: step.class,
+            class_object: self.graph().class_object_of(object).and_then(|class| self.id_of(class)),
+            label: step.label,
+            shallow_bytes: Some(step.shallow_bytes),
+            retained_bytes: position.map(|at| tree.retained_bytes(at)),
+            roots: self.roots(object),
+            dominator: position.map(|at| self.dominator(at)),
+            loader: self.loader(object),
+            ..Shown::default()
+        };
+        // A record that cannot be read leaves its fields out; the dump says that it is damaged.
+        match self.objects.record(object) {
+            Some(Record::Instance(record)) => {
+                (shown.kind, shown.trace) = (Kind::Instance, record.trace);
+                shown.fields = self.instance(object, &record);
+            }
+            Some(Record::ObjectArray(record)) => {
+                (shown.kind, shown.trace) = (Kind::ObjectArray, record.trace);
+                shown.length = Some(record.length.into());
+            }
+            Some(Record::PrimitiveArray(record)) => {
+                (shown.kind, shown.trace) = (Kind::PrimitiveArray, record.trace);
+                shown.length = Some(record.length.into());
+            }
+            Some(Record::Class(record)) => {
+                (shown.kind, shown.trace) = (Kind::ClassObject, record.trace);
+                shown.fields = self.class_object(object, &record);
+                shown.of_class = self.class(object);
+            }
+            None => {}
+        }
+        shown
+    }
+
+    /// What an instance means, in at most so many characters, if its class is known; and of a Throwable, where it was
+    /// made, up to so many frames.
+    pub fn meaning(&self, object: u32, characters: usize, frames: usize) -> (Option<Meaning>, Option<Stack>) {
+        match self.objects.record(object) {
+            Some(Record::Instance(_)) => {
+                (self.meanings.meaning(object, characters), self.meanings.stack(object, frames))
+            }
+            _ => (None, None),
+        }
+    }
+
+    fn dominator(&self, position: u32) -> Dominator {
+        let tree = &self.graph().tree;
+        let above = tree.dominator(position).and_then(|above| self.id_of(tree.object_at(above)?));
+        above.map_or(Dominator::Roots, |id| Dominator::Object(self.refer(id)))
+    }
+
+    fn loader(&self, object: u32) -> Option<Loader> {
+        let class = self.view.edges.class_of_class_object(object).or(self.graph().objects.class(object))?;
+        let class = self.objects.summary.class(class).filter(|class| class.is_dumped())?;
+        Some(self.loader_of(class.loader.get()))
+    }
+
+    fn loader_of(&self, id: u64) -> Loader {
+        if id == 0 { Loader::Boot } else { Loader::Object(self.refer(id)) }
+    }
+
+    fn instance(&self, object: u32, record: &Instance<'a>) -> Vec<Part> {
+        let summary = self.objects.summary;
+        let class = self.graph().objects.class(object);
+        let slots = class.into_iter().flat_map(|class| self.objects.slots(class));
+        // A record that is too short ends where it ends.
+        let values = slots.map_while(|slot| Some((slot, self.objects.value(record.fields, &slot)?)));
+        let parts = values.map(|(slot, value)| Part {
+            name: slot.name.to_owned(),
+            class: summary.class(slot.class).map(|class| summary.class_name(class).to_owned()),
+            kind: slot.kind,
+            value: self.value(value),
+        });
+        parts.collect()
+    }
+
+    fn class_object(&self, object: u32, record: &ClassDump<'a>) -> Vec<Part> {
+        let summary = self.objects.summary;
+        let mut parts = Vec::new();
+        for (name, id) in [
+            (SUPER, record.super_class),
+            (LOADER, record.loader),
+            (SIGNERS, record.signers),
+            (DOMAIN, record.protection_domain),
+        ] {
+            if id != 0 {
+                let value = Value::Reference(Some(self.refer(id)));
+                parts.push(Part { name: name.to_owned(), class: None, kind: BasicType::Object, value });
+            }
+        }
+        let class = self.view.edges.class_of_class_object(object);
+        if let Some(class) = class.and_then(|class| summary.class(class)) {
+            parts.extend(summary.statics(class).map(|(name, kind, bits)| Part {
+                name: name.to_owned(),
+                class: Some(summary.class_name(class).to_owned()),
+                kind,
+                value: self.value(Bits { kind, bits }),
+            }));
+        }
+        parts.extend(record.constants().map(|constant| Part {
+            name: constant_name(constant.index.into()),
+            class: None,
+            kind: constant.kind,
+            value: self.value(Bits { kind: constant.kind, bits: constant.value }),
+        }));
+        parts
+    }
+
+    fn roots(&self, object: u32) -> Vec<RootShown> {
+        let roots = self.view.edges.roots.of_object(object).filter(|root| !root.is_assumed);
+        roots
+            .map(|root| RootShown {
+                kind: root.kind,
+                thread: root.thread_serial.map(|serial| self.view.thread(serial, root.thread)),
+                frame: self.view.frame(root),
+            })
+            .collect()
+    }
+
+    /// What an object holds, if it is a collection that is known: the elements from `start` on and before `end`.
+    pub fn contents(&self, object: u32, start: u64, end: u64) -> Option<Contents> {
+        let collections = Collections::new(&self.objects);
+        let collection = collections.collection(object)?;
+        let (skip, count) = (start, end.saturating_sub(start));
+        let mut entries =
+            (0..).zip(collections.entries(&collection)).skip(usize::try_from(skip).unwrap_or(usize::MAX));
+        let asked =
+            entries.by_ref().take(usize::try_from(count).unwrap_or(usize::MAX)).map(|(index, entry)| {
+                let key = entry.key.map(|key| self.value(key));
+                ContentEntry { index, key, value: self.value(entry.value) }
+            });
+        let asked = asked.collect();
+        let has_more = entries.next().is_some();
+        Some(Contents { kind: collection.kind, size: collection.size, entries: asked, has_more })
+    }
+
+    /// The elements of an array, those from `start` on and before `end`, made while they are taken.
+    pub fn elements(&self, object: u32, start: u64, end: u64) -> impl Iterator<Item = Part> + '_ {
+        let (kind, bytes) = match self.objects.record(object) {
+            Some(Record::ObjectArray(record)) => (BasicType::Object, record.elements),
+            Some(Record::PrimitiveArray(PrimitiveArray { element, elements: Some(elements), .. })) => {
+                (element, elements)
+            }
+            _ => (BasicType::Byte, [].as_slice()),
+        };
+        let id_size = self.objects.summary.id_size();
+        let first = usize::try_from(start).unwrap_or(usize::MAX);
+        let count = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX);
+        let rows = bytes.chunks_exact(kind.dump_bytes(id_size)).skip(first).take(count);
+        (start..).zip(rows).filter_map(move |(index, element)| {
+            let value = self.value(Bits { kind, bits: be_value(element, 0, kind, id_size)? });
+            Some(Part { name: format!("[{index}]"), class: None, kind, value })
+        })
+    }
+
+    /// The objects that refer to an object, made while they are taken. Instances that refer to it as their class are
+    /// left out.
+    pub fn referrers(&self, object: u32) -> impl Iterator<Item = Referrer> + '_ {
+        self.graph().referrers(object).map(move |from| {
+            let step = self.view.step(from, None);
+            let reference = self.view.edges.holding(from, object).to_string();
+            Referrer {
+                object: step.id,
+                class: step.class,
+                label: step.label,
+                reference: Some(reference).filter(|text| !text.is_empty()),
+            }
+        })
+    }
+}
+
+/// From a class object to its superclass.
+pub(crate) const SUPER: &str = "<super>";
+/// From a class object to its loader.
+pub(crate) const LOADER: &str = "<loader>";
+/// From a class object to its signers.
+pub(crate) const SIGNERS: &str = "<signers>";
+/// From a class object to its protection domain.
+pub(crate) const DOMAIN: &str = "<protection domain>";
+
+/// An entry of a class's constant pool.
+pub(crate) fn constant_name(index: u64) -> String {
+    format!("<constant {index}>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_every_type() {
+        let refer = |object| Referred { object, class: None, label: None };
+        let value = |kind, bits| Value::new(Bits { kind, bits }, refer);
+        assert_eq!(value(BasicType::Byte, 0xff), Value::Integer(-1));
+        assert_eq!(value(BasicType::Short, 0x8000), Value::Integer(-32768));
+        assert_eq!(value(BasicType::Int, 0xffff_fffe), Value::Integer(-2));
+        assert_eq!(value(BasicType::Long, u64::MAX), Value::Integer(-1));
+        assert_eq!(value(BasicType::Char, 0x41), Value::Char(0x41));
+        assert_eq!(value(BasicType::Char, 0xd800), Value::Char(0xd800));
+        assert_eq!(value(BasicType::Float, 0x3f80_0000), Value::Float(1.0));
+        assert_eq!(value(BasicType::Double, 0xbff0_0000_0000_0000), Value::Double(-1.0));
+        assert_eq!(value(BasicType::Boolean, 1), Value::Boolean(true));
+        assert_eq!(value(BasicType::Object, 0), Value::Reference(None));
+        assert_eq!(value(BasicType::Object, 9), Value::Reference(Some(refer(9))));
+    }
+}

@@ -1,0 +1,144 @@
+//! How strongly a `java.lang.ref.Reference` holds its referent.
+//!
+//! Only the field `referent` is weaker than others: what a subclass keeps in fields of its own it holds strongly.
+
+use crate::index::ObjectGraph;
+use crate::index::model::summary::{ClassNumber, Summary};
+
+use super::reference_names::Meaning;
+
+/// How strongly one object holds another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Strength {
+    /// By a reference that keeps it alive.
+    Strong,
+    /// By the referent of a SoftReference.
+    Soft,
+    /// By the referent of a WeakReference.
+    Weak,
+    /// By the referent of a PhantomReference; cleaners are such.
+    Phantom,
+    /// By the referent of a FinalReference: the object has a finalizer that is still to run.
+    Finalizer,
+}
+
+impl Strength {
+    /// All that may be left out.
+    pub const EXCLUDABLE: [Self; 4] = [Self::Weak, Self::Soft, Self::Phantom, Self::Finalizer];
+
+    /// The name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Strong => "strong",
+            Self::Soft => "soft",
+            Self::Weak => "weak",
+            Self::Phantom => "phantom",
+            Self::Finalizer => "finalizer",
+        }
+    }
+
+    /// The strength that the class of this name gives its referent.
+    fn of_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "java.lang.ref.SoftReference" => Self::Soft,
+            "java.lang.ref.WeakReference" => Self::Weak,
+            "java.lang.ref.PhantomReference" => Self::Phantom,
+            "java.lang.ref.FinalReference" | "java.lang.ref.FinalizerReference" => Self::Finalizer,
+            _ => return None,
+        })
+    }
+}
+
+/// The class that declares the referent.
+const REFERENCE: &str = "java.lang.ref.Reference";
+
+/// Whether a reference is the referent of a Reference.
+pub fn is_referent(meaning: &Meaning<'_>) -> bool {
+    matches!(meaning, Meaning::Field { name: "referent", class: REFERENCE })
+}
+
+/// References of some strengths, which are left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Excluded(u8);
+
+impl Excluded {
+    /// Leaves nothing out.
+    pub const NONE: Self = Self(0);
+
+    /// Leaves these out; strong ones never.
+    pub fn of(strengths: impl IntoIterator<Item = Strength>) -> Self {
+        Self(strengths.into_iter().fold(0, |bits, strength| bits | Self::bit(strength)))
+    }
+
+    /// Leaves out all that are not strong.
+    pub fn all() -> Self {
+        Self::of(Strength::EXCLUDABLE)
+    }
+
+    fn bit(strength: Strength) -> u8 {
+        match strength {
+            Strength::Strong => 0,
+            Strength::Soft => 1,
+            Strength::Weak => 2,
+            Strength::Phantom => 4,
+            Strength::Finalizer => 8,
+        }
+    }
+
+    /// Whether references of this strength are left out.
+    pub fn contains(self, strength: Strength) -> bool {
+        self.0 & Self::bit(strength) != 0
+    }
+
+    /// Whether nothing is left out.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// How strongly the instances of each class hold their referent.
+#[derive(Debug)]
+pub struct Strengths {
+    by_class: Vec<Strength>,
+}
+
+impl Strengths {
+    /// Looks at all classes.
+    pub fn new(summary: &Summary) -> Self {
+        let classes = summary.classes();
+        let mut by_class: Vec<Option<Strength>> =
+            classes.iter().map(|class| Strength::of_name(summary.class_name(class))).collect();
+        let mut chain = Vec::new();
+        for (number, _) in summary.numbered_classes() {
+            let mut class = Some(number);
+            let mut found = Strength::Strong;
+            // A class is on a chain once: those that were looked at are known. A chain in a circle comes to an end too.
+            while let Some(number) = class {
+                let Some(known) = by_class.get_mut(number.0 as usize) else { break };
+                if let Some(known) = *known {
+                    found = known;
+                    break;
+                }
+                *known = Some(Strength::Strong);
+                chain.push(number);
+                class = summary.class(number).and_then(|class| summary.super_class(class));
+            }
+            for number in chain.drain(..) {
+                if let Some(known) = by_class.get_mut(number.0 as usize) {
+                    *known = Some(found);
+                }
+            }
+        }
+        Self { by_class: by_class.into_iter().map(|known| known.unwrap_or(Strength::Strong)).collect() }
+    }
+
+    /// How strongly instances of a class hold their referent; strongly if they have none.
+    pub fn of_class(&self, class: ClassNumber) -> Strength {
+        self.by_class.get(class.0 as usize).copied().unwrap_or(Strength::Strong)
+    }
+
+    /// How strongly an object holds its referent.
+    pub fn of(&self, graph: &ObjectGraph, object: u32) -> Strength {
+        graph.objects.class(object).map_or(Strength::Strong, |class| self.of_class(class))
+    }
+}

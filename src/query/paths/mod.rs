@@ -1,0 +1,8 @@
+//! Questions about what keeps objects alive: roots and shortest paths from them.
+
+pub mod merged;
+pub mod root_index;
+pub mod roots;
+pub(crate) mod search;
+pub mod shortest;
+pub mod steps;

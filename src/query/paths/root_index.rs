@@ -1,0 +1,87 @@
+//! The GC roots by object and by thread.
+
+use crate::hprof::RootKind;
+use crate::index::ObjectGraph;
+use crate::index::objects::roots::Root;
+
+use crate::query::objects::object_set::Bits;
+
+/// Finds the roots of an object, and the roots that belong to a thread.
+///
+/// Here an object that a thread's stack holds is a root of its own, whether it also counts as a reference of the thread
+/// or not: a user asks for the frame.
+#[derive(Debug)]
+pub struct RootIndex<'a> {
+    rows: &'a [Root],
+    /// Object and row, ascending.
+    by_object: Vec<(u32, u32)>,
+    /// Thread and row of those that count as references of their thread, ascending.
+    by_thread: Vec<(u32, u32)>,
+    bits: Bits,
+}
+
+impl<'a> RootIndex<'a> {
+    /// Looks at all roots.
+    pub fn new(graph: &'a ObjectGraph) -> Self {
+        let rows = graph.roots.rows.as_slice();
+        let mut bits = Bits::new(graph.objects.len());
+        let mut by_object: Vec<(u32, u32)> =
+            (0u32..).zip(rows).map(|(row, root)| (root.object, row)).collect();
+        by_object.sort_unstable();
+        for (object, _) in &by_object {
+            bits.insert(*object);
+        }
+        let locals = (0u32..).zip(rows).filter(|(_, root)| root.is_local);
+        let mut by_thread: Vec<(u32, u32)> =
+            locals.filter_map(|(row, root)| Some((root.thread?, row))).collect();
+        by_thread.sort_unstable();
+        Self { rows, by_object, by_thread, bits }
+    }
+
+    /// Whether an object is a root.
+    #[inline]
+    pub fn contains(&self, object: u32) -> bool {
+        self.bits.contains(object)
+    }
+
+    /// The roots of an object, in the order of the file.
+    pub fn of_object(&self, object: u32) -> impl Iterator<Item = &'a Root> + '_ {
+        self.range(&self.by_object, object)
+    }
+
+    /// The roots that count as references of a thread, in the order of the file.
+    pub fn locals_of(&self, thread: u32) -> impl Iterator<Item = &'a Root> + '_ {
+        self.range(&self.by_thread, thread)
+    }
+
+    /// The threads that have any, ascending, each once.
+    pub fn threads(&self) -> Vec<u32> {
+        let mut threads: Vec<u32> = self.by_thread.iter().map(|(thread, _)| *thread).collect();
+        threads.dedup();
+        threads
+    }
+
+    fn range<'s>(&'s self, pairs: &'s [(u32, u32)], key: u32) -> impl Iterator<Item = &'a Root> + 's {
+        let start = pairs.partition_point(|(other, _)| *other < key);
+        let rows = pairs.get(start..).unwrap_or_default().iter().take_while(move |(other, _)| *other == key);
+        rows.filter_map(|(_, row)| self.rows.get(*row as usize))
+    }
+
+    /// The objects that are roots, ascending, each once.
+    pub fn objects(&self) -> Vec<u32> {
+        let mut objects: Vec<u32> = self.by_object.iter().map(|(object, _)| *object).collect();
+        objects.dedup();
+        objects
+    }
+
+    /// The kinds of roots that an object is, each once, in the order of the file.
+    pub fn kinds(&self, object: u32) -> Vec<RootKind> {
+        let mut kinds = Vec::new();
+        for root in self.of_object(object) {
+            if !kinds.contains(&root.kind) {
+                kinds.push(root.kind);
+            }
+        }
+        kinds
+    }
+}

@@ -1,0 +1,175 @@
+//! The GC roots, and what they hold.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+
+use crate::hprof::RootKind;
+use crate::index::ObjectGraph;
+use crate::index::graph::tree::Tree;
+use crate::index::model::summary::ClassNumber;
+use crate::index::objects::roots::Root;
+
+use crate::query::objects::label::Labels;
+use crate::query::objects::selection::ThreadPattern;
+use crate::query::threads::frames::Frames;
+
+/// Which roots are asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Question {
+    /// Of these kinds; of all if there are none.
+    pub kinds: Vec<RootKind>,
+    /// Of these threads.
+    pub thread: Option<ThreadPattern>,
+    /// How many rows are kept; all by default.
+    pub top: Option<usize>,
+}
+
+/// A thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thread {
+    /// Object id.
+    pub id: u64,
+    /// Its name, if the dump has it.
+    pub name: Option<String>,
+}
+
+/// An object that is a root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Object id.
+    pub id: u64,
+    /// Its class, if the dump tells.
+    pub class: Option<ClassNumber>,
+    /// A few words that tell it from others.
+    pub label: Option<String>,
+    /// Why it is a root.
+    pub kind: RootKind,
+    /// Whether the dump does not name it: the boot loader's classes, where there are no sticky classes.
+    pub is_assumed: bool,
+    /// The thread, if it has one that is known.
+    pub thread: Option<Thread>,
+    /// Serial number of the thread, for the kinds that have one.
+    pub thread_serial: Option<u32>,
+    /// The frame's number in the thread's stack trace.
+    pub frame: Option<u32>,
+    /// The frame in words, if the dump holds it.
+    pub location: Option<String>,
+    /// How often the dump says so.
+    pub times: u64,
+    /// What it takes itself.
+    pub shallow_bytes: u64,
+    /// What it retains.
+    pub retained_bytes: u64,
+}
+
+/// All roots of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KindRow {
+    /// The kind.
+    pub kind: RootKind,
+    /// Number of roots.
+    pub roots: u64,
+    /// Number of objects: one can be a root more than once.
+    pub objects: u64,
+    /// What the objects retain, by the dominator tree: what one of them dominates counts once.
+    pub retained_bytes: u64,
+}
+
+/// The roots asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The kinds, most retained bytes first.
+    pub kinds: Vec<KindRow>,
+    /// The roots that are kept, most retained bytes first.
+    pub rows: Vec<Row>,
+    /// Rows before `top` was taken.
+    pub total: u64,
+}
+
+/// Which roots there are, and what they hold.
+pub fn roots(graph: &ObjectGraph, labels: &Labels<'_>, frames: &Frames<'_>, question: &Question) -> Answer {
+    let tree = &graph.tree;
+    let id = |object: u32| graph.objects.addresses.id_of(object).unwrap_or(0);
+    let mut names: FxHashMap<u32, Thread> = FxHashMap::default();
+    let mut is_of_thread = |root: &Root| match (&question.thread, root.thread) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(wanted), Some(thread)) => {
+            let thread =
+                names.entry(thread).or_insert_with(|| Thread { id: id(thread), name: labels.label(thread) });
+            wanted.matches(thread.id, thread.name.as_deref())
+        }
+    };
+    let mut roots: Vec<Root> = (graph.roots.rows.iter().copied())
+        .filter(|root| question.kinds.is_empty() || question.kinds.contains(&root.kind))
+        .filter(|root| is_of_thread(root))
+        .collect();
+    roots.sort_by_key(key);
+    let kinds = kinds(tree, &roots);
+    let mut counted: Vec<(u64, Root, u64)> = (roots.chunk_by(|a, b| key(a) == key(b)))
+        .filter_map(|same| {
+            let root = *same.first()?;
+            let position = tree.reachable_position(root.object);
+            Some((position.map_or(0, |position| tree.retained_bytes(position)), root, same.len() as u64))
+        })
+        .collect();
+    // Sorting keeps the order of those that hold as much.
+    counted.sort_by_key(|(bytes, ..)| Reverse(*bytes));
+    let total = counted.len() as u64;
+    let rows = (counted.into_iter().take(question.top.unwrap_or(usize::MAX)))
+        .map(|(retained_bytes, root, times)| Row {
+            id: id(root.object),
+            class: graph.objects.class(root.object),
+            label: labels.label(root.object),
+            kind: root.kind,
+            is_assumed: root.is_assumed,
+            thread: root.thread.map(|thread| {
+                let known = names.get(&thread).cloned();
+                known.unwrap_or_else(|| Thread { id: id(thread), name: labels.label(thread) })
+            }),
+            thread_serial: root.thread_serial,
+            frame: root.frame,
+            location: frames.of_root(&graph.roots, &root).map(|frame| frame.to_string()),
+            times,
+            shallow_bytes: tree.position(root.object).map_or(0, |position| tree.shallow_bytes(position)),
+            retained_bytes,
+        })
+        .collect();
+    Answer { kinds, rows, total }
+}
+
+/// Roots of the same key are the same.
+fn key(root: &Root) -> (RootKind, u32, Option<u32>, Option<u32>, bool) {
+    (root.kind, root.object, root.thread_serial, root.frame, root.is_assumed)
+}
+
+/// Adds up roots by kind; they are sorted by kind and object.
+fn kinds(tree: &Tree, roots: &[Root]) -> Vec<KindRow> {
+    let mut kinds: Vec<KindRow> = (roots.chunk_by(|a, b| a.kind == b.kind))
+        .filter_map(|same| {
+            let kind = same.first()?.kind;
+            let mut objects: Vec<u32> = same.iter().map(|root| root.object).collect();
+            objects.dedup();
+            let retained_bytes = retained_bytes(tree, &objects);
+            Some(KindRow { kind, roots: same.len() as u64, objects: objects.len() as u64, retained_bytes })
+        })
+        .collect();
+    kinds.sort_by_key(|row| Reverse(row.retained_bytes));
+    kinds
+}
+
+/// What objects retain together by the dominator tree: the sum over those that no other dominates.
+fn retained_bytes(tree: &Tree, objects: &[u32]) -> u64 {
+    let mut positions: Vec<u32> =
+        objects.iter().filter_map(|object| tree.reachable_position(*object)).collect();
+    positions.sort_unstable();
+    let (mut bytes, mut end) = (0u64, 0);
+    for position in positions {
+        if position >= end {
+            bytes = bytes.saturating_add(tree.retained_bytes(position));
+            end = tree.end(position);
+        }
+    }
+    bytes
+}

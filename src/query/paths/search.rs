@@ -1,0 +1,340 @@
+//! The search for paths, from an object backwards to where it is held from.
+//!
+//! It goes level by level, so it looks at no more than is as near as the paths that it finds.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use crate::index::ObjectGraph;
+use crate::index::model::summary::ClassNumber;
+
+use crate::query::objects::object_set::Bits;
+use crate::query::objects::reference_names::Edges;
+use crate::query::objects::strength::Excluded;
+
+/// Links of chains that are looked at to find out whether an object is on a path already; beyond, such paths are left
+/// out. It takes a very long chain with side-chains to get there.
+const MOST_STEPS: u64 = 1 << 26;
+/// Ways that lead again to an object that was there before; beyond, they are left out.
+const MOST_AGAIN: usize = 1 << 22;
+/// Times that all objects are looked at for instances of some classes, before the instances of all classes are listed.
+const MOST_SCANS: u32 = 4;
+/// Objects that a thread looks at in one go.
+const PART: u32 = 1 << 16;
+
+/// No further link.
+const END: u32 = u32::MAX;
+
+/// What is searched, and what all parts of a search share. No two parts come to the same object.
+pub(crate) struct Search<'s, 'a> {
+    pub(crate) edges: &'s Edges<'a>,
+    /// Paths that are wanted.
+    pub(crate) most: usize,
+    /// Ways by which it goes on from one object.
+    ways: usize,
+    excluded: Excluded,
+    instances: &'s mut Instances,
+    seen: Bits,
+    /// How often objects were reached again.
+    again: FxHashMap<u32, usize>,
+    times_again: usize,
+    steps: u64,
+    /// Whether something was not looked at because it would take too long.
+    pub(crate) left_out: bool,
+    /// Positions of threads whose stacks hold objects, ascending.
+    guards: Vec<u32>,
+}
+
+impl<'s, 'a> Search<'s, 'a> {
+    pub(crate) fn new(
+        edges: &'s Edges<'a>,
+        [most, ways]: [usize; 2],
+        excluded: Excluded,
+        instances: &'s mut Instances,
+    ) -> Self {
+        let position = |object| edges.graph.tree.reachable_position(object);
+        let threads = edges.roots.threads().into_iter();
+        // Threads are roots.
+        let mut guards: Vec<u32> = threads.filter_map(position).collect();
+        guards.sort_unstable();
+        Self {
+            edges,
+            most,
+            ways,
+            excluded,
+            instances,
+            seen: Bits::new(edges.graph.objects.len()),
+            again: FxHashMap::default(),
+            times_again: 0,
+            steps: 0,
+            left_out: false,
+            guards,
+        }
+    }
+
+    /// Positions of the objects to which all paths lead through `object`, and of itself; none if that is not known. What
+    /// a thread's stack holds is reached through the thread in the tree, but here paths start there.
+    pub(crate) fn dominated(&self, object: u32) -> Range<u32> {
+        let position = self.edges.graph.tree.reachable_position(object);
+        position.map_or(0..0, |position| self.dominated_at(position))
+    }
+
+    /// The same of the object at a position.
+    pub(crate) fn dominated_at(&self, position: u32) -> Range<u32> {
+        let end = self.edges.graph.tree.end(position);
+        let guard = self.guards.get(self.guards.partition_point(|guard| *guard < position));
+        if guard.is_some_and(|guard| *guard < end) { 0..0 } else { position..end }
+    }
+}
+
+/// An object that leads to the one sought, and the link of the chain towards it.
+#[derive(Debug, Clone, Copy)]
+struct Link {
+    object: u32,
+    next: u32,
+}
+
+/// A part of the search: the ways to an object from one that holds it, or from any root.
+#[derive(Debug)]
+pub(crate) struct Part {
+    object: u32,
+    /// Where ways start; `None` for all roots.
+    start: Option<u32>,
+    /// Objects that were reached, nearest first.
+    links: Vec<Link>,
+    /// Those that were reached last, from which to go on.
+    level: Range<usize>,
+    /// Links of the ways that are found by going on.
+    length: usize,
+    /// Class objects whose instances are still to be looked at: they hold it too.
+    classes: Vec<(ClassNumber, usize)>,
+    /// Positions of what the object dominates: from there every way comes back.
+    behind: Range<u32>,
+    /// Ways from the start to the object, which is not in them; shortest first.
+    pub(crate) ways: Vec<Vec<u32>>,
+}
+
+impl Part {
+    /// The ways from `start` to an object that dominates the positions `behind`.
+    pub(crate) fn new(
+        search: &mut Search<'_, '_>,
+        object: u32,
+        behind: Range<u32>,
+        start: Option<u32>,
+    ) -> Self {
+        search.seen.insert(object);
+        let mut part = Self {
+            object,
+            start,
+            links: vec![Link { object, next: END }],
+            level: 0..1,
+            length: 1,
+            classes: Vec::new(),
+            behind,
+            ways: Vec::new(),
+        };
+        if start.is_none() && search.edges.roots.contains(object) {
+            part.ways.push(Vec::new());
+        }
+        part
+    }
+
+    /// Whether there is no other way.
+    pub(crate) fn is_done(&self) -> bool {
+        self.level.is_empty() && self.classes.is_empty()
+    }
+
+    /// Links of the shortest way.
+    pub(crate) fn least(&self) -> Option<usize> {
+        self.ways.first().map(Vec::len)
+    }
+
+    /// Finds the shortest ways.
+    pub(crate) fn begin(&mut self, search: &mut Search<'_, '_>) {
+        while self.ways.is_empty() && !self.is_done() {
+            self.advance(search);
+        }
+    }
+
+    /// Finds all ways of up to `length` links.
+    pub(crate) fn go_on(&mut self, search: &mut Search<'_, '_>, length: usize) {
+        while self.length <= length && !self.is_done() && !self.is_enough(search) {
+            self.advance(search);
+        }
+    }
+
+    fn is_enough(&self, search: &Search<'_, '_>) -> bool {
+        self.ways.len() >= search.most
+    }
+
+    /// Goes one level on.
+    fn advance(&mut self, search: &mut Search<'_, '_>) {
+        for at in self.level.clone() {
+            let Some(&Link { object, .. }) = self.links.get(at) else { break };
+            let behind = if at == 0 { self.behind.clone() } else { search.dominated(object) };
+            for holder in search.edges.graph.referrers(object) {
+                self.look(search, holder, at, &behind);
+                if self.is_enough(search) {
+                    return;
+                }
+            }
+            self.classes.extend(search.edges.class_with_objects(object).map(|class| (class, at)));
+        }
+        self.look_at_instances(search);
+        if !self.is_enough(search) {
+            self.level = self.level.end..self.links.len();
+            self.length += 1;
+        }
+    }
+
+    /// The instances of a class hold its class object.
+    fn look_at_instances(&mut self, search: &mut Search<'_, '_>) {
+        let mut links = std::mem::take(&mut self.classes);
+        if links.is_empty() {
+            return;
+        }
+        links.sort_unstable();
+        let mut classes: Vec<ClassNumber> = links.iter().map(|(class, _)| *class).collect();
+        classes.dedup();
+        let found = search.instances.of(search.edges.graph, &classes);
+        for (class, at) in links {
+            let Some(&Link { object, .. }) = self.links.get(at) else { return };
+            let behind = search.dominated(object);
+            let first = found.partition_point(|(other, _)| *other < class);
+            let own = found.get(first..).unwrap_or_default().iter();
+            for (_, holder) in own.take_while(|(other, _)| *other == class) {
+                // One that also holds it in a field was looked at before.
+                if !search.edges.graph.references(*holder).any(|target| target == object) {
+                    self.look(search, *holder, at, &behind);
+                }
+                if self.is_enough(search) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Looks at an object that holds the one of a link, which dominates the positions `behind`.
+    #[inline]
+    fn look(&mut self, search: &mut Search<'_, '_>, holder: u32, at: usize, behind: &Range<u32>) {
+        let edges = search.edges;
+        let Some(&Link { object, .. }) = self.links.get(at) else { return };
+        if self.start.map_or_else(|| edges.roots.contains(holder), |start| start == holder) {
+            if holder != self.object && edges.is_followed(holder, object, search.excluded) {
+                self.end(search, holder, at);
+            }
+            return;
+        }
+        let Some(position) = edges.graph.tree.reachable_position(holder) else { return };
+        if behind.contains(&position) || self.behind.contains(&position) {
+            return;
+        }
+        let is_again = search.seen.contains(holder);
+        if is_again && !self.may_go_again(search, holder, at)
+            || !edges.is_followed(holder, object, search.excluded)
+        {
+            return;
+        }
+        search.seen.insert(holder);
+        if is_again {
+            *search.again.entry(holder).or_default() += 1;
+            search.times_again += 1;
+        }
+        // There are fewer objects than END, and ways that lead again are limited.
+        if let Ok(next) = u32::try_from(at)
+            && self.links.len() < END as usize
+        {
+            self.links.push(Link { object: holder, next });
+        }
+    }
+
+    /// Whether an object that was there before may be taken once more: on other ways it was on, not on this one.
+    fn may_go_again(&self, search: &mut Search<'_, '_>, holder: u32, at: usize) -> bool {
+        if search.ways == 1 {
+            search.left_out = true;
+            return false;
+        }
+        let mut next = u32::try_from(at).unwrap_or(END);
+        while let Some(link) = self.links.get(next as usize) {
+            search.steps += 1;
+            if link.object == holder {
+                return false;
+            }
+            if search.steps > MOST_STEPS {
+                search.left_out = true;
+                return false;
+            }
+            next = link.next;
+        }
+        let before = search.again.get(&holder).copied().unwrap_or(0) + 1;
+        let may_go = before < search.ways && search.times_again < MOST_AGAIN;
+        search.left_out |= !may_go;
+        may_go
+    }
+
+    /// A way from where it starts over a link to the object.
+    fn end(&mut self, search: &Search<'_, '_>, start: u32, at: usize) {
+        // What a thread's stack holds is a root itself; that the thread holds it tells nothing more.
+        let roots = &search.edges.roots;
+        if at == 0
+            && roots.of_object(self.object).any(|row| row.is_local && row.thread == Some(start))
+            && !search.edges.is_beyond_stack(start, self.object)
+        {
+            return;
+        }
+        let mut way = vec![start];
+        let mut next = u32::try_from(at).unwrap_or(END);
+        // The first link is the object itself.
+        while next > 0
+            && let Some(link) = self.links.get(next as usize)
+        {
+            way.push(link.object);
+            next = link.next;
+        }
+        self.ways.push(way);
+    }
+}
+
+/// Finds the instances of classes.
+#[derive(Default)]
+pub(crate) struct Instances {
+    scans: u32,
+    /// The objects of all classes, ascending, once they are listed.
+    all: Option<Vec<(ClassNumber, u32)>>,
+}
+
+impl Instances {
+    /// The objects of some classes, which ascend: class and object, ascending.
+    fn of(&mut self, graph: &ObjectGraph, classes: &[ClassNumber]) -> Vec<(ClassNumber, u32)> {
+        if self.scans < MOST_SCANS {
+            self.scans += 1;
+            return scan(graph, |class| classes.binary_search(&class).is_ok());
+        }
+        let all = self.all.get_or_insert_with(|| scan(graph, |_| true));
+        let mut found = Vec::new();
+        for class in classes {
+            let first = all.partition_point(|(other, _)| other < class);
+            let own = all.get(first..).unwrap_or_default().iter().take_while(|(other, _)| other == class);
+            found.extend(own);
+        }
+        found
+    }
+}
+
+/// All objects of the classes that are wanted: class and object, ascending.
+fn scan(graph: &ObjectGraph, wanted: impl Fn(ClassNumber) -> bool + Sync) -> Vec<(ClassNumber, u32)> {
+    let count = graph.objects.len();
+    let parts: Vec<Vec<(ClassNumber, u32)>> = (0..count.div_ceil(PART))
+        .into_par_iter()
+        .map(|part| {
+            let objects = part * PART..part.saturating_add(1).saturating_mul(PART).min(count);
+            let classes = objects.filter_map(|object| Some((graph.objects.class(object)?, object)));
+            classes.filter(|(class, _)| wanted(*class)).collect()
+        })
+        .collect();
+    let mut found = parts.concat();
+    found.par_sort_unstable();
+    found
+}

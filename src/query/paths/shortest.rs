@@ -1,0 +1,215 @@
+//! The shortest paths from the GC roots to an object: what keeps it alive.
+//!
+//! A path is a chain of objects, each holding the next, from a root to the object. No other object in between is a root
+//! (the path from there is shorter and says the same), and none is on it twice. Paths come shortest first, in the same
+//! order each time.
+//!
+//! All paths to an object lead through its dominators. So they are searched in parts, from dominator to dominator, each
+//! part apart from the others: what is a long way from a root is mostly a short way from its next dominator. Paths are
+//! put together from the ways of all parts. To have the shortest, all parts are searched as far beyond their shortest
+//! way as the paths that are wanted need.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+
+use super::search::{Instances, Part, Search};
+use crate::query::objects::reference_names::Edges;
+use crate::query::objects::strength::Excluded;
+
+/// Ways by which a search goes on from one object at most, and how many times more it tries if it finds too little.
+const MOST_WAYS: usize = 1 << 14;
+const MORE_WAYS: usize = 16;
+
+/// The paths to an object.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Objects from a root to the object, by index; shortest first.
+    pub paths: Vec<Vec<u32>>,
+    /// Whether these are there only if no reference is left out.
+    pub only_excluded: bool,
+    /// Whether there is no other path.
+    pub are_all: bool,
+}
+
+/// Finds up to `most` paths to an object. References that are `excluded` are left out; if there is no path then, all are
+/// followed.
+pub fn paths(edges: &Edges<'_>, object: u32, most: usize, excluded: Excluded) -> Found {
+    let mut instances = Instances::default();
+    let mut found = search(edges, object, most, excluded, &mut instances);
+    let is_reachable = edges.graph.tree.reachable_position(object).is_some();
+    if found.paths.is_empty() && !excluded.is_empty() && is_reachable {
+        found = search(edges, object, most, Excluded::NONE, &mut instances);
+        found.only_excluded = !found.paths.is_empty();
+    }
+    found
+}
+
+fn search(
+    edges: &Edges<'_>,
+    object: u32,
+    most: usize,
+    excluded: Excluded,
+    instances: &mut Instances,
+) -> Found {
+    if most == 0 {
+        return Found::default();
+    }
+    let mut ways = most.min(MOST_WAYS);
+    loop {
+        let mut search = Search::new(edges, [most, ways], excluded, instances);
+        let paths = go(&mut search, object);
+        let is_enough = paths.len() >= most;
+        // By one way it goes on from every object, so where no path is found there is none.
+        let are_all = !is_enough && (!search.left_out || paths.is_empty());
+        if are_all || is_enough || ways >= MOST_WAYS {
+            return Found { paths, only_excluded: false, are_all };
+        }
+        ways = ways.saturating_mul(MORE_WAYS).min(MOST_WAYS);
+    }
+}
+
+/// A part of the paths.
+enum Ways {
+    /// There is one way, and it is a reference.
+    Direct(u32),
+    /// What was found so far.
+    Found(Box<Part>),
+}
+
+impl Ways {
+    /// The ways from `start` to an object that dominates the positions `behind`; `None` if there is none.
+    fn new(search: &mut Search<'_, '_>, object: u32, behind: Range<u32>, start: Option<u32>) -> Option<Self> {
+        let mut part = Part::new(search, object, behind, start);
+        part.begin(search);
+        match part.ways.as_slice() {
+            [] => None,
+            [way] if part.is_done() && way.len() == 1 => way.first().copied().map(Self::Direct),
+            _ => Some(Self::Found(Box::new(part))),
+        }
+    }
+}
+
+/// Searches all parts.
+fn go(search: &mut Search<'_, '_>, object: u32) -> Vec<Vec<u32>> {
+    // From the object up to the roots.
+    let mut parts = Vec::new();
+    let (mut below, mut behind) = (object, search.dominated(object));
+    for (dominator, dominated) in dominators(search, object) {
+        let Some(ways) = Ways::new(search, below, behind, Some(dominator)) else { return Vec::new() };
+        parts.push(ways);
+        (below, behind) = (dominator, dominated);
+    }
+    if below == object || !search.edges.roots.contains(below) {
+        let Some(ways) = Ways::new(search, below, behind, None) else { return Vec::new() };
+        parts.push(ways);
+    }
+    let mut beyond = 0;
+    loop {
+        let mut is_done = true;
+        for part in &mut parts {
+            if let Ways::Found(part) = part
+                && let Some(least) = part.least()
+            {
+                part.go_on(search, least.saturating_add(beyond));
+                is_done &= part.is_done();
+            }
+        }
+        let choices = Choices::new(&parts, search.most, if is_done { usize::MAX } else { beyond });
+        if is_done || choices.ends.len() >= search.most {
+            let ends = choices.ends.iter();
+            return ends.map(|(_, end)| put_together(&parts, choices.steps(*end), object)).collect();
+        }
+        beyond += 1;
+    }
+}
+
+/// The dominators through which all paths to an object lead, up to the first that is a root; and the positions that each
+/// dominates.
+fn dominators(search: &Search<'_, '_>, object: u32) -> Vec<(u32, Range<u32>)> {
+    let (tree, roots) = (&search.edges.graph.tree, &search.edges.roots);
+    let mut found = Vec::new();
+    if roots.contains(object) {
+        return found;
+    }
+    let mut position = tree.reachable_position(object);
+    while let Some(dominator) = position.and_then(|position| tree.dominator(position)) {
+        position = Some(dominator);
+        let Some(object) = tree.object_at(dominator) else { break };
+        // Where a thread's stack holds something below, there are paths that do not lead through it.
+        let dominated = search.dominated_at(dominator);
+        if !dominated.is_empty() {
+            found.push((object, dominated));
+            if roots.contains(object) {
+                break;
+            }
+        }
+    }
+    found
+}
+
+/// Which ways are taken in the parts that have several.
+#[derive(Debug, Default)]
+struct Choices {
+    /// A choice by part, way and the choice in the parts before.
+    steps: Vec<Step>,
+    /// The last steps of all choices, shortest path first: how much longer than the shortest, and the step.
+    ends: Vec<(usize, Option<usize>)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    part: usize,
+    way: usize,
+    before: Option<usize>,
+}
+
+impl Choices {
+    /// The choices that make the shortest paths: up to `most`, of paths that are up to `beyond` links longer than the
+    /// shortest.
+    fn new(parts: &[Ways], most: usize, beyond: usize) -> Self {
+        let mut choices = Self { steps: Vec::new(), ends: vec![(0, None)] };
+        for (number, part) in parts.iter().enumerate() {
+            let Ways::Found(part) = part else { continue };
+            let Some(least) = part.least().filter(|_| part.ways.len() > 1) else { continue };
+            let longer = |way: usize| part.ways.get(way).map_or(usize::MAX, |way| way.len() - least);
+            // Both lists ascend. Each choice goes through the ways in their order; the shortest sum is next.
+            let ends = std::mem::take(&mut choices.ends);
+            let mut heap: BinaryHeap<_> =
+                ends.iter().enumerate().map(|(at, (sum, _))| Reverse((*sum, at, 0))).collect();
+            while let Some(Reverse((sum, at, way))) = heap.pop() {
+                if sum > beyond || choices.ends.len() >= most {
+                    break;
+                }
+                let Some((shorter, before)) = ends.get(at).copied() else { continue };
+                choices.ends.push((sum, Some(choices.steps.len())));
+                choices.steps.push(Step { part: number, way, before });
+                if way + 1 < part.ways.len() {
+                    heap.push(Reverse((shorter.saturating_add(longer(way + 1)), at, way + 1)));
+                }
+            }
+        }
+        choices
+    }
+
+    /// The steps of a choice, from the roots to the object.
+    fn steps(&self, end: Option<usize>) -> impl Iterator<Item = Step> {
+        let step = |at: Option<usize>| at.and_then(|at| self.steps.get(at)).copied();
+        std::iter::successors(step(end), move |last| step(last.before))
+    }
+}
+
+/// A path from its parts.
+fn put_together(parts: &[Ways], choice: impl Iterator<Item = Step>, object: u32) -> Vec<u32> {
+    let mut path = Vec::new();
+    let mut chosen = choice.peekable();
+    for (number, part) in parts.iter().enumerate().rev() {
+        let way = chosen.next_if(|step| step.part == number).map_or(0, |step| step.way);
+        match part {
+            Ways::Direct(start) => path.push(*start),
+            Ways::Found(part) => path.extend(part.ways.get(way).into_iter().flatten()),
+        }
+    }
+    path.push(object);
+    path
+}

@@ -1,0 +1,189 @@
+//! What users see of an object on a path, and of the root where the path starts.
+
+use std::ops::Range;
+
+use crate::hprof::RootKind;
+use crate::index::Heap;
+use crate::index::ObjectGraph;
+
+use crate::query::objects::label::Labels;
+use crate::query::objects::reference_names::{Edges, Holding};
+use crate::query::objects::strength::Strength;
+use crate::query::threads::frames::{Frame, Frames};
+
+/// An object on a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Object id.
+    pub id: u64,
+    /// Its class; `None` if the dump does not tell.
+    pub class: Option<String>,
+    /// A few words that tell it from others of its class.
+    pub label: Option<String>,
+    /// How the object before holds it; `None` for roots.
+    pub reference: Option<String>,
+    /// Whether that is by a static field.
+    pub is_static: bool,
+    /// How strongly the object before holds it.
+    pub strength: Strength,
+    /// What it takes itself.
+    pub shallow_bytes: u64,
+    /// What it retains.
+    pub retained_bytes: u64,
+}
+
+/// A thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thread {
+    /// Object id, if the thread is in the dump.
+    pub id: Option<u64>,
+    /// Its name, if the dump has it.
+    pub name: Option<String>,
+}
+
+/// Why an object is a root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RootView {
+    /// Object id.
+    pub id: u64,
+    /// Its class; `None` if the dump does not tell.
+    pub class: Option<String>,
+    /// The kinds of roots that it is.
+    pub kinds: Vec<RootKind>,
+    /// Whether no kind stands in the dump: a class of the boot loader where there are no sticky classes.
+    pub is_assumed: bool,
+    /// The thread that it belongs to; of several the first.
+    pub thread: Option<Thread>,
+    /// The frame in which that thread holds it, the innermost if it is several.
+    pub frame: Option<Frame>,
+    /// How many more threads hold it.
+    pub more_threads: usize,
+}
+
+/// Describes objects.
+#[derive(Debug)]
+pub struct View<'a> {
+    /// The references.
+    pub edges: Edges<'a>,
+    labels: Labels<'a>,
+    frames: Frames<'a>,
+}
+
+impl<'a> View<'a> {
+    /// Describes objects of `graph`; `bytes` are the dump's ([`Heap::bytes`]).
+    pub fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
+        let summary = heap.summary();
+        Self {
+            edges: Edges::new(summary, graph, bytes),
+            labels: Labels::new(heap, graph, bytes),
+            frames: Frames::new(summary, bytes),
+        }
+    }
+
+    fn id(&self, object: u32) -> u64 {
+        self.edges.graph.objects.addresses.id_of(object).unwrap_or(0)
+    }
+
+    /// The name of an object's class.
+    pub fn class_name(&self, object: u32) -> Option<&'a str> {
+        let class = self.edges.graph.objects.class(object)?;
+        self.edges.summary.class(class).map(|class| self.edges.summary.class_name(class))
+    }
+
+    /// An object that `holder` holds.
+    pub fn step(&self, object: u32, holder: Option<u32>) -> Step {
+        self.step_held(object, holder.map(|holder| (holder, self.edges.holding(holder, object))))
+    }
+
+    /// An object, and how it is held.
+    pub fn step_held(&self, object: u32, held: Option<(u32, Holding<'a>)>) -> Step {
+        let tree = &self.edges.graph.tree;
+        let position = tree.position(object);
+        let reachable = tree.reachable_position(object);
+        let strength = held.as_ref().map(|(holder, holding)| self.edges.strength(*holder, holding));
+        let reference = held.as_ref().map(|(_, holding)| holding.to_string());
+        Step {
+            id: self.id(object),
+            class: self.class_name(object).map(str::to_owned),
+            label: self.labels.label(object),
+            is_static: held.as_ref().is_some_and(|(_, holding)| holding.is_static()),
+            reference: reference.filter(|text| !text.is_empty()),
+            strength: strength.unwrap_or(Strength::Strong),
+            shallow_bytes: position.map_or(0, |position| tree.shallow_bytes(position)),
+            retained_bytes: reachable.map_or(0, |position| tree.retained_bytes(position)),
+        }
+    }
+
+    /// The objects of a path, those at these places.
+    pub fn steps(&self, path: &[u32], places: Range<usize>) -> Vec<Step> {
+        let holder = places.start.checked_sub(1).and_then(|before| path.get(before)).copied();
+        let objects = path.get(places).unwrap_or_default();
+        let holders = std::iter::once(holder).chain(objects.iter().copied().map(Some));
+        objects.iter().zip(holders).map(|(object, holder)| self.step(*object, holder)).collect()
+    }
+
+    /// Objects that one object holds, in the order given.
+    pub fn held_by(&self, holder: u32, objects: &[u32]) -> Vec<Step> {
+        let mut sorted = objects.to_vec();
+        sorted.sort_unstable();
+        let holdings = self.edges.holdings(holder, &sorted);
+        let holding = |object: &u32| {
+            let at = sorted.binary_search(object).ok();
+            at.and_then(|at| holdings.get(at)).cloned().unwrap_or_default()
+        };
+        objects.iter().map(|object| self.step_held(*object, Some((holder, holding(object))))).collect()
+    }
+
+    /// Why an object is a root.
+    pub fn root(&self, object: u32) -> RootView {
+        let graph = self.edges.graph;
+        let mut frame: Option<(u32, &crate::index::objects::roots::Root)> = None;
+        let mut threads = Vec::new();
+        let mut is_assumed = true;
+        for root in self.edges.roots.of_object(object) {
+            is_assumed &= root.is_assumed;
+            if let Some(serial) = root.thread_serial
+                && !threads.iter().any(|(known, _)| *known == serial)
+            {
+                threads.push((serial, root.thread));
+            }
+            // Only frames of the thread that is named.
+            if let Some(number) = root.frame
+                && threads.first().is_some_and(|(serial, _)| Some(*serial) == root.thread_serial)
+                && frame.is_none_or(|(least, _)| number < least)
+            {
+                frame = Some((number, root));
+            }
+        }
+        RootView {
+            id: self.id(object),
+            class: self.class_name(object).map(str::to_owned),
+            kinds: self.edges.roots.kinds(object),
+            is_assumed,
+            thread: threads.first().map(|(serial, thread)| Thread {
+                id: thread.map(|thread| self.id(thread)),
+                name: self.thread_name(*serial, *thread),
+            }),
+            frame: frame.and_then(|(_, root)| self.frames.of_root(&graph.roots, root)),
+            more_threads: threads.len().saturating_sub(1),
+        }
+    }
+
+    /// A thread by its name, or if that is not known its serial number.
+    pub fn thread(&self, serial: u32, thread: Option<u32>) -> String {
+        self.thread_name(serial, thread).unwrap_or_else(|| serial.to_string())
+    }
+
+    /// The frame in which a root lies, if it is known.
+    pub fn frame(&self, root: &crate::index::objects::roots::Root) -> Option<String> {
+        self.frames.of_root(&self.edges.graph.roots, root).map(|frame| frame.to_string())
+    }
+
+    fn thread_name(&self, serial: u32, thread: Option<u32>) -> Option<String> {
+        thread.and_then(|thread| self.labels.label(thread)).or_else(|| {
+            let threads = &self.edges.summary.tables().threads;
+            let started = threads.iter().rev().find(|row| row.serial.get() == serial)?;
+            self.frames.text(started.name.get())
+        })
+    }
+}

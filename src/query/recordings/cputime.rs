@@ -1,0 +1,230 @@
+//! CPU TIME (ms), and calls by `cpu=old`: where the time goes, as the agent measured it.
+
+use std::cmp::Reverse;
+
+use super::profile::{Call, Method, TimeRow, Traces, ratio};
+use super::stack_filter::StackFilter;
+use crate::query::classes::pattern::{self, ClassPattern};
+
+/// Which rows of CPU TIME or MONITOR TIME are asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Question {
+    /// Of traces with such frames.
+    pub filter: StackFilter,
+    /// Whose name, which is the monitor's class in MONITOR TIME, matches one of these; any if there are none.
+    pub names: Vec<ClassPattern>,
+    /// Rows are left out whose time is below this part of the whole.
+    pub cutoff: f64,
+    /// Their order; that of the file by default.
+    pub sort_by: Option<SortBy>,
+    /// How many rows are kept; all by default.
+    pub top: Option<usize>,
+}
+
+/// The order of rows. Those that are equal stay in the order of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SortBy {
+    /// Most time first.
+    Time,
+    /// Most calls, or contentions, first.
+    Count,
+    /// By serial number of the trace.
+    Trace,
+    /// By the method's name.
+    Method,
+}
+
+/// A row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row<'a> {
+    /// Its place in the file, from 1.
+    pub rank: u64,
+    /// What the file says.
+    pub time: &'a TimeRow,
+    /// The innermost frame of its trace.
+    pub method: Option<String>,
+    /// Milliseconds, by the percentage of the total: an estimate. `None` if the total is none.
+    pub self_ms: Option<u64>,
+}
+
+/// The rows asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer<R> {
+    /// The rows that are kept.
+    pub rows: Vec<R>,
+    /// Rows that match, also those that `top` leaves out.
+    pub matching: u64,
+}
+
+/// Rows of CPU TIME or MONITOR TIME.
+pub fn times<'a>(
+    rows: &'a [TimeRow],
+    total_ms: i64,
+    traces: &Traces,
+    question: &Question,
+) -> Answer<Row<'a>> {
+    let stacks = question.filter.of(traces);
+    let is_meant = |row: &TimeRow| {
+        stacks.matches(row.trace)
+            && row.self_percent / 100.0 >= question.cutoff
+            && (question.names.is_empty()
+                || row.name.as_ref().is_some_and(|name| pattern::any_matches(&question.names, name)))
+    };
+    let mut found: Vec<(u64, &TimeRow)> = (1..).zip(rows).filter(|(_, row)| is_meant(row)).collect();
+    match question.sort_by {
+        None => {}
+        Some(SortBy::Time) => found.sort_by(|(_, a), (_, b)| b.self_percent.total_cmp(&a.self_percent)),
+        Some(SortBy::Count) => found.sort_by_key(|(_, row)| Reverse(row.count)),
+        Some(SortBy::Trace) => found.sort_by_key(|(_, row)| row.trace),
+        Some(SortBy::Method) => found.sort_by_cached_key(|(_, row)| traces.method(row.trace)),
+    }
+    let matching = found.len() as u64;
+    let rows = (found.into_iter().take(question.top.unwrap_or(usize::MAX)))
+        .map(|(rank, time)| Row {
+            rank,
+            time,
+            method: traces.method(time.trace),
+            self_ms: milliseconds(time.self_percent, total_ms),
+        })
+        .collect();
+    Answer { rows, matching }
+}
+
+/// A percentage of a total.
+fn milliseconds(percent: f64, total_ms: i64) -> Option<u64> {
+    let total = u64::try_from(total_ms).ok()?;
+    // Two decimals are all there are: the product of integers does not round twice.
+    let hundredths = (percent * 100.0).round();
+    if !(0.0..=10_000.0).contains(&hundredths) {
+        return None;
+    }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // At most 10000.
+    let hundredths = hundredths as u64;
+    u64::try_from((u128::from(total) * u128::from(hundredths) + 5_000) / 10_000).ok()
+}
+
+/// Which calls are asked for.
+#[derive(Debug, Clone, Default)]
+pub struct CallQuestion {
+    /// One of both methods matches.
+    pub filter: StackFilter,
+    /// Calls are left out whose time is below this part of the sum.
+    pub cutoff: f64,
+    /// Their order; that of the file by default. Calls have no trace.
+    pub sort_by: Option<SortBy>,
+    /// How many rows are kept; all by default.
+    pub top: Option<usize>,
+}
+
+/// A row of `cpu=old`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallRow<'a> {
+    /// Its place in the file, from 1.
+    pub rank: u64,
+    /// What the file says.
+    pub call: &'a Call,
+}
+
+/// Calls of one method by another.
+pub fn calls<'a>(calls: &'a [Call], question: &CallQuestion) -> Answer<CallRow<'a>> {
+    let whole = calls.iter().fold(0u64, |sum, call| sum.saturating_add(positive(call.time_ms)));
+    let is_meant = |call: &Call| {
+        let methods = [&call.callee, &call.caller].into_iter().flatten();
+        question.filter.matches_any(methods.map(|method| (method.class.as_str(), method.name.as_str())))
+            && ratio(positive(call.time_ms), whole) >= question.cutoff
+    };
+    let mut rows: Vec<CallRow<'a>> = (1..)
+        .zip(calls)
+        .filter(|(_, call)| is_meant(call))
+        .map(|(rank, call)| CallRow { rank, call })
+        .collect();
+    let key =
+        |method: &Option<Method>| method.as_ref().map(|method| (method.class.clone(), method.name.clone()));
+    match question.sort_by {
+        None | Some(SortBy::Trace) => {}
+        Some(SortBy::Time) => rows.sort_by_key(|row| Reverse(row.call.time_ms)),
+        Some(SortBy::Count) => rows.sort_by_key(|row| Reverse(row.call.count)),
+        Some(SortBy::Method) => rows.sort_by_cached_key(|row| key(&row.call.callee)),
+    }
+    let matching = rows.len() as u64;
+    rows.truncate(question.top.unwrap_or(usize::MAX));
+    Answer { rows, matching }
+}
+
+/// A time that overflowed is none.
+fn positive(time_ms: i64) -> u64 {
+    u64::try_from(time_ms).unwrap_or(0)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::stack_filter::tests::traces;
+    use super::*;
+
+    fn rows() -> Vec<TimeRow> {
+        let row = |trace, count, self_percent: f64, name: Option<&str>| TimeRow {
+            trace,
+            count,
+            self_percent,
+            accumulated_percent: 0.0,
+            name: name.map(str::to_owned),
+        };
+        vec![row(3, 1, 44.18, Some("a.A")), row(2, 9, 44.18, Some("b.B")), row(1, 5, 1.03, None)]
+    }
+
+    #[test]
+    fn order_cutoff_filters_and_estimates() {
+        let (rows, traces) = (rows(), traces(&[(2, &[("z.Z", "m")]), (3, &[("y.Y", "m")])]));
+        let ranks = |question: Question| -> Vec<u64> {
+            times(&rows, 679, &traces, &question).rows.iter().map(|row| row.rank).collect()
+        };
+        let by = |sort_by| Question { sort_by: Some(sort_by), ..Question::default() };
+        assert_eq!(ranks(Question::default()), [1, 2, 3]);
+        assert_eq!(ranks(by(SortBy::Time)), [1, 2, 3]);
+        assert_eq!(ranks(by(SortBy::Count)), [2, 3, 1]);
+        assert_eq!(ranks(by(SortBy::Trace)), [3, 2, 1]);
+        assert_eq!(ranks(by(SortBy::Method)), [3, 1, 2]);
+        assert_eq!(ranks(Question { cutoff: 0.0103, ..Question::default() }), [1, 2, 3]);
+        assert_eq!(ranks(Question { cutoff: 0.0104, ..Question::default() }), [1, 2]);
+        assert_eq!(ranks(Question { names: vec!["b.*".parse().unwrap()], ..Question::default() }), [2]);
+        let filter = StackFilter { classes: vec!["y.Y".parse().unwrap()], ..StackFilter::default() };
+        assert_eq!(ranks(Question { filter, ..Question::default() }), [1]);
+        let answer = times(&rows, 679, &traces, &Question { top: Some(2), ..Question::default() });
+        assert_eq!((answer.rows.first().unwrap().self_ms, answer.matching), (Some(300), 3));
+        assert_eq!(answer.rows.first().unwrap().method.as_deref(), Some("y.Y.m"));
+    }
+
+    #[test]
+    fn milliseconds_of_garbage_are_unknown() {
+        assert_eq!(milliseconds(50.0, -7), None);
+        assert_eq!(milliseconds(f64::NAN, 7), None);
+        assert_eq!(milliseconds(-0.5, 7), None);
+        assert_eq!(milliseconds(100.0, i64::MAX), Some(i64::MAX as u64));
+        assert_eq!(milliseconds(1.03, 679), Some(7));
+    }
+
+    #[test]
+    fn calls_by_either_method() {
+        let method = |class: &str, name: &str| {
+            Some(Method { class: class.to_owned(), name: name.to_owned(), signature: "()V".to_owned() })
+        };
+        let rows = [
+            Call { count: 9, callee: method("a.A", "x"), caller: method("b.B", "y"), time_ms: 1 },
+            Call { count: 8, callee: method("b.B", "y"), caller: None, time_ms: 3 },
+            Call { count: 8, callee: None, caller: None, time_ms: 0 },
+        ];
+        let ranks = |question: CallQuestion| -> Vec<u64> {
+            super::calls(&rows, &question).rows.iter().map(|row| row.rank).collect()
+        };
+        let by = |sort_by| CallQuestion { sort_by: Some(sort_by), ..CallQuestion::default() };
+        assert_eq!(ranks(CallQuestion::default()), [1, 2, 3]);
+        assert_eq!(ranks(by(SortBy::Time)), [2, 1, 3]);
+        assert_eq!(ranks(by(SortBy::Count)), [1, 2, 3]);
+        assert_eq!(ranks(by(SortBy::Method)), [3, 1, 2]);
+        assert_eq!(ranks(CallQuestion { cutoff: 0.25, ..CallQuestion::default() }), [1, 2]);
+        let filter = StackFilter { methods: vec!["B.y".parse().unwrap()], ..StackFilter::default() };
+        assert_eq!(ranks(CallQuestion { filter, top: Some(1), ..CallQuestion::default() }), [1]);
+        assert_eq!(super::calls(&[], &CallQuestion::default()).matching, 0);
+    }
+}

@@ -1,0 +1,13 @@
+//! Questions about what a profiler recorded: allocation sites, traces, samples, times and monitors.
+
+pub mod cpu;
+pub mod cputime;
+pub mod monitors;
+pub mod percent;
+pub mod profile;
+pub mod sites;
+pub mod stack_filter;
+pub mod stacks;
+pub mod started_threads;
+pub mod summary;
+pub mod traces;

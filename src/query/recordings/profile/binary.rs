@@ -1,0 +1,240 @@
+//! A profile from the records of a binary dump.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::site_records::{self, Recorded};
+use super::{Frame, Origin, Profile, Samples, Sites, StartedThread, ThreadEvent, object_sites, rfc3339};
+use crate::hprof::Header;
+use crate::hprof::record::{AllocSites, BodyReader, CpuSamples, Record, is_known, tag};
+use crate::index::layout::sizes::Sizes;
+use crate::index::model::summary::Summary;
+use crate::index::storage::id_map::IdMap;
+use crate::index::{Error, Heap, Progress};
+use crate::query::threads::frames::Frames;
+
+/// What is wanted beside what costs nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Want {
+    /// Allocation sites, those that the writer recorded.
+    pub sites: bool,
+    /// Stack traces.
+    pub traces: bool,
+}
+
+/// Reads what was recorded.
+///
+/// # Errors
+/// [`Error::Unpack`].
+pub fn read(heap: &Heap, want: Want, progress: &dyn Progress) -> Result<Profile, Error> {
+    let bytes = heap.bytes(progress)?;
+    let records = Records { summary: heap.summary(), bytes, frames: Frames::new(heap.summary(), bytes) };
+    let mut profile = Profile {
+        format: heap.summary().version().name().to_owned(),
+        created: records.date(0),
+        threads: records.threads(),
+        samples: records.samples(),
+        heap_summaries: records.all(tag::HEAP_SUMMARY, BodyReader::heap_summary),
+        settings: records.all(tag::CONTROL_SETTINGS, BodyReader::control_settings),
+        ..Profile::default()
+    };
+    if want.traces {
+        records.traces(&mut profile);
+    }
+    if want.sites {
+        profile.sites = records.sites();
+    }
+    Ok(profile)
+}
+
+/// Allocation sites counted over the objects of the heap dump, for dumps that record none; `None` if there is no object.
+///
+/// # Errors
+/// [`Error::Unpack`].
+pub fn sites_of_objects(heap: &Heap, sizes: &Sizes, progress: &dyn Progress) -> Result<Option<Sites>, Error> {
+    Ok(object_sites::count(heap.summary(), sizes, heap.bytes(progress)?, progress))
+}
+
+/// When threads started and ended, in the order of the file.
+///
+/// # Errors
+/// [`Error::Unpack`].
+pub fn thread_events(heap: &Heap, progress: &dyn Progress) -> Result<Vec<ThreadEvent>, Error> {
+    let (bytes, summary) = (heap.bytes(progress)?, heap.summary());
+    let mut ends_left: IdMap<u32, u64> = IdMap::default();
+    for serial in summary.record_values(tag::END_THREAD).filter_map(|serial| u32::try_from(serial).ok()) {
+        *ends_left.entry(serial).or_default() += 1;
+    }
+    let mut left = summary.record_count(tag::END_THREAD);
+    let mut events = Vec::new();
+    let mut started = 0;
+    let segments = summary.segments().iter();
+    let ends: IdMap<u64, u64> = segments.map(|segment| (segment.start.get(), segment.end.get())).collect();
+    // The summary holds which threads started and which ended, not in which order: that takes a hop over all records.
+    let mut at = Header::parse(bytes).ok().filter(|_| left > 0).map(|header| header.len);
+    while let Some(record) = at.and_then(|at| Record::at(bytes, at)).filter(|record| is_known(record.tag)) {
+        match record.tag {
+            tag::START_THREAD => {
+                started += 1;
+                events.push(ThreadEvent::Start);
+            }
+            tag::END_THREAD => {
+                if let Ok(serial) = BodyReader::new(bytes, summary.id_size()).serial(&record) {
+                    events.push(ThreadEvent::End(serial));
+                    left = left.saturating_sub(1);
+                    ends_left.entry(serial).and_modify(|left| *left = left.saturating_sub(1));
+                }
+            }
+            _ => {}
+        }
+        // A heap dump of over 4 GiB ends elsewhere than its header says.
+        let end = ends.get(&(record.body_offset() as u64)).copied().unwrap_or(record.end());
+        let done = left == 0 && started >= summary.threads().len();
+        at = usize::try_from(end).ok().filter(|_| !done);
+    }
+    // What stands behind a damaged place.
+    events.extend((started..summary.threads().len()).map(|_| ThreadEvent::Start));
+    let mut behind: Vec<(u32, u64)> = ends_left.into_iter().filter(|(_, left)| *left > 0).collect();
+    behind.sort_unstable();
+    events.extend(behind.into_iter().map(|(serial, _)| ThreadEvent::End(serial)));
+    Ok(events)
+}
+
+/// Reads the records that the summary knows the places of.
+struct Records<'a> {
+    summary: &'a Summary,
+    bytes: &'a [u8],
+    frames: Frames<'a>,
+}
+
+impl<'a> Records<'a> {
+    fn at(&self, offset: u64) -> Option<Record> {
+        Record::at(self.bytes, usize::try_from(offset).ok()?)
+    }
+
+    fn reader(&self) -> BodyReader<'a> {
+        BodyReader::new(self.bytes, self.summary.id_size())
+    }
+
+    /// The records of a tag, in the order of the file.
+    fn tagged(&self, tag: u8) -> impl Iterator<Item = Record> {
+        self.summary.record_values(tag).filter_map(|offset| self.at(offset))
+    }
+
+    fn all<T, E>(&self, tag: u8, read: impl Fn(&BodyReader<'a>, &Record) -> Result<T, E>) -> Vec<T> {
+        let reader = self.reader();
+        self.tagged(tag).filter_map(|record| read(&reader, &record).ok()).collect()
+    }
+
+    /// The time of a record that states so many microseconds.
+    fn date(&self, time_us: u32) -> Option<String> {
+        rfc3339(self.summary.facts().created_ms.get(), time_us)
+    }
+
+    fn text(&self, id: u64) -> String {
+        self.frames.text(id).unwrap_or_default()
+    }
+
+    fn threads(&self) -> Vec<StartedThread> {
+        let mut ended: Vec<u64> = self.summary.record_values(tag::END_THREAD).collect();
+        ended.sort_unstable();
+        let threads = self.summary.threads().iter().map(|row| StartedThread {
+            serial: row.serial.get(),
+            object: row.id.get(),
+            trace: row.trace.get(),
+            name: self.text(row.name.get()),
+            group: self.text(row.group.get()),
+            parent_group: self.frames.text(row.parent_group.get()).filter(|name| !name.is_empty()),
+            ended: ended.binary_search(&u64::from(row.serial.get())).is_ok(),
+        });
+        threads.collect()
+    }
+
+    fn traces(&self, profile: &mut Profile) {
+        let reader = self.reader();
+        let traces = &mut profile.traces;
+        let mut known: FxHashMap<u64, u32> = FxHashMap::default();
+        let mut places: Vec<u64> = self.summary.traces().iter().map(|place| place.offset.get()).collect();
+        places.sort_unstable();
+        for record in places.iter().filter_map(|offset| self.at(*offset)) {
+            let Ok(trace) = reader.trace(&record) else { continue };
+            for id in trace.frames() {
+                known
+                    .entry(id)
+                    .or_insert_with(|| traces.intern(self.frames.frame(id).unwrap_or(Frame::UNKNOWN)));
+            }
+            let numbers = trace.frames().filter_map(|id| known.get(&id).copied());
+            traces.add_numbers(trace.serial, trace.thread, numbers);
+        }
+    }
+
+    /// All records together: the agent sets its counts back whenever it has written them.
+    fn samples(&self) -> Option<Samples> {
+        let mut samples: Option<Samples> = None;
+        let mut places: FxHashMap<u32, usize> = FxHashMap::default();
+        let mut records = 0;
+        for record in self.tagged(tag::CPU_SAMPLES) {
+            let Ok(found) = self.reader().cpu_samples(&record) else { continue };
+            let sum = samples.get_or_insert_with(Samples::default);
+            add_samples(sum, &mut places, &found);
+            sum.date = self.date(record.time_us);
+            records += 1;
+        }
+        // The order of one record; of several there is none.
+        if let Some(samples) = samples.as_mut().filter(|_| records > 1) {
+            samples.rows.sort_by_key(|(_, samples)| std::cmp::Reverse(*samples));
+        }
+        samples
+    }
+
+    fn sites(&self) -> Option<Sites> {
+        let records: Vec<(Record, AllocSites<'_>)> = (self.tagged(tag::ALLOC_SITES))
+            .filter_map(|record| Some((record, self.reader().alloc_sites(&record).ok()?)))
+            .collect();
+        let Recorded { rows, totals, by_allocation, last } = site_records::combine(&records)?;
+        let classes = self.class_names();
+        let mut sites = Sites {
+            origin: Origin::Recorded,
+            rows: rows
+                .into_iter()
+                .map(|mut row| {
+                    row.site.class =
+                        classes.get(&row.class_serial).cloned().unwrap_or_else(|| row.unnamed().into());
+                    row.site
+                })
+                .collect(),
+            total: Some(totals),
+            by_allocation,
+            date: last.and_then(|record| self.date(record.time_us)),
+        };
+        sites.fill_percentages();
+        Some(sites)
+    }
+
+    /// Class serial number -> name.
+    fn class_names(&self) -> FxHashMap<u32, Arc<str>> {
+        // Many classes can have one name.
+        let mut names: IdMap<u64, Arc<str>> = IdMap::default();
+        let mut name = |id| {
+            let name =
+                names.entry(id).or_insert_with(|| self.frames.class_name(id).unwrap_or_default().into());
+            Arc::clone(name)
+        };
+        self.summary.loads().iter().map(|load| (load.serial.get(), name(load.name.get()))).collect()
+    }
+}
+
+/// Adds a record to those before; `places` are those of the rows by trace.
+fn add_samples(sum: &mut Samples, places: &mut FxHashMap<u32, usize>, record: &CpuSamples<'_>) {
+    sum.total = sum.total.saturating_add(u64::from(record.total));
+    for row in record.samples() {
+        match places.get(&row.trace).and_then(|at| sum.rows.get_mut(*at)) {
+            Some((_, samples)) => *samples = samples.saturating_add(u64::from(row.samples)),
+            None => {
+                places.insert(row.trace, sum.rows.len());
+                sum.rows.push((row.trace, u64::from(row.samples)));
+            }
+        }
+    }
+}

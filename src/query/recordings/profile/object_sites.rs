@@ -1,0 +1,153 @@
+//! Allocation sites counted over the objects of a heap dump, for dumps without ALLOC SITES.
+
+use std::cmp::Reverse;
+use std::sync::{Mutex, PoisonError};
+
+use super::{Origin, Site, Sites};
+use crate::hprof::BasicType;
+use crate::hprof::class_dump::ClassDump;
+use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use crate::index::Progress;
+use crate::index::layout::sizes::Sizes;
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::objects::record_size::Shallow;
+use crate::index::scan::file_order::{Classes, Parts};
+use crate::index::storage::id_map::IdMap;
+use crate::query::classes::histogram;
+
+/// Counts the objects of each class and trace; `None` if there is no object.
+///
+/// Where all objects state the same trace, as HotSpot writes them, the class histogram tells without a look at them.
+pub(super) fn count(
+    summary: &Summary,
+    sizes: &Sizes,
+    bytes: &[u8],
+    progress: &dyn Progress,
+) -> Option<Sites> {
+    let facts = summary.facts();
+    let (lowest, highest) = (facts.min_trace.get(), facts.max_trace.get());
+    let mut rows: Vec<Site> = if lowest == highest {
+        one_trace(summary, sizes, highest)
+    } else if lowest < highest {
+        several_traces(summary, sizes, bytes, progress)
+    } else {
+        Vec::new()
+    };
+    if rows.is_empty() {
+        return None;
+    }
+    rows.sort_by(|a, b| {
+        (Reverse(a.live_bytes), &a.class, a.trace, a.live_instances).cmp(&(
+            Reverse(b.live_bytes),
+            &b.class,
+            b.trace,
+            b.live_instances,
+        ))
+    });
+    let mut total = Site::default();
+    for site in &rows {
+        total.live_bytes = total.live_bytes.saturating_add(site.live_bytes);
+        total.live_instances = total.live_instances.saturating_add(site.live_instances);
+    }
+    (total.allocated_bytes, total.allocated_instances) = (total.live_bytes, total.live_instances);
+    let date = super::rfc3339(facts.created_ms.get(), facts.time_us.get());
+    let mut sites = Sites { origin: Origin::Objects, rows, total: Some(total), by_allocation: false, date };
+    sites.fill_percentages();
+    Some(sites)
+}
+
+fn site(summary: &Summary, class: Option<ClassNumber>, trace: u32, instances: u64, bytes: u64) -> Site {
+    let name = class.and_then(|class| summary.class(class)).map(|class| summary.class_name(class));
+    Site {
+        class: name.unwrap_or(UNKNOWN_CLASS).into(),
+        trace,
+        live_bytes: bytes,
+        live_instances: instances,
+        allocated_bytes: bytes,
+        allocated_instances: instances,
+        ..Site::default()
+    }
+}
+
+const UNKNOWN_CLASS: &str = "<unknown class>";
+
+fn one_trace(summary: &Summary, sizes: &Sizes, trace: u32) -> Vec<Site> {
+    (summary.numbered_classes())
+        .map(|(number, class)| (number, histogram::instances(summary, number, class)))
+        .filter(|(_, instances)| *instances > 0)
+        .map(|(number, instances)| site(summary, Some(number), trace, instances, sizes.total(number)))
+        .collect()
+}
+
+fn several_traces(summary: &Summary, sizes: &Sizes, bytes: &[u8], progress: &dyn Progress) -> Vec<Site> {
+    let (classes, shallow) = (Classes::new(summary), Shallow::new(summary, sizes));
+    let parts = Parts::new(bytes, summary, &classes);
+    let walk = parts.walker();
+    progress.begin("counting allocation sites", parts.bytes());
+    let (parts, counted) = (Mutex::new(parts), Mutex::new(Counts::default()));
+    rayon::broadcast(|_| {
+        let mut counter = Counter { summary, shallow: &shallow, counts: Counts::default(), skip: false };
+        loop {
+            let part = parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(part) = part else { break };
+            // A long array comes in several parts: the first is the object.
+            counter.skip = part.elements.as_ref().is_some_and(|elements| elements.start > 0);
+            walk.part(&part, &mut counter);
+            progress.advance(part.bytes());
+        }
+        let mut all = counted.lock().unwrap_or_else(PoisonError::into_inner);
+        for (key, (instances, bytes)) in counter.counts {
+            let sum = all.entry(key).or_default();
+            *sum = (sum.0 + instances, sum.1 + bytes);
+        }
+    });
+    progress.end();
+    let counted = counted.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let class = |number| Some(ClassNumber(number)).filter(|number| summary.class(*number).is_some());
+    let rows = counted.into_iter();
+    rows.map(|((number, trace), (instances, bytes))| site(summary, class(number), trace, instances, bytes))
+        .collect()
+}
+
+/// Class number (or the highest number) and trace -> objects and bytes.
+type Counts = IdMap<(u32, u32), (u64, u64)>;
+
+struct Counter<'a> {
+    summary: &'a Summary,
+    shallow: &'a Shallow<'a>,
+    counts: Counts,
+    skip: bool,
+}
+
+impl Counter<'_> {
+    fn count(&mut self, class: Option<ClassNumber>, trace: u32, bytes: u64) {
+        if self.skip {
+            return;
+        }
+        let sum = self.counts.entry((class.map_or(u32::MAX, |class| class.0), trace)).or_default();
+        *sum = (sum.0 + 1, sum.1 + bytes);
+    }
+}
+
+impl<'a> HeapVisitor<'a> for Counter<'_> {
+    fn instance(&mut self, record: Instance<'a>) {
+        let class = self.shallow.class(record.class);
+        let bytes = class.map_or(0, |class| self.shallow.instance(class, record.fields));
+        self.count(class, record.trace, bytes);
+    }
+    fn object_array(&mut self, record: ObjectArray<'a>) {
+        let bytes = self.shallow.array(BasicType::Object, record.length);
+        self.count(self.shallow.class(record.class), record.trace, bytes);
+    }
+    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
+        let bytes = self.shallow.array(record.element, record.length);
+        self.count(self.shallow.primitive(record.element), record.trace, bytes);
+    }
+    fn class(&mut self, record: ClassDump<'a>) {
+        let Some(class) = self.shallow.class(record.id) else { return };
+        if self.shallow.is_counted(class, record.offset) {
+            let bytes = self.shallow.sizes.class_object(class);
+            self.count(self.summary.java_lang_class(), record.trace, bytes);
+        }
+    }
+}

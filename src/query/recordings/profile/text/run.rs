@@ -1,0 +1,255 @@
+//! One run of a text report: events in, a profile out.
+
+use super::heap::HeapCounter;
+use super::rankings::Tables;
+use super::{TextHeap, names};
+use crate::hprof::text::event::{self, Event, Ranking};
+use crate::index::storage::id_map::IdMap;
+use crate::query::recordings::profile::{
+    Call, Frame, Method, Monitor, MonitorDump, Origin, Profile, Site, Sites, StartedThread, Wait, WaitKind,
+};
+
+/// What has been read of a run.
+#[derive(Debug, Default)]
+pub(super) struct Run {
+    profile: Profile,
+    /// Serial number -> its last thread.
+    threads: IdMap<u32, usize>,
+    /// The trace that is being read.
+    trace: Option<Trace>,
+    heap: Option<HeapCounter>,
+    ranking: Option<Ranking>,
+    samples: Tables,
+    times: Tables,
+    contention: Tables,
+}
+
+#[derive(Debug)]
+struct Trace {
+    serial: u32,
+    thread: u32,
+    phase: Option<String>,
+    frames: Vec<Frame>,
+}
+
+impl Run {
+    /// Takes what a line says.
+    #[inline]
+    pub(super) fn take(&mut self, event: Event<'_>) {
+        // Most lines of most files are these.
+        match (&event, &mut self.heap) {
+            (Event::Field { .. } | Event::Element { .. } | Event::Nothing, _) => {}
+            (Event::Object(object), Some(heap)) => heap.object(object),
+            (Event::Array(array), Some(heap)) => heap.array(array),
+            _ => self.take_other(event),
+        }
+    }
+
+    fn take_other(&mut self, event: Event<'_>) {
+        match event {
+            Event::Frame(frame) => {
+                if let Some(trace) = &mut self.trace {
+                    trace.frames.push(self::frame(&frame));
+                }
+                return;
+            }
+            Event::Header { format, created } => {
+                self.profile.format = names::text(format);
+                self.profile.created = created.and_then(names::date);
+            }
+            Event::ThreadStart { object, serial, name, group } => {
+                self.threads.insert(serial, self.profile.threads.len());
+                self.profile.threads.push(StartedThread {
+                    serial,
+                    object,
+                    name: names::text(name),
+                    group: names::text(group),
+                    ..StartedThread::default()
+                });
+                // Another thread of the JVM wrote this: a trace goes on behind it.
+                return;
+            }
+            Event::ThreadEnd { serial } => {
+                let thread = self.threads.get(&serial).and_then(|at| self.profile.threads.get_mut(*at));
+                if let Some(thread) = thread {
+                    thread.ended = true;
+                }
+                return;
+            }
+            Event::Wait(wait) => {
+                self.profile.waits.push(self::wait(&wait));
+                return;
+            }
+            // What is lost with the line, the reader knows.
+            Event::Malformed { .. } => return,
+            Event::Trace { serial, thread, phase } => {
+                self.end_trace();
+                let phase = phase.map(names::text);
+                self.trace = Some(Trace { serial, thread, phase, frames: Vec::new() });
+                return;
+            }
+            Event::HeapBegin { objects, bytes, date } => {
+                self.heap = Some(HeapCounter::new(objects, bytes, names::date(date)));
+            }
+            Event::Root(_) => self.in_heap(HeapCounter::root),
+            Event::Class { object, name, trace } => self.in_heap(|heap| heap.class(object, name, trace)),
+            Event::ClassReference { what, object } => self.in_heap(|heap| heap.class_reference(what, object)),
+            Event::SitesBegin { by_allocation, date } => {
+                self.profile.sites = Some(Sites {
+                    origin: Origin::Recorded,
+                    rows: Vec::new(),
+                    total: None,
+                    by_allocation,
+                    date: names::date(date),
+                });
+            }
+            Event::Site(site) => {
+                if let Some(sites) = &mut self.profile.sites {
+                    sites.rows.push(self::site(&site));
+                }
+            }
+            Event::RankingBegin { ranking, total, date } => {
+                self.ranking = Some(ranking);
+                self.tables(ranking).begin(total, date);
+            }
+            Event::Row(row) => {
+                if let Some(ranking) = self.ranking {
+                    self.tables(ranking).row(ranking, &row);
+                }
+            }
+            Event::MonitorDumpBegin => self.profile.monitor_dumps.push(MonitorDump::default()),
+            Event::ThreadState { thread, trace, status } => {
+                if let Some(dump) = self.profile.monitor_dumps.last_mut() {
+                    dump.threads.push((thread, trace, names::text(status)));
+                }
+            }
+            Event::Monitor { name, unowned: _ } => {
+                if let Some(dump) = self.profile.monitor_dumps.last_mut() {
+                    let (id, raw) = (name.id, name.raw);
+                    dump.monitors.push(Monitor {
+                        name: names::monitor(&name),
+                        id,
+                        raw,
+                        ..Monitor::default()
+                    });
+                }
+            }
+            Event::Owner { thread, entries } => {
+                if let Some(monitor) = self.monitor() {
+                    monitor.owner = Some((thread, entries));
+                }
+            }
+            Event::WaitingToEnter(threads) => {
+                if let Some(monitor) = self.monitor() {
+                    monitor.waiting_to_enter.extend(threads);
+                }
+            }
+            Event::WaitingToBeNotified(threads) => {
+                if let Some(monitor) = self.monitor() {
+                    monitor.waiting_to_be_notified.extend(threads);
+                }
+            }
+            Event::Call { count, callee, caller, time } => self.profile.calls.push(Call {
+                count,
+                callee: callee.map(|callee| self::method(&callee)),
+                caller: caller.map(|caller| self::method(&caller)),
+                time_ms: time,
+            }),
+            Event::Nothing
+            | Event::Object(_)
+            | Event::Array(_)
+            | Event::Field { .. }
+            | Event::Element { .. }
+            | Event::HeapEnd
+            | Event::SitesEnd
+            | Event::RankingEnd(_)
+            | Event::MonitorDumpEnd
+            | Event::CallsBegin => {}
+        }
+        self.end_trace();
+    }
+
+    fn end_trace(&mut self) {
+        if let Some(Trace { serial, thread, phase, frames }) = self.trace.take() {
+            self.profile.traces.add(serial, thread, phase, frames);
+        }
+    }
+
+    fn in_heap(&mut self, take: impl FnOnce(&mut HeapCounter)) {
+        if let Some(heap) = &mut self.heap {
+            take(heap);
+        }
+    }
+
+    fn tables(&mut self, ranking: Ranking) -> &mut Tables {
+        match ranking {
+            Ranking::Samples => &mut self.samples,
+            Ranking::Times => &mut self.times,
+            Ranking::Contention => &mut self.contention,
+        }
+    }
+
+    fn monitor(&mut self) -> Option<&mut Monitor> {
+        self.profile.monitor_dumps.last_mut()?.monitors.last_mut()
+    }
+
+    /// What the run holds.
+    pub(super) fn finish(mut self) -> (Profile, Option<TextHeap>) {
+        self.end_trace();
+        self.profile.samples = self.samples.samples();
+        self.profile.times = self.times.times();
+        self.profile.contention = self.contention.contention();
+        let counted = self.heap.map(HeapCounter::finish);
+        let (heap, sites) = counted.map_or((None, None), |(heap, sites)| (Some(heap), sites));
+        if self.profile.sites.is_none() {
+            self.profile.sites = sites;
+        }
+        (self.profile, heap)
+    }
+}
+
+fn frame(frame: &event::Frame<'_>) -> Frame {
+    Frame {
+        // What the agent writes when it knows no class, and what `convert` writes.
+        class: (!matches!(frame.class, b"Unknown_class" | b"<Unknown Class>"))
+            .then(|| names::class(frame.class).into()),
+        method: (frame.method != b"<Unknown Method>").then(|| names::text(frame.method).into()),
+        source: frame.source.map(|source| names::text(source).into()),
+        line: frame.line,
+    }
+}
+
+fn site(site: &event::Site<'_>) -> Site {
+    Site {
+        class: names::class(site.class).into(),
+        trace: site.trace,
+        live_bytes: site.live_bytes,
+        live_instances: site.live_instances,
+        allocated_bytes: site.allocated_bytes,
+        allocated_instances: site.allocated_instances,
+        self_percent: site.self_percent,
+        accumulated_percent: site.accumulated_percent,
+    }
+}
+
+fn wait(wait: &event::Wait<'_>) -> Wait {
+    Wait {
+        kind: match wait.kind {
+            event::WaitKind::Wait => WaitKind::Wait,
+            event::WaitKind::Waited => WaitKind::Waited,
+            event::WaitKind::Sleep => WaitKind::Sleep,
+            event::WaitKind::Exit => WaitKind::Exit,
+        },
+        monitor: wait.monitor.as_ref().map(names::monitor),
+        time: wait.time,
+        thread: wait.thread,
+    }
+}
+
+fn method(method: &event::Method<'_>) -> Method {
+    Method {
+        class: names::class(method.class),
+        name: names::text(method.name),
+        signature: names::text(method.signature),
+    }
+}

@@ -1,0 +1,298 @@
+//! One object of a text report's HEAP DUMP.
+
+use std::ops::Range;
+
+use super::{TextError, names, walk};
+use crate::hprof::BasicType;
+use crate::hprof::text::Event;
+use crate::hprof::text::event::{ClassReference, Root};
+use crate::index::storage::id_map::IdMap;
+use crate::input::file::TextFile;
+use crate::query::classes::suggestions;
+use crate::query::objects::show::{self, Kind, Part, Referred, Referrer, RootShown, Shown, Value};
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// Object id.
+    pub object: u64,
+    /// Elements of an array that are wanted.
+    pub elements: Range<u64>,
+    /// Whether to look for the objects that refer to it.
+    pub incoming: bool,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Answer {
+    /// The object, if it is there. A text has no primitive values, and of references only those that are not null.
+    pub shown: Option<Shown>,
+    /// The elements of an array.
+    pub elements: Vec<Part>,
+    /// The objects that refer to it, if they were asked for, in the order of the file.
+    pub referrers: Vec<Referrer>,
+    /// Ids of objects next to one that is not there, ascending.
+    pub near: Vec<u64>,
+}
+
+/// Looks for an object in the HEAP DUMP of a run.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn show(file: &TextFile, run: u32, question: &Question) -> Result<Answer, TextError> {
+    let mut search = Search::new(question);
+    walk(file, |number, _, event| {
+        if number == run {
+            search.take(event);
+        }
+    })?;
+    let Search { mut answer, .. } = search;
+    if answer.shown.is_none() {
+        return Ok(answer);
+    }
+    answer.near.clear();
+    describe(file, run, &mut answer)?;
+    Ok(answer)
+}
+
+/// The object whose lines are being read.
+#[derive(Debug, Default)]
+struct Current {
+    object: u64,
+    class: Vec<u8>,
+    kind: Kind,
+}
+
+struct Search<'q> {
+    question: &'q Question,
+    answer: Answer,
+    current: Option<Current>,
+    roots: Vec<RootShown>,
+}
+
+impl<'q> Search<'q> {
+    fn new(question: &'q Question) -> Self {
+        Self { question, answer: Answer::default(), current: None, roots: Vec::new() }
+    }
+
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            // Only the last HEAP DUMP counts.
+            Event::HeapBegin { .. } => *self = Self::new(self.question),
+            Event::HeapEnd => self.current = None,
+            // The lines below it are of an object that is not known.
+            Event::Malformed { text: [b'O' | b'A' | b'C', ..], .. } => self.current = None,
+            Event::Root(root) if root.object == self.question.object => self.root(&root),
+            Event::Object(object) => {
+                if let Some(shown) = self.begin(object.object, object.class, Kind::Instance) {
+                    shown.class = Some(names::class(object.class));
+                    shown.class_object = object.class_object;
+                    shown.shallow_bytes = Some(object.size);
+                    shown.trace = object.trace;
+                }
+            }
+            Event::Array(array) => {
+                if let Some(shown) = self.begin(array.object, array.class, Kind::ObjectArray) {
+                    let class = array_class(array.class);
+                    if is_primitive(&class) {
+                        shown.kind = Kind::PrimitiveArray;
+                    }
+                    shown.class = Some(class);
+                    shown.class_object = array.class_object.filter(|_| array.class.ends_with(b"]"));
+                    shown.shallow_bytes = Some(array.size);
+                    shown.trace = array.trace;
+                    shown.length = Some(array.length);
+                }
+            }
+            Event::Class { object, name, trace } => {
+                if let Some(shown) = self.begin(object, name, Kind::ClassObject) {
+                    shown.class = Some(CLASS.to_owned());
+                    shown.label = Some(names::class(name));
+                    shown.trace = trace;
+                }
+            }
+            Event::Field { name, object } => self.reference(object, || names::text(name)),
+            Event::ClassReference { what, object } => self.reference(object, || match what {
+                ClassReference::Super => show::SUPER.to_owned(),
+                ClassReference::Loader => show::LOADER.to_owned(),
+                ClassReference::Signers => show::SIGNERS.to_owned(),
+                ClassReference::Domain => show::DOMAIN.to_owned(),
+                ClassReference::Static(name) => names::text(name),
+                ClassReference::Constant(index) => show::constant_name(index),
+            }),
+            Event::Element { index, object } => {
+                let wanted = self.question.elements.contains(&index);
+                if self.is_at_object() && wanted {
+                    self.answer.elements.push(part(format!("[{index}]"), object));
+                }
+                if self.is_referrer(object) {
+                    self.referrer(format!("[{index}]"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// An object begins; if it is the one, what is known of it.
+    fn begin(&mut self, object: u64, class: &[u8], kind: Kind) -> Option<&mut Shown> {
+        self.near(object);
+        let current = self.current.get_or_insert_default();
+        (current.object, current.kind) = (object, kind);
+        if self.question.incoming {
+            current.class.clear();
+            current.class.extend_from_slice(class);
+        }
+        if object != self.question.object {
+            return None;
+        }
+        // Of several with one id the last counts.
+        self.answer.elements.clear();
+        let roots = self.roots.clone();
+        Some(self.answer.shown.insert(Shown { object, kind, roots, ..Shown::default() }))
+    }
+
+    fn is_at_object(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| current.object == self.question.object)
+    }
+
+    fn is_referrer(&self, to: u64) -> bool {
+        self.question.incoming && to == self.question.object
+    }
+
+    fn reference(&mut self, to: u64, name: impl Fn() -> String) {
+        if self.is_at_object()
+            && let Some(shown) = &mut self.answer.shown
+        {
+            shown.fields.push(part(name(), to));
+        }
+        if self.is_referrer(to) {
+            self.referrer(name());
+        }
+    }
+
+    fn referrer(&mut self, reference: String) {
+        let Some(Current { object, class, kind }) = &self.current else { return };
+        let (class, label) = match kind {
+            Kind::ClassObject => (CLASS.to_owned(), Some(names::class(class))),
+            Kind::ObjectArray | Kind::PrimitiveArray => (array_class(class), None),
+            Kind::Instance => (names::class(class), None),
+        };
+        // One object may hold it several times.
+        if let Some(last) = self.answer.referrers.last_mut()
+            && last.object == *object
+            && let Some(before) = &mut last.reference
+        {
+            // A long array may hold nothing else.
+            if before.len() < 200 {
+                before.push_str(", ");
+                before.push_str(&reference);
+            } else if !before.ends_with(MORE) {
+                before.push_str(MORE);
+            }
+            return;
+        }
+        let class = Some(class);
+        self.answer.referrers.push(Referrer { object: *object, class, label, reference: Some(reference) });
+    }
+
+    fn root(&mut self, root: &Root<'_>) {
+        let root = RootShown {
+            kind: root.kind,
+            thread: root.thread.map(|thread| thread.to_string()),
+            frame: root.frame.filter(|frame| *frame >= 0).map(|frame| frame.to_string()),
+        };
+        // The agent writes roots first, but nobody has to.
+        if let Some(shown) = &mut self.answer.shown {
+            shown.roots.push(root.clone());
+        }
+        self.roots.push(root);
+    }
+
+    /// Keeps the ids next to the one that is looked for.
+    fn near(&mut self, id: u64) {
+        let wanted = self.question.object;
+        let near = &mut self.answer.near;
+        let most = suggestions::IDS as usize;
+        let at = near.partition_point(|other| *other < id);
+        let (below, above) =
+            near.split_at_checked(near.partition_point(|other| *other < wanted)).unwrap_or_default();
+        let is_nearer = if id < wanted {
+            below.len() < most || below.first().is_some_and(|least| id > *least)
+        } else {
+            above.len() < most || above.last().is_some_and(|most| id < *most)
+        };
+        if !is_nearer || near.get(at) == Some(&id) {
+            return;
+        }
+        let (below, above) = (below.len(), above.len());
+        near.insert(at, id);
+        if id < wanted && below == most {
+            near.remove(0);
+        } else if id >= wanted && above == most {
+            near.pop();
+        }
+    }
+}
+
+const MORE: &str = ", ...";
+const CLASS: &str = "java.lang.Class";
+
+fn part(name: String, object: u64) -> Part {
+    let value = Value::Reference(Some(Referred { object, class: None, label: None }));
+    Part { name, class: None, kind: BasicType::Object, value }
+}
+
+/// The class of an array, from what its line says: its class, or in older files that of its elements.
+fn array_class(name: &[u8]) -> String {
+    let class = names::class(name);
+    if name.ends_with(b"]") { class } else { class + "[]" }
+}
+
+fn is_primitive(array: &str) -> bool {
+    let element = array.strip_suffix("[]").unwrap_or(array);
+    BasicType::PRIMITIVES.iter().any(|kind| kind.java_name() == element)
+}
+
+/// Looks once more for the classes of the objects that are referred to.
+fn describe(file: &TextFile, run: u32, answer: &mut Answer) -> Result<(), TextError> {
+    let fields = answer.shown.iter_mut().flat_map(|shown| &mut shown.fields);
+    let mut wanted: IdMap<u64, (Option<String>, Option<String>)> = IdMap::default();
+    let mut referred: Vec<&mut Referred> = Vec::new();
+    for part in fields.chain(&mut answer.elements) {
+        if let Value::Reference(Some(object)) = &mut part.value {
+            wanted.entry(object.object).or_default();
+            referred.push(object);
+        }
+    }
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    walk(file, |number, _, event| {
+        if number != run {
+            return;
+        }
+        match event {
+            Event::Object(object) => {
+                if let Some(known) = wanted.get_mut(&object.object) {
+                    known.0 = Some(names::class(object.class));
+                }
+            }
+            Event::Array(array) => {
+                if let Some(known) = wanted.get_mut(&array.object) {
+                    known.0 = Some(array_class(array.class));
+                }
+            }
+            Event::Class { object, name, .. } => {
+                if let Some(known) = wanted.get_mut(&object) {
+                    *known = (Some(CLASS.to_owned()), Some(names::class(name)));
+                }
+            }
+            _ => {}
+        }
+    })?;
+    for object in referred {
+        let found = wanted.get(&object.object).cloned().unwrap_or_default();
+        (object.class, object.label) = found;
+    }
+    Ok(())
+}

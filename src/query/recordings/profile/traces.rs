@@ -1,0 +1,183 @@
+//! Stack traces by serial number, their frames stored once.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+pub use crate::query::threads::frames::Frame;
+
+/// A stack trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace {
+    /// Serial number.
+    pub serial: u32,
+    /// Serial number of the thread; 0 for none.
+    pub thread: u32,
+    /// The phase of the JVM, where a text names one (`VM_START`).
+    pub phase: Option<String>,
+    frames: Range<usize>,
+}
+
+/// Stack traces in the order in which they were added. Of several with one serial number the last counts.
+#[derive(Debug, Clone, Default)]
+pub struct Traces {
+    traces: Vec<Trace>,
+    /// Frame numbers of all traces, innermost first.
+    frames: Vec<u32>,
+    table: Vec<Frame>,
+    numbers: FxHashMap<Frame, u32>,
+    names: FxHashSet<Arc<str>>,
+    by_serial: FxHashMap<u32, usize>,
+}
+
+impl PartialEq for Traces {
+    fn eq(&self, other: &Self) -> bool {
+        let same = |(left, right): (&Trace, &Trace)| {
+            (left.serial, left.thread, &left.phase) == (right.serial, right.thread, &right.phase)
+                && self.frames(left).eq(other.frames(right))
+        };
+        self.traces.len() == other.traces.len() && self.traces.iter().zip(&other.traces).all(same)
+    }
+}
+
+impl Traces {
+    /// Adds a trace; frames innermost first.
+    pub fn add(
+        &mut self,
+        serial: u32,
+        thread: u32,
+        phase: Option<String>,
+        frames: impl IntoIterator<Item = Frame>,
+    ) {
+        let first = self.frames.len();
+        for frame in frames {
+            let number = self.intern(frame);
+            self.frames.push(number);
+        }
+        self.finish(serial, thread, phase, first);
+    }
+
+    /// Adds a trace of frames that are known by their numbers, innermost first.
+    pub(super) fn add_numbers(&mut self, serial: u32, thread: u32, numbers: impl Iterator<Item = u32>) {
+        let first = self.frames.len();
+        self.frames.extend(numbers);
+        self.finish(serial, thread, None, first);
+    }
+
+    fn finish(&mut self, serial: u32, thread: u32, phase: Option<String>, first: usize) {
+        let trace = Trace { serial, thread, phase, frames: first..self.frames.len() };
+        match self.by_serial.get(&serial).and_then(|at| self.traces.get_mut(*at)) {
+            Some(known) => *known = trace,
+            None => {
+                self.by_serial.insert(serial, self.traces.len());
+                self.traces.push(trace);
+            }
+        }
+    }
+
+    /// The number of a frame. Of equal names one is kept.
+    pub(super) fn intern(&mut self, mut frame: Frame) -> u32 {
+        if let Some(number) = self.numbers.get(&frame) {
+            return *number;
+        }
+        for name in [&mut frame.class, &mut frame.method, &mut frame.source].into_iter().flatten() {
+            match self.names.get(name) {
+                Some(known) => *name = Arc::clone(known),
+                None => _ = self.names.insert(Arc::clone(name)),
+            }
+        }
+        // More than 2^32 different frames do not fit into any memory.
+        let number = u32::try_from(self.table.len()).unwrap_or(u32::MAX);
+        self.table.push(frame.clone());
+        self.numbers.insert(frame, number);
+        number
+    }
+
+    /// Number of traces.
+    pub fn len(&self) -> usize {
+        self.traces.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.traces.is_empty()
+    }
+
+    /// All traces.
+    pub fn iter(&self) -> impl Iterator<Item = &Trace> {
+        self.traces.iter()
+    }
+
+    /// The trace with this serial number.
+    pub fn get(&self, serial: u32) -> Option<&Trace> {
+        self.by_serial.get(&serial).and_then(|at| self.traces.get(*at))
+    }
+
+    /// The frames of a trace, innermost first.
+    pub fn frames(&self, trace: &Trace) -> impl ExactSizeIterator<Item = &Frame> + DoubleEndedIterator {
+        self.numbers(trace).iter().map(|number| self.table.get(*number as usize).unwrap_or(&NO_FRAME))
+    }
+
+    /// The frames' numbers, innermost first: equal numbers are equal frames.
+    pub fn numbers(&self, trace: &Trace) -> &[u32] {
+        self.frames.get(trace.frames.clone()).unwrap_or_default()
+    }
+
+    /// The frame with this number.
+    pub fn frame(&self, number: u32) -> Option<&Frame> {
+        self.table.get(number as usize)
+    }
+
+    /// Number of different frames; they are numbered from 0.
+    pub fn different_frames(&self) -> usize {
+        self.table.len()
+    }
+
+    /// The innermost frame's class and method, as the reports name a trace: `com.acme.Main.run`.
+    pub fn method(&self, serial: u32) -> Option<String> {
+        let top = self.frames(self.get(serial)?).next()?;
+        Some(top.qualified_method())
+    }
+}
+
+static NO_FRAME: Frame = Frame::UNKNOWN;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn frame(method: &str) -> Frame {
+        Frame { class: Some("a.B".into()), method: Some(method.into()), source: None, line: 0 }
+    }
+
+    #[test]
+    fn the_last_trace_with_a_serial_number_counts() {
+        let mut traces = Traces::default();
+        traces.add(1, 0, None, [frame("x"), frame("y")]);
+        traces.add(2, 7, None, []);
+        traces.add(1, 3, None, [frame("y")]);
+        assert_eq!((traces.len(), traces.get(1).unwrap().thread), (2, 3));
+        assert_eq!(traces.method(1).unwrap(), "a.B.y");
+        assert_eq!((traces.method(2), traces.method(3)), (None, None));
+        assert_eq!(traces.frames(traces.get(1).unwrap()).count(), 1);
+    }
+
+    #[test]
+    fn equal_frames_have_equal_numbers() {
+        let mut traces = Traces::default();
+        traces.add(1, 0, None, [frame("x"), frame("y"), frame("x")]);
+        let trace = traces.get(1).unwrap();
+        assert_eq!(traces.numbers(trace), [0, 1, 0]);
+        assert_eq!(traces.frame(1), Some(&frame("y")));
+    }
+
+    #[test]
+    fn equal_names_are_kept_once() {
+        let mut traces = Traces::default();
+        traces.add(1, 0, None, [frame("x"), frame("y")]);
+        let class = |number| traces.frame(number).unwrap().class.as_ref().unwrap();
+        assert!(Arc::ptr_eq(class(0), class(1)));
+    }
+}

@@ -1,0 +1,214 @@
+//! Allocation sites: where objects were allocated.
+
+use std::cmp::Reverse;
+
+use super::profile::{Site, Sites, Traces, ratio};
+use super::stack_filter::StackFilter;
+use crate::query::classes::pattern::{self, ClassPattern, MethodPattern};
+
+/// Which sites are asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Question {
+    /// Of these classes; of all if there are none.
+    pub classes: Vec<ClassPattern>,
+    /// With a frame of one of these methods.
+    pub methods: Vec<MethodPattern>,
+    /// With one of these traces; with any if there are none.
+    pub traces: Vec<u32>,
+    /// Sites are left out whose live bytes are below this part of all live bytes.
+    pub cutoff: f64,
+    /// Their order; that of the file by default.
+    pub sort_by: Option<SortBy>,
+    /// How many rows are kept; all by default.
+    pub top: Option<usize>,
+}
+
+/// The order of sites. Those that are equal stay in the order of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SortBy {
+    /// Most live bytes first.
+    Live,
+    /// Most live instances first.
+    LiveInstances,
+    /// Most allocated bytes first.
+    Allocated,
+    /// Most allocated instances first.
+    AllocatedInstances,
+    /// By name of the class.
+    Class,
+    /// By serial number of the trace.
+    Trace,
+}
+
+/// A site.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row<'a> {
+    /// Its place in the file, from 1.
+    pub rank: u64,
+    /// What was allocated there.
+    pub site: &'a Site,
+    /// The innermost frame of its trace.
+    pub method: Option<String>,
+}
+
+/// Sums over sites.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Sites.
+    pub rows: u64,
+    /// Their live bytes.
+    pub live_bytes: u64,
+    /// Their live instances.
+    pub live_instances: u64,
+    /// Their allocated bytes.
+    pub allocated_bytes: u64,
+    /// Their allocated instances.
+    pub allocated_instances: u64,
+}
+
+/// The sites asked for.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Answer<'a> {
+    /// The sites that are kept.
+    pub rows: Vec<Row<'a>>,
+    /// Sums over all that match, also those that `top` leaves out.
+    pub matching: Totals,
+}
+
+/// The sites asked for.
+pub fn sites<'a>(sites: &'a Sites, traces: &Traces, question: &Question) -> Answer<'a> {
+    let filter = StackFilter { methods: question.methods.clone(), ..StackFilter::default() };
+    let stacks = filter.of(traces);
+    let is_meant = |site: &Site| {
+        (question.traces.is_empty() || question.traces.contains(&site.trace))
+            && !is_below(site, sites.total.as_ref(), question.cutoff)
+            && pattern::any_matches(&question.classes, &site.class)
+            && stacks.matches(site.trace)
+    };
+    let mut found: Vec<(u64, &Site)> = (1..).zip(&sites.rows).filter(|(_, site)| is_meant(site)).collect();
+    match question.sort_by {
+        None => {}
+        Some(SortBy::Live) => found.sort_by_key(|(_, site)| Reverse(site.live_bytes)),
+        Some(SortBy::LiveInstances) => found.sort_by_key(|(_, site)| Reverse(site.live_instances)),
+        Some(SortBy::Allocated) => found.sort_by_key(|(_, site)| Reverse(site.allocated_bytes)),
+        Some(SortBy::AllocatedInstances) => found.sort_by_key(|(_, site)| Reverse(site.allocated_instances)),
+        Some(SortBy::Class) => found.sort_by(|(_, a), (_, b)| a.class.cmp(&b.class)),
+        Some(SortBy::Trace) => found.sort_by_key(|(_, site)| site.trace),
+    }
+    let matching = totals(found.iter().map(|(_, site)| *site));
+    let rows = (found.into_iter().take(question.top.unwrap_or(usize::MAX)))
+        .map(|(rank, site)| Row { rank, site, method: traces.method(site.trace) })
+        .collect();
+    Answer { rows, matching }
+}
+
+/// Whether a site's part of all live bytes is below the cutoff, as the agent compares them.
+fn is_below(site: &Site, total: Option<&Site>, cutoff: f64) -> bool {
+    let part = match total {
+        Some(total) => ratio(site.live_bytes, total.live_bytes),
+        // A text has only the percentage, to two decimals.
+        None => site.self_percent / 100.0,
+    };
+    part < cutoff
+}
+
+/// Adds up sites.
+pub fn totals<'a>(sites: impl Iterator<Item = &'a Site>) -> Totals {
+    sites.fold(Totals::default(), |sum, site| Totals {
+        rows: sum.rows + 1,
+        live_bytes: sum.live_bytes.saturating_add(site.live_bytes),
+        live_instances: sum.live_instances.saturating_add(site.live_instances),
+        allocated_bytes: sum.allocated_bytes.saturating_add(site.allocated_bytes),
+        allocated_instances: sum.allocated_instances.saturating_add(site.allocated_instances),
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::profile::Origin;
+    use super::super::stack_filter::tests::traces;
+    use super::*;
+
+    fn site(class: &str, trace: u32, live: (u64, u64), allocated: (u64, u64), self_percent: f64) -> Site {
+        Site {
+            class: class.into(),
+            trace,
+            live_bytes: live.0,
+            live_instances: live.1,
+            allocated_bytes: allocated.0,
+            allocated_instances: allocated.1,
+            self_percent,
+            accumulated_percent: 0.0,
+        }
+    }
+
+    fn sample() -> Sites {
+        Sites {
+            origin: Origin::Recorded,
+            rows: vec![
+                site("byte[]", 3, (500, 5), (900, 50), 50.0),
+                site("a.B", 1, (250, 10), (250, 10), 25.0),
+                site("a.C", 2, (250, 1), (1000, 4), 25.0),
+            ],
+            total: Some(site("", 0, (1000, 16), (2150, 64), 0.0)),
+            by_allocation: false,
+            date: None,
+        }
+    }
+
+    fn ranks(sites: &Sites, question: &Question) -> Vec<u64> {
+        let traces = traces(&[(1, &[("m.M", "run")]), (3, &[("m.M", "go"), ("m.M", "main")])]);
+        super::sites(sites, &traces, question).rows.iter().map(|row| row.rank).collect()
+    }
+
+    #[test]
+    fn sorting_keeps_ranks_and_the_order_of_equals() {
+        for (sort_by, expected) in [
+            (None, [1, 2, 3]),
+            (Some(SortBy::Live), [1, 2, 3]),
+            (Some(SortBy::LiveInstances), [2, 1, 3]),
+            (Some(SortBy::Allocated), [3, 1, 2]),
+            (Some(SortBy::AllocatedInstances), [1, 2, 3]),
+            (Some(SortBy::Class), [2, 3, 1]),
+            (Some(SortBy::Trace), [2, 3, 1]),
+        ] {
+            assert_eq!(
+                ranks(&sample(), &Question { sort_by, ..Question::default() }),
+                expected,
+                "{sort_by:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_cutoff_keeps_what_is_on_it() {
+        let at = |cutoff| Question { cutoff, sort_by: Some(SortBy::Allocated), ..Question::default() };
+        assert_eq!(ranks(&sample(), &at(0.25)), [3, 1, 2]);
+        assert_eq!(ranks(&sample(), &at(0.250_000_1)), [1]);
+        // A text states percentages only; of nothing everything is too little.
+        assert_eq!(ranks(&Sites { total: None, ..sample() }, &at(0.25)), [3, 1, 2]);
+        assert_eq!(ranks(&Sites { total: None, ..sample() }, &at(0.3)), [1]);
+        let nothing = Sites { total: Some(Site::default()), ..sample() };
+        assert_eq!((ranks(&nothing, &at(0.0)).len(), ranks(&nothing, &at(0.1)).len()), (3, 0));
+    }
+
+    #[test]
+    fn filters_and_sums() {
+        let by = |classes: &[&str], methods: &[&str], traces: &[u32]| Question {
+            classes: classes.iter().map(|text| text.parse().unwrap()).collect(),
+            methods: methods.iter().map(|text| text.parse().unwrap()).collect(),
+            traces: traces.to_vec(),
+            ..Question::default()
+        };
+        assert_eq!(ranks(&sample(), &by(&["a.*"], &[], &[])), [2, 3]);
+        assert_eq!(ranks(&sample(), &by(&[], &["main"], &[])), [1]);
+        assert_eq!(ranks(&sample(), &by(&[], &[], &[2, 9])), [3]);
+        let sites = sample();
+        let answer =
+            super::sites(&sites, &Traces::default(), &Question { top: Some(1), ..by(&["a.*"], &[], &[]) });
+        assert_eq!((answer.rows.len(), answer.matching.rows), (1, 2));
+        assert_eq!((answer.matching.live_bytes, answer.matching.allocated_instances), (500, 14));
+        assert_eq!(answer.rows.first().unwrap().method, None);
+    }
+}

@@ -1,0 +1,258 @@
+use super::*;
+use crate::query::recordings::profile::{
+    Call, Frame, Method, Samples, Site, Sites, StartedThread, TimeRow, Times, Traces,
+};
+
+fn frame(method: &str, line: i32) -> Frame {
+    Frame { class: Some("a.B".into()), method: Some(method.into()), source: Some("B.java".into()), line }
+}
+
+/// Traces of methods, outermost first, so that they read as stacks do; numbered from 1, of thread 7.
+fn traces(of: &[&[&str]]) -> Traces {
+    let mut traces = Traces::default();
+    for (serial, methods) in (1..).zip(of) {
+        let frames: Vec<Frame> = (10..).zip(*methods).map(|(line, method)| frame(method, line)).collect();
+        traces.add(serial, 7, None, frames.into_iter().rev());
+    }
+    traces
+}
+
+fn sampled(of: &[&[&str]], rows: &[(u32, u64)]) -> Profile {
+    let total = rows.iter().map(|(_, samples)| samples).sum();
+    Profile {
+        traces: traces(of),
+        samples: Some(Samples { total, rows: rows.to_vec(), date: None }),
+        ..Profile::default()
+    }
+}
+
+fn site(class: &str, trace: u32, bytes: u64) -> Site {
+    let class = class.to_owned();
+    let live = Site { class: class.into(), trace, live_bytes: bytes, live_instances: 1, ..Site::default() };
+    Site { allocated_bytes: bytes * 10, allocated_instances: 5, ..live }
+}
+
+fn with_sites(of: &[&[&str]], rows: Vec<Site>) -> Profile {
+    let sites = Sites { origin: Origin::Recorded, rows, total: None, by_allocation: false, date: None };
+    Profile { traces: traces(of), sites: Some(sites), ..Profile::default() }
+}
+
+/// `stack weight`, as they are walked.
+fn folded(stacks: &Stacks) -> Vec<String> {
+    let (mut path, mut lines) = (Vec::new(), Vec::new());
+    for step in stacks.walk(|_| true) {
+        path.truncate(step.depth);
+        path.push(stacks.labels()[step.label as usize].text.replace("a.B.", ""));
+        if step.rest > 0 {
+            lines.push(format!("{} {}", path.join(";"), step.rest));
+        }
+    }
+    lines
+}
+
+fn ask(profile: &Profile, question: &Question) -> Vec<String> {
+    folded(&stacks(profile, question).unwrap())
+}
+
+#[test]
+fn stacks_merge_and_keep_recursion() {
+    let profile = sampled(
+        &[&["main", "x"], &["main", "y", "y"], &["main", "y"], &["main", "x"]],
+        &[(1, 4), (2, 3), (3, 2), (4, 1)],
+    );
+    let found = stacks(&profile, &Question::new(Of::Cpu)).unwrap();
+    assert_eq!(folded(&found), ["main;x 5", "main;y 2", "main;y;y 3"]);
+    assert_eq!((found.total, found.stacks, found.measure), (10, 3, Measure::Samples));
+    let reverse = Question { reverse: true, ..Question::new(Of::Cpu) };
+    assert_eq!(ask(&profile, &reverse), ["x;main 5", "y;main 2", "y;y;main 3"]);
+}
+
+#[test]
+fn a_name_that_begins_another_is_not_torn() {
+    let profile =
+        sampled(&[&["run"], &["run$1", "a"], &["run", "b"], &["run (x)"]], &[(1, 1), (2, 2), (3, 3), (4, 4)]);
+    let lines = ask(&profile, &Question::new(Of::Cpu));
+    assert_eq!(lines, ["run 1", "run;b 3", "run (x) 4", "run$1;a 2"]);
+}
+
+#[test]
+fn empty_and_unknown_traces() {
+    let profile = sampled(&[&[], &["main"]], &[(1, 4), (9, 3), (0, 2), (2, 0)]);
+    let lines = ask(&profile, &Question::new(Of::Cpu));
+    assert_eq!(lines, ["<empty trace> 4", "<no trace> 2", "<unknown trace 9> 3"]);
+}
+
+#[test]
+fn objects_are_the_innermost_frame() {
+    let rows = vec![site("int[]", 1, 8), site("a.C", 1, 2), site("a.C", 2, 1), site("", 2, 1)];
+    let profile = with_sites(&[&["main", "x"], &["main"]], rows);
+    let live = Question::new(Of::Live);
+    assert_eq!(
+        ask(&profile, &live),
+        [
+            "main;<unknown class> (object) 1",
+            "main;x;a.C (object) 2",
+            "main;x;int[] (object) 8",
+            "main;a.C (object) 1"
+        ]
+    );
+    let objects = Question { unit: SiteUnit::Objects, reverse: true, ..Question::new(Of::Allocated) };
+    let found = stacks(&profile, &objects).unwrap();
+    assert_eq!((found.measure, found.total), (Measure::Objects, 20));
+    assert_eq!(
+        folded(&found),
+        [
+            "<unknown class> (object);main 5",
+            "a.C (object);main 5",
+            "a.C (object);x;main 5",
+            "int[] (object);x;main 5"
+        ]
+    );
+    assert_eq!(stacks(&profile, &Question::new(Of::Allocated)).unwrap().total, 120);
+}
+
+#[test]
+fn threads_are_the_root() {
+    let mut profile = sampled(&[&["main", "x"], &["y"]], &[(1, 4), (2, 3), (5, 1)]);
+    let mut traces = std::mem::take(&mut profile.traces);
+    traces.add(2, 8, None, [frame("y", 1)]);
+    profile.traces = traces;
+    profile.threads = vec![StartedThread { serial: 7, name: "pool;1".to_owned(), ..Default::default() }];
+    let by_thread = Question { by_thread: true, ..Question::new(Of::Cpu) };
+    assert_eq!(
+        ask(&profile, &by_thread),
+        ["<no thread>;<unknown trace 5> 1", "<unknown thread 8>;y 3", "pool;1 (thread=7);main;x 4"]
+    );
+    let reverse = Question { reverse: true, ..by_thread };
+    assert!(ask(&profile, &reverse).contains(&"pool;1 (thread=7);x;main 4".to_owned()));
+}
+
+#[test]
+fn lines_and_depth() {
+    let mut profile = sampled(&[&["main", "x"], &["main", "y", "x"]], &[(1, 4), (2, 3)]);
+    profile.traces.add(3, 0, None, [frame("x", 99)]);
+    profile.samples.as_mut().unwrap().rows.push((3, 1));
+    let lines = Question { lines: true, depth: Some(1), ..Question::new(Of::Cpu) };
+    let found = stacks(&profile, &lines).unwrap();
+    assert_eq!(folded(&found), ["x(B.java:11) 4", "x(B.java:12) 3", "x(B.java:99) 1"]);
+    assert_eq!(found.cut, 2);
+    assert_eq!(found.labels()[0].line, Some(11));
+    let methods = stacks(&profile, &Question { lines: false, ..lines }).unwrap();
+    assert_eq!(folded(&methods), ["x 8"]);
+    assert_eq!((methods.labels()[0].source.as_deref(), methods.labels()[0].line), (Some("B.java"), None));
+}
+
+#[test]
+fn only_stacks_that_match() {
+    let rows = vec![site("int[]", 1, 8), site("a.C", 2, 2), site("a.C", 9, 1)];
+    let profile = with_sites(&[&["main", "x"], &["main"]], rows);
+    let filter = |class: &[&str], method: &[&str]| StackFilter {
+        classes: class.iter().map(|pattern| pattern.parse().unwrap()).collect(),
+        methods: method.iter().map(|pattern| pattern.parse().unwrap()).collect(),
+    };
+    let total = |filter| {
+        stacks(&profile, &Question { filter, depth: Some(1), ..Question::new(Of::Live) }).unwrap().total
+    };
+    assert_eq!(total(filter(&["a.C"], &[])), 3);
+    assert_eq!(total(filter(&["a.*"], &[])), 11);
+    assert_eq!(total(filter(&["a.C"], &["main"])), 2);
+    assert_eq!(total(filter(&[], &["B.main"])), 10);
+    assert_eq!(total(filter(&["int[]"], &["x", "nothing"])), 8);
+    assert_eq!(total(filter(&["b.**"], &[])), 0);
+}
+
+#[test]
+fn times_are_estimated() {
+    let row = |trace, self_percent| TimeRow { trace, self_percent, ..TimeRow::default() };
+    let rows = vec![row(1, 50.0), row(2, 33.33), row(1, 0.0), row(2, -1.0), row(2, f64::NAN)];
+    let mut profile = Profile {
+        traces: traces(&[&["main"], &["main", "x"]]),
+        times: Some(Times { total_ms: 2000, rows, date: None }),
+        ..Profile::default()
+    };
+    let question = Question::new(Of::CpuTime);
+    assert_eq!(ask(&profile, &question), ["main 1000", "main;x 667"]);
+    profile.times.as_mut().unwrap().total_ms = -5;
+    let found = stacks(&profile, &question).unwrap();
+    assert_eq!(found.measure, Measure::PercentHundredths);
+    assert_eq!(folded(&found), ["main 5000", "main;x 3333"]);
+}
+
+#[test]
+fn calls_are_pairs() {
+    let method = |name: &str| {
+        Some(Method { class: "a.B".to_owned(), name: name.to_owned(), signature: "()V".to_owned() })
+    };
+    let call = |caller, callee, time_ms| Call { count: 1, callee, caller, time_ms };
+    let profile = Profile {
+        calls: vec![
+            call(method("main"), method("x"), 5),
+            call(None, method("main"), 7),
+            call(method("x"), method("x"), 0),
+            call(method("x"), method("x"), -4),
+        ],
+        ..Profile::default()
+    };
+    assert_eq!(held(&profile), [Of::CpuTime]);
+    let question = Question::new(Of::CpuTime);
+    assert_eq!(ask(&profile, &question), ["<unknown method>;main 7", "main;x 5"]);
+    assert_eq!(
+        ask(&profile, &Question { reverse: true, ..question }),
+        ["main;<unknown method> 7", "x;main 5"]
+    );
+}
+
+#[test]
+fn what_a_file_holds() {
+    assert_eq!(held(&Profile::default()), []);
+    let mut profile = with_sites(&[], vec![site("a.C", 0, 1)]);
+    assert_eq!(held(&profile), [Of::Allocated, Of::Live]);
+    profile.sites.as_mut().unwrap().origin = Origin::Objects;
+    profile.samples = Some(Samples { total: 1, rows: vec![(1, 1)], date: None });
+    assert_eq!(held(&profile), [Of::Cpu, Of::Live]);
+}
+
+#[test]
+fn weights_do_not_overflow() {
+    let profile = sampled_of(&[(1, u64::MAX), (2, u64::MAX), (1, 1)]);
+    let found = stacks(&profile, &Question::new(Of::Cpu)).unwrap();
+    assert_eq!((found.total, found.stacks), (u64::MAX, 2));
+}
+
+fn sampled_of(rows: &[(u32, u64)]) -> Profile {
+    let mut profile = sampled(&[&["main", "x"], &["main", "y"]], &[]);
+    profile.samples = Some(Samples { total: 0, rows: rows.to_vec(), date: None });
+    profile
+}
+
+#[test]
+fn narrow_frames_count_for_their_callers() {
+    let profile = sampled(&[&["main", "x", "z"], &["main", "y"], &["main"]], &[(1, 90), (2, 9), (3, 1)]);
+    let found = stacks(&profile, &Question::new(Of::Cpu)).unwrap();
+    let steps: Vec<_> =
+        found.walk(|weight| weight >= 10).map(|step| (step.depth, step.total, step.rest)).collect();
+    assert_eq!(steps, [(0, 100, 10), (1, 90, 0), (2, 90, 90)]);
+}
+
+#[test]
+fn long_names_are_cut() {
+    let profile = sampled(&[&[&"é".repeat(5000)]], &[(1, 1)]);
+    let found = stacks(&profile, &Question::new(Of::Cpu)).unwrap();
+    assert_eq!(found.labels()[0].text.chars().count(), 1001);
+}
+
+/// A million sites of one deep trace: their tree is as large as the trace and the classes.
+#[test]
+fn a_million_sites_of_a_deep_trace() {
+    let mut traces = Traces::default();
+    traces.add(1, 0, None, (0..100_000).map(|number| frame("x", number % 50)));
+    let rows = (0..1_000_000).map(|number| site(&format!("C{}", number % 1000), 1, 1)).collect();
+    let mut profile = with_sites(&[], rows);
+    profile.traces = traces;
+    let question = Question::new(Of::Live);
+    let found = stacks(&profile, &question).unwrap();
+    assert_eq!((found.total, found.stacks, found.nodes.len()), (1_000_000, 1000, 101_001));
+    // Each class would hold the whole trace.
+    let reverse = Question { reverse: true, ..question };
+    assert_eq!(stacks(&profile, &reverse).err(), Some(TooLarge));
+}

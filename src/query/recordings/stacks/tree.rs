@@ -1,0 +1,361 @@
+//! The tree of frames while it is made.
+
+use std::cmp::Ordering;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::query::classes::pattern;
+use crate::query::recordings::profile::{Profile, Site, Times};
+use crate::query::recordings::stack_filter::{Matcher, StackFilter};
+
+use super::{ALL, Label, LabelKind, Measure, Node, Of, Question, SiteUnit, Stacks, TooLarge};
+
+/// Nodes of one tree: less than 1.5 GB, and a table of 2^25 places is full.
+const MAX_NODES: usize = if cfg!(test) { 1 << 20 } else { 7 << 22 };
+/// Frames that are looked at. Only hostile files have rows that repeat so many.
+const MAX_STEPS: u64 = 1 << 28;
+/// Characters of a frame's name. Longer names are cut: every stack through a frame repeats it.
+const MAX_NAME: usize = 1000;
+
+fn weight(site: &Site, question: &Question) -> u64 {
+    match (question.of, question.unit) {
+        (Of::Allocated, SiteUnit::Bytes) => site.allocated_bytes,
+        (Of::Allocated, SiteUnit::Objects) => site.allocated_instances,
+        (_, SiteUnit::Bytes) => site.live_bytes,
+        (_, SiteUnit::Objects) => site.live_instances,
+    }
+}
+
+/// Rounds; what is below 0 or no number is 0.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates.
+fn rounded(value: f64) -> u64 {
+    value.round() as u64
+}
+
+/// The tree while it is made.
+pub(super) struct Tree<'a> {
+    profile: &'a Profile,
+    question: &'a Question,
+    threads: FxHashMap<u32, &'a str>,
+    labels: Vec<Label>,
+    label_numbers: FxHashMap<(String, LabelKind), u32>,
+    /// Labels by the frame's number.
+    frame_labels: FxHashMap<u32, u32>,
+    of_class: Matcher<'a>,
+    of_method: Matcher<'a>,
+    nodes: Vec<Node>,
+    children: FxHashMap<(u32, u32), u32>,
+    /// The nodes where traces end, by serial number and label of the objects.
+    ends: FxHashMap<(u32, Option<u32>), Option<u32>>,
+    steps: u64,
+    /// Traces that are deeper than was asked for.
+    cut: FxHashSet<u32>,
+}
+
+impl<'a> Tree<'a> {
+    pub(super) fn new(profile: &'a Profile, question: &'a Question) -> Self {
+        let threads = profile.threads.iter().map(|thread| (thread.serial, thread.name.as_str()));
+        Self {
+            profile,
+            question,
+            threads: threads.collect(),
+            labels: Vec::new(),
+            label_numbers: FxHashMap::default(),
+            frame_labels: FxHashMap::default(),
+            of_class: StackFilter { methods: Vec::new(), ..question.filter.clone() }.of(&profile.traces),
+            of_method: StackFilter { classes: Vec::new(), ..question.filter.clone() }.of(&profile.traces),
+            nodes: vec![Node::default()],
+            children: FxHashMap::default(),
+            ends: FxHashMap::default(),
+            steps: 0,
+            cut: FxHashSet::default(),
+        }
+    }
+
+    /// Puts in all that was asked for.
+    pub(super) fn fill(&mut self) -> Result<Measure, TooLarge> {
+        let profile = self.profile;
+        Ok(match self.question.of {
+            Of::Cpu => {
+                for (trace, samples) in profile.samples.iter().flat_map(|samples| &samples.rows) {
+                    self.add_trace(*trace, None, *samples)?;
+                }
+                Measure::Samples
+            }
+            Of::CpuTime => match &profile.times {
+                Some(times) => self.add_times(times)?,
+                None => self.add_calls()?,
+            },
+            Of::Allocated | Of::Live => {
+                for site in profile.sites.iter().flat_map(|sites| &sites.rows) {
+                    self.add_trace(site.trace, Some(&site.class), weight(site, self.question))?;
+                }
+                match self.question.unit {
+                    SiteUnit::Bytes => Measure::Bytes,
+                    SiteUnit::Objects => Measure::Objects,
+                }
+            }
+        })
+    }
+
+    /// CPU TIME states a percentage of a total for each trace.
+    fn add_times(&mut self, times: &Times) -> Result<Measure, TooLarge> {
+        // The agent writes garbage when the milliseconds overflow 31 bits. The percentages are right all the same.
+        let total_ms = u64::try_from(times.total_ms).ok().filter(|ms| *ms > 0);
+        for row in &times.rows {
+            let hundredths = row.self_percent * 100.0;
+            let weight = total_ms.map_or(hundredths, |total_ms| hundredths * total_ms as f64 / 10_000.0);
+            self.add_trace(row.trace, None, rounded(weight))?;
+        }
+        Ok(if total_ms.is_some() { Measure::Milliseconds } else { Measure::PercentHundredths })
+    }
+
+    /// `cpu=old` has no stacks, but pairs of caller and callee.
+    fn add_calls(&mut self) -> Result<Measure, TooLarge> {
+        let profile = self.profile;
+        for call in &profile.calls {
+            let weight = u64::try_from(call.time_ms).unwrap_or(0);
+            let methods = [&call.caller, &call.callee];
+            let known = methods.into_iter().flatten();
+            let names = known.map(|method| (method.class.as_str(), method.name.as_str()));
+            let wanted = self.question.filter.matches_any(names);
+            if weight == 0 || !wanted {
+                continue;
+            }
+            let mut path = methods.map(|method| {
+                let name = method.as_ref().map(|method| format!("{}.{}", method.class, method.name));
+                match name {
+                    Some(name) => self.label(name, LabelKind::Method),
+                    None => self.label("<unknown method>".to_owned(), LabelKind::Nothing),
+                }
+            });
+            if self.question.reverse {
+                path.reverse();
+            }
+            let end = self.descend(ALL, path)?;
+            self.put(end, weight);
+        }
+        Ok(Measure::Milliseconds)
+    }
+
+    fn add_trace(&mut self, serial: u32, class: Option<&str>, weight: u64) -> Result<(), TooLarge> {
+        if weight == 0 {
+            return Ok(());
+        }
+        let object = class.map(|class| {
+            let class = if class.is_empty() { "<unknown class>" } else { class };
+            self.label(format!("{class} (object)"), LabelKind::Objects)
+        });
+        let end = match self.ends.get(&(serial, object)) {
+            Some(end) => *end,
+            None => {
+                let end = if self.wants(serial, class) { Some(self.path(serial, object)?) } else { None };
+                self.ends.insert((serial, object), end);
+                end
+            }
+        };
+        if let Some(end) = end {
+            self.put(end, weight);
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, end: u32, weight: u64) {
+        if let Some(node) = self.nodes.get_mut(end as usize) {
+            node.own = node.own.saturating_add(weight);
+        }
+    }
+
+    /// The node where the stack of a trace ends.
+    fn path(&mut self, serial: u32, object: Option<u32>) -> Result<u32, TooLarge> {
+        if !self.question.reverse {
+            // Sites of one trace share all but their objects.
+            let Some(object) = object else { return self.forward(serial) };
+            let end = match self.ends.get(&(serial, None)) {
+                Some(Some(end)) => *end,
+                _ => {
+                    let end = self.forward(serial)?;
+                    self.ends.insert((serial, None), Some(end));
+                    end
+                }
+            };
+            return self.child(end, object);
+        }
+        let mut end = self.thread(serial)?;
+        if let Some(object) = object {
+            end = self.child(end, object)?;
+        }
+        let frames = self.frames(serial);
+        self.descend(end, frames)
+    }
+
+    fn forward(&mut self, serial: u32) -> Result<u32, TooLarge> {
+        let thread = self.thread(serial)?;
+        let frames = self.frames(serial);
+        self.descend(thread, frames.into_iter().rev())
+    }
+
+    /// The node of the trace's thread, if threads are shown; else that of all stacks.
+    fn thread(&mut self, serial: u32) -> Result<u32, TooLarge> {
+        if !self.question.by_thread {
+            return Ok(ALL);
+        }
+        let thread = self.profile.traces.get(serial).map_or(0, |trace| trace.thread);
+        let label = match (thread, self.threads.get(&thread)) {
+            (0, None) => self.label("<no thread>".to_owned(), LabelKind::Nothing),
+            (_, None) => self.label(format!("<unknown thread {thread}>"), LabelKind::Nothing),
+            // The end of a long name is cut; what tells threads apart must not be.
+            (_, Some(name)) => {
+                let name = cut((*name).to_owned(), MAX_NAME - 30);
+                self.label(format!("{name} (thread={thread})"), LabelKind::Thread)
+            }
+        };
+        self.child(ALL, label)
+    }
+
+    /// The labels of a trace, innermost first.
+    fn frames(&mut self, serial: u32) -> Vec<u32> {
+        let profile = self.profile;
+        let Some(trace) = profile.traces.get(serial) else {
+            let name =
+                if serial == 0 { "<no trace>".to_owned() } else { format!("<unknown trace {serial}>") };
+            return vec![self.label(name, LabelKind::Nothing)];
+        };
+        let all = profile.traces.numbers(trace);
+        let kept = self.question.depth.and_then(|depth| all.get(..depth)).unwrap_or(all);
+        if kept.len() < all.len() {
+            self.cut.insert(serial);
+        }
+        if all.is_empty() {
+            return vec![self.label("<empty trace>".to_owned(), LabelKind::Nothing)];
+        }
+        kept.iter().map(|number| self.frame_label(*number)).collect()
+    }
+
+    fn frame_label(&mut self, number: u32) -> u32 {
+        if let Some(label) = self.frame_labels.get(&number) {
+            return *label;
+        }
+        let label = match self.profile.traces.frame(number) {
+            None => self.label("<unknown frame>".to_owned(), LabelKind::Nothing),
+            Some(frame) => {
+                let text = if self.question.lines { frame.to_string() } else { frame.qualified_method() };
+                let label = self.label(text, LabelKind::Method);
+                let line = frame.line().filter(|_| self.question.lines);
+                if let Some(known) = self.labels.get_mut(label as usize) {
+                    known.source = known.source.take().or_else(|| frame.source.clone());
+                    known.line = known.line.or(line);
+                }
+                label
+            }
+        };
+        self.frame_labels.insert(number, label);
+        label
+    }
+
+    /// The number of a label.
+    fn label(&mut self, text: String, kind: LabelKind) -> u32 {
+        let key = (cut(text, MAX_NAME), kind);
+        if let Some(number) = self.label_numbers.get(&key) {
+            return *number;
+        }
+        // More than 2^32 different names do not fit into any memory.
+        let number = u32::try_from(self.labels.len()).unwrap_or(u32::MAX);
+        self.labels.push(Label { text: key.0.clone(), kind, source: None, line: None });
+        self.label_numbers.insert(key, number);
+        number
+    }
+
+    fn descend(&mut self, from: u32, labels: impl IntoIterator<Item = u32>) -> Result<u32, TooLarge> {
+        labels.into_iter().try_fold(from, |node, label| self.child(node, label))
+    }
+
+    fn child(&mut self, parent: u32, label: u32) -> Result<u32, TooLarge> {
+        self.steps += 1;
+        if let Some(child) = self.children.get(&(parent, label)) {
+            return if self.steps > MAX_STEPS { Err(TooLarge) } else { Ok(*child) };
+        }
+        if self.nodes.len() >= MAX_NODES {
+            return Err(TooLarge);
+        }
+        let child = u32::try_from(self.nodes.len()).map_err(|_| TooLarge)?;
+        self.nodes.push(Node { parent, label, own: 0, total: 0 });
+        self.children.insert((parent, label), child);
+        Ok(child)
+    }
+
+    /// Whether a stack is one that was asked for. Frames beyond the depth count too.
+    fn wants(&self, serial: u32, class: Option<&str>) -> bool {
+        let classes = &self.question.filter.classes;
+        let of_class = class.is_some_and(|class| pattern::any_matches(classes, class));
+        (of_class || self.of_class.matches(serial)) && self.of_method.matches(serial)
+    }
+
+    pub(super) fn finish(mut self, measure: Measure) -> Stacks {
+        self.children = FxHashMap::default(); // Its room is needed.
+        let mut stacks = 0;
+        for at in (0..self.nodes.len()).rev() {
+            let Some(node) = self.nodes.get_mut(at) else { continue };
+            stacks += u64::from(node.own > 0);
+            node.total = node.total.saturating_add(node.own);
+            let (parent, total) = (node.parent as usize, node.total);
+            if let Some(parent) = self.nodes.get_mut(parent).filter(|_| at > 0) {
+                parent.total = parent.total.saturating_add(total);
+            }
+        }
+        let ranks = ranks(&self.labels);
+        let rank = |node: &Node| ranks.get(node.label as usize).copied().unwrap_or(u32::MAX);
+        let mut order: Vec<(u32, u32, u32)> =
+            (0..).zip(&self.nodes).skip(1).map(|(number, node)| (node.parent, rank(node), number)).collect();
+        order.sort_unstable();
+        let mut first = vec![0u32; self.nodes.len() + 1];
+        for (parent, ..) in &order {
+            if let Some(count) = first.get_mut(*parent as usize + 1) {
+                *count += 1;
+            }
+        }
+        let mut sum = 0;
+        for count in &mut first {
+            sum += *count;
+            *count = sum;
+        }
+        Stacks {
+            measure,
+            total: self.nodes.first().map_or(0, |all| all.total),
+            stacks,
+            cut: self.cut.len() as u64,
+            labels: self.labels,
+            nodes: self.nodes,
+            first,
+            order: order.into_iter().map(|(.., number)| number).collect(),
+        }
+    }
+}
+
+/// The place of each label among all, by name.
+fn ranks(labels: &[Label]) -> Vec<u32> {
+    let mut sorted: Vec<(&Label, usize)> = labels.iter().zip(0..).collect();
+    sorted.sort_unstable_by(|(left, _), (right, _)| by_name(left, right));
+    let mut ranks = vec![0; labels.len()];
+    for (rank, (_, number)) in (0..).zip(sorted) {
+        if let Some(place) = ranks.get_mut(number) {
+            *place = rank;
+        }
+    }
+    ranks
+}
+
+fn by_name(left: &Label, right: &Label) -> Ordering {
+    (&left.text, left.kind).cmp(&(&right.text, right.kind))
+}
+
+/// The first characters of a name.
+fn cut(mut name: String, most: usize) -> String {
+    if name.len() > most
+        && let Some((at, _)) = name.char_indices().nth(most)
+    {
+        name.truncate(at);
+        name.push('…');
+    }
+    name
+}

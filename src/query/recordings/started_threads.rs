@@ -1,0 +1,76 @@
+//! Threads that were started while the profiler ran.
+
+use super::profile::StartedThread;
+use crate::query::objects::selection::ThreadPattern;
+
+/// Which threads are asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Question {
+    /// Of such names, or with this object id.
+    pub name: Option<ThreadPattern>,
+    /// Their order; that of the file by default.
+    pub sort_by: Option<SortBy>,
+    /// How many rows are kept; all by default.
+    pub top: Option<usize>,
+}
+
+/// The order of threads. Those that are equal stay in the order of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SortBy {
+    /// By serial number.
+    Serial,
+    /// By name.
+    Name,
+}
+
+/// The threads asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answer<'a> {
+    /// The threads that are kept.
+    pub rows: Vec<&'a StartedThread>,
+    /// Threads that match, also those that `top` leaves out.
+    pub matching: u64,
+}
+
+/// The threads asked for.
+pub fn threads<'a>(threads: &'a [StartedThread], question: &Question) -> Answer<'a> {
+    let is_meant = |thread: &&StartedThread| {
+        question.name.as_ref().is_none_or(|wanted| wanted.matches(thread.object, Some(&thread.name)))
+    };
+    let mut rows: Vec<&StartedThread> = threads.iter().filter(is_meant).collect();
+    match question.sort_by {
+        None => {}
+        Some(SortBy::Serial) => rows.sort_by_key(|thread| thread.serial),
+        Some(SortBy::Name) => rows.sort_by(|a, b| a.name.cmp(&b.name)),
+    }
+    let matching = rows.len() as u64;
+    rows.truncate(question.top.unwrap_or(usize::MAX));
+    Answer { rows, matching }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_by_name_and_in_order() {
+        let thread = |serial, object, name: &str| StartedThread {
+            serial,
+            object,
+            name: name.to_owned(),
+            ..StartedThread::default()
+        };
+        let all = [thread(3, 16, "main"), thread(1, 17, "worker"), thread(2, 18, "main")];
+        let serials = |question: Question| -> Vec<u32> {
+            super::threads(&all, &question).rows.iter().map(|thread| thread.serial).collect()
+        };
+        assert_eq!(serials(Question::default()), [3, 1, 2]);
+        assert_eq!(serials(Question { sort_by: Some(SortBy::Serial), ..Question::default() }), [1, 2, 3]);
+        assert_eq!(serials(Question { sort_by: Some(SortBy::Name), ..Question::default() }), [3, 2, 1]);
+        assert_eq!(serials(Question { name: Some("work".parse().unwrap()), ..Question::default() }), [1]);
+        assert_eq!(serials(Question { name: Some("0x12".parse().unwrap()), ..Question::default() }), [2]);
+        let answer = super::threads(&all, &Question { top: Some(1), ..Question::default() });
+        assert_eq!((answer.rows.len(), answer.matching), (1, 3));
+    }
+}

@@ -1,0 +1,121 @@
+//! Stack traces.
+
+use std::str::FromStr;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::profile::{Profile, StartedThread, Trace};
+use super::stack_filter::StackFilter;
+use crate::query::objects::selection::{NoObjectId, ThreadPattern};
+
+/// Which traces are asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Question {
+    /// With these serial numbers; all if there are none.
+    pub serials: Vec<u32>,
+    /// With such frames.
+    pub filter: StackFilter,
+    /// Of these threads.
+    pub thread: Option<ThreadFilter>,
+    /// How many rows are kept; all by default.
+    pub top: Option<usize>,
+}
+
+/// Threads by serial number, name or object id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ThreadFilter {
+    /// The thread with this serial number.
+    Serial(u32),
+    /// By name or object id.
+    Pattern(ThreadPattern),
+}
+
+impl FromStr for ThreadFilter {
+    type Err = NoObjectId;
+
+    fn from_str(text: &str) -> Result<Self, NoObjectId> {
+        match text.parse() {
+            // Parsing would take a sign.
+            Ok(serial) if text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(Self::Serial(serial)),
+            _ => text.parse().map(Self::Pattern),
+        }
+    }
+}
+
+/// The traces asked for.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Answer<'a> {
+    /// The traces that are kept, in the order of the file.
+    pub rows: Vec<&'a Trace>,
+    /// Traces that match, also those that `top` leaves out.
+    pub matching: u64,
+}
+
+/// The traces asked for.
+pub fn traces<'a>(profile: &'a Profile, question: &Question) -> Answer<'a> {
+    let stacks = question.filter.of(&profile.traces);
+    let serials: FxHashSet<u32> = question.serials.iter().copied().collect();
+    let threads = started_threads(profile);
+    let is_of_thread = |serial: u32| match &question.thread {
+        None => true,
+        Some(ThreadFilter::Serial(wanted)) => serial == *wanted,
+        Some(ThreadFilter::Pattern(wanted)) => {
+            threads.get(&serial).is_some_and(|thread| wanted.matches(thread.object, Some(&thread.name)))
+        }
+    };
+    let mut rows: Vec<&Trace> = (profile.traces.iter())
+        .filter(|trace| serials.is_empty() || serials.contains(&trace.serial))
+        .filter(|trace| is_of_thread(trace.thread) && stacks.matches(trace.serial))
+        .collect();
+    let matching = rows.len() as u64;
+    rows.truncate(question.top.unwrap_or(usize::MAX));
+    Answer { rows, matching }
+}
+
+/// The threads that were started, by serial number. Of several with one serial number the last counts.
+pub fn started_threads(profile: &Profile) -> FxHashMap<u32, &StartedThread> {
+    profile.threads.iter().map(|thread| (thread.serial, thread)).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::stack_filter::tests::frame;
+    use super::*;
+
+    fn sample() -> Profile {
+        let mut profile = Profile::default();
+        profile.traces.add(7, 1, None, [frame("a.A", "x")]);
+        profile.traces.add(5, 2, None, [frame("a.A", "y"), frame("b.B", "main")]);
+        profile.traces.add(6, 0, None, []);
+        for (serial, object, name) in [(1, 16, "main"), (2, 17, "pool-1")] {
+            profile.threads.push(StartedThread {
+                serial,
+                object,
+                name: name.to_owned(),
+                ..Default::default()
+            });
+        }
+        profile
+    }
+
+    #[test]
+    fn traces_by_serial_number_thread_and_frame() {
+        let profile = sample();
+        let found = |question: Question| -> Vec<u32> {
+            super::traces(&profile, &question).rows.iter().map(|trace| trace.serial).collect()
+        };
+        let of_thread = |text: &str| Question { thread: Some(text.parse().unwrap()), ..Question::default() };
+        assert_eq!(found(Question::default()), [7, 5, 6]);
+        assert_eq!(found(Question { serials: vec![6, 7, 7, 9], ..Question::default() }), [7, 6]);
+        assert_eq!(found(of_thread("2")), [5]);
+        assert_eq!(found(of_thread("main")), [7]);
+        assert_eq!(found(of_thread("0x11")), [5]);
+        assert_eq!(found(of_thread("*")), [7, 5]);
+        let filter = StackFilter { classes: vec!["b.B".parse().unwrap()], ..StackFilter::default() };
+        assert_eq!(found(Question { filter, ..Question::default() }), [5]);
+        let answer = super::traces(&profile, &Question { top: Some(2), ..Question::default() });
+        assert_eq!((answer.rows.len(), answer.matching), (2, 3));
+        assert_eq!(super::traces(&Profile::default(), &Question::default()), Answer::default());
+    }
+}

@@ -1,0 +1,163 @@
+//! Stack frames: what a thread was doing, and in which frame a root lies.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::hprof::mutf8;
+use crate::hprof::names::java_class_name;
+use crate::hprof::record::{BodyReader, Record};
+use crate::index::model::summary::Summary;
+use crate::index::model::tables::PlaceRow;
+use crate::index::objects::roots::{Root, Roots};
+
+/// A stack frame.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// The class, in Java source form, if the dump names it.
+    pub class: Option<Arc<str>>,
+    /// The method, if the dump names it.
+    pub method: Option<Arc<str>>,
+    /// The source file, if it is known.
+    pub source: Option<Arc<str>>,
+    /// The line as the dump states it: above 0 a line, -2 compiled, -3 native, others unknown.
+    pub line: i32,
+}
+
+impl Frame {
+    /// A frame of which nothing is known.
+    pub const UNKNOWN: Self = Self { class: None, method: None, source: None, line: 0 };
+
+    /// The line, if it is one.
+    pub fn line(&self) -> Option<u32> {
+        u32::try_from(self.line).ok().filter(|line| *line > 0)
+    }
+
+    /// Class and method: `com.acme.Main.run`.
+    pub fn qualified_method(&self) -> String {
+        let method = self.method.as_deref().unwrap_or(UNKNOWN_METHOD);
+        self.class.as_ref().map_or_else(|| method.to_owned(), |class| format!("{class}.{method}"))
+    }
+}
+
+/// Bytes of a name: a class file states lengths in 16 bits. A longer one, of which each frame could have a copy, is cut.
+const MAX_NAME: usize = 65_535;
+
+const UNKNOWN_METHOD: &str = "<unknown method>";
+
+/// As Java prints it: `com.acme.Main.run(Main.java:12)`.
+impl fmt::Display for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.qualified_method())?;
+        match (&self.source, self.line) {
+            (_, -3) => f.write_str("(Native Method)"),
+            (Some(source), 1..) => write!(f, "({source}:{})", self.line),
+            (Some(source), _) => write!(f, "({source})"),
+            (None, _) => f.write_str("(Unknown Source)"),
+        }
+    }
+}
+
+/// Reads stack traces.
+#[derive(Debug)]
+pub struct Frames<'a> {
+    summary: &'a Summary,
+    bytes: &'a [u8],
+    reader: BodyReader<'a>,
+    /// Class serial numbers, ascending, and the string ids of the names.
+    classes: Vec<(u32, u64)>,
+}
+
+impl<'a> Frames<'a> {
+    /// Traces of a dump; `bytes` are the dump's ([`crate::index::Heap::bytes`]).
+    pub fn new(summary: &'a Summary, bytes: &'a [u8]) -> Self {
+        // A class that is loaded twice has two serial numbers, and a number that is given twice is the last one's.
+        let loads = summary.loads().iter().rev();
+        let mut classes: Vec<(u32, u64)> = loads.map(|load| (load.serial.get(), load.name.get())).collect();
+        classes.sort_by_key(|(serial, _)| *serial);
+        classes.dedup_by_key(|(serial, _)| *serial);
+        Self { summary, bytes, reader: BodyReader::new(bytes, summary.id_size()), classes }
+    }
+
+    fn record(&self, places: &[PlaceRow], id: u64) -> Option<Record> {
+        let at = places.binary_search_by_key(&id, |row| row.id.get()).ok()?;
+        self.record_at(places.get(at)?.offset.get())
+    }
+
+    fn record_at(&self, offset: u64) -> Option<Record> {
+        Record::at(self.bytes, usize::try_from(offset).ok()?)
+    }
+
+    fn string(&self, id: u64) -> Option<&'a [u8]> {
+        let record = self.record_at(self.summary.string_offset(id)?)?;
+        Some(self.reader.string(&record).ok()?.1)
+    }
+
+    /// The text of a STRING record.
+    pub fn text(&self, id: u64) -> Option<String> {
+        Some(mutf8::decode(self.string(id)?).into_owned())
+    }
+
+    /// As [`Frames::text`], for a name out of a class file.
+    fn name(&self, id: u64) -> Option<String> {
+        let bytes = self.string(id)?;
+        Some(mutf8::decode(bytes.get(..MAX_NAME).unwrap_or(bytes)).into_owned())
+    }
+
+    /// The class name, in Java source form, that a STRING record holds.
+    pub fn class_name(&self, id: u64) -> Option<String> {
+        self.name(id).map(|name| java_class_name(&name))
+    }
+
+    /// The ids of the frames of a stack trace, innermost first.
+    pub fn of_trace(&self, serial: u32) -> impl Iterator<Item = u64> + use<'a> {
+        let record = self.record(self.summary.traces(), u64::from(serial));
+        let trace = record.and_then(|record| self.reader.trace(&record).ok());
+        trace.into_iter().flat_map(|trace| trace.frames())
+    }
+
+    /// The frame with this id.
+    pub fn frame(&self, id: u64) -> Option<Frame> {
+        let frame = self.reader.frame(&self.record(self.summary.frames(), id)?).ok()?;
+        let class = self.classes.binary_search_by_key(&frame.class_serial, |(serial, _)| *serial).ok();
+        let class = class.and_then(|at| self.class_name(self.classes.get(at)?.1));
+        let shared = |name: Option<String>| name.filter(|name| !name.is_empty()).map(Arc::from);
+        Some(Frame {
+            class: shared(class),
+            method: shared(self.name(frame.method)),
+            source: shared(self.name(frame.source)),
+            line: frame.line,
+        })
+    }
+
+    /// The frame in which a root lies, if it lies in one.
+    pub fn of_root(&self, roots: &Roots, root: &Root) -> Option<Frame> {
+        let trace = roots.trace_of_thread(root.thread_serial?)?;
+        self.frame(self.of_trace(trace).nth(usize::try_from(root.frame?).ok()?)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_read_as_java_prints_them() {
+        let frame = |source: Option<&str>, line| Frame {
+            class: Some("a.B".into()),
+            method: Some("run".into()),
+            source: source.map(Arc::from),
+            line,
+        };
+        for (source, line, text) in [
+            (Some("B.java"), 12, "a.B.run(B.java:12)"),
+            (Some("B.java"), -1, "a.B.run(B.java)"),
+            (Some("B.java"), -3, "a.B.run(Native Method)"),
+            (None, 0, "a.B.run(Unknown Source)"),
+        ] {
+            assert_eq!(frame(source, line).to_string(), text);
+        }
+        let unknown = Frame { class: None, method: None, ..frame(None, 5) };
+        assert_eq!(unknown.to_string(), "<unknown method>(Unknown Source)");
+        assert_eq!((unknown.line(), frame(None, -3).line()), (Some(5), None));
+    }
+}

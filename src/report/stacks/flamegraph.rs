@@ -1,0 +1,188 @@
+//! Stacks as a flame graph: one SVG that can be searched and zoomed, and needs nothing beside it.
+//!
+//! Drawn by the crate `inferno`, whose script is in the file. Colours follow from names, so that the same stacks are the
+//! same picture.
+
+use std::io::{self, Write};
+
+use inferno::flamegraph::color::{BasicPalette, Color, PaletteMap};
+use inferno::flamegraph::{self, Direction, Options};
+
+use super::folded;
+use crate::query::recordings::stacks::{LabelKind, Stacks};
+
+/// Most bytes of stacks, spelled out, that are drawn. What is wide enough to be seen is far less.
+const MAX_TEXT: usize = 1 << 29;
+
+/// How the picture looks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Look {
+    /// The title.
+    pub title: String,
+    /// Pixels; `None` to fill the window.
+    pub width: Option<u16>,
+    /// Frames that are narrower than this part of the picture, in percent, are left out.
+    pub min_width_percent: f64,
+    /// Colours of methods.
+    pub palette: Palette,
+    /// Whether frames hang from the top.
+    pub hanging: bool,
+}
+
+/// Colours of methods. Objects and threads have colours of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // They are what they are called.
+pub enum Palette {
+    /// Red to yellow, as flame graphs of processor time are.
+    Hot,
+    /// Green to blue, as flame graphs of memory are.
+    Mem,
+    /// Shades of blue.
+    Io,
+    Red,
+    Green,
+    Blue,
+    Aqua,
+    Yellow,
+    Purple,
+    Orange,
+}
+
+impl Palette {
+    fn of_inferno(self) -> BasicPalette {
+        match self {
+            Self::Hot => BasicPalette::Hot,
+            Self::Mem => BasicPalette::Mem,
+            Self::Io => BasicPalette::Io,
+            Self::Red => BasicPalette::Red,
+            Self::Green => BasicPalette::Green,
+            Self::Blue => BasicPalette::Blue,
+            Self::Aqua => BasicPalette::Aqua,
+            Self::Yellow => BasicPalette::Yellow,
+            Self::Purple => BasicPalette::Purple,
+            Self::Orange => BasicPalette::Orange,
+        }
+    }
+
+    /// The colour of what is no method, so that it stands out from methods.
+    fn of(self, kind: LabelKind) -> Option<Color> {
+        let (r, g, b) = match (kind, self) {
+            (LabelKind::Method, _) => return None,
+            (LabelKind::Objects, Self::Hot | Self::Red | Self::Yellow | Self::Purple | Self::Orange) => {
+                (130, 170, 235)
+            }
+            (LabelKind::Objects, _) => (240, 170, 90),
+            (LabelKind::Thread, _) => (190, 190, 205),
+            (LabelKind::Nothing, _) => (215, 215, 215),
+        };
+        Some(Color { r, g, b })
+    }
+}
+
+/// Writes the picture.
+///
+/// # Errors
+/// If `out` cannot be written; [`io::ErrorKind::InvalidInput`] if there is nothing to draw, or far too much.
+pub fn write(out: &mut dyn Write, stacks: &Stacks, look: &Look) -> io::Result<()> {
+    if stacks.total == 0 {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "there are no stacks to draw"));
+    }
+    let names = folded::names(stacks);
+    let mut lines = Limited(Vec::new());
+    folded::write_where(&mut lines, stacks, &names, |weight| {
+        weight as f64 * 100.0 / stacks.total as f64 >= look.min_width_percent
+    })?;
+    // It was written from texts only.
+    let lines = String::from_utf8(lines.0).map_err(io::Error::other)?;
+    let mut colors = PaletteMap::default();
+    colors.insert("", Color { r: 230, g: 230, b: 230 });
+    for (name, label) in names.iter().zip(stacks.labels()) {
+        if let Some(color) = look.palette.of(label.kind) {
+            colors.insert(name, color);
+        }
+    }
+    let mut options = Options::default();
+    options.title = folded::frame(&look.title).into_owned();
+    options.name_type = "Frame:".to_owned();
+    options.count_name = stacks.measure.name().to_owned();
+    options.colors = flamegraph::Palette::Basic(look.palette.of_inferno());
+    options.deterministic = true;
+    options.palette_map = Some(&mut colors);
+    options.image_width = look.width.map(|width| usize::from(width).max(MIN_WIDTH));
+    options.min_width = 0.0; // What is narrow has been left out.
+    options.direction = if look.hanging { Direction::Inverted } else { Direction::Straight };
+    // The order of bytes would split a frame whose name begins another's (`run`, `run$1`). Only what is to be a chart
+    // keeps its order, from the last line to the first; nothing else differs.
+    options.flame_chart = true;
+    let mut svg = WithoutDoctype::new(out);
+    flamegraph::from_lines(&mut options, lines.lines().rev(), &mut svg)?;
+    svg.finish()
+}
+
+/// Pixels that the picture's own elements need.
+const MIN_WIDTH: usize = 100;
+
+/// Bytes in memory, not too many.
+struct Limited(Vec<u8>);
+
+impl Write for Limited {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() > MAX_TEXT.saturating_sub(self.0.len()) {
+            let what = "the picture has too many frames: draw fewer or wider ones";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Leaves out the document type at the start: some readers of XML would fetch it from the net.
+struct WithoutDoctype<'a> {
+    out: &'a mut dyn Write,
+    /// What came so far, until the first element.
+    start: Option<Vec<u8>>,
+}
+
+impl<'a> WithoutDoctype<'a> {
+    fn new(out: &'a mut dyn Write) -> Self {
+        Self { out, start: Some(Vec::new()) }
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        if let Some(start) = self.start.take() {
+            self.out.write_all(&start)?;
+        }
+        self.out.flush()
+    }
+}
+
+impl Write for WithoutDoctype<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(start) = &mut self.start else { return self.out.write(bytes) };
+        start.extend_from_slice(bytes);
+        let text = String::from_utf8_lossy(start);
+        if text.contains("<svg ") {
+            let text = match text.split_once("<!DOCTYPE") {
+                Some((before, after)) => {
+                    format!("{before}{}", after.split_once('>').map_or("", |(_, after)| after))
+                }
+                None => text.into_owned(),
+            };
+            self.out.write_all(text.as_bytes())?;
+            self.start = None;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

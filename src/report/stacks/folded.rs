@@ -1,0 +1,110 @@
+//! Folded stacks: one line a stack, `outer;inner;innermost 42`, as other flame graph tools read them.
+//!
+//! Lines are in the order of their frames, each frame before those that it calls.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use crate::query::recordings::stacks::Stacks;
+use crate::report::escape;
+
+/// Writes all stacks.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn write(out: &mut dyn Write, stacks: &Stacks) -> io::Result<()> {
+    write_where(out, stacks, &names(stacks), |_| true)
+}
+
+/// The labels' names, as they stand in lines.
+pub(crate) fn names(stacks: &Stacks) -> Vec<Cow<'_, str>> {
+    stacks.labels().iter().map(|label| frame(&label.text)).collect()
+}
+
+/// Writes the stacks that are `enough`; what is left out counts for the callers. The weights' sum fits into 64 bits.
+pub(crate) fn write_where(
+    out: &mut dyn Write,
+    stacks: &Stacks,
+    names: &[Cow<'_, str>],
+    enough: impl Fn(u64) -> bool,
+) -> io::Result<()> {
+    let mut path: Vec<u32> = Vec::new();
+    let mut sum = 0u64;
+    for step in stacks.walk(enough) {
+        path.truncate(step.depth);
+        path.push(step.label);
+        let weight = step.rest.min(u64::MAX - sum);
+        if weight == 0 {
+            continue;
+        }
+        sum += weight;
+        for (at, label) in path.iter().enumerate() {
+            if at > 0 {
+                out.write_all(b";")?;
+            }
+            let name = names.get(*label as usize).map_or("?", |name| name);
+            out.write_all(name.as_bytes())?;
+        }
+        writeln!(out, " {weight}")?;
+    }
+    Ok(())
+}
+
+/// A frame's name that cannot be taken for anything else than one frame: beside what is always escaped, `;` is written
+/// `\u003b`, and so are white space or a `#` at the start, white space at the end, and a space before a number at the
+/// end. What no XML may hold is escaped too.
+pub fn frame(raw: &str) -> Cow<'_, str> {
+    let text = escape::text(raw);
+    if text.is_empty() {
+        return Cow::Borrowed("<unnamed>");
+    }
+    let not_xml = |c: char| matches!(c, '\u{fffe}' | '\u{ffff}');
+    let odd_start = text.starts_with(|c: char| c.is_whitespace() || c == '#');
+    let odd_end = text.ends_with(char::is_whitespace);
+    // Tools take the last word of a line for the weight, and a number before it for a second weight.
+    let number = text.rfind(' ').filter(|at| {
+        let last = text.get(at + 1..).unwrap_or_default();
+        last.chars().all(|c| c.is_ascii_digit() || c == '.')
+    });
+    if !odd_start && !odd_end && number.is_none() && !text.contains(|c| c == ';' || not_xml(c)) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    let last = text.char_indices().next_back().map(|(at, _)| at);
+    for (at, c) in text.char_indices() {
+        let odd = c == ';'
+            || not_xml(c)
+            || (at == 0 && odd_start)
+            || (Some(at) == last && odd_end)
+            || Some(at) == number;
+        if odd { escape::push_escaped(&mut out, c) } else { out.push(c) }
+    }
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_stay_one_frame() {
+        for (raw, name) in [
+            ("java.util.HashMap.put", "java.util.HashMap.put"),
+            ("java.util.HashMap$Node (object)", "java.util.HashMap$Node (object)"),
+            ("a;b", "a\\u003bb"),
+            ("a\nb", "a\\nb"),
+            ("a\u{202e}b\u{ffff}", "a\\u202eb\\uffff"),
+            ("pool 12", "pool\\u002012"),
+            ("pool 1 x", "pool 1 x"),
+            ("x 1.5", "x\\u00201.5"),
+            ("# x", "\\u0023 x"),
+            ("\u{a0}x\u{3000}", "\\u00a0x\\u3000"),
+            (" ", "\\u0020"),
+            ("", "<unnamed>"),
+            ("<script>", "<script>"),
+        ] {
+            assert_eq!(frame(raw), name, "{raw:?}");
+        }
+    }
+}

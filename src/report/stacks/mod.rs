@@ -1,0 +1,6 @@
+//! Stacks as pictures, and for other tools.
+
+pub mod flamegraph;
+pub mod folded;
+pub mod speedscope;
+pub mod thread_dump;

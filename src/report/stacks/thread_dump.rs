@@ -1,0 +1,101 @@
+//! Threads laid out like a thread dump of `jstack` or `jcmd Thread.print`, for programs that read such.
+//!
+//! What a heap dump does not know, the native thread's id and where its stack lies, is 0.
+
+use std::io::{self, Write};
+
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::query::threads::{Kind, Local, Object, State, Thread, Wait};
+
+use crate::report::escape;
+use crate::report::table::grouped;
+
+/// Whether the objects that a frame holds are shown below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Locals {
+    /// They are.
+    Shown,
+    /// They are not.
+    Hidden,
+}
+
+/// Writes the lines before the first thread. `created` is a time as RFC 3339.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn head(out: &mut dyn Write, summary: &Summary, created: Option<&str>) -> io::Result<()> {
+    if let Some((date, time)) = created.and_then(|created| created.split_once('T')) {
+        writeln!(out, "{date} {}", time.get(..8).unwrap_or(time))?;
+    }
+    let property = |key| summary.property(key).map(escape::text);
+    let name = property("java.vm.name").unwrap_or("Java VM".into());
+    let about: Vec<_> = ["java.vm.version", "java.vm.info"].into_iter().filter_map(property).collect();
+    let about = if about.is_empty() { String::new() } else { format!(" ({})", about.join(" ")) };
+    writeln!(out, "Full thread dump {name}{about}:\n")
+}
+
+/// Writes a thread and the empty line behind it.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn thread(out: &mut dyn Write, summary: &Summary, thread: &Thread, locals: Locals) -> io::Result<()> {
+    write!(out, "\"{}\"", escape::text(thread.name.as_deref().unwrap_or_default()))?;
+    if let Some(id) = thread.thread_id {
+        write!(out, " #{id}")?;
+    }
+    if thread.is_daemon == Some(true) {
+        write!(out, " daemon")?;
+    }
+    if thread.kind == Kind::Virtual {
+        write!(out, " virtual")?;
+    }
+    let address = thread.native_address.unwrap_or(thread.object);
+    let priority = thread.priority.unwrap_or(5);
+    let doing = doing(thread);
+    writeln!(out, " prio={priority} os_prio=0 tid=0x{address:016x} nid=0x0 {doing} [0x0000000000000000]")?;
+    if let Some(state) = thread.doing.state {
+        let wait = thread.doing.wait.map(|wait| format!(" ({})", wait.name())).unwrap_or_default();
+        writeln!(out, "   java.lang.Thread.State: {}{wait}", state.name())?;
+    }
+    for (number, frame) in thread.frames.iter().enumerate() {
+        writeln!(out, "\tat {}", escape::text(&frame.frame.to_string()))?;
+        if let (0, Some(Wait::Parking), Some(blocker)) = (number, thread.doing.wait, &thread.blocker) {
+            writeln!(out, "\t- parking to wait for  {}", object(summary, blocker))?;
+        }
+        write_locals(out, summary, &frame.locals, locals)?;
+    }
+    if thread.frames_left_out > 0 {
+        // As Java says it of traces that are cut.
+        writeln!(out, "\t... {} more", thread.frames_left_out)?;
+    }
+    write_locals(out, summary, &thread.locals, locals)?;
+    writeln!(out)
+}
+
+/// What the operating system's thread is said to do.
+fn doing(thread: &Thread) -> &'static str {
+    match (thread.doing.state, thread.doing.wait) {
+        (Some(State::Blocked), _) => "waiting for monitor entry",
+        (_, Some(Wait::OnMonitor)) => "in Object.wait()",
+        (_, Some(_)) | (Some(State::Waiting | State::TimedWaiting), None) => "waiting on condition",
+        _ => "runnable",
+    }
+}
+
+fn write_locals(out: &mut dyn Write, summary: &Summary, held: &[Local], locals: Locals) -> io::Result<()> {
+    for local in held.iter().filter(|_| locals == Locals::Shown) {
+        let retained = local
+            .retained_bytes
+            .map_or_else(|| "unreachable".to_owned(), |bytes| format!("{} bytes retained", grouped(bytes)));
+        let kind = local.kind.name();
+        writeln!(out, "\t- {kind} holds {}, {retained}", object(summary, &local.object))?;
+    }
+    Ok(())
+}
+
+/// `<0x00000000f0001a90> (a java.lang.Object)`.
+fn object(summary: &Summary, object: &Object) -> String {
+    let class = |class: ClassNumber| summary.class(class).map(|class| summary.class_name(class));
+    let name = object.class.and_then(class).unwrap_or("<unknown class>");
+    format!("<0x{:016x}> (a {})", object.id, escape::text(name))
+}
