@@ -3,6 +3,7 @@
 //! `{"schema_version": 1, "command": ..., "dump": {...}, "rows": [...], ...}`, described in `docs/json-schema.md`. Keys
 //! are only ever added. Object ids are hex strings, sizes are integers in bytes.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -14,8 +15,8 @@ use super::escape;
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// The document.
-#[derive(Debug, Serialize)]
-pub struct Document<'a, R, E> {
+#[derive(Serialize)]
+struct Document<'a, R, E> {
     schema_version: u32,
     command: &'a str,
     dump: &'a Dump<'a>,
@@ -28,7 +29,7 @@ pub struct Document<'a, R, E> {
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Dump<'a> {
     /// The path as it was given.
-    pub path: &'a str,
+    pub path: Cow<'a, str>,
     /// Length of the file, if it was looked at.
     pub file_bytes: Option<u64>,
     /// The format's name and version, if it was read.
@@ -36,7 +37,7 @@ pub struct Dump<'a> {
     /// Bytes of an identifier, if it was read.
     pub id_bytes: Option<u8>,
     /// When it was made, RFC 3339, if it says.
-    pub created: Option<&'a str>,
+    pub created: Option<Cow<'a, str>>,
     /// The heap dump that was read, from 1; 0 if the file holds none.
     pub heap_dump: Option<u32>,
     /// Whether part of the dump is missing or unreadable, if it was read.
@@ -111,7 +112,7 @@ mod tests {
     #[test]
     fn hostile_text_comes_back_from_a_parser_and_is_harmless_in_the_file() {
         let name = "a\u{1b}[2J\u{202e}\u{7f}\u{85}\"\\";
-        let dump = Dump { path: "x", ..Dump::default() };
+        let dump = Dump { path: "x".into(), ..Dump::default() };
         let mut out = Vec::new();
         write(
             &mut out,

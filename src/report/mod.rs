@@ -1,13 +1,16 @@
 //! Renderers: plain results in, text out.
 //!
 //! * [`escape`] makes text from a dump harmless; every renderer goes through it.
-//! * [`json`], [`csv`] and [`table`] are the formats; [`stream`] makes long lists while they are written.
+//! * [`column`] declares what an answer holds, [`value`] what a cell does; [`answer`] writes it in each format: [`json`],
+//!   [`csv`], [`table`].
 //! * [`tree`] draws trees and bars; [`flamegraph`], [`folded`] and [`speedscope`] are stacks as pictures.
 //! * [`findings`] has the words of `doctor`.
 //! * [`hprof_text`] writes the text report of the HPROF agent.
 //!
 //! Nothing here writes to the terminal by itself: renderers write to the [`std::io::Write`] that they are given.
 
+pub mod answer;
+pub mod column;
 pub mod csv;
 pub mod escape;
 pub mod findings;
@@ -17,6 +20,7 @@ pub mod stacks;
 pub mod stream;
 pub mod table;
 pub mod tree;
+pub mod value;
 
 /// The formats of every command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

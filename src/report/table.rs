@@ -6,6 +6,9 @@ use comfy_table::{
     Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets,
 };
 
+use super::answer::Line;
+pub use super::column::{Align, Fit};
+use super::column::{Columns, Header};
 use super::escape;
 
 /// How a table is shown.
@@ -17,26 +20,23 @@ pub struct Style {
     pub color: bool,
 }
 
-/// A column's place in a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Align {
-    /// Texts.
-    Left,
-    /// Numbers.
-    Right,
-}
-
-/// A table that is being put together. The last column may be shortened to fit the terminal.
+/// A table that is being put together.
 #[derive(Debug)]
 pub struct Builder {
-    columns: Vec<(&'static str, Align)>,
-    rows: Vec<Vec<String>>,
+    columns: Vec<Header>,
+    rows: Vec<Row>,
     footer: Vec<Vec<String>>,
-    wraps: bool,
     /// Bytes of the longest cell.
     longest: usize,
     /// Whether long cells are cut.
     is_cut: bool,
+}
+
+/// A row, and the lines below it.
+#[derive(Debug, Default)]
+struct Row {
+    cells: Vec<String>,
+    below: Vec<Line>,
 }
 
 /// A name is not shortened below this, however narrow the terminal.
@@ -48,35 +48,53 @@ pub const LONGEST_CELL: usize = 1000;
 pub const MOST_BYTES: usize = 1 << 26;
 
 impl Builder {
-    /// A table with these columns.
+    /// A table with these columns, of which the last is shortened to fit the terminal.
     pub fn new(columns: &[(&'static str, Align)]) -> Self {
-        Self {
-            columns: columns.to_vec(),
-            rows: Vec::new(),
-            footer: Vec::new(),
-            wraps: false,
-            longest: 0,
-            is_cut: false,
-        }
+        let last = columns.len().saturating_sub(1);
+        let fit = |at: usize| if at == last { Fit::Shorten { priority: 0 } } else { Fit::Whole };
+        let header =
+            |(at, (title, align)): (usize, &(&'static str, Align))| Header::new(*title, *align, fit(at));
+        Self::with(columns.iter().enumerate().map(header).collect())
+    }
+
+    /// A table of an answer's columns.
+    pub(super) fn of<R>(columns: &Columns<'_, R>) -> Self {
+        Self::with(columns.shown().map(|(header, _)| header.clone()).collect())
+    }
+
+    fn with(columns: Vec<Header>) -> Self {
+        Self { columns, rows: Vec::new(), footer: Vec::new(), longest: 0, is_cut: false }
     }
 
     /// Breaks lines of the last column that do not fit the terminal, instead of shortening them: for sentences.
-    pub fn wrapping(self) -> Self {
-        Self { wraps: true, ..self }
+    pub fn wrapping(mut self) -> Self {
+        if let Some(last) = self.columns.last_mut() {
+            last.fit = Fit::Wrap;
+        }
+        self
     }
 
     /// Adds a row; texts are escaped here.
     pub fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
-        let mut row: Vec<String> =
-            cells.into_iter().map(|cell| escape::text(cell.as_ref()).into_owned()).collect();
+        let cells = cells.into_iter().map(|cell| escape::text(cell.as_ref()).into_owned()).collect();
+        self.push_row(Row { cells, below: Vec::new() });
+    }
+
+    /// Adds a row by declared columns, and the lines below it.
+    pub(super) fn push<R>(&mut self, columns: &Columns<'_, R>, row: &R, below: Vec<Line>) {
+        let cells = columns.shown().map(|(_, column)| escape::text(&column.table_cell(row)).into_owned());
+        self.push_row(Row { cells: cells.collect(), below });
+    }
+
+    fn push_row(&mut self, mut row: Row) {
         if self.is_cut {
-            cut(&mut row);
+            cut(&mut row.cells);
         }
-        self.longest = self.longest.max(row.iter().map(String::len).max().unwrap_or(0));
+        self.longest = self.longest.max(row.cells.iter().map(String::len).max().unwrap_or(0));
         self.rows.push(row);
         if !self.is_cut && self.rows.len().saturating_mul(self.longest) > MOST_BYTES {
             self.is_cut = true;
-            self.rows.iter_mut().for_each(|row| cut(row));
+            self.rows.iter_mut().for_each(|row| cut(&mut row.cells));
         }
     }
 
@@ -85,22 +103,54 @@ impl Builder {
         self.footer.push(cells.into_iter().map(|cell| escape::text(cell.as_ref()).into_owned()).collect());
     }
 
+    /// Adds a row of totals: cells by the title of their column.
+    pub(super) fn total_by_title(&mut self, cells: &[(&'static str, String)]) {
+        let cell = |header: &Header| cells.iter().find(|(title, _)| header.title == *title);
+        let row: Vec<String> = (self.columns.iter())
+            .map(|header| cell(header).map(|(_, text)| text.clone()).unwrap_or_default())
+            .collect();
+        self.total(row);
+    }
+
+    /// By column: how wide its cells may be in a terminal. Columns that can be shortened lose what is too much, those of
+    /// the lowest priority first, the last of several first, none below [`NARROWEST`].
+    fn rooms(&self, terminal: u16) -> Vec<usize> {
+        let mut widths: Vec<usize> = (0..self.columns.len())
+            .map(|column| {
+                let rows = self.rows.iter().map(|row| &row.cells).chain(&self.footer);
+                let cells = rows.filter_map(|cells| cells.get(column));
+                let title = self.columns.get(column).map_or(0, |header| width(&header.title));
+                cells.map(|cell| width(cell)).max().unwrap_or(0).max(title)
+            })
+            .collect();
+        let gaps = 2 * widths.len().saturating_sub(1);
+        let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(terminal.into());
+        let mut flexible: Vec<(u8, usize)> = (self.columns.iter().enumerate())
+            .filter_map(|(at, header)| match header.fit {
+                Fit::Whole => None,
+                Fit::Shorten { priority } => Some((priority, at)),
+                Fit::Wrap => Some((u8::MAX, at)),
+            })
+            .collect();
+        flexible.sort_by_key(|(priority, at)| (*priority, std::cmp::Reverse(*at)));
+        for (_, at) in flexible {
+            if let Some(width) = widths.get_mut(at) {
+                let taken = excess.min(width.saturating_sub(NARROWEST));
+                *width -= taken;
+                excess -= taken;
+            }
+        }
+        widths
+    }
+
     /// Writes the table.
     ///
     /// # Errors
     /// If `out` cannot be written.
     pub fn write(self, out: &mut dyn Write, style: Style) -> io::Result<()> {
-        let Self { columns, rows, footer, wraps, .. } = self;
-        let widths: Vec<usize> = (0..columns.len())
-            .map(|column| {
-                let cells = rows.iter().chain(&footer).filter_map(|row| row.get(column));
-                let title = columns.get(column).map_or(0, |(title, _)| title.len());
-                cells.map(|cell| width(cell)).max().unwrap_or(0).max(title)
-            })
-            .collect();
-        let fixed: usize =
-            widths.split_last().map_or(0, |(_, fixed)| fixed.iter().map(|width| width + 2).sum());
-        let room = style.width.map(|width| usize::from(width).saturating_sub(fixed).max(NARROWEST));
+        let rooms = style.width.map(|terminal| self.rooms(terminal));
+        let room = |column: usize| rooms.as_ref().and_then(|rooms| rooms.get(column)).copied();
+        let Self { columns, rows, footer, .. } = self;
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
         if style.color {
@@ -112,40 +162,62 @@ impl Builder {
             let cell = Cell::new(text);
             if style.color { cell.add_attribute(Attribute::Bold) } else { cell }
         };
-        if columns.iter().any(|(name, _)| !name.is_empty()) {
-            table.set_header(columns.iter().map(|(name, _)| title(name)));
+        let has_titles = columns.iter().any(|header| !header.title.is_empty());
+        if has_titles {
+            table.set_header(columns.iter().map(|header| title(&header.title)));
         }
-        let last = columns.len().saturating_sub(1);
         let fit = |row: Vec<String>| {
-            row.into_iter().enumerate().map(move |(column, cell)| match room {
-                Some(room) if column == last && !wraps => shorten(&cell, room),
-                _ => cell,
+            let columns = &columns;
+            row.into_iter().enumerate().map(move |(column, cell)| {
+                match (columns.get(column).map(|header| header.fit), room(column)) {
+                    (Some(Fit::Shorten { .. }), Some(room)) => shorten(&cell, room),
+                    _ => cell,
+                }
             })
         };
+        let mut below = Vec::with_capacity(rows.len());
         for row in rows {
-            table.add_row(fit(row));
+            table.add_row(fit(row.cells));
+            below.push(row.below);
         }
         for row in footer {
             table.add_row(fit(row).map(|cell| title(&cell)).collect::<Vec<_>>());
         }
-        for (column, (_, align)) in columns.iter().enumerate() {
-            if let Some(shown) = table.column_mut(column) {
-                shown.set_padding((0, if column == last { 0 } else { 2 }));
-                shown.set_cell_alignment(match align {
-                    Align::Left => CellAlignment::Left,
-                    Align::Right => CellAlignment::Right,
-                });
+        let last = columns.len().saturating_sub(1);
+        for (column, header) in columns.iter().enumerate() {
+            let Some(shown) = table.column_mut(column) else { continue };
+            shown.set_padding((0, if column == last { 0 } else { 2 }));
+            shown.set_cell_alignment(match header.align {
+                Align::Left => CellAlignment::Left,
+                Align::Right => CellAlignment::Right,
+            });
+            if let (Fit::Wrap, Some(room)) = (header.fit, room(column)) {
+                let width = u16::try_from(room).unwrap_or(u16::MAX);
+                shown.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width)));
+                table.set_content_arrangement(ContentArrangement::Dynamic);
             }
         }
-        if let (true, Some(room), Some(column)) = (wraps, room, table.column_mut(last)) {
-            let width = u16::try_from(room).unwrap_or(u16::MAX);
-            column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width)));
-            table.set_content_arrangement(ContentArrangement::Dynamic);
+        let mut lines = table.lines();
+        if has_titles && let Some(titles) = lines.next() {
+            writeln!(out, "{}", titles.trim_end())?;
         }
-        for line in table.lines() {
+        // Where lines are broken a row takes several; such tables have nothing below their rows.
+        let mut below = below.into_iter();
+        for line in lines {
             writeln!(out, "{}", line.trim_end())?;
+            below.next().into_iter().flatten().try_for_each(|line| line.write(out, style))?;
         }
         Ok(())
+    }
+}
+
+impl Line {
+    fn write(&self, out: &mut dyn Write, style: Style) -> io::Result<()> {
+        let (indent, text) = (self.indent, escape::text(&self.text));
+        match style.width.map(|width| usize::from(width).saturating_sub(indent).max(NARROWEST)) {
+            Some(room) => writeln!(out, "{:indent$}{}", "", shorten(&text, room)),
+            None => writeln!(out, "{:indent$}{text}", ""),
+        }
     }
 }
 

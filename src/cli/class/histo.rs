@@ -1,11 +1,12 @@
 //! `histo`: the class histogram.
 
-use std::io::Write;
-
-use clap::ValueEnum;
-use serde::Serialize;
-use serde_json::json;
-
+use crate::cli::Outcome;
+use crate::cli::shared::args::{LayoutArgs, Output};
+use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::limit::Top;
+use crate::cli::shared::object;
+use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
+use crate::cli::shared::session::{Session, Source};
 use crate::index::Heap;
 use crate::input::file::TextFile;
 use crate::query::classes::histogram::{
@@ -14,15 +15,10 @@ use crate::query::classes::histogram::{
 use crate::query::classes::pattern::ClassPattern;
 use crate::query::classes::text_histogram;
 use crate::query::recordings::profile::text;
-use crate::report::stream::Streamed;
-use crate::report::table::{Align, Builder, grouped, percent};
-use crate::report::{Format, csv, escape, json::object_id};
-
-use crate::cli::Outcome;
-use crate::cli::shared::args::{self, LayoutArgs, Output};
-use crate::cli::shared::object;
-use crate::cli::shared::output;
-use crate::cli::shared::recording::{Recorded, RecordedInput, Source};
+use crate::report::answer::{Answer, Declared};
+use crate::report::column::{Align, Column, Columns, Fit};
+use crate::report::table::{grouped, percent};
+use crate::report::value::{Value, id};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli histo heap.hprof
@@ -32,8 +28,20 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli histo java.hprof.txt --sort instances
   hprof-cli histo heap.hprof --format json | jq '.rows[0]'";
 
-/// Rows of a table when nothing is said.
-const USUAL_TOP: usize = 30;
+/// The words of `--sort`.
+const SORT: &[Key<SortBy>] = &[
+    ("bytes", SortBy::Bytes, "Most bytes first"),
+    ("instances", SortBy::Instances, "Most instances first"),
+    ("retained", SortBy::Retained, "Most retained bytes first; with --retained"),
+    ("class", SortBy::Name, "By name"),
+];
+
+/// The words of `--group-by`, here and in `dominators`.
+pub(crate) const GROUP_BY: &[Key<GroupBy>] = &[
+    ("class", GroupBy::Class, "A class; classes of the same name from several loaders are several"),
+    ("package", GroupBy::Package, "All classes of a package"),
+    ("loader", GroupBy::Loader, "All classes of a loader"),
+];
 
 /// Instances and bytes of each class
 ///
@@ -62,16 +70,15 @@ pub(crate) struct Args {
     retained: bool,
 
     /// Order of the rows [default: bytes, or retained with --retained]
-    #[arg(long, value_name = "KEY", help_heading = "Output")]
-    sort: Option<SortArg>,
+    #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
+    sort: Option<SortBy>,
 
-    /// Only the first N rows; 0 for all [default: 30 in a table, all in JSON and CSV]
-    #[arg(long, value_name = "N", help_heading = "Output")]
-    top: Option<usize>,
+    #[command(flatten)]
+    top: Top,
 
     /// What a row stands for
-    #[arg(long, value_name = "KEY", default_value = "class", help_heading = "Output")]
-    group_by: GroupArg,
+    #[arg(long, value_name = "KEY", value_parser = keys(GROUP_BY), default_value = "class", help_heading = "Output")]
+    group_by: GroupBy,
 
     #[command(flatten)]
     layout: LayoutArgs,
@@ -80,58 +87,22 @@ pub(crate) struct Args {
     output: Output,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SortArg {
-    /// Most bytes first
-    Bytes,
-    /// Most instances first
-    Instances,
-    /// Most retained bytes first; with --retained
-    Retained,
-    /// By name
-    Class,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum GroupArg {
-    /// A class; classes of the same name from several loaders are several
-    Class,
-    /// All classes of a package
-    Package,
-    /// All classes of a loader
-    Loader,
-}
-
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let sort = args.sort.unwrap_or(if args.retained { SortArg::Retained } else { SortArg::Bytes });
-    anyhow::ensure!(sort != SortArg::Retained || args.retained, "--sort retained needs --retained");
-    let format = args.output.format();
+    let sort_by = args.sort.unwrap_or(if args.retained { SortBy::Retained } else { SortBy::Bytes });
+    anyhow::ensure!(sort_by != SortBy::Retained || args.retained, "--sort retained needs --retained");
     let question = Question {
         patterns: args.patterns.clone(),
-        group_by: match args.group_by {
-            GroupArg::Class => GroupBy::Class,
-            GroupArg::Package => GroupBy::Package,
-            GroupArg::Loader => GroupBy::Loader,
-        },
-        sort_by: match sort {
-            SortArg::Bytes => SortBy::Bytes,
-            SortArg::Instances => SortBy::Instances,
-            SortArg::Retained => SortBy::Retained,
-            SortArg::Class => SortBy::Name,
-        },
-        top: args::top(args.top, format, USUAL_TOP),
+        group_by: args.group_by,
+        sort_by,
+        top: args.top.rows(args.output.format()),
     };
     if let Some((file, recorded)) = args.input.open_text()? {
         args.needs_binary(&file)?;
-        return run_on_text(args, &file, recorded, &question);
+        let (recorded, histogram) = ask_text(args, &file, recorded, &question)?;
+        return show(args, &recorded, &histogram);
     }
-    let (heap, histogram) = answer(args, &question)?;
-    show(args, &Of::Binary(&heap), &histogram, &question)?;
-    Ok(match (heap.summary().is_damaged(), histogram.rows.is_empty()) {
-        (true, _) => Outcome::Damaged,
-        (false, true) => Outcome::No,
-        (false, false) => Outcome::Fine,
-    })
+    let (heap, histogram) = ask(args, &question)?;
+    show(args, &heap, &histogram)
 }
 
 impl Args {
@@ -154,14 +125,14 @@ impl Args {
 }
 
 /// Counts the HEAP DUMP of a text report.
-fn run_on_text(
+fn ask_text(
     args: &Args,
     file: &TextFile,
     mut recorded: Recorded,
     question: &Question,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<(Recorded, Histogram)> {
     let mut histogram = Histogram { rows: Vec::new(), total: Totals::default() };
-    if let Source::Text { report, .. } = &mut recorded.source {
+    if let RecordedFile::Text { report, .. } = &mut recorded.file {
         text::find_loaders(file, report)?;
         match &report.heap {
             Some(heap) => histogram = text_histogram::histogram(heap, question),
@@ -171,40 +142,11 @@ fn run_on_text(
             )),
         }
     }
-    show(args, &Of::Text(&recorded), &histogram, question)?;
-    Ok(recorded.outcome(!histogram.rows.is_empty()))
-}
-
-/// What a histogram is of.
-enum Of<'a> {
-    Binary(&'a Heap),
-    Text(&'a Recorded),
-}
-
-fn show(args: &Args, of: &Of<'_>, histogram: &Histogram, question: &Question) -> anyhow::Result<()> {
-    let format = args.output.format();
-    let mut out = output::stdout();
-    // JSON escapes by itself.
-    let text = if format == Format::Json { str::to_owned } else { escaped };
-    let rows = histogram.rows.iter();
-    let show = Show { of, format, total: histogram.total, retained: args.retained };
-    match (format, question.group_by) {
-        (Format::Table, _) => table(&mut out, histogram, args)?,
-        (_, GroupBy::Class) => {
-            show.rows(&mut out, ClassOut::COLUMNS, rows.map(|row| ClassOut::new(row, text)))?
-        }
-        (_, GroupBy::Package) => {
-            show.rows(&mut out, PackageOut::COLUMNS, rows.map(|row| PackageOut::new(row, text)))?;
-        }
-        (_, GroupBy::Loader) => {
-            show.rows(&mut out, LoaderOut::COLUMNS, rows.map(|row| LoaderOut::new(row, text)))?;
-        }
-    }
-    output::finish(out)
+    Ok((recorded, histogram))
 }
 
 /// Opens the dump, with its graph only if that is needed.
-fn answer(args: &Args, question: &Question) -> anyhow::Result<(Heap, Histogram)> {
+fn ask(args: &Args, question: &Question) -> anyhow::Result<(Heap, Histogram)> {
     let scope = match (args.live, args.unreachable) {
         (true, _) => Scope::Reachable,
         (false, true) => Scope::Unreachable,
@@ -217,182 +159,201 @@ fn answer(args: &Args, question: &Question) -> anyhow::Result<(Heap, Histogram)>
         let histogram = histogram::histogram(heap.summary(), &sizes, question);
         return Ok((heap, histogram));
     }
-    let (heap, _, histogram) = args.input.input.with_graph(|heap, graph| {
+    let (session, histogram) = Session::ask(&args.input.input, |heap, graph| {
         Ok(histogram::histogram_of(heap.summary(), graph, question, scope, with))
     })?;
-    Ok((heap, histogram))
+    Ok((session.heap, histogram))
 }
 
-/// Shows rows of any kind to programs.
-struct Show<'a> {
-    of: &'a Of<'a>,
-    format: Format,
-    total: Totals,
-    /// Whether rows have retained sizes.
-    retained: bool,
+fn show(args: &Args, source: &impl Source, histogram: &Histogram) -> anyhow::Result<Outcome> {
+    let total = histogram.total;
+    let rows = (1u64..).zip(&histogram.rows).map(|(number, row)| Line {
+        number,
+        row,
+        all_bytes: total.shallow_bytes,
+    });
+    // The classes of rows that are left out are not counted.
+    let classes: Option<u64> = (histogram.rows.len() as u64 == total.rows)
+        .then(|| histogram.rows.iter().map(|row| row.classes).sum());
+    let answer = Answer::new(columns(args.group_by, args.retained), rows)
+        .beside(&beside(), &total)
+        .matching(total.rows, "rows")
+        // What classes retain does not add up: an object can belong to what several retain.
+        .total([
+            ("instances", grouped(total.instances)),
+            ("bytes", grouped(total.shallow_bytes)),
+            ("%", percent(total.shallow_bytes, total.shallow_bytes)),
+            ("classes", classes.map(grouped).unwrap_or_default()),
+            (title(args.group_by), "total".to_owned()),
+        ]);
+    let rows = source.show("histo", &args.output, answer)?;
+    Ok(source.outcome(rows > 0))
 }
 
-impl Show<'_> {
-    fn rows<R: Serialize>(
-        &self,
-        out: &mut dyn Write,
-        columns: &[&str],
-        rows: impl Iterator<Item = R>,
-    ) -> anyhow::Result<()> {
-        if self.format == Format::Csv {
-            let is_there = |column: &&str| self.retained || *column != "retained_bytes";
-            let columns: Vec<&str> = columns.iter().copied().filter(is_there).collect();
-            return Ok(csv::write_flat(out, &columns, rows)?);
-        }
-        let Totals { rows: count, instances, shallow_bytes } = self.total;
-        let total = json!({ "rows": count, "instances": instances, "shallow_bytes": shallow_bytes });
-        // Made while they are written: their names can be longer than the dump.
-        let (rows, more) = (Streamed::new(rows), json!({ "total": total }));
-        match self.of {
-            Of::Binary(heap) => output::json(out, "histo", heap, rows, more),
-            Of::Text(recorded) => recorded.json(out, "histo", rows, more),
-        }
-    }
+/// A row, and what it is a part of.
+struct Line<'a> {
+    number: u64,
+    row: &'a Row,
+    all_bytes: u64,
 }
 
-fn escaped(text: &str) -> String {
-    escape::cell(text).into_owned()
-}
-
-/// A loader as it is shown: its class and object id.
+/// A loader as it is shown: its class and object ID.
 pub(crate) fn loader_label(row: &Row) -> Option<String> {
     row.loader.as_ref().map(|loader| object::loader(loader.id, loader.class.as_deref()))
 }
 
-/// The object id of a loader that is an object.
-fn loader_object(row: &Row) -> Option<String> {
-    row.loader.as_ref().filter(|loader| loader.id != 0).map(|loader| object_id(loader.id))
+/// The object ID of a loader that is an object.
+fn loader_object(row: &Row) -> Value<'static> {
+    id(row.loader.as_ref().map(|loader| loader.id).filter(|id| *id != 0))
 }
 
-#[derive(Serialize)]
-struct ClassOut {
-    class: String,
-    loader: Option<String>,
-    instances: u64,
-    shallow_bytes: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retained_bytes: Option<u64>,
-    loader_object: Option<String>,
-    class_object: Option<String>,
-}
-
-impl ClassOut {
-    const COLUMNS: &[&str] =
-        &["class", "loader", "instances", "shallow_bytes", "retained_bytes", "loader_object", "class_object"];
-
-    fn new(row: &Row, text: fn(&str) -> String) -> Self {
-        Self {
-            class: text(&row.name),
-            loader: loader_label(row).as_deref().map(text),
-            instances: row.instances,
-            shallow_bytes: row.shallow_bytes,
-            retained_bytes: row.retained_bytes,
-            loader_object: loader_object(row),
-            class_object: row.class_object.map(object_id),
-        }
+/// The title of the column of names.
+fn title(group_by: GroupBy) -> &'static str {
+    match group_by {
+        GroupBy::Class => "class",
+        GroupBy::Package => "package",
+        GroupBy::Loader => "loader",
     }
 }
 
-#[derive(Serialize)]
-struct PackageOut {
-    package: String,
-    classes: u64,
-    instances: u64,
-    shallow_bytes: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retained_bytes: Option<u64>,
-}
-
-impl PackageOut {
-    const COLUMNS: &[&str] = &["package", "classes", "instances", "shallow_bytes", "retained_bytes"];
-
-    fn new(row: &Row, text: fn(&str) -> String) -> Self {
-        Self {
-            package: text(&row.name),
-            classes: row.classes,
-            instances: row.instances,
-            shallow_bytes: row.shallow_bytes,
-            retained_bytes: row.retained_bytes,
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct LoaderOut {
-    loader: Option<String>,
-    classes: u64,
-    instances: u64,
-    shallow_bytes: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retained_bytes: Option<u64>,
-    loader_object: Option<String>,
-}
-
-impl LoaderOut {
-    const COLUMNS: &[&str] =
-        &["loader", "classes", "instances", "shallow_bytes", "retained_bytes", "loader_object"];
-
-    fn new(row: &Row, text: fn(&str) -> String) -> Self {
-        Self {
-            loader: loader_label(row).as_deref().map(text),
-            classes: row.classes,
-            instances: row.instances,
-            shallow_bytes: row.shallow_bytes,
-            retained_bytes: row.retained_bytes,
-            loader_object: loader_object(row),
-        }
-    }
-}
-
-fn table(out: &mut dyn Write, histogram: &Histogram, args: &Args) -> anyhow::Result<()> {
-    let by_class = args.group_by == GroupArg::Class;
-    let title = match args.group_by {
-        GroupArg::Class => "class",
-        GroupArg::Package => "package",
-        GroupArg::Loader => "loader",
+fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, Line<'a>> {
+    let name = |column: Column<'a, Line<'a>>| {
+        column.header(title(group_by)).place(6).fit(Fit::Shorten { priority: 0 })
+    };
+    let loader = || {
+        Column::text(
+            "loader",
+            "the class loader: its class and ID (`CLASS @ ID`), its ID alone if the loader is not in the dump, or \
+             `<boot loader>`",
+            |line: &Line<'a>| loader_label(line.row).into(),
+        )
+        .or_null("the class has no class object in the dump")
+    };
+    let classes = || {
+        Column::integer("classes", "classes with objects in it", |line: &Line<'a>| line.row.classes.into())
+            .header("classes")
+            .place(5)
+    };
+    let (first, last) = match group_by {
+        GroupBy::Class => (
+            vec![
+                name(Column::text(
+                    "class",
+                    "the class's name. Classes of one name from several loaders are several rows",
+                    |line: &Line<'a>| Value::from(&*line.row.name),
+                )),
+                loader(),
+            ],
+            true,
+        ),
+        GroupBy::Package => (
+            vec![
+                name(Column::text(
+                    "package",
+                    "the package, `<primitive arrays>`, or `<unnamed package>`. An array belongs to the package of its \
+                     elements",
+                    |line: &Line<'a>| Value::from(&*line.row.name),
+                )),
+                classes(),
+            ],
+            false,
+        ),
+        GroupBy::Loader => (
+            vec![
+                name(loader())
+                    .cell(|line| loader_label(line.row).unwrap_or_else(|| "<no class object>".to_owned())),
+                classes(),
+            ],
+            false,
+        ),
     };
     let mut columns =
-        vec![("#", Align::Right), ("instances", Align::Right), ("bytes", Align::Right), ("%", Align::Right)];
-    if args.retained {
-        columns.push(("retained", Align::Right));
+        vec![Column::table("#", Align::Right, |line: &Line<'a>| line.number.to_string()).place(0)];
+    columns.extend(first);
+    columns.push(
+        Column::integer(
+            "instances",
+            "objects, unreachable ones too unless `--live` says otherwise; of `java.lang.Class` all class objects",
+            |line: &Line<'a>| line.row.instances.into(),
+        )
+        .header("instances")
+        .place(1),
+    );
+    columns.push(
+        Column::integer("shallow_bytes", "what they take in the JVM's heap together", |line: &Line<'a>| {
+            line.row.shallow_bytes.into()
+        })
+        .header("bytes")
+        .place(2),
+    );
+    columns.push(
+        Column::table("%", Align::Right, |line: &Line<'a>| percent(line.row.shallow_bytes, line.all_bytes))
+            .place(3),
+    );
+    if retained {
+        columns.push(
+            Column::integer(
+                "retained_bytes",
+                "with `--retained`: what would be freed with the reachable objects of the row, by the dominator tree. \
+                 These do not add up over rows",
+                |line: &Line<'a>| line.row.retained_bytes.into(),
+            )
+            .header("retained")
+            .place(4),
+        );
     }
-    if !by_class {
-        columns.push(("classes", Align::Right));
+    if group_by != GroupBy::Package {
+        columns.push(
+            Column::id("loader_object", "the class loader's ID", |line: &Line<'a>| loader_object(line.row))
+                .or_null("the boot loader, or `loader` is null"),
+        );
     }
-    columns.push((title, Align::Left));
-    let mut table = Builder::new(&columns);
-    let total = &histogram.total;
-    let cells = |number: String, row: (u64, u64, Option<u64>), retained: Option<u64>, name: String| {
-        let (instances, bytes, classes) = row;
-        let mut cells = vec![number, grouped(instances), grouped(bytes), percent(bytes, total.shallow_bytes)];
-        if args.retained {
-            cells.push(retained.map(grouped).unwrap_or_default());
+    if last {
+        columns.push(
+            Column::id(
+                "class_object",
+                "the class object: tells classes of one name apart",
+                |line: &Line<'a>| id(line.row.class_object),
+            )
+            .or_null("the class has no class object in the dump"),
+        );
+    }
+    Columns::new(columns)
+}
+
+fn beside() -> Columns<'static, Totals> {
+    Columns::new([
+        Column::integer(
+            "total.rows",
+            "rows that match, also those that `--top` leaves out",
+            |total: &Totals| total.rows.into(),
+        ),
+        Column::integer("total.instances", "sum over them", |total: &Totals| total.instances.into()),
+        Column::integer("total.shallow_bytes", "sum over them", |total: &Totals| total.shallow_bytes.into()),
+    ])
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    let about = |group_by| match group_by {
+        GroupBy::Class => {
+            "The default. A row is a class that has objects. With `--live` and `--unreachable` all figures, also those of \
+             `total`, are of reachable or unreachable objects only. A sum of bytes that does not fit into 64 bits is \
+             2^64 - 1."
         }
-        if !by_class {
-            cells.push(classes.map(grouped).unwrap_or_default());
-        }
-        cells.push(name);
-        cells
+        GroupBy::Package => "A row is a package.",
+        GroupBy::Loader => "A row is a class loader.",
     };
-    for (number, row) in (1u64..).zip(&histogram.rows) {
-        let name = match args.group_by {
-            GroupArg::Loader => loader_label(row).unwrap_or_else(|| "<no class object>".to_owned()),
-            GroupArg::Class | GroupArg::Package => row.name.to_string(),
-        };
-        let figures = (row.instances, row.shallow_bytes, Some(row.classes));
-        table.row(cells(number.to_string(), figures, row.retained_bytes, name));
-    }
-    // The classes of rows that are left out are not counted.
-    let classes = (histogram.rows.len() as u64 == total.rows)
-        .then(|| histogram.rows.iter().map(|row| row.classes).sum());
-    // What classes retain does not add up: an object can belong to what several retain.
-    let figures = (total.instances, total.shallow_bytes, classes);
-    table.total(cells(String::new(), figures, None, "total".to_owned()));
-    table.write(out, output::style(&args.output))?;
-    Ok(output::left_out(out, histogram.rows.len(), total.rows, "rows")?)
+    let variants = [
+        ("`--group-by class`", GroupBy::Class),
+        ("`--group-by package`", GroupBy::Package),
+        ("`--group-by loader`", GroupBy::Loader),
+    ];
+    let declared = |(variant, group_by)| Declared {
+        command: "histo",
+        variant,
+        about: about(group_by),
+        rows: columns(group_by, true).fields(),
+        beside: beside().fields(),
+    };
+    variants.map(declared).to_vec()
 }

@@ -14,7 +14,8 @@ use crate::report::{Format, csv, findings};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
-use crate::cli::shared::recording::{RecordedInput, Source};
+use crate::cli::shared::recording::{RecordedFile, RecordedInput};
+use crate::cli::shared::session::Source;
 use crate::cli::shared::{messages, output};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -116,7 +117,7 @@ fn text(args: &Args) -> anyhow::Result<Outcome> {
         anyhow::bail!("{} has changed while it was read", args.input.input.path().display());
     };
     let mut found = Vec::new();
-    if let Source::Text { report, .. } = &recorded.source {
+    if let RecordedFile::Text { report, .. } = &recorded.file {
         if let Some(first) = report.malformed.first() {
             let text = format!(
                 "{} lines were not understood; the first is line {}: {} expected, found {:?}",

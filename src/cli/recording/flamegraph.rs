@@ -18,7 +18,8 @@ use crate::report::table::grouped;
 
 use crate::cli::Outcome;
 use crate::cli::shared::out_file::OutFile;
-use crate::cli::shared::recording::{RecordedInput, Source};
+use crate::cli::shared::recording::{RecordedFile, RecordedInput};
+use crate::cli::shared::session::Source;
 use crate::cli::shared::{messages, output};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -169,7 +170,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         held = stacks::held(&recorded.profile);
     }
     let Some(of) = wanted.or(held.first().copied()).filter(|_| is_held(&held)) else {
-        messages::line("note", &nothing(args, &recorded.source, wanted, &held));
+        messages::line("note", &nothing(args, &recorded.file, wanted, &held));
         return Ok(recorded.outcome(false));
     };
     let question = question(args, of);
@@ -203,12 +204,12 @@ fn question(args: &Args, of: Of) -> Question {
 }
 
 /// What is said of a file that does not hold what was asked for.
-fn nothing(args: &Args, source: &Source, wanted: Option<Of>, held: &[Of]) -> String {
+fn nothing(args: &Args, source: &RecordedFile, wanted: Option<Of>, held: &[Of]) -> String {
     let path = args.input.input.path().display();
     let has = match wanted {
         None => format!("{path} holds no stacks with samples, times or sites"),
         Some(Of::Cpu) => format!("{path} holds no CPU samples"),
-        Some(Of::CpuTime) if matches!(source, Source::Binary(_)) => {
+        Some(Of::CpuTime) if matches!(source, RecordedFile::Binary(_)) => {
             format!("{path} is a binary dump; only text reports hold CPU times")
         }
         Some(Of::CpuTime) => format!("{path} holds no CPU times"),

@@ -16,7 +16,8 @@ use crate::report::{Format, csv};
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::output;
-use crate::cli::shared::recording::{Recorded, RecordedInput, Source};
+use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
+use crate::cli::shared::session::Source;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli summary java.hprof
@@ -70,14 +71,14 @@ struct HeapFacts {
 impl Facts {
     fn new(opened: &Recorded) -> Self {
         let mut recorded = summary::recorded(&opened.profile);
-        match &opened.source {
-            Source::Binary(heap) => {
+        match &opened.file {
+            RecordedFile::Binary(heap) => {
                 // The traces themselves are not read for this.
                 recorded.traces = heap.summary().traces().len() as u64;
                 recorded.frames = heap.summary().frames().len() as u64;
                 Self { recorded, heap: binary_heap(heap), runs: None, not_understood: 0 }
             }
-            Source::Text { report, .. } => Self {
+            RecordedFile::Text { report, .. } => Self {
                 recorded,
                 heap: text_heap(report),
                 runs: Some((report.run, report.runs)),

@@ -1,11 +1,14 @@
 //! What commands share: arguments, opening, stdout and stderr.
 
 pub(crate) mod args;
+pub(crate) mod keys;
+pub(crate) mod limit;
 pub(crate) mod messages;
 pub(crate) mod object;
 pub(crate) mod out_file;
 pub(crate) mod output;
 pub(crate) mod progress_bar;
 pub(crate) mod recording;
+pub(crate) mod session;
 pub(crate) mod signals;
 pub(crate) mod stack;

@@ -60,16 +60,6 @@ pub(crate) fn json<R: Serialize, E: Serialize>(
     rows: R,
     more: E,
 ) -> anyhow::Result<()> {
-    let summary = heap.summary();
-    let created = timestamp(summary.facts().created_ms.get());
-    let dump = json::Dump {
-        path: &heap.path().to_string_lossy(),
-        file_bytes: Some(heap.file_bytes()),
-        format: Some(summary.version().name()),
-        id_bytes: Some(summary.facts().id_bytes),
-        created: created.as_deref(),
-        heap_dump: Some(summary.facts().heap_dump.get()),
-        damaged: Some(summary.is_damaged()),
-    };
+    let dump = super::session::Source::dump(heap);
     Ok(json::write(out, command, &dump, rows, more)?)
 }

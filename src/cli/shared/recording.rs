@@ -14,9 +14,9 @@ use crate::report::json;
 use crate::report::table::grouped;
 
 use super::args::Input;
+use super::messages;
 use super::progress_bar::Bar;
-use super::{messages, output};
-use crate::cli::Outcome;
+use super::session::Source;
 
 /// Lines that could not be understood which are shown.
 const SHOWN: usize = 5;
@@ -26,12 +26,12 @@ pub(crate) struct Recorded {
     /// What was recorded.
     pub(crate) profile: Profile,
     /// Where it comes from.
-    pub(crate) source: Source,
+    pub(crate) file: RecordedFile,
     path: String,
 }
 
 /// Where a profile comes from.
-pub(crate) enum Source {
+pub(crate) enum RecordedFile {
     /// A binary dump.
     Binary(Box<Heap>),
     /// A text report; its profile has been taken out.
@@ -67,12 +67,12 @@ impl RecordedInput {
         let bar = Bar::new(self.input.quiet);
         let profile = self.input.with_threads(|| binary::read(&heap, want, &bar))??;
         drop(bar);
-        Ok(Recorded { profile, source: Source::Binary(Box::new(heap)), path: self.path_text() })
+        Ok(Recorded { profile, file: RecordedFile::Binary(Box::new(heap)), path: self.path_text() })
     }
 
     /// Counts allocation sites over the objects of a binary dump that records none. That reads all of the heap.
     pub(crate) fn count_sites(&self, recorded: &mut Recorded) -> anyhow::Result<()> {
-        if let (Source::Binary(heap), None) = (&recorded.source, &recorded.profile.sites) {
+        if let (RecordedFile::Binary(heap), None) = (&recorded.file, &recorded.profile.sites) {
             let (sizes, bar) = (Sizes::new(heap.summary(), None), Bar::new(self.input.quiet));
             let count = || binary::sites_of_objects(heap, &sizes, &bar);
             recorded.profile.sites = self.input.with_threads(count)??;
@@ -98,8 +98,8 @@ impl RecordedInput {
             .map_err(|error| anyhow::Error::from(error).context(format!("cannot read {path}")))?;
         about_text(&report, &path, self.run, self.input.quiet);
         let profile = std::mem::take(&mut report.profile);
-        let source = Source::Text { report: Box::new(report), file_bytes: file.file_bytes() };
-        Ok(Some((file, Recorded { profile, source, path })))
+        let origin = RecordedFile::Text { report: Box::new(report), file_bytes: file.file_bytes() };
+        Ok(Some((file, Recorded { profile, file: origin, path })))
     }
 
     fn path_text(&self) -> String {
@@ -114,6 +114,29 @@ impl RecordedInput {
     }
 }
 
+impl Source for Recorded {
+    fn dump(&self) -> json::Dump<'_> {
+        match &self.file {
+            RecordedFile::Binary(heap) => heap.dump(),
+            RecordedFile::Text { file_bytes, .. } => json::Dump {
+                path: self.path.as_str().into(),
+                file_bytes: Some(*file_bytes),
+                format: Some(self.profile.format.as_str()).filter(|format| !format.is_empty()),
+                created: self.profile.created.as_deref().map(Into::into),
+                damaged: Some(self.is_damaged()),
+                ..json::Dump::default()
+            },
+        }
+    }
+
+    fn is_damaged(&self) -> bool {
+        match &self.file {
+            RecordedFile::Binary(heap) => heap.summary().is_damaged(),
+            RecordedFile::Text { report, .. } => report.not_understood > 0,
+        }
+    }
+}
+
 impl Recorded {
     /// Writes a JSON document about the file.
     pub(crate) fn json<R: Serialize, E: Serialize>(
@@ -123,37 +146,7 @@ impl Recorded {
         rows: R,
         more: E,
     ) -> anyhow::Result<()> {
-        match &self.source {
-            Source::Binary(heap) => output::json(out, command, heap, rows, more),
-            Source::Text { report, file_bytes } => {
-                let dump = json::Dump {
-                    path: &self.path,
-                    file_bytes: Some(*file_bytes),
-                    format: Some(self.profile.format.as_str()).filter(|format| !format.is_empty()),
-                    created: self.profile.created.as_deref(),
-                    damaged: Some(report.not_understood > 0),
-                    ..json::Dump::default()
-                };
-                Ok(json::write(out, command, &dump, rows, more)?)
-            }
-        }
-    }
-
-    /// Whether part of the file is missing or could not be understood.
-    pub(crate) fn is_damaged(&self) -> bool {
-        match &self.source {
-            Source::Binary(heap) => heap.summary().is_damaged(),
-            Source::Text { report, .. } => report.not_understood > 0,
-        }
-    }
-
-    /// How a run ends that found something, or nothing.
-    pub(crate) fn outcome(&self, found: bool) -> Outcome {
-        match (self.is_damaged(), found) {
-            (true, _) => Outcome::Damaged,
-            (false, true) => Outcome::Fine,
-            (false, false) => Outcome::No,
-        }
+        Ok(json::write(out, command, &self.dump(), rows, more)?)
     }
 }
 

@@ -16,6 +16,7 @@ use crate::cli::Outcome;
 use crate::cli::shared::object::{self, AsText};
 use crate::cli::shared::output;
 use crate::cli::shared::recording::RecordedInput;
+use crate::cli::shared::session::Source;
 
 pub(crate) fn run(
     input: &RecordedInput,

@@ -94,7 +94,7 @@ pub(crate) fn run(input: &Input, shown: &Output, options: &Options) -> anyhow::R
         Format::Json => {
             let path = input.path().to_string_lossy();
             let file_bytes = std::fs::metadata(input.path()).ok().map(|metadata| metadata.len());
-            let dump = json::Dump { path: &path, file_bytes, ..json::Dump::default() };
+            let dump = json::Dump { path, file_bytes, ..json::Dump::default() };
             json::write(&mut out, "index", &dump, [&row], serde_json::json!({}))?;
         }
         Format::Csv => {

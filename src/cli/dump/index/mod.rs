@@ -137,7 +137,7 @@ fn show(args: &Args, rows: &[StageOut]) -> anyhow::Result<()> {
         Format::Json => {
             let path = args.input.path().to_string_lossy();
             let file_bytes = std::fs::metadata(args.input.path()).ok().map(|metadata| metadata.len());
-            let dump = json::Dump { path: &path, file_bytes, ..json::Dump::default() };
+            let dump = json::Dump { path, file_bytes, ..json::Dump::default() };
             json::write(&mut out, "index", &dump, rows, serde_json::json!({}))?;
         }
         Format::Csv => {

@@ -24,7 +24,8 @@ use crate::report::{Format, csv, json::object_id};
 use crate::cli::Outcome;
 use crate::cli::shared::args::{self, Output};
 use crate::cli::shared::object;
-use crate::cli::shared::recording::{Recorded, RecordedInput, Source};
+use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
+use crate::cli::shared::session::Source;
 use crate::cli::shared::{messages, output};
 use json::{ObjectOut, PartOut, ReferrerOut};
 use target::{Target, What, range, target};
@@ -242,7 +243,7 @@ fn of_binary(args: &Args, heap: &Heap, graph: &ObjectGraph, object: u32) -> anyh
 }
 
 fn of_text(args: &Args, file: &TextFile, recorded: &Recorded) -> anyhow::Result<Outcome> {
-    let Source::Text { report, .. } = &recorded.source else { return Ok(Outcome::No) };
+    let RecordedFile::Text { report, .. } = &recorded.file else { return Ok(Outcome::No) };
     let path = file.path().display();
     let What::Object(object) = args.object.what else {
         anyhow::bail!("{path} is a text report: give the id of the class object, its CLS line has it");

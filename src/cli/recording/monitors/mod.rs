@@ -23,6 +23,7 @@ use crate::cli::shared::args::{self, Output};
 use crate::cli::shared::object::{self, AsText};
 use crate::cli::shared::output;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
+use crate::cli::shared::session::Source;
 use crate::cli::shared::stack::{self, FrameOut, StackArgs};
 
 pub(crate) const EXAMPLES: &str = "Examples:

@@ -1,0 +1,39 @@
+//! `--top`: how many rows an answer shows, and its default.
+
+use crate::report::Format;
+
+/// Rows of a table when nothing is said, for most commands.
+pub(crate) const DEFAULT_TOP: usize = 30;
+/// The same where a row is one object.
+pub(crate) const DEFAULT_TOP_OBJECTS: usize = 20;
+
+/// How many rows are shown; `DEFAULT` in a table when nothing is said.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct Top<const DEFAULT: usize = DEFAULT_TOP> {
+    /// Only the first N rows; 0 for all
+    #[arg(
+        long,
+        value_name = "N",
+        help_heading = "Output",
+        help = format!("Only the first N rows; 0 for all [default: {DEFAULT} in a table, all in JSON and CSV]")
+    )]
+    top: Option<usize>,
+}
+
+impl<const DEFAULT: usize> Top<DEFAULT> {
+    /// How many rows a format shows; `None` for all.
+    pub(crate) fn rows(self, format: Format) -> Option<usize> {
+        match (self.top, format) {
+            (Some(0), _) => None,
+            (Some(top), _) => Some(top),
+            // A table that scrolls out of the terminal helps nobody; programs want everything.
+            (None, Format::Table) => Some(DEFAULT),
+            (None, Format::Json | Format::Csv) => None,
+        }
+    }
+
+    /// Whether the user gave a number.
+    pub(crate) fn is_given(self) -> bool {
+        self.top.is_some()
+    }
+}

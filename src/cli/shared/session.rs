@@ -1,0 +1,138 @@
+//! A session over one file: opening it, asking, showing the answer, and how the run ends.
+//!
+//! Nothing is shown before it is known to be right: an index is checked block by block as it is read, so a question may
+//! find out late that a block is damaged. [`Session::ask`] then builds the index again and asks once more. Rows behind the
+//! first [`KEPT`] are made while they are written, and [`Session::show`] checks once more at their end.
+
+use crate::index::{Heap, ObjectGraph};
+use crate::report::answer::Answer;
+use crate::report::json::Dump;
+
+use super::args::{Input, Output};
+use super::output;
+use crate::cli::Outcome;
+
+/// Rows that are made before anything is shown. Longer answers are made while they are written.
+const KEPT: usize = 10_000;
+
+/// A file that answers come from.
+pub(crate) trait Source {
+    /// What a JSON document says of it.
+    fn dump(&self) -> Dump<'_>;
+
+    /// Whether part of it is missing or cannot be read.
+    fn is_damaged(&self) -> bool;
+
+    /// Ends with an error if what was read of the index meanwhile was damaged.
+    fn check(&self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    /// Shows an answer on stdout. Returns how many rows there were.
+    fn show<R>(&self, command: &str, output: &Output, answer: Answer<'_, R>) -> anyhow::Result<u64>
+    where
+        Self: Sized,
+    {
+        let mut out = output::stdout();
+        let rows = answer.write(&mut out, output.format(), output::style(output), command, &self.dump())?;
+        self.check()?;
+        output::finish(out)?;
+        Ok(rows)
+    }
+
+    /// How a run ends that found something, or nothing.
+    fn outcome(&self, found: bool) -> Outcome {
+        match (self.is_damaged(), found) {
+            (true, _) => Outcome::Damaged,
+            (false, true) => Outcome::Fine,
+            (false, false) => Outcome::No,
+        }
+    }
+}
+
+impl Source for Heap {
+    fn dump(&self) -> Dump<'_> {
+        let summary = self.summary();
+        Dump {
+            path: self.path().to_string_lossy(),
+            file_bytes: Some(self.file_bytes()),
+            format: Some(summary.version().name()),
+            id_bytes: Some(summary.facts().id_bytes),
+            created: output::timestamp(summary.facts().created_ms.get()).map(Into::into),
+            heap_dump: Some(summary.facts().heap_dump.get()),
+            damaged: Some(summary.is_damaged()),
+        }
+    }
+
+    fn is_damaged(&self) -> bool {
+        self.summary().is_damaged()
+    }
+}
+
+/// A dump with its graph.
+pub(crate) struct Session {
+    /// The dump.
+    pub(crate) heap: Heap,
+    /// Its objects and their references.
+    pub(crate) graph: ObjectGraph,
+}
+
+impl Session {
+    /// Opens a dump with its graph and asks it. An index that turns out to be damaged while it is read is built again, and
+    /// asked again: `ask` must not have shown anything yet.
+    pub(crate) fn ask<T: Send>(
+        input: &Input,
+        ask: impl Fn(&Heap, &ObjectGraph) -> anyhow::Result<T> + Send + Sync,
+    ) -> anyhow::Result<(Self, T)> {
+        let (heap, graph, answer) = input.with_graph(ask)?;
+        Ok((Self { heap, graph }, answer))
+    }
+}
+
+impl Source for Session {
+    fn dump(&self) -> Dump<'_> {
+        self.heap.dump()
+    }
+
+    fn is_damaged(&self) -> bool {
+        self.heap.is_damaged()
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            !self.graph.is_damaged(),
+            "the index is damaged, so this answer is wrong; `hprof-cli index` builds it again"
+        );
+        Ok(())
+    }
+}
+
+/// The rows of a long answer: the first were made while the question was asked, the others are made while they are written.
+pub(crate) struct Rows<T, R> {
+    items: Vec<T>,
+    first: Vec<R>,
+}
+
+impl<T, R> Rows<T, R> {
+    /// Makes the first rows.
+    pub(crate) fn new(items: Vec<T>, make: impl FnMut(&T) -> R) -> Self {
+        let first = items.iter().take(KEPT).map(make).collect();
+        Self { items, first }
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// All rows; `make` is as before.
+    pub(crate) fn into_all<'m>(self, mut make: impl FnMut(&T) -> R + 'm) -> impl Iterator<Item = R> + 'm
+    where
+        T: 'm,
+        R: 'm,
+    {
+        let Self { items, first } = self;
+        let made = first.len();
+        first.into_iter().chain(items.into_iter().skip(made).map(move |item| make(&item)))
+    }
+}

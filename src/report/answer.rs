@@ -1,0 +1,241 @@
+//! An answer: rows by declared columns and what stands beside them, in any format.
+//!
+//! Rows are made while they are written: an answer of millions of them takes no memory, but as a table, whose columns are
+//! as wide as their widest cell.
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, Write};
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use super::column::{Columns, Field};
+use super::json::{self, Dump};
+use super::table::{Builder, Style, grouped};
+use super::value::Value;
+use super::{Format, csv, escape};
+
+/// What stands above or below a table.
+#[derive(Debug)]
+pub enum Section {
+    /// A line; escaped here.
+    Line(String),
+    /// Another table.
+    Table(Builder),
+}
+
+impl Section {
+    fn write(self, out: &mut dyn Write, style: Style) -> io::Result<()> {
+        match self {
+            Self::Line(line) => writeln!(out, "{}", escape::text(&line)),
+            Self::Table(table) => table.write(out, style),
+        }
+    }
+}
+
+/// A line below a row of a table, such as a frame of its stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// Columns of space before it.
+    pub indent: usize,
+    /// Its text, not escaped yet.
+    pub text: String,
+}
+
+/// What a table shows that has no rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum NoRows {
+    /// Titles and totals.
+    #[default]
+    Titles,
+    /// Nothing: a note says why.
+    Nothing,
+    /// This line instead of titles.
+    Line(&'static str),
+}
+
+/// An answer of rows `R`.
+pub struct Answer<'a, R> {
+    columns: Columns<'a, R>,
+    rows: Box<dyn Iterator<Item = R> + 'a>,
+    beside: Value<'static>,
+    above: Vec<Section>,
+    under: Vec<Section>,
+    totals: Vec<Vec<(&'static str, String)>>,
+    below: Option<Box<dyn Fn(&R) -> Vec<Line> + 'a>>,
+    matching: Option<(u64, &'static str)>,
+    no_rows: NoRows,
+}
+
+impl<R> std::fmt::Debug for Answer<'_, R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Answer").field("columns", &self.columns.fields()).finish_non_exhaustive()
+    }
+}
+
+impl<'a, R> Answer<'a, R> {
+    /// An answer of these rows.
+    pub fn new(columns: Columns<'a, R>, rows: impl IntoIterator<Item = R, IntoIter: 'a>) -> Self {
+        Self {
+            columns,
+            rows: Box::new(rows.into_iter()),
+            beside: Value::Record(Vec::new()),
+            above: Vec::new(),
+            under: Vec::new(),
+            totals: Vec::new(),
+            below: None,
+            matching: None,
+            no_rows: NoRows::default(),
+        }
+    }
+
+    /// Keys beside `rows` in JSON, declared as columns of one row.
+    pub fn beside<M>(mut self, columns: &Columns<'_, M>, of: &M) -> Self {
+        self.beside = columns.record(of);
+        self
+    }
+
+    /// Adds what stands above the table.
+    pub fn above(mut self, section: Section) -> Self {
+        self.above.push(section);
+        self
+    }
+
+    /// Adds what stands below the table, behind the line about rows that are not shown.
+    pub fn under(mut self, section: Section) -> Self {
+        self.under.push(section);
+        self
+    }
+
+    /// Adds a row of totals below a table: cells by the title of their column.
+    pub fn total(mut self, cells: impl IntoIterator<Item = (&'static str, String)>) -> Self {
+        self.totals.push(cells.into_iter().collect());
+        self
+    }
+
+    /// Lines below each row of a table.
+    pub fn below(mut self, lines: impl Fn(&R) -> Vec<Line> + 'a) -> Self {
+        self.below = Some(Box::new(lines));
+        self
+    }
+
+    /// How many rows there would be without `--top`, and what they are: "rows", "objects". A table says how many more.
+    pub fn matching(mut self, total: u64, what: &'static str) -> Self {
+        self.matching = Some((total, what));
+        self
+    }
+
+    /// What a table shows that has no rows.
+    pub fn without_rows(self, no_rows: NoRows) -> Self {
+        Self { no_rows, ..self }
+    }
+
+    /// Writes the answer in a format. Returns how many rows there were.
+    ///
+    /// # Errors
+    /// If `out` cannot be written.
+    pub fn write(
+        self,
+        out: &mut dyn Write,
+        format: Format,
+        style: Style,
+        command: &str,
+        dump: &Dump<'_>,
+    ) -> io::Result<u64> {
+        match format {
+            Format::Table => self.write_table(out, style),
+            Format::Csv => csv::write(out, &self.columns, self.rows),
+            Format::Json => {
+                let count = Cell::new(0);
+                let rows = self.rows.inspect(|_| count.set(count.get() + 1));
+                let nested =
+                    self.columns.programs().any(|column| column.key().is_some_and(|key| key.contains('.')));
+                let rows = rows.map(|row| JsonRow { columns: &self.columns, row, nested });
+                json::write(out, command, dump, Streamed::new(rows), &self.beside)?;
+                Ok(count.get())
+            }
+        }
+    }
+
+    fn write_table(self, out: &mut dyn Write, style: Style) -> io::Result<u64> {
+        self.above.into_iter().try_for_each(|section| section.write(out, style))?;
+        let mut table = Builder::of(&self.columns);
+        let mut shown = 0;
+        for row in self.rows {
+            shown += 1;
+            let below = self.below.as_ref().map(|below| below(&row)).unwrap_or_default();
+            table.push(&self.columns, &row, below);
+        }
+        for total in &self.totals {
+            table.total_by_title(total);
+        }
+        match self.no_rows {
+            NoRows::Nothing if shown == 0 => {}
+            NoRows::Line(line) if shown == 0 => writeln!(out, "{line}")?,
+            _ => table.write(out, style)?,
+        }
+        if let Some((total, what)) = self.matching {
+            more_rows(out, total.saturating_sub(shown), what)?;
+        }
+        self.under.into_iter().try_for_each(|section| section.write(out, style))?;
+        Ok(shown)
+    }
+}
+
+/// The line below a table that does not show all rows.
+fn more_rows(out: &mut dyn Write, more: u64, what: &str) -> io::Result<()> {
+    if more == 0 {
+        return Ok(());
+    }
+    let one = what.strip_suffix('s').filter(|_| more == 1).unwrap_or(what);
+    writeln!(out, "{} more {one} (--top 0 shows all)", grouped(more))
+}
+
+/// A row as a JSON object.
+struct JsonRow<'c, 'a, R> {
+    columns: &'c Columns<'a, R>,
+    row: R,
+    /// Whether keys have dots.
+    nested: bool,
+}
+
+impl<R> Serialize for JsonRow<'_, '_, R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.nested {
+            return self.columns.record(&self.row).serialize(serializer);
+        }
+        let mut map = serializer.serialize_map(None)?;
+        self.columns.values(&self.row).try_for_each(|(key, value)| map.serialize_entry(key, &value))?;
+        map.end()
+    }
+}
+
+/// A list that is made while it is serialized, once.
+#[derive(Debug)]
+struct Streamed<I>(RefCell<Option<I>>);
+
+impl<I> Streamed<I> {
+    fn new(rows: I) -> Self {
+        Self(RefCell::new(Some(rows)))
+    }
+}
+
+impl<I: Iterator<Item: Serialize>> Serialize for Streamed<I> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.take().into_iter().flatten())
+    }
+}
+
+/// One kind of answer of a command, for the reference.
+#[derive(Debug, Clone)]
+pub struct Declared {
+    /// The command.
+    pub command: &'static str,
+    /// Which of its answers, as a heading: `--group-by package`; empty if there is one.
+    pub variant: &'static str,
+    /// What a row is, and what else has to be said of the answer, in Markdown.
+    pub about: &'static str,
+    /// Keys of a row.
+    pub rows: Vec<Field>,
+    /// Keys beside `rows`.
+    pub beside: Vec<Field>,
+}

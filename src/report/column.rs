@@ -1,0 +1,340 @@
+//! Columns: the one declaration of what an answer holds, from which all formats are made.
+//!
+//! A command declares its columns once, in the order of JSON and CSV: key, type, meaning and value of each, and its title
+//! if it is shown in tables. Tables, CSV, JSON and the reference in `docs/json-schema.md` come from the same list, so they
+//! cannot disagree.
+
+use std::borrow::Cow;
+
+use super::table::grouped;
+use super::value::Value;
+
+/// The type of a column's values.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kind {
+    /// `string`
+    Text,
+    /// `id`: an object ID.
+    Id,
+    /// `integer`: a count or a size in bytes.
+    Integer,
+    /// `signed`: an integer that may be negative.
+    Signed,
+    /// `number`: with a fraction.
+    Float,
+    /// `boolean`
+    Boolean,
+    /// `time`: RFC 3339.
+    Time,
+    /// A record with these fields.
+    Record(Vec<Field>),
+    /// A list of records with these fields.
+    Records(Vec<Field>),
+    /// A list of values of one type.
+    List(Box<Kind>),
+    /// One of several types; which, is said in words.
+    Any,
+}
+
+/// What the reference says of a key.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Field {
+    /// The JSON key, which is the title in CSV. A dot nests: `total.rows`.
+    pub key: Cow<'static, str>,
+    /// The type.
+    pub kind: Kind,
+    /// The meaning: shape, unit, what is counted.
+    pub meaning: &'static str,
+    /// When it is `null`, if it can be.
+    pub null: Option<&'static str>,
+}
+
+impl Field {
+    /// A field that is never `null`.
+    pub fn new(key: impl Into<Cow<'static, str>>, kind: Kind, meaning: &'static str) -> Self {
+        Self { key: key.into(), kind, meaning, null: None }
+    }
+
+    /// The same, `null` when this is so.
+    pub fn or_null(self, when: &'static str) -> Self {
+        Self { null: Some(when), ..self }
+    }
+}
+
+/// The side of a column on which its texts stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    /// Texts.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// What happens to a table's cells that are too wide for the terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fit {
+    /// They stay as they are: numbers, IDs.
+    #[default]
+    Whole,
+    /// They lose their middle: names. Columns of a lower priority are shortened first.
+    Shorten {
+        /// From 0.
+        priority: u8,
+    },
+    /// Their lines are broken: sentences.
+    Wrap,
+}
+
+type Make<'c, R, T> = Box<dyn for<'r> Fn(&'r R) -> T + Send + Sync + 'c>;
+type MakeValue<'c, R> = Box<dyn for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c>;
+
+/// A column of rows `R`.
+pub struct Column<'c, R> {
+    /// `None` of a column that is in tables only.
+    field: Option<Field>,
+    /// `None` of a column that is not in tables.
+    header: Option<Header>,
+    value: MakeValue<'c, R>,
+    csv: Option<MakeValue<'c, R>>,
+    cell: Option<Make<'c, R, String>>,
+}
+
+/// A column's place in a table.
+#[derive(Debug, Clone)]
+pub(super) struct Header {
+    pub(super) title: Cow<'static, str>,
+    pub(super) align: Align,
+    pub(super) fit: Fit,
+    place: usize,
+}
+
+impl Header {
+    pub(super) fn new(title: impl Into<Cow<'static, str>>, align: Align, fit: Fit) -> Self {
+        Self { title: title.into(), align, fit, place: usize::MAX }
+    }
+}
+
+impl<'c, R> Column<'c, R> {
+    /// A column of JSON and CSV. Tables show it if it gets a [`Column::header`].
+    pub fn new(
+        key: impl Into<Cow<'static, str>>,
+        kind: Kind,
+        meaning: &'static str,
+        value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
+    ) -> Self {
+        let field = Some(Field::new(key, kind, meaning));
+        Self { field, header: None, value: Box::new(value), csv: None, cell: None }
+    }
+
+    /// A column of tables only: what is put together out of others, such as a share or a bar.
+    pub fn table(
+        title: impl Into<Cow<'static, str>>,
+        align: Align,
+        cell: impl Fn(&R) -> String + Send + Sync + 'c,
+    ) -> Self {
+        let header = Some(Header::new(title, align, Fit::Whole));
+        Self { field: None, header, value: Box::new(|_| Value::Null), csv: None, cell: Some(Box::new(cell)) }
+    }
+
+    /// Texts; see [`Column::new`].
+    pub fn text(
+        key: impl Into<Cow<'static, str>>,
+        meaning: &'static str,
+        value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
+    ) -> Self {
+        Self::new(key, Kind::Text, meaning, value)
+    }
+
+    /// Counts and sizes; see [`Column::new`].
+    pub fn integer(
+        key: impl Into<Cow<'static, str>>,
+        meaning: &'static str,
+        value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
+    ) -> Self {
+        Self::new(key, Kind::Integer, meaning, value)
+    }
+
+    /// Object IDs; see [`Column::new`].
+    pub fn id(
+        key: impl Into<Cow<'static, str>>,
+        meaning: &'static str,
+        value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
+    ) -> Self {
+        Self::new(key, Kind::Id, meaning, value)
+    }
+
+    /// When the value is `null`.
+    pub fn or_null(mut self, when: &'static str) -> Self {
+        if let Some(field) = &mut self.field {
+            field.null = Some(when);
+        }
+        self
+    }
+
+    /// Shows the column in tables: numbers on the right, with their thousands apart.
+    pub fn header(mut self, title: impl Into<Cow<'static, str>>) -> Self {
+        let align = match self.field.as_ref().map(|field| &field.kind) {
+            Some(Kind::Integer | Kind::Signed | Kind::Float) => Align::Right,
+            _ => Align::Left,
+        };
+        self.header = Some(Header::new(title, align, Fit::Whole));
+        self
+    }
+
+    /// The column's place in tables, where it is another than in JSON. Those without one come last, in their order.
+    pub fn place(mut self, place: usize) -> Self {
+        if let Some(header) = &mut self.header {
+            header.place = place;
+        }
+        self
+    }
+
+    /// On which side the cells of a table stand.
+    pub fn align(mut self, align: Align) -> Self {
+        if let Some(header) = &mut self.header {
+            header.align = align;
+        }
+        self
+    }
+
+    /// What happens to cells that are too wide.
+    pub fn fit(mut self, fit: Fit) -> Self {
+        if let Some(header) = &mut self.header {
+            header.fit = fit;
+        }
+        self
+    }
+
+    /// What tables show instead of the value.
+    pub fn cell(mut self, cell: impl Fn(&R) -> String + Send + Sync + 'c) -> Self {
+        self.cell = Some(Box::new(cell));
+        self
+    }
+
+    /// What CSV has instead of the value.
+    pub fn csv(mut self, value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c) -> Self {
+        self.csv = Some(Box::new(value));
+        self
+    }
+
+    /// The value for a row.
+    pub fn value<'r>(&self, row: &'r R) -> Value<'r> {
+        (self.value)(row)
+    }
+
+    pub(super) fn csv_value<'r>(&self, row: &'r R) -> Value<'r> {
+        self.csv.as_ref().unwrap_or(&self.value)(row)
+    }
+
+    /// The cell of a table, not escaped yet.
+    pub(super) fn table_cell(&self, row: &R) -> String {
+        if let Some(cell) = &self.cell {
+            return cell(row);
+        }
+        plain(&(self.value)(row))
+    }
+
+    pub(super) fn key(&self) -> Option<&str> {
+        self.field.as_ref().map(|field| field.key.as_ref())
+    }
+}
+
+impl<R> std::fmt::Debug for Column<'_, R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Column")
+            .field("field", &self.field)
+            .field("header", &self.header)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A value as a table shows it.
+fn plain(value: &Value<'_>) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::Boolean(value) => if *value { "yes" } else { "no" }.to_owned(),
+        Value::Integer(value) => grouped(*value),
+        Value::Signed(value) => u64::try_from(*value).map_or_else(|_| value.to_string(), grouped),
+        Value::Float(value) => value.to_string(),
+        Value::Id(id) => format!("{id:#x}"),
+        Value::Text(text) => text.clone().into_owned(),
+        Value::List(values) => values.iter().map(plain).collect::<Vec<_>>().join(", "),
+        Value::Record(values) => values
+            .iter()
+            .map(|(key, value)| format!("{key}: {}", plain(value)))
+            .collect::<Vec<_>>()
+            .join(", "),
+    }
+}
+
+/// The columns of an answer whose rows are `R`, in the order of JSON and CSV.
+pub struct Columns<'c, R> {
+    all: Vec<Column<'c, R>>,
+    /// Those that tables show, in their order.
+    shown: Vec<usize>,
+}
+
+impl<R> std::fmt::Debug for Columns<'_, R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(&self.all).finish()
+    }
+}
+
+impl<'c, R> Columns<'c, R> {
+    /// These columns.
+    pub fn new(columns: impl IntoIterator<Item = Column<'c, R>>) -> Self {
+        let all: Vec<Column<'c, R>> = columns.into_iter().collect();
+        let mut shown: Vec<(usize, usize)> = (all.iter().enumerate())
+            .filter_map(|(at, column)| Some((column.header.as_ref()?.place, at)))
+            .collect();
+        shown.sort_unstable();
+        Self { shown: shown.into_iter().map(|(_, at)| at).collect(), all }
+    }
+
+    /// What the reference says of them.
+    pub fn fields(&self) -> Vec<Field> {
+        self.all.iter().filter_map(|column| column.field.clone()).collect()
+    }
+
+    /// Keys and values of a row.
+    pub fn values<'r>(&'r self, row: &'r R) -> impl Iterator<Item = (&'r str, Value<'r>)> + 'r {
+        self.programs().map(|column| (column.key().unwrap_or_default(), column.value(row)))
+    }
+
+    /// The row as one value: a record, nested where keys have dots.
+    pub fn record(&self, row: &R) -> Value<'static> {
+        let mut out: Vec<(Cow<'static, str>, Value<'static>)> = Vec::new();
+        for (key, value) in self.values(row) {
+            nest(&mut out, key, value.into_owned());
+        }
+        Value::Record(out)
+    }
+
+    /// The columns of JSON and CSV.
+    pub(super) fn programs(&self) -> impl Iterator<Item = &Column<'c, R>> {
+        self.all.iter().filter(|column| column.field.is_some())
+    }
+
+    /// The columns of tables, in their order.
+    pub(super) fn shown(&self) -> impl Iterator<Item = (&Header, &Column<'c, R>)> {
+        self.shown.iter().filter_map(|at| {
+            let column = self.all.get(*at)?;
+            Some((column.header.as_ref()?, column))
+        })
+    }
+}
+
+/// Puts a value where its key says: behind each dot in a record of its own.
+fn nest(out: &mut Vec<(Cow<'static, str>, Value<'static>)>, key: &str, value: Value<'static>) {
+    let Some((outer, inner)) = key.split_once('.') else {
+        out.push((Cow::Owned(key.to_owned()), value));
+        return;
+    };
+    let at = out.iter().position(|(known, _)| known == outer).unwrap_or_else(|| {
+        out.push((Cow::Owned(outer.to_owned()), Value::Record(Vec::new())));
+        out.len() - 1
+    });
+    if let Some((_, Value::Record(values))) = out.get_mut(at) {
+        nest(values, inner, value);
+    }
+}

@@ -1,0 +1,120 @@
+//! Values of cells: what a column says of a row, before a renderer gives it a form.
+
+use std::borrow::Cow;
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+/// The value of a cell. Texts are raw, as they are in the dump: each renderer escapes them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Value<'a> {
+    /// Not known, or there is none: `null` in JSON, empty elsewhere.
+    #[default]
+    Null,
+    /// Yes or no.
+    Boolean(bool),
+    /// A count, or a size in bytes.
+    Integer(u64),
+    /// A number that may be negative.
+    Signed(i64),
+    /// A number with a fraction.
+    Float(f64),
+    /// An object ID, `0x7c00012a8`.
+    Id(u64),
+    /// A text.
+    Text(Cow<'a, str>),
+    /// A list; in CSV a cell of JSON.
+    List(Vec<Value<'a>>),
+    /// A record; in CSV a column for each of its values.
+    Record(Vec<(Cow<'a, str>, Value<'a>)>),
+}
+
+impl Value<'_> {
+    /// The value, independent of what it was read from.
+    pub fn into_owned(self) -> Value<'static> {
+        match self {
+            Self::Null => Value::Null,
+            Self::Boolean(value) => Value::Boolean(value),
+            Self::Integer(value) => Value::Integer(value),
+            Self::Signed(value) => Value::Signed(value),
+            Self::Float(value) => Value::Float(value),
+            Self::Id(value) => Value::Id(value),
+            Self::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
+            Self::List(values) => Value::List(values.into_iter().map(Value::into_owned).collect()),
+            Self::Record(values) => Value::Record(
+                values
+                    .into_iter()
+                    .map(|(key, value)| (Cow::Owned(key.into_owned()), value.into_owned()))
+                    .collect(),
+            ),
+        }
+    }
+}
+
+macro_rules! from {
+    ($($kind:ty => |$value:ident| $made:expr;)*) => {$(
+        impl<'a> From<$kind> for Value<'a> {
+            fn from($value: $kind) -> Self {
+                $made
+            }
+        }
+    )*};
+}
+
+from! {
+    bool => |value| Self::Boolean(value);
+    u64 => |value| Self::Integer(value);
+    u32 => |value| Self::Integer(value.into());
+    u16 => |value| Self::Integer(value.into());
+    u8 => |value| Self::Integer(value.into());
+    usize => |value| Self::Integer(value as u64);
+    i64 => |value| Self::Signed(value);
+    i32 => |value| Self::Signed(value.into());
+    f64 => |value| Self::Float(value);
+    &'a str => |value| Self::Text(Cow::Borrowed(value));
+    &'a String => |value| Self::Text(Cow::Borrowed(value));
+    String => |value| Self::Text(Cow::Owned(value));
+    Cow<'a, str> => |value| Self::Text(value);
+    Vec<Value<'a>> => |value| Self::List(value);
+}
+
+impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
+    }
+}
+
+/// A record of keys and values.
+pub fn record<'a, const N: usize>(values: [(&'a str, Value<'a>); N]) -> Value<'a> {
+    Value::Record(values.into_iter().map(|(key, value)| (Cow::Borrowed(key), value)).collect())
+}
+
+/// A list of what `values` gives.
+pub fn list<'a, T: Into<Value<'a>>>(values: impl IntoIterator<Item = T>) -> Value<'a> {
+    Value::List(values.into_iter().map(Into::into).collect())
+}
+
+/// An object ID, if there is one.
+pub fn id<'a>(id: impl Into<Option<u64>>) -> Value<'a> {
+    id.into().map_or(Value::Null, Value::Id)
+}
+
+/// As JSON: object IDs are hex strings.
+impl Serialize for Value<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Null => serializer.serialize_unit(),
+            Self::Boolean(value) => serializer.serialize_bool(*value),
+            Self::Integer(value) => serializer.serialize_u64(*value),
+            Self::Signed(value) => serializer.serialize_i64(*value),
+            Self::Float(value) => serializer.serialize_f64(*value),
+            Self::Id(id) => serializer.collect_str(&format_args!("{id:#x}")),
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::List(values) => serializer.collect_seq(values),
+            Self::Record(values) => {
+                let mut map = serializer.serialize_map(Some(values.len()))?;
+                values.iter().try_for_each(|(key, value)| map.serialize_entry(key, value))?;
+                map.end()
+            }
+        }
+    }
+}
