@@ -112,6 +112,13 @@ impl<'a, R> Answer<'a, R> {
         self
     }
 
+    /// Tables show this instead of rows and columns: lines of facts about one thing.
+    pub fn instead_of_table(mut self, table: Builder) -> Self {
+        self.columns.hide_from_tables();
+        self.no_rows = NoRows::Nothing;
+        self.above(Section::Table(table))
+    }
+
     /// Lines below each row of a table.
     pub fn below(mut self, lines: impl Fn(&R) -> Vec<Line> + 'a) -> Self {
         self.below = Some(Box::new(lines));
@@ -169,7 +176,7 @@ impl<'a, R> Answer<'a, R> {
             table.total_by_title(total);
         }
         match self.no_rows {
-            NoRows::Nothing if shown == 0 => {}
+            NoRows::Nothing if shown == 0 || table.has_no_columns() => {}
             NoRows::Line(line) if shown == 0 => writeln!(out, "{line}")?,
             _ => table.write(out, style)?,
         }

@@ -310,6 +310,11 @@ impl<'c, R> Columns<'c, R> {
         Value::Record(out)
     }
 
+    /// Takes all columns out of tables.
+    pub(super) fn hide_from_tables(&mut self) {
+        self.shown.clear();
+    }
+
     /// The columns of JSON and CSV.
     pub(super) fn programs(&self) -> impl Iterator<Item = &Column<'c, R>> {
         self.all.iter().filter(|column| column.field.is_some())

@@ -112,6 +112,10 @@ impl Builder {
         self.total(row);
     }
 
+    pub(super) fn has_no_columns(&self) -> bool {
+        self.columns.is_empty()
+    }
+
     /// By column: how wide its cells may be in a terminal. Columns that can be shortened lose what is too much, those of
     /// the lowest priority first, the last of several first, none below [`NARROWEST`].
     fn rooms(&self, terminal: u16) -> Vec<usize> {

@@ -83,6 +83,27 @@ impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
     }
 }
 
+/// What serde makes of a type of the library: records of figures.
+impl From<serde_json::Value> for Value<'_> {
+    fn from(value: serde_json::Value) -> Self {
+        use serde_json::Value as Json;
+        match value {
+            Json::Null => Self::Null,
+            Json::Bool(value) => Self::Boolean(value),
+            Json::Number(number) => match (number.as_u64(), number.as_i64()) {
+                (Some(number), _) => Self::Integer(number),
+                (None, Some(number)) => Self::Signed(number),
+                (None, None) => number.as_f64().map_or(Self::Null, Self::Float),
+            },
+            Json::String(text) => text.into(),
+            Json::Array(values) => list(values),
+            Json::Object(values) => {
+                Self::Record(values.into_iter().map(|(key, value)| (key.into(), value.into())).collect())
+            }
+        }
+    }
+}
+
 /// A record of keys and values.
 pub fn record<'a, const N: usize>(values: [(&'a str, Value<'a>); N]) -> Value<'a> {
     Value::Record(values.into_iter().map(|(key, value)| (Cow::Borrowed(key), value)).collect())

@@ -1,24 +1,22 @@
 //! `classes`: the classes of a dump, and what extends what.
 
-use std::io::Write;
-
-use clap::ValueEnum;
-use serde::Serialize;
-use serde_json::json;
-
+use crate::cli::Outcome;
+use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
+use crate::cli::shared::messages;
+use crate::cli::shared::object;
+use crate::cli::shared::session::Source;
 use crate::index::Heap;
 use crate::index::model::summary::Summary;
-use crate::query::classes::hierarchy::{self, Answer, Question, Row, SortBy};
+use crate::query::classes::hierarchy::{self, Question, Row, SortBy};
 use crate::query::classes::pattern::ClassPattern;
 use crate::query::classes::suggestions;
-use crate::report::table::{Align, Builder, grouped};
-use crate::report::{Format, csv, json::object_id, tree};
-
-use super::loaders::loader_text;
-use crate::cli::Outcome;
-use crate::cli::shared::args::{self, Input, Output};
-use crate::cli::shared::object::{self, AsText};
-use crate::cli::shared::{messages, output};
+use crate::report::answer::{Answer, Declared, NoRows, Section};
+use crate::report::column::{Column, Columns, Fit};
+use crate::report::table::grouped;
+use crate::report::value::{Value, id};
+use crate::report::{Format, tree};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli classes heap.hprof
@@ -27,10 +25,17 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli classes heap.hprof java.util.AbstractMap --tree
   hprof-cli classes heap.hprof --format json | jq '.rows[] | select(.subclasses > 10) | .class'";
 
-/// Rows of a table when nothing is said; in a tree below each class.
-const USUAL_TOP: usize = 20;
+/// The words of `--sort`.
+const SORT: &[Key<SortBy>] = &[
+    ("instances", SortBy::Instances, "Most instances first"),
+    ("total", SortBy::Total, "Most instances first, those of subclasses included"),
+    ("bytes", SortBy::Shallow, "Most bytes first"),
+    ("subclasses", SortBy::Subclasses, "Most direct subclasses first"),
+    ("class", SortBy::Name, "By name"),
+];
+
 /// Levels of a tree in a table when nothing is said.
-const USUAL_DEPTH: u32 = 2;
+const DEFAULT_DEPTH: u32 = 2;
 
 /// The classes in the dump, with their superclasses, and as a tree of what extends what
 ///
@@ -53,29 +58,15 @@ pub(crate) struct Args {
     depth: Option<u32>,
 
     /// Order of the rows
-    #[arg(long, value_name = "KEY", default_value = "instances", help_heading = "Output")]
-    sort: SortArg,
+    #[arg(long, value_name = "KEY", value_parser = keys(SORT), default_value = "instances", help_heading = "Output")]
+    sort: SortBy,
 
-    /// Only the first N, in a tree of each class's subclasses; 0 for all [default: 20 in a table, all in JSON and CSV]
-    #[arg(long, value_name = "N", help_heading = "Output")]
-    top: Option<usize>,
+    // In a tree: of each class's subclasses.
+    #[command(flatten)]
+    top: Top<DEFAULT_TOP_OBJECTS>,
 
     #[command(flatten)]
     output: Output,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SortArg {
-    /// Most instances first
-    Instances,
-    /// Most instances first, those of subclasses included
-    Total,
-    /// Most bytes first
-    Bytes,
-    /// Most direct subclasses first
-    Subclasses,
-    /// By name
-    Class,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -83,46 +74,36 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let format = args.output.format();
     let question = Question {
         patterns: args.patterns.iter().map(|text| pattern(text)).collect(),
-        sort_by: match args.sort {
-            SortArg::Instances => SortBy::Instances,
-            SortArg::Total => SortBy::Total,
-            SortArg::Bytes => SortBy::Shallow,
-            SortArg::Subclasses => SortBy::Subclasses,
-            SortArg::Class => SortBy::Name,
-        },
-        top: args::top(args.top, format, USUAL_TOP),
+        sort_by: args.sort,
+        top: args.top.rows(format),
         levels: match (args.depth, format) {
             (Some(0), _) | (None, Format::Json | Format::Csv) => None,
-            (None, Format::Table) => Some(USUAL_DEPTH),
+            (None, Format::Table) => Some(DEFAULT_DEPTH),
             (levels, _) => levels,
         },
     };
     let summary = heap.summary();
-    let answer =
+    let found =
         if args.tree { hierarchy::tree(summary, &question) } else { hierarchy::list(summary, &question) };
-    let mut out = output::stdout();
-    match format {
-        Format::Table if args.tree => tree_table(&mut out, summary, &answer, args)?,
-        Format::Table => list_table(&mut out, summary, &answer, args)?,
-        Format::Csv => {
-            let rows = answer.rows.iter().map(|row| RowOut::new(summary, row, args.tree, object::cell));
-            csv::write_flat(&mut out, RowOut::columns(args.tree), rows)?;
+    let depths: Vec<u32> = found.rows.iter().map(|row| row.depth).collect();
+    let lines = (found.rows.iter()).zip(tree::branches(&depths)).zip(tree::children(&depths));
+    let lines = lines.map(|((row, branch), below)| Line { summary, row, branch, below });
+    let answer =
+        Answer::new(columns(args.tree), lines).beside(&beside(), &found.total).without_rows(NoRows::Nothing);
+    let shown = found.rows.len() as u64;
+    let answer = match args.tree {
+        false => answer.matching(found.total, "classes"),
+        true if shown < found.total => {
+            let more = grouped(found.total - shown);
+            answer.under(Section::Line(format!("{more} more classes (--depth 0 --top 0 shows all)")))
         }
-        Format::Json => {
-            let rows = answer.rows.iter().map(|row| RowOut::new(summary, row, args.tree, str::to_owned));
-            let rows: Vec<RowOut> = rows.collect();
-            output::json(&mut out, "classes", &heap, rows, json!({ "total": { "classes": answer.total } }))?;
-        }
-    }
-    output::finish(out)?;
-    if answer.total == 0 && !args.input.quiet {
+        true => answer,
+    };
+    heap.show("classes", &args.output, answer)?;
+    if found.total == 0 && !args.input.quiet {
         note(&heap, args);
     }
-    Ok(match (summary.is_damaged(), answer.rows.is_empty()) {
-        (true, _) => Outcome::Damaged,
-        (false, true) => Outcome::No,
-        (false, false) => Outcome::Fine,
-    })
+    Ok(heap.outcome(shown > 0))
 }
 
 fn pattern(text: &str) -> ClassPattern {
@@ -142,136 +123,118 @@ fn note(heap: &Heap, args: &Args) {
     }
 }
 
-/// The name of a class's superclass, if it has one.
-fn superclass<'a>(summary: &'a Summary, row: &Row) -> Option<&'a str> {
-    let above = summary.super_class(summary.class(row.class)?)?;
-    summary.class(above).map(|class| summary.class_name(class))
+/// A class, and its place in the tree.
+struct Line<'a> {
+    summary: &'a Summary,
+    row: &'a Row,
+    /// The lines that lead to it.
+    branch: String,
+    /// How many of its subclasses are shown.
+    below: u64,
 }
 
-/// The loader of a class; `None` if the class is not dumped.
-fn loader(summary: &Summary, row: &Row) -> Option<String> {
-    let class = summary.class(row.class).filter(|class| class.is_dumped())?;
-    Some(loader_text(summary, class.loader.get()))
+impl Line<'_> {
+    fn name(&self) -> Option<&str> {
+        object::class_name(self.summary, Some(self.row.class))
+    }
+
+    /// The name of the superclass, if it has one.
+    fn superclass(&self) -> Option<&str> {
+        let above = self.summary.super_class(self.summary.class(self.row.class)?)?;
+        object::class_name(self.summary, Some(above))
+    }
+
+    /// The class loader; `None` if the class is not dumped.
+    fn loader(&self) -> Option<String> {
+        let class = self.summary.class(self.row.class).filter(|class| class.is_dumped())?;
+        Some(object::loader_text(self.summary, class.loader.get()))
+    }
+
+    fn class_object(&self) -> Option<u64> {
+        self.summary.class(self.row.class).filter(|class| class.is_dumped()).map(|class| class.id.get())
+    }
+
+    fn in_list(&self) -> String {
+        let name = self.name().unwrap_or_default();
+        self.superclass().map_or_else(|| name.to_owned(), |above| format!("{name} extends {above}"))
+    }
+
+    fn in_tree(&self) -> String {
+        let (branch, name, subclasses) = (&self.branch, self.name().unwrap_or_default(), self.row.subclasses);
+        if self.below >= subclasses {
+            return format!("{branch}{name}");
+        }
+        let what = if subclasses == 1 { "subclass" } else { "subclasses" };
+        let of = if self.below == 0 { String::new() } else { format!("{} of ", self.below) };
+        format!("{branch}{name} ({of}{} {what})", grouped(subclasses))
+    }
 }
 
-fn class_object(summary: &Summary, row: &Row) -> Option<String> {
-    let class = summary.class(row.class).filter(|class| class.is_dumped())?;
-    Some(object_id(class.id.get()))
-}
-
-#[derive(Serialize)]
-struct RowOut {
-    class: Option<String>,
-    loader: Option<String>,
-    superclass: Option<String>,
-    class_object: Option<String>,
-    instances: u64,
-    shallow_bytes: u64,
-    subclasses: u64,
-    total_instances: u64,
-    total_shallow_bytes: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    depth: Option<u32>,
-}
-
-impl RowOut {
-    const COLUMNS: &[&str] = &[
-        "class",
-        "loader",
-        "superclass",
-        "class_object",
-        "instances",
-        "shallow_bytes",
-        "subclasses",
+fn columns<'a>(is_tree: bool) -> Columns<'a, Line<'a>> {
+    let class = Column::text("class", "the class's name", |line: &Line<'a>| line.name().into())
+        .header("class")
+        .place(9)
+        .fit(Fit::Shorten { priority: 0 })
+        .cell(move |line| if is_tree { line.in_tree() } else { line.in_list() });
+    let class_object =
+        Column::id("class_object", "the class object", |line: &Line<'a>| id(line.class_object()))
+            .or_null("the class is not dumped");
+    let instances = Column::integer("instances", "its objects", |line: &Line<'a>| line.row.instances.into())
+        .header("instances")
+        .place(if is_tree { 3 } else { 1 });
+    let shallow =
+        Column::integer("shallow_bytes", "what they take", |line: &Line<'a>| line.row.shallow_bytes.into());
+    let subclasses = Column::integer("subclasses", "classes that extend it directly", |line: &Line<'a>| {
+        line.row.subclasses.into()
+    });
+    let total = Column::integer(
         "total_instances",
-        "total_shallow_bytes",
+        "its objects and those of all classes below",
+        |line: &Line<'a>| line.row.total_instances.into(),
+    )
+    .header("with subclasses")
+    .place(if is_tree { 1 } else { 4 });
+    let total_shallow = Column::integer("total_shallow_bytes", "what those take", |line: &Line<'a>| {
+        line.row.total_shallow_bytes.into()
+    });
+    let depth = Column::integer(
         "depth",
+        "with `--tree`: levels below the first class of its tree",
+        |line: &Line<'a>| line.row.depth.into(),
+    );
+    let mut columns = vec![
+        class,
+        Column::text("loader", "the class loader, as in `histo`", |line: &Line<'a>| line.loader().into())
+            .or_null("the class is not dumped"),
+        Column::text("superclass", "the name of its superclass", |line: &Line<'a>| line.superclass().into())
+            .or_null("it has none"),
+        if is_tree { class_object } else { class_object.header("class object").place(5) },
+        instances,
+        if is_tree { shallow } else { shallow.header("shallow").place(2) },
+        if is_tree { subclasses } else { subclasses.header("subclasses").place(3) },
+        total,
+        if is_tree { total_shallow.header("shallow").place(2) } else { total_shallow },
     ];
-
-    fn columns(is_tree: bool) -> &'static [&'static str] {
-        match Self::COLUMNS.split_last() {
-            Some((_, columns)) if !is_tree => columns,
-            _ => Self::COLUMNS,
-        }
+    if is_tree {
+        columns.push(depth);
     }
-
-    fn new(summary: &Summary, row: &Row, is_tree: bool, text: AsText) -> Self {
-        Self {
-            class: object::class_name(summary, Some(row.class)).map(text),
-            loader: loader(summary, row).as_deref().map(text),
-            superclass: superclass(summary, row).map(text),
-            class_object: class_object(summary, row),
-            instances: row.instances,
-            shallow_bytes: row.shallow_bytes,
-            subclasses: row.subclasses,
-            total_instances: row.total_instances,
-            total_shallow_bytes: row.total_shallow_bytes,
-            depth: is_tree.then_some(row.depth),
-        }
-    }
+    Columns::new(columns)
 }
 
-fn list_table(out: &mut dyn Write, summary: &Summary, answer: &Answer, args: &Args) -> anyhow::Result<()> {
-    if answer.rows.is_empty() {
-        return Ok(());
-    }
-    let mut table = Builder::new(&[
-        ("instances", Align::Right),
-        ("shallow", Align::Right),
-        ("subclasses", Align::Right),
-        ("with subclasses", Align::Right),
-        ("class object", Align::Left),
-        ("class", Align::Left),
-    ]);
-    for row in &answer.rows {
-        let name = object::class_name(summary, Some(row.class)).unwrap_or_default();
-        let above = superclass(summary, row).map(|above| format!(" extends {above}")).unwrap_or_default();
-        table.row([
-            grouped(row.instances),
-            grouped(row.shallow_bytes),
-            grouped(row.subclasses),
-            grouped(row.total_instances),
-            class_object(summary, row).unwrap_or_default(),
-            format!("{name}{above}"),
-        ]);
-    }
-    table.write(out, output::style(&args.output))?;
-    Ok(output::left_out(out, answer.rows.len(), answer.total, "classes")?)
+fn beside() -> Columns<'static, u64> {
+    Columns::new([Column::integer(
+        "total.classes",
+        "classes, also those that are not shown",
+        |total: &u64| Value::Integer(*total),
+    )])
 }
 
-fn tree_table(out: &mut dyn Write, summary: &Summary, answer: &Answer, args: &Args) -> anyhow::Result<()> {
-    if answer.rows.is_empty() {
-        return Ok(());
-    }
-    let mut table = Builder::new(&[
-        ("with subclasses", Align::Right),
-        ("shallow", Align::Right),
-        ("instances", Align::Right),
-        ("class", Align::Left),
-    ]);
-    let depths: Vec<u32> = answer.rows.iter().map(|row| row.depth).collect();
-    for ((row, branch), below) in answer.rows.iter().zip(tree::branches(&depths)).zip(tree::children(&depths))
-    {
-        let name = object::class_name(summary, Some(row.class)).unwrap_or_default();
-        let cut = if below < row.subclasses {
-            let what = if row.subclasses == 1 { "subclass" } else { "subclasses" };
-            let of = if below == 0 { String::new() } else { format!("{below} of ") };
-            format!(" ({of}{} {what})", grouped(row.subclasses))
-        } else {
-            String::new()
-        };
-        table.row([
-            grouped(row.total_instances),
-            grouped(row.total_shallow_bytes),
-            grouped(row.instances),
-            format!("{branch}{name}{cut}"),
-        ]);
-    }
-    table.write(out, output::style(&args.output))?;
-    let shown = answer.rows.len() as u64;
-    if shown < answer.total {
-        let (shown, total) = (grouped(shown), grouped(answer.total));
-        writeln!(out, "{shown} of {total} classes; --depth 0 --top 0 shows all")?;
-    }
-    Ok(())
+pub(crate) fn declared() -> Vec<Declared> {
+    vec![Declared {
+        command: "classes",
+        variant: "",
+        about: "A row is a class; with `--tree` rows are in preorder.",
+        rows: columns(true).fields(),
+        beside: beside().fields(),
+    }]
 }

@@ -1,23 +1,21 @@
 //! `loaders`: the class loaders, and classes that several of them define.
 
-use std::io::Write;
-
-use clap::ValueEnum;
-use serde::Serialize;
-use serde_json::json;
-
+use crate::cli::Outcome;
+use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::limit::Top;
+use crate::cli::shared::messages;
+use crate::cli::shared::object;
+use crate::cli::shared::session::{Session, Source};
+use crate::index::Quiet;
 use crate::index::model::summary::Summary;
-use crate::index::{Heap, Quiet};
+use crate::index::model::tables::ClassRow;
 use crate::query::classes::loaders::{self, Duplicate, Row, SortBy};
 use crate::query::objects::label::Labels;
 use crate::query::objects::reader::Objects;
-use crate::report::table::{Align, Builder, grouped};
-use crate::report::{Format, csv, json::object_id};
-
-use crate::cli::Outcome;
-use crate::cli::shared::args::{self, Input, Output};
-use crate::cli::shared::object::{self, AsText};
-use crate::cli::shared::{messages, output};
+use crate::report::answer::{Answer, Declared, NoRows};
+use crate::report::column::{Align, Column, Columns, Fit, Kind};
+use crate::report::value::{Value, id};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli loaders heap.hprof
@@ -25,8 +23,13 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli loaders heap.hprof --duplicates
   hprof-cli loaders heap.hprof --format json | jq '.rows[] | select(.classes == 0)'";
 
-/// Rows of a table when nothing is said.
-const USUAL_TOP: usize = 30;
+/// The words of `--sort`.
+const SORT: &[Key<SortBy>] = &[
+    ("retained", SortBy::Retained, "Those that retain most first"),
+    ("classes", SortBy::Classes, "Those that define most classes first"),
+    ("instances", SortBy::Instances, "Most instances of their classes first"),
+    ("bytes", SortBy::Shallow, "Most bytes in instances of their classes first"),
+];
 
 /// The class loaders: what they define, and what would be freed with each
 ///
@@ -41,251 +44,225 @@ pub(crate) struct Args {
     duplicates: bool,
 
     /// Order of the loaders
-    #[arg(long, value_name = "KEY", default_value = "retained", help_heading = "Output")]
-    sort: SortArg,
+    #[arg(long, value_name = "KEY", value_parser = keys(SORT), default_value = "retained", help_heading = "Output")]
+    sort: SortBy,
 
-    /// Only the first N rows; 0 for all [default: 30 in a table, all in JSON and CSV]
-    #[arg(long, value_name = "N", help_heading = "Output")]
-    top: Option<usize>,
+    #[command(flatten)]
+    top: Top,
 
     #[command(flatten)]
     output: Output,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SortArg {
-    /// Those that retain most first
-    Retained,
-    /// Those that define most classes first
-    Classes,
-    /// Most instances of their classes first
-    Instances,
-    /// Most bytes in instances of their classes first
-    Bytes,
-}
-
-/// What was found.
-enum Answer {
-    Loaders(Vec<Row>),
-    Duplicates(Vec<Duplicate>),
-}
-
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let sort_by = match args.sort {
-        SortArg::Retained => SortBy::Retained,
-        SortArg::Classes => SortBy::Classes,
-        SortArg::Instances => SortBy::Instances,
-        SortArg::Bytes => SortBy::Shallow,
-    };
-    let (heap, _, answer) = args.input.with_graph(|heap, graph| {
+    if args.duplicates { duplicates(args) } else { loaders(args) }
+}
+
+fn loaders(args: &Args) -> anyhow::Result<Outcome> {
+    let (session, rows) = Session::ask(&args.input, |heap, graph| {
         let (summary, bytes) = (heap.summary(), heap.bytes(&Quiet)?);
         let labels = Labels::new(heap, graph, bytes);
-        Ok(if args.duplicates {
-            Answer::Duplicates(loaders::duplicates(summary, graph, &labels))
-        } else {
-            Answer::Loaders(loaders::loaders(&Objects::new(summary, graph, bytes), &labels, sort_by))
-        })
+        Ok(loaders::loaders(&Objects::new(summary, graph, bytes), &labels, args.sort))
     })?;
-    let most = args::top(args.top, args.output.format(), USUAL_TOP).unwrap_or(usize::MAX);
-    let mut out = output::stdout();
-    let is_empty = match &answer {
-        Answer::Loaders(rows) => {
-            write_loaders(&mut out, args, &heap, rows, most)?;
-            rows.is_empty()
-        }
-        Answer::Duplicates(rows) => {
-            write_duplicates(&mut out, args, &heap, rows, most)?;
-            rows.is_empty()
-        }
-    };
-    output::finish(out)?;
-    if is_empty && !args.input.quiet {
+    let lines = rows.iter().map(|row| Line { summary: session.heap.summary(), row });
+    let total = rows.len() as u64;
+    let answer =
+        Answer::new(columns(), lines.take(args.top.rows(args.output.format()).unwrap_or(usize::MAX)))
+            .beside(&loader_total(), &total)
+            .matching(total, "loaders");
+    session.show("loaders", &args.output, answer)?;
+    Ok(session.outcome(total > 0))
+}
+
+fn duplicates(args: &Args) -> anyhow::Result<Outcome> {
+    let (session, rows) = Session::ask(&args.input, |heap, graph| {
+        let labels = Labels::new(heap, graph, heap.bytes(&Quiet)?);
+        Ok(loaders::duplicates(heap.summary(), graph, &labels))
+    })?;
+    let lines = rows.iter().map(|row| Line { summary: session.heap.summary(), row });
+    let total = rows.len() as u64;
+    let top = args.top.rows(args.output.format()).unwrap_or(usize::MAX);
+    let answer = Answer::new(duplicate_columns(), lines.take(top))
+        .beside(&duplicate_total(), &total)
+        .matching(total, "classes")
+        .without_rows(NoRows::Nothing);
+    session.show("loaders", &args.output, answer)?;
+    if total == 0 && !args.input.quiet {
         messages::line("note", "no class was loaded by several loaders");
     }
-    Ok(match (heap.summary().is_damaged(), is_empty) {
-        (true, _) => Outcome::Damaged,
-        (false, true) => Outcome::No,
-        (false, false) => Outcome::Fine,
-    })
+    Ok(session.outcome(total > 0))
 }
 
-/// A loader in words, as `histo` names it.
-pub(crate) fn loader_text(summary: &Summary, id: u64) -> String {
-    object::loader(id, summary.loader_class(id))
+/// A row, and what names its classes.
+struct Line<'a, R> {
+    summary: &'a Summary,
+    row: &'a R,
 }
 
-/// A loader's object id; `None` for the boot loader.
-fn loader_id(id: u64) -> Option<String> {
-    (id != 0).then(|| object_id(id))
+/// A loader's object ID; null for the boot loader.
+fn loader_id(loader: u64) -> Value<'static> {
+    id(Some(loader).filter(|id| *id != 0))
 }
 
-#[derive(Serialize)]
-struct RowOut {
-    object: Option<String>,
-    class: Option<String>,
-    label: Option<String>,
-    parent: Option<String>,
-    classes: u64,
-    instances: u64,
-    shallow_bytes: u64,
-    retained_bytes: Option<u64>,
-}
+impl<'a> Line<'a, Row> {
+    fn class(&self) -> Option<&'a str> {
+        if self.row.id == 0 {
+            Some(object::BOOT_LOADER)
+        } else {
+            object::class_name(self.summary, self.row.class)
+        }
+    }
 
-impl RowOut {
-    const COLUMNS: &[&str] =
-        &["object", "class", "label", "parent", "classes", "instances", "shallow_bytes", "retained_bytes"];
+    fn parent(&self) -> Value<'static> {
+        match self.row.parent {
+            None => Value::Null,
+            Some(0) => object::BOOT_LOADER.into(),
+            Some(parent) => Value::Id(parent),
+        }
+    }
 
-    fn new(summary: &Summary, row: &Row, text: AsText) -> Self {
-        let class =
-            if row.id == 0 { Some(object::BOOT_LOADER) } else { object::class_name(summary, row.class) };
-        Self {
-            object: loader_id(row.id),
-            class: class.map(text),
-            label: row.label.as_deref().map(text),
-            parent: row
-                .parent
-                .map(|parent| loader_id(parent).unwrap_or_else(|| object::BOOT_LOADER.to_owned())),
-            classes: row.classes,
-            instances: row.instances,
-            shallow_bytes: row.shallow_bytes,
-            retained_bytes: row.retained_bytes,
+    fn in_table(&self) -> String {
+        match (self.row.id, self.class()) {
+            (1.., None) => "not in the dump".to_owned(),
+            (_, class) => object::describe_without_id(class, self.row.label.as_deref()),
         }
     }
 }
 
-fn write_loaders(
-    out: &mut dyn Write,
-    args: &Args,
-    heap: &Heap,
-    all: &[Row],
-    most: usize,
-) -> anyhow::Result<()> {
-    let summary = heap.summary();
-    let rows = all.iter().take(most);
-    match args.output.format() {
-        Format::Csv => {
-            let rows = rows.map(|row| RowOut::new(summary, row, object::cell));
-            return Ok(csv::write_flat(out, RowOut::COLUMNS, rows)?);
-        }
-        Format::Json => {
-            let rows: Vec<RowOut> = rows.map(|row| RowOut::new(summary, row, str::to_owned)).collect();
-            let more = json!({ "total": { "loaders": all.len() } });
-            return output::json(out, "loaders", heap, rows, more);
-        }
-        Format::Table => {}
-    }
-    let mut table = Builder::new(&[
-        ("retained", Align::Right),
-        ("classes", Align::Right),
-        ("instances", Align::Right),
-        ("shallow", Align::Right),
-        ("parent", Align::Left),
-        ("id", Align::Left),
-        ("loader", Align::Left),
-    ]);
-    for row in rows {
-        let row = RowOut::new(summary, row, str::to_owned);
-        let name = match (&row.object, &row.class) {
-            (Some(_), None) => "not in the dump".to_owned(),
-            (_, class) => object::describe_without_id(class.as_deref(), row.label.as_deref()),
-        };
-        table.row([
-            row.retained_bytes.map(grouped).unwrap_or_default(),
-            grouped(row.classes),
-            grouped(row.instances),
-            grouped(row.shallow_bytes),
-            row.parent.unwrap_or_default(),
-            row.object.unwrap_or_default(),
-            name,
-        ]);
-    }
-    table.write(out, output::style(&args.output))?;
-    Ok(output::left_out(out, most, all.len() as u64, "loaders")?)
+fn columns<'a>() -> Columns<'a, Line<'a, Row>> {
+    Columns::new([
+        Column::id("object", "the loader", |line: &Line<'a, Row>| loader_id(line.row.id))
+            .or_null("it is the boot loader")
+            .header("id")
+            .place(6),
+        Column::text("class", "its class, or `<boot loader>`", |line: &Line<'a, Row>| line.class().into())
+            .or_null("it is not in the dump")
+            .header("loader")
+            .place(7)
+            .fit(Fit::Shorten { priority: 0 })
+            .cell(Line::in_table),
+        Column::text("label", "a few words that tell it from others", |line: &Line<'a, Row>| {
+            line.row.label.as_deref().into()
+        })
+        .or_null("there are none"),
+        Column::new(
+            "parent",
+            Kind::Any,
+            "the ID of its parent, or `<boot loader>`",
+            |line: &Line<'a, Row>| line.parent(),
+        )
+        .or_null("not known")
+        .header("parent")
+        .place(5),
+        Column::integer("classes", "classes that it defines", |line: &Line<'a, Row>| line.row.classes.into())
+            .header("classes")
+            .place(2),
+        Column::integer("instances", "objects of these", |line: &Line<'a, Row>| line.row.instances.into())
+            .header("instances")
+            .place(3),
+        Column::integer("shallow_bytes", "what those take", |line: &Line<'a, Row>| {
+            line.row.shallow_bytes.into()
+        })
+        .header("shallow")
+        .place(4),
+        Column::integer("retained_bytes", "what the loader object retains", |line: &Line<'a, Row>| {
+            line.row.retained_bytes.into()
+        })
+        .or_null("it is unreachable, or no object")
+        .header("retained")
+        .place(1),
+    ])
 }
 
-#[derive(Serialize)]
-struct DuplicateOut {
-    class: Option<String>,
-    class_object: Option<String>,
-    loader: String,
-    loader_object: Option<String>,
-    loader_label: Option<String>,
-    loaders: u64,
-    instances: u64,
-    shallow_bytes: u64,
-    retained_bytes: Option<u64>,
+fn loader_total() -> Columns<'static, u64> {
+    Columns::new([Column::integer(
+        "total.loaders",
+        "loaders, also those that `--top` leaves out",
+        |total: &u64| Value::Integer(*total),
+    )])
 }
 
-impl DuplicateOut {
-    const COLUMNS: &[&str] = &[
-        "class",
-        "class_object",
-        "loader",
-        "loader_object",
-        "loader_label",
-        "loaders",
-        "instances",
-        "shallow_bytes",
-        "retained_bytes",
-    ];
+impl<'a> Line<'a, Duplicate> {
+    fn class(&self) -> Option<&'a ClassRow> {
+        self.summary.class(self.row.class)
+    }
 
-    fn new(summary: &Summary, row: &Duplicate, text: AsText) -> Self {
-        let class = summary.class(row.class);
-        Self {
-            class: class.map(|class| text(summary.class_name(class))),
-            class_object: class.map(|class| object_id(class.id.get())),
-            loader: text(&loader_text(summary, row.loader)),
-            loader_object: loader_id(row.loader),
-            loader_label: row.loader_label.as_deref().map(text),
-            loaders: row.loaders,
-            instances: row.instances,
-            shallow_bytes: row.shallow_bytes,
-            retained_bytes: row.retained_bytes,
-        }
+    fn loader_in_table(&self) -> String {
+        let label = self.row.loader_label.as_ref().map(|label| format!(" \"{label}\"")).unwrap_or_default();
+        format!("{}{label}", object::loader_text(self.summary, self.row.loader))
     }
 }
 
-fn write_duplicates(
-    out: &mut dyn Write,
-    args: &Args,
-    heap: &Heap,
-    all: &[Duplicate],
-    most: usize,
-) -> anyhow::Result<()> {
-    let summary = heap.summary();
-    let rows = all.iter().take(most);
-    match args.output.format() {
-        Format::Csv => {
-            let rows = rows.map(|row| DuplicateOut::new(summary, row, object::cell));
-            return Ok(csv::write_flat(out, DuplicateOut::COLUMNS, rows)?);
-        }
-        Format::Json => {
-            let rows: Vec<DuplicateOut> =
-                rows.map(|row| DuplicateOut::new(summary, row, str::to_owned)).collect();
-            let more = json!({ "total": { "rows": all.len() } });
-            return output::json(out, "loaders", heap, rows, more);
-        }
-        Format::Table if all.is_empty() => return Ok(()),
-        Format::Table => {}
-    }
-    let mut table = Builder::new(&[
-        ("instances", Align::Right),
-        ("shallow", Align::Right),
-        ("class object", Align::Left),
-        ("loader", Align::Left),
-        ("class", Align::Left),
-    ]);
-    for row in rows {
-        let row = DuplicateOut::new(summary, row, str::to_owned);
-        let label = row.loader_label.map(|label| format!(" \"{label}\"")).unwrap_or_default();
-        table.row([
-            grouped(row.instances),
-            grouped(row.shallow_bytes),
-            row.class_object.unwrap_or_default(),
-            format!("{}{label}", row.loader),
-            row.class.unwrap_or_default(),
-        ]);
-    }
-    table.write(out, output::style(&args.output))?;
-    Ok(output::left_out(out, most, all.len() as u64, "classes")?)
+fn duplicate_columns<'a>() -> Columns<'a, Line<'a, Duplicate>> {
+    Columns::new([
+        Column::text("class", "the class's name", |line: &Line<'a, Duplicate>| {
+            object::class_name(line.summary, Some(line.row.class)).into()
+        })
+        .header("class")
+        .place(5)
+        .fit(Fit::Shorten { priority: 0 }),
+        Column::id("class_object", "the class object", |line: &Line<'a, Duplicate>| {
+            id(line.class().map(|class| class.id.get()))
+        })
+        .header("class object")
+        .place(3),
+        Column::text("loader", "the class loader, as in `histo`", |line: &Line<'a, Duplicate>| {
+            object::loader_text(line.summary, line.row.loader).into()
+        })
+        .header("loader")
+        .place(4)
+        .cell(Line::loader_in_table),
+        Column::id("loader_object", "the class loader's ID", |line: &Line<'a, Duplicate>| {
+            loader_id(line.row.loader)
+        })
+        .or_null("it is the boot loader"),
+        Column::text(
+            "loader_label",
+            "a few words that tell the loader from others",
+            |line: &Line<'a, Duplicate>| line.row.loader_label.as_deref().into(),
+        )
+        .or_null("there are none"),
+        Column::integer(
+            "loaders",
+            "loaders that define a class of this name",
+            |line: &Line<'a, Duplicate>| line.row.loaders.into(),
+        ),
+        Column::integer("instances", "objects of this one", |line: &Line<'a, Duplicate>| {
+            line.row.instances.into()
+        })
+        .header("instances")
+        .place(1),
+        Column::integer("shallow_bytes", "what those take", |line: &Line<'a, Duplicate>| {
+            line.row.shallow_bytes.into()
+        })
+        .header("shallow")
+        .place(2),
+        Column::integer("retained_bytes", "what the class object retains", |line: &Line<'a, Duplicate>| {
+            line.row.retained_bytes.into()
+        })
+        .or_null("it is unreachable")
+        .align(Align::Right),
+    ])
+}
+
+fn duplicate_total() -> Columns<'static, u64> {
+    Columns::new([Column::integer(
+        "total.rows",
+        "rows, also those that `--top` leaves out",
+        |total: &u64| Value::Integer(*total),
+    )])
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    let declared =
+        |variant, about, rows, beside| Declared { command: "loaders", variant, about, rows, beside };
+    vec![
+        declared("", "A row is a class loader.", columns().fields(), loader_total().fields()),
+        declared(
+            "`--duplicates`",
+            "A row is a class of a name that several loaders define.",
+            duplicate_columns().fields(),
+            duplicate_total().fields(),
+        ),
+    ]
 }

@@ -40,6 +40,11 @@ pub(crate) fn loader(id: u64, class: Option<&str>) -> String {
     }
 }
 
+/// A class loader in words, by its object ID.
+pub(crate) fn loader_text(summary: &Summary, id: u64) -> String {
+    loader(id, summary.loader_class(id))
+}
+
 /// A text as JSON takes it, which escapes by itself, or as a cell of CSV.
 pub(crate) type AsText = fn(&str) -> String;
 

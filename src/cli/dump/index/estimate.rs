@@ -2,64 +2,21 @@
 
 use std::io::IsTerminal;
 
-use serde::Serialize;
-
-use crate::index::open::estimate::Estimate;
-use crate::index::{Heap, Options};
-use crate::report::table::{Align, Builder, grouped};
-use crate::report::{Format, csv, escape, json};
-
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::messages;
-use crate::cli::shared::output;
 use crate::cli::shared::progress_bar::Bar;
+use crate::cli::shared::session::Source;
+use crate::index::open::estimate::Estimate;
+use crate::index::{Heap, Options};
+use crate::report::answer::{Answer, Declared};
+use crate::report::column::{Column, Columns, Kind};
+use crate::report::table::{Align, Builder, grouped};
+
+use super::file::File;
 
 /// Work that takes longer is announced.
 const LONG_MS: u64 = 10_000;
-
-#[derive(Serialize)]
-struct Out {
-    fits: bool,
-    built: bool,
-    objects: u64,
-    objects_exact: bool,
-    dump_bytes: u64,
-    threads: usize,
-    time_least_ms: u64,
-    time_most_ms: u64,
-    memory_least_bytes: u64,
-    memory_best_bytes: u64,
-    memory_available_bytes: Option<u64>,
-    memory_limit: Option<String>,
-    index_least_bytes: u64,
-    index_most_bytes: u64,
-    scratch_least_bytes: u64,
-    scratch_most_bytes: u64,
-    disk_free_bytes: Option<u64>,
-    index_dir: String,
-}
-
-const COLUMNS: [&str; 18] = [
-    "fits",
-    "built",
-    "objects",
-    "objects_exact",
-    "dump_bytes",
-    "threads",
-    "time_least_ms",
-    "time_most_ms",
-    "memory_least_bytes",
-    "memory_best_bytes",
-    "memory_available_bytes",
-    "memory_limit",
-    "index_least_bytes",
-    "index_most_bytes",
-    "scratch_least_bytes",
-    "scratch_most_bytes",
-    "disk_free_bytes",
-    "index_dir",
-];
 
 fn ask(input: &Input, options: &Options) -> anyhow::Result<Estimate> {
     let bar = Bar::new(input.quiet);
@@ -69,69 +26,107 @@ fn ask(input: &Input, options: &Options) -> anyhow::Result<Estimate> {
 /// Shows the estimate.
 pub(crate) fn run(input: &Input, shown: &Output, options: &Options) -> anyhow::Result<Outcome> {
     let estimate = ask(input, options)?;
-    let row = Out {
-        fits: estimate.fits(),
-        built: estimate.is_built,
-        objects: estimate.objects,
-        objects_exact: estimate.objects_exact,
-        dump_bytes: estimate.dump_bytes,
-        threads: estimate.threads,
-        time_least_ms: estimate.time_ms.0,
-        time_most_ms: estimate.time_ms.1,
-        memory_least_bytes: estimate.memory_bytes.0,
-        memory_best_bytes: estimate.memory_bytes.1,
-        memory_available_bytes: estimate.memory_available.map(|there| there.bytes),
-        memory_limit: estimate.memory_available.map(|there| there.limit.to_string()),
-        index_least_bytes: estimate.index_bytes.0,
-        index_most_bytes: estimate.index_bytes.1,
-        scratch_least_bytes: estimate.scratch_bytes.0,
-        scratch_most_bytes: estimate.scratch_bytes.1,
-        disk_free_bytes: estimate.disk_free_bytes,
-        index_dir: estimate.dir.to_string_lossy().into_owned(),
-    };
-    let mut out = output::stdout();
-    match shown.format() {
-        Format::Json => {
-            let path = input.path().to_string_lossy();
-            let file_bytes = std::fs::metadata(input.path()).ok().map(|metadata| metadata.len());
-            let dump = json::Dump { path, file_bytes, ..json::Dump::default() };
-            json::write(&mut out, "index", &dump, [&row], serde_json::json!({}))?;
-        }
-        Format::Csv => {
-            let row = Out { index_dir: escape::cell(&row.index_dir).into_owned(), ..row };
-            csv::write_flat(&mut out, &COLUMNS, [row])?;
-        }
-        Format::Table => {
-            let columns = [
-                ("", Align::Left),
-                ("at least", Align::Right),
-                ("up to", Align::Right),
-                ("there is", Align::Right),
-                ("", Align::Left),
-            ];
-            let mut table = Builder::new(&columns);
-            let unknown = || "?".to_owned();
-            let seconds = |ms: u64| format!("{}.{} s", ms / 1000, ms % 1000 / 100);
-            let about = if row.objects_exact { "" } else { "about " };
-            let found = format!("{about}{} objects, {} threads", grouped(row.objects), row.threads);
-            table.row(["time", &seconds(row.time_least_ms), &seconds(row.time_most_ms), "", &found]);
-            let there = row.memory_available_bytes.map_or_else(unknown, grouped);
-            let limit = row.memory_limit.as_deref().unwrap_or_default();
-            let (least, best) = (grouped(row.memory_least_bytes), grouped(row.memory_best_bytes));
-            table.row(["memory, bytes", &least, &best, &there, limit]);
-            let free = row.disk_free_bytes.map_or_else(unknown, grouped);
-            let (least, most) = (grouped(row.index_least_bytes), grouped(row.index_most_bytes));
-            table.row(["index, bytes", &least, &most, &free, &row.index_dir]);
-            let (least, most) = (grouped(row.scratch_least_bytes), grouped(row.scratch_most_bytes));
-            table.row(["scratch files, bytes", &least, &most, "", "there too, while it is built"]);
-            table.write(&mut out, output::style(shown))?;
-        }
-    }
-    output::finish(out)?;
+    let answer = Answer::new(columns(), [&estimate]).instead_of_table(table(&estimate));
+    File(input.path()).show("index", shown, answer)?;
     if estimate.is_built && !input.quiet {
         messages::line("note", "the index is there already: nothing is to be built");
     }
     Ok(if estimate.fits() { Outcome::Fine } else { Outcome::No })
+}
+
+/// What is needed beside what there is.
+fn table(estimate: &Estimate) -> Builder {
+    let mut table = Builder::new(&[
+        ("", Align::Left),
+        ("at least", Align::Right),
+        ("up to", Align::Right),
+        ("there is", Align::Right),
+        ("", Align::Left),
+    ]);
+    let unknown = || "?".to_owned();
+    let mut row = |what: &str, (least, most): (String, String), there: String, note: &str| {
+        table.row([what, &least, &most, &there, note]);
+    };
+    let bytes = |(least, most): (u64, u64)| (grouped(least), grouped(most));
+    let seconds = |ms: u64| format!("{}.{} s", ms / 1000, ms % 1000 / 100);
+    let about = if estimate.objects_exact { "" } else { "about " };
+    let found = format!("{about}{} objects, {} threads", grouped(estimate.objects), estimate.threads);
+    let (least, most) = estimate.time_ms;
+    row("time", (seconds(least), seconds(most)), String::new(), &found);
+    let available = estimate.memory_available.as_ref();
+    let limit = available.map(|there| there.limit.to_string()).unwrap_or_default();
+    let there = available.map_or_else(unknown, |there| grouped(there.bytes));
+    row("memory, bytes", bytes(estimate.memory_bytes), there, &limit);
+    let free = estimate.disk_free_bytes.map_or_else(unknown, grouped);
+    row("index, bytes", bytes(estimate.index_bytes), free, &estimate.dir.to_string_lossy());
+    row("scratch files, bytes", bytes(estimate.scratch_bytes), String::new(), "there too, while it is built");
+    table
+}
+
+fn columns<'a>() -> Columns<'a, &'a Estimate> {
+    type Of<'a> = &'a Estimate;
+    let integer = |key, meaning, value: fn(&Estimate) -> u64| {
+        Column::integer(key, meaning, move |of: &Of<'a>| value(of).into())
+    };
+    let flag = |key, meaning, value: fn(&Estimate) -> bool| {
+        Column::new(key, Kind::Boolean, meaning, move |of: &Of<'a>| value(of).into())
+    };
+    let nobody_knows = "not known";
+    Columns::new([
+        flag(
+            "fits",
+            "whether there is enough of everything, as far as is known; true if the index is there already",
+            Estimate::fits,
+        ),
+        flag("built", "whether all of the index is there", |of| of.is_built),
+        integer("objects", "how many objects there are", |of| of.objects),
+        flag(
+            "objects_exact",
+            "whether they were counted; else they are estimated from samples of the dump",
+            |of| of.objects_exact,
+        ),
+        integer("dump_bytes", "length of the dump, unpacked", |of| of.dump_bytes),
+        integer("threads", "threads that would work", |of| of.threads as u64),
+        integer("time_least_ms", "the shortest time it may take", |of| of.time_ms.0),
+        integer("time_most_ms", "the longest time it may take", |of| of.time_ms.1),
+        integer("memory_least_bytes", "private memory without which it is refused", |of| of.memory_bytes.0),
+        integer("memory_best_bytes", "private memory with which nothing lies in scratch files", |of| {
+            of.memory_bytes.1
+        }),
+        Column::integer("memory_available_bytes", "what may be taken", |of: &Of<'a>| {
+            of.memory_available.as_ref().map(|there| there.bytes).into()
+        })
+        .or_null("nothing limits it, or it is not known"),
+        Column::text(
+            "memory_limit",
+            "what says so: `--memory`, `free memory`, `the control group's limit`, `ulimit -d`, `ulimit -v`",
+            |of: &Of<'a>| of.memory_available.as_ref().map(|there| there.limit.to_string()).into(),
+        )
+        .or_null("as above"),
+        integer("index_least_bytes", "the least length of the index", |of| of.index_bytes.0),
+        integer("index_most_bytes", "the greatest length of the index", |of| of.index_bytes.1),
+        integer(
+            "scratch_least_bytes",
+            "the least length of scratch files while it is built, in `index_dir` too",
+            |of| of.scratch_bytes.0,
+        ),
+        integer("scratch_most_bytes", "the greatest length of scratch files", |of| of.scratch_bytes.1),
+        Column::integer("disk_free_bytes", "what is free on the disk of `index_dir`", |of: &Of<'a>| {
+            of.disk_free_bytes.into()
+        })
+        .or_null(nobody_knows),
+        Column::text("index_dir", "where the index would lie", |of: &Of<'a>| of.dir.to_string_lossy().into()),
+    ])
+}
+
+pub(super) fn declared() -> Declared {
+    Declared {
+        command: "index",
+        variant: "`--estimate`",
+        about: "Builds nothing. The one row tells what building would take; exit code 1 if it does not fit for certain.",
+        rows: columns().fields(),
+        beside: Vec::new(),
+    }
 }
 
 /// Says on a terminal what a long build will take. What is wrong is said by the build itself.

@@ -2,18 +2,20 @@
 
 mod estimate;
 
-use serde::Serialize;
-
-use crate::index::open::heap::{StageReport, State};
-use crate::index::{Heap, Options};
-use crate::report::table::{Align, Builder, grouped};
-use crate::report::{Format, csv, escape, json};
+mod file;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::messages;
-use crate::cli::shared::output;
 use crate::cli::shared::progress_bar::Bar;
+use crate::cli::shared::session::Source;
+use crate::index::open::heap::{StageReport, State};
+use crate::index::{Heap, Options};
+use crate::report::answer::{Answer, Declared};
+use crate::report::column::{Column, Columns, Fit};
+use crate::report::value::Value;
+
+use self::file::File;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli index heap.hprof
@@ -48,8 +50,8 @@ pub(crate) struct Args {
     output: Output,
 }
 
-#[derive(Serialize)]
-struct StageOut {
+/// A stage of the index, or what was removed of it.
+struct Row {
     stage: &'static str,
     state: &'static str,
     index_bytes: u64,
@@ -88,8 +90,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         reports = verify(false)?;
     }
     let good = reports.iter().all(|report| report.state == State::Good);
-    let rows: Vec<StageOut> = reports.iter().map(StageOut::new).collect();
-    show(args, &rows)?;
+    show(args, reports.iter().map(Row::new))?;
     Ok(match (good, damaged) {
         (false, _) => Outcome::No,
         (true, true) => Outcome::Damaged,
@@ -99,22 +100,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 fn remove(args: &Args, options: &Options) -> anyhow::Result<Outcome> {
     let removed = Heap::remove_index(args.input.path(), options)?;
-    let rows: Vec<StageOut> = (removed.iter())
-        .map(|(dir, freed)| StageOut {
-            stage: "all",
-            state: "removed",
-            index_bytes: *freed,
-            file: dir.to_string_lossy().into_owned(),
-        })
-        .collect();
-    if rows.is_empty() && !args.input.quiet {
+    if removed.is_empty() && !args.input.quiet {
         messages::line("note", &format!("{} has no index", args.input.path().display()));
     }
-    show(args, &rows)?;
-    Ok(if rows.is_empty() { Outcome::No } else { Outcome::Fine })
+    let rows = removed.iter().map(|(dir, freed)| Row {
+        stage: "all",
+        state: "removed",
+        index_bytes: *freed,
+        file: dir.to_string_lossy().into_owned(),
+    });
+    show(args, rows)?;
+    Ok(if removed.is_empty() { Outcome::No } else { Outcome::Fine })
 }
 
-impl StageOut {
+impl Row {
     fn new(report: &StageReport) -> Self {
         Self {
             stage: report.stage.name(),
@@ -131,32 +130,52 @@ impl StageOut {
     }
 }
 
-fn show(args: &Args, rows: &[StageOut]) -> anyhow::Result<()> {
-    let mut out = output::stdout();
-    match args.output.format() {
-        Format::Json => {
-            let path = args.input.path().to_string_lossy();
-            let file_bytes = std::fs::metadata(args.input.path()).ok().map(|metadata| metadata.len());
-            let dump = json::Dump { path, file_bytes, ..json::Dump::default() };
-            json::write(&mut out, "index", &dump, rows, serde_json::json!({}))?;
-        }
-        Format::Csv => {
-            let escaped = |row: &StageOut| StageOut { file: escape::cell(&row.file).into_owned(), ..*row };
-            csv::write_flat(&mut out, &["stage", "state", "index_bytes", "file"], rows.iter().map(escaped))?;
-        }
-        Format::Table => {
-            let columns = [
-                ("stage", Align::Left),
-                ("state", Align::Left),
-                ("bytes", Align::Right),
-                ("file", Align::Left),
-            ];
-            let mut table = Builder::new(&columns);
-            for row in rows {
-                table.row([row.stage, row.state, &grouped(row.index_bytes), &row.file]);
-            }
-            table.write(&mut out, output::style(&args.output))?;
-        }
-    }
-    output::finish(out)
+fn show(args: &Args, rows: impl Iterator<Item = Row>) -> anyhow::Result<()> {
+    File(args.input.path()).show("index", &args.output, Answer::new(columns(), rows)).map(drop)
+}
+
+fn columns() -> Columns<'static, Row> {
+    Columns::new([
+        Column::text(
+            "stage",
+            "`unpacked` (compressed dumps only), `summary`, `objects`, `references`, `referrers`, `dominators`, in this \
+             order; `all` with `--remove`",
+            |row: &Row| row.stage.into(),
+        )
+        .header("stage"),
+        Column::text(
+            "state",
+            "`good`; `missing`; `stale`: of another dump, or the dump has changed; `foreign`: no index file of this \
+             version; `damaged`: truncated, or a checksum is wrong; `removed`",
+            |row: &Row| row.state.into(),
+        )
+        .header("state"),
+        Column::integer(
+            "index_bytes",
+            "length of the file, with the unpacked dump beside `unpacked`; 0 if it is missing; what was freed",
+            |row: &Row| row.index_bytes.into(),
+        )
+        .header("bytes"),
+        Column::text(
+            "file",
+            "its path, or where it would be; the directory with `--remove`. Bytes that are not UTF-8 are replaced by \
+             U+FFFD",
+            |row: &Row| Value::from(&row.file),
+        )
+        .header("file")
+        .fit(Fit::Shorten { priority: 0 }),
+    ])
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    let stages = Declared {
+        command: "index",
+        variant: "",
+        about: "`index DUMP` builds what is missing, and then checks what there is (all bytes, unless they were written in \
+                this run); `--verify` only checks. A row is a stage ([index-format.md](index-format.md)). `--remove` has a \
+                row for each directory from which it removed files.",
+        rows: columns().fields(),
+        beside: Vec::new(),
+    };
+    vec![stages, estimate::declared()]
 }
