@@ -7,6 +7,8 @@ mod dump;
 mod meta;
 mod object;
 mod recording;
+#[cfg(test)]
+mod reference;
 mod retention;
 mod shared;
 mod threads;
@@ -18,6 +20,9 @@ use std::process::ExitCode;
 use shared::{messages, signals};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+#[cfg(test)]
+use crate::report::answer::Declared;
 
 /// Answers from Java heap dumps and HPROF reports, in the shell.
 ///
@@ -37,34 +42,62 @@ pub(crate) const EXIT_CODES: &str = "Exit codes:
   2  wrong usage, or an error
   3  an answer from a damaged dump: part of it is missing or unreadable";
 
-#[derive(Debug, Subcommand)]
-enum Command {
-    Histo(class::histo::Args),
-    Dominators(retention::dominators::Args),
-    Retained(retention::retained::Args),
-    Roots(retention::roots::Args),
-    PathsToRoot(retention::paths_to_root::Args),
-    Show(object::show::Args),
-    Instances(object::instances::Args),
-    Refs(object::refs::Args),
-    Classes(class::classes::Args),
-    Loaders(class::loaders::Args),
-    Oql(object::oql::Args),
-    Strings(object::strings::Args),
-    Sites(recording::sites::Args),
-    Traces(recording::traces::Args),
-    Cpu(recording::cpu::Args),
-    Cputime(recording::cputime::Args),
-    Monitors(recording::monitors::Args),
-    Threads(threads::Args),
-    Summary(recording::summary::Args),
-    Convert(recording::convert::Args),
-    Flamegraph(recording::flamegraph::Args),
-    Info(dump::info::Args),
-    Doctor(dump::doctor::Args),
-    Index(dump::index::Args),
-    Completions(meta::completions::Args),
-    Man(meta::man::Args),
+/// The commands, each once: its name in the code, the file that has it, and whether its answers have declared columns.
+macro_rules! commands {
+    ($($name:ident in $($module:ident)::+ $(declares $declared:ident)?;)*) => {
+        #[derive(Debug, Subcommand)]
+        enum Command {
+            $($name($($module)::+::Args),)*
+        }
+
+        impl Command {
+            fn run(&self) -> anyhow::Result<Outcome> {
+                match self {
+                    $(Self::$name(args) => $($module)::+::run(args),)*
+                }
+            }
+        }
+
+        /// The examples of each command, in the order of help.
+        const EXAMPLES: &[&str] = &[$($($module)::+::EXAMPLES),*];
+
+        /// What the answers of all commands hold.
+        #[cfg(test)]
+        fn declared() -> Vec<Declared> {
+            let mut all = Vec::new();
+            $($(all.extend($($module)::+::$declared());)?)*
+            all
+        }
+    };
+}
+
+commands! {
+    Histo in class::histo declares declared;
+    Dominators in retention::dominators;
+    Retained in retention::retained;
+    Roots in retention::roots;
+    PathsToRoot in retention::paths_to_root;
+    Show in object::show;
+    Instances in object::instances;
+    Refs in object::refs;
+    Classes in class::classes declares declared;
+    Loaders in class::loaders declares declared;
+    Oql in object::oql;
+    Strings in object::strings;
+    Sites in recording::sites;
+    Traces in recording::traces;
+    Cpu in recording::cpu;
+    Cputime in recording::cputime;
+    Monitors in recording::monitors;
+    Threads in threads;
+    Summary in recording::summary;
+    Convert in recording::convert;
+    Flamegraph in recording::flamegraph;
+    Info in dump::info declares declared;
+    Doctor in dump::doctor declares declared;
+    Index in dump::index declares declared;
+    Completions in meta::completions;
+    Man in meta::man;
 }
 
 /// How a run ended.
@@ -92,35 +125,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                 return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
             }
         };
-    let outcome = match cli.command {
-        Command::Histo(args) => class::histo::run(&args),
-        Command::Dominators(args) => retention::dominators::run(&args),
-        Command::Retained(args) => retention::retained::run(&args),
-        Command::Roots(args) => retention::roots::run(&args),
-        Command::PathsToRoot(args) => retention::paths_to_root::run(&args),
-        Command::Show(args) => object::show::run(&args),
-        Command::Instances(args) => object::instances::run(&args),
-        Command::Refs(args) => object::refs::run(&args),
-        Command::Classes(args) => class::classes::run(&args),
-        Command::Loaders(args) => class::loaders::run(&args),
-        Command::Oql(args) => object::oql::run(&args),
-        Command::Strings(args) => object::strings::run(&args),
-        Command::Sites(args) => recording::sites::run(&args),
-        Command::Traces(args) => recording::traces::run(&args),
-        Command::Cpu(args) => recording::cpu::run(&args),
-        Command::Cputime(args) => recording::cputime::run(&args),
-        Command::Monitors(args) => recording::monitors::run(&args),
-        Command::Threads(args) => threads::run(&args),
-        Command::Summary(args) => recording::summary::run(&args),
-        Command::Convert(args) => recording::convert::run(&args),
-        Command::Flamegraph(args) => recording::flamegraph::run(&args),
-        Command::Info(args) => dump::info::run(&args),
-        Command::Doctor(args) => dump::doctor::run(&args),
-        Command::Index(args) => dump::index::run(&args),
-        Command::Completions(args) => meta::completions::run(&args),
-        Command::Man(args) => meta::man::run(&args),
-    };
-    match outcome {
+    match cli.command.run() {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,
         Ok(Outcome::No) => ExitCode::from(1),
         Ok(Outcome::Damaged) => ExitCode::from(3),
@@ -134,37 +139,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 /// The command with all its subcommands, for help, completions and man pages.
 pub(crate) fn command() -> clap::Command {
-    Cli::command().mut_subcommands(|command| {
-        let examples = match command.get_name() {
-            "histo" => class::histo::EXAMPLES,
-            "dominators" => retention::dominators::EXAMPLES,
-            "retained" => retention::retained::EXAMPLES,
-            "roots" => retention::roots::EXAMPLES,
-            "paths-to-root" => retention::paths_to_root::EXAMPLES,
-            "show" => object::show::EXAMPLES,
-            "instances" => object::instances::EXAMPLES,
-            "refs" => object::refs::EXAMPLES,
-            "classes" => class::classes::EXAMPLES,
-            "loaders" => class::loaders::EXAMPLES,
-            "oql" => object::oql::EXAMPLES,
-            "strings" => object::strings::EXAMPLES,
-            "sites" => recording::sites::EXAMPLES,
-            "traces" => recording::traces::EXAMPLES,
-            "cpu" => recording::cpu::EXAMPLES,
-            "cputime" => recording::cputime::EXAMPLES,
-            "monitors" => recording::monitors::EXAMPLES,
-            "threads" => threads::EXAMPLES,
-            "summary" => recording::summary::EXAMPLES,
-            "convert" => recording::convert::EXAMPLES,
-            "flamegraph" => recording::flamegraph::EXAMPLES,
-            "info" => dump::info::EXAMPLES,
-            "doctor" => dump::doctor::EXAMPLES,
-            "index" => dump::index::EXAMPLES,
-            "completions" => meta::completions::EXAMPLES,
-            "man" => meta::man::EXAMPLES,
-            _ => return command,
-        };
-        command.after_long_help(format!("{examples}\n\n{EXIT_CODES}"))
+    // Subcommands are in the order of their declaration.
+    let mut examples = EXAMPLES.iter();
+    Cli::command().mut_subcommands(|command| match examples.next() {
+        Some(examples) => command.after_long_help(format!("{examples}\n\n{EXIT_CODES}")),
+        None => command,
     })
 }
 

@@ -1,22 +1,21 @@
 //! `doctor`: what is wrong with a dump, what it means, and what to do.
 
-use std::io::Write;
-
-use serde::Serialize;
-use serde_json::{Value, json};
-
-use crate::index::Error;
-use crate::index::model::problem::{Account, Severity};
-use crate::input::file::TextFile;
-use crate::query::dump::doctor::{self, Diagnosis, Extent, Finding};
-use crate::report::table::{Align, Builder, counted, grouped, human_bytes};
-use crate::report::{Format, csv, findings};
-
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
+use crate::cli::shared::messages;
 use crate::cli::shared::recording::{RecordedFile, RecordedInput};
-use crate::cli::shared::session::Source;
-use crate::cli::shared::{messages, output};
+use crate::cli::shared::session::{Session, Source};
+use crate::index::Error;
+use crate::index::model::problem::Severity;
+use crate::input::file::TextFile;
+use crate::query::dump::doctor::{self, Diagnosis, Extent, Finding};
+use crate::report::answer::{Answer, Declared};
+use crate::report::column::{Column, Columns};
+use crate::report::findings;
+use crate::report::table::{Align, Builder, grouped};
+use crate::report::value::Value;
+
+use super::account::{self, extent_lines};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli doctor heap.hprof
@@ -53,8 +52,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let (heap, diagnosis) = if args.quick {
         without_graph()?
     } else {
-        match input.with_graph(|heap, graph| Ok(doctor::doctor(heap, Some(graph)))) {
-            Ok((heap, _, diagnosis)) => (heap, diagnosis),
+        match Session::ask(input, |heap, graph| Ok(doctor::doctor(heap, Some(graph)))) {
+            Ok((session, diagnosis)) => (session.heap, diagnosis),
             // What can be said without the graph is wanted most when there can be none.
             Err(error) if needs_no_graph(&error) => {
                 messages::line("note", &format!("without looking for missing objects: {error:#}"));
@@ -64,38 +63,28 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         }
     };
     let Diagnosis { extent, findings } = &diagnosis;
-    write(args, heap.summary().is_damaged(), Some(extent), findings, |out, rows, more| {
-        output::json(out, "doctor", &heap, rows, more)
-    })
+    show(&heap, args, Some(extent), findings)
 }
 
-/// Writes the answer; `json` writes a document of rows and more.
-fn write(
+/// Shows the answer.
+fn show(
+    source: &impl Source,
     args: &Args,
-    damaged: bool,
     extent: Option<&Extent>,
     findings: &[Finding],
-    json: impl FnOnce(&mut dyn Write, Vec<RowOut<'_>>, Value) -> anyhow::Result<()>,
 ) -> anyhow::Result<Outcome> {
-    let mut out = output::stdout();
-    match args.output.format() {
-        Format::Table => {
-            let mut table = Builder::new(&[("", Align::Left), ("", Align::Left)]).wrapping();
-            table.row(["verdict", verdict(damaged, findings)]);
-            if let Some(extent) = extent {
-                extent_lines(extent, &mut |key, value| table.row([key, &value]));
-            }
-            finding_lines(findings, &mut |key, value| table.row([key, value]));
-            table.write(&mut out, output::style(&args.output))?;
-        }
-        Format::Csv => csv::write_nested(&mut out, rows(findings))?,
-        Format::Json => {
-            let more = json!({ "verdict": verdict_name(damaged, findings), "account": extent.map(account) });
-            json(&mut out, rows(findings), more)?;
-        }
+    let damaged = source.is_damaged();
+    let mut table = Builder::new(&[("", Align::Left), ("", Align::Left)]).wrapping();
+    table.row(["verdict", verdict(damaged, findings)]);
+    if let Some(extent) = extent {
+        extent_lines(extent, &mut |key, value| table.row([key, &value]));
     }
-    output::finish(out)?;
-    Ok(if damaged { Outcome::Damaged } else { Outcome::Fine })
+    finding_lines(findings, &mut |key, value| table.row([key, value]));
+    let answer = Answer::new(columns(), findings)
+        .beside(&beside(), &Beside { verdict: verdict_name(damaged, findings), extent })
+        .instead_of_table(table);
+    source.show("doctor", &args.output, answer)?;
+    Ok(source.outcome(true))
 }
 
 /// Whether only the graph could not be built: no room, no memory, too many objects.
@@ -132,9 +121,7 @@ fn text(args: &Args) -> anyhow::Result<Outcome> {
             found.push(Finding::of_runs(report.runs, report.run));
         }
     }
-    write(args, recorded.is_damaged(), None, &found, |out, rows, more| {
-        recorded.json(out, "doctor", rows, more)
-    })
+    show(&recorded, args, None, &found)
 }
 
 fn verdict_name(damaged: bool, findings: &[Finding]) -> &'static str {
@@ -153,30 +140,65 @@ fn verdict(damaged: bool, findings: &[Finding]) -> &'static str {
     }
 }
 
-#[derive(Serialize)]
-struct RowOut<'a> {
-    severity: Severity,
-    kind: &'a str,
-    text: &'a str,
-    count: u64,
-    offset: Option<u64>,
-    skipped_bytes: u64,
-    means: &'a str,
-    advice: &'a str,
+/// What stands beside the rows.
+struct Beside<'a> {
+    verdict: &'static str,
+    extent: Option<&'a Extent>,
 }
 
-fn rows(findings: &[Finding]) -> Vec<RowOut<'_>> {
-    let rows = findings.iter().map(|finding| RowOut {
-        severity: finding.severity,
-        kind: finding.subject.name(),
-        text: &finding.text,
-        count: finding.count,
-        offset: finding.offset,
-        skipped_bytes: finding.skipped_bytes,
-        means: findings::means(finding.subject),
-        advice: findings::advice(finding.subject),
-    });
-    rows.collect()
+fn beside<'a>() -> Columns<'a, Beside<'a>> {
+    Columns::new([
+        Column::text("verdict", "`damaged` (exit code 3), `odd` or `healthy`", |of: &Beside<'a>| {
+            of.verdict.into()
+        }),
+        account::column("account", |of: &Beside<'a>| of.extent).or_null("of a text report"),
+    ])
+}
+
+fn columns<'a>() -> Columns<'a, &'a Finding> {
+    type Row<'a> = &'a Finding;
+    Columns::new([
+        Column::text("severity", "`note` or `damage`", |row: &Row<'a>| {
+            serde_json::to_value(row.severity).unwrap_or_default().into()
+        }),
+        Column::text(
+            "kind",
+            "a kind of `problems` in `info`; or `missing_objects`, `missing_roots`, `boot_classes_assumed`, \
+             `several_heap_dumps`; of text reports `lines_not_understood`, `several_runs`",
+            |row: &Row<'a>| row.subject.name().into(),
+        ),
+        Column::text("text", "what was found, of several the first; for people", |row: &Row<'a>| {
+            Value::from(&row.text)
+        }),
+        Column::integer("count", "how many such things are listed", |row: &Row<'a>| row.count.into()),
+        Column::integer(
+            "offset",
+            "where the first is, in bytes from the start of the unpacked dump",
+            |row: &Row<'a>| row.offset.into(),
+        )
+        .or_null("there is no one place"),
+        Column::integer("skipped_bytes", "bytes that were not read for all of them", |row: &Row<'a>| {
+            row.skipped_bytes.into()
+        }),
+        Column::text("means", "what it means for the answers; for people", |row: &Row<'a>| {
+            findings::means(row.subject).into()
+        }),
+        Column::text("advice", "what to do about it; for people", |row: &Row<'a>| {
+            findings::advice(row.subject).into()
+        }),
+    ])
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    vec![Declared {
+        command: "doctor",
+        variant: "",
+        about: "What is wrong with a dump, in words. A row is a finding, damage first; what is alike is one row. With \
+                `--quick` references are not read: `missing_objects` of the account is that of an index that is there, or \
+                `null`.",
+        rows: columns().fields(),
+        beside: beside().fields(),
+    }]
 }
 
 fn finding_lines(findings: &[Finding], line: &mut dyn FnMut(&str, &str)) {
@@ -194,82 +216,4 @@ fn finding_lines(findings: &[Finding], line: &mut dyn FnMut(&str, &str)) {
         line("  means", findings::means(finding.subject));
         line("  do", findings::advice(finding.subject));
     }
-}
-
-/// How much of a dump is there, as lines of a table: only what there is to say.
-pub(crate) fn extent_lines(extent: &Extent, line: &mut dyn FnMut(&str, String)) {
-    account_lines(&extent.account, line);
-    match extent.missing {
-        None => line("missing objects", "not known: all references have to be read for it".to_owned()),
-        Some(missing) if missing.references == 0 => {
-            line("missing objects", "none: each object that is referred to is there".to_owned());
-        }
-        Some(missing) => {
-            let at_least = if missing.more { "at least " } else { "" };
-            let (objects, references) = (grouped(missing.objects), counted(missing.references, "reference"));
-            line("missing objects", format!("{at_least}{objects}, by {references}"));
-        }
-    }
-    line("retained sizes", findings::retained(extent.retained).to_owned());
-}
-
-/// What was read and what is lost.
-fn account_lines(account: &Account, line: &mut dyn FnMut(&str, String)) {
-    let bytes = |bytes: u64| format!("{} ({})", human_bytes(bytes), grouped(bytes));
-    let read = account.read_bytes();
-    line(
-        "read",
-        match account.expected_bytes {
-            None => format!("{}; how much is missing is not known", bytes(read)),
-            Some(expected) if expected == read => format!("all of {}", bytes(expected)),
-            Some(expected) => {
-                let at_least = if expected > account.file_bytes { "at least " } else { "" };
-                format!("{} of {at_least}{}, {}", bytes(read), bytes(expected), share(read, expected))
-            }
-        },
-    );
-    let records = "at the top level, with one or more records each";
-    let objects = "in the heap dump, with one or more objects or roots each";
-    let undumped = "of classes that are not dumped";
-    let counts = [
-        ("  unreadable", account.skipped_bytes, "byte", "that are there"),
-        ("  lost records", account.lost_records, "place", records),
-        ("  lost objects", account.lost_places, "place", objects),
-        ("  lost classes", account.undumped_classes, "name", undumped),
-        ("  odd objects", account.objects_without_class, "instance", undumped),
-        (
-            "  odd lengths",
-            account.odd_instances,
-            "instance",
-            "with more or fewer bytes than the class declares",
-        ),
-    ];
-    for (key, count, unit, what) in counts.into_iter().filter(|(_, count, ..)| *count > 0) {
-        line(key, format!("{} {what}", counted(count, unit)));
-    }
-}
-
-/// A part of a whole as people say it, never rounded up to all of it.
-fn share(part: u64, whole: u64) -> String {
-    let per_mille = u128::from(part) * 1000 / u128::from(whole.max(1));
-    format!("{}.{} %", per_mille / 10, per_mille % 10)
-}
-
-/// The account of JSON.
-pub(crate) fn account(extent: &Extent) -> Value {
-    let account = &extent.account;
-    json!({
-        "read_bytes": account.read_bytes(),
-        "expected_bytes": account.expected_bytes,
-        "skipped_bytes": account.skipped_bytes,
-        "lost_records": account.lost_records,
-        "lost_places": account.lost_places,
-        "undumped_classes": account.undumped_classes,
-        "objects_without_class": account.objects_without_class,
-        "odd_instances": account.odd_instances,
-        "empty_segments": account.empty_segments,
-        "cut_arrays": account.cut_object_arrays + account.cut_primitive_arrays,
-        "missing_objects": extent.missing,
-        "retained_sizes": extent.retained,
-    })
 }

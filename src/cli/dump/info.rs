@@ -1,20 +1,19 @@
 //! `info`: what a dump is.
 
-use std::io::Write;
-
-use serde_json::{Map, Value, json};
-
-use crate::index::layout::fit::Source;
-use crate::index::layout::sizes::Sizes;
-use crate::index::model::problem::Severity;
-use crate::query::dump::info::{self, Info};
-use crate::report::table::{Align, Builder, grouped, human_bytes};
-use crate::report::{Format, csv};
-
-use super::doctor;
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, LayoutArgs, Output};
 use crate::cli::shared::output;
+use crate::cli::shared::session::Source as _;
+use crate::index::layout::fit::Source;
+use crate::index::layout::sizes::Sizes;
+use crate::index::model::problem::Severity;
+use crate::query::dump::info::{self, HeapDumpInfo, Info};
+use crate::report::answer::{Answer, Declared};
+use crate::report::column::{Column, Columns, Field, Kind};
+use crate::report::table::{Align, Builder, grouped, human_bytes};
+use crate::report::value::{Value, list, record};
+
+use super::account::{self, extent_lines};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli info heap.hprof
@@ -37,89 +36,284 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let heap = args.input.open()?;
     let sizes = args.layout.sizes(&heap);
-    let info = info::info(&heap, &sizes);
-    let mut out = output::stdout();
-    match args.output.format() {
-        Format::Table => table(&mut out, &info, &sizes, args)?,
-        Format::Csv => csv::write_nested(&mut out, [row(&info, &sizes)])?,
-        Format::Json => output::json(&mut out, "info", &heap, [row(&info, &sizes)], json!({}))?,
-    }
-    output::finish(out)?;
-    Ok(if heap.summary().is_damaged() { Outcome::Damaged } else { Outcome::Fine })
+    let facts = Facts { info: info::info(&heap, &sizes), sizes };
+    let table = table(&facts.info, &facts.sizes);
+    let answer = Answer::new(columns(), [facts]).instead_of_table(table);
+    heap.show("info", &args.output, answer)?;
+    Ok(heap.outcome(true))
 }
 
-/// The one row of the JSON answer.
-fn row(info: &Info, sizes: &Sizes) -> Value {
-    let [instances, object_arrays, primitive_arrays, classes] = info.objects;
-    let records = &info.records;
-    let [model, confirmed, observed, stated] = info.size_sources;
-    let roots: Map<String, Value> =
-        info.roots.iter().map(|(kind, count)| (kind.name().to_owned(), (*count).into())).collect();
-    let properties: Map<String, Value> =
-        info.properties.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect();
-    let mut layout = serde_json::to_value(sizes.fit).unwrap_or_default();
-    if let Value::Object(fields) = &mut layout {
-        fields.insert("text".to_owned(), sizes.layout().to_string().into());
-        fields.insert(
-            "classes_by_size_source".to_owned(),
-            json!({ "model": model, "confirmed": confirmed, "observed": observed, "stated": stated }),
-        );
-    }
-    json!({
-        "format": info.version.name(),
-        "id_bytes": info.id_bytes,
-        "created": output::timestamp(info.created_ms),
-        "file_bytes": info.file_bytes,
-        "dump_bytes": info.dump_bytes,
-        "compression": info.compression,
-        "heap_dumps": info.heap_dumps,
-        "heap_dump": info.heap_dump,
-        "heap_dump_list": (1u32..).zip(&info.heap_dump_list).map(|(number, dump)| json!({
-            "number": number,
-            "created": output::timestamp(dump.created_ms),
-            "offset": dump.offset,
-            "bytes": dump.bytes,
-            "segments": dump.segments,
-            "ended": dump.ended,
-        })).collect::<Vec<_>>(),
-        "objects": {
-            "instances": instances,
-            "object_arrays": object_arrays,
-            "primitive_arrays": primitive_arrays,
-            "classes": classes,
-            "total": info.objects.iter().sum::<u64>(),
-        },
-        "shallow_bytes": info.shallow_bytes,
-        "reachable": info.reachable.map(|(objects, bytes)| json!({ "objects": objects, "shallow_bytes": bytes })),
-        "gc_roots": roots,
-        "layout": layout,
-        "jvm": if info.properties.is_empty() {
-            Value::Null
-        } else {
-            json!({ "name": info.jvm(), "properties": properties })
-        },
-        "allocation_traces": info.has_allocation_traces,
-        "records": {
-            "strings": records.strings,
-            "load_classes": records.load_classes,
-            "unload_classes": records.unload_classes,
-            "stack_frames": records.frames,
-            "stack_traces": records.traces,
-            "start_threads": records.start_threads,
-            "end_threads": records.end_threads,
-            "alloc_sites": records.alloc_sites,
-            "cpu_samples": records.cpu_samples,
-            "heap_summaries": records.heap_summaries,
-            "control_settings": records.control_settings,
-            "heap_segments": records.heap_segments,
-        },
-        "heaps": info.heaps.iter().map(|(_, name)| name).collect::<Vec<_>>(),
-        "account": doctor::account(&info.extent),
-        "problems": info.problems,
-    })
+/// The one row.
+struct Facts {
+    info: Info,
+    sizes: Sizes,
 }
 
-fn table(out: &mut dyn Write, info: &Info, sizes: &Sizes, args: &Args) -> anyhow::Result<()> {
+/// The object layout, and how far it can be believed.
+fn layout(facts: &Facts) -> Value<'static> {
+    let [model, confirmed, observed, stated] = facts.info.size_sources;
+    let mut layout = Value::from(serde_json::to_value(facts.sizes.fit).unwrap_or_default());
+    if let Value::Record(values) = &mut layout {
+        values.push(("text".into(), facts.sizes.layout().to_string().into()));
+        values.push((
+            "classes_by_size_source".into(),
+            record([
+                ("model", model.into()),
+                ("confirmed", confirmed.into()),
+                ("observed", observed.into()),
+                ("stated", stated.into()),
+            ]),
+        ));
+    }
+    layout
+}
+
+fn jvm(info: &Info) -> Value<'_> {
+    if info.properties.is_empty() {
+        return Value::Null;
+    }
+    let properties = info.properties.iter().map(|(key, value)| (key.as_str().into(), value.into()));
+    record([("name", info.jvm().into()), ("properties", Value::Record(properties.collect()))])
+}
+
+fn heap_dumps() -> Columns<'static, (u32, HeapDumpInfo)> {
+    type Row = (u32, HeapDumpInfo);
+    Columns::new([
+        Column::integer("number", "for `--dump`, from 1", |(number, _): &Row| (*number).into()),
+        Column::new("created", Kind::Time, "when it was begun", |(_, dump): &Row| {
+            output::timestamp(dump.created_ms).into()
+        })
+        .or_null("as in `dump`"),
+        Column::integer("offset", "of the first sub-record in the unpacked file", |(_, dump): &Row| {
+            dump.offset.into()
+        }),
+        Column::integer("bytes", "of all its sub-records", |(_, dump): &Row| dump.bytes.into()),
+        Column::integer("segments", "heap dump records, without empty ones", |(_, dump): &Row| {
+            dump.segments.into()
+        }),
+        Column::new("ended", Kind::Boolean, "whether its end is there", |(_, dump): &Row| dump.ended.into()),
+    ])
+}
+
+/// Fields that are integers.
+fn integers(fields: &[(&'static str, &'static str)]) -> Vec<Field> {
+    fields.iter().map(|(key, meaning)| Field::new(*key, Kind::Integer, meaning)).collect()
+}
+
+fn columns() -> Columns<'static, Facts> {
+    let of_dump = "as in `dump`";
+    let integer = |key: &'static str, meaning: &'static str, value: fn(&Info) -> u64| {
+        Column::integer(key, meaning, move |facts: &Facts| value(&facts.info).into())
+    };
+    let mut columns = vec![
+        Column::text("format", of_dump, |facts: &Facts| facts.info.version.name().into()),
+        integer("id_bytes", of_dump, |info| info.id_bytes.into()),
+        Column::new("created", Kind::Time, of_dump, |facts: &Facts| {
+            output::timestamp(facts.info.created_ms).into()
+        })
+        .or_null(of_dump),
+        integer("file_bytes", of_dump, |info| info.file_bytes),
+        integer("dump_bytes", "length of the dump, unpacked", |info| info.dump_bytes),
+        Column::text(
+            "compression",
+            "`gzip`, `zstd`, `tar`, `tar in gzip`, `tar in zstd` or `zip`",
+            |facts: &Facts| facts.info.compression.into(),
+        )
+        .or_null("the file is not compressed"),
+        integer("heap_dumps", "heap dumps in the file", |info| info.heap_dumps.into()),
+        integer("heap_dump", of_dump, |info| info.heap_dump.into()),
+        Column::new(
+            "heap_dump_list",
+            Kind::Records(heap_dumps().fields()),
+            "those heap dumps, 1,000 at most",
+            |facts: &Facts| {
+                let columns = heap_dumps();
+                list(
+                    (1u32..)
+                        .zip(&facts.info.heap_dump_list)
+                        .map(|(number, dump)| columns.record(&(number, *dump))),
+                )
+            },
+        ),
+    ];
+    columns.extend(heap_columns(integer));
+    columns.extend(record_columns());
+    columns.extend([
+        Column::new(
+            "heaps",
+            Kind::List(Box::new(Kind::Text)),
+            "names of Android's heaps (`app`, `zygote`, `image`)",
+            |facts: &Facts| list(facts.info.heaps.iter().map(|(_, name)| name)),
+        ),
+        account::column("account", |facts: &Facts| Some(&facts.info.extent)),
+        Column::new(
+            "problems",
+            Kind::Records(problem_fields()),
+            "what is wrong or odd, damage first",
+            |facts: &Facts| serde_json::to_value(&facts.info.problems).unwrap_or_default().into(),
+        ),
+    ]);
+    Columns::new(columns)
+}
+
+/// What the heap dump holds.
+fn heap_columns(
+    integer: impl Fn(&'static str, &'static str, fn(&Info) -> u64) -> Column<'static, Facts>,
+) -> Vec<Column<'static, Facts>> {
+    vec![
+        integer("objects.instances", "objects that are instances", |info| info.objects[0]),
+        integer("objects.object_arrays", "arrays of references", |info| info.objects[1]),
+        integer("objects.primitive_arrays", "arrays of primitives", |info| info.objects[2]),
+        integer("objects.classes", "class objects", |info| info.objects[3]),
+        integer("objects.total", "their sum", |info| info.objects.iter().sum()),
+        integer("shallow_bytes", "what all objects take in the JVM's heap", |info| info.shallow_bytes),
+        Column::new(
+            "reachable",
+            Kind::Record(integers(&[("objects", "reachable objects"), ("shallow_bytes", "what they take")])),
+            "the reachable objects",
+            |facts: &Facts| match facts.info.reachable {
+                None => Value::Null,
+                Some((objects, bytes)) => record([("objects", objects.into()), ("shallow_bytes", bytes.into())]),
+            },
+        )
+        .or_null(
+            "the index has no stage `dominators` yet: `index`, or any command that needs the graph, makes it",
+        ),
+        Column::new(
+            "gc_roots",
+            Kind::Record(Vec::new()),
+            "roots by kind, integers; only kinds that occur: `JNI global`, `JNI local`, `java frame`, `native stack`, \
+             `sticky class`, `thread block`, `monitor used`, `thread object`, `unknown`, and Android's `interned string`, \
+             `finalizing`, `debugger`, `reference cleanup`, `VM internal`, `JNI monitor`, `unreachable`",
+            |facts: &Facts| {
+                let roots = facts.info.roots.iter();
+                Value::Record(roots.map(|(kind, count)| (kind.name().into(), (*count).into())).collect())
+            },
+        ),
+        Column::new("layout", Kind::Record(layout_fields()), "the object layout that sizes are computed with", |facts: &Facts| layout(facts)),
+        Column::new(
+            "jvm",
+            Kind::Record(vec![
+                Field::new("name", Kind::Text, "name, version and vendor in one line")
+                    .or_null("the properties do not tell"),
+                Field::new(
+                    "properties",
+                    Kind::Record(Vec::new()),
+                    "system properties, strings by key. Only those that tell what JVM it was and what it ran; others may \
+                     be secret",
+                ),
+            ]),
+            "the JVM that was dumped",
+            |facts: &Facts| jvm(&facts.info),
+        )
+        .or_null("no system property was found"),
+        Column::new(
+            "allocation_traces",
+            Kind::Boolean,
+            "whether objects carry allocation traces",
+            |facts: &Facts| facts.info.has_allocation_traces.into(),
+        ),
+    ]
+}
+
+/// The records of the file by kind. They count the whole file; `strings`, `stack_frames` and `stack_traces` count each ID or
+/// serial number once.
+fn record_columns() -> Vec<Column<'static, Facts>> {
+    let records = |key: &'static str, meaning: &'static str, count: fn(&info::Records) -> usize| {
+        Column::integer(key, meaning, move |facts: &Facts| count(&facts.info.records).into())
+    };
+    vec![
+        records("records.strings", "STRING IN UTF8 records, each ID once", |records| records.strings),
+        records("records.load_classes", "LOAD CLASS records", |records| records.load_classes),
+        records("records.unload_classes", "UNLOAD CLASS records", |records| records.unload_classes),
+        records("records.stack_frames", "STACK FRAME records, each ID once", |records| records.frames),
+        records("records.stack_traces", "STACK TRACE records, each serial number once", |records| {
+            records.traces
+        }),
+        records("records.start_threads", "START THREAD records", |records| records.start_threads),
+        records("records.end_threads", "END THREAD records", |records| records.end_threads),
+        records("records.alloc_sites", "ALLOC SITES records", |records| records.alloc_sites),
+        records("records.cpu_samples", "CPU SAMPLES records", |records| records.cpu_samples),
+        records("records.heap_summaries", "HEAP SUMMARY records", |records| records.heap_summaries),
+        records("records.control_settings", "CONTROL SETTINGS records", |records| records.control_settings),
+        records(
+            "records.heap_segments",
+            "HEAP DUMP and HEAP DUMP SEGMENT records of the heap dump that was read, without empty ones",
+            |records| records.heap_segments,
+        ),
+    ]
+}
+
+fn layout_fields() -> Vec<Field> {
+    let mut fields = integers(&[
+        ("reference_bytes", "bytes of a reference in an object: 4 or 8"),
+        ("header_bytes", "bytes of an object's header: 8, 12 or 16"),
+        ("array_base_bytes", "where an array's first element lies, for elements of up to 4 bytes"),
+        ("alignment_bytes", "sizes are rounded up to a multiple of this; 1 where they are not rounded"),
+        ("word_bytes", "bytes of a machine word: 4 or 8"),
+    ]);
+    fields.extend([
+        Field::new("packing", Kind::Text, "`classic` (JDK 14 and older) or `dense` (JDK 15 and later)"),
+        Field::new(
+            "source",
+            Kind::Text,
+            "where the layout comes from: `distances` between objects, `stated-sizes` of the dump, `assumed` for want of \
+             both, `given` by `--layout`",
+        ),
+        Field::new("sizes_stated", Kind::Boolean, "whether class dumps state the sizes of instances"),
+        Field::new(
+            "evidence",
+            Kind::Record(integers(&[
+                ("classes", "classes that were measured"),
+                ("classes_exact", "of these, those as large as the layout says"),
+                ("classes_refuting", "those smaller than it says"),
+                ("arrays", "kinds and lengths of short arrays that were measured"),
+                ("arrays_exact", "of these, those as large as the layout says"),
+                ("arrays_refuting", "those smaller than it says"),
+            ])),
+            "what speaks for the layout",
+        ),
+        Field::new("text", Kind::Text, "the layout in the form that `--layout` reads"),
+        Field::new(
+            "classes_by_size_source",
+            Kind::Record(integers(&[
+                ("model", "by the layout alone"),
+                ("confirmed", "by the layout and a distance that is the same"),
+                ("observed", "by a distance"),
+                ("stated", "by a statement of the dump"),
+            ])),
+            "how many of the classes with instances have a size",
+        ),
+    ]);
+    fields
+}
+
+fn problem_fields() -> Vec<Field> {
+    vec![
+        Field::new(
+            "severity",
+            Kind::Text,
+            "`note`: odd, but all of the file was read. `damage`: part of the dump is missing or unreadable",
+        ),
+        Field::new("kind", Kind::Text, account::PROBLEM_KINDS),
+        Field::new("text", Kind::Text, "for people; can change in any version"),
+        Field::new("offset", Kind::Integer, "where, in bytes from the start of the unpacked dump")
+            .or_null("there is no one place"),
+        Field::new("skipped_bytes", Kind::Integer, "bytes that were not read for it"),
+    ]
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    vec![Declared {
+        command: "info",
+        variant: "",
+        about: "Exactly one row.",
+        rows: columns().fields(),
+        beside: Vec::new(),
+    }]
+}
+
+fn table(info: &Info, sizes: &Sizes) -> Builder {
     let mut table = Builder::new(&[("", Align::Left), ("", Align::Left)]);
     let mut line = |key: &str, value: String| table.row([key, &value]);
     line("format", format!("{}, {}-byte identifiers", info.version.name(), info.id_bytes));
@@ -167,7 +361,7 @@ fn table(out: &mut dyn Write, info: &Info, sizes: &Sizes, args: &Args) -> anyhow
     );
     line("heap segments", grouped(records.heap_segments as u64));
     if info.problems.iter().any(|problem| problem.severity == Severity::Damage) {
-        doctor::extent_lines(&info.extent, &mut line);
+        extent_lines(&info.extent, &mut line);
     }
     match info.problems.as_slice() {
         [] => line("problems", "none".to_owned()),
@@ -181,7 +375,7 @@ fn table(out: &mut dyn Write, info: &Info, sizes: &Sizes, args: &Args) -> anyhow
             }
         }
     }
-    Ok(table.write(out, output::style(&args.output))?)
+    table
 }
 
 /// A size for people, and exactly.

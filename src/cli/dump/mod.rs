@@ -1,5 +1,6 @@
 //! Commands about a dump as a whole.
 
+mod account;
 pub(crate) mod doctor;
 pub(crate) mod index;
 pub(crate) mod info;
