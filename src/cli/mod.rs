@@ -42,9 +42,9 @@ pub(crate) const EXIT_CODES: &str = "Exit codes:
   2  wrong usage, or an error
   3  an answer from a damaged dump: part of it is missing or unreadable";
 
-/// The commands, each once: its name in the code, the file that has it, and whether its answers have declared columns.
+/// The commands, each once: its name in the code, and the file that has it.
 macro_rules! commands {
-    ($($name:ident in $($module:ident)::+ $(declares $declared:ident)?;)*) => {
+    ($($name:ident in $($module:ident)::+;)*) => {
         #[derive(Debug, Subcommand)]
         enum Command {
             $($name($($module)::+::Args),)*
@@ -65,14 +65,14 @@ macro_rules! commands {
         #[cfg(test)]
         fn declared() -> Vec<Declared> {
             let mut all = Vec::new();
-            $($(all.extend($($module)::+::$declared());)?)*
+            $(all.extend($($module)::+::declared());)*
             all
         }
     };
 }
 
 commands! {
-    Histo in class::histo declares declared;
+    Histo in class::histo;
     Dominators in retention::dominators;
     Retained in retention::retained;
     Roots in retention::roots;
@@ -80,8 +80,8 @@ commands! {
     Show in object::show;
     Instances in object::instances;
     Refs in object::refs;
-    Classes in class::classes declares declared;
-    Loaders in class::loaders declares declared;
+    Classes in class::classes;
+    Loaders in class::loaders;
     Oql in object::oql;
     Strings in object::strings;
     Sites in recording::sites;
@@ -93,9 +93,9 @@ commands! {
     Summary in recording::summary;
     Convert in recording::convert;
     Flamegraph in recording::flamegraph;
-    Info in dump::info declares declared;
-    Doctor in dump::doctor declares declared;
-    Index in dump::index declares declared;
+    Info in dump::info;
+    Doctor in dump::doctor;
+    Index in dump::index;
     Completions in meta::completions;
     Man in meta::man;
 }
