@@ -9,6 +9,7 @@
 //! Nothing here writes to the terminal by itself: renderers write to the [`std::io::Write`] that they are given.
 
 pub mod csv;
+pub(crate) mod digits;
 pub mod escape;
 pub mod findings;
 pub mod hprof_text;
