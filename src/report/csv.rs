@@ -165,6 +165,15 @@ pub fn write_nested<R: Serialize>(out: &mut dyn Write, rows: impl IntoIterator<I
     writer.flush()
 }
 
+/// A text as a cell of a line: escaped, in quotes if it needs them.
+pub fn cell(text: &str) -> Vec<u8> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    // Beside an empty cell: one that is empty and alone would get quotes. A `Vec` takes everything.
+    let _ = writer.write_record(["", &escape::cell(text)]);
+    let line = writer.into_inner().unwrap_or_default();
+    line.strip_prefix(b",").and_then(|cell| cell.strip_suffix(b"\n")).unwrap_or_default().to_vec()
+}
+
 fn flatten(key: &str, value: &Value, cells: &mut Vec<(String, String)>) {
     match value {
         Value::Object(fields) => {
@@ -197,5 +206,11 @@ mod tests {
         let mut out = Vec::new();
         write_nested(&mut out, [row]).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "a,b.c,b.d,e\n1,'=x,,\"[1,2]\"\n");
+    }
+
+    #[test]
+    fn cells_are_quoted_if_they_must() {
+        let cells = ["", "a.B", "a,b", "a\"b", "=a\nb"].map(cell);
+        assert_eq!(cells, [&b""[..], b"a.B", b"\"a,b\"", b"\"a\"\"b\"", b"'=a\\nb"]);
     }
 }

@@ -12,6 +12,7 @@
 pub mod answer;
 pub mod column;
 pub mod csv;
+pub(crate) mod digits;
 pub mod escape;
 pub mod findings;
 pub mod hprof_text;

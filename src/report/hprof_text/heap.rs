@@ -16,6 +16,7 @@ use crate::index::objects::record_size::Shallow;
 use crate::index::scan::file_order::{Classes, Parts};
 use crate::query::classes::histogram;
 use crate::query::recordings::profile::rfc3339;
+use crate::report::digits::{push_decimal, push_hex};
 use crate::report::escape;
 
 /// Writes the section.
@@ -173,12 +174,12 @@ impl Formatter<'_, '_, '_, '_> {
 
     #[inline(always)]
     fn hex(&mut self, number: u64) {
-        put_hex(&mut self.text.bytes, number);
+        push_hex(&mut self.text.bytes, number);
     }
 
     #[inline(always)]
     fn decimal(&mut self, number: impl itoa::Integer) {
-        self.text.bytes.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+        push_decimal(&mut self.text.bytes, number);
     }
 
     /// `ARR 7f0 (sz=24, trace=1, nelems=3` and what follows.
@@ -220,20 +221,6 @@ impl Formatter<'_, '_, '_, '_> {
 }
 
 const UNKNOWN: &str = "<unknown class>";
-
-/// Appends a number in hexadecimal digits.
-#[inline(always)]
-fn put_hex(out: &mut Vec<u8>, number: u64) {
-    let digits = (67 - (number | 1).leading_zeros()) / 4;
-    let mut text = [0u8; 16];
-    let mut rest = number << (64 - 4 * digits);
-    for place in text.iter_mut().take(digits as usize) {
-        let digit = (rest >> 60) as u8;
-        *place = if digit < 10 { b'0' + digit } else { b'a' - 10 + digit };
-        rest <<= 4;
-    }
-    out.extend_from_slice(text.get(..digits as usize).unwrap_or_default());
-}
 
 impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
     #[inline(always)]
@@ -438,14 +425,5 @@ mod tests {
         assert_eq!(text.lines().filter(|line| line.starts_with("OBJ ")).count(), CLASSES as usize);
         let last: Vec<_> = text.lines().rev().skip(1).take(2).collect();
         assert_eq!(last, ["\tf\t\ta", "\tf\t\tb"]);
-    }
-
-    #[test]
-    fn hexadecimal_digits() {
-        for number in [0, 1, 9, 10, 15, 16, 0xff, 0x100, 0x7_c000_12a8, u64::from(u32::MAX), u64::MAX] {
-            let mut out = Vec::new();
-            put_hex(&mut out, number);
-            assert_eq!(out, format!("{number:x}").as_bytes());
-        }
     }
 }

@@ -9,8 +9,9 @@ use serde::Serialize;
 use crate::index::model::summary::Summary;
 use crate::index::{Heap, ObjectGraph};
 use crate::query::dominators::all::{self, Row};
+use crate::report::digits::{push_decimal, push_hex};
 use crate::report::stream::Streamed;
-use crate::report::{Format, escape, json::object_id};
+use crate::report::{Format, csv, json::object_id};
 
 use crate::cli::Outcome;
 use crate::cli::retention::dominators;
@@ -73,16 +74,7 @@ fn csv(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<()> {
 
 /// By class number: the name as a cell of CSV, ready to be written.
 fn class_cells(summary: &Summary) -> Vec<Vec<u8>> {
-    let cell = |name: &str| {
-        let cell = escape::cell(name);
-        // Escaped text has no line breaks.
-        if cell.contains(['"', ',']) {
-            format!("\"{}\"", cell.replace('"', "\"\"")).into_bytes()
-        } else {
-            cell.into_owned().into_bytes()
-        }
-    };
-    summary.classes().iter().map(|class| cell(summary.class_name(class))).collect()
+    summary.classes().iter().map(|class| csv::cell(summary.class_name(class))).collect()
 }
 
 fn line(out: &mut Vec<u8>, row: &Row, classes: &[Vec<u8>]) {
@@ -92,9 +84,9 @@ fn line(out: &mut Vec<u8>, row: &Row, classes: &[Vec<u8>]) {
         out.extend_from_slice(class);
     }
     out.push(b',');
-    push_number(out, row.shallow_bytes);
+    push_decimal(out, row.shallow_bytes);
     out.push(b',');
-    push_number(out, row.retained_bytes);
+    push_decimal(out, row.retained_bytes);
     out.push(b',');
     match row.dominator {
         Some(id) => push_id(out, id),
@@ -105,28 +97,8 @@ fn line(out: &mut Vec<u8>, row: &Row, classes: &[Vec<u8>]) {
 
 /// `0x7c00012a8`, as [`object_id`] writes it.
 fn push_id(out: &mut Vec<u8>, id: u64) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = (64 - id.leading_zeros()).div_ceil(4).max(1);
     out.extend_from_slice(b"0x");
-    out.extend((0..digits).rev().map(|digit| {
-        let nibble = (id >> (digit * 4)) & 0xf;
-        DIGITS.get(nibble as usize).copied().unwrap_or(b'0')
-    }));
-}
-
-fn push_number(out: &mut Vec<u8>, mut number: u64) {
-    let start = out.len();
-    loop {
-        // A digit.
-        out.push(b'0' + u8::try_from(number % 10).unwrap_or(0));
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    if let Some(digits) = out.get_mut(start..) {
-        digits.reverse();
-    }
+    push_hex(out, id);
 }
 
 #[derive(Serialize)]

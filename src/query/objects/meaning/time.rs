@@ -2,88 +2,80 @@
 //!
 //! Functions of the numbers in the fields. Numbers that no Java program can have made give `None`.
 
-const DAY: i64 = 86_400;
-/// `Year.MAX_VALUE`
-const LAST_YEAR: i64 = 999_999_999;
+use jiff::SignedDuration;
+use jiff::civil::{Date, DateTime, Time, date as civil_date};
+
+/// Years of dates: `Year.MIN_VALUE` to `Year.MAX_VALUE`.
+const YEARS: std::ops::RangeInclusive<i64> = -999_999_999..=999_999_999;
 /// `Instant.MIN` and `Instant.MAX`, in seconds.
 const INSTANTS: std::ops::RangeInclusive<i64> = -31_557_014_167_219_200..=31_556_889_864_403_199;
 /// Seconds of the offset farthest from UTC: 18 hours.
 const LAST_OFFSET: i64 = 18 * 3600;
 const NANOS: i64 = 1_000_000_000;
 
-/// A year of a date: at least four digits, with a sign if it is negative or, where `plus` says so, has more of them.
-fn year(year: i64, plus: bool) -> Option<String> {
-    if year.abs() > LAST_YEAR {
-        return None;
-    }
+/// The start of 1970.
+const EPOCH: DateTime = civil_date(1970, 1, 1).at(0, 0, 0, 0);
+/// The Gregorian calendar repeats every 400 years: a year beyond jiff's range (-9999 to 9999) is computed as one within.
+const CYCLE: i64 = 400;
+const SECONDS_OF_CYCLE: i64 = 146_097 * 86_400;
+
+/// A day, in one of the years 2000 to 2399; `None` if the year has no such day.
+fn day_of_cycle(year: i64, month: i64, day: i64) -> Option<Date> {
+    let year = i16::try_from(2000 + year.rem_euclid(CYCLE)).ok()?;
+    Date::new(year, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()
+}
+
+/// A year: at least four digits, with a sign if it is negative or, where `plus` says so, has more of them.
+fn year(year: i64, plus: bool) -> String {
     let sign = match year {
         ..0 => "-",
         10_000.. if plus => "+",
         _ => "",
     };
-    Some(format!("{sign}{:04}", year.abs()))
-}
-
-fn is_leap(year: i64) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-}
-
-fn days_of_month(year: i64, month: i64) -> i64 {
-    match month {
-        2 if is_leap(year) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
+    format!("{sign}{:04}", year.unsigned_abs())
 }
 
 /// `LocalDate`: `2024-02-29`.
 pub(super) fn date(of_year: i64, month: i64, day: i64) -> Option<String> {
-    if !(1..=12).contains(&month) || !(1..=days_of_month(of_year, month)).contains(&day) {
-        return None;
-    }
-    Some(format!("{}-{month:02}-{day:02}", year(of_year, true)?))
+    day_of_cycle(of_year, month, day).filter(|_| YEARS.contains(&of_year))?;
+    Some(format!("{}-{month:02}-{day:02}", year(of_year, true)))
 }
 
 /// `YearMonth`: `2024-02`.
 pub(super) fn year_month(of_year: i64, month: i64) -> Option<String> {
-    (1..=12).contains(&month).then_some(())?;
-    Some(format!("{}-{month:02}", year(of_year, false)?))
+    let exists = YEARS.contains(&of_year) && (1..=12).contains(&month);
+    exists.then(|| format!("{}-{month:02}", year(of_year, false)))
 }
 
 /// `MonthDay`: `--02-29`.
 pub(super) fn month_day(month: i64, day: i64) -> Option<String> {
-    let exists = (1..=12).contains(&month) && (1..=days_of_month(4, month)).contains(&day);
-    exists.then(|| format!("--{month:02}-{day:02}"))
+    day_of_cycle(2000, month, day).map(|_| format!("--{month:02}-{day:02}"))
 }
 
 /// `Year`: `2024`.
 pub(super) fn only_year(year: i64) -> Option<String> {
-    (year.abs() <= LAST_YEAR).then(|| year.to_string())
+    YEARS.contains(&year).then(|| year.to_string())
 }
 
-/// Digits behind the point, in threes.
-fn fraction(nanos: i64) -> String {
+/// How many digits stand behind the point: they come in threes.
+fn digits(nanos: i32) -> usize {
     match nanos {
-        0 => String::new(),
-        nanos if nanos % 1_000_000 == 0 => format!(".{:03}", nanos / 1_000_000),
-        nanos if nanos % 1_000 == 0 => format!(".{:06}", nanos / 1_000),
-        nanos => format!(".{nanos:09}"),
+        0 => 0,
+        nanos if nanos % 1_000_000 == 0 => 3,
+        nanos if nanos % 1_000 == 0 => 6,
+        _ => 9,
     }
 }
 
 /// `LocalTime`: `12:30`, `12:30:59.001`.
 pub(super) fn time(hour: i64, minute: i64, second: i64, nanos: i64) -> Option<String> {
-    let sixty = 0..60;
-    let exists = (0..24).contains(&hour)
-        && sixty.contains(&minute)
-        && sixty.contains(&second)
-        && (0..NANOS).contains(&nanos);
-    exists.then_some(())?;
-    if second == 0 && nanos == 0 {
-        return Some(format!("{hour:02}:{minute:02}"));
-    }
-    Some(format!("{hour:02}:{minute:02}:{second:02}{}", fraction(nanos)))
+    let small = |number: i64| i8::try_from(number).ok();
+    let nanos = i32::try_from(nanos).ok()?;
+    let time = Time::new(small(hour)?, small(minute)?, small(second)?, nanos).ok()?;
+    Some(match (second, nanos) {
+        (0, 0) => format!("{hour:02}:{minute:02}"),
+        _ => format!("{time:.*}", digits(nanos)),
+    })
 }
 
 /// `Instant`: `2024-02-29T12:30:00Z`.
@@ -91,19 +83,12 @@ pub(super) fn instant(seconds: i64, nanos: i64) -> Option<String> {
     if !INSTANTS.contains(&seconds) || !(0..NANOS).contains(&nanos) {
         return None;
     }
-    let (of_year, month, day) = civil(seconds.div_euclid(DAY));
-    let second = seconds.rem_euclid(DAY);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    let sign = match of_year {
-        ..0 => "-",
-        10_000.. => "+",
-        _ => "",
-    };
-    let years = of_year.abs();
-    Some(format!(
-        "{sign}{years:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{}Z",
-        fraction(nanos)
-    ))
+    let nanos = i32::try_from(nanos).ok()?;
+    let in_cycle = SignedDuration::new(seconds.rem_euclid(SECONDS_OF_CYCLE), nanos);
+    let time = EPOCH.checked_add(in_cycle).ok()?;
+    let of_year = i64::from(time.year()) + CYCLE * seconds.div_euclid(SECONDS_OF_CYCLE);
+    let (month, day, time) = (time.month(), time.day(), time.time());
+    Some(format!("{}-{month:02}-{day:02}T{time:.*}Z", year(of_year, true), digits(nanos)))
 }
 
 /// An instant in milliseconds since 1970, as `Instant` prints it.
@@ -111,26 +96,12 @@ pub(super) fn instant_of_millis(millis: i64) -> Option<String> {
     instant(millis.div_euclid(1000), millis.rem_euclid(1000) * 1_000_000)
 }
 
-/// Year, month and day of a number of days since 1970: Gregorian, also before it was introduced.
-fn civil(days: i64) -> (i64, i64, i64) {
-    // Years begin in March, so that the day that leap years add is their last; 400 years have 146,097 days.
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (era * 400 + year_of_era + i64::from(month <= 2), month, day)
-}
-
 /// `ZoneOffset`: `Z`, `+02:00`, `-00:30:15`.
 pub(super) fn offset(seconds: i64) -> Option<String> {
     if seconds == 0 {
         return Some("Z".to_owned());
     }
-    (seconds.abs() <= LAST_OFFSET).then_some(())?;
+    (-LAST_OFFSET..=LAST_OFFSET).contains(&seconds).then_some(())?;
     let sign = if seconds < 0 { '-' } else { '+' };
     let abs = seconds.abs();
     let text = format!("{sign}{:02}:{:02}", abs / 3600, abs / 60 % 60);
@@ -203,6 +174,7 @@ mod tests {
         is(year_month(12_345, 3), "12345-03");
         is(month_day(2, 29), "--02-29");
         is(only_year(-5), "-5");
+        assert_eq!([date(i64::MIN, 1, 1), year_month(i64::MIN, 1), only_year(i64::MIN)], [const { None }; 3]);
     }
 
     #[test]
@@ -221,6 +193,7 @@ mod tests {
         is(offset(7200), "+02:00");
         is(offset(-1815), "-00:30:15");
         assert_eq!(offset(64_801), None);
+        assert_eq!(offset(i64::MIN), None);
     }
 
     #[test]

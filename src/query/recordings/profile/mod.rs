@@ -10,6 +10,9 @@ mod sites;
 pub mod text;
 mod traces;
 
+use jiff::SignedDuration;
+use jiff::civil::date;
+
 pub(crate) use sites::ratio;
 pub use sites::{Origin, Site, Sites};
 pub use traces::{Frame, Trace, Traces};
@@ -200,14 +203,14 @@ pub enum WaitKind {
 /// A time as RFC 3339: milliseconds since 1970 and microseconds after that. `None` for none (0), and for what no
 /// calendar holds.
 pub(crate) fn rfc3339(milliseconds: u64, microseconds: u32) -> Option<String> {
-    // The year 9999 is the last that RFC 3339 can write.
-    const LAST: u64 = 253_402_300_799_999;
-    let later = milliseconds.saturating_add(u64::from(microseconds) / 1000);
-    if milliseconds == 0 || later > LAST {
+    if milliseconds == 0 {
         return None;
     }
-    let time = std::time::UNIX_EPOCH.checked_add(std::time::Duration::from_millis(later))?;
-    Some(humantime::format_rfc3339_millis(time).to_string())
+    let later = milliseconds.saturating_add(u64::from(microseconds) / 1000);
+    let since_1970 = SignedDuration::from_millis(later.try_into().ok()?);
+    // Not a `Timestamp`: its last day is the one before the last of the year 9999.
+    let time = date(1970, 1, 1).at(0, 0, 0, 0).checked_add(since_1970).ok()?;
+    Some(format!("{time:.3}Z"))
 }
 
 /// A part of a whole in per cent, not rounded.
