@@ -83,7 +83,7 @@ pub const fn advice(subject: Subject) -> &'static str {
             "if the dump is damaged this is what was lost; if it is whole the JVM has left them out, and nothing can be done"
         }
         Subject::MissingRoots | Subject::BootClassesAssumed => "nothing",
-        Subject::SeveralHeapDumps => "--dump N reads another",
+        Subject::SeveralHeapDumps => "--heap-dump N reads another",
         Subject::LinesNotUnderstood => {
             "look at the line in the text: was it edited, wrapped, or written by two processes at once?"
         }

@@ -79,7 +79,7 @@ fn jvm(info: &Info) -> Value<'_> {
 fn heap_dumps() -> Columns<'static, (u32, HeapDumpInfo)> {
     type Row = (u32, HeapDumpInfo);
     Columns::new([
-        Column::integer("number", "for `--dump`, from 1", |(number, _): &Row| (*number).into()),
+        Column::integer("number", "for `--heap-dump`, from 1", |(number, _): &Row| (*number).into()),
         Column::new("created", Kind::Time, "when it was begun", |(_, dump): &Row| {
             output::timestamp(dump.created_ms).into()
         })
@@ -328,7 +328,7 @@ fn table(info: &Info, sizes: &Sizes) -> Builder {
         (0, _) => line("heap dumps", "none".to_owned()),
         (1, _) => {}
         (several, read) => {
-            line("heap dumps", format!("{several}; this is number {read} (--dump N reads another)"));
+            line("heap dumps", format!("{several}; this is number {read} (--heap-dump N reads another)"));
             for (number, dump) in (1u32..).zip(&info.heap_dump_list) {
                 let created =
                     output::timestamp(dump.created_ms).unwrap_or_else(|| "no time stated".to_owned());

@@ -22,7 +22,7 @@ pub(crate) struct Input {
     pub(crate) dump: PathBuf,
 
     /// Which heap dump of a file that holds several, from 1 [default: the last]
-    #[arg(long = "dump", value_name = "N", help_heading = "Input", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, alias = "dump", value_name = "N", help_heading = "Input", value_parser = clap::value_parser!(u32).range(1..))]
     heap_dump: Option<u32>,
 
     /// Threads that read the dump [default: all cores]
@@ -39,7 +39,7 @@ pub(crate) struct Input {
     )]
     index_dir: Option<PathBuf>,
 
-    /// Memory that building an index may take, for example 2GB; what needs more lies in files in the index directory
+    /// Memory that building an index may take, for example 2GiB; what needs more lies in files in the index directory
     /// [default: what the machine and its limits leave]
     #[arg(
         long,

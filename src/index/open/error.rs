@@ -154,7 +154,7 @@ impl Error {
             Self::NotInside { .. } => {
                 "what was to be compressed was not there, or the disk was full: make the dump again"
             }
-            Self::NoSuchHeapDump { .. } => "leave out --dump to read the last one",
+            Self::NoSuchHeapDump { .. } => "leave out --heap-dump to read the last one",
             Self::Changed(_) => "wait until the JVM has finished writing the dump, then run this again",
             Self::Unpack { .. } => "give a directory with enough space by --index-dir, or unpack it yourself",
             Self::NoRoom { .. } => {

@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn numbers() {
         for (text, number) in
-            [("7", 7), ("7L", 7), ("1kB", 1024), ("1MB", 1 << 20), ("1.5GB", 3 << 29), ("2GiB", 1 << 31)]
+            [("7", 7), ("7L", 7), ("1kB", 1000), ("1MB", 1_000_000), ("1.5GB", 1_500_000_000), ("2GiB", 1 << 31)]
         {
             assert_eq!(kinds(text), [Kind::Whole(number)], "{text}");
         }

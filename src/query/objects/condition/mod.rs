@@ -356,7 +356,7 @@ mod tests {
         assert_eq!(condition("x=0xff").literal.integer, Some(255));
         assert_eq!(condition("x == -1").literal.integer, Some(-1));
         assert_eq!(condition("x == 0xffffffffffffffff").literal.integer, Some(-1));
-        assert_eq!(condition("x > 10MB").literal.integer, Some(10 << 20));
+        assert_eq!(condition("x > 10MB").literal.integer, Some(10_000_000));
         assert_eq!(condition("x > 1.5").literal.integer, None);
         assert_eq!(condition("x = ''").literal.text, "");
         assert_eq!(condition("x = \"").literal.text, "\"");

@@ -2,10 +2,11 @@
 
 /// A text that is no size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no size; sizes look like 4096, 512KB or 1.5GB")]
+#[error("`{0}` is no size; sizes look like 4096, 512KiB, 10MB or 1.5GiB")]
 pub struct NoSize(String);
 
-/// Reads a size. Units are powers of 1024, whichever way they are written: `B`, `K`, `KB`, `KiB`, and so on up to `T`.
+/// Reads a size. `KB`, `MB`, `GB` and `TB` are powers of 1000, `KiB`, `MiB`, `GiB` and `TiB` powers of 1024 (IEC 80000-13);
+/// a letter alone, as in `512k`, is the power of 1024 that it is in the JVM's own options.
 ///
 /// # Errors
 /// If it is none, or more than 64 bits hold.
@@ -13,12 +14,16 @@ pub fn parse(text: &str) -> Result<u64, NoSize> {
     let wrong = || NoSize(text.to_owned());
     let at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(at);
-    let shift = match unit.trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 0,
-        "k" | "kb" | "kib" => 10,
-        "m" | "mb" | "mib" => 20,
-        "g" | "gb" | "gib" => 30,
-        "t" | "tb" | "tib" => 40,
+    let unit: u128 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
         _ => return Err(wrong()),
     };
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));
@@ -27,7 +32,7 @@ pub fn parse(text: &str) -> Result<u64, NoSize> {
         return Err(wrong());
     }
     let digits: u128 = format!("{whole}{part}").parse().map_err(|_| wrong())?;
-    let bytes = digits.checked_mul(1 << shift).ok_or_else(wrong)? / 10u128.pow(decimals);
+    let bytes = digits.checked_mul(unit).ok_or_else(wrong)? / 10u128.pow(decimals);
     u64::try_from(bytes).map_err(|_| wrong())
 }
 
@@ -41,11 +46,12 @@ mod tests {
             ("0", 0),
             ("4096", 4096),
             ("10b", 10),
-            ("10MB", 10 << 20),
+            ("10MB", 10_000_000),
             ("10 MiB", 10 << 20),
             ("512k", 512 << 10),
-            ("1.5GB", 3 << 29),
-            ("0.5kB", 512),
+            ("1.5GB", 1_500_000_000),
+            ("1.5GiB", 3 << 29),
+            ("0.5kB", 500),
             ("2T", 2 << 40),
         ] {
             assert_eq!(parse(text), Ok(bytes), "{text}");
