@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::mutate::walk::Map;
+use crate::kit::mutate::walk::Map;
 use crate::run::Expected;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

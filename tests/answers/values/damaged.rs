@@ -1,0 +1,59 @@
+//! Every object of damaged dumps is shown: nothing panics, nothing goes on for ever.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::kit::dump::{Dump, bytes};
+use hprof_cli::query::objects::show::Shower;
+use hprof_cli::query::paths::steps::View;
+
+/// Numbers that look random, the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % end
+    }
+}
+
+#[test]
+fn every_object_of_a_damaged_dump() {
+    let whole = {
+        let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/jdk/jdk11.hprof.zst");
+        let (heap, _graph) = Dump::at(Some(&sample)).open_graph();
+        bytes(&heap).to_vec()
+    };
+    // Behind strings and class names: what is there decides what can be read at all.
+    let start = whole.len() / 4;
+    let mut shown = 0;
+    for seed in 0..12 {
+        let mut random = Random(seed);
+        let mut damaged = whole.clone();
+        // Few bytes change what objects say; more change which objects there are.
+        for _ in 0..10usize.pow(u32::try_from(seed % 4).unwrap() + 1) {
+            let at = start + random.below(damaged.len() - start);
+            damaged[at] = u8::try_from(random.below(256)).unwrap();
+        }
+        let dump = Dump::of(&damaged);
+        let Ok((heap, graph)) = dump.try_open_graph() else { continue };
+        let view = View::new(&heap, &graph, bytes(&heap));
+        let shower = Shower::new(heap.summary(), &graph, bytes(&heap), view);
+        let begin = Instant::now();
+        for object in 0..graph.objects.len() {
+            let (value, stack) = shower.meaning(object, 300, 10);
+            assert!(value.is_none_or(|value| value.text.chars().count() <= 300));
+            assert!(stack.is_none_or(|stack| stack.frames.len() <= 10));
+            shown += usize::from(!shower.show(object).fields.is_empty());
+            let _ = shower.data(object, 3, 10).and_then(|data| data.text());
+            shower.elements(object, 2, 5).for_each(drop);
+        }
+        // What collections are known is looked up each time.
+        for object in (0..graph.objects.len()).step_by(97) {
+            let contents = shower.contents(object, 0, 20);
+            assert!(contents.is_none_or(|contents| contents.entries.len() <= 20));
+        }
+        assert!(begin.elapsed() < Duration::from_secs(120), "{:?}", begin.elapsed());
+    }
+    assert!(shown > 10_000, "{shown}");
+}

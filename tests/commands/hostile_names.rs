@@ -1,0 +1,345 @@
+//! Names and texts that are made to be misread: control characters, escapes of terminals, bidirectional marks, formulas.
+//! They stand wherever a dump can hold a text, and every command shows them, in every format. What must not come out is
+//! told here anew, not asked of the program.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use hprof_writer::{
+    AllocSite, AllocSites, ClassId, DumpWriter, Elements, HeapModel, IdSize, Jdk, Layout, ObjectId, Options,
+    Root, StackFrame, StartThread, Type, Value, Version,
+};
+
+/// Clears a screen, turns text around, rings, and looks like a formula. U+009B is what terminals take for ESC [.
+const EVIL: &str = "=evil\u{1b}[2J\u{202e}\u{7}\u{9b}1m\u{2066}\u{feff}\u{e0041}\r";
+/// How it stands in an answer.
+const SHOWN: &str = "=evil\\u001b[2J\\u202e\\u0007\\u009b1m\\u2066\\ufeff\\udb40\\udc41\\r";
+
+/// Whether a terminal, an editor or a browser would do something else with it than show it.
+fn is_harmful(c: char) -> bool {
+    let code = u32::from(c);
+    // C0 and C1 controls and DEL; the bidirectional ones of UAX 9; tags, of which texts can be made that nobody sees.
+    code < 0x20 && c != '\n'
+        || (0x7F..=0x9F).contains(&code)
+        || (0x202A..=0x202E).contains(&code)
+        || (0x2066..=0x2069).contains(&code)
+        || (0xE0000..=0xE007F).contains(&code)
+        || matches!(code, 0x200E | 0x200F | 0x061C | 0x2028 | 0x2029 | 0xFEFF)
+}
+
+struct Made {
+    dir: tempfile::TempDir,
+    dump: PathBuf,
+    class: ClassId,
+    instance: ObjectId,
+    text: ObjectId,
+    thread: ObjectId,
+}
+
+/// A dump in which all that has a name has this one.
+fn made() -> Made {
+    let mut model = HeapModel::new(Layout::COMPRESSED);
+    let jdk = Jdk::add_to(&mut model);
+    let statics = [(EVIL, Value::Int(1))];
+    let class = model.class_with_statics(EVIL, Some(jdk.object), &[(EVIL, Type::Object)], &statics);
+    let below = model.class(&format!("{EVIL}Sub"), Some(class), &[]);
+    let loader_class = model.class(&format!("java.lang.ClassLoader{EVIL}"), Some(jdk.object), &[]);
+    let loader = model.instance(loader_class, &[]);
+    model.class_mut(class).loader = loader.0;
+    let text = jdk.string(&mut model, EVIL);
+    jdk.string(&mut model, EVIL);
+    let bytes = model.prim_array(Elements::of_bytes(EVIL.as_bytes()));
+    let instance = model.instance_with(class, &[(EVIL, text.into())]);
+    let other = model.instance_with(below, &[(EVIL, bytes.into())]);
+    let array_class = model.array_class(class);
+    let array = model.object_array(array_class, &[instance, other]);
+    let thread = jdk.thread(&mut model, EVIL, false, 5);
+    let trace =
+        model.trace(1, &[StackFrame::new(class, EVIL, EVIL, 7), StackFrame::new(below, EVIL, EVIL, -3)]);
+    model.root(thread, Root::ThreadObject { thread: 1, trace });
+    model.root(array, Root::JavaFrame { thread: 1, frame: 0 });
+    model.root(loader, Root::JniGlobal { reference: 1 });
+    model.heap_info(0x5A, EVIL);
+
+    let options = Options::hotspot();
+    let mut out = DumpWriter::new(Version::V1_0_2, IdSize::Eight);
+    out.string(0x7_0001, EVIL);
+    let names = StartThread {
+        thread: 1,
+        object: thread.0,
+        trace,
+        name: 0x7_0001,
+        group: 0x7_0001,
+        parent_group: 0x7_0001,
+    };
+    out.start_thread(&names);
+    model.write_into(&mut out, &options);
+    let serial = 1 + u32::try_from(model.classes().iter().position(|def| def.id == class).unwrap()).unwrap();
+    let site = AllocSite {
+        class_serial: serial,
+        trace,
+        live_bytes: 16,
+        live_instances: 1,
+        allocated_bytes: 32,
+        allocated_instances: 2,
+        ..AllocSite::default()
+    };
+    out.alloc_sites(&AllocSites {
+        live_bytes: 16,
+        live_instances: 1,
+        sites: vec![site],
+        ..AllocSites::default()
+    });
+    out.cpu_samples(3, &[(3, trace)]);
+
+    let dir = tempfile::tempdir().unwrap();
+    let dump = dir.path().join("made.hprof");
+    fs::write(&dump, out.into_bytes()).unwrap();
+    Made { dir, dump, class, instance, text, thread }
+}
+
+fn run(index: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
+    command.args(arguments).env("HPROF_CLI_INDEX_DIR", index).env("XDG_CACHE_HOME", index);
+    command.output().unwrap()
+}
+
+/// What came out; it is text, and none of it is harmful.
+fn harmless(output: &Output, what: &str) -> String {
+    for (stream, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
+        let text = std::str::from_utf8(bytes).unwrap_or_else(|error| panic!("{what}: {stream}: {error}"));
+        // `convert` writes the agent's columns, which tabs divide.
+        let bad = text.chars().position(|c| is_harmful(c) && !(c == '\t' && what.starts_with("convert")));
+        assert!(
+            bad.is_none(),
+            "{what}: {stream}: {:?}",
+            text.chars().skip(bad.unwrap().saturating_sub(30)).take(60)
+        );
+    }
+    assert!(output.status.code().is_some_and(|code| code <= 3), "{what}: {:?}", output.status);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// No cell that a spreadsheet would compute: RFC 4180 read by hand.
+fn check_cells(csv: &str, what: &str) {
+    let (mut cell, mut quoted, mut cells) = (String::new(), false, Vec::new());
+    for c in csv.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' | '\n' if !quoted => cells.push(std::mem::take(&mut cell)),
+            c => cell.push(c),
+        }
+    }
+    for cell in cells {
+        let is_number = cell.parse::<f64>().is_ok();
+        let starts = cell.starts_with(['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠']);
+        assert!(is_number || !starts, "{what}: the cell {cell:?}");
+    }
+}
+
+/// Else nothing below proves anything.
+#[test]
+fn what_is_looked_for_would_be_found() {
+    // Of `=evil`, `[2J`, `1m` nothing is harmful by itself.
+    assert_eq!(EVIL.chars().filter(|c| is_harmful(*c)).count(), 8);
+    assert!(!SHOWN.contains(is_harmful));
+    for cell in ["=1+1", "\"=1,1\"", "x,@y", "1\n+x", "－2x"] {
+        assert!(std::panic::catch_unwind(|| check_cells(&format!("{cell}\n"), "a cell")).is_err(), "{cell}");
+    }
+    check_cells("-1,+2.5,a=b,'=1,\"x,=y\"\n", "harmless cells");
+}
+
+#[test]
+fn no_command_lets_them_out_in_any_format() {
+    let made = made();
+    let dump = made.dump.to_str().unwrap();
+    let index = made.dir.path().join("index");
+    let [class, instance, text, thread] =
+        [made.class.0, made.instance.0, made.text.0, made.thread.0].map(|id| format!("{id:#x}"));
+    let query = format!("SELECT o AS \"{EVIL}\", toString(s) FROM java.lang.String s");
+    // With whether the name has to be there, as it is shown.
+    let commands: &[(&str, &[&str], bool)] = &[
+        ("info", &[], false),
+        ("histo", &["--top", "0"], true),
+        ("histo", &["--group-by", "loader"], true),
+        ("histo", &["--group-by", "package"], false),
+        ("dominators", &["--top", "0"], true),
+        ("dominators", &["--all"], true),
+        ("retained", &[&instance], false),
+        ("roots", &["--top", "0"], true),
+        ("paths-to-root", &[&text], true),
+        ("paths-to-root", &["java.lang.String"], true),
+        ("show", &[&class], true),
+        ("show", &[&instance], true),
+        ("show", &[&text], false),
+        ("show", &[&thread], false),
+        ("show", &[EVIL], true),
+        ("instances", &["java.lang.String"], true),
+        ("instances", &[EVIL], true),
+        ("refs", &[&instance], true),
+        ("refs", &[&text, "--incoming"], true),
+        ("classes", &["--top", "0"], true),
+        ("classes", &["--tree", "--depth", "0"], true),
+        ("loaders", &[], true),
+        ("strings", &[], true),
+        ("strings", &["--duplicates"], true),
+        ("threads", &[], true),
+        ("threads", &["--started"], true),
+        ("sites", &[], true),
+        ("traces", &[], true),
+        ("cpu", &[], true),
+        ("cputime", &[], false),
+        ("monitors", &[], false),
+        ("summary", &[], false),
+        ("oql", &["SELECT s, toString(s) FROM java.lang.String s"], true),
+        ("oql", &["SELECT * FROM OBJECTS java.lang.String"], false),
+        ("oql", &[&query], false),
+        // What is asked for is not there: the message says what was asked.
+        ("show", &["x\u{1b}[2J\u{202e}"], false),
+        ("instances", &["x\u{1b}[2J\u{202e}"], false),
+        ("histo", &["--class", "x\u{1b}[2J\u{202e}"], false),
+        ("show", &["=evil"], false),
+    ];
+    for (command, more, is_shown) in commands {
+        for format in ["table", "csv", "json"] {
+            let arguments = [&[*command, dump][..], more, &["--format", format]].concat();
+            let what = format!("{command} {more:?} {format}");
+            let output = run(&index, &arguments);
+            let out = harmless(&output, &what);
+            // Some answers are for programs only.
+            if *is_shown && !(more.contains(&"--all") && format == "table") {
+                // JSON writes one backslash; a text within JSON within CSV has its own.
+                let shown = if format == "csv" { SHOWN.trim_start_matches('=') } else { SHOWN };
+                let flat = out.replace("\\\\", "\\");
+                assert!(flat.contains(shown), "{what}: {out}{}", String::from_utf8_lossy(&output.stderr));
+            }
+            match format {
+                "csv" => check_cells(&out, &what),
+                "json" if !out.is_empty() => {
+                    let document: serde_json::Value = serde_json::from_str(&out).unwrap();
+                    // A program gets the very name.
+                    assert!(!is_shown || document.to_string().contains("evil"), "{what}");
+                    if command == &"histo" && more.contains(&"--top") {
+                        let rows = document["rows"].as_array().unwrap();
+                        assert!(rows.iter().any(|row| row["class"] == EVIL), "{what}");
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn pictures_and_texts_for_other_programs_are_harmless() {
+    let made = made();
+    let dump = made.dump.to_str().unwrap();
+    let index = made.dir.path().join("index");
+    let commands: &[(&str, &[&str])] = &[
+        ("convert", &[]),
+        ("flamegraph", &["--format", "svg", "--lines", "--by-thread"]),
+        ("flamegraph", &["--format", "folded", "--lines", "--by-thread"]),
+        ("flamegraph", &["--format", "speedscope", "--lines", "--by-thread"]),
+        ("flamegraph", &["--of", "live", "--format", "svg", "--title", EVIL]),
+        ("flamegraph", &["--of", "allocated", "--format", "folded"]),
+    ];
+    for (command, more) in commands {
+        let what = format!("{command} {more:?}");
+        let output = run(&index, &[&[*command, dump][..], more].concat());
+        let out = harmless(&output, &what);
+        let flat = out.replace("\\\\", "\\");
+        assert!(output.status.success() && flat.contains("evil\\u001b[2J\\u202e"), "{what}: {out}");
+    }
+}
+
+/// A text report with the same names, and its answers.
+#[test]
+fn text_reports_that_hold_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let name = EVIL.trim_end_matches('\r');
+    let text = format!(
+        "JAVA PROFILE 1.0.1, created Thu Aug 29 16:41:59 2002\n\n\
+         THREAD START (obj=11199050, id = 1, name=\"{name}\", group=\"{name}\")\n\
+         TRACE 5: (thread=1)\n\t{name}.{name}({name}:1188)\n\
+         {name}\n\
+         SITES BEGIN (ordered by live bytes) Tue Feb 06 10:54:46 2007\n\
+         \x20         percent          live          alloc'ed  stack class\n\
+         \x20rank   self  accum     bytes objs     bytes  objs trace name\n\
+         \x20   1 44.73% 44.73%      1161516   14191  1161516  14191     5 {name}\n\
+         SITES END\n\
+         CPU SAMPLES BEGIN (total = 3) Tue Feb 06 10:54:46 2007\n\
+         rank   self  accum   count trace method\n\
+         \x20  1 100.00% 100.00%       3     5 {name}.{name}\n\
+         CPU SAMPLES END\n"
+    );
+    let file = dir.path().join("java.hprof.txt");
+    fs::write(&file, text).unwrap();
+    let file = file.to_str().unwrap();
+    let mut shown = 0;
+    for (command, more) in [
+        ("summary", &[][..]),
+        ("threads", &[]),
+        ("traces", &[]),
+        ("sites", &[]),
+        ("cpu", &[]),
+        ("histo", &[]),
+        ("monitors", &[]),
+        ("flamegraph", &["--format", "folded"][..]),
+        ("flamegraph", &["--format", "svg"]),
+        ("info", &[]),
+        ("convert", &[]),
+    ] {
+        for format in ["table", "csv", "json"] {
+            let with_format = [more, &["--format", format]].concat();
+            let more = if matches!(command, "flamegraph" | "convert") { more } else { &with_format };
+            let output = run(dir.path(), &[&[command, file][..], more].concat());
+            // What `convert` and `info` say goes to stderr.
+            let what = format!("{command} {more:?} of a text").replace("convert", "converted");
+            let out = harmless(&output, &what);
+            shown += usize::from(out.contains("evil\\u001b[2J\\u202e"));
+            if more.contains(&"csv") {
+                check_cells(&out, &what);
+            }
+        }
+    }
+    assert!(shown >= 15, "{shown}");
+}
+
+/// The path of a dump is as hostile as what is in it: somebody sent it.
+#[cfg(unix)]
+#[test]
+fn paths_that_hold_them() {
+    let made = made();
+    let hostile = made.dir.path().join(format!("{EVIL}.hprof"));
+    fs::copy(&made.dump, &hostile).unwrap();
+    let cut = made.dir.path().join(format!("cut{EVIL}.hprof"));
+    let bytes = fs::read(&made.dump).unwrap();
+    fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();
+    let no_dump = made.dir.path().join(format!("text{EVIL}"));
+    fs::write(&no_dump, "not a dump").unwrap();
+    let missing = made.dir.path().join(format!("missing{EVIL}"));
+    let index = made.dir.path().join("index");
+    for path in [&hostile, &cut, &no_dump, &missing] {
+        let path = path.to_str().unwrap();
+        for arguments in [
+            &["info", path][..],
+            &["info", path, "--format", "json"],
+            &["info", path, "--format", "csv"],
+            &["histo", path],
+            &["dominators", path],
+            &["threads", path],
+            &["show", path, "0x1"],
+            &["oql", path, "SELECT * FORM x"],
+            &["index", path],
+            &["index", path, "--verify"],
+            &["index", path, "--verify", "--format", "json"],
+            &["index", path, "--remove"],
+            &["convert", path, "-o", "/no/such\u{1b}[2J/directory"],
+            &["flamegraph", path],
+        ] {
+            let output = run(&index, arguments);
+            harmless(&output, &format!("{arguments:?}").replace("[\"convert", "convert"));
+        }
+    }
+}

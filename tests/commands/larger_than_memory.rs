@@ -1,0 +1,191 @@
+//! Building and asking with little memory: the same index, byte by byte, and a refusal with numbers where it cannot work.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::kit::dump::Dump;
+use hprof_writer::{HeapModel, Options, Order, Root};
+
+/// A dump of many small objects that refer to one another here and there, of which some are reachable; with an array
+/// that is longer than what is looked up at once, and objects to which many refer.
+fn model(objects: u32) -> HeapModel {
+    let mut model = HeapModel::default();
+    let object = model.class("java.lang.Object", None, &[]);
+    let node = model.class(
+        "Node",
+        Some(object),
+        &[("left", hprof_writer::Type::Object), ("right", hprof_writer::Type::Object)],
+    );
+    let nodes = model.array_class(node);
+    let mut state = 1u64;
+    let mut all = Vec::new();
+    for at in 0..objects {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let other = |shift: u32| match all.len() {
+            0 => hprof_writer::ObjectId::NULL,
+            len => all[(state >> shift) as usize % len],
+        };
+        let right = if at % 3 == 0 {
+            all.first().copied().unwrap_or(hprof_writer::ObjectId::NULL)
+        } else {
+            other(20)
+        };
+        all.push(model.instance(node, &[other(33).into(), right.into()]));
+    }
+    // Some twice, and none.
+    let mut elements: Vec<_> = all.iter().rev().copied().chain(all.iter().step_by(7).copied()).collect();
+    elements.push(hprof_writer::ObjectId::NULL);
+    let array = model.object_array(nodes, &elements);
+    model.root(all[all.len() - 5], Root::Unknown);
+    model.root(array, Root::JniGlobal { reference: 1 });
+    model
+}
+
+/// Runs `hprof-cli index` with an index directory of its own.
+fn index(dump: &Path, dir: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
+    command.arg("index").arg(dump).arg("--index-dir").arg(dir).args(arguments);
+    command.env_remove("HPROF_CLI_MEMORY").output().unwrap()
+}
+
+/// All files of an index.
+fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let dirs = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let files = dirs.flat_map(|dir| std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()));
+    files.map(|file| (file.file_name().unwrap().into(), std::fs::read(&file).unwrap())).collect()
+}
+
+#[test]
+fn the_index_is_the_same_in_any_memory() {
+    let model = model(150_000);
+    for order in [Order::ClassesFirst, Order::Shuffled(3)] {
+        let written = model.write(&Options { order, ..Options::hotspot() });
+        let dump = Dump::written(&written);
+        let dir = tempfile::tempdir().unwrap();
+        let built = |name: &str, arguments: &[&str]| {
+            let dir = dir.path().join(name);
+            let output = index(&dump.path, &dir, arguments);
+            assert_eq!(output.status.code(), Some(0), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+            files(&dir)
+        };
+        let usual = built("usual", &[]);
+        assert!(usual.keys().any(|name| name == Path::new("dominators")), "{:?}", usual.keys());
+        // The first leaves next to nothing for arrays, so that they lie in files.
+        for memory in ["30MB", "34MB", "1GB"] {
+            assert!(built(memory, &["--threads", "1", "--memory", memory]) == usual, "{memory}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_work_is_refused_with_numbers() {
+    let dump = Dump::written(&model(1000).write(&Options::hotspot()));
+    let dir = tempfile::tempdir().unwrap();
+    let refused = index(&dump.path, dir.path(), &["--memory", "1MB"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!((refused.status.code(), refused.stdout.len()), (Some(2), 0), "{said}");
+    let numbers = said.contains("it takes at least") && said.contains("--memory leaves 0 MiB");
+    assert!(numbers && said.contains("hint: raise --memory"), "{said}");
+    // An empty variable is as good as none.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
+    command.arg("index").arg(&dump.path).arg("--index-dir").arg(dir.path()).env("HPROF_CLI_MEMORY", "");
+    assert_eq!(command.output().unwrap().status.code(), Some(0));
+}
+
+#[test]
+fn an_estimate_tells_what_there_is_and_builds_nothing() {
+    let dump = Dump::written(&model(20_000).write(&Options::hotspot()));
+    let dir = tempfile::tempdir().unwrap();
+    let ask = |arguments: &[&str]| {
+        let output =
+            index(&dump.path, dir.path(), &[&["--estimate", "--format", "json"], arguments].concat());
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code().unwrap(), json["rows"][0].clone())
+    };
+    let (code, row) = ask(&[]);
+    // 20,000 nodes, an array, three classes; all pieces of a small dump are looked at.
+    assert_eq!((code, &row["objects"], &row["objects_exact"]), (0, &20_004.into(), &false.into()), "{row}");
+    assert_eq!((&row["fits"], &row["built"]), (&true.into(), &false.into()));
+    assert_eq!(row["dump_bytes"].as_u64().unwrap(), std::fs::metadata(&dump.path).unwrap().len());
+    assert_eq!(row["scratch_most_bytes"], 0);
+    assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none(), "nothing is written");
+    let (code, row) = ask(&["--memory", "1MB"]);
+    assert_eq!((code, &row["fits"], &row["memory_limit"]), (1, &false.into(), &"--memory".into()));
+    assert_eq!(index(&dump.path, dir.path(), &[]).status.code(), Some(0));
+    let (code, row) = ask(&["--memory", "1MB"]);
+    assert_eq!((code, &row["built"], &row["objects_exact"]), (0, &true.into(), &true.into()), "{row}");
+}
+
+/// Runs a command under a limit of the shell.
+#[cfg(target_os = "linux")]
+fn limited(limit: &str, arguments: &[&str]) -> Output {
+    let script = format!("ulimit {limit}; exec \"$@\"");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_hprof-cli")]).args(arguments);
+    command.env_remove("HPROF_CLI_MEMORY").output().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_limit_of_data_is_obeyed() {
+    let dump = Dump::written(&model(400_000).write(&Options::hotspot()));
+    let (path, dir) = (dump.path.to_str().unwrap(), tempfile::tempdir().unwrap());
+    let usual = dir.path().join("usual");
+    assert_eq!(index(&dump.path, &usual, &[]).status.code(), Some(0));
+    // Its arrays alone would take 35 MB.
+    let small = dir.path().join("small");
+    let run = limited("-d 49152", &["index", path, "--index-dir", small.to_str().unwrap(), "--threads", "1"]);
+    assert_eq!(run.status.code(), Some(0), "{}", String::from_utf8_lossy(&run.stderr));
+    assert!(files(&small) == files(&usual));
+    let asked = limited("-d 49152", &["paths-to-root", path, "Node", "--index-dir", small.to_str().unwrap()]);
+    assert_eq!(asked.status.code(), Some(0), "{}", String::from_utf8_lossy(&asked.stderr));
+    let refused = limited("-d 8192", &["index", path, "--index-dir", dir.path().join("x").to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(2) && said.contains("ulimit -d leaves"), "{said}");
+}
+
+/// Where mapped files count, it works or says what is in the way.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_limit_of_addresses_is_an_error_with_a_way_out() {
+    let dump = Dump::written(&model(200_000).write(&Options::hotspot()));
+    let (path, dir) = (dump.path.to_str().unwrap(), tempfile::tempdir().unwrap());
+    let mut codes = Vec::new();
+    // In between it depends on threads: the allocator keeps 64 MiB for each.
+    for megabytes in [40, 800] {
+        let index = dir.path().join(megabytes.to_string());
+        let limit = format!("-v {}", megabytes * 1000);
+        let run = limited(&limit, &["index", path, "--index-dir", index.to_str().unwrap(), "--threads", "2"]);
+        let said = String::from_utf8_lossy(&run.stderr).into_owned();
+        let code = run.status.code().unwrap_or_else(|| panic!("{limit}: {}: {said}", run.status));
+        assert!(code == 0 || (code == 2 && said.contains("ulimit -v")), "{limit}: {code}: {said}");
+        codes.push(code);
+    }
+    assert!(codes.first() == Some(&2) && codes.last() == Some(&0), "{codes:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_dump_that_cannot_be_mapped_says_why() {
+    let dump = Dump::of(b"");
+    std::fs::File::options().write(true).open(&dump.path).unwrap().set_len(4 << 30).unwrap();
+    let refused = limited("-v 2000000", &["histo", dump.path.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(2) && said.contains("ulimit -v unlimited"), "{said}");
+}
+
+#[test]
+fn long_arrays_refer_to_each_element_once() {
+    let model = model(100_000);
+    let dump = Dump::written(&model.write(&Options::hotspot()));
+    let (heap, graph) = dump.open_graph();
+    let longest = (0..graph.objects.len()).max_by_key(|object| graph.references(*object).count()).unwrap();
+    // All nodes, each once; and nothing that is null.
+    let class =
+        heap.summary().classes().iter().position(|class| heap.summary().class_name(class) == "Node").unwrap();
+    let nodes = (0..graph.objects.len())
+        .filter(|object| graph.objects.class(*object).is_some_and(|number| number.0 as usize == class));
+    assert!(graph.references(longest).eq(nodes));
+    assert_eq!(graph.references(longest).count(), 100_000);
+}

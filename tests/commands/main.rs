@@ -1,0 +1,25 @@
+//! The commands as processes: golden outputs, exit codes, files, little memory, hostile dumps, and processes that are
+//! killed.
+
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation
+)]
+
+#[cfg(unix)]
+mod crashes;
+#[cfg(unix)]
+mod crashes_index;
+mod golden;
+mod hostile_look;
+mod hostile_names;
+#[cfg(unix)]
+mod hostile_size;
+#[path = "../kit/mod.rs"]
+mod kit;
+mod larger_than_memory;
+mod processes;

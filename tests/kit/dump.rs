@@ -1,0 +1,175 @@
+//! A dump in a directory of its own, and all that the library says of it as text.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hprof_cli::hprof::{BasicType, IdSize};
+use hprof_cli::index::layout::sizes::Sizes;
+use hprof_cli::index::model::summary::Summary;
+use hprof_cli::index::objects::object_table::Objects;
+use hprof_cli::index::{Error, Heap, ObjectGraph, Options, Quiet};
+use tempfile::TempDir;
+
+use hprof_writer::Written;
+
+/// A dump in a temporary directory, with its index in another.
+pub struct Dump {
+    dir: TempDir,
+    /// The dump's file.
+    pub path: PathBuf,
+    /// Which heap dump is asked for.
+    pub heap_dump: Option<u32>,
+}
+
+impl Dump {
+    /// A file with these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        let dump = Self::at(None);
+        fs::write(&dump.path, bytes).expect("the temporary directory takes a file");
+        dump
+    }
+
+    /// What the writer wrote, sparse if it has holes.
+    pub fn written(written: &Written) -> Self {
+        let dump = Self::at(None);
+        written.write_file(&dump.path).expect("the temporary directory takes a file");
+        dump
+    }
+
+    /// A file that lies elsewhere; the index is temporary.
+    pub fn at(path: Option<&Path>) -> Self {
+        let dir = tempfile::tempdir().expect("there is a temporary directory");
+        let path = path.map_or_else(|| dir.path().join("dump.hprof"), Path::to_owned);
+        Self { dir, path, heap_dump: None }
+    }
+
+    /// Replaces the file's bytes.
+    pub fn replace(&self, bytes: &[u8]) {
+        fs::write(&self.path, bytes).expect("the file can be written again");
+    }
+
+    /// Where the index is to lie.
+    pub fn options(&self) -> Options {
+        Options {
+            index_dir: Some(self.dir.path().join("indexes")),
+            heap_dump: self.heap_dump,
+            memory_bytes: None,
+        }
+    }
+
+    /// The directory of this dump's index, once there is one.
+    pub fn index(&self) -> PathBuf {
+        let mut entries = fs::read_dir(self.dir.path().join("indexes")).expect("an index was written");
+        entries.next().expect("an index was written").expect("it can be listed").path()
+    }
+
+    /// Removes the index.
+    pub fn forget_index(&self) {
+        // Where there is none there is nothing to remove.
+        let _ = fs::remove_dir_all(self.dir.path().join("indexes"));
+    }
+
+    pub fn try_open(&self) -> Result<Heap, Error> {
+        Heap::open(&self.path, &self.options(), &Quiet)
+    }
+
+    pub fn try_open_graph(&self) -> Result<(Heap, ObjectGraph), Error> {
+        Heap::open_graph(&self.path, &self.options(), &Quiet)
+    }
+
+    pub fn open(&self) -> Heap {
+        self.try_open().expect("the dump opens")
+    }
+
+    pub fn open_graph(&self) -> (Heap, ObjectGraph) {
+        self.try_open_graph().expect("the dump opens")
+    }
+}
+
+/// The bytes of a dump, unpacked.
+pub fn bytes(heap: &Heap) -> &[u8] {
+    heap.bytes(&Quiet).expect("the bytes are there")
+}
+
+/// Objects of all classes of a name; of `java.lang.Class` with all class objects.
+pub fn count(summary: &Summary, name: &str) -> u64 {
+    let named = summary.classes().iter().filter(|class| summary.class_name(class) == name);
+    let objects: u64 = named.map(|class| class.objects.get()).sum();
+    objects + if name == "java.lang.Class" { summary.facts().class_objects.get() } else { 0 }
+}
+
+/// All problems, one a line.
+pub fn problems(summary: &Summary) -> String {
+    summary.problems().iter().map(|problem| format!("{problem}\n")).collect()
+}
+
+/// Everything a summary says, and the sizes that follow from it, as text to compare.
+pub fn digest(summary: &Summary) -> String {
+    let mut out = format!("{:?} {:?}\n", summary.facts(), summary.id_size());
+    let sizes = Sizes::new(summary, None);
+    writeln!(out, "{:?}", sizes.fit).expect("strings take text");
+    for (number, class) in summary.numbered_classes() {
+        let fields: Vec<_> = summary.fields(class).collect();
+        let statics: Vec<_> = summary.statics(class).collect();
+        let size = (sizes.instance(number), sizes.class_object(number), sizes.total(number));
+        let name = summary.class_name(class);
+        writeln!(out, "{name} {class:?} {fields:?} {statics:?} {size:?}").expect("strings take text");
+    }
+    let lengths: Vec<_> = BasicType::PRIMITIVES.iter().map(|kind| summary.primitive_lengths(*kind)).collect();
+    let parts = [
+        format!("{:?}", summary.object_lengths()),
+        format!("{lengths:?}"),
+        format!("{:?}", summary.short_arrays()),
+        format!("{:?}", summary.class_distances().collect::<Vec<_>>()),
+        format!("{:?}", summary.stack_chunks()),
+        format!("{:?} {:?}", summary.roots(), summary.root_counts()),
+        format!("{:?} {:?} {:?}", summary.table_counts(), summary.frames(), summary.traces()),
+        format!("{:?} {:?}", summary.segments(), summary.loaders()),
+        format!("{:?}", summary.properties().collect::<Vec<_>>()),
+        format!("{:?}", summary.heaps().collect::<Vec<_>>()),
+        format!("{:?}", (0..=255).map(|tag| summary.record_count(tag)).collect::<Vec<_>>()),
+        problems(summary),
+    ];
+    out + &parts.join("\n")
+}
+
+/// Everything the stage `objects` says, as text to compare.
+fn digest_objects(objects: &Objects, bytes: &[u8], id_size: IdSize) -> String {
+    let mut out = format!("{} {:?}\n", objects.len(), objects.class_objects());
+    for index in 0..objects.len() {
+        let id = objects.addresses.id_of(index);
+        let offset = objects.offset(bytes, id_size, index);
+        writeln!(out, "{id:x?} {:?} {offset:?}", objects.class(index)).expect("strings take text");
+    }
+    out
+}
+
+/// Everything the index says of single objects, as text to compare.
+pub fn digest_graph(graph: &ObjectGraph, bytes: &[u8], id_size: IdSize) -> String {
+    let mut out = digest_objects(&graph.objects, bytes, id_size);
+    let tree = &graph.tree;
+    for index in 0..graph.objects.len() {
+        let rows = (graph.references(index).collect::<Vec<_>>(), graph.referrers(index).collect::<Vec<_>>());
+        let (at, class) = (tree.position(index), graph.class_object_of(index));
+        writeln!(out, "{rows:?} {at:?} {class:?}").expect("strings take text");
+    }
+    for at in 0..tree.objects() {
+        let shallow = (tree.shallow_bytes(at), tree.bytes_before(at));
+        writeln!(out, "{:?} {shallow:?}", tree.object_at(at)).expect("strings take text");
+    }
+    for at in 0..tree.reachable() {
+        let place = (tree.dominator(at), tree.end(at), tree.depth(at), tree.retained_bytes(at));
+        writeln!(out, "{place:?}").expect("strings take text");
+    }
+    let edges = (graph.references.edges(), graph.referrers.edges());
+    let reachable = (tree.objects(), tree.reachable(), tree.reachable_bytes());
+    writeln!(out, "{edges:?} {reachable:?} {:?}", graph.roots).expect("strings take text");
+    out
+}
+
+/// Runs with so many threads.
+pub fn with_threads<R: Send>(threads: usize, run: impl FnOnce() -> R + Send) -> R {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    pool.expect("threads can be started").install(run)
+}

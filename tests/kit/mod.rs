@@ -1,0 +1,11 @@
+//! What the tests share, and what needs the library or the program: each test binary includes it once. The writer of
+//! dumps needs neither: it is a crate of its own, `tests/writer`.
+
+// No binary uses all of it.
+#![allow(dead_code, unreachable_pub)]
+
+pub mod dump;
+pub mod mutate;
+pub mod process;
+pub mod strategies;
+pub mod texts;

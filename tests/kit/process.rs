@@ -1,0 +1,186 @@
+//! Commands as processes that have to end: in a directory of their own, with its index, and what they leave there.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::thread::{JoinHandle, sleep};
+use std::time::{Duration, Instant};
+
+/// Longer than any of these commands takes on any machine; what takes longer waits for something that never comes.
+const AT_ALL: Duration = Duration::from_secs(300);
+
+/// A question that needs the whole graph, and one that needs its tree.
+pub const GRAPH: &[&str] = &["dominators", "--format", "json", "--top", "40"];
+pub const RETAINED: &[&str] = &["histo", "--retained", "--format", "json"];
+
+/// A directory with a dump in it. Everything that the program writes lies there too.
+pub struct Place {
+    dir: tempfile::TempDir,
+    pub dump: PathBuf,
+}
+
+impl Place {
+    /// A dump of these bytes; a `name` may say that they are compressed.
+    pub fn new(name: &str, bytes: &[u8]) -> Self {
+        let place = Self::of(Path::new(name));
+        let dump = place.path(name);
+        fs::write(&dump, bytes).unwrap();
+        Self { dump, ..place }
+    }
+
+    /// A dump that lies elsewhere.
+    pub fn of(dump: &Path) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["tmp", "cache"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        Self { dir, dump: dump.to_owned() }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Where the index lies: beside a dump that is here, else in a directory for indexes.
+    pub fn index(&self) -> PathBuf {
+        if self.dump.starts_with(self.dir.path()) {
+            return self.path(&format!("{}.index", self.dump.file_name().unwrap().to_str().unwrap()));
+        }
+        let entries = fs::read_dir(self.path("indexes")).into_iter().flatten();
+        entries.map(|entry| entry.unwrap().path()).next().unwrap_or_else(|| self.path("indexes"))
+    }
+
+    /// `arguments` are a command and its options; the dump stands between.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
+        command.arg(arguments[0]).arg(&self.dump).args(&arguments[1..]);
+        self.environment(&mut command);
+        command
+    }
+
+    /// As [`Place::command`], by a shell that does something before.
+    pub fn in_shell(&self, before: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("{before}; exec \"$@\""), "sh", env!("CARGO_BIN_EXE_hprof-cli")]);
+        command.arg(arguments[0]).arg(&self.dump).args(&arguments[1..]);
+        self.environment(&mut command);
+        command
+    }
+
+    fn environment(&self, command: &mut Command) {
+        command.env("XDG_CACHE_HOME", self.path("cache")).env("TMPDIR", self.path("tmp"));
+        command.env_remove("HPROF_CLI_INDEX_DIR");
+        if !self.dump.starts_with(self.dir.path()) {
+            command.env("HPROF_CLI_INDEX_DIR", self.path("indexes"));
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        finish(self.command(arguments).spawn().unwrap())
+    }
+
+    /// What a command answers, which has to be fine.
+    pub fn answer(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        let said = stderr(&output);
+        assert!(matches!(output.status.code(), Some(0 | 3)), "{arguments:?}: {:?}: {said}", output.status);
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The answers that depend on everything in the index.
+    pub fn answers(&self) -> [String; 2] {
+        [GRAPH, RETAINED].map(|question| self.answer(question))
+    }
+
+    pub fn forget_index(&self) {
+        // Where there is none there is nothing to remove.
+        let _ = fs::remove_dir_all(self.index());
+    }
+
+    /// Temporary files, wherever the program makes some.
+    pub fn leftovers(&self) -> Vec<PathBuf> {
+        let dirs = [self.path(""), self.path("tmp"), self.index()];
+        let entries = dirs.iter().filter_map(|dir| fs::read_dir(dir).ok()).flatten();
+        let is_left = |path: &PathBuf| {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            name.starts_with('.') || path.parent() == Some(&self.path("tmp"))
+        };
+        entries.map(|entry| entry.unwrap().path()).filter(is_left).collect()
+    }
+
+    /// Whether `index --verify` finds every stage good.
+    pub fn is_verified(&self) -> bool {
+        let code = self.run(&["index", "--verify"]).status.code();
+        assert!(matches!(code, Some(0 | 1)), "{code:?}");
+        code == Some(0)
+    }
+}
+
+/// A command on a dump, with so many KiB of addresses for memory and all that it maps.
+pub fn in_addresses(kib: u64, command: &str, dump: &Path, more: &[&str]) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "ulimit -v \"$1\" && shift && exec \"$@\"", "sh", &kib.to_string()]);
+    shell.arg(env!("CARGO_BIN_EXE_hprof-cli")).arg(command).arg(dump).args(more).args(["--threads", "2"]);
+    shell.stdout(Stdio::piped()).stderr(Stdio::piped());
+    shell
+}
+
+/// Waits for the end, which has to come.
+pub fn wait(child: &mut Child) -> ExitStatus {
+    wait_within(child, AT_ALL)
+}
+
+fn wait_within(child: &mut Child, most: Duration) -> ExitStatus {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if start.elapsed() > most {
+            child.kill().unwrap();
+            panic!("no end after {:?}", start.elapsed());
+        }
+        sleep(Duration::from_millis(1));
+    }
+}
+
+/// Reads what a process writes, and waits for its end.
+pub fn finish(child: Child) -> Output {
+    finish_within(child, AT_ALL, u64::MAX).0
+}
+
+/// As [`finish`], of a process that ends before, and of whose answer so many bytes are looked at. Tells how many more
+/// there were.
+pub fn finish_within(mut child: Child, most: Duration, bytes: u64) -> (Output, u64) {
+    fn all(pipe: Option<impl Read + Send + 'static>, bytes: u64) -> JoinHandle<(Vec<u8>, u64)> {
+        std::thread::spawn(move || {
+            let (mut text, mut more) = (Vec::new(), 0);
+            if let Some(mut pipe) = pipe {
+                pipe.by_ref().take(bytes).read_to_end(&mut text).unwrap();
+                more = std::io::copy(&mut pipe, &mut std::io::sink()).unwrap();
+            }
+            (text, more)
+        })
+    }
+    let (stdout, stderr) = (all(child.stdout.take(), bytes), all(child.stderr.take(), bytes));
+    let status = wait_within(&mut child, most);
+    let ((stdout, more), (stderr, _)) = (stdout.join().unwrap(), stderr.join().unwrap());
+    (Output { status, stdout, stderr }, more)
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// A number from the environment, for longer runs.
+pub fn number(name: &str, usual: u32) -> u32 {
+    std::env::var(name).ok().map_or(usual, |value| value.parse().unwrap())
+}
+
+/// A sample, unpacked.
+pub fn sample(name: &str) -> Vec<u8> {
+    let packed = fs::read(format!("samples/{name}.hprof.zst")).unwrap();
+    zstd::decode_all(&packed[..]).unwrap()
+}

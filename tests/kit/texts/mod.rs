@@ -1,0 +1,147 @@
+//! Text reports for tests: those of samples, and those that `convert` writes.
+
+pub mod naive;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use hprof_cli::index::layout::sizes::Sizes;
+use hprof_cli::index::{Heap, Quiet};
+use hprof_cli::query::recordings::profile::binary::{self, Want};
+use hprof_cli::report::hprof_text::{Report, Sections};
+
+/// The binary files of the agent.
+pub const AGENT_BINARIES: [&str; 5] = [
+    "agent/all-cpu.hprof.zst",
+    "agent/all.hprof.zst",
+    "agent/busy-cpu-samples.hprof.zst",
+    "agent/sites.hprof.zst",
+    "public/ahat-RI-agent.hprof.zst",
+];
+
+/// Binary files of others: HotSpot from JDK 6 on, and Android.
+pub const OTHER_BINARIES: [&str; 6] = [
+    "public/visualvm-small_heap.hprof.zst",
+    "jdk/jdk8.hprof.zst",
+    "jdk/jdk17.hprof.zst",
+    "jdk/jdk25.hprof.zst",
+    "jdk/jdk25-compact.hprof.zst",
+    "public/android-leak_service_binder.hprof.zst",
+];
+
+/// The agent's own text files.
+pub const AGENT_TEXTS: [&str; 12] = [
+    "agent/all-threads.txt.zst",
+    "agent/busy-cpu-samples.txt",
+    "agent/cpu-old.txt.zst",
+    "agent/cpu-samples.txt",
+    "agent/cpu-times.txt",
+    "agent/dump.txt.zst",
+    "agent/monitor.txt",
+    "agent/nolineno.txt.zst",
+    "agent/sites.txt.zst",
+    "public/cpu-samples-thread.txt.zst",
+    "public/cpu-times.txt.zst",
+    "public/xfvrp-cpu-samples.txt.zst",
+];
+
+/// Where a sample lies.
+pub fn sample_path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)
+}
+
+/// The bytes of a sample, unpacked.
+pub fn sample(name: &str) -> Vec<u8> {
+    let packed = std::fs::read(sample_path(name)).unwrap();
+    if name.ends_with(".zst") { zstd::decode_all(packed.as_slice()).unwrap() } else { packed }
+}
+
+/// A directory in which the program runs.
+pub struct Place {
+    dir: tempfile::TempDir,
+}
+
+impl Place {
+    pub fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// A path as an argument.
+    pub fn argument(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    /// Writes a file and returns its path as an argument.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> String {
+        std::fs::write(self.path(name), bytes).unwrap();
+        self.argument(name)
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
+        command.args(arguments).env("HPROF_CLI_INDEX_DIR", self.path("index")).env_remove("NO_COLOR");
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// Runs a command that has to end with exit code 0.
+    pub fn stdout(&self, arguments: &[&str]) -> Vec<u8> {
+        let output = self.run(arguments);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {stderr}");
+        output.stdout
+    }
+
+    /// The rows and the whole of a JSON answer.
+    pub fn json(&self, arguments: &[&str]) -> serde_json::Value {
+        let arguments = [arguments, &["--format", "json", "--quiet"]].concat();
+        serde_json::from_slice(&self.stdout(&arguments)).unwrap()
+    }
+
+    /// What `convert` makes of a dump.
+    pub fn convert(&self, dump: &str, more: &[&str]) -> String {
+        String::from_utf8(self.stdout(&[&["convert", dump], more].concat())).unwrap()
+    }
+
+    /// What `convert` makes of a sample.
+    pub fn convert_sample(&self, name: &str) -> String {
+        self.convert(sample_path(name).to_str().unwrap(), &[])
+    }
+}
+
+pub fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// What `convert` writes, made by the library.
+pub fn convert(heap: &Heap) -> Vec<u8> {
+    let want = Want { sites: true, traces: true };
+    let mut profile = binary::read(heap, want, &Quiet).unwrap();
+    let sizes = Sizes::new(heap.summary(), None);
+    if profile.sites.is_none() {
+        profile.sites = binary::sites_of_objects(heap, &sizes, &Quiet).unwrap();
+    }
+    let thread_events = binary::thread_events(heap, &Quiet).unwrap();
+    let report = Report {
+        summary: heap.summary(),
+        bytes: heap.bytes(&Quiet).unwrap(),
+        sizes: &sizes,
+        profile: &profile,
+        thread_events: &thread_events,
+    };
+    let all = Sections { threads: true, traces: true, heap: true, sites: true, cpu: true };
+    let mut out = Vec::new();
+    report.write(&mut out, all, &Quiet).unwrap();
+    out
+}
