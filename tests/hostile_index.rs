@@ -15,7 +15,8 @@ use std::sync::Barrier;
 use std::time::{Duration, SystemTime};
 
 use common::{Dump, bytes, digest, digest_graph};
-use hprof_cli::index::open::heap::{Heap, Options as OpenOptions, State};
+use hprof_cli::index::Options as OpenOptions;
+use hprof_cli::index::open::heap::{Heap, State};
 use hprof_cli::index::storage::store::Stage;
 use hprof_cli::index::{Error, ObjectGraph, Quiet};
 use proptest::prelude::*;

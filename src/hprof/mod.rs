@@ -14,10 +14,12 @@
 //! Sources: the HPROF agent's documentation ("Binary Dump Format"), `heapDumper.cpp` of the JDK, and
 //! `art/runtime/hprof` of Android for the 1.0.3 sub-records.
 
+mod bytes;
 pub mod class_dump;
 mod error;
 pub mod header;
 pub mod heap;
+pub mod heap_tag;
 pub mod mutf8;
 pub mod names;
 pub mod record;
@@ -26,36 +28,7 @@ pub mod sniff;
 pub mod text;
 mod types;
 
+pub(crate) use bytes::{be_id, be_u16, be_u32, be_u64, be_value};
 pub use error::{FormatError, FormatErrorKind};
 pub use header::{Header, Version};
 pub use types::{BasicType, IdSize, RootKind};
-
-/// Reads a big-endian `u16` at `at`, if it is there.
-pub(crate) fn be_u16(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..)?.first_chunk().map(|chunk| u16::from_be_bytes(*chunk))
-}
-
-/// Reads a big-endian `u32` at `at`, if it is there.
-pub(crate) fn be_u32(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..)?.first_chunk().map(|chunk| u32::from_be_bytes(*chunk))
-}
-
-/// Reads a big-endian `u64` at `at`, if it is there.
-pub(crate) fn be_u64(bytes: &[u8], at: usize) -> Option<u64> {
-    bytes.get(at..)?.first_chunk().map(|chunk| u64::from_be_bytes(*chunk))
-}
-
-/// Reads the bits of a value of `kind` at `at`, if it is there.
-#[inline]
-pub(crate) fn be_value(bytes: &[u8], at: usize, kind: BasicType, size: IdSize) -> Option<u64> {
-    let value = bytes.get(at..)?.get(..kind.dump_bytes(size))?;
-    Some(value.iter().fold(0, |bits, byte| (bits << 8) | u64::from(*byte)))
-}
-
-/// Reads an identifier of `size` bytes at `at`, if it is there.
-pub(crate) fn be_id(bytes: &[u8], at: usize, size: IdSize) -> Option<u64> {
-    match size {
-        IdSize::Four => be_u32(bytes, at).map(u64::from),
-        IdSize::Eight => be_u64(bytes, at),
-    }
-}

@@ -7,7 +7,7 @@ use super::tables::*;
 use super::text_pool;
 use crate::hprof::{BasicType, IdSize, RootKind, Version};
 use crate::index::layout::measurements::{Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays};
-use crate::index::scan::top_level::Place;
+use crate::index::scan::top_level::RecordLocation;
 use crate::index::storage::column::Column;
 
 /// The number of a class: its row in the class table.
@@ -355,8 +355,8 @@ impl Summary {
     }
 }
 
-impl From<Place> for PlaceRow {
-    fn from(place: Place) -> Self {
+impl From<RecordLocation> for PlaceRow {
+    fn from(place: RecordLocation) -> Self {
         Self { id: place.id.into(), offset: place.offset.into() }
     }
 }

@@ -20,7 +20,8 @@ use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArra
 use super::address_index::AddressIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::model::tables::NONE;
-use crate::index::scan::build_summary::{Plan, Source};
+use crate::index::scan::chunks::Plan;
+use crate::index::scan::source::Source;
 use crate::index::storage::checked_column::Lazy;
 use crate::index::storage::scratch::{Room, atomic_u64};
 use crate::progress::Progress;
@@ -305,14 +306,14 @@ fn walk(shared: &Shared<'_>, source: &Source<'_>, plan: &Plan, progress: &dyn Pr
         ApartSink::Listed { too_many, .. } => too_many.load(Ordering::Relaxed),
         ApartSink::All(_) => false,
     };
-    progress.begin("placing objects", plan.pieces.iter().map(|piece| (piece.end - piece.start) as u64).sum());
-    plan.pieces.par_iter().for_each(|piece| {
+    progress.begin("placing objects", plan.chunks.iter().map(|chunk| (chunk.end - chunk.start) as u64).sum());
+    plan.chunks.par_iter().for_each(|chunk| {
         if is_over() {
             return;
         }
         let mut placer =
             Placer { shared, run: Run::default(), offsets: [0; BLOCK as usize], apart: Vec::new() };
-        plan.walk(source, piece, &mut placer, Placer::end_run);
+        plan.walk(source, chunk, &mut placer, Placer::end_run);
         placer.end_run();
         if let ApartSink::Listed { list, count, most, too_many } = &shared.apart {
             let before = count.fetch_add(placer.apart.len(), Ordering::Relaxed);
@@ -322,7 +323,7 @@ fn walk(shared: &Shared<'_>, source: &Source<'_>, plan: &Plan, progress: &dyn Pr
                 list.lock().unwrap_or_else(PoisonError::into_inner).append(&mut placer.apart);
             }
         }
-        progress.advance((piece.end - piece.start) as u64);
+        progress.advance((chunk.end - chunk.start) as u64);
     });
     progress.end();
     !is_over()
@@ -415,7 +416,7 @@ struct Run {
     end: usize,
 }
 
-/// One thread's walk over a piece.
+/// One thread's walk over a chunk.
 struct Placer<'s> {
     shared: &'s Shared<'s>,
     run: Run,

@@ -22,7 +22,7 @@ use crate::index::layout::sizes::Sizes;
 use crate::index::model::dangling::{MissingCounter, MissingObjects};
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::model::tables::{ClassKind, ClassRow, NONE};
-use crate::index::scan::build_summary::Source;
+use crate::index::scan::source::Source;
 use crate::index::storage::id_map::IdMap;
 use crate::index::storage::scratch::{Array, Room};
 use crate::progress::Progress;

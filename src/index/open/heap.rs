@@ -7,6 +7,7 @@ use super::adjacency_file;
 use super::error::Error;
 use super::estimate::{self, Estimate};
 use super::opening::{Opening, Trust};
+use super::options::Options;
 use super::stages::{self, Purpose, Stages};
 use super::tree_file;
 use super::unpack::read_unpacked;
@@ -20,17 +21,6 @@ use crate::index::storage::store::format::{StageFile, Unusable};
 use crate::index::storage::store::place::{self, Places};
 use crate::input::file::{Compression, Mapped};
 use crate::progress::Progress;
-
-/// How to open a dump.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// Where indexes lie, if not beside the dump.
-    pub index_dir: Option<PathBuf>,
-    /// Which of several heap dumps, from 1; the last by default.
-    pub heap_dump: Option<u32>,
-    /// Memory that building may take; by default what the machine allows.
-    pub memory_bytes: Option<u64>,
-}
 
 /// A dump, and what is known of it.
 #[derive(Debug)]

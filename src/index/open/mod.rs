@@ -6,6 +6,7 @@ pub mod estimate;
 pub mod heap;
 pub(crate) mod objects_file;
 pub(crate) mod opening;
+pub(crate) mod options;
 pub(crate) mod stages;
 pub(crate) mod summary_file;
 pub(crate) mod tree_file;

@@ -4,14 +4,16 @@ use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::error::Error;
-use super::heap::Options;
+use super::options::Options;
 use super::summary_file;
 use super::unpack::{find_unpacked, unpack};
 use crate::hprof::sniff::{self, Looks};
 use crate::hprof::{FormatError, Header};
 use crate::index::model::summary::Summary;
-use crate::index::scan::build_summary::{self, Built, Source, Unbuilt};
+use crate::index::scan::build_summary::{self, Built};
+use crate::index::scan::error::ScanError;
 use crate::index::scan::sample;
+use crate::index::scan::source::Source;
 use crate::index::storage::memory;
 use crate::index::storage::store::Stage;
 use crate::index::storage::store::format::{Key, StageFile, Unusable};
@@ -177,18 +179,18 @@ impl Opening {
         self.bytes(progress)?;
         let source = self.source(None, progress)?;
         let objects = if ask {
-            sample::objects(&source, self.options.heap_dump).map_err(|error| self.unbuilt(error))?
+            sample::objects(&source, self.options.heap_dump).map_err(|error| self.scan_error(error))?
         } else {
             0
         };
         Ok((source.bytes.len() as u64, objects))
     }
 
-    fn unbuilt(&self, error: Unbuilt) -> Error {
+    fn scan_error(&self, error: ScanError) -> Error {
         let path = self.dump.path().to_owned();
         match error {
-            Unbuilt::NoSuchHeapDump(error) => Error::NoSuchHeapDump { path, error },
-            Unbuilt::NoMemory(error) => Error::NoMemory { path, error },
+            ScanError::NoSuchHeapDump(error) => Error::NoSuchHeapDump { path, error },
+            ScanError::NoMemory(error) => Error::NoMemory { path, error },
         }
     }
 
@@ -200,7 +202,7 @@ impl Opening {
         progress: &dyn Progress,
     ) -> Result<Built, Error> {
         build_summary::build(source, self.options.heap_dump, collect_ids, progress)
-            .map_err(|error| self.unbuilt(error))
+            .map_err(|error| self.scan_error(error))
     }
 
     /// Says that the dump has changed, if it has.

@@ -14,8 +14,8 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::Stage;
 use super::identity::Identity;
+use super::stage::Stage;
 use crate::index::storage::checked_column::{BLOCK_BYTES, Checks, Lazy};
 use crate::index::storage::column::{Column, Row};
 use crate::input::file::Mapped;

@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::Stage;
 use super::format::{Key, StageFile, StageWriter, Unusable};
+use super::stage::Stage;
 use crate::index::storage::temporary_files::{LOCK, MadeDir, Temporary, TemporaryDir};
 use crate::input::file::{Mapped, OpenError};
 
