@@ -1,7 +1,11 @@
-//! Building the summary of a dump: walk over its records, scan its heap dump, and put the tables together.
+//! Building the summary of a dump, in steps, each of which is made once and not changed by the next:
+//! [`Contents`] (the top level) → [`Scanned`] (what was counted in the heap dump) → the class table
+//! ([`class_rows::Builder`]) → [`SummaryParts`] → [`Summary`].
+//!
+//! The last step needs the class table to read objects by the names of their fields.
 
-use crate::hprof::Header;
 use crate::hprof::record::tag;
+use crate::hprof::{Header, Version};
 use crate::input::file::Compression;
 
 use super::chunks::Plan;
@@ -13,11 +17,12 @@ use super::record_walk;
 use super::scan_dump::{Ids, scan_dump};
 use super::source::Source;
 use super::system_properties;
-use super::tallies::Scanned;
+use super::tallies::{ChunkIds, Scanned};
 use super::top_level::{Contents, HeapDump, RecordLocation};
 use crate::index::model::problem::{Problem, ProblemKind, Severity};
 use crate::index::model::summary::{Summary, Tables};
 use crate::index::model::tables::*;
+use crate::index::model::text_pool::TextPool;
 use crate::index::objects::field_values;
 use crate::progress::Progress;
 
@@ -43,28 +48,101 @@ pub(crate) fn build(
     let none = HeapDump::default();
     let dump = number.checked_sub(1).and_then(|at| contents.dumps.get(at)).unwrap_or(&none);
     let (scan, ids, plan) = scan_dump(source, &contents, dump, collect_ids, progress)?;
-    let summary = put_together(source, &contents, dump, number, scan, &plan);
-    Ok(Built { summary, ids, plan })
+    let parts = SummaryParts::new(source, &contents, dump, number, scan, &plan);
+    Ok(Built { summary: parts.finish(source, &plan), ids, plan })
 }
 
-fn put_together(
+/// A summary without what is read from single objects: for that the class table has to be there.
+struct SummaryParts {
+    tables: Tables,
+    facts: FactsRow,
+    texts: TextPool,
+    /// Where to look for objects.
+    chunk_ids: Vec<ChunkIds>,
+}
+
+impl SummaryParts {
+    /// Puts the tables of heap dump `number`, from 1, together out of what a scan has counted.
+    fn new(
+        source: &Source<'_>,
+        contents: &Contents,
+        dump: &HeapDump,
+        number: usize,
+        mut scan: Scanned,
+        plan: &Plan,
+    ) -> Self {
+        let Source { bytes, header, packed_error, .. } = *source;
+        let mut classes = class_rows::Builder::new(bytes, header.id_size, contents);
+        classes.add_classes(&scan);
+        let Completeness { damaged, cut_open } = Completeness::of(source, contents, number, dump, &scan);
+        if damaged {
+            completeness::assume_threads(source, &classes, &mut scan, plan);
+        }
+        let problems = problems(source, contents, &scan, &classes, cut_open);
+        let facts = facts(source, contents, dump, number, &scan, &classes);
+        let end_unknown = contents.end_unknown || packed_error.is_some() || cut_open;
+        let account = AccountRow {
+            expected_bytes: match contents.expected_end {
+                Some(end) => end,
+                None if end_unknown => u64::MAX,
+                None => bytes.len() as u64,
+            }
+            .into(),
+            skipped_bytes: (contents.skipped_bytes + scan.skipped_bytes).into(),
+            lost_records: contents.lost_records.into(),
+            lost_places: scan.damaged_regions.into(),
+            empty_segments: contents.empty_segments.into(),
+            cut_object_arrays: scan.cut_object_arrays.into(),
+            cut_primitive_arrays: scan.cut_primitive_arrays.into(),
+            heap_damaged: u8::from(damaged),
+        };
+        let mut tables = classes.tables(&scan);
+        tables.facts = vec![facts].into();
+        tables.account = vec![account].into();
+        fill_records(&mut tables, contents, dump, &scan);
+        let mut texts = classes.into_texts();
+        tables.heaps = (heaps(bytes, &header, contents, &scan).iter())
+            .map(|(heap, name)| PairRow { key: (*heap).into(), value: texts.add(name).into() })
+            .collect::<Vec<_>>()
+            .into();
+        tables.problems = (problems.iter())
+            .map(|problem| ProblemRow {
+                offset: problem.offset.unwrap_or(u64::MAX).into(),
+                skipped_bytes: problem.skipped_bytes.into(),
+                text: texts.add(&problem.text).into(),
+                severity: u8::from(problem.severity == Severity::Damage),
+                kind: problem.kind as u8,
+            })
+            .collect::<Vec<_>>()
+            .into();
+        tables.text_ends = texts.ends.clone().into();
+        tables.text_bytes = texts.bytes.clone().into();
+        Self { tables, facts, texts, chunk_ids: scan.chunk_ids }
+    }
+
+    /// Makes the summary, and adds what is read from objects: class loaders and the JVM's system properties.
+    fn finish(self, source: &Source<'_>, plan: &Plan) -> Summary {
+        let Self { tables, facts, mut texts, chunk_ids } = self;
+        let summary = Summary::of(tables, facts);
+        let lookup = Lookup { source, plan, chunks: &chunk_ids, budget: LOOKUP_BYTES };
+        let class_ids = field_values::class_ids(&summary);
+        let loaders = class_rows::loaders(&summary, &lookup, &class_ids);
+        let properties = (system_properties::properties(&summary, &lookup, &class_ids).iter())
+            .map(|(key, value)| PairRow { key: texts.add(key).into(), value: texts.add(value).into() })
+            .collect();
+        summary.with_objects(loaders, properties, texts)
+    }
+}
+
+/// All problems, the severe ones first; of these first what explains the others.
+fn problems(
     source: &Source<'_>,
     contents: &Contents,
-    dump: &HeapDump,
-    number: usize,
-    mut scan: Scanned,
-    plan: &Plan,
-) -> Summary {
-    let Source { bytes, header, compression, packed_error, .. } = *source;
-    let mut builder = class_rows::Builder::new(bytes, header.id_size, contents);
-    builder.add_classes(&scan);
-    let Completeness { damaged: heap_damaged, cut_open } =
-        Completeness::of(source, contents, number, dump, &scan);
-    if heap_damaged {
-        completeness::assume_threads(source, &builder, &mut scan, plan);
-    }
-    // First what explains the others.
-    let packed = packed_error.map(|error| {
+    scan: &Scanned,
+    classes: &class_rows::Builder<'_>,
+    cut_open: bool,
+) -> Vec<Problem> {
+    let packed = source.packed_error.map(|error| {
         let text =
             format!("the compressed file is cut or damaged ({error}): only what could be unpacked was read");
         Problem::damage(ProblemKind::PackedCut, text, None)
@@ -82,27 +160,40 @@ fn put_together(
     });
     let found = contents.problems.iter().chain(&scan.problems).cloned().chain(open).chain(many);
     let mut problems: Vec<Problem> = packed.into_iter().chain(found).collect();
-    problems.extend(builder.problems(&scan));
+    problems.extend(classes.problems(scan));
     problems.sort_by_key(|problem| std::cmp::Reverse(problem.severity));
+    problems
+}
+
+/// The numbers that stand alone.
+fn facts(
+    source: &Source<'_>,
+    contents: &Contents,
+    dump: &HeapDump,
+    number: usize,
+    scan: &Scanned,
+    classes: &class_rows::Builder<'_>,
+) -> FactsRow {
+    let Source { bytes, header, compression, .. } = *source;
     let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    let facts = FactsRow {
+    FactsRow {
         created_ms: header.created_ms.into(),
         dump_bytes: (bytes.len() as u64).into(),
         id_bits: scan.id_bits.into(),
-        class_objects: builder.class_objects().into(),
+        class_objects: classes.class_objects().into(),
         repeated_objects: scan.replaced.into(),
         heap_dumps: small(contents.dumps.len()).into(),
         heap_dump: small(number).into(),
         max_trace: scan.max_trace.into(),
         min_trace: (!scan.max_trace_complement).into(),
         time_us: dump.time_us.into(),
-        java_lang_class: builder.java_lang_class().into(),
+        java_lang_class: classes.java_lang_class().into(),
         id_bytes: if header.id_size.bytes() == 4 { 4 } else { 8 },
         version: match header.version {
-            crate::hprof::Version::V1_0 => 0,
-            crate::hprof::Version::V1_0_1 => 1,
-            crate::hprof::Version::V1_0_2 => 2,
-            crate::hprof::Version::V1_0_3 => 3,
+            Version::V1_0 => 0,
+            Version::V1_0_1 => 1,
+            Version::V1_0_2 => 2,
+            Version::V1_0_3 => 3,
         },
         compression: match compression {
             None => 0,
@@ -113,59 +204,7 @@ fn put_together(
             Some(Compression::TarZstd) => 5,
             Some(Compression::Zip) => 6,
         },
-    };
-    let mut tables = builder.tables(&scan);
-    tables.facts = vec![facts].into();
-    fill_records(&mut tables, contents, dump, &scan);
-    let mut pool = builder.into_texts();
-    let heaps = heaps(bytes, &header, contents, &scan);
-    tables.heaps = (heaps.iter())
-        .map(|(heap, name)| PairRow { key: (*heap).into(), value: pool.add(name).into() })
-        .collect::<Vec<_>>()
-        .into();
-    tables.problems = (problems.iter())
-        .map(|problem| ProblemRow {
-            offset: problem.offset.unwrap_or(u64::MAX).into(),
-            skipped_bytes: problem.skipped_bytes.into(),
-            text: pool.add(&problem.text).into(),
-            severity: u8::from(problem.severity == Severity::Damage),
-            kind: problem.kind as u8,
-        })
-        .collect::<Vec<_>>()
-        .into();
-    let end_unknown = contents.end_unknown || packed_error.is_some() || cut_open;
-    let account = AccountRow {
-        expected_bytes: match contents.expected_end {
-            Some(end) => end,
-            None if end_unknown => u64::MAX,
-            None => bytes.len() as u64,
-        }
-        .into(),
-        skipped_bytes: (contents.skipped_bytes + scan.skipped_bytes).into(),
-        lost_records: contents.lost_records.into(),
-        lost_places: scan.damaged_regions.into(),
-        empty_segments: contents.empty_segments.into(),
-        cut_object_arrays: scan.cut_object_arrays.into(),
-        cut_primitive_arrays: scan.cut_primitive_arrays.into(),
-        heap_damaged: u8::from(heap_damaged),
-    };
-    tables.account = vec![account].into();
-    tables.text_ends = pool.ends.clone().into();
-    tables.text_bytes = pool.bytes.clone().into();
-    // What follows reads objects by means of the class table, so it needs the summary that it completes.
-    let summary = Summary::of(tables, facts);
-    let lookup = Lookup { source, plan, chunks: &scan.chunk_ids, budget: LOOKUP_BYTES };
-    let class_ids = field_values::class_ids(&summary);
-    let loaders = class_rows::loaders(&summary, &lookup, &class_ids);
-    let properties: Vec<PairRow> = (system_properties::properties(&summary, &lookup, &class_ids).iter())
-        .map(|(key, value)| PairRow { key: pool.add(key).into(), value: pool.add(value).into() })
-        .collect();
-    let mut tables = summary.into_tables();
-    tables.loaders = loaders.into();
-    tables.properties = properties.into();
-    tables.text_ends = pool.ends.into();
-    tables.text_bytes = pool.bytes.into();
-    Summary::of(tables, facts)
+    }
 }
 
 /// Bytes that the search for one level of objects may walk over, where ids tell little of places.

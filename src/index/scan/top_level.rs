@@ -7,6 +7,7 @@ use crate::hprof::record::{LoadClass, StartThread};
 
 use super::error::NoSuchHeapDump;
 use crate::index::model::problem::Problem;
+use crate::index::model::tables::PlaceRow;
 
 /// A range of sub-records: the body of one HEAP DUMP or HEAP DUMP SEGMENT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +47,12 @@ pub(crate) struct RecordLocation {
     pub(crate) id: u64,
     /// Offset of its top-level record in the file.
     pub(crate) offset: u64,
+}
+
+impl From<RecordLocation> for PlaceRow {
+    fn from(location: RecordLocation) -> Self {
+        Self { id: location.id.into(), offset: location.offset.into() }
+    }
 }
 
 /// What stands at the top level.
