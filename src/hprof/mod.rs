@@ -1,13 +1,15 @@
 //! The HPROF file formats, and nothing else: bytes in, records out.
 //!
-//! * [`input`] opens a file: maps it, recognises what it is ([`sniff`]). [`packed`] unpacks gzip, zstd, tar and zip.
+//! * [`sniff`] recognises what a file is by its first bytes.
 //! * [`header`] reads the first line, the identifier size and the date.
-//! * [`record`] hops over the top-level records and reads their bodies.
-//! * [`heap`] walks the sub-records of a heap dump or heap dump segment; [`class_dump`] reads the one of varying shape.
-//! * [`resync`] finds a record boundary in the middle of a heap dump, for pieces and for damaged files.
+//! * [`record`] walks over the top-level records and reads their bodies.
+//! * [`heap`] walks over the sub-records of a heap dump or heap dump segment; [`class_dump`] reads the one of varying
+//!   shape, [`heap_tag`] has their tags.
+//! * [`resync`] finds a record boundary in the middle of a heap dump, for chunks and for damaged files.
 //! * [`mutf8`] and [`names`] turn the bytes of names into the one form in which they are shown.
+//! * [`text`] reads the text reports of the HPROF agent.
 //!
-//! Nothing here knows of an index, a class table or a question. Every error carries the offset in the file
+//! Nothing here opens a file, or knows of an index, a class table or a question. Every error carries the offset in the file
 //! ([`FormatError`]). Nothing panics on any input: positions are checked against the bytes that are there, and
 //! lengths are added in `u64`, in which no sum of lengths that a file states can overflow.
 //!

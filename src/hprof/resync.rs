@@ -1,7 +1,7 @@
-//! Finding a sub-record boundary in the middle of a heap dump, by its look.
+//! Resynchronisation: finding a sub-record boundary in the middle of a heap dump, by what its bytes look like.
 //!
-//! Used to cut one giant heap dump record into pieces for all cores, and to go on behind damage. A boundary is only
-//! *guessed* here: whoever cuts pieces checks that the piece before ends exactly where the next one starts.
+//! Used to divide one giant heap dump record into chunks for all cores, and to continue after a damaged region. A boundary
+//! is only *guessed* here: whoever makes chunks checks that the chunk before ends exactly where the next one starts.
 
 use super::class_dump::ClassDump;
 use super::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};

@@ -22,8 +22,8 @@ use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::model::tables::NONE;
 use crate::index::scan::chunks::Plan;
 use crate::index::scan::source::Source;
-use crate::index::storage::checked_column::Lazy;
-use crate::index::storage::scratch::{Room, atomic_u64};
+use crate::index::storage::checked_column::CheckedColumn;
+use crate::index::storage::scratch::{ScratchArena, atomic_u64};
 use crate::progress::Progress;
 
 /// Objects that share an entry of the block table.
@@ -35,7 +35,7 @@ pub struct Objects {
     /// Object id -> object index.
     pub addresses: AddressIndex,
     /// Class numbers, `class_bytes` bytes each, little-endian.
-    pub(crate) classes: Lazy<u8>,
+    pub(crate) classes: CheckedColumn<u8>,
     pub(crate) class_bytes: u8,
     pub(crate) places: Places,
     /// The object indices of class objects.
@@ -47,9 +47,9 @@ pub struct Objects {
 pub(crate) struct Places {
     /// Per block: the offset of its first record shifted left by one; or, with bit 0 set, the number of its row in
     /// `offsets`.
-    pub(crate) blocks: Lazy<U64>,
+    pub(crate) blocks: CheckedColumn<U64>,
     /// Offsets of the objects of irregular blocks, 64 to a row, `offset_bytes` bytes each, little-endian.
-    pub(crate) offsets: Lazy<u8>,
+    pub(crate) offsets: CheckedColumn<u8>,
     pub(crate) offset_bytes: u8,
 }
 
@@ -181,7 +181,7 @@ impl Objects {
 
 /// The number at row `at` of a column of `width` bytes each.
 #[inline]
-fn little_endian(column: &Lazy<u8>, at: usize, width: u8) -> Option<u64> {
+fn little_endian(column: &CheckedColumn<u8>, at: usize, width: u8) -> Option<u64> {
     let start = at.checked_mul(usize::from(width))?;
     let bytes = column.rows(start..start.checked_add(usize::from(width))?)?;
     Some(bytes.iter().rev().fold(0, |number, byte| (number << 8) | u64::from(*byte)))
@@ -253,7 +253,7 @@ const LISTED_ANYWAY: usize = 1 << 10;
 
 /// Finds the place of every object.
 pub(crate) fn place(
-    room: &Room,
+    room: &ScratchArena,
     source: &Source<'_>,
     summary: &Summary,
     addresses: &AddressIndex,
@@ -346,7 +346,7 @@ fn class_places(summary: &Summary, addresses: &AddressIndex) -> Vec<(u32, u64)> 
 /// Makes the block table, and the offsets of blocks whose objects lie apart. `apart` puts the offsets of a block's objects
 /// that lie apart into their places, and tells whether there are any.
 fn block_table(
-    room: &Room,
+    room: &ScratchArena,
     source: &Source<'_>,
     count: usize,
     blocks: &[u64],

@@ -1,8 +1,8 @@
-//! Cutting a heap dump into chunks for all cores.
+//! Dividing a heap dump into chunks for all cores.
 //!
-//! Segments of current JVMs are 1 MiB: each is a chunk. A giant record (JDK 8 and older, up to many GiB) is cut at
-//! boundaries found by their look. Such a boundary is a guess until the chunk before is seen to end exactly on it; if
-//! one does not, [`exactly`] cuts again by hopping over every sub-record.
+//! Segments of current JVMs are 1 MiB: each is a chunk. A giant record (JDK 8 and older, up to many GiB) is divided at
+//! boundaries that look like sub-records ([`resync`]). Such a boundary is a guess until the chunk before is seen to end
+//! exactly on it; if one does not, [`exactly`] divides again by walking over every sub-record.
 
 use rayon::prelude::*;
 
@@ -38,8 +38,8 @@ pub(crate) struct Skip {
     pub(crate) found: bool,
 }
 
-/// Walks a chunk, going on behind damage at the next object that can be found. Calls `skipped` for what it leaves out.
-/// Returns the offset at which it ended: the chunk's end, if the chunk was cut rightly.
+/// Walks over a chunk, and continues after a damaged region at the next object that is found. Calls `skipped` for what it leaves out.
+/// Returns the offset at which it ended: the chunk's end, if its boundaries are right.
 pub(crate) fn walk<'a, K: KnownClasses, V: HeapVisitor<'a>>(
     bytes: &'a [u8],
     id_size: IdSize,
@@ -64,7 +64,7 @@ pub(crate) fn walk<'a, K: KnownClasses, V: HeapVisitor<'a>>(
     }
 }
 
-/// How a heap dump is walked over.
+/// How a heap dump is divided, and what walking over it needs to know.
 pub(crate) struct Plan {
     pub(crate) chunks: Vec<Chunk>,
     pub(crate) preview: Preview,
@@ -84,12 +84,12 @@ impl Plan {
     }
 }
 
-/// Segments above this are cut.
+/// Segments above this are divided.
 const GIANT: usize = 16 << 20;
 /// Into chunks of about this size.
 const CHUNK_BYTES: usize = 4 << 20;
 
-/// Cuts by the look of sub-records.
+/// Divides where bytes look like sub-records.
 pub(crate) fn guess(bytes: &[u8], id_size: IdSize, dump: &HeapDump, known: &Preview) -> Vec<Chunk> {
     cut(dump, |start, end| {
         let marks: Vec<usize> = (start + CHUNK_BYTES..end).step_by(CHUNK_BYTES).collect();
@@ -100,7 +100,7 @@ pub(crate) fn guess(bytes: &[u8], id_size: IdSize, dump: &HeapDump, known: &Prev
     })
 }
 
-/// Cuts by hopping over every sub-record, one after another.
+/// Divides by walking over every sub-record, one after another.
 pub(crate) fn exactly(bytes: &[u8], id_size: IdSize, dump: &HeapDump) -> Vec<Chunk> {
     struct Nothing;
     impl HeapVisitor<'_> for Nothing {}
@@ -110,7 +110,7 @@ pub(crate) fn exactly(bytes: &[u8], id_size: IdSize, dump: &HeapDump) -> Vec<Chu
         loop {
             let walked = heap::walk(bytes, id_size, at, (at + CHUNK_BYTES).min(end), end, &mut Nothing);
             at = walked.next;
-            // Behind an error there is no boundary; the scan reports it.
+            // After an error there is no boundary; the scan reports it.
             if walked.error.is_some() || at >= end {
                 return boundaries;
             }

@@ -1,4 +1,4 @@
-//! Whether a heap dump is whole, and what stands for its roots if it is not.
+//! Whether a heap dump is complete, and which roots are assumed if it is not.
 
 use rayon::prelude::*;
 

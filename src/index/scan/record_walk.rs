@@ -1,8 +1,8 @@
-//! The walk over the top-level records of a dump, and how it goes on behind damage.
+//! The walk over the top-level records of a dump, and how it resynchronises after damage.
 //!
-//! A record is believed by what follows it: its length is right if records go on where it ends. Where none does, the
-//! first place is sought from which many records follow one another, or a few that end exactly where the file does. All
-//! such searches of a file together look at a bounded number of places.
+//! A record is believed if records follow where its length says that it ends. Where none does, the walk continues at the
+//! first offset from which many records follow one another, or a few that end exactly where the file does. All such
+//! searches of a file together are bounded ([`super::search_budget`]).
 
 use std::cell::OnceCell;
 
@@ -20,7 +20,7 @@ const ENOUGH_BEHIND_HEAP: usize = 64;
 /// Heap dumps that are told apart; of more the last one stays.
 const MAX_HEAP_DUMPS: usize = 1 << 16;
 
-/// Hops over the records of `bytes`, whose header is `header`.
+/// Walks over the records of `bytes`, whose header is `header`.
 pub(crate) fn read(bytes: &[u8], header: &Header) -> Contents {
     let mut walk = RecordWalk {
         bytes,
@@ -394,7 +394,7 @@ impl RecordWalk<'_> {
         (len, Whole::No)
     }
 
-    /// Skips what is not a record and returns the offset of the next that looks like one.
+    /// Skips what is not a record and returns the offset of the next one.
     fn skip_unknown(&mut self, record: &Record) -> usize {
         let len = self.bytes.len();
         let how = self.mangled();

@@ -66,9 +66,9 @@ pub(crate) fn scan_dump(
     let mut form = if preview.is_unordered() || shift == 0 { Form::Bits { shift } } else { Form::Ordered };
     // A set may take as much as 16 bytes for each of the smallest objects that can fill the dump.
     let max_bytes = (64 << 20) + dump.bytes() / 2;
-    let in_hand = memory::in_hand(1);
+    let working_memory = memory::working_memory(1);
     let hard = source.memory.filter(|memory| memory.refuses());
-    let memory_bytes = hard.map_or(u64::MAX, |memory| memory.bytes.saturating_sub(in_hand));
+    let memory_bytes = hard.map_or(u64::MAX, |memory| memory.bytes.saturating_sub(working_memory));
     let new_set = |shift| AddressSet::new(shift, max_bytes).within(memory_bytes);
     loop {
         let passed = AtomicUsize::new(0);
@@ -132,7 +132,8 @@ pub(crate) fn scan_dump(
             Err(Retry::Unordered) if form == Form::OrderedList => form = Form::List,
             Err(Retry::Unordered) => form = Form::Bits { shift },
             Err(Retry::Misfit(Misfit::Memory)) => {
-                let needed_bytes = in_hand.saturating_add(set.map_or(0, |set| set.bytes())).saturating_add(1);
+                let needed_bytes =
+                    working_memory.saturating_add(set.map_or(0, |set| set.bytes())).saturating_add(1);
                 let Some(available) = source.memory else { continue };
                 return Err(NoMemory { needed_bytes, available });
             }

@@ -1,7 +1,5 @@
-//! The top level of a dump: one hop over its records, without looking into heap dumps.
-//!
-//! Out of [`record_walk`] come the places of strings, frames and traces, the loaded classes, the threads, and for each heap dump
-//! in the file the ranges that hold its sub-records.
+//! What the top level of a dump holds: the locations of strings, frames and traces, the loaded classes, the threads, and for
+//! each heap dump in the file the ranges of its sub-records. [`super::record_walk`] fills it.
 
 use crate::hprof::record::{LoadClass, StartThread};
 
@@ -40,7 +38,7 @@ impl HeapDump {
     }
 }
 
-/// The place of a thing that has an id or a serial number.
+/// The location of a record that has an ID or a serial number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RecordLocation {
     /// The id or serial number.
