@@ -1,6 +1,6 @@
 //! CLASS DUMP, the one sub-record of varying shape.
 
-use super::heap::CLASS;
+use super::heap_tag::CLASS;
 use super::{BasicType, FormatError, FormatErrorKind, IdSize, be_id, be_u16, be_u32, be_value};
 
 /// A class as dumped. Constant pool, statics and fields are checked to be there and decoded on demand.

@@ -1,7 +1,9 @@
 //! The header: format name and version, identifier size, creation time.
 
+use super::bytes::{be_u32, be_u64};
+use super::error::{FormatError, FormatErrorKind};
 use super::sniff;
-use super::{FormatError, FormatErrorKind, IdSize, be_u32, be_u64};
+use super::types::IdSize;
 
 /// The format's versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

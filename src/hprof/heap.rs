@@ -6,20 +6,8 @@
 //! Sources: specification, HEAP DUMP; Android's tags 0x89-0x90, 0xC3, 0xFE from `art/runtime/hprof/hprof.cc`.
 
 use super::class_dump::{self, ClassDump};
+use super::heap_tag::{CLASS, HEAP_INFO, INSTANCE, OBJECT_ARRAY, PRIMITIVE_ARRAY, PRIMITIVE_ARRAY_NODATA};
 use super::{BasicType, FormatError, FormatErrorKind, IdSize, RootKind, be_u32, be_u64};
-
-/// Tag of INSTANCE DUMP.
-pub const INSTANCE: u8 = 0x21;
-/// Tag of OBJECT ARRAY DUMP.
-pub const OBJECT_ARRAY: u8 = 0x22;
-/// Tag of PRIMITIVE ARRAY DUMP.
-pub const PRIMITIVE_ARRAY: u8 = 0x23;
-/// Tag of CLASS DUMP.
-pub const CLASS: u8 = 0x20;
-/// Tag of Android's PRIMITIVE ARRAY NODATA DUMP.
-const PRIMITIVE_ARRAY_NODATA: u8 = 0xc3;
-/// Tag of Android's HEAP DUMP INFO.
-const HEAP_INFO: u8 = 0xfe;
 
 /// An instance.
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! The top-level records: a hop over their headers, and readers of their bodies.
+//! The top-level records: their headers, and readers of their bodies.
 
 use super::{BasicType, FormatError, FormatErrorKind, IdSize, be_id, be_u16, be_u32, be_u64};
 
@@ -70,8 +70,8 @@ impl Record {
 ///
 /// Tells whether a heap dump record really ends where its header says ([`super::record`] bodies are not looked at).
 /// `None` if it does not; otherwise how sure that is: the number of records seen, and whether the end was met exactly.
-/// `hops` is how many records may still be hopped over: without any left, nothing is believed.
-pub fn chain(bytes: &[u8], offset: usize, enough: usize, hops: &mut usize) -> Option<Chain> {
+/// `budget` is how many records may still be walked over: with none left, nothing is believed.
+pub fn chain(bytes: &[u8], offset: usize, enough: usize, budget: &mut usize) -> Option<Chain> {
     let mut at = offset;
     let mut records = 0;
     while records < enough {
@@ -82,7 +82,7 @@ pub fn chain(bytes: &[u8], offset: usize, enough: usize, hops: &mut usize) -> Op
         if !is_known(record.tag) {
             return None;
         }
-        *hops = hops.checked_sub(1)?;
+        *budget = budget.checked_sub(1)?;
         records += 1;
         match usize::try_from(record.end()) {
             Ok(end) if end <= bytes.len() => at = end,
@@ -98,7 +98,7 @@ pub fn chain(bytes: &[u8], offset: usize, enough: usize, hops: &mut usize) -> Op
 /// What [`chain`] saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chain {
-    /// Records hopped over.
+    /// Records walked over.
     pub records: usize,
     /// Whether the last one ended exactly where the file ends.
     pub to_end: bool,

@@ -1,10 +1,11 @@
-//! Finding a sub-record boundary in the middle of a heap dump, by its look.
+//! Resynchronisation: finding a sub-record boundary in the middle of a heap dump, by what its bytes look like.
 //!
-//! Used to cut one giant heap dump record into pieces for all cores, and to go on behind damage. A boundary is only
-//! *guessed* here: whoever cuts pieces checks that the piece before ends exactly where the next one starts.
+//! Used to divide one giant heap dump record into chunks for all cores, and to continue after a damaged region. A boundary
+//! is only *guessed* here: whoever makes chunks checks that the chunk before ends exactly where the next one starts.
 
 use super::class_dump::ClassDump;
 use super::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use super::heap_tag;
 use super::{IdSize, be_id};
 
 /// What is known of the classes when a boundary is sought.
@@ -88,13 +89,13 @@ pub fn find<K: KnownClasses>(
             return false;
         };
         let likely = match record.first() {
-            Some(&heap::INSTANCE) => {
+            Some(&heap_tag::INSTANCE) => {
                 be_id(record, 5 + w, id_size).is_some_and(|id| known.class(id).is_some())
             }
-            Some(&heap::OBJECT_ARRAY) => {
+            Some(&heap_tag::OBJECT_ARRAY) => {
                 be_id(record, 9 + w, id_size).is_some_and(|id| known.class(id).is_some())
             }
-            Some(&heap::PRIMITIVE_ARRAY) => matches!(record.get(9 + w), Some(4..=11)),
+            Some(&heap_tag::PRIMITIVE_ARRAY) => matches!(record.get(9 + w), Some(4..=11)),
             _ => false,
         };
         if !likely || budget == 0 {
@@ -102,7 +103,7 @@ pub fn find<K: KnownClasses>(
         }
         let mut judge = Judge { known, good: 0, seen: 0, classes: 0, bad: false };
         let walked = heap::walk(bytes, id_size, at, limit, limit, &mut judge);
-        let class_is_next = bytes.get(walked.next) == Some(&heap::CLASS);
+        let class_is_next = bytes.get(walked.next) == Some(&heap_tag::CLASS);
         let ahead = if class_is_next { MAX_CLASS.min(limit.saturating_sub(walked.next)) } else { HEAD };
         budget = budget.saturating_sub(walked.next - at + ahead);
         !judge.bad

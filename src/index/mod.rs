@@ -1,13 +1,13 @@
 //! The index: what is known of a dump, in columns, in memory and on disk.
 //!
-//! | room | what it does |
+//! | module | what it does |
 //! |---|---|
-//! | [`storage`] | columns on disk and in memory, scratch arrays, the memory budget, the store of files |
+//! | [`storage`] | columns on disk and in memory, the scratch arena, the memory budget, the store of files |
 //! | [`model`] | what is known of a dump: summary, tables, problems |
 //! | [`layout`] | sizes of objects: measured, fitted, computed |
-//! | [`scan`] | reads a dump with all cores, and builds its summary |
+//! | `scan` | reads a dump with all cores, and builds its summary |
 //! | [`objects`] | objects by index: IDs, classes, records, references, roots |
-//! | [`graph`] | adjacency lists and the dominator tree; knows nothing of dumps |
+//! | [`graph`] | adjacency lists, their transpose and the dominator tree; knows nothing of dumps |
 //! | [`open`] | opens a dump, from its index or by reading it |
 
 pub mod graph;
@@ -15,13 +15,14 @@ pub mod layout;
 pub mod model;
 pub mod objects;
 pub mod open;
-pub mod scan;
+pub(crate) mod scan;
 pub mod storage;
 
 pub use crate::progress::{Progress, Quiet};
 pub use model::dangling::MissingObjects;
 pub use objects::object_graph::ObjectGraph;
 pub use open::error::Error;
-pub use open::heap::{Heap, Options};
-pub use scan::build_summary::NoSuchHeapDump;
+pub use open::heap::Heap;
+pub use open::options::Options;
+pub use scan::error::NoSuchHeapDump;
 pub use storage::column::Column;

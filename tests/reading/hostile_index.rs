@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use crate::kit::dump::{Dump, bytes, digest, digest_graph};
-use hprof_cli::index::open::heap::{Heap, Options as OpenOptions, State};
+use hprof_cli::index::Options as OpenOptions;
+use hprof_cli::index::open::heap::{Heap, State};
 use hprof_cli::index::storage::store::Stage;
 use hprof_cli::index::{Error, ObjectGraph, Quiet};
 use hprof_writer::{DumpWriter, Elements, HeapModel, ObjectId, Options, Root, Type, Version, examples};

@@ -1,6 +1,6 @@
 //! What lines of a text report say.
 
-use super::monitors::Serials;
+use super::serials::Serials;
 use crate::hprof::RootKind;
 
 /// What a line says. Names are bytes as they stand in the file.

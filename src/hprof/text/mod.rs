@@ -20,6 +20,7 @@ mod lines;
 mod monitors;
 mod reader;
 mod scan;
+mod serials;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,6 @@ mod trace;
 
 pub use date::rfc3339;
 pub use event::Event;
-pub use monitors::Serials;
 pub use reader::Reader;
 pub(crate) use reader::is_report;
+pub use serials::Serials;

@@ -2,51 +2,7 @@
 
 use super::event::{Event, MonitorName, Wait, WaitKind};
 use super::scan::{Scan, rsplit_once, trim_end, trim_start, whole_hex};
-
-/// Serial numbers of threads, `thread 3, thread 4`; 0 stands for `<unknown thread>`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Serials<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Serials<'a> {
-    /// A list, if all of it can be understood.
-    fn new(text: &'a [u8]) -> Option<Self> {
-        let mut scan = Scan::new(text);
-        scan.spaces();
-        while !scan.is_done() {
-            thread(&mut scan)?;
-            separator(&mut scan);
-        }
-        Some(Self { rest: trim_start(text) })
-    }
-}
-
-impl Iterator for Serials<'_> {
-    type Item = u32;
-
-    fn next(&mut self) -> Option<u32> {
-        let mut scan = Scan::new(self.rest);
-        let serial = thread(&mut scan)?;
-        separator(&mut scan);
-        self.rest = scan.rest();
-        Some(serial)
-    }
-}
-
-fn separator(scan: &mut Scan<'_>) {
-    scan.maybe(b",");
-    scan.spaces();
-}
-
-/// `thread 3`, or `<unknown thread>`, which is 0.
-fn thread(scan: &mut Scan<'_>) -> Option<u32> {
-    if scan.maybe(b"<unknown thread>") {
-        return Some(0);
-    }
-    scan.literal(b"thread ")?;
-    scan.serial()
-}
+use super::serials::{self, Serials};
 
 /// A line of MONITOR DUMP that is not its first or last one.
 pub(super) fn line(line: &[u8]) -> Event<'_> {
@@ -109,7 +65,7 @@ impl<'a> MonitorName<'a> {
 fn owner(text: &[u8]) -> Option<Event<'_>> {
     let mut scan = Scan::new(text);
     scan.literal(b"owner: ")?;
-    let thread = self::thread(&mut scan)?;
+    let thread = serials::thread(&mut scan)?;
     scan.literal(b", entry count: ")?;
     let entries = scan.serial()?;
     scan.done()?;
@@ -137,7 +93,7 @@ pub(super) fn wait(line: &[u8]) -> Option<Event<'_>> {
     };
     let (before, thread) = rsplit_once(rest, b", ")?;
     let mut scan = Scan::new(thread);
-    let thread = Some(self::thread(&mut scan)?).filter(|thread| *thread != 0);
+    let thread = Some(serials::thread(&mut scan)?).filter(|thread| *thread != 0);
     scan.done()?;
     let (before, time) = match time {
         None => (before, None),

@@ -1,59 +1,60 @@
-//! Rows: for each object a set of objects, compressed.
+//! Compressed adjacency lists: for each node an ascending list of other nodes.
 //!
-//! The rows of 16 objects form a group: 16 bytes with the length of each row in bytes, then the rows. A row is the
-//! ascending list of its targets, without duplicates: the first as the signed distance from the object itself, each
-//! other as the distance from the one before, less one; as LEB128, 7 bits a byte. References of a heap mostly lead to
-//! neighbours, so most take one or two bytes. A row of 255 bytes or more has length 255 in the head of its group and
-//! starts with its real length, five bytes. A group of empty rows takes no bytes at all.
+//! Lists are gap-coded: the first target as its signed distance from the node itself (zigzag), each other as its distance
+//! from the one before, less one; all as LEB128, 7 bits a byte. References of a heap mostly lead to neighbours, so most
+//! take one or two bytes. The scheme is that of WebGraph without its reference copying (P. Boldi, S. Vigna: The WebGraph
+//! Framework I: Compression Techniques, WWW 2004).
 //!
-//! A table holds the offset of each group: one lookup, and one or two neighbouring cache lines.
+//! The lists of 16 nodes form a group: 16 bytes with the length of each list in bytes, then the lists. A list of 255 bytes
+//! or more has length 255 there and starts with its real length, five bytes. A group of empty lists takes no bytes.
+//! A table holds the offset of each group, so a lookup touches one entry and one or two neighbouring cache lines.
 
 use std::ops::Range;
 
 use zerocopy::little_endian::U64;
 
-use crate::index::storage::checked_column::Lazy;
+use crate::index::storage::checked_column::CheckedColumn;
 
 /// Objects in a group.
 pub(crate) const GROUP: u32 = 16;
 const GROUP_BYTES: usize = GROUP as usize;
-/// Length that stands for a long row.
+/// Length that stands for a long list.
 const LONG: u8 = 255;
-/// Bytes of the length of a long row.
+/// Bytes of the length of a long list.
 const LONG_BYTES: usize = 5;
 
-/// Rows in memory or in an index file.
+/// Adjacency lists, in memory or in an index file.
 #[derive(Debug, Default)]
-pub struct Rows {
+pub struct AdjacencyLists {
     /// Offsets of the groups in `bytes`, and the length of `bytes`.
-    pub(crate) groups: Lazy<U64>,
-    pub(crate) bytes: Lazy<u8>,
+    pub(crate) groups: CheckedColumn<U64>,
+    pub(crate) bytes: CheckedColumn<u8>,
     pub(crate) objects: u32,
     pub(crate) edges: u64,
 }
 
-impl Rows {
-    /// Number of rows.
+impl AdjacencyLists {
+    /// Number of nodes.
     pub fn len(&self) -> u32 {
         self.objects
     }
 
-    /// Whether there are no rows.
+    /// Whether there are no nodes.
     pub fn is_empty(&self) -> bool {
         self.objects == 0
     }
 
-    /// The targets in all rows together.
+    /// The number of edges: targets in all lists together.
     pub fn edges(&self) -> u64 {
         self.edges
     }
 
-    /// The row of an object, ascending; empty for an object that is not there.
-    pub fn row(&self, object: u32) -> Targets<'_> {
-        self.row_bytes(object).map_or_else(Targets::none, |row| Targets::new(row, object, self.objects))
+    /// The list of an object, ascending; empty for an object that does not exist.
+    pub fn list(&self, object: u32) -> Targets<'_> {
+        self.list_bytes(object).map_or_else(Targets::none, |row| Targets::new(row, object, self.objects))
     }
 
-    fn row_bytes(&self, object: u32) -> Option<&[u8]> {
+    fn list_bytes(&self, object: u32) -> Option<&[u8]> {
         let group = (object / GROUP) as usize;
         let [start, end] = self.groups.rows(group..group.checked_add(2)?)? else { return None };
         let (start, end) = (usize::try_from(start.get()).ok()?, usize::try_from(end.get()).ok()?);
@@ -71,7 +72,7 @@ impl Rows {
         if row.end > end { None } else { self.bytes.rows(row) }
     }
 
-    /// Where a row lies that starts at `at`, its own length included.
+    /// The range of a list that starts at `at`, its own length included.
     #[inline]
     fn span(&self, at: usize, length: u8) -> Option<Range<usize>> {
         if length < LONG {
@@ -81,9 +82,9 @@ impl Rows {
         Some(start..start.checked_add(long_length(self.bytes.rows(at..start)?))?)
     }
 
-    /// All rows at once, after all bytes were checked.
-    pub(crate) fn view(&self) -> View<'_> {
-        View { groups: self.groups.all(), bytes: self.bytes.all(), objects: self.objects }
+    /// All lists at once, after all bytes were checked.
+    pub(crate) fn view(&self) -> AdjacencyView<'_> {
+        AdjacencyView { groups: self.groups.all(), bytes: self.bytes.all(), objects: self.objects }
     }
 }
 
@@ -93,36 +94,36 @@ fn long_length(bytes: &[u8]) -> usize {
     usize::try_from(length).unwrap_or(usize::MAX)
 }
 
-/// All rows as plain slices, for walks over all of them.
+/// All lists as plain slices, for walks over all of them.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct View<'a> {
+pub(crate) struct AdjacencyView<'a> {
     groups: &'a [U64],
     bytes: &'a [u8],
     objects: u32,
 }
 
-impl<'a> View<'a> {
-    /// Number of rows.
+impl<'a> AdjacencyView<'a> {
+    /// Number of nodes.
     pub(crate) fn len(&self) -> u32 {
         self.objects
     }
 
-    /// Calls `visit` with each object of a group and its row. `group` is the number of the group.
+    /// Calls `visit` with each node of a group and its list. `group` is the number of the group.
     #[inline(always)]
     pub(crate) fn group(&self, group: u32, mut visit: impl FnMut(u32, Targets<'a>)) {
         let first = group * GROUP;
         let count = GROUP.min(self.objects.saturating_sub(first));
-        self.rows_of(group, |within, row| {
+        self.lists_of(group, |within, row| {
             if within < count {
                 visit(first + within, Targets::new(row, first + within, self.objects));
             }
         });
     }
 
-    /// Calls `visit` with the place in the group and the bytes of each row: all of them, whatever the file says.
+    /// Calls `visit` with the position in the group and the bytes of each list: all 16, whatever the file says.
     #[inline(always)]
-    fn rows_of(&self, group: u32, mut visit: impl FnMut(u32, &'a [u8])) {
-        // Offsets of a file that is mapped are within it. What is not there is a group of empty rows.
+    fn lists_of(&self, group: u32, mut visit: impl FnMut(u32, &'a [u8])) {
+        // Offsets of a file that is mapped are within it. A missing group is one of empty lists.
         let bytes = match self.groups.get(group as usize..group as usize + 2) {
             Some([start, end]) => usize::try_from(start.get()).ok().zip(usize::try_from(end.get()).ok()),
             _ => None,
@@ -144,11 +145,11 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The row of an object.
+    /// The list of an object.
     #[inline]
-    pub(crate) fn row(&self, object: u32) -> Targets<'a> {
+    pub(crate) fn list(&self, object: u32) -> Targets<'a> {
         let mut found = Targets::none();
-        self.rows_of(object / GROUP, |within, row| {
+        self.lists_of(object / GROUP, |within, row| {
             if within == object % GROUP {
                 found = Targets::new(row, object, self.objects);
             }
@@ -157,11 +158,11 @@ impl<'a> View<'a> {
     }
 }
 
-/// The targets of a row, ascending.
+/// The targets in a list, ascending.
 #[derive(Debug, Clone)]
 pub struct Targets<'a> {
     bytes: &'a [u8],
-    /// The object itself; then the least that the next target can be.
+    /// The object itself; then the smallest possible next target.
     base: u32,
     objects: u32,
     started: bool,
@@ -177,7 +178,7 @@ impl<'a> Targets<'a> {
         Self { bytes: &[], base: 0, objects: 0, started: false }
     }
 
-    /// Whether the row holds just one target.
+    /// The target, if the list holds exactly one.
     #[inline]
     pub(crate) fn only(mut self) -> Option<u32> {
         let first = self.next()?;
@@ -205,7 +206,7 @@ impl Iterator for Targets<'_> {
             }
         }
         self.bytes = rest;
-        // Not in 32 bits: what is beyond the last object does not come round to the first again.
+        // Not in 32 bits: a distance beyond the last object must not wrap around to the first.
         let target = if self.started {
             u64::from(self.base) + number
         } else {
@@ -239,7 +240,7 @@ fn push_leb128(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Encodes rows, one after another from an object that starts a group.
+/// Encodes lists, one after another, from a node that starts a group.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     /// The groups that are done, and the one that is being made.
@@ -253,7 +254,7 @@ pub(crate) struct Encoder {
     head: usize,
 }
 
-/// Rows of some objects, encoded.
+/// The lists of some nodes, encoded.
 #[derive(Debug)]
 pub(crate) struct Encoded {
     pub(crate) bytes: Vec<u8>,
@@ -263,14 +264,14 @@ pub(crate) struct Encoded {
 }
 
 impl Encoder {
-    /// Starts with the row of `first`, which starts a group.
+    /// Starts with the list of `first`, which starts a group.
     pub(crate) fn new(first: u32, capacity: usize) -> Self {
         let mut bytes = Vec::with_capacity(capacity);
         bytes.extend_from_slice(&[0; GROUP_BYTES]);
         Self { bytes, groups: Vec::new(), edges: 0, next: first, head: 0 }
     }
 
-    /// The row of the next object. Sorts `targets` and drops duplicates.
+    /// Appends the list of the next node. Sorts `targets` and drops duplicates.
     #[inline]
     pub(crate) fn push(&mut self, targets: &mut Vec<u32>) {
         if targets.len() > 1 {
@@ -280,7 +281,7 @@ impl Encoder {
         self.push_sorted(targets);
     }
 
-    /// The row of the next object, ascending without duplicates.
+    /// Appends the list of the next node, ascending without duplicates.
     #[inline]
     pub(crate) fn push_sorted(&mut self, targets: &[u32]) {
         let start = self.bytes.len();
@@ -308,7 +309,7 @@ impl Encoder {
         }
     }
 
-    /// The row of the next object, ascending: a target that is there several times is taken once.
+    /// Appends the list of the next node, ascending; keeps one of several equal targets.
     pub(crate) fn push_ascending(&mut self, targets: &mut [u32]) {
         let mut kept = 0;
         for at in 0..targets.len() {
@@ -331,7 +332,7 @@ impl Encoder {
         self.bytes.extend_from_slice(&[0; GROUP_BYTES]);
     }
 
-    /// The rows so far; the last group may be shorter.
+    /// The lists so far; the last group may be shorter.
     pub(crate) fn finish(mut self) -> Encoded {
         if !self.next.is_multiple_of(GROUP) {
             self.end_group();
@@ -341,9 +342,9 @@ impl Encoder {
     }
 }
 
-/// Rows made in memory.
+/// Adjacency lists made in memory.
 #[cfg(test)]
-pub(crate) fn rows_of(rows: &[Vec<u32>]) -> Rows {
+pub(crate) fn adjacency_of(rows: &[Vec<u32>]) -> AdjacencyLists {
     let mut encoder = Encoder::new(0, 0);
     for row in rows {
         encoder.push(&mut row.clone());
@@ -356,7 +357,7 @@ pub(crate) fn rows_of(rows: &[Vec<u32>]) -> Rows {
         groups.push(at.into());
     }
     let objects = u32::try_from(rows.len()).unwrap_or(u32::MAX);
-    Rows { groups: groups.into(), bytes: encoded.bytes.into(), objects, edges: encoded.edges }
+    AdjacencyLists { groups: groups.into(), bytes: encoded.bytes.into(), objects, edges: encoded.edges }
 }
 
 #[cfg(test)]
@@ -381,7 +382,7 @@ mod tests {
                 _ => (0..random(5)).map(|_| u32::try_from(random(1000)).unwrap()).collect(),
             })
             .collect();
-        let encoded = rows_of(&rows);
+        let encoded = adjacency_of(&rows);
         let view = encoded.view();
         let mut seen = vec![vec![objects]; rows.len()];
         for group in 0..objects.div_ceil(GROUP) {
@@ -391,11 +392,11 @@ mod tests {
             let mut expected = row;
             expected.sort_unstable();
             expected.dedup();
-            assert_eq!(encoded.row(object).collect::<Vec<_>>(), expected, "object {object}");
-            assert_eq!(view.row(object).collect::<Vec<_>>(), expected, "object {object}");
+            assert_eq!(encoded.list(object).collect::<Vec<_>>(), expected, "object {object}");
+            assert_eq!(view.list(object).collect::<Vec<_>>(), expected, "object {object}");
             assert_eq!(seen[object as usize], expected, "object {object}");
         }
-        assert_eq!(encoded.row(objects).count(), 0);
+        assert_eq!(encoded.list(objects).count(), 0);
     }
 
     #[test]
@@ -422,20 +423,20 @@ mod tests {
     #[test]
     fn all_rows_of_a_group_are_visited_wherever_it_is_cut() {
         let rows: Vec<Vec<u32>> = (0..16).map(|row| vec![row; 1]).collect();
-        let whole = rows_of(&rows);
+        let whole = adjacency_of(&rows);
         let bytes = whole.bytes.all();
         for length in 0..bytes.len() {
             let groups: Vec<U64> = vec![0.into(), (length as u64).into()];
             let bytes = bytes[..length].to_vec();
-            let cut = Rows { groups: groups.into(), bytes: bytes.into(), objects: 16, edges: 16 };
+            let cut = AdjacencyLists { groups: groups.into(), bytes: bytes.into(), objects: 16, edges: 16 };
             let mut visited = 0;
             cut.view().group(0, |object, row| {
-                assert!(object == visited && row.clone().eq(cut.row(object)) && row.count() <= 1);
+                assert!(object == visited && row.clone().eq(cut.list(object)) && row.count() <= 1);
                 visited += 1;
             });
             assert_eq!(visited, 16, "{length}");
         }
-        let (mut visited, nothing) = (0, Rows { objects: 16, ..Rows::default() });
+        let (mut visited, nothing) = (0, AdjacencyLists { objects: 16, ..AdjacencyLists::default() });
         nothing.view().group(0, |_, row| visited += 1 - row.count());
         assert_eq!(visited, 16);
     }
@@ -452,11 +453,15 @@ mod tests {
         let encoded = encoder.finish();
         assert_eq!(encoded.edges, 5004);
         let groups = vec![U64::new(0), U64::new(0), U64::new(encoded.bytes.len() as u64)];
-        let rows =
-            Rows { groups: groups.into(), bytes: encoded.bytes.into(), objects: u32::MAX - 1, edges: 0 };
-        assert_eq!(rows.row(16).collect::<Vec<_>>(), far);
-        assert_eq!(rows.row(17).collect::<Vec<_>>(), long);
-        assert_eq!(rows.row(18).count(), 0);
-        assert_eq!(rows.row(19).collect::<Vec<_>>(), [1]);
+        let rows = AdjacencyLists {
+            groups: groups.into(),
+            bytes: encoded.bytes.into(),
+            objects: u32::MAX - 1,
+            edges: 0,
+        };
+        assert_eq!(rows.list(16).collect::<Vec<_>>(), far);
+        assert_eq!(rows.list(17).collect::<Vec<_>>(), long);
+        assert_eq!(rows.list(18).count(), 0);
+        assert_eq!(rows.list(19).collect::<Vec<_>>(), [1]);
     }
 }

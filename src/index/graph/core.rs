@@ -1,5 +1,10 @@
-//! The core of a graph: the nodes that are left when leaves are peeled off, numbered densely, with the edges between
+//! The core of a graph: the nodes that remain when leaf objects are peeled, numbered densely, with the edges between
 //! them that matter.
+//!
+//! A node's core number is its rank in a bitmap. The number of bits before each word stands beside the word, so a lookup
+//! touches one cache line (G. Jacobson: Space-efficient Static Trees and Graphs, FOCS 1989; interleaved as in S. Vigna:
+//! Broadword Implementation of Rank/Select Queries, WEA 2008). Edges are in compressed sparse rows: counted first, then
+//! filled in.
 
 use std::io;
 use std::ops::Range;
@@ -8,11 +13,11 @@ use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::adjacency::{GROUP, Targets};
-use super::links::Links;
+use super::graph_view::GraphView;
 use super::peel::Peeled;
-use crate::index::storage::scratch::{Array, Room};
+use crate::index::storage::scratch::{Array, ScratchArena};
 
-/// Nodes that one thread looks at in one go: whole groups and whole words of bits.
+/// Nodes in a chunk: whole groups and whole words of bits.
 const CHUNK: u32 = 1 << 16;
 
 /// The core.
@@ -44,7 +49,7 @@ pub(crate) struct Record {
     count: u32,
     /// The node's number in the order of the walk, from 1; 0 if it was not reached.
     pub(crate) number: u32,
-    /// The number of the node from which it was reached; 0 for the outside.
+    /// The number of the node from which it was reached; 0 for the virtual root.
     pub(crate) parent: u32,
 }
 
@@ -91,7 +96,7 @@ impl<'a> Numbers<'a> {
         before + (bits & ((1u64 << (node % 64)) - 1)).count_ones()
     }
 
-    /// The first core number of each chunk of nodes, and the one behind its last.
+    /// The first core number of each chunk of nodes, and the one after its last.
     fn bounds(self) -> impl Iterator<Item = (usize, usize)> + 'a {
         let chunk_words = CHUNK as usize / 64;
         let count = self.words.last().map_or(0, |word| word.before + word.bits.count_ones());
@@ -100,8 +105,8 @@ impl<'a> Numbers<'a> {
             .map(move |chunk| (at(chunk * chunk_words), at((chunk + 1) * chunk_words)))
     }
 
-    /// The part of a column by core number that belongs to each chunk of nodes.
-    fn parts<T: Send>(self, mut column: &mut [T]) -> rayon::vec::IntoIter<&mut [T]> {
+    /// A column by core number, cut into what belongs to each chunk of nodes.
+    fn by_chunk<T: Send>(self, mut column: &mut [T]) -> rayon::vec::IntoIter<&mut [T]> {
         let parts: Vec<&mut [T]> = self
             .bounds()
             .map(|(first, end)| {
@@ -114,10 +119,10 @@ impl<'a> Numbers<'a> {
     }
 
     /// The node of each core number.
-    pub(crate) fn nodes(self, room: &Room) -> io::Result<Array<u32>> {
+    pub(crate) fn nodes(self, arena: &ScratchArena) -> io::Result<Array<u32>> {
         let count = self.bounds().last().map_or(0, |(_, end)| end);
-        let mut nodes = room.array::<u32>(count)?;
-        self.parts(&mut nodes).enumerate().for_each(|(chunk, part)| {
+        let mut nodes = arena.array::<u32>(count)?;
+        self.by_chunk(&mut nodes).enumerate().for_each(|(chunk, part)| {
             let words = self.words.iter().enumerate().skip(chunk * (CHUNK as usize / 64));
             let mut places = part.iter_mut();
             for (word, bits) in words.take(CHUNK as usize / 64) {
@@ -146,8 +151,12 @@ impl Core {
     }
 
     /// Numbers the core and collects its edges.
-    pub(crate) fn new(room: &Room, links: &Links<'_>, peeled: Peeled<'_>) -> io::Result<(Self, Edges)> {
-        let mut words = room.array::<Word>(peeled.states().len().div_ceil(64))?;
+    pub(crate) fn new(
+        arena: &ScratchArena,
+        graph: &GraphView<'_>,
+        peeled: Peeled<'_>,
+    ) -> io::Result<(Self, Edges)> {
+        let mut words = arena.array::<Word>(peeled.states().len().div_ceil(64))?;
         words.par_iter_mut().zip(peeled.states().par_chunks(64)).for_each(|(word, states)| {
             let bit = |at: usize, state: &u8| u64::from(Peeled::is_core(*state)) << at;
             word.bits = states.iter().enumerate().fold(0, |bits, (at, state)| bits | bit(at, state));
@@ -158,18 +167,18 @@ impl Core {
             count += word.bits.count_ones();
         }
         let numbers = Numbers { words: &words };
-        let roots: Vec<u32> = (links.roots.iter())
+        let roots: Vec<u32> = (graph.roots.iter())
             .filter(|root| peeled.level(**root) == 0)
             .map(|root| numbers.of(*root))
             .collect();
 
-        let collector = Collector { links, peeled, numbers };
-        let mut records = room.zeroed::<Record>(count as usize)?;
+        let collector = Collector { graph, peeled, numbers };
+        let mut records = arena.zeroed::<Record>(count as usize)?;
         // First how many targets each has, then where they start.
-        (numbers.parts(&mut records).enumerate())
+        (numbers.by_chunk(&mut records).enumerate())
             .for_each(|(chunk, records)| collector.count(chunk, records));
         let (bases, edges) = sum_up(&mut records)?;
-        let mut targets = room.array::<u32>(edges)?;
+        let mut targets = arena.array::<u32>(edges)?;
         {
             let records = &*records;
             let start = |number: usize| match records.get(number) {
@@ -210,7 +219,7 @@ fn sum_up(records: &mut [Record]) -> io::Result<(Vec<u64>, usize)> {
 
 /// Collects the core, a chunk of nodes after another.
 struct Collector<'a> {
-    links: &'a Links<'a>,
+    graph: &'a GraphView<'a>,
     peeled: Peeled<'a>,
     numbers: Numbers<'a>,
 }
@@ -220,9 +229,9 @@ impl Collector<'_> {
     #[inline(always)]
     fn each(&self, chunk: usize, mut visit: impl FnMut(u32, Targets<'_>)) {
         let chunk = u32::try_from(chunk).unwrap_or(u32::MAX);
-        let end = (chunk + 1).saturating_mul(CHUNK).min(self.links.rows.len());
+        let end = (chunk + 1).saturating_mul(CHUNK).min(self.graph.lists.len());
         for group in chunk * (CHUNK / GROUP)..end.div_ceil(GROUP) {
-            self.links.rows.group(group, |node, row| {
+            self.graph.lists.group(group, |node, row| {
                 if self.peeled.level(node) == 0 {
                     visit(node, row);
                 }
@@ -238,9 +247,9 @@ impl Collector<'_> {
                 take(target);
             }
         }
-        let label = self.links.labels.of(node);
-        if self.peeled.is_kept(label) && self.links.labels.target(label) != node {
-            take(self.links.labels.target(label));
+        let label = self.graph.labels.of(node);
+        if self.peeled.is_kept(label) && self.graph.labels.target(label) != node {
+            take(self.graph.labels.target(label));
         }
     }
 

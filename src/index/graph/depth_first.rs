@@ -1,37 +1,38 @@
-//! Depth-first numbers of the core, and the tree of the walk.
+//! Depth-first search of the core: preorder numbers, and the tree of the search. Iterative, with a stack that moves to
+//! the scratch arena when it is high.
 
 use std::io;
 
 use super::core::{Core, Edges};
 use crate::index::storage::prefetch::prefetch;
-use crate::index::storage::scratch::{Array, Room, Stack};
+use crate::index::storage::scratch::{Array, ScratchArena, Stack};
 
-/// A walk. Number 0 is the outside, from which all roots are reached. Numbers of nodes are in their records.
+/// A depth-first search. Number 0 is the virtual root, which leads to all roots. Numbers of nodes are in their records.
 pub(crate) struct Walk {
-    /// Core numbers in the order of the walk; the first stands for the outside.
+    /// Core numbers in preorder; the first stands for the virtual root.
     pub(crate) order: Array<u32>,
-    /// The number of the parent of each node, in the order of the walk.
+    /// The number of the parent of each node, in preorder.
     pub(crate) parents: Array<u32>,
-    /// Nodes reached, the outside included: numbers are below it.
+    /// Nodes reached, the virtual root included: numbers are below it.
     pub(crate) reached: usize,
 }
 
-/// Rows longer than this are not asked for ahead: their targets would push out what is needed first.
+/// Targets of longer lists are not prefetched: they would evict what is needed first.
 const SHORT: usize = 16;
 
-/// Walks the core depth first from its roots.
-pub(crate) fn walk(room: &Room, core: &Core, edges: &mut Edges) -> io::Result<Walk> {
+/// Searches the core depth first from its roots.
+pub(crate) fn walk(arena: &ScratchArena, core: &Core, edges: &mut Edges) -> io::Result<Walk> {
     let nodes = core.len();
-    let mut order = room.array::<u32>(nodes + 1)?;
-    let mut parents = room.array::<u32>(nodes + 1)?;
+    let mut order = arena.array::<u32>(nodes + 1)?;
+    let mut parents = arena.array::<u32>(nodes + 1)?;
     let reached = {
         let (order, parents) = (&mut *order, &mut *parents);
         let (bases, records, targets) = (&*edges.bases, &mut *edges.records, &*edges.targets);
-        // The outside.
+        // The virtual root.
         (order[0], parents[0]) = (0, 0);
-        // A node may be there several times; the last one that put it there is its parent, which makes it a depth-first
-        // tree. That is noted with the node.
-        let mut stack = Stack::<u32>::new(room);
+        // A node may be on the stack several times. The last one that pushed it is its parent, which makes the tree a
+        // depth-first one; its record says so.
+        let mut stack = Stack::<u32>::new(arena);
         core.roots.iter().rev().try_for_each(|root| stack.push(*root))?;
         let mut next = 1u32;
         while let Some(node) = stack.pop() {

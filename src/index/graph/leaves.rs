@@ -1,21 +1,28 @@
-//! Dominators of what was peeled off: the nearest common dominator of the nodes that refer to it.
+//! Attaching peeled leaf objects to the dominator tree: the dominator of each is the nearest common dominator of the nodes
+//! that refer to it.
+//!
+//! That is their nearest common ancestor in the dominator tree. In the core it is found by heavy paths: each node belongs
+//! to a path that continues to the child with most nodes below, so that any way up crosses a logarithmic number of paths
+//! (D. Harel, R. E. Tarjan: Fast Algorithms for Finding Nearest Common Ancestors, SIAM Journal on Computing 13(2), 1984;
+//! paths are climbed here, without the tables for constant time). Of many nodes only the first and the last in preorder
+//! are looked at: their nearest common ancestor is that of all.
 
 use std::io;
 
 use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::adjacency::{GROUP, View};
+use super::adjacency::{AdjacencyView, GROUP};
 use super::core::{Core, Numbers};
-use super::links::{Links, NONE};
+use super::graph_view::{GraphView, NONE};
 use super::peel::{HUB, MAX_LEVEL, Peeled};
 use super::semi_nca::Dominators;
-use crate::index::storage::scratch::{Array, Room};
+use crate::index::storage::scratch::{Array, ScratchArena};
 
-/// The outside as a dominator.
+/// The virtual root as a dominator.
 pub(crate) const OUTSIDE: u32 = u32::MAX - 1;
 
-/// Nodes that one thread looks at in one go.
+/// Nodes in a chunk.
 const CHUNK: usize = 1 << 16;
 
 /// Who dominates whom.
@@ -23,47 +30,47 @@ pub(crate) struct Forest {
     /// The dominator of each node: a node, [`OUTSIDE`], or [`NONE`] if it cannot be reached. What only unreachable nodes
     /// refer to may have one of them as dominator.
     pub(crate) dominators: Array<u32>,
-    /// Nodes of the core in the order of the walk, from 1: dominators come first.
+    /// Nodes of the core in preorder of the search, from 1: dominators come first.
     pub(crate) order: Array<u32>,
     pub(crate) reached: usize,
 }
 
-/// Puts the dominators of core and leaves together. `referrers` are the rows turned around.
-pub(crate) fn join(
-    room: &Room,
-    links: &Links<'_>,
+/// Joins the dominators of core and leaf objects. `referrers` is the transpose.
+pub(crate) fn attach(
+    arena: &ScratchArena,
+    graph: &GraphView<'_>,
     core: Core,
     peeled: Peeled<'_>,
     mut found: Dominators,
-    referrers: View<'_>,
+    referrers: AdjacencyView<'_>,
 ) -> io::Result<Forest> {
     let numbers = core.numbers();
-    let nodes = numbers.nodes(room)?;
+    let nodes = numbers.nodes(arena)?;
     {
         let nodes = &*nodes;
         (found.order.par_iter_mut().skip(1).take(found.reached - 1)).for_each(|at| *at = nodes[*at as usize]);
     }
     drop(nodes);
     // The largest first: it finds the memory of the core's records.
-    let places = room.zeroed::<TreePlace>(found.reached)?;
-    let mut dominators = room.array::<u32>(peeled.states().len())?;
+    let places = arena.zeroed::<HeavyPathNode>(found.reached)?;
+    let mut dominators = arena.array::<u32>(peeled.states().len())?;
     let several = {
         let dominators = &mut *dominators;
         let (order, above) = (&*found.order, &*found.dominators);
-        let several = leaves(room, dominators, peeled, referrers)?;
+        let several = leaves(arena, dominators, peeled, referrers)?;
         for number in 1..found.reached {
             let above = above[number] as usize;
             dominators[order[number] as usize] = if above == 0 { OUTSIDE } else { order[above] };
         }
         several
     };
-    let hubs = links.labels.targets.iter().any(|hub| *hub != NONE && peeled.level(*hub) == HUB);
+    let hubs = graph.labels.targets.iter().any(|hub| *hub != NONE && peeled.level(*hub) == HUB);
     if hubs || !several.is_empty() {
         let mut meeting = Meeting::new(places, numbers, peeled, &found, &mut dominators);
         for node in several.iter() {
             meeting.settle(*node, None, referrers);
         }
-        for (hub, span) in meeting.nodes_of_hubs(links) {
+        for (hub, span) in meeting.nodes_of_hubs(graph) {
             meeting.settle(hub, span, referrers);
         }
     }
@@ -76,10 +83,10 @@ const SEVERAL: u32 = u32::MAX - 2;
 /// Gives each peeled node that just one node refers to that one as dominator. Returns those that several refer to, the
 /// highest level first, then by number.
 fn leaves(
-    room: &Room,
+    arena: &ScratchArena,
     dominators: &mut [u32],
     peeled: Peeled<'_>,
-    referrers: View<'_>,
+    referrers: AdjacencyView<'_>,
 ) -> io::Result<Array<u32>> {
     const LEVELS: usize = MAX_LEVEL as usize + 1;
     let counts = (dominators.par_chunks_mut(CHUNK).enumerate())
@@ -114,7 +121,7 @@ fn leaves(
                 counts
             },
         );
-    let mut several = room.array::<u32>(counts.iter().sum())?;
+    let mut several = arena.array::<u32>(counts.iter().sum())?;
     // Where the next node of each level goes.
     let (mut nexts, mut sum) = ([0usize; LEVELS], 0);
     for (next, count) in nexts.iter_mut().zip(counts).rev() {
@@ -133,10 +140,10 @@ fn leaves(
     Ok(several)
 }
 
-/// Where a node is in the tree of dominators.
+/// A node of the dominator tree, in core or peeled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// A node of the core, by number of the walk; 0 is the outside.
+enum Ancestor {
+    /// A node of the core, by preorder number of the search; 0 is the virtual root.
     Core(u32),
     Peeled(u32),
 }
@@ -148,14 +155,12 @@ struct Span {
     first: (u32, u32),
     last: (u32, u32),
     /// Where all of them meet, while they are the same.
-    only: Place,
+    only: Ancestor,
 }
 
 /// Finds nearest common dominators.
 ///
-/// In the core by heavy paths: each node belongs to a path that goes down to the child with most nodes below, and
-/// knows the head of its path; from any node it is a logarithmic number of paths to the top. Of many nodes only the
-/// first and the last in preorder are looked at. Peeled nodes are at most [`super::peel::MAX_LEVEL`] steps from the core.
+/// Peeled nodes are at most [`super::peel::MAX_LEVEL`] steps from the core.
 struct Meeting<'a> {
     /// Core numbers.
     numbers: Numbers<'a>,
@@ -163,17 +168,17 @@ struct Meeting<'a> {
     found: &'a Dominators,
     dominators: &'a mut Array<u32>,
     /// By number of the walk.
-    places: Array<TreePlace>,
+    places: Array<HeavyPathNode>,
 }
 
 /// Where a node of the core is in the tree.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct TreePlace {
+struct HeavyPathNode {
     /// Nodes below it, itself included; then the preorder of its next child.
     size: u32,
     /// Nodes below its largest child; then its own preorder.
-    most: u32,
+    largest: u32,
     /// Its largest child.
     heavy: u32,
     /// The head of its path.
@@ -182,7 +187,7 @@ struct TreePlace {
 
 impl<'a> Meeting<'a> {
     fn new(
-        mut places: Array<TreePlace>,
+        mut places: Array<HeavyPathNode>,
         numbers: Numbers<'a>,
         peeled: Peeled<'a>,
         found: &'a Dominators,
@@ -198,12 +203,12 @@ impl<'a> Meeting<'a> {
                 let above = &mut places[above[number] as usize];
                 above.size += size;
                 // The last one met has the least number: which one it is among equals does not matter.
-                if above.most <= size {
-                    (above.most, above.heavy) = (size, index(number));
+                if above.largest <= size {
+                    (above.largest, above.heavy) = (size, index(number));
                 }
             }
             // A node's own place is known when it is met; from then on the last field is the place of its next child.
-            (places[0].size, places[0].most) = (1, 0);
+            (places[0].size, places[0].largest) = (1, 0);
             for number in 1..reached {
                 let size = places[number].size;
                 let above = &mut places[above[number] as usize];
@@ -211,7 +216,7 @@ impl<'a> Meeting<'a> {
                 let preorder = above.size;
                 above.size += size;
                 let place = &mut places[number];
-                (place.head, place.most, place.size) = (head, preorder, preorder + 1);
+                (place.head, place.largest, place.size) = (head, preorder, preorder + 1);
             }
         }
         Self { numbers, peeled, found, dominators, places }
@@ -237,8 +242,8 @@ impl<'a> Meeting<'a> {
             }
             at = self.dominators[at as usize];
         };
-        let place = (self.places[number as usize].most, number);
-        Some(Span { first: place, last: place, only: self.place(node) })
+        let place = (self.places[number as usize].largest, number);
+        Some(Span { first: place, last: place, only: self.ancestor(node) })
     }
 
     fn join(&self, one: Option<Span>, other: Option<Span>) -> Option<Span> {
@@ -249,20 +254,20 @@ impl<'a> Meeting<'a> {
     }
 
     /// Where the nodes of a span meet.
-    fn meet(&self, span: Span) -> Place {
+    fn meet(&self, span: Span) -> Ancestor {
         if span.first == span.last {
             return span.only;
         }
-        Place::Core(self.meet_in_core(span.first.1, span.last.1))
+        Ancestor::Core(self.meet_in_core(span.first.1, span.last.1))
     }
 
-    fn place(&self, node: u32) -> Place {
+    fn ancestor(&self, node: u32) -> Ancestor {
         if node == OUTSIDE {
-            Place::Core(0)
+            Ancestor::Core(0)
         } else if self.peeled.level(node) == 0 {
-            Place::Core(self.number(node))
+            Ancestor::Core(self.number(node))
         } else {
-            Place::Peeled(node)
+            Ancestor::Peeled(node)
         }
     }
 
@@ -271,8 +276,8 @@ impl<'a> Meeting<'a> {
     }
 
     /// For each peeled node that a label stands for, the span of the nodes of that label.
-    fn nodes_of_hubs(&self, links: &Links<'_>) -> Vec<(u32, Option<Span>)> {
-        let labels = links.labels;
+    fn nodes_of_hubs(&self, graph: &GraphView<'_>) -> Vec<(u32, Option<Span>)> {
+        let labels = graph.labels;
         let mut hubs: Vec<(u32, Option<Span>)> = Vec::new();
         let slots: Vec<usize> = (labels.targets.iter())
             .map(|hub| {
@@ -309,28 +314,28 @@ impl<'a> Meeting<'a> {
 
     /// Finds the dominator of a peeled node to which several refer, beside those of `span`. Nodes of higher levels are
     /// settled.
-    fn settle(&mut self, node: u32, mut span: Option<Span>, referrers: View<'_>) {
-        for referrer in referrers.row(node) {
+    fn settle(&mut self, node: u32, mut span: Option<Span>, referrers: AdjacencyView<'_>) {
+        for referrer in referrers.list(node) {
             span = self.join(span, self.span(referrer));
         }
         self.dominators[node as usize] = match span.map(|span| self.meet(span)) {
             None => NONE,
-            Some(Place::Core(0)) => OUTSIDE,
-            Some(Place::Core(number)) => self.found.order[number as usize],
-            Some(Place::Peeled(node)) => node,
+            Some(Ancestor::Core(0)) => OUTSIDE,
+            Some(Ancestor::Core(number)) => self.found.order[number as usize],
+            Some(Ancestor::Peeled(node)) => node,
         };
     }
 
     /// The nearest common dominator of two nodes below, or at, the same node of the core.
-    fn meet_below(&self, mut one: Place, mut other: Place) -> Place {
+    fn meet_below(&self, mut one: Ancestor, mut other: Ancestor) -> Ancestor {
         loop {
             match (one, other) {
                 _ if one == other => return one,
-                (Place::Core(_), Place::Core(_)) => return one,
-                (Place::Peeled(a), Place::Core(_)) => one = self.above(a),
-                (Place::Core(_), Place::Peeled(b)) => other = self.above(b),
+                (Ancestor::Core(_), Ancestor::Core(_)) => return one,
+                (Ancestor::Peeled(a), Ancestor::Core(_)) => one = self.above(a),
+                (Ancestor::Core(_), Ancestor::Peeled(b)) => other = self.above(b),
                 // A dominator has a higher level than what it dominates.
-                (Place::Peeled(a), Place::Peeled(b)) => {
+                (Ancestor::Peeled(a), Ancestor::Peeled(b)) => {
                     if self.peeled.level(a) <= self.peeled.level(b) {
                         one = self.above(a);
                     } else {
@@ -341,8 +346,8 @@ impl<'a> Meeting<'a> {
         }
     }
 
-    fn above(&self, peeled: u32) -> Place {
-        self.place(self.dominators[peeled as usize])
+    fn above(&self, peeled: u32) -> Ancestor {
+        self.ancestor(self.dominators[peeled as usize])
     }
 
     fn meet_in_core(&self, mut one: u32, mut other: u32) -> u32 {

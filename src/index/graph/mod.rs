@@ -1,26 +1,32 @@
-//! Graphs of objects: rows of references, and what dominates what. Nothing here knows of dumps.
+//! Graphs: adjacency lists, their transpose, and the dominator tree.
 //!
-//! [`rows`] holds references compressed. `transpose` turns them around. Dominators come in steps: `peel` takes off the
-//! leaves, `core` numbers what is left, `depth_first` walks it, `semi_nca` finds its dominators, `leaves` those of the
-//! leaves, `order` puts the tree in preorder; `dominators` runs all of that. [`tree`] is the tree as it is kept.
+//! * [`adjacency`] stores adjacency lists compressed; `referrers` makes the transpose of them, by the radix
+//!   partitioning of `transpose`.
+//! * `dominators` computes the dominator tree, in steps: `peel` removes leaf objects, `core` numbers the nodes that
+//!   remain, `depth_first` searches them, `semi_nca` finds their dominators, `leaves` attaches the leaf objects again,
+//!   `order` puts the tree in preorder.
+//! * [`tree`] is the dominator tree as a file stores it; `tree_columns` makes its columns.
 //!
-//! The algorithms index arrays that they have made themselves by numbers that they have made themselves; what comes from
-//! a file is checked where it is decoded ([`rows::Targets`]).
+//! Nodes are numbers from 0. Nothing here knows of dumps, classes or files: imports are of [`super::storage`] and
+//! [`crate::progress`] alone.
+//!
+//! The algorithms index arrays that they have made by numbers that they have made. What comes from a file is checked
+//! where it is decoded ([`adjacency::Targets`]).
 #![allow(clippy::indexing_slicing)]
 
 pub mod adjacency;
 mod core;
 mod depth_first;
-pub(crate) mod dominators;
+pub(in crate::index) mod dominators;
+pub(in crate::index) mod graph_view;
 mod leaves;
-pub(crate) mod links;
-pub(crate) mod order;
+pub(in crate::index) mod order;
 mod peel;
-pub(crate) mod referrers;
+pub(in crate::index) mod referrers;
 mod semi_nca;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
-pub(crate) mod transpose;
+pub(in crate::index) mod transpose;
 pub mod tree;
-pub(crate) mod tree_columns;
+pub(in crate::index) mod tree_columns;

@@ -1,16 +1,19 @@
 //! Putting a dominator tree in order: preorder, siblings by retained size.
+//!
+//! Retained sizes are sums over subtrees, added up leaves first. A bucket sort by retained size, largest first, puts each
+//! dominator before what it dominates and siblings in their order; then one pass assigns positions.
 
 use std::cmp::Reverse;
 use std::io;
 
 use rayon::prelude::*;
 
+use super::graph_view::NONE;
 use super::leaves::{Forest, OUTSIDE};
-use super::links::NONE;
 use super::peel::{MAX_LEVEL, Peeled};
 use super::tree::APART;
 use crate::index::storage::prefetch::prefetch;
-use crate::index::storage::scratch::{Array, Room};
+use crate::index::storage::scratch::{Array, ScratchArena};
 
 /// What each node weighs, as it is kept.
 #[derive(Debug)]
@@ -69,19 +72,19 @@ pub(crate) struct Order {
 
 /// Steps ahead of which parents are looked up.
 const AHEAD: usize = 16;
-/// Nodes that one thread looks at in one go.
+/// Nodes in a chunk.
 const CHUNK: usize = 1 << 16;
 
 /// Orders a forest.
 pub(crate) fn order(
-    room: &Room,
+    arena: &ScratchArena,
     forest: Forest,
     peeled: Peeled<'_>,
     weights: WeightsView<'_>,
 ) -> io::Result<Order> {
     let nodes = forest.dominators.len();
-    let mut counts = room.array::<u32>(nodes)?;
-    let mut retained = room.array::<u64>(nodes)?;
+    let mut counts = arena.array::<u32>(nodes)?;
+    let mut retained = arena.array::<u64>(nodes)?;
     (retained.par_chunks_mut(CHUNK).zip(counts.par_chunks_mut(CHUNK)).enumerate()).for_each(
         |(chunk, (retained, counts))| {
             counts.fill(1);
@@ -90,12 +93,12 @@ pub(crate) fn order(
             }
         },
     );
-    add_up(room, &forest, peeled, &mut retained, &mut counts)?;
+    add_up(arena, &forest, peeled, &mut retained, &mut counts)?;
     let Forest { dominators, order, .. } = forest;
     drop(order);
-    let sorted = sort(room, &dominators, &retained, &counts, weights)?;
+    let sorted = sort(arena, &dominators, &retained, &counts, weights)?;
     drop(retained);
-    assign(room, &dominators, &sorted, &counts)
+    assign(arena, &dominators, &sorted, &counts)
 }
 
 fn number(at: usize) -> u32 {
@@ -104,7 +107,7 @@ fn number(at: usize) -> u32 {
 
 /// Adds what each node retains to its dominator's: leaves first, level by level, then the core backwards.
 fn add_up(
-    room: &Room,
+    arena: &ScratchArena,
     forest: &Forest,
     peeled: Peeled<'_>,
     retained: &mut [u64],
@@ -120,7 +123,7 @@ fn add_up(
     for level in 1..ends.len() {
         ends[level] += ends[level - 1];
     }
-    let mut leaves = room.array::<u32>(ends[ends.len() - 1])?;
+    let mut leaves = arena.array::<u32>(ends[ends.len() - 1])?;
     {
         let leaves = &mut *leaves;
         for (node, state) in (0u32..).zip(peeled.states()) {
@@ -177,7 +180,7 @@ fn bucket(retained: u64) -> usize {
 /// The nodes that have a dominator, by retained weight, largest first, then by number. So a dominator comes before what
 /// it dominates.
 fn sort(
-    room: &Room,
+    arena: &ScratchArena,
     dominators: &[u32],
     retained: &[u64],
     counts: &[u32],
@@ -194,7 +197,7 @@ fn sort(
     for bucket in 1..ends.len() {
         ends[bucket] += ends[bucket - 1];
     }
-    let mut sorted = room.array::<u32>(ends[BUCKETS])?;
+    let mut sorted = arena.array::<u32>(ends[BUCKETS])?;
     {
         let sorted = &mut *sorted;
         for (node, (retained, dominator)) in (0u32..).zip(retained.iter().zip(dominators)) {
@@ -232,13 +235,13 @@ fn sort(
 }
 
 /// Gives each node its position: its dominator has it already, and so have its larger siblings.
-fn assign(room: &Room, dominators: &[u32], sorted: &[u32], counts: &[u32]) -> io::Result<Order> {
+fn assign(arena: &ScratchArena, dominators: &[u32], sorted: &[u32], counts: &[u32]) -> io::Result<Order> {
     let nodes = dominators.len();
     // One more than the position; 0 for none.
-    let mut positions = room.zeroed::<u32>(nodes)?;
-    let mut by_position = room.array::<u32>(nodes)?;
+    let mut positions = arena.zeroed::<u32>(nodes)?;
+    let mut by_position = arena.array::<u32>(nodes)?;
     // By position: where the next child goes; when all have come, where the subtree ends.
-    let mut ends = room.array::<u32>(nodes)?;
+    let mut ends = arena.array::<u32>(nodes)?;
     let mut top = 0;
     {
         let (positions, by_position, ends) = (&mut *positions, &mut *by_position, &mut *ends);

@@ -1,12 +1,13 @@
-//! Taking the leaves off: nodes from which no cycle can be reached within a few steps.
+//! Peeling leaf objects: nodes from which no cycle can be reached within a few steps.
 //!
-//! Many objects of a heap refer to nothing, and many of the rest to little that matters. Nothing is
-//! dominated through them but what hangs below them, so the walk and the search for dominators need not see them: once
-//! the dominators of the rest are known, theirs is the nearest common dominator of the nodes that refer to them.
+//! Nodes without outgoing edges that matter are removed, then those whose edges all lead to removed nodes, and so on:
+//! repeated pruning of nodes of out-degree 0. Many objects of a heap refer to nothing, and many of the rest only to such.
+//! A peeled node dominates nothing but peeled nodes, so the depth-first search and the search for dominators need not see
+//! it. Its own dominator is the nearest common dominator of the nodes that refer to it ([`super::leaves`]).
 //!
-//! Edges into roots matter to nobody, as nothing but the outside dominates a root. A node that a label stands for (a
-//! class object) is a leaf if it refers to roots only, as the class objects of arrays do: then the edges of its
-//! instances need not be looked at until all others are placed. If it refers to more, its instances stay in the core.
+//! Edges into roots do not matter, as only the virtual root dominates a root. A node that a label stands for (a class
+//! object) is a leaf if it refers to roots only, as the class objects of arrays do: then the edges of its instances need
+//! not be looked at until all others are attached. If it refers to more, its instances stay in the core.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -14,10 +15,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use rayon::prelude::*;
 
 use super::adjacency::{GROUP, Targets};
-use super::links::{Links, NONE};
-use crate::index::storage::scratch::{Array, Room, atomic_u8};
+use super::graph_view::{GraphView, NONE};
+use crate::index::storage::scratch::{Array, ScratchArena, atomic_u8};
 
-/// A root: edges into it matter to nobody.
+/// A root: edges into it do not matter.
 const ROOT: u8 = 0x80;
 /// A node that a label stands for, with edges that matter: it stays, and so do the nodes with that label.
 const KEPT: u8 = 0x40;
@@ -25,21 +26,21 @@ const KEPT: u8 = 0x40;
 const LEVEL: u8 = 0x3f;
 /// The level of a peeled node that a label stands for: below that of its label's nodes.
 pub(crate) const HUB: u8 = 1;
-/// Peeled nodes of more levels are not worth it: how far a node is from the core has a bound.
+/// The highest level: bounds how far a node is from the core.
 pub(crate) const MAX_LEVEL: u8 = 40;
-/// Groups that one thread looks at in one go.
+/// Groups in a chunk.
 const CHUNK: u32 = 1 << 14;
-/// Rounds that take off less than one of so many nodes are the last.
+/// A round that peels less than one of so many nodes is the last.
 const WORTH: usize = 50;
 const MAX_ROUNDS: usize = 12;
 
-/// What peeling brought.
-pub(crate) struct States {
+/// The state of each node.
+pub(crate) struct PeelStates {
     states: Array<u8>,
     kept: Vec<bool>,
 }
 
-impl States {
+impl PeelStates {
     /// For walks over it.
     pub(crate) fn view(&self) -> Peeled<'_> {
         Peeled { states: &self.states, kept: &self.kept }
@@ -103,32 +104,32 @@ fn matters(state: u8) -> bool {
 }
 
 /// Peels a graph.
-pub(crate) fn peel(room: &Room, links: &Links<'_>) -> io::Result<States> {
-    let mut states = room.zeroed::<u8>(links.rows.len() as usize)?;
-    let kept = take_off(atomic_u8(&mut states), links);
-    Ok(States { states, kept })
+pub(crate) fn peel(arena: &ScratchArena, graph: &GraphView<'_>) -> io::Result<PeelStates> {
+    let mut states = arena.zeroed::<u8>(graph.lists.len() as usize)?;
+    let kept = peel_nodes(atomic_u8(&mut states), graph);
+    Ok(PeelStates { states, kept })
 }
 
 /// Sets the state of each node. Tells which labels' nodes keep their edges to what the label stands for.
-fn take_off(states: &[AtomicU8], links: &Links<'_>) -> Vec<bool> {
+fn peel_nodes(states: &[AtomicU8], graph: &GraphView<'_>) -> Vec<bool> {
     let nodes = states.len();
-    for root in links.roots {
+    for root in graph.roots {
         states[*root as usize].fetch_or(ROOT, Ordering::Relaxed);
     }
     let is_root = |node: u32| states[node as usize].load(Ordering::Relaxed) & ROOT != 0;
-    for hub in links.labels.targets {
+    for hub in graph.labels.targets {
         if *hub != NONE && !is_root(*hub) {
             // A class object's own class object must not matter either.
-            let own = links.labels.target(links.labels.of(*hub));
-            let is_leaf = (own == NONE || own == *hub || is_root(own)) && links.rows.row(*hub).all(is_root);
+            let own = graph.labels.target(graph.labels.of(*hub));
+            let is_leaf = (own == NONE || own == *hub || is_root(own)) && graph.lists.list(*hub).all(is_root);
             states[*hub as usize].store(if is_leaf { HUB } else { KEPT }, Ordering::Relaxed);
         }
     }
     // Labels whose nodes stay.
-    let kept: Vec<bool> = (links.labels.targets.iter())
+    let kept: Vec<bool> = (graph.labels.targets.iter())
         .map(|hub| *hub != NONE && states[*hub as usize].load(Ordering::Relaxed) & KEPT != 0)
         .collect();
-    let groups = links.rows.len().div_ceil(GROUP);
+    let groups = graph.lists.len().div_ceil(GROUP);
     let chunks = groups.div_ceil(CHUNK);
     for round in 0..MAX_ROUNDS {
         // Threads see each other's levels as they are set: which nodes are peeled may depend on that, what comes of it
@@ -139,8 +140,8 @@ fn take_off(states: &[AtomicU8], links: &Links<'_>) -> Vec<bool> {
                 let mut peeled = 0;
                 let range = chunk * CHUNK..((chunk + 1) * CHUNK).min(groups);
                 let mut look = |group: u32| {
-                    links.rows.group(group, |node, targets| {
-                        peeled += usize::from(try_peel(states, links, &kept, node, targets));
+                    graph.lists.group(group, |node, targets| {
+                        peeled += usize::from(try_peel(states, graph, &kept, node, targets));
                     });
                 };
                 if round % 2 == 0 {
@@ -159,7 +160,13 @@ fn take_off(states: &[AtomicU8], links: &Links<'_>) -> Vec<bool> {
 }
 
 #[inline(always)]
-fn try_peel(states: &[AtomicU8], links: &Links<'_>, kept: &[bool], node: u32, targets: Targets<'_>) -> bool {
+fn try_peel(
+    states: &[AtomicU8],
+    graph: &GraphView<'_>,
+    kept: &[bool],
+    node: u32,
+    targets: Targets<'_>,
+) -> bool {
     let own = states[node as usize].load(Ordering::Relaxed);
     if own & (KEPT | LEVEL) != 0 {
         return false;
@@ -174,7 +181,7 @@ fn try_peel(states: &[AtomicU8], links: &Links<'_>, kept: &[bool], node: u32, ta
             level = level.max(state & LEVEL);
         }
     }
-    if level >= MAX_LEVEL || kept.get(links.labels.of(node)).is_some_and(|kept| *kept) {
+    if level >= MAX_LEVEL || kept.get(graph.labels.of(node)).is_some_and(|kept| *kept) {
         return false;
     }
     states[node as usize].store(own | (level + 1), Ordering::Relaxed);

@@ -1,56 +1,59 @@
-//! Rows turned around: for each node those that refer to it.
+//! Transposed adjacency lists: for each node those that refer to it.
+//!
+//! The edges of as many buckets as fit into the memory budget are partitioned at a time ([`super::transpose`]); each pass
+//! reads all lists again.
 
 use std::io;
 
 use rayon::prelude::*;
 
-use super::adjacency::{Encoded, Encoder, GROUP, View};
+use super::adjacency::{AdjacencyView, Encoded, Encoder, GROUP};
 use super::transpose::{BUCKET, Buckets, EDGE_BYTES, Sink, bucket_count, buckets, too_many};
-use crate::index::storage::scratch::Room;
+use crate::index::storage::scratch::ScratchArena;
 
-/// Groups that one thread reads in one go.
-const SEGMENT: u32 = 1 << 12;
-/// Buckets for each thread that are made before they are handed on.
-const WAVE: usize = 4;
+/// Groups in a chunk.
+const CHUNK: u32 = 1 << 12;
+/// Buckets for each thread that are encoded while those before are written.
+const BUCKETS_OF_A_THREAD: usize = 4;
 
-/// Edges of a bucket that are sorted in memory of their own.
+/// A bucket of more edges is sorted in the scratch arena.
 const LARGE: usize = 1 << 20;
 
-/// Turns rows around, in `memory` bytes or little more, and hands the new rows to `take`, in order.
+/// Transposes lists, in `memory` bytes or little more, and hands the new lists to `take`, in order.
 ///
 /// # Errors
-/// What `take` returns, and if there is neither memory nor disk space.
-pub(crate) fn turn_around(
-    room: &Room,
-    rows: View<'_>,
+/// The errors of `take`; and if there is neither memory nor disk space.
+pub(crate) fn transpose_lists(
+    arena: &ScratchArena,
+    rows: AdjacencyView<'_>,
     edges: u64,
     memory: u64,
     mut take: impl FnMut(Encoded) -> io::Result<()> + Send,
 ) -> io::Result<()> {
     let nodes = rows.len();
     let groups = nodes.div_ceil(GROUP);
-    let segments = groups.div_ceil(SEGMENT) as usize;
-    let each = |segment: usize, sink: &mut Sink| {
-        let first = u32::try_from(segment).unwrap_or(u32::MAX).saturating_mul(SEGMENT);
-        for group in first..first.saturating_add(SEGMENT).min(groups) {
+    let chunks = groups.div_ceil(CHUNK) as usize;
+    let each = |chunk: usize, sink: &mut Sink| {
+        let first = u32::try_from(chunk).unwrap_or(u32::MAX).saturating_mul(CHUNK);
+        for group in first..first.saturating_add(CHUNK).min(groups) {
             rows.group(group, |node, targets| targets.for_each(|target| sink.edge(target, node)));
         }
     };
-    let wave = WAVE * rayon::current_num_threads();
+    let at_once = BUCKETS_OF_A_THREAD * rayon::current_num_threads();
     for range in passes(rows, edges, memory) {
         let first = range.start;
-        let made = buckets(room, range, edges, segments, each)?;
+        let made = buckets(arena, range, edges, chunks, each)?;
         let mut ready: Vec<Encoded> = Vec::new();
         let mut next = 0;
         while next < made.len() || !ready.is_empty() {
-            let now = next..(next + wave).min(made.len());
+            let now = next..(next + at_once).min(made.len());
             next = now.end;
-            // What is ready is written while the next wave is made.
+            // What is ready is written while the next buckets are encoded.
             let (written, encoded) = rayon::join(
                 || ready.drain(..).try_for_each(&mut take),
                 || {
                     now.into_par_iter()
-                        .map(|bucket| encode(room, &made, bucket, first, nodes))
+                        .map(|bucket| encode(arena, &made, bucket, first, nodes))
                         .collect::<io::Result<_>>()
                 },
             );
@@ -62,7 +65,7 @@ pub(crate) fn turn_around(
 }
 
 /// Ranges of buckets whose edges fit into memory.
-fn passes(rows: View<'_>, edges: u64, memory: u64) -> Vec<std::ops::Range<u32>> {
+fn passes(rows: AdjacencyView<'_>, edges: u64, memory: u64) -> Vec<std::ops::Range<u32>> {
     let count = bucket_count(rows.len());
     if edges.saturating_mul(EDGE_BYTES) <= memory {
         return std::iter::once(0..count).collect();
@@ -89,8 +92,14 @@ fn passes(rows: View<'_>, edges: u64, memory: u64) -> Vec<std::ops::Range<u32>> 
     ranges
 }
 
-/// The rows of a bucket's targets.
-fn encode(room: &Room, buckets: &Buckets, bucket: usize, first: u32, nodes: u32) -> io::Result<Encoded> {
+/// The lists of a bucket's targets.
+fn encode(
+    arena: &ScratchArena,
+    buckets: &Buckets,
+    bucket: usize,
+    first: u32,
+    nodes: u32,
+) -> io::Result<Encoded> {
     let edges = buckets.edges(bucket);
     if u32::try_from(edges).is_err() {
         return Err(too_many());
@@ -99,7 +108,7 @@ fn encode(room: &Room, buckets: &Buckets, bucket: usize, first: u32, nodes: u32)
     // Millions refer to an object here or there.
     let (mut large, mut small);
     let sources: &mut [u32] = if edges > LARGE {
-        large = room.array::<u32>(edges)?;
+        large = arena.array::<u32>(edges)?;
         &mut large
     } else {
         small = vec![0u32; edges];
@@ -124,18 +133,18 @@ fn encode(room: &Room, buckets: &Buckets, bucket: usize, first: u32, nodes: u32)
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::adjacency::{Rows, rows_of};
+    use super::super::adjacency::{AdjacencyLists, adjacency_of};
     use super::*;
 
     #[test]
     fn millions_may_refer_to_one() {
         let nodes = u32::try_from(LARGE).unwrap() + 1000;
         let rows: Vec<Vec<u32>> = (0..nodes).map(|node| if node == 5 { vec![] } else { vec![3] }).collect();
-        let forward = rows_of(&rows);
+        let forward = adjacency_of(&rows);
         let dir = tempfile::tempdir().unwrap();
-        let room = Room::new(dir.path().to_owned(), 0);
+        let arena = ScratchArena::new(dir.path().to_owned(), 0);
         let (mut bytes, mut groups) = (Vec::new(), vec![zerocopy::little_endian::U64::new(0)]);
-        turn_around(&room, forward.view(), forward.edges(), 1 << 30, |part| {
+        transpose_lists(&arena, forward.view(), forward.edges(), 1 << 30, |part| {
             for length in &part.groups {
                 groups.push((groups[groups.len() - 1].get() + length).into());
             }
@@ -143,10 +152,14 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        let back =
-            Rows { groups: groups.into(), bytes: bytes.into(), objects: nodes, edges: forward.edges() };
-        assert!(back.row(3).eq((0..nodes).filter(|node| *node != 5)));
-        assert_eq!(back.row(4).count(), 0);
+        let back = AdjacencyLists {
+            groups: groups.into(),
+            bytes: bytes.into(),
+            objects: nodes,
+            edges: forward.edges(),
+        };
+        assert!(back.list(3).eq((0..nodes).filter(|node| *node != 5)));
+        assert_eq!(back.list(4).count(), 0);
     }
 
     #[test]
@@ -155,16 +168,16 @@ mod tests {
         let rows: Vec<Vec<u32>> = (0..nodes)
             .map(|node| (0..node % 4).map(|i| node.wrapping_mul(2_654_435_761 + i) % nodes).collect())
             .collect();
-        let forward = rows_of(&rows);
+        let forward = adjacency_of(&rows);
         let mut expected = vec![Vec::new(); nodes as usize];
         for node in 0..nodes {
-            forward.row(node).for_each(|target| expected[target as usize].push(node));
+            forward.list(node).for_each(|target| expected[target as usize].push(node));
         }
         let dir = tempfile::tempdir().unwrap();
         for memory in [0, 600_000, 1 << 30] {
-            let room = Room::new(dir.path().to_owned(), memory);
+            let arena = ScratchArena::new(dir.path().to_owned(), memory);
             let (mut bytes, mut groups, mut edges) = (Vec::new(), vec![0u64], 0);
-            turn_around(&room, forward.view(), forward.edges(), memory, |part| {
+            transpose_lists(&arena, forward.view(), forward.edges(), memory, |part| {
                 groups.extend(part.groups.iter().scan(bytes.len() as u64, |at, length| {
                     *at += length;
                     Some(*at)
@@ -175,10 +188,10 @@ mod tests {
             })
             .unwrap();
             let groups: Vec<_> = groups.into_iter().map(zerocopy::little_endian::U64::new).collect();
-            let back = Rows { groups: groups.into(), bytes: bytes.into(), objects: nodes, edges };
+            let back = AdjacencyLists { groups: groups.into(), bytes: bytes.into(), objects: nodes, edges };
             assert_eq!(back.edges(), forward.edges());
             for node in 0..nodes {
-                assert_eq!(back.row(node).collect::<Vec<_>>(), expected[node as usize], "node {node}");
+                assert_eq!(back.list(node).collect::<Vec<_>>(), expected[node as usize], "node {node}");
             }
         }
     }

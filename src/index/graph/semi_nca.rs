@@ -2,7 +2,9 @@
 //! and semidominators top down.
 //!
 //! L. Georgiadis, R. E. Tarjan, R. F. Werneck: Finding Dominators in Practice, Journal of Graph Algorithms and
-//! Applications 10(1), 2006. Everything is in numbers of the depth-first walk; nothing recurses.
+//! Applications 10(1), 2006. The algorithm is from L. Georgiadis: Linear-Time Algorithms for Dominators and
+//! Related Problems, PhD thesis, Princeton 2005. Everything is in preorder numbers of the depth-first search; nothing
+//! recurses.
 
 use std::io;
 
@@ -11,9 +13,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::core::{Core, Edges};
 use super::depth_first::Walk;
-use super::transpose::{self, Sink, Turned, TurnedView, bucket_count};
+use super::transpose::{self, Sink, Transposed, TransposedView, bucket_count};
 use crate::index::storage::prefetch::prefetch;
-use crate::index::storage::scratch::{Array, Room, Stack};
+use crate::index::storage::scratch::{Array, ScratchArena, Stack};
 
 /// A node in the forest of nodes that are done.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -25,28 +27,33 @@ struct Link {
     label: u32,
 }
 
-/// Core nodes that one thread turns around in one go.
-const SEGMENT: usize = 1 << 16;
+/// Core nodes in a chunk.
+const CHUNK: usize = 1 << 16;
 /// Nodes ahead of which sources are looked up, and how many of each.
 const AHEAD: usize = 16;
 const AHEAD_SOURCES: usize = 4;
 /// Nodes ahead of which the ancestors of sources are looked up.
 const AHEAD_ANCESTORS: usize = 8;
 
-/// The immediate dominator of each node in the order of the walk, as such a number; 0 for the outside.
-pub(crate) fn dominators(room: &Room, core: &Core, edges: Edges, mut walk: Walk) -> io::Result<Dominators> {
+/// The immediate dominator of each node in the order of the walk, as such a number; 0 for the virtual root.
+pub(crate) fn dominators(
+    arena: &ScratchArena,
+    core: &Core,
+    edges: Edges,
+    mut walk: Walk,
+) -> io::Result<Dominators> {
     let reached = walk.reached;
-    let (sources, numbers) = sources(room, edges, reached)?;
+    let (sources, numbers) = sources(arena, edges, reached)?;
     let mut is_root = vec![0u64; reached.div_ceil(64)];
     for root in &core.roots {
         let number = numbers[*root as usize] as usize;
         is_root[number / 64] |= 1 << (number % 64);
     }
-    let mut links = room.array::<Link>(reached)?;
-    let mut semis = room.array::<u32>(reached)?;
-    semidominators(room, sources.view(), &walk.parents, &is_root, &mut links, &mut semis)?;
+    let mut links = arena.array::<Link>(reached)?;
+    let mut semis = arena.array::<u32>(reached)?;
+    semidominators(arena, sources.view(), &walk.parents, &is_root, &mut links, &mut semis)?;
     drop((sources, links));
-    climb(room, &mut walk.parents, &semis)?;
+    climb(arena, &mut walk.parents, &semis)?;
     Ok(Dominators { numbers, order: walk.order, dominators: walk.parents, reached })
 }
 
@@ -61,12 +68,12 @@ pub(crate) struct Dominators {
     pub(crate) reached: usize,
 }
 
-/// The edges between reached nodes turned around, in numbers of the walk, without those of its tree; and these numbers.
-fn sources(room: &Room, edges: Edges, reached: usize) -> io::Result<(Turned, Array<u32>)> {
+/// The transposed edges between reached nodes, in preorder numbers, without those of the search tree; and these numbers.
+fn sources(arena: &ScratchArena, edges: Edges, reached: usize) -> io::Result<(Transposed, Array<u32>)> {
     let (bases, records, targets) = (&*edges.bases, &*edges.records, &*edges.targets);
-    let each = |segment: usize, sink: &mut Sink| {
-        let first = segment * SEGMENT;
-        let part = records.get(first..records.len().min(first + SEGMENT)).unwrap_or_default();
+    let each = |chunk: usize, sink: &mut Sink| {
+        let first = chunk * CHUNK;
+        let part = records.get(first..records.len().min(first + CHUNK)).unwrap_or_default();
         for (node, record) in (u32::try_from(first).unwrap_or(u32::MAX)..).zip(part) {
             if record.number == 0 {
                 continue;
@@ -81,18 +88,18 @@ fn sources(room: &Room, edges: Edges, reached: usize) -> io::Result<(Turned, Arr
         }
     };
     let count = bucket_count(u32::try_from(reached).unwrap_or(u32::MAX));
-    let segments = records.len().div_ceil(SEGMENT);
-    let made = transpose::buckets(room, 0..count, targets.len() as u64, segments, each)?;
-    let mut numbers = room.array::<u32>(records.len())?;
+    let chunks = records.len().div_ceil(CHUNK);
+    let made = transpose::buckets(arena, 0..count, targets.len() as u64, chunks, each)?;
+    let mut numbers = arena.array::<u32>(records.len())?;
     numbers.par_iter_mut().zip(records).for_each(|(number, record)| *number = record.number);
     drop(edges);
-    Ok((made.turned(room)?, numbers))
+    Ok((made.transposed(arena)?, numbers))
 }
 
 /// The semidominator of each node.
 fn semidominators(
-    room: &Room,
-    sources: TurnedView<'_>,
+    arena: &ScratchArena,
+    sources: TransposedView<'_>,
     parents: &[u32],
     is_root: &[u64],
     links: &mut [Link],
@@ -101,7 +108,7 @@ fn semidominators(
     for (number, (link, parent)) in (0u32..).zip(links.iter_mut().zip(parents)) {
         *link = Link { ancestor: *parent, label: number };
     }
-    let mut path = Stack::<u32>::new(room);
+    let mut path = Stack::<u32>::new(arena);
     for number in (1..links.len()).rev() {
         if let Some(soon) = number.checked_sub(AHEAD) {
             for source in sources.of(soon).iter().take(AHEAD_SOURCES) {
@@ -137,7 +144,7 @@ const PLAIN: usize = 8;
 
 /// Turns parents into dominators, in place: a node's is the nearest of its parent's dominators that is no deeper in the
 /// walk than its semidominator. They are all before it.
-fn climb(room: &Room, parents: &mut [u32], semis: &[u32]) -> io::Result<()> {
+fn climb(arena: &ScratchArena, parents: &mut [u32], semis: &[u32]) -> io::Result<()> {
     let mut left = PLAIN.saturating_mul(semis.len());
     for number in 1..semis.len() {
         let mut dominator = parents[number];
@@ -148,7 +155,7 @@ fn climb(room: &Room, parents: &mut [u32], semis: &[u32]) -> io::Result<()> {
         parents[number] = dominator;
         // A long list whose items something else holds too: from each of them it is a long way up.
         if left == 0 {
-            return climb_by_jumps(room, parents, semis, number + 1);
+            return climb_by_jumps(arena, parents, semis, number + 1);
         }
     }
     Ok(())
@@ -167,10 +174,10 @@ struct Jump {
 /// The same as [`climb`], where nodes before `first` are done.
 ///
 /// E. W. Myers: An Applicative Random-Access Stack, Information Processing Letters 17(5), 1983.
-fn climb_by_jumps(room: &Room, parents: &mut [u32], semis: &[u32], first: usize) -> io::Result<()> {
-    let mut jumps = room.array::<Jump>(semis.len())?;
+fn climb_by_jumps(arena: &ScratchArena, parents: &mut [u32], semis: &[u32], first: usize) -> io::Result<()> {
+    let mut jumps = arena.array::<Jump>(semis.len())?;
     let jumps = &mut *jumps;
-    // The outside.
+    // The virtual root.
     jumps[0] = Jump::default();
     for number in 1..semis.len() {
         let mut dominator = parents[number];

@@ -1,8 +1,9 @@
-//! Turning edges around: for each target its sources.
+//! Transposing edges: for each target its sources.
 //!
-//! Scattering sources to the rows of their targets would miss the cache with each edge. So edges are first thrown into
-//! buckets of 65,536 targets, by all threads, each into blocks of its own; then each bucket is counted and sorted within
-//! the cache.
+//! Scattering sources to the lists of their targets would miss the cache with each edge. So edges are first partitioned
+//! by the high bits of their targets (radix partitioning) into buckets of 65,536 targets, by all threads, each into
+//! memory of its own; then each bucket is sorted within the cache by distribution counting (D. E. Knuth: The Art of
+//! Computer Programming 3, 5.2, algorithm D).
 
 use std::io;
 use std::ops::Range;
@@ -10,14 +11,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
-use crate::index::storage::scratch::{Array, Room};
+use crate::index::storage::scratch::{Array, ScratchArena};
 
 const BUCKET_BITS: u32 = 16;
 /// Targets in a bucket.
 pub(crate) const BUCKET: u32 = 1 << BUCKET_BITS;
-/// Edges in a block.
+/// Edges in a block, the unit in which a thread gives memory to its buckets.
 const BLOCK: usize = 1 << 10;
-/// Edges in a slab, in bits, at least and at most: what is taken from the room at once. Large ones lie on huge pages,
+/// Edges in a slab, in bits, at least and at most: what is taken from the arena at once. Large ones lie on huge pages,
 /// which matters: each bucket is written to in another place.
 const SLAB_BITS: std::ops::RangeInclusive<u32> = 12..=20;
 /// Parts of 16 bits of an edge: the target in its bucket, and the halves of the source.
@@ -30,9 +31,9 @@ pub(crate) fn bucket_count(targets: u32) -> u32 {
     targets.div_ceil(BUCKET)
 }
 
-/// Takes edges, one thread's.
+/// Takes the edges of one thread.
 pub(crate) struct Sink {
-    room: Room,
+    arena: ScratchArena,
     /// Edges in a slab, in bits.
     slab_bits: u32,
     slabs: Vec<Array<u16>>,
@@ -44,7 +45,7 @@ pub(crate) struct Sink {
     error: Option<io::Error>,
 }
 
-/// What a thread has thrown into a bucket.
+/// What a thread has put into a bucket.
 #[derive(Debug, Default)]
 struct Fill {
     /// Numbers of its blocks, all but the last one full.
@@ -54,10 +55,10 @@ struct Fill {
 }
 
 impl Sink {
-    fn new(room: &Room, range: &Range<u32>, slab_bits: u32) -> Self {
+    fn new(arena: &ScratchArena, range: &Range<u32>, slab_bits: u32) -> Self {
         let buckets = range.clone().map(|_| Fill::default()).collect();
         let first = range.start << BUCKET_BITS;
-        Self { room: room.clone(), slab_bits, slabs: Vec::new(), blocks: 0, buckets, first, error: None }
+        Self { arena: arena.clone(), slab_bits, slabs: Vec::new(), blocks: 0, buckets, first, error: None }
     }
 
     /// Takes an edge, if its target is in the range that is wanted.
@@ -85,7 +86,7 @@ impl Sink {
     #[cold]
     fn start_block(&mut self, bucket: usize) {
         if self.blocks * BLOCK == self.slabs.len() << self.slab_bits {
-            match self.room.array(PARTS << self.slab_bits) {
+            match self.arena.array(PARTS << self.slab_bits) {
                 Ok(slab) => self.slabs.push(slab),
                 Err(error) => self.error = Some(error),
             }
@@ -111,13 +112,13 @@ pub(crate) struct Buckets {
     count: usize,
 }
 
-/// Throws the edges, about so many, into the buckets of `range` (in buckets). `each` is called once for each segment, and tells its
-/// edges.
+/// Puts `edges` edges, about, into the buckets of `range`. `each` is called once for each chunk, and passes its edges to
+/// the sink.
 pub(crate) fn buckets(
-    room: &Room,
+    arena: &ScratchArena,
     range: Range<u32>,
     edges: u64,
-    segments: usize,
+    chunks: usize,
     each: impl Fn(usize, &mut Sink) + Sync,
 ) -> io::Result<Buckets> {
     let next = AtomicUsize::new(0);
@@ -126,13 +127,13 @@ pub(crate) fn buckets(
     let parts: Vec<Sink> = (0..threads)
         .into_par_iter()
         .map(|_| {
-            let mut sink = Sink::new(room, &range, slab_bits);
+            let mut sink = Sink::new(arena, &range, slab_bits);
             loop {
-                let segment = next.fetch_add(1, Ordering::Relaxed);
-                if segment >= segments || sink.error.is_some() {
+                let chunk = next.fetch_add(1, Ordering::Relaxed);
+                if chunk >= chunks || sink.error.is_some() {
                     return sink.error.take().map_or(Ok(sink), Err);
                 }
-                each(segment, &mut sink);
+                each(chunk, &mut sink);
             }
         })
         .collect::<io::Result<_>>()?;
@@ -170,7 +171,7 @@ impl Buckets {
     }
 
     /// Sorts the edges of a bucket by target. `starts` gets where the sources of each target start (and one more for
-    /// the end, if it has room); `sources` takes as many as there are edges. The sources of a target are in no order.
+    /// the end, if it fits); `sources` takes as many as there are edges. The sources of a target are in no order.
     pub(crate) fn sort(&self, bucket: usize, starts: &mut [u32], sources: &mut [u32]) {
         // Counted two places further: sums are one place further, and become starts as rows are filled.
         let mut ends = vec![0u32; BUCKET as usize + 2];
@@ -190,7 +191,7 @@ impl Buckets {
     }
 
     /// Sorts all buckets.
-    pub(crate) fn turned(self, room: &Room) -> io::Result<Turned> {
+    pub(crate) fn transposed(self, arena: &ScratchArena) -> io::Result<Transposed> {
         let mut bases = vec![0];
         for bucket in 0..self.len() {
             let edges = self.edges(bucket);
@@ -199,8 +200,8 @@ impl Buckets {
             }
             bases.push(bases[bucket] + edges);
         }
-        let mut starts = room.array::<u32>(self.len() * (BUCKET as usize + 1))?;
-        let mut sources = room.array::<u32>(bases[self.len()])?;
+        let mut starts = arena.array::<u32>(self.len() * (BUCKET as usize + 1))?;
+        let mut sources = arena.array::<u32>(bases[self.len()])?;
         {
             let mut rest = &mut *sources;
             let parts: Vec<&mut [u32]> = bases
@@ -214,7 +215,7 @@ impl Buckets {
             (starts.par_chunks_mut(BUCKET as usize + 1).zip(parts).enumerate())
                 .for_each(|(bucket, (starts, sources))| self.sort(bucket, starts, sources));
         }
-        Ok(Turned { bases, starts, sources })
+        Ok(Transposed { bases, starts, sources })
     }
 }
 
@@ -224,7 +225,7 @@ pub(crate) fn too_many() -> io::Error {
 }
 
 /// The sources of all targets.
-pub(crate) struct Turned {
+pub(crate) struct Transposed {
     /// By bucket: where its sources start.
     bases: Vec<usize>,
     /// By bucket: where the sources of each target start, and one more for the end.
@@ -232,22 +233,22 @@ pub(crate) struct Turned {
     sources: Array<u32>,
 }
 
-impl Turned {
+impl Transposed {
     /// For walks over it.
-    pub(crate) fn view(&self) -> TurnedView<'_> {
-        TurnedView { bases: &self.bases, starts: &self.starts, sources: &self.sources }
+    pub(crate) fn view(&self) -> TransposedView<'_> {
+        TransposedView { bases: &self.bases, starts: &self.starts, sources: &self.sources }
     }
 }
 
 /// The sources of all targets as plain slices.
 #[derive(Clone, Copy)]
-pub(crate) struct TurnedView<'a> {
+pub(crate) struct TransposedView<'a> {
     bases: &'a [usize],
     starts: &'a [u32],
     sources: &'a [u32],
 }
 
-impl<'a> TurnedView<'a> {
+impl<'a> TransposedView<'a> {
     /// The sources of a target.
     #[inline(always)]
     pub(crate) fn of(&self, target: usize) -> &'a [u32] {
@@ -273,21 +274,21 @@ mod tests {
         for (source, row) in (0u32..).zip(&rows) {
             row.iter().for_each(|target| expected[*target as usize].push(source + 90_000));
         }
-        let each = |segment: usize, sink: &mut Sink| {
-            let first = u32::try_from(segment * 100).unwrap();
-            for (source, row) in (first..).zip(rows.iter().skip(segment * 100).take(100)) {
+        let each = |chunk: usize, sink: &mut Sink| {
+            let first = u32::try_from(chunk * 100).unwrap();
+            for (source, row) in (first..).zip(rows.iter().skip(chunk * 100).take(100)) {
                 row.iter().for_each(|target| sink.edge(*target, source + 90_000));
             }
         };
         let dir = tempfile::tempdir().unwrap();
         let count = bucket_count(targets);
         for (cut, memory) in [(0, 1 << 30), (1, 1 << 30), (count, 1 << 30), (count, 0)] {
-            let room = Room::new(dir.path().to_owned(), memory);
+            let arena = ScratchArena::new(dir.path().to_owned(), memory);
             for range in [0..cut, cut..count] {
-                let made = buckets(&room, range.clone(), 20_000, rows.len().div_ceil(100), each).unwrap();
-                let turned = made.turned(&room).unwrap();
+                let made = buckets(&arena, range.clone(), 20_000, rows.len().div_ceil(100), each).unwrap();
+                let transposed = made.transposed(&arena).unwrap();
                 for within in 0..range.len() * BUCKET as usize {
-                    let mut sources = turned.view().of(within).to_vec();
+                    let mut sources = transposed.view().of(within).to_vec();
                     sources.sort_unstable();
                     let wanted = expected.get((range.start * BUCKET) as usize + within);
                     assert_eq!(sources, wanted.map_or(&[][..], Vec::as_slice));

@@ -7,15 +7,19 @@
 //!
 //! The shape is one number a position: how many subtrees end right behind it. Depths at each 64th position and smallest
 //! depths of 64, 4096 and 262,144 positions find ends and parents in a few steps. Shallow sizes are one number a position,
-//! in units of the alignment; what does not fit into a byte is listed apart. All are packed. Sums stand at each 64th position.
+//! in units of the alignment; what does not fit into a byte is listed apart. All columns are bit-packed
+//! (`storage::bit_packed`). Sums stand at each 64th position.
+//!
+//! That is a sequence of balanced parentheses, the closing ones as counts, with a range-min tree over depths (G. Navarro,
+//! K. Sadakane: Fully Functional Static and Dynamic Succinct Trees, ACM Transactions on Algorithms 10(3), 2014).
 
 use std::ops::Range;
 
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::index::storage::bit_packed::{Numbers, Packed};
-use crate::index::storage::checked_column::Lazy;
+use crate::index::storage::bit_packed::{BitPackedColumn, Numbers};
+use crate::index::storage::checked_column::CheckedColumn;
 
 /// Positions of a block.
 pub(crate) const BLOCK: u32 = 64;
@@ -54,19 +58,19 @@ pub struct Tree {
     /// Bytes of a shallow size of 1.
     pub(crate) unit: u64,
     /// Position -> object index.
-    pub(crate) order: Packed,
+    pub(crate) order: BitPackedColumn,
     /// Object index -> position.
-    pub(crate) positions: Packed,
+    pub(crate) positions: BitPackedColumn,
     /// By position: the subtrees that end behind it.
-    pub(crate) ends: Packed,
-    pub(crate) ends_apart: Lazy<ApartRow>,
+    pub(crate) ends: BitPackedColumn,
+    pub(crate) ends_apart: CheckedColumn<ApartRow>,
     /// By position: the shallow size in units.
-    pub(crate) sizes: Packed,
-    pub(crate) sizes_apart: Lazy<ApartRow>,
+    pub(crate) sizes: BitPackedColumn,
+    pub(crate) sizes_apart: CheckedColumn<ApartRow>,
     /// By block; one row more for the end.
-    pub(crate) blocks: Lazy<BlockRow>,
+    pub(crate) blocks: CheckedColumn<BlockRow>,
     /// Smallest depths of 64 blocks, and of 4096.
-    pub(crate) least: [Lazy<U32>; 2],
+    pub(crate) least: [CheckedColumn<U32>; 2],
 }
 
 impl Tree {
@@ -320,19 +324,19 @@ impl Tree {
 }
 
 /// The number at a position.
-fn number(bytes: &Packed, listed: &Lazy<ApartRow>, position: u32) -> u64 {
+fn number(bytes: &BitPackedColumn, listed: &CheckedColumn<ApartRow>, position: u32) -> u64 {
     bytes.get(position).map_or(0, |number| whole(number, listed, position))
 }
 
 /// The number at a position, of which a byte is known.
 #[inline]
-fn whole(number: u32, listed: &Lazy<ApartRow>, position: u32) -> u64 {
+fn whole(number: u32, listed: &CheckedColumn<ApartRow>, position: u32) -> u64 {
     if number == u32::from(APART) { apart(listed, position) } else { u64::from(number) }
 }
 
 /// The number that is listed for a position.
 #[cold]
-fn apart(listed: &Lazy<ApartRow>, position: u32) -> u64 {
+fn apart(listed: &CheckedColumn<ApartRow>, position: u32) -> u64 {
     // Rows ascend by position.
     let (mut low, mut high) = (0, listed.len());
     while low < high {
@@ -351,7 +355,7 @@ fn apart(listed: &Lazy<ApartRow>, position: u32) -> u64 {
 pub struct ByPosition<'a> {
     next: u32,
     numbers: Numbers<'a>,
-    listed: &'a Lazy<ApartRow>,
+    listed: &'a CheckedColumn<ApartRow>,
 }
 
 impl Iterator for ByPosition<'_> {

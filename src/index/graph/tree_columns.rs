@@ -8,9 +8,9 @@ use zerocopy::little_endian::U32;
 
 use super::order::{Order, WeightsView};
 use super::tree::{APART, ApartRow, BLOCK, BlockRow};
-use crate::index::storage::scratch::{Array, Room};
+use crate::index::storage::scratch::{Array, ScratchArena};
 
-/// The columns that are not packed.
+/// The columns, before they are bit-packed.
 #[derive(Debug)]
 pub(crate) struct Columns {
     pub(crate) ends: Array<u8>,
@@ -25,8 +25,8 @@ pub(crate) struct Columns {
 
 impl Columns {
     /// Makes the columns.
-    pub(crate) fn new(room: &Room, order: &Order, weights: WeightsView<'_>) -> io::Result<Self> {
-        let (shape, sizes) = rayon::join(|| Shape::new(room, order), || sizes(room, order, weights));
+    pub(crate) fn new(arena: &ScratchArena, order: &Order, weights: WeightsView<'_>) -> io::Result<Self> {
+        let (shape, sizes) = rayon::join(|| Shape::new(arena, order), || sizes(arena, order, weights));
         let Shape { ends, ends_apart, depths, least } = shape?;
         let (sizes, sizes_apart, sums) = sizes?;
         let reachable = order.reachable as usize;
@@ -41,7 +41,7 @@ impl Columns {
         let first = above(&least);
         let second = above(&first);
         let column = |least: Vec<u32>| least.into_iter().map(U32::new).collect();
-        let mut blocks = room.array::<BlockRow>(sums.len())?;
+        let mut blocks = arena.array::<BlockRow>(sums.len())?;
         for (block, (row, bytes)) in blocks.iter_mut().zip(sums.iter()).enumerate() {
             *row = BlockRow {
                 bytes: (*bytes).into(),
@@ -72,13 +72,13 @@ struct Shape {
 }
 
 impl Shape {
-    fn new(room: &Room, order: &Order) -> io::Result<Self> {
+    fn new(arena: &ScratchArena, order: &Order) -> io::Result<Self> {
         let blocks = order.reachable.div_ceil(BLOCK) as usize;
         let mut shape = Self {
-            ends: room.zeroed(order.nodes.len())?,
+            ends: arena.zeroed(order.nodes.len())?,
             ends_apart: Vec::new(),
-            depths: room.zeroed(blocks)?,
-            least: room.zeroed(blocks)?,
+            depths: arena.zeroed(blocks)?,
+            least: arena.zeroed(blocks)?,
         };
         let ends_column = &mut *shape.ends;
         let (depths, leasts) = (&mut *shape.depths, &mut *shape.least);
@@ -124,14 +124,14 @@ fn byte(number: u64) -> u8 {
 
 /// Sizes by position, those listed apart, and by block the bytes of all positions before.
 fn sizes(
-    room: &Room,
+    arena: &ScratchArena,
     order: &Order,
     weights: WeightsView<'_>,
 ) -> io::Result<(Array<u8>, Vec<ApartRow>, Array<u64>)> {
     const CHUNK: usize = 1 << 16;
     let nodes = &*order.nodes;
-    let mut sizes = room.zeroed::<u8>(nodes.len())?;
-    let mut sums = room.zeroed::<u64>(nodes.len() / BLOCK as usize + 1)?;
+    let mut sizes = arena.zeroed::<u8>(nodes.len())?;
+    let mut sums = arena.zeroed::<u64>(nodes.len() / BLOCK as usize + 1)?;
     let parts: Vec<Vec<ApartRow>> =
         (sizes.par_chunks_mut(CHUNK).zip(sums.par_chunks_mut(CHUNK / BLOCK as usize)))
             .enumerate()

@@ -4,10 +4,9 @@
 
 use super::problem::{Account, Problem, ProblemKind, Severity};
 use super::tables::*;
-use super::text_pool;
+use super::text_pool::{self, TextPool};
 use crate::hprof::{BasicType, IdSize, RootKind, Version};
 use crate::index::layout::measurements::{Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays};
-use crate::index::scan::top_level::Place;
 use crate::index::storage::column::Column;
 
 /// The number of a class: its row in the class table.
@@ -68,8 +67,19 @@ impl Summary {
         Self { tables, facts }
     }
 
-    pub(crate) fn into_tables(self) -> Tables {
-        self.tables
+    /// Adds what was read from objects by means of the class table. `texts` are those of the summary, and those that
+    /// the new rows name.
+    pub(crate) fn with_objects(
+        mut self,
+        loaders: Vec<LoaderRow>,
+        properties: Vec<PairRow>,
+        texts: TextPool,
+    ) -> Self {
+        self.tables.loaders = loaders.into();
+        self.tables.properties = properties.into();
+        self.tables.text_ends = texts.ends.into();
+        self.tables.text_bytes = texts.bytes.into();
+        self
     }
 
     pub(crate) fn tables(&self) -> &Tables {
@@ -352,11 +362,5 @@ impl Summary {
     /// Whether part of the dump is missing or unreadable.
     pub fn is_damaged(&self) -> bool {
         self.tables.problems.iter().any(|row| row.severity != 0)
-    }
-}
-
-impl From<Place> for PlaceRow {
-    fn from(place: Place) -> Self {
-        Self { id: place.id.into(), offset: place.offset.into() }
     }
 }

@@ -11,10 +11,10 @@ use std::io;
 use zerocopy::little_endian::U64;
 
 use super::id_set::{AddressSet, CHUNK_LINES, CHUNK_WORDS, LINE_WORDS, Position};
-use crate::index::storage::checked_column::Lazy;
+use crate::index::storage::checked_column::CheckedColumn;
 use crate::index::storage::column::Column;
 use crate::index::storage::prefetch::prefetch;
-use crate::index::storage::scratch::Room;
+use crate::index::storage::scratch::ScratchArena;
 
 /// More objects than an index can number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -31,23 +31,29 @@ pub struct AddressIndex {
     /// Chunks of the address space that hold objects, ascending. Empty if `ids` is used.
     pub(crate) keys: Column<U64>,
     /// The lines of those chunks.
-    pub(crate) lines: Lazy<U64>,
+    pub(crate) lines: CheckedColumn<U64>,
     /// Ids, ascending, if they are kept as a list.
-    pub(crate) ids: Lazy<U64>,
+    pub(crate) ids: CheckedColumn<U64>,
     /// Whether `keys` are consecutive numbers.
     contiguous: bool,
 }
 
 impl AddressIndex {
     /// Puts an index together from its columns.
-    pub(crate) fn new(shift: u32, objects: u32, keys: Column<U64>, lines: Lazy<U64>, ids: Lazy<U64>) -> Self {
+    pub(crate) fn new(
+        shift: u32,
+        objects: u32,
+        keys: Column<U64>,
+        lines: CheckedColumn<U64>,
+        ids: CheckedColumn<U64>,
+    ) -> Self {
         let span = keys.first().zip(keys.last()).map(|(first, last)| last.get().wrapping_sub(first.get()));
         let contiguous = span.is_some_and(|span| span == keys.len() as u64 - 1);
         Self { shift, objects, keys, lines, ids, contiguous }
     }
 
     /// Counts the objects before each line of a finished set.
-    pub(crate) fn of_set(set: AddressSet, room: &Room) -> io::Result<Result<Self, TooManyObjects>> {
+    pub(crate) fn of_set(set: AddressSet, room: &ScratchArena) -> io::Result<Result<Self, TooManyObjects>> {
         let shift = set.shift();
         let chunks = set.into_chunks();
         let mut keys = Vec::with_capacity(chunks.len());
@@ -68,15 +74,16 @@ impl AddressIndex {
             }
         }
         Ok(checked(objects)
-            .map(|objects| Self::new(shift, objects, keys.into(), lines.into(), Lazy::default())))
+            .map(|objects| Self::new(shift, objects, keys.into(), lines.into(), CheckedColumn::default())))
     }
 
     /// An index of ids that ascend.
-    pub(crate) fn of_list(ids: &[u64], room: &Room) -> io::Result<Result<Self, TooManyObjects>> {
+    pub(crate) fn of_list(ids: &[u64], room: &ScratchArena) -> io::Result<Result<Self, TooManyObjects>> {
         let mut column = room.array::<U64>(ids.len())?;
         column.iter_mut().zip(ids).for_each(|(place, id)| *place = (*id).into());
         let objects = checked(ids.len() as u64);
-        Ok(objects.map(|objects| Self::new(0, objects, Column::default(), Lazy::default(), column.into())))
+        Ok(objects
+            .map(|objects| Self::new(0, objects, Column::default(), CheckedColumn::default(), column.into())))
     }
 
     /// Reads and checks all of it.
@@ -246,8 +253,8 @@ fn select(bits: u64, nth: u64) -> u32 {
 mod tests {
     use super::*;
 
-    fn room() -> Room {
-        Room::new(std::env::temp_dir(), 1 << 30)
+    fn room() -> ScratchArena {
+        ScratchArena::new(std::env::temp_dir(), 1 << 30)
     }
 
     fn ids() -> Vec<u64> {

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::object_table::Objects;
 use super::roots::Roots;
-use crate::index::graph::adjacency::{Rows, Targets};
+use crate::index::graph::adjacency::{AdjacencyLists, Targets};
 use crate::index::graph::tree::Tree;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::model::tables::NONE;
 use crate::index::storage::memory;
-use crate::index::storage::scratch::Room;
+use crate::index::storage::scratch::ScratchArena;
 
 /// Objects, references both ways, roots and dominators of a heap.
 #[derive(Debug)]
@@ -19,9 +19,9 @@ pub struct ObjectGraph {
     /// Ids, classes and places of all objects.
     pub objects: Objects,
     /// Object -> the objects that it refers to, other than its class object; a thread also refers to its locals.
-    pub references: Rows,
+    pub references: AdjacencyLists,
     /// Object -> the objects in whose `references` it is.
-    pub referrers: Rows,
+    pub referrers: AdjacencyLists,
     /// The dominator tree.
     pub tree: Tree,
     /// The GC roots.
@@ -47,7 +47,7 @@ impl ObjectGraph {
     pub(crate) fn new(
         summary: &Summary,
         objects: Objects,
-        [references, referrers]: [Rows; 2],
+        [references, referrers]: [AdjacencyLists; 2],
         tree: Tree,
         damage: Vec<Arc<AtomicBool>>,
         scratch: (PathBuf, Option<u64>),
@@ -58,13 +58,13 @@ impl ObjectGraph {
     }
 
     /// Room for arrays that hold a number for each object.
-    pub(crate) fn room(&self) -> Room {
+    pub(crate) fn room(&self) -> ScratchArena {
         let (dir, given) = &self.scratch;
         // Threads have something in hand too.
         let memory = memory::available(*given).map_or(u64::MAX, |there| {
-            there.bytes.saturating_sub(memory::in_hand(rayon::current_num_threads()))
+            there.bytes.saturating_sub(memory::working_memory(rayon::current_num_threads()))
         });
-        Room::new(dir.clone(), memory)
+        ScratchArena::new(dir.clone(), memory)
     }
 
     /// Whether something that was read from the index is damaged: then no answer since is right.
@@ -90,12 +90,12 @@ impl ObjectGraph {
 
     /// All objects that an object refers to, but for its class object.
     pub fn references(&self, object: u32) -> Targets<'_> {
-        self.references.row(object)
+        self.references.list(object)
     }
 
     /// All objects that refer to an object, but for instances that refer to it as their class.
     pub fn referrers(&self, object: u32) -> Targets<'_> {
-        self.referrers.row(object)
+        self.referrers.list(object)
     }
 
     /// The class that an object is the class object of.

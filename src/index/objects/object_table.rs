@@ -20,9 +20,10 @@ use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArra
 use super::address_index::AddressIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::model::tables::NONE;
-use crate::index::scan::build_summary::{Plan, Source};
-use crate::index::storage::checked_column::Lazy;
-use crate::index::storage::scratch::{Room, atomic_u64};
+use crate::index::scan::chunks::Plan;
+use crate::index::scan::source::Source;
+use crate::index::storage::checked_column::CheckedColumn;
+use crate::index::storage::scratch::{ScratchArena, atomic_u64};
 use crate::progress::Progress;
 
 /// Objects that share an entry of the block table.
@@ -34,7 +35,7 @@ pub struct Objects {
     /// Object id -> object index.
     pub addresses: AddressIndex,
     /// Class numbers, `class_bytes` bytes each, little-endian.
-    pub(crate) classes: Lazy<u8>,
+    pub(crate) classes: CheckedColumn<u8>,
     pub(crate) class_bytes: u8,
     pub(crate) places: Places,
     /// The object indices of class objects.
@@ -46,9 +47,9 @@ pub struct Objects {
 pub(crate) struct Places {
     /// Per block: the offset of its first record shifted left by one; or, with bit 0 set, the number of its row in
     /// `offsets`.
-    pub(crate) blocks: Lazy<U64>,
+    pub(crate) blocks: CheckedColumn<U64>,
     /// Offsets of the objects of irregular blocks, 64 to a row, `offset_bytes` bytes each, little-endian.
-    pub(crate) offsets: Lazy<u8>,
+    pub(crate) offsets: CheckedColumn<u8>,
     pub(crate) offset_bytes: u8,
 }
 
@@ -180,7 +181,7 @@ impl Objects {
 
 /// The number at row `at` of a column of `width` bytes each.
 #[inline]
-fn little_endian(column: &Lazy<u8>, at: usize, width: u8) -> Option<u64> {
+fn little_endian(column: &CheckedColumn<u8>, at: usize, width: u8) -> Option<u64> {
     let start = at.checked_mul(usize::from(width))?;
     let bytes = column.rows(start..start.checked_add(usize::from(width))?)?;
     Some(bytes.iter().rev().fold(0, |number, byte| (number << 8) | u64::from(*byte)))
@@ -252,7 +253,7 @@ const LISTED_ANYWAY: usize = 1 << 10;
 
 /// Finds the place of every object.
 pub(crate) fn place(
-    room: &Room,
+    room: &ScratchArena,
     source: &Source<'_>,
     summary: &Summary,
     addresses: &AddressIndex,
@@ -305,14 +306,14 @@ fn walk(shared: &Shared<'_>, source: &Source<'_>, plan: &Plan, progress: &dyn Pr
         ApartSink::Listed { too_many, .. } => too_many.load(Ordering::Relaxed),
         ApartSink::All(_) => false,
     };
-    progress.begin("placing objects", plan.pieces.iter().map(|piece| (piece.end - piece.start) as u64).sum());
-    plan.pieces.par_iter().for_each(|piece| {
+    progress.begin("placing objects", plan.chunks.iter().map(|chunk| (chunk.end - chunk.start) as u64).sum());
+    plan.chunks.par_iter().for_each(|chunk| {
         if is_over() {
             return;
         }
         let mut placer =
             Placer { shared, run: Run::default(), offsets: [0; BLOCK as usize], apart: Vec::new() };
-        plan.walk(source, piece, &mut placer, Placer::end_run);
+        plan.walk(source, chunk, &mut placer, Placer::end_run);
         placer.end_run();
         if let ApartSink::Listed { list, count, most, too_many } = &shared.apart {
             let before = count.fetch_add(placer.apart.len(), Ordering::Relaxed);
@@ -322,7 +323,7 @@ fn walk(shared: &Shared<'_>, source: &Source<'_>, plan: &Plan, progress: &dyn Pr
                 list.lock().unwrap_or_else(PoisonError::into_inner).append(&mut placer.apart);
             }
         }
-        progress.advance((piece.end - piece.start) as u64);
+        progress.advance((chunk.end - chunk.start) as u64);
     });
     progress.end();
     !is_over()
@@ -345,7 +346,7 @@ fn class_places(summary: &Summary, addresses: &AddressIndex) -> Vec<(u32, u64)> 
 /// Makes the block table, and the offsets of blocks whose objects lie apart. `apart` puts the offsets of a block's objects
 /// that lie apart into their places, and tells whether there are any.
 fn block_table(
-    room: &Room,
+    room: &ScratchArena,
     source: &Source<'_>,
     count: usize,
     blocks: &[u64],
@@ -415,7 +416,7 @@ struct Run {
     end: usize,
 }
 
-/// One thread's walk over a piece.
+/// One thread's walk over a chunk.
 struct Placer<'s> {
     shared: &'s Shared<'s>,
     run: Run,

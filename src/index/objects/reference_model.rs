@@ -22,9 +22,9 @@ use crate::index::layout::sizes::Sizes;
 use crate::index::model::dangling::{MissingCounter, MissingObjects};
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::model::tables::{ClassKind, ClassRow, NONE};
-use crate::index::scan::build_summary::Source;
+use crate::index::scan::source::Source;
 use crate::index::storage::id_map::IdMap;
-use crate::index::storage::scratch::{Array, Room};
+use crate::index::storage::scratch::{Array, ScratchArena};
 use crate::progress::Progress;
 
 /// Objects that one thread describes in one go: whole blocks and whole groups of rows.
@@ -48,7 +48,7 @@ pub(crate) struct Described {
 
 /// What describing needs.
 pub(crate) struct Describe<'a> {
-    pub(crate) room: &'a Room,
+    pub(crate) room: &'a ScratchArena,
     pub(crate) source: &'a Source<'a>,
     pub(crate) summary: &'a Summary,
     pub(crate) sizes: &'a Sizes,

@@ -1,13 +1,13 @@
-//! The stages `references` and `referrers` on disk: rows.
+//! The stages `references` and `referrers` on disk: adjacency lists.
 
 use std::io;
 
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::index::graph::adjacency::{Encoded, GROUP, Rows};
+use crate::index::graph::adjacency::{AdjacencyLists, Encoded, GROUP};
 use crate::index::model::dangling::MissingObjects;
-use crate::index::storage::scratch::{Array, Room};
+use crate::index::storage::scratch::{Array, ScratchArena};
 use crate::index::storage::store::format::{SectionWriter, StageFile, StageWriter, Unusable};
 
 /// Number of sections.
@@ -15,7 +15,7 @@ pub(crate) const SECTIONS: u32 = 3;
 
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct RowFacts {
+struct AdjacencyFacts {
     /// Number of edges.
     edges: U64,
     /// Number of objects.
@@ -28,15 +28,15 @@ struct RowFacts {
     missing_more: u8,
 }
 
-/// Writes all sections. `fill` hands over the rows of all objects, in order.
+/// Writes all sections. `fill` passes the lists of all objects, in order.
 pub(crate) fn write<W: io::Write + io::Seek, T>(
-    room: &Room,
+    arena: &ScratchArena,
     objects: u32,
     writer: &mut StageWriter<W>,
-    fill: impl FnOnce(&mut RowsWriter<'_, W>) -> io::Result<T>,
+    fill: impl FnOnce(&mut AdjacencyWriter<'_, W>) -> io::Result<T>,
 ) -> io::Result<T> {
-    let groups = room.zeroed::<U64>(objects.div_ceil(GROUP) as usize + 1)?;
-    let mut rows = RowsWriter {
+    let groups = arena.zeroed::<U64>(objects.div_ceil(GROUP) as usize + 1)?;
+    let mut rows = AdjacencyWriter {
         bytes: writer.begin(1, 1)?,
         groups,
         next: 1,
@@ -45,10 +45,10 @@ pub(crate) fn write<W: io::Write + io::Seek, T>(
         missing: MissingObjects::default(),
     };
     let filled = fill(&mut rows)?;
-    let RowsWriter { bytes, groups, edges, missing, .. } = rows;
+    let AdjacencyWriter { bytes, groups, edges, missing, .. } = rows;
     bytes.end()?;
     writer.rows::<U64>(2, &groups)?;
-    let facts = RowFacts {
+    let facts = AdjacencyFacts {
         edges: edges.into(),
         objects: objects.into(),
         missing_references: missing.references.into(),
@@ -59,35 +59,35 @@ pub(crate) fn write<W: io::Write + io::Seek, T>(
     Ok(filled)
 }
 
-/// Rows that are being written.
-pub(crate) struct RowsWriter<'w, W> {
+/// Adjacency lists that are being written.
+pub(crate) struct AdjacencyWriter<'w, W> {
     bytes: SectionWriter<'w, W>,
     groups: Array<U64>,
     /// The group whose end comes next.
     next: usize,
     edges: u64,
     at: u64,
-    /// References that are in no row, as their objects are not in the dump.
+    /// Dangling references: they are in no list, as their objects are not in the dump.
     pub(crate) missing: MissingObjects,
 }
 
-impl<W: io::Write + io::Seek> RowsWriter<'_, W> {
-    /// Writes the next rows.
-    pub(crate) fn append(&mut self, rows: &Encoded) -> io::Result<()> {
+impl<W: io::Write + io::Seek> AdjacencyWriter<'_, W> {
+    /// Writes the next lists.
+    pub(crate) fn append(&mut self, lists: &Encoded) -> io::Result<()> {
         let mut places = self.groups.iter_mut().skip(self.next);
-        self.next += rows.groups.len();
-        for length in &rows.groups {
+        self.next += lists.groups.len();
+        for length in &lists.groups {
             self.at += length;
             *places.next().ok_or_else(|| io::Error::other("more rows than objects"))? = self.at.into();
         }
-        self.edges += rows.edges;
-        self.bytes.append(&rows.bytes)
+        self.edges += lists.edges;
+        self.bytes.append(&lists.bytes)
     }
 }
 
 /// Reads what refers to objects that are not in the dump.
 pub(crate) fn read_missing(file: &StageFile) -> Result<MissingObjects, Unusable> {
-    let facts = *file.column::<RowFacts>(3)?.first().ok_or(Unusable::Damaged)?;
+    let facts = *file.column::<AdjacencyFacts>(3)?.first().ok_or(Unusable::Damaged)?;
     Ok(MissingObjects {
         references: facts.missing_references.get(),
         objects: facts.missing_objects.get(),
@@ -96,16 +96,16 @@ pub(crate) fn read_missing(file: &StageFile) -> Result<MissingObjects, Unusable>
 }
 
 /// Reads all sections; they are checked as they are read.
-pub(crate) fn read(file: &StageFile) -> Result<Rows, Unusable> {
-    let facts = *file.column::<RowFacts>(3)?.first().ok_or(Unusable::Damaged)?;
-    let rows = Rows {
-        groups: file.lazy(2)?,
-        bytes: file.lazy(1)?,
+pub(crate) fn read(file: &StageFile) -> Result<AdjacencyLists, Unusable> {
+    let facts = *file.column::<AdjacencyFacts>(3)?.first().ok_or(Unusable::Damaged)?;
+    let lists = AdjacencyLists {
+        groups: file.checked_column(2)?,
+        bytes: file.checked_column(1)?,
         objects: facts.objects.get(),
         edges: facts.edges.get(),
     };
-    if rows.groups.len() != rows.objects.div_ceil(GROUP) as usize + 1 {
+    if lists.groups.len() != lists.objects.div_ceil(GROUP) as usize + 1 {
         return Err(Unusable::Damaged);
     }
-    Ok(rows)
+    Ok(lists)
 }

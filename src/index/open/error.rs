@@ -8,7 +8,7 @@ use super::estimate::NoDisk;
 use crate::hprof::sniff::Looks;
 use crate::hprof::{FormatError, FormatErrorKind};
 use crate::index::objects::address_index::TooManyObjects;
-use crate::index::scan::build_summary::NoSuchHeapDump;
+use crate::index::scan::error::NoSuchHeapDump;
 use crate::index::storage::memory::{Limit, NoMemory};
 use crate::input::file::OpenError;
 use crate::input::packed::{Compression, Members, Size};

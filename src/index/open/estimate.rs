@@ -113,7 +113,7 @@ impl Estimate {
             facts;
         let threads = rayon::current_num_threads();
         let ids = dump_bytes / HEAP_BYTES_OF_AN_ID_BYTE;
-        let always = memory::in_hand(1) + small_columns(objects) + ids;
+        let always = memory::working_memory(1) + small_columns(objects) + ids;
         let room = memory_available.map_or(u64::MAX, |there| there.bytes.saturating_sub(always));
         let scratch_bytes = scratch(objects, room);
         // Two threads took 300 ns an object and 0.2 ns a byte with arrays in memory, three times as long with all of them

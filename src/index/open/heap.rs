@@ -6,7 +6,8 @@ use std::sync::PoisonError;
 use super::adjacency_file;
 use super::error::Error;
 use super::estimate::{self, Estimate};
-use super::opening::{Opening, Trust};
+use super::opening::{Opening, Verification};
+use super::options::Options;
 use super::stages::{self, Purpose, Stages};
 use super::tree_file;
 use super::unpack::read_unpacked;
@@ -16,21 +17,10 @@ use crate::index::objects::object_graph::ObjectGraph;
 use crate::index::storage::free_space::free_bytes;
 use crate::index::storage::memory;
 use crate::index::storage::store::Stage;
+use crate::index::storage::store::directory::{self, IndexDirectories};
 use crate::index::storage::store::format::{StageFile, Unusable};
-use crate::index::storage::store::place::{self, Places};
 use crate::input::file::{Compression, Mapped};
 use crate::progress::Progress;
-
-/// How to open a dump.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// Where indexes lie, if not beside the dump.
-    pub index_dir: Option<PathBuf>,
-    /// Which of several heap dumps, from 1; the last by default.
-    pub heap_dump: Option<u32>,
-    /// Memory that building may take; by default what the machine allows.
-    pub memory_bytes: Option<u64>,
-}
 
 /// A dump, and what is known of it.
 #[derive(Debug)]
@@ -48,7 +38,7 @@ impl Heap {
     /// [`Error`]: the file is not there, is no dump, or changes while it is read. An index that cannot be written is no
     /// error but a note.
     pub fn open(path: &Path, options: &Options, progress: &dyn Progress) -> Result<Self, Error> {
-        let (file, known) = Opening::start(path, options, Trust::WhenRead)?;
+        let (file, known) = Opening::start(path, options, Verification::WhenRead)?;
         let (summary, fresh) = match known {
             Some(summary) => (summary, false),
             None => file.build_summary(progress)?,
@@ -69,7 +59,7 @@ impl Heap {
         options: &Options,
         progress: &dyn Progress,
     ) -> Result<(Self, ObjectGraph), Error> {
-        Self::open_graph_for(Purpose::Answer, Trust::WhenRead, path, options, progress)
+        Self::open_graph_for(Purpose::Answer, Verification::WhenRead, path, options, progress)
     }
 
     /// As [`Heap::open_graph`], after all of the index was read and checked: what is damaged is built again.
@@ -81,7 +71,7 @@ impl Heap {
         options: &Options,
         progress: &dyn Progress,
     ) -> Result<(Self, ObjectGraph), Error> {
-        Self::open_graph_for(Purpose::Answer, Trust::NotBefore, path, options, progress)
+        Self::open_graph_for(Purpose::Answer, Verification::OnOpen, path, options, progress)
     }
 
     /// Builds what is missing of a dump's index, to be kept.
@@ -89,17 +79,18 @@ impl Heap {
     /// # Errors
     /// As [`Heap::open_graph`]; [`Error::WriteIndex`] also where an index cannot be kept.
     pub fn build_index(path: &Path, options: &Options, progress: &dyn Progress) -> Result<Self, Error> {
-        Self::open_graph_for(Purpose::Index, Trust::WhenRead, path, options, progress).map(|(heap, _)| heap)
+        Self::open_graph_for(Purpose::Index, Verification::WhenRead, path, options, progress)
+            .map(|(heap, _)| heap)
     }
 
     fn open_graph_for(
         purpose: Purpose,
-        trust: Trust,
+        verification: Verification,
         path: &Path,
         options: &Options,
         progress: &dyn Progress,
     ) -> Result<(Self, ObjectGraph), Error> {
-        let (file, known) = Opening::start(path, options, trust)?;
+        let (file, known) = Opening::start(path, options, verification)?;
         let stages = Stages::read(&file).filter(|_| file.is_unpacked());
         let (summary, stages, fresh) = match (known, stages) {
             (Some(summary), Some(stages)) => (summary, stages, false),
@@ -124,10 +115,10 @@ impl Heap {
     /// # Errors
     /// As [`Heap::open`].
     pub fn estimate(path: &Path, options: &Options, progress: &dyn Progress) -> Result<Estimate, Error> {
-        let (file, known) = Opening::start(path, options, Trust::WhenRead)?;
+        let (file, known) = Opening::start(path, options, Verification::WhenRead)?;
         let is_built = Stages::read(&file).is_some() && file.is_unpacked();
         let (bytes, sampled) = file.objects_about(known.is_none(), progress)?;
-        let dir = file.places.first();
+        let dir = file.directories.first();
         // The nearest directory that is there already.
         let there = dir.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("."));
         let facts = estimate::Facts {
@@ -197,14 +188,14 @@ impl Heap {
     /// # Errors
     /// As [`Heap::open`].
     pub fn verify_index(path: &Path, options: &Options, thorough: bool) -> Result<Vec<StageReport>, Error> {
-        let (opening, _) = Opening::start(path, options, Trust::WhenRead)?;
+        let (opening, _) = Opening::start(path, options, Verification::WhenRead)?;
         let mut reports = Vec::new();
         for stage in Stage::ALL {
             let key = opening.key(stage);
             if stage == Stage::Unpacked && opening.compression.is_none() {
                 continue;
             }
-            let files = opening.places.existing().map(|dir| (dir, dir.join(place::file_name(&key))));
+            let files = opening.directories.existing().map(|dir| (dir, dir.join(directory::file_name(&key))));
             let mut found: Vec<StageReport> = (files.filter(|(_, file)| file.symlink_metadata().is_ok()))
                 .map(|(dir, file)| StageReport {
                     stage,
@@ -217,7 +208,7 @@ impl Heap {
             found.sort_by_key(|report| report.state != State::Good);
             reports.push(found.into_iter().next().unwrap_or_else(|| StageReport {
                 stage,
-                file: opening.places.first().join(place::file_name(&key)),
+                file: opening.directories.first().join(directory::file_name(&key)),
                 bytes: 0,
                 state: State::Missing,
             }));
@@ -232,11 +223,11 @@ impl Heap {
     /// # Errors
     /// [`Error::WriteIndex`] if something cannot be removed.
     pub fn remove_index(path: &Path, options: &Options) -> Result<Vec<(PathBuf, u64)>, Error> {
-        let places = Places::of(path, options.index_dir.as_deref());
+        let directories = IndexDirectories::of(path, options.index_dir.as_deref());
         let mut removed = Vec::new();
         let mut failed = None;
-        for dir in places.existing() {
-            match place::remove(dir) {
+        for dir in directories.existing() {
+            match directory::remove(dir) {
                 Ok(freed) => removed.push((dir.to_owned(), freed)),
                 Err(error) => failed = failed.or(Some(Error::WriteIndex { dir: dir.to_owned(), error })),
             }
@@ -254,7 +245,7 @@ fn count(summary: &Summary) -> u64 {
 /// Bytes that a stage takes on disk.
 fn stage_bytes(stage: Stage, dir: &Path, file: &Path) -> u64 {
     let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    let data = if stage == Stage::Unpacked { bytes(&dir.join(place::UNPACKED_DATA)) } else { 0 };
+    let data = if stage == Stage::Unpacked { bytes(&dir.join(directory::UNPACKED_DATA)) } else { 0 };
     bytes(file).saturating_add(data)
 }
 

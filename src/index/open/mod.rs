@@ -1,12 +1,21 @@
 //! Opening a dump: from the stages of its index, or by reading it and leaving an index beside it.
+//!
+//! * [`heap`] is the way in; `options` says how to open.
+//! * `opening` holds the files of a dump that is opened: mapped, unpacked (`unpack`), with the directories of its index.
+//! * `stages` reads the stages of the graph, or builds and writes them. `summary_file`, `objects_file`,
+//!   `adjacency_file` and `tree_file` are their sections.
+//! * [`estimate`] says what building takes; `error` why a dump cannot be opened, and what to do.
+//!
+//! A stage is used only if it belongs to this dump and its checksums are right; else it is built again.
 
-pub(crate) mod adjacency_file;
-pub(crate) mod error;
+mod adjacency_file;
+pub(in crate::index) mod error;
 pub mod estimate;
 pub mod heap;
-pub(crate) mod objects_file;
-pub(crate) mod opening;
-pub(crate) mod stages;
-pub(crate) mod summary_file;
-pub(crate) mod tree_file;
-pub(crate) mod unpack;
+mod objects_file;
+mod opening;
+pub(in crate::index) mod options;
+mod stages;
+mod summary_file;
+mod tree_file;
+mod unpack;

@@ -66,14 +66,18 @@ pub(crate) fn read(file: &StageFile) -> Result<Objects, Unusable> {
         u32::from(facts.shift),
         facts.objects.get(),
         file.column(2)?,
-        file.lazy(3)?,
-        file.lazy(4)?,
+        file.checked_column(3)?,
+        file.checked_column(4)?,
     );
     let objects = Objects {
         addresses,
-        classes: file.lazy(5)?,
+        classes: file.checked_column(5)?,
         class_bytes: facts.class_bytes,
-        places: Places { blocks: file.lazy(6)?, offsets: file.lazy(7)?, offset_bytes: facts.offset_bytes },
+        places: Places {
+            blocks: file.checked_column(6)?,
+            offsets: file.checked_column(7)?,
+            offset_bytes: facts.offset_bytes,
+        },
         class_objects: RoaringBitmap::deserialize_from(&*roaring).map_err(|_| Unusable::Damaged)?,
     };
     let ids = objects.addresses.ids.len();
@@ -87,7 +91,7 @@ pub(crate) fn read(file: &StageFile) -> Result<Objects, Unusable> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::index::storage::scratch::Room;
+    use crate::index::storage::scratch::ScratchArena;
     use crate::index::storage::store::Stage;
     use crate::index::storage::store::format::Key;
     use crate::index::storage::store::identity::Identity;
@@ -95,10 +99,10 @@ mod tests {
 
     #[test]
     fn columns_are_as_long_as_there_are_objects() {
-        let room = Room::new(std::env::temp_dir(), 1 << 20);
+        let arena = ScratchArena::new(std::env::temp_dir(), 1 << 20);
         let is_read = |ids: usize, classes: usize, blocks: usize| {
             let objects = Objects {
-                addresses: AddressIndex::of_list(&(1..).take(ids).collect::<Vec<_>>(), &room)
+                addresses: AddressIndex::of_list(&(1..).take(ids).collect::<Vec<_>>(), &arena)
                     .unwrap()
                     .unwrap(),
                 classes: vec![0; classes].into(),

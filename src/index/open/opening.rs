@@ -1,22 +1,24 @@
-//! A dump that is being opened: its file, its bytes, the places of its index, and its summary.
+//! A dump that is being opened: its file, its bytes, the directories of its index, and its summary.
 
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::error::Error;
-use super::heap::Options;
+use super::options::Options;
 use super::summary_file;
 use super::unpack::{find_unpacked, unpack};
 use crate::hprof::sniff::{self, Looks};
 use crate::hprof::{FormatError, Header};
 use crate::index::model::summary::Summary;
-use crate::index::scan::build_summary::{self, Built, Source, Unbuilt};
+use crate::index::scan::build_summary::{self, Built};
+use crate::index::scan::error::ScanError;
 use crate::index::scan::sample;
+use crate::index::scan::source::Source;
 use crate::index::storage::memory;
 use crate::index::storage::store::Stage;
+use crate::index::storage::store::directory::{IndexDirectories, IndexDirectory, Lock};
 use crate::index::storage::store::format::{Key, StageFile, Unusable};
 use crate::index::storage::store::identity::Identity;
-use crate::index::storage::store::place::{Lock, Place, Places};
 use crate::input::file::{Compression, Mapped};
 use crate::progress::Progress;
 
@@ -35,13 +37,13 @@ fn key(identity: Identity, options: &Options, stage: Stage) -> Key {
     Key { stage, identity, heap_dump }
 }
 
-/// How much of an index is read before it is used.
+/// When the checksums of an index are verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trust {
-    /// What tells that files are whole and belong to the dump. The rest is checked when it is read.
+pub(crate) enum Verification {
+    /// Header and table of each file; blocks are verified when they are read.
     WhenRead,
-    /// Everything: damage was found once.
-    NotBefore,
+    /// Everything, as damage was found once.
+    OnOpen,
 }
 
 /// A dump that is being opened.
@@ -52,10 +54,10 @@ pub(crate) struct Opening {
     pub(crate) compression: Option<Compression>,
     identity: Identity,
     pub(crate) options: Options,
-    pub(crate) places: Places,
+    pub(crate) directories: IndexDirectories,
     /// The unpacked bytes of a compressed dump, once they are needed, and why they end before they should.
     unpacked: OnceLock<(Mapped, Option<String>)>,
-    trust: Trust,
+    verification: Verification,
     pub(crate) notes: Mutex<Vec<String>>,
 }
 
@@ -64,7 +66,7 @@ impl Opening {
     pub(crate) fn start(
         path: &Path,
         options: &Options,
-        trust: Trust,
+        verification: Verification,
     ) -> Result<(Self, Option<Summary>), Error> {
         let dump = Mapped::open(path)?;
         let bytes = dump.bytes();
@@ -84,10 +86,10 @@ impl Opening {
         }
         let opening = Self {
             identity: Identity::of(&dump),
-            places: Places::of(path, options.index_dir.as_deref()),
+            directories: IndexDirectories::of(path, options.index_dir.as_deref()),
             options: options.clone(),
             unpacked: OnceLock::new(),
-            trust,
+            verification,
             notes: Mutex::default(),
             dump,
             compression,
@@ -103,7 +105,8 @@ impl Opening {
     /// Whether the dump needs no unpacking, or was unpacked. Looks at the length only: the bytes are checked by whoever
     /// takes them.
     pub(crate) fn is_unpacked(&self) -> bool {
-        self.compression.is_none() || self.places.read(&self.key(Stage::Unpacked), find_unpacked).0.is_some()
+        self.compression.is_none()
+            || self.directories.read(&self.key(Stage::Unpacked), find_unpacked).0.is_some()
     }
 
     pub(crate) fn note(&self, note: String) {
@@ -119,8 +122,8 @@ impl Opening {
         stage: Stage,
         read: impl Fn(&StageFile) -> Result<T, Unusable>,
     ) -> Option<T> {
-        let (found, notes) = self.places.read(&self.key(stage), |file, _| {
-            if self.trust == Trust::NotBefore {
+        let (found, notes) = self.directories.read(&self.key(stage), |file, _| {
+            if self.verification == Verification::OnOpen {
                 file.verify()?;
             }
             read(file)
@@ -132,22 +135,26 @@ impl Opening {
     /// The bytes of the dump, unpacked if it is compressed.
     pub(crate) fn bytes(&self, progress: &dyn Progress) -> Result<&[u8], Error> {
         if self.compression.is_some() && self.unpacked.get().is_none() {
-            let place = self.places.writable().ok();
-            let _lock = place.as_ref().map(|place| lock(place, progress));
-            return self.unpacked_bytes(place.as_ref(), progress);
+            let directory = self.directories.writable().ok();
+            let _lock = directory.as_ref().map(|directory| lock(directory, progress));
+            return self.unpacked_bytes(directory.as_ref(), progress);
         }
         self.unpacked_bytes(None, progress)
     }
 
-    /// As [`Opening::bytes`], with the lock of `place` held.
-    fn unpacked_bytes(&self, place: Option<&Place>, progress: &dyn Progress) -> Result<&[u8], Error> {
+    /// As [`Opening::bytes`], with the lock of `directory` held.
+    fn unpacked_bytes(
+        &self,
+        directory: Option<&IndexDirectory>,
+        progress: &dyn Progress,
+    ) -> Result<&[u8], Error> {
         let Some(compression) = self.compression else {
             return Ok(self.dump.bytes());
         };
         if self.unpacked.get().is_none() {
             let key = self.key(Stage::Unpacked);
-            let found = unpack(&self.dump, compression, &key, &self.places, place, progress)?;
-            if found.kept && place.is_some_and(|place| place.is_kept) {
+            let found = unpack(&self.dump, compression, &key, &self.directories, directory, progress)?;
+            if found.kept && directory.is_some_and(|directory| directory.is_kept) {
                 let (kept, bytes) = (found.map.path().display(), found.map.stamp().len);
                 self.note(format!(
                     "unpacked into {kept} ({bytes} bytes); `hprof-cli index --remove` frees that"
@@ -158,9 +165,13 @@ impl Opening {
         Ok(self.unpacked.get().map_or(&[], |(map, _)| map.bytes()))
     }
 
-    /// The dump to be read; with the lock of `place` held.
-    pub(crate) fn source(&self, place: Option<&Place>, progress: &dyn Progress) -> Result<Source<'_>, Error> {
-        let bytes = self.unpacked_bytes(place, progress)?;
+    /// The dump to be read; with the lock of `directory` held.
+    pub(crate) fn source(
+        &self,
+        directory: Option<&IndexDirectory>,
+        progress: &dyn Progress,
+    ) -> Result<Source<'_>, Error> {
+        let bytes = self.unpacked_bytes(directory, progress)?;
         let unpacked = self.unpacked.get();
         unpacked.map_or(&self.dump, |(map, _)| map).will_scan();
         let header = Header::parse(bytes).map_err(|error| format_error(self.dump.path(), bytes, error))?;
@@ -177,18 +188,18 @@ impl Opening {
         self.bytes(progress)?;
         let source = self.source(None, progress)?;
         let objects = if ask {
-            sample::objects(&source, self.options.heap_dump).map_err(|error| self.unbuilt(error))?
+            sample::objects(&source, self.options.heap_dump).map_err(|error| self.scan_error(error))?
         } else {
             0
         };
         Ok((source.bytes.len() as u64, objects))
     }
 
-    fn unbuilt(&self, error: Unbuilt) -> Error {
+    fn scan_error(&self, error: ScanError) -> Error {
         let path = self.dump.path().to_owned();
         match error {
-            Unbuilt::NoSuchHeapDump(error) => Error::NoSuchHeapDump { path, error },
-            Unbuilt::NoMemory(error) => Error::NoMemory { path, error },
+            ScanError::NoSuchHeapDump(error) => Error::NoSuchHeapDump { path, error },
+            ScanError::NoMemory(error) => Error::NoMemory { path, error },
         }
     }
 
@@ -200,7 +211,7 @@ impl Opening {
         progress: &dyn Progress,
     ) -> Result<Built, Error> {
         build_summary::build(source, self.options.heap_dump, collect_ids, progress)
-            .map_err(|error| self.unbuilt(error))
+            .map_err(|error| self.scan_error(error))
     }
 
     /// Says that the dump has changed, if it has.
@@ -209,63 +220,63 @@ impl Opening {
     }
 
     /// A place to write to, said if it is not the first one.
-    pub(crate) fn place(&self) -> std::io::Result<Place> {
-        let place = self.places.writable()?;
-        if !place.is_first {
+    pub(crate) fn directory(&self) -> std::io::Result<IndexDirectory> {
+        let directory = self.directories.writable()?;
+        if !directory.is_first {
             self.note(format!(
                 "the index lies in {}: beside the dump is no place to write",
-                place.dir.display()
+                directory.dir.display()
             ));
         }
-        Ok(place)
+        Ok(directory)
     }
 
     /// As [`Opening::place`], but if there is none, one that is gone with this process.
-    pub(crate) fn any_place(&self) -> std::io::Result<Place> {
-        self.place().or_else(|error| {
-            let Ok(place) = self.places.temporary() else { return Err(error) };
+    pub(crate) fn any_directory(&self) -> std::io::Result<IndexDirectory> {
+        self.directory().or_else(|error| {
+            let Ok(directory) = self.directories.temporary() else { return Err(error) };
             self.note(format!(
                 "no index is kept: {}: {error}; it is built in {} and removed again",
-                self.places.first().display(),
-                place.dir.display()
+                self.directories.first().display(),
+                directory.dir.display()
             ));
-            Ok(place)
+            Ok(directory)
         })
     }
 
     /// Reads the dump and writes its summary. Tells whether it was built just now.
     pub(crate) fn build_summary(&self, progress: &dyn Progress) -> Result<(Summary, bool), Error> {
         let no_index = |error| {
-            self.note(format!("no index is kept: {}: {error}", self.places.first().display()));
+            self.note(format!("no index is kept: {}: {error}", self.directories.first().display()));
         };
-        let place = self.place().map_err(no_index).ok();
-        let _lock = place.as_ref().map(|place| lock(place, progress));
+        let directory = self.directory().map_err(no_index).ok();
+        let _lock = directory.as_ref().map(|directory| lock(directory, progress));
         // Another process may have built it while this one waited.
         if let Some(summary) = self.read(Stage::Summary, summary_file::read) {
             return Ok((summary, false));
         }
-        let source = self.source(place.as_ref(), progress)?;
+        let source = self.source(directory.as_ref(), progress)?;
         let summary = self.scan(&source, false, progress)?.summary;
         self.check_unchanged()?;
-        if let Some(place) = &place {
-            let written = self.write_summary(place, &summary);
+        if let Some(directory) = &directory {
+            let written = self.write_summary(directory, &summary);
             written.unwrap_or_else(|error| {
-                self.note(format!("no index is kept: {}: {error}", place.dir.display()));
+                self.note(format!("no index is kept: {}: {error}", directory.dir.display()));
             });
         }
         Ok((summary, true))
     }
 
-    pub(crate) fn write_summary(&self, place: &Place, summary: &Summary) -> std::io::Result<()> {
-        place.write(&self.key(Stage::Summary), summary_file::SECTIONS, |writer| {
+    pub(crate) fn write_summary(&self, directory: &IndexDirectory, summary: &Summary) -> std::io::Result<()> {
+        directory.write(&self.key(Stage::Summary), summary_file::SECTIONS, |writer| {
             summary_file::write(summary, writer)
         })
     }
 }
 
 /// Takes the lock of a place.
-pub(crate) fn lock(place: &Place, progress: &dyn Progress) -> Lock {
-    place.lock(|| progress.wait(WAITING))
+pub(crate) fn lock(directory: &IndexDirectory, progress: &dyn Progress) -> Lock {
+    directory.lock(|| progress.wait(WAITING))
 }
 
 fn format_error(path: &Path, bytes: &[u8], error: FormatError) -> Error {

@@ -12,8 +12,8 @@ use super::error::Error;
 use super::estimate::{self, NoDisk};
 use super::opening::{self, Opening};
 use super::{adjacency_file, objects_file, summary_file, tree_file};
-use crate::index::graph::adjacency::Rows;
-use crate::index::graph::links::{Labels, Links};
+use crate::index::graph::adjacency::AdjacencyLists;
+use crate::index::graph::graph_view::{GraphView, Labels};
 use crate::index::graph::order::Weights;
 use crate::index::graph::transpose::EDGE_BYTES;
 use crate::index::graph::tree::Tree;
@@ -25,17 +25,18 @@ use crate::index::objects::object_graph::{self, ObjectGraph};
 use crate::index::objects::object_table::{self, Objects};
 use crate::index::objects::reference_model::{Describe, Described};
 use crate::index::objects::roots::Roots;
-use crate::index::scan::build_summary::{Ids, Source};
+use crate::index::scan::scan_dump::Ids;
+use crate::index::scan::source::Source;
 use crate::index::storage::free_space::free_bytes;
 use crate::index::storage::memory::{self, NoMemory};
-use crate::index::storage::scratch::Room;
+use crate::index::storage::scratch::ScratchArena;
 use crate::index::storage::store::Stage;
+use crate::index::storage::store::directory::IndexDirectory;
 use crate::index::storage::store::format::{StageFile, Unusable};
-use crate::index::storage::store::place::Place;
 use crate::progress::Progress;
 
-/// How often references are read at most to turn them around.
-const PASSES: u64 = 4;
+/// How often references are read at most to transpose them.
+const MAX_PASSES: u64 = 4;
 
 /// A stage, and the mark that tells whether it is damaged.
 type Marked<T> = (T, Arc<AtomicBool>);
@@ -43,8 +44,8 @@ type Marked<T> = (T, Arc<AtomicBool>);
 /// All stages of a graph.
 pub(crate) struct Stages {
     objects: Marked<Objects>,
-    references: Marked<Rows>,
-    referrers: Marked<Rows>,
+    references: Marked<AdjacencyLists>,
+    referrers: Marked<AdjacencyLists>,
     tree: Marked<Tree>,
 }
 
@@ -62,8 +63,8 @@ fn whole<T>(
     move |file| file.verify().and_then(|()| read(file))
 }
 
-/// Reads rows, if there are so many.
-fn rows(objects: u32) -> impl Fn(&StageFile) -> Result<Rows, Unusable> {
+/// Reads adjacency lists, if there are so many.
+fn rows(objects: u32) -> impl Fn(&StageFile) -> Result<AdjacencyLists, Unusable> {
     move |file| adjacency_file::read(file).and_then(|rows| fits(rows.len() == objects, rows))
 }
 
@@ -92,7 +93,7 @@ impl Stages {
     pub(crate) fn into_graph(self, file: &Opening, summary: &Summary) -> ObjectGraph {
         let Self { objects, references, referrers, tree } = self;
         let damage = vec![objects.1, references.1, referrers.1, tree.1];
-        let dir = file.places.existing().next().map_or_else(std::env::temp_dir, Path::to_path_buf);
+        let dir = file.directories.existing().next().map_or_else(std::env::temp_dir, Path::to_path_buf);
         let scratch = (dir, file.options.memory_bytes);
         ObjectGraph::new(summary, objects.0, [references.0, referrers.0], tree.0, damage, scratch)
     }
@@ -113,15 +114,15 @@ pub(crate) fn build(
     purpose: Purpose,
     progress: &dyn Progress,
 ) -> Result<(Summary, Stages, bool), Error> {
-    let dir = || file.places.first().to_owned();
-    let place = match purpose {
-        Purpose::Index => file.place(),
-        Purpose::Answer => file.any_place(),
+    let dir = || file.directories.first().to_owned();
+    let directory = match purpose {
+        Purpose::Index => file.directory(),
+        Purpose::Answer => file.any_directory(),
     };
-    let place = place.map_err(|error| Error::WriteIndex { dir: dir(), error })?;
-    let _lock = opening::lock(&place, progress);
-    let builder = Builder { file, place: &place, progress };
-    let source = file.source(Some(&place), progress)?;
+    let directory = directory.map_err(|error| Error::WriteIndex { dir: dir(), error })?;
+    let _lock = opening::lock(&directory, progress);
+    let builder = Builder { file, directory: &directory, progress };
+    let source = file.source(Some(&directory), progress)?;
     // Another process may have built some while this one waited.
     let summary = file.read(Stage::Summary, summary_file::read);
     let objects = file.read(Stage::Objects, whole(objects_file::read));
@@ -129,12 +130,12 @@ pub(crate) fn build(
     let references = count.and_then(|count| file.read(Stage::References, whole(rows(count))));
     let (base, work, fresh) = match (summary, objects, references) {
         (Some(summary), Some(objects), Some(references)) => {
-            let room = builder.room(u64::from(objects.0.len()), 0)?;
-            ((summary, objects, references), (room, None), false)
+            let arena = builder.arena(u64::from(objects.0.len()), 0)?;
+            ((summary, objects, references), (arena, None), false)
         }
         _ => {
-            let (base, room, weights) = builder.base(&source)?;
-            (base, (room, Some(weights)), true)
+            let (base, arena, weights) = builder.base(&source)?;
+            (base, (arena, Some(weights)), true)
         }
     };
     let (summary, objects, references) = base;
@@ -146,15 +147,15 @@ pub(crate) fn build(
 /// Builds stages, with the lock held.
 struct Builder<'a> {
     file: &'a Opening,
-    place: &'a Place,
+    directory: &'a IndexDirectory,
     progress: &'a dyn Progress,
 }
 
-type Base = (Summary, Marked<Objects>, Marked<Rows>);
+type Base = (Summary, Marked<Objects>, Marked<AdjacencyLists>);
 
 impl Builder<'_> {
     fn write_error(&self, error: io::Error) -> Error {
-        Error::WriteIndex { dir: self.place.dir.clone(), error }
+        Error::WriteIndex { dir: self.directory.dir.clone(), error }
     }
 
     /// Reads back what was written just now.
@@ -165,7 +166,7 @@ impl Builder<'_> {
     ) -> Result<Marked<T>, Error> {
         let unreadable = || {
             let what = format!("{} cannot be read back", stage.name());
-            self.write_error(match self.place.why_unmapped(&self.file.key(stage)) {
+            self.write_error(match self.directory.why_unmapped(&self.file.key(stage)) {
                 Some(why) => io::Error::new(why.kind(), format!("{what}: {why}")),
                 None => io::Error::other(what),
             })
@@ -178,19 +179,23 @@ impl Builder<'_> {
         let best = estimate::arrays(objects);
         let Some(available) = memory::available(self.file.options.memory_bytes) else { return Ok(best) };
         // What threads have in hand is taken already once objects were counted.
-        let needed_bytes = if objects == 0 { memory::in_hand(1) } else { estimate::small_columns(objects) };
+        let needed_bytes =
+            if objects == 0 { memory::working_memory(1) } else { estimate::small_columns(objects) };
         if available.bytes < needed_bytes && available.refuses() {
             let path = self.file.dump.path().to_owned();
             return Err(Error::NoMemory { path, error: NoMemory { needed_bytes, available } });
         }
-        let in_hand = memory::in_hand(rayon::current_num_threads());
-        Ok(available.bytes.saturating_sub(in_hand.saturating_add(estimate::small_columns(objects))).min(best))
+        let working_memory = memory::working_memory(rayon::current_num_threads());
+        Ok(available
+            .bytes
+            .saturating_sub(working_memory.saturating_add(estimate::small_columns(objects)))
+            .min(best))
     }
 
-    /// Room for arrays of so many objects. Refuses what cannot work for want of memory or of room on the disk.
-    fn room(&self, objects: u64, ids_bytes: u64) -> Result<Room, Error> {
+    /// A scratch arena for so many objects. Refuses what cannot work for want of memory or disk space.
+    fn arena(&self, objects: u64, ids_bytes: u64) -> Result<ScratchArena, Error> {
         let memory = self.memory(objects)?;
-        let dir = self.place.dir.clone();
+        let dir = self.directory.dir.clone();
         let index = if ids_bytes > 0 { estimate::index_at_least(objects, ids_bytes) } else { 0 };
         // Index and arrays are addresses, in files too.
         let needed_addresses = estimate::addresses(objects, ids_bytes);
@@ -208,12 +213,12 @@ impl Builder<'_> {
         {
             return Err(Error::NoDisk { dir, error: NoDisk { needed_bytes, free_bytes } });
         }
-        Ok(Room::new(dir, memory))
+        Ok(ScratchArena::new(dir, memory))
     }
 
     /// Builds summary, objects and references.
-    fn base(&self, source: &Source<'_>) -> Result<(Base, Room, Weights), Error> {
-        let Self { file, place, progress } = *self;
+    fn base(&self, source: &Source<'_>) -> Result<(Base, ScratchArena, Weights), Error> {
+        let Self { file, directory, progress } = *self;
         self.memory(0)?;
         let built = file.scan(source, true, progress)?;
         let path = file.dump.path();
@@ -226,20 +231,20 @@ impl Builder<'_> {
         if objects >= u64::from(u32::MAX) {
             return Err(too_many(TooManyObjects(objects)));
         }
-        let room = self.room(objects, ids_bytes)?;
+        let arena = self.arena(objects, ids_bytes)?;
         let addresses = match built.ids {
-            Ids::Set(set) => AddressIndex::of_set(set, &room),
-            Ids::List(ids) => AddressIndex::of_list(&ids, &room),
-            Ids::Unknown => AddressIndex::of_list(&[], &room),
+            Ids::Set(set) => AddressIndex::of_set(set, &arena),
+            Ids::List(ids) => AddressIndex::of_list(&ids, &arena),
+            Ids::Unknown => AddressIndex::of_list(&[], &arena),
         };
         let addresses = addresses.map_err(|error| self.write_error(error))?.map_err(too_many)?;
         let summary = built.summary;
-        let places = object_table::place(&room, source, &summary, &addresses, &built.plan, progress)
+        let places = object_table::place(&arena, source, &summary, &addresses, &built.plan, progress)
             .map_err(|error| self.write_error(error))?;
         let sizes = Sizes::new(&summary, None);
         let locals = Roots::new(&summary, &addresses).locals();
         let describe = Describe {
-            room: &room,
+            room: &arena,
             source,
             summary: &summary,
             sizes: &sizes,
@@ -248,8 +253,8 @@ impl Builder<'_> {
             locals: &locals,
         };
         let mut described = None;
-        let written = place.write(&file.key(Stage::References), adjacency_file::SECTIONS, |writer| {
-            adjacency_file::write(&room, addresses.objects(), writer, |rows| {
+        let written = directory.write(&file.key(Stage::References), adjacency_file::SECTIONS, |writer| {
+            adjacency_file::write(&arena, addresses.objects(), writer, |rows| {
                 let made = describe.run(Some(&mut |part| rows.append(&part)), progress)?;
                 rows.missing = made.missing;
                 described = Some(made);
@@ -263,9 +268,9 @@ impl Builder<'_> {
         file.check_unchanged()?;
         let class_objects = object_table::class_objects(&summary, &addresses);
         let objects = Objects { addresses, classes: classes.into(), class_bytes, places, class_objects };
-        file.write_summary(place, &summary)
+        file.write_summary(directory, &summary)
             .and_then(|()| {
-                place.write(&file.key(Stage::Objects), objects_file::SECTIONS, |writer| {
+                directory.write(&file.key(Stage::Objects), objects_file::SECTIONS, |writer| {
                     objects_file::write(&objects, writer)
                 })
             })
@@ -273,7 +278,7 @@ impl Builder<'_> {
         drop(objects);
         let objects = self.read_back(Stage::Objects, objects_file::read)?;
         let references = self.read_back(Stage::References, adjacency_file::read)?;
-        Ok(((summary, objects, references), room, weights))
+        Ok(((summary, objects, references), arena, weights))
     }
 
     /// Builds referrers and dominators, those that are not there.
@@ -282,35 +287,35 @@ impl Builder<'_> {
         source: &Source<'_>,
         summary: &Summary,
         objects: &Objects,
-        references: &Rows,
-        (room, weights): (Room, Option<Weights>),
-    ) -> Result<(Marked<Rows>, Marked<Tree>), Error> {
-        let Self { file, place, progress } = *self;
+        references: &AdjacencyLists,
+        (arena, weights): (ScratchArena, Option<Weights>),
+    ) -> Result<(Marked<AdjacencyLists>, Marked<Tree>), Error> {
+        let Self { file, directory, progress } = *self;
         let referrers = file.read(Stage::Referrers, whole(rows(objects.len())));
         let tree = file.read(Stage::Dominators, marked(tree(objects.len())));
         let tree = match (referrers, tree) {
             (Some(referrers), Some(tree)) => return Ok((referrers, tree)),
             (None, Some(tree)) => {
-                let referrers = self.referrers(&room, references, room.left())?;
+                let referrers = self.referrers(&arena, references, arena.left())?;
                 return Ok((referrers, tree));
             }
             (referrers, None) => referrers,
         };
         let weights = match weights {
             Some(weights) => weights,
-            None => self.weights(&room, source, summary, objects)?,
+            None => self.weights(&arena, source, summary, objects)?,
         };
         let roots = Roots::new(summary, &objects.addresses).objects();
         let targets = object_graph::class_objects(summary, &objects.addresses);
         let labels = Labels { column: objects.classes.all(), width: objects.class_bytes, targets: &targets };
-        let links = Links { rows: references.view(), labels: &labels, roots: &roots };
+        let graph = GraphView { lists: references.view(), labels: &labels, roots: &roots };
         let (order, referrers) = dominators::dominators(
-            &room,
-            &links,
+            &arena,
+            &graph,
             weights.view(),
             |memory| match tree {
                 Some(referrers) => Ok(referrers),
-                None => self.referrers(&room, references, memory),
+                None => self.referrers(&arena, references, memory),
             },
             |made| made.as_ref().ok().map(|(rows, _)| rows.view()),
             progress,
@@ -321,24 +326,29 @@ impl Builder<'_> {
             return Err(self.write_error(io::Error::other("there are no dominators")));
         };
         progress.begin("writing dominators", 0);
-        place
+        directory
             .write(&file.key(Stage::Dominators), tree_file::SECTIONS, |writer| {
-                tree_file::write(&room, &order, weights.view(), writer)
+                tree_file::write(&arena, &order, weights.view(), writer)
             })
             .map_err(|error| self.write_error(error))?;
         progress.end();
         Ok((referrers, self.read_back(Stage::Dominators, tree_file::read)?))
     }
 
-    /// Turns references around, in about so many bytes of memory.
-    fn referrers(&self, room: &Room, references: &Rows, memory: u64) -> Result<Marked<Rows>, Error> {
-        let Self { file, place, .. } = *self;
-        let written = place.write(&file.key(Stage::Referrers), adjacency_file::SECTIONS, |writer| {
-            adjacency_file::write(room, references.len(), writer, |rows| {
+    /// Transposes the references, in about so many bytes of memory.
+    fn referrers(
+        &self,
+        arena: &ScratchArena,
+        references: &AdjacencyLists,
+        memory: u64,
+    ) -> Result<Marked<AdjacencyLists>, Error> {
+        let Self { file, directory, .. } = *self;
+        let written = directory.write(&file.key(Stage::Referrers), adjacency_file::SECTIONS, |writer| {
+            adjacency_file::write(arena, references.len(), writer, |rows| {
                 let (view, edges) = (references.view(), references.edges());
                 // Each time all edges are read again; what is beyond memory may as well lie in files.
-                let memory = memory.max(edges.saturating_mul(EDGE_BYTES) / PASSES + 1);
-                referrers::turn_around(room, view, edges, memory, |part| rows.append(&part))
+                let memory = memory.max(edges.saturating_mul(EDGE_BYTES) / MAX_PASSES + 1);
+                referrers::transpose_lists(arena, view, edges, memory, |part| rows.append(&part))
             })
         });
         written.map_err(|error| self.write_error(error))?;
@@ -348,14 +358,14 @@ impl Builder<'_> {
     /// The weights of all objects, read from the dump again.
     fn weights(
         &self,
-        room: &Room,
+        arena: &ScratchArena,
         source: &Source<'_>,
         summary: &Summary,
         objects: &Objects,
     ) -> Result<Weights, Error> {
         let sizes = Sizes::new(summary, None);
         let describe = Describe {
-            room,
+            room: arena,
             source,
             summary,
             sizes: &sizes,

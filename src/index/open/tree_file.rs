@@ -9,8 +9,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::index::graph::order::{Order, WeightsView};
 use crate::index::graph::tree::{BlockRow, Tree};
 use crate::index::graph::tree_columns::Columns;
-use crate::index::storage::bit_packed::{self, Packed, Packer};
-use crate::index::storage::scratch::Room;
+use crate::index::storage::bit_packed::{self, BitPackedColumn, BitPacker};
+use crate::index::storage::scratch::ScratchArena;
 use crate::index::storage::store::format::{StageFile, StageWriter, Unusable};
 
 /// Number of sections.
@@ -31,7 +31,7 @@ struct TreeFacts {
 
 /// Writes all sections.
 pub(crate) fn write<W: io::Write + io::Seek + Send>(
-    room: &Room,
+    arena: &ScratchArena,
     order: &Order,
     weights: WeightsView<'_>,
     writer: &mut StageWriter<W>,
@@ -39,7 +39,7 @@ pub(crate) fn write<W: io::Write + io::Seek + Send>(
     let objects = u32::try_from(order.nodes.len()).unwrap_or(u32::MAX);
     let (packed, columns) = rayon::join(
         || pack(writer, 1, &order.nodes).and_then(|()| pack(writer, 3, &order.positions)),
-        || Columns::new(room, order, weights),
+        || Columns::new(arena, order, weights),
     );
     packed?;
     let columns = columns?;
@@ -60,36 +60,36 @@ pub(crate) fn write<W: io::Write + io::Seek + Send>(
     writer.rows(14, &[facts])
 }
 
-/// Writes a packed column as two sections, words and blocks.
+/// Writes a bit-packed column as two sections, words and frames.
 fn pack<W: io::Write + io::Seek + Send, T: Copy + Into<u32> + Sync>(
     writer: &mut StageWriter<W>,
     id: u32,
     numbers: &[T],
 ) -> io::Result<()> {
-    // Whole blocks.
-    const PART: usize = 1 << 16;
-    const WAVE: usize = 1 << 20;
+    // Whole frames.
+    const CHUNK: usize = 1 << 16;
+    const CHUNKS_AT_ONCE: usize = 16;
     let mut section = writer.begin(id, size_of::<U64>())?;
-    let mut blocks = Vec::with_capacity(numbers.len().div_ceil(bit_packed::BLOCK));
+    let mut frames = Vec::with_capacity(numbers.len().div_ceil(bit_packed::FRAME_LEN));
     let mut before = 0;
-    let mut ready: Vec<Packer> = Vec::new();
-    for wave in numbers.chunks(WAVE).chain([&[][..]]) {
-        // What is ready is written while the next wave is packed.
+    let mut ready: Vec<BitPacker> = Vec::new();
+    for now in numbers.chunks(CHUNKS_AT_ONCE * CHUNK).chain([&[][..]]) {
+        // What is ready is written while the next chunks are packed.
         let (written, packed) = rayon::join(
             || {
-                ready.drain(..).try_for_each(|part| {
-                    blocks.extend(part.blocks_after(before));
-                    before += part.words.len() as u64;
-                    section.append(part.words.as_bytes())
+                ready.drain(..).try_for_each(|chunk| {
+                    frames.extend(chunk.frames_after(before));
+                    before += chunk.words.len() as u64;
+                    section.append(chunk.words.as_bytes())
                 })
             },
-            || wave.par_chunks(PART).map(Packer::pack).collect(),
+            || now.par_chunks(CHUNK).map(BitPacker::pack).collect(),
         );
         written?;
         ready = packed;
     }
     section.end()?;
-    writer.rows(id + 1, &blocks)
+    writer.rows(id + 1, &frames)
 }
 
 fn facts(file: &StageFile) -> Result<TreeFacts, Unusable> {
@@ -104,7 +104,12 @@ pub(crate) fn read_reachable(file: &StageFile) -> Result<(u64, u64), Unusable> {
 /// Reads all sections; they are checked as they are read.
 pub(crate) fn read(file: &StageFile) -> Result<Tree, Unusable> {
     let facts = facts(file)?;
-    let packed = |id| Ok::<_, Unusable>(Packed { words: file.lazy(id)?, blocks: file.lazy(id + 1)? });
+    let packed = |id| {
+        Ok::<_, Unusable>(BitPackedColumn {
+            words: file.checked_column(id)?,
+            frames: file.checked_column(id + 1)?,
+        })
+    };
     let tree = Tree {
         reachable: facts.reachable.get(),
         objects: facts.objects.get(),
@@ -113,12 +118,12 @@ pub(crate) fn read(file: &StageFile) -> Result<Tree, Unusable> {
         positions: packed(3)?,
         ends: packed(5)?,
         sizes: packed(7)?,
-        ends_apart: file.lazy(9)?,
-        sizes_apart: file.lazy(10)?,
-        blocks: file.lazy(11)?,
-        least: [file.lazy(12)?, file.lazy(13)?],
+        ends_apart: file.checked_column(9)?,
+        sizes_apart: file.checked_column(10)?,
+        blocks: file.checked_column(11)?,
+        least: [file.checked_column(12)?, file.checked_column(13)?],
     };
-    let blocks = (tree.objects as usize).div_ceil(bit_packed::BLOCK);
-    let fits = tree.reachable <= tree.objects && tree.sizes.blocks.len() == blocks;
+    let frames = (tree.objects as usize).div_ceil(bit_packed::FRAME_LEN);
+    let fits = tree.reachable <= tree.objects && tree.sizes.frames.len() == frames;
     if fits { Ok(tree) } else { Err(Unusable::Damaged) }
 }

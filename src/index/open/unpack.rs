@@ -13,8 +13,8 @@ use crate::input::packed::{self, Compression, Output, Size, UnpackError};
 
 use super::error::{Error, NoRoom};
 use crate::index::storage::free_space::free_bytes;
+use crate::index::storage::store::directory::{self, IndexDirectories, IndexDirectory};
 use crate::index::storage::store::format::{Key, StageFile, Unusable};
-use crate::index::storage::store::place::{self, Place, Places};
 use crate::progress::Progress;
 
 /// The unpacked bytes of a compressed dump.
@@ -31,22 +31,22 @@ pub(crate) fn unpack(
     dump: &Mapped,
     compression: Compression,
     key: &Key,
-    places: &Places,
-    place: Option<&Place>,
+    directories: &IndexDirectories,
+    directory: Option<&IndexDirectory>,
     progress: &dyn Progress,
 ) -> Result<Unpacked, Error> {
-    if let (Some((map, error)), _) = places.read(key, read_unpacked) {
+    if let (Some((map, error)), _) = directories.read(key, read_unpacked) {
         return Ok(Unpacked { map, error, kept: false });
     }
-    let into = place.map_or_else(std::env::temp_dir, |place| place.dir.clone());
+    let into = directory.map_or_else(std::env::temp_dir, |directory| directory.dir.clone());
     // Of an older dump, or damaged: it would take the room of the new one. The lock is held.
-    if let Some(place) = place {
-        let _ = std::fs::remove_file(place.dir.join(place::UNPACKED_DATA));
+    if let Some(directory) = directory {
+        let _ = std::fs::remove_file(directory.dir.join(directory::UNPACKED_DATA));
     }
     let path = || dump.path().to_owned();
     let fail = |error| Error::Unpack { path: path(), into: into.clone(), error };
-    let named = match place {
-        Some(place) => place.temporary().map(Some),
+    let named = match directory {
+        Some(directory) => directory.temporary().map(Some),
         None => Ok(None),
     }
     .map_err(fail)?;
@@ -68,25 +68,25 @@ pub(crate) fn unpack(
     })?;
     let (hash, error) = (passed.hash.digest(), unpacked.error);
     if let Some(file) = nameless {
-        let map = Mapped::of(&file, into.join(place::UNPACKED_DATA))?;
+        let map = Mapped::of(&file, into.join(directory::UNPACKED_DATA))?;
         return Ok(Unpacked { map, error, kept: false });
     }
-    let (Some(place), Some(named)) = (place, named) else {
+    let (Some(directory), Some(named)) = (directory, named) else {
         return Err(fail(io::ErrorKind::NotFound.into()));
     };
-    place.publish(named, place::UNPACKED_DATA).map_err(fail)?;
+    directory.publish(named, directory::UNPACKED_DATA).map_err(fail)?;
     let text = error.clone().unwrap_or_default();
-    place
+    directory
         .write(key, 2, |writer| {
             writer.rows(1, &[U64::new(unpacked.len), U64::new(hash)])?;
             writer.rows(2, text.as_bytes())
         })
         .map_err(|error| {
             // Without the file that tells of it nobody will use it.
-            let _ = std::fs::remove_file(place.dir.join(place::UNPACKED_DATA));
+            let _ = std::fs::remove_file(directory.dir.join(directory::UNPACKED_DATA));
             fail(error)
         })?;
-    let map = Mapped::open(&place.dir.join(place::UNPACKED_DATA))?;
+    let map = Mapped::open(&directory.dir.join(directory::UNPACKED_DATA))?;
     Ok(Unpacked { map, error, kept: true })
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn find_unpacked(file: &StageFile, dir: &Path) -> Result<(Mapped, u64
     let facts = file.column::<U64>(1)?;
     let [len, hash] = *facts else { return Err(Unusable::Damaged) };
     let error = String::from_utf8_lossy(&file.column::<u8>(2)?).into_owned();
-    let data = Mapped::open(&dir.join(place::UNPACKED_DATA)).map_err(|_| Unusable::Damaged)?;
+    let data = Mapped::open(&dir.join(directory::UNPACKED_DATA)).map_err(|_| Unusable::Damaged)?;
     if data.stamp().len != len.get() {
         return Err(Unusable::Damaged);
     }

@@ -1,8 +1,8 @@
-//! Cutting a heap dump into pieces for all cores.
+//! Dividing a heap dump into chunks for all cores.
 //!
-//! Segments of current JVMs are 1 MiB: each is a piece. A giant record (JDK 8 and older, up to many GiB) is cut at
-//! boundaries found by their look. Such a boundary is a guess until the piece before is seen to end exactly on it; if
-//! one does not, [`exactly`] cuts again by hopping over every sub-record.
+//! Segments of current JVMs are 1 MiB: each is a chunk. A giant record (JDK 8 and older, up to many GiB) is divided at
+//! boundaries that look like sub-records ([`resync`]). Such a boundary is a guess until the chunk before is seen to end
+//! exactly on it; if one does not, [`exactly`] divides again by walking over every sub-record.
 
 use rayon::prelude::*;
 
@@ -10,17 +10,18 @@ use crate::hprof::heap::{self, HeapVisitor};
 use crate::hprof::resync::{self, KnownClasses};
 use crate::hprof::{FormatError, IdSize};
 
-use super::preview::Prelude;
+use super::preview::Preview;
+use super::source::Source;
 use super::top_level::HeapDump;
 
 /// A range of sub-records that one thread scans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct Chunk {
     /// Offset of the first sub-record.
     pub(crate) start: usize,
     /// Offset at which the last one has to end.
     pub(crate) end: usize,
-    /// Offset just past the record that holds the piece: sub-records may not reach beyond.
+    /// Offset just past the record that holds the chunk: sub-records may not reach beyond.
     pub(crate) limit: usize,
 }
 
@@ -33,63 +34,83 @@ pub(crate) struct Skip {
     pub(crate) from: usize,
     /// Offset at which the walk went on.
     pub(crate) to: usize,
-    /// Whether an object was found there; else it is the end of the piece.
+    /// Whether an object was found there; else it is the end of the chunk.
     pub(crate) found: bool,
 }
 
-/// Walks a piece, going on behind damage at the next object that can be found. Calls `skipped` for what it leaves out.
-/// Returns the offset at which it ended: the piece's end, if the piece was cut rightly.
+/// Walks over a chunk, and continues after a damaged region at the next object that is found. Calls `skipped` for what it leaves out.
+/// Returns the offset at which it ended: the chunk's end, if its boundaries are right.
 pub(crate) fn walk<'a, K: KnownClasses, V: HeapVisitor<'a>>(
     bytes: &'a [u8],
     id_size: IdSize,
     known: &K,
-    piece: &Piece,
+    chunk: &Chunk,
     visitor: &mut V,
     mut skipped: impl FnMut(&mut V, Skip),
 ) -> usize {
-    let mut at = piece.start;
+    let mut at = chunk.start;
     loop {
-        let walked = heap::walk(bytes, id_size, at, piece.end, piece.limit, visitor);
+        let walked = heap::walk(bytes, id_size, at, chunk.end, chunk.limit, visitor);
         let Some(error) = walked.error else {
             return walked.next;
         };
         let from = walked.next;
-        let found = resync::find(bytes, id_size, from + 1, piece.end, piece.limit, known);
-        at = found.unwrap_or(piece.end);
+        let found = resync::find(bytes, id_size, from + 1, chunk.end, chunk.limit, known);
+        at = found.unwrap_or(chunk.end);
         skipped(visitor, Skip { error, from, to: at, found: found.is_some() });
-        if at >= piece.end {
+        if at >= chunk.end {
             return at;
         }
     }
 }
 
-/// Segments above this are cut.
-const GIANT: usize = 16 << 20;
-/// Into pieces of about this size.
-const PIECE: usize = 4 << 20;
+/// How a heap dump is divided, and what walking over it needs to know.
+pub(crate) struct Plan {
+    pub(crate) chunks: Vec<Chunk>,
+    pub(crate) preview: Preview,
+}
 
-/// Cuts by the look of sub-records.
-pub(crate) fn guess(bytes: &[u8], id_size: IdSize, dump: &HeapDump, known: &Prelude) -> Vec<Piece> {
+impl Plan {
+    /// Walks over a chunk, calling `skipped` for what cannot be read.
+    pub(crate) fn walk<'a, V: HeapVisitor<'a>>(
+        &self,
+        source: &Source<'a>,
+        chunk: &Chunk,
+        visitor: &mut V,
+        mut skipped: impl FnMut(&mut V),
+    ) {
+        let Source { bytes, header, .. } = *source;
+        walk(bytes, header.id_size, &self.preview, chunk, visitor, |visitor, _| skipped(visitor));
+    }
+}
+
+/// Segments above this are divided.
+const GIANT: usize = 16 << 20;
+/// Into chunks of about this size.
+const CHUNK_BYTES: usize = 4 << 20;
+
+/// Divides where bytes look like sub-records.
+pub(crate) fn guess(bytes: &[u8], id_size: IdSize, dump: &HeapDump, known: &Preview) -> Vec<Chunk> {
     cut(dump, |start, end| {
-        let marks: Vec<usize> = (start + PIECE..end).step_by(PIECE).collect();
+        let marks: Vec<usize> = (start + CHUNK_BYTES..end).step_by(CHUNK_BYTES).collect();
         marks
             .into_par_iter()
-            .filter_map(|mark| resync::find(bytes, id_size, mark, (mark + PIECE).min(end), end, known))
+            .filter_map(|mark| resync::find(bytes, id_size, mark, (mark + CHUNK_BYTES).min(end), end, known))
             .collect()
     })
 }
 
-/// Cuts by hopping over every sub-record, one after another.
-pub(crate) fn exactly(bytes: &[u8], id_size: IdSize, dump: &HeapDump) -> Vec<Piece> {
-    struct Hop;
-    impl HeapVisitor<'_> for Hop {}
+/// Divides by walking over every sub-record, one after another.
+pub(crate) fn exactly(bytes: &[u8], id_size: IdSize, dump: &HeapDump) -> Vec<Chunk> {
+    struct Nothing;
+    impl HeapVisitor<'_> for Nothing {}
     cut(dump, |start, end| {
         let mut boundaries = Vec::new();
         let mut at = start;
         loop {
-            let walked = heap::walk(bytes, id_size, at, (at + PIECE).min(end), end, &mut Hop);
+            let walked = heap::walk(bytes, id_size, at, (at + CHUNK_BYTES).min(end), end, &mut Nothing);
             at = walked.next;
-            // Behind an error there is no boundary; the scan reports it.
+            // After an error there is no boundary; the scan reports it.
             if walked.error.is_some() || at >= end {
                 return boundaries;
             }
@@ -98,16 +119,16 @@ pub(crate) fn exactly(bytes: &[u8], id_size: IdSize, dump: &HeapDump) -> Vec<Pie
     })
 }
 
-/// Makes pieces: whole segments, and giant ones between the boundaries that `boundaries(start, end)` finds.
-fn cut(dump: &HeapDump, boundaries: impl Fn(usize, usize) -> Vec<usize>) -> Vec<Piece> {
-    let mut pieces = Vec::new();
+/// Makes chunks: whole segments, and giant ones between the boundaries that `boundaries(start, end)` finds.
+fn cut(dump: &HeapDump, boundaries: impl Fn(usize, usize) -> Vec<usize>) -> Vec<Chunk> {
+    let mut chunks = Vec::new();
     for segment in &dump.segments {
         let mut start = segment.start;
         let inner = if segment.end - start > GIANT { boundaries(start, segment.end) } else { Vec::new() };
         for end in inner.into_iter().chain([segment.end]) {
-            pieces.push(Piece { start, end, limit: segment.end });
+            chunks.push(Chunk { start, end, limit: segment.end });
             start = end;
         }
     }
-    pieces
+    chunks
 }

@@ -10,7 +10,7 @@ use crate::hprof::record::{BodyReader, LoadClass, Record};
 use crate::hprof::{BasicType, IdSize, mutf8, names};
 
 use super::find_objects::{Found, Lookup};
-use super::parallel::{Scan, Tally};
+use super::tallies::{Scanned, Tally};
 use super::top_level::Contents;
 use crate::index::layout::measurements::{Distance, Lengths, PRIMITIVE_LENGTHS};
 use crate::index::model::problem::{Problem, ProblemKind};
@@ -79,7 +79,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Adds all classes: those dumped, in file order; those only loaded; those only named by objects.
-    pub(crate) fn add_classes(&mut self, scan: &Scan) {
+    pub(crate) fn add_classes(&mut self, scan: &Scanned) {
         let loads: IdMap<u64, LoadClass> =
             self.contents.class_loads.iter().map(|load| (load.id, *load)).collect();
         for (offset, id) in &scan.class_dumps {
@@ -246,7 +246,7 @@ impl<'a> Builder<'a> {
         ClassRow {
             id: id.into(),
             objects: tally.map_or(0, |tally| tally.objects).into(),
-            deviant: tally.map_or(0, |tally| tally.deviant).into(),
+            deviant: tally.map_or(0, |tally| tally.mismatched).into(),
             name: name.into(),
             super_class: NONE.into(),
             serial: load.map_or(0, |(serial, _)| serial).into(),
@@ -260,7 +260,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Gives the primitive arrays to their classes; those that the dump does not have get a row without a class object.
-    fn add_primitive_arrays(&mut self, scan: &Scan) {
+    fn add_primitive_arrays(&mut self, scan: &Scanned) {
         for (element, lengths) in BasicType::PRIMITIVES.into_iter().zip(&scan.primitive) {
             let count = lengths.count();
             if count == 0 {
@@ -340,7 +340,7 @@ impl<'a> Builder<'a> {
     }
 
     /// What is odd about the classes.
-    pub(crate) fn problems(&self, scan: &Scan) -> Vec<Problem> {
+    pub(crate) fn problems(&self, scan: &Scanned) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut note = |kind: ProblemKind, count: u64, text: &str| {
             if count > 0 {
@@ -362,7 +362,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The tables of classes and of what was measured.
-    pub(crate) fn tables(&mut self, scan: &Scan) -> Tables {
+    pub(crate) fn tables(&mut self, scan: &Scanned) -> Tables {
         let number = |id: &u64| self.numbers.get(id).copied();
         let mut lengths: Vec<(u32, &Lengths<64>)> = (scan.tallies.iter())
             .filter_map(|(id, tally)| Some((number(id)?, tally.lengths.as_deref()?)))
@@ -412,7 +412,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Groups the instances of StackChunk by the size of their stacks, the field `size`.
-    fn stack_chunks(&self, scan: &Scan) -> Vec<StackChunkRow> {
+    fn stack_chunks(&self, scan: &Scanned) -> Vec<StackChunkRow> {
         struct Take<'a>(Option<heap::Instance<'a>>);
         impl<'a> HeapVisitor<'a> for Take<'a> {
             fn instance(&mut self, record: heap::Instance<'a>) {
@@ -420,7 +420,7 @@ impl<'a> Builder<'a> {
             }
         }
         let mut groups: IdMap<u32, (u64, Distance)> = IdMap::default();
-        for (offset, bytes) in &scan.chunks {
+        for (offset, bytes) in &scan.stack_chunks {
             let mut take = Take(None);
             let _ = heap::visit_one(self.bytes, self.id_size, *offset, self.bytes.len(), &mut take);
             let words = take.0.and_then(|chunk| self.stack_words(&chunk)).unwrap_or(0);

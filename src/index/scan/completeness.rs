@@ -1,35 +1,35 @@
-//! Whether a heap dump is whole, and what stands for its roots if it is not.
+//! Whether a heap dump is complete, and which roots are assumed if it is not.
 
 use rayon::prelude::*;
 
 use crate::hprof::RootKind;
 use crate::hprof::heap::{HeapVisitor, Instance, Root};
 
-use super::build_summary::{Plan, Source};
-use super::chunks::Piece;
+use super::chunks::{Chunk, Plan};
 use super::class_rows;
-use super::parallel::Scan;
+use super::source::Source;
+use super::tallies::Scanned;
 use super::top_level::{Contents, HeapDump};
 use crate::index::model::problem::{Problem, ProblemKind};
 use crate::index::storage::id_map::IdSet;
 
 /// What is known of the end of a heap dump that was read, before roots are assumed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wholeness {
+pub(crate) struct Completeness {
     /// Something of it is missing.
     pub(crate) damaged: bool,
     /// Its length was never filled in, and it holds objects and no root: HotSpot writes those last.
     pub(crate) cut_open: bool,
 }
 
-impl Wholeness {
+impl Completeness {
     /// Judges heap dump `number`, from 1; 0 if the file has none.
     pub(crate) fn of(
         source: &Source<'_>,
         contents: &Contents,
         number: usize,
         dump: &HeapDump,
-        scan: &Scan,
+        scan: &Scanned,
     ) -> Self {
         let counts = scan.tallies.values().any(|tally| tally.objects > 0);
         let cut_open = dump.open && counts && scan.roots.is_empty();
@@ -41,7 +41,7 @@ impl Wholeness {
             is_last && !dump.ended && !dump.open
         };
         // A hole in a compressed file may lie anywhere.
-        let damaged = scan.damaged_places > 0
+        let damaged = scan.damaged_regions > 0
             || source.packed_error.is_some()
             || end_missing
             || dump.broken
@@ -55,7 +55,7 @@ impl Wholeness {
 pub(crate) fn assume_threads(
     source: &Source<'_>,
     classes: &class_rows::Builder<'_>,
-    scan: &mut Scan,
+    scan: &mut Scanned,
     plan: &Plan,
 ) {
     if scan.roots.iter().any(|(_, root)| root.kind == RootKind::ThreadObject) {
@@ -76,12 +76,12 @@ pub(crate) fn assume_threads(
     if threads.is_empty() {
         return;
     }
-    let walk = |piece: &Piece| {
+    let walk = |chunk: &Chunk| {
         let mut finder = Finder { threads: &threads, found: Vec::new() };
-        plan.walk(source, piece, &mut finder, |_| {});
+        plan.walk(source, chunk, &mut finder, |_| {});
         finder.found
     };
-    let mut found: Vec<(usize, u64)> = plan.pieces.par_iter().flat_map_iter(walk).collect();
+    let mut found: Vec<(usize, u64)> = plan.chunks.par_iter().flat_map_iter(walk).collect();
     if found.is_empty() {
         return;
     }

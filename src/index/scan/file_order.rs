@@ -1,7 +1,7 @@
-//! The sub-records of a heap dump in the order of the file, in parts that several threads take one after another.
+//! The sub-records of a heap dump in the order of the file, in chunks that several threads take one after another.
 //!
-//! For work that has to come out in order, as writing a report. A part is about a megabyte of sub-records; a long array
-//! of references is a part of its own, or several, so that what is made of a part stays small.
+//! For work that has to come out in order, as writing a report. A chunk is about a megabyte of sub-records; a long array
+//! of references is a chunk of its own, or several, so that what is made of a chunk stays small.
 
 use std::ops::Range;
 
@@ -9,43 +9,43 @@ use crate::hprof::IdSize;
 use crate::hprof::heap::{self, HeapVisitor, ObjectArray};
 use crate::hprof::resync::{self, KnownClasses};
 
-use super::chunks::{self, Piece};
+use super::chunks::{self, Chunk};
 use crate::index::model::summary::Summary;
 use crate::index::storage::id_map::IdMap;
 
-/// Bytes of a part, about; a segment of up to one and a half times as many is a part as it is.
-const PART: usize = 1 << 20;
+/// Bytes of a chunk, about; a segment of up to one and a half times as many is one chunk.
+const CHUNK_BYTES: usize = 1 << 20;
 /// Elements of an array of references above which it is cut, and of what it is cut into.
-const LONG: u32 = 1 << 17;
+const LONG_ARRAY: u32 = 1 << 17;
 
-/// A part of a heap dump.
+/// A chunk of a heap dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Part {
-    piece: Piece,
+pub(crate) struct OrderedChunk {
+    chunk: Chunk,
     /// If it is one long array: which of its elements.
     pub(crate) elements: Option<Range<u32>>,
 }
 
-impl Part {
+impl OrderedChunk {
     /// Bytes of the dump that it takes.
     pub(crate) fn bytes(&self) -> u64 {
         match &self.elements {
-            None => (self.piece.end - self.piece.start) as u64,
-            Some(elements) if elements.start == 0 => (self.piece.end - self.piece.start) as u64,
+            None => (self.chunk.end - self.chunk.start) as u64,
+            Some(elements) if elements.start == 0 => (self.chunk.end - self.chunk.start) as u64,
             Some(_) => 0,
         }
     }
 }
 
-/// Cuts a heap dump into parts.
-pub(crate) struct Parts<'a> {
+/// Cuts a heap dump into chunks.
+pub(crate) struct OrderedChunks<'a> {
     bytes: &'a [u8],
     id_size: IdSize,
-    segments: Vec<Piece>,
+    segments: Vec<Chunk>,
     /// The segment that is being cut: the last of `segments` comes first.
     at: usize,
     /// The long array that is being cut: its place, its next element, and its length.
-    array: Option<(Piece, u32, u32)>,
+    array: Option<(Chunk, u32, u32)>,
     classes: &'a Classes,
 }
 
@@ -100,37 +100,37 @@ impl KnownClasses for Classes {
     }
 }
 
-impl<'a> Parts<'a> {
-    /// The parts of the heap dump that `summary` is of.
+impl<'a> OrderedChunks<'a> {
+    /// The chunks of the heap dump that `summary` is of.
     pub(crate) fn new(bytes: &'a [u8], summary: &Summary, classes: &'a Classes) -> Self {
         let offset = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-        let mut segments: Vec<Piece> = (summary.segments().iter())
+        let mut segments: Vec<Chunk> = (summary.segments().iter())
             .map(|segment| (offset(segment.start.get()), offset(segment.end.get())))
             .filter(|(start, end)| start < end)
-            .map(|(start, end)| Piece { start, end, limit: end })
+            .map(|(start, end)| Chunk { start, end, limit: end })
             .collect();
         segments.reverse();
-        let at = segments.last().map_or(0, |piece| piece.start);
+        let at = segments.last().map_or(0, |chunk| chunk.start);
         Self { bytes, id_size: summary.id_size(), segments, at, array: None, classes }
     }
 
     /// Bytes that are left.
     pub(crate) fn bytes(&self) -> u64 {
-        self.segments.iter().map(|piece| (piece.end - piece.start) as u64).sum()
+        self.segments.iter().map(|chunk| (chunk.end - chunk.start) as u64).sum()
     }
 
-    /// What walks parts, for other threads.
+    /// What walks chunks, for other threads.
     pub(crate) fn walker(&self) -> Walk<'a> {
         Walk { bytes: self.bytes, id_size: self.id_size, classes: self.classes }
     }
 
     fn finish_segment(&mut self) {
         self.segments.pop();
-        self.at = self.segments.last().map_or(0, |piece| piece.start);
+        self.at = self.segments.last().map_or(0, |chunk| chunk.start);
     }
 }
 
-/// Walks parts.
+/// Walks chunks.
 #[derive(Clone, Copy)]
 pub(crate) struct Walk<'a> {
     bytes: &'a [u8],
@@ -139,35 +139,35 @@ pub(crate) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Walks a part, going on behind damage.
-    pub(crate) fn part<V: HeapVisitor<'a>>(&self, part: &Part, visitor: &mut V) {
-        chunks::walk(self.bytes, self.id_size, self.classes, &part.piece, visitor, |_, _| {});
+    /// Walks a chunk, going on behind damage.
+    pub(crate) fn chunk<V: HeapVisitor<'a>>(&self, chunk: &OrderedChunk, visitor: &mut V) {
+        chunks::walk(self.bytes, self.id_size, self.classes, &chunk.chunk, visitor, |_, _| {});
     }
 }
 
-impl Iterator for Parts<'_> {
-    type Item = Part;
+impl Iterator for OrderedChunks<'_> {
+    type Item = OrderedChunk;
 
-    fn next(&mut self) -> Option<Part> {
+    fn next(&mut self) -> Option<OrderedChunk> {
         if self.array.is_some() {
             return self.next_of_array();
         }
         let segment = *self.segments.last()?;
         let start = self.at;
-        if segment.end - start <= PART + PART / 2 {
+        if segment.end - start <= CHUNK_BYTES + CHUNK_BYTES / 2 {
             self.finish_segment();
-            return Some(Part { piece: Piece { start, ..segment }, elements: None });
+            return Some(OrderedChunk { chunk: Chunk { start, ..segment }, elements: None });
         }
-        let mut hop = Hop::default();
-        let until = start.saturating_add(PART).min(segment.end);
-        let walked = heap::walk(self.bytes, self.id_size, start, until, segment.limit, &mut hop);
+        let mut walk_to_array = UpToLongArray::default();
+        let until = start.saturating_add(CHUNK_BYTES).min(segment.end);
+        let walked = heap::walk(self.bytes, self.id_size, start, until, segment.limit, &mut walk_to_array);
         let mut end = walked.next;
-        if let Some(array) = hop.long {
-            let piece = Piece { start: array.start, end: array.end, limit: segment.limit };
-            self.array = Some((piece, 0, hop.length));
+        if let Some(array) = walk_to_array.long {
+            let chunk = Chunk { start: array.start, end: array.end, limit: segment.limit };
+            self.array = Some((chunk, 0, walk_to_array.length));
             (end, self.at) = (array.start, array.end);
         } else if walked.error.is_some() {
-            // Whoever walks the part skips what is broken; here the next part must start at an object again.
+            // Whoever walks the chunk skips what is broken; here the next chunk must start at an object again.
             let found =
                 resync::find(self.bytes, self.id_size, end + 1, segment.end, segment.limit, self.classes);
             end = found.unwrap_or(segment.end);
@@ -182,29 +182,29 @@ impl Iterator for Parts<'_> {
             // A long array stands right here.
             return self.next_of_array();
         }
-        Some(Part { piece: Piece { start, end, limit: segment.limit }, elements: None })
+        Some(OrderedChunk { chunk: Chunk { start, end, limit: segment.limit }, elements: None })
     }
 }
 
-impl Parts<'_> {
-    fn next_of_array(&mut self) -> Option<Part> {
-        let (piece, first, length) = self.array.take()?;
-        let end = first.saturating_add(LONG).min(length);
-        self.array = (end < length).then_some((piece, end, length));
-        Some(Part { piece, elements: Some(first..end) })
+impl OrderedChunks<'_> {
+    fn next_of_array(&mut self) -> Option<OrderedChunk> {
+        let (chunk, first, length) = self.array.take()?;
+        let end = first.saturating_add(LONG_ARRAY).min(length);
+        self.array = (end < length).then_some((chunk, end, length));
+        Some(OrderedChunk { chunk, elements: Some(first..end) })
     }
 }
 
 /// Hops over sub-records up to a long array of references.
 #[derive(Default)]
-struct Hop {
+struct UpToLongArray {
     long: Option<Range<usize>>,
     length: u32,
 }
 
-impl<'a> HeapVisitor<'a> for Hop {
+impl<'a> HeapVisitor<'a> for UpToLongArray {
     fn object_array(&mut self, record: ObjectArray<'a>) {
-        if record.length > LONG {
+        if record.length > LONG_ARRAY {
             self.long = Some(record.offset..record.end);
             self.length = record.length;
         }
@@ -219,6 +219,7 @@ impl<'a> HeapVisitor<'a> for Hop {
 mod tests {
     use super::*;
     use crate::hprof::heap::{Instance, PrimitiveArray};
+    use crate::hprof::heap_tag;
     use crate::index::{Heap, Options, Quiet};
 
     const CLASS: u64 = 0x10;
@@ -228,9 +229,9 @@ mod tests {
         out.extend_from_slice(&number.to_be_bytes());
     }
 
-    /// A byte array with the tag and the fixed part; 4-byte ids.
+    /// A byte array with the tag and the fixed chunk; 4-byte ids.
     fn bytes_of(id: u32, length: u32) -> Vec<u8> {
-        let mut out = vec![heap::PRIMITIVE_ARRAY];
+        let mut out = vec![heap_tag::PRIMITIVE_ARRAY];
         for number in [id, 1, length] {
             u4(&mut out, number);
         }
@@ -240,7 +241,7 @@ mod tests {
     }
 
     fn array_of(id: u32, length: u32) -> Vec<u8> {
-        let mut out = vec![heap::OBJECT_ARRAY];
+        let mut out = vec![heap_tag::OBJECT_ARRAY];
         for number in [id, 1, length, CLASS as u32] {
             u4(&mut out, number);
         }
@@ -250,7 +251,7 @@ mod tests {
 
     /// The class of all arrays of references here.
     fn class() -> Vec<u8> {
-        let mut out = vec![heap::CLASS];
+        let mut out = vec![heap_tag::CLASS];
         u4(&mut out, CLASS as u32);
         out.resize(out.len() + 4 + 6 * 4 + 4 + 3 * 2, 0);
         out
@@ -287,9 +288,9 @@ mod tests {
         }
     }
 
-    /// All parts of a dump, checked: together they are every byte of every segment once and in order, long arrays are
-    /// cut, and what is visited is what is visited without parts.
-    fn parts(segments: &[Vec<u8>]) -> Vec<Part> {
+    /// All chunks of a dump, checked: together they are every byte of every segment once and in order, long arrays are
+    /// cut, and what is visited is what is visited without chunks.
+    fn chunks(segments: &[Vec<u8>]) -> Vec<OrderedChunk> {
         let bytes = dump(segments);
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("dump.hprof");
@@ -297,72 +298,72 @@ mod tests {
         let options = Options { index_dir: Some(dir.path().join("index")), ..Options::default() };
         let heap = Heap::open(&path, &options, &Quiet).unwrap();
         let classes = Classes::new(heap.summary());
-        let all = Parts::new(&bytes, heap.summary(), &classes);
+        let all = OrderedChunks::new(&bytes, heap.summary(), &classes);
         let (walk, total) = (all.walker(), all.bytes());
-        let parts: Vec<Part> = all.collect();
+        let chunks: Vec<OrderedChunk> = all.collect();
 
-        let mut places = parts.iter().filter(|part| part.elements.as_ref().is_none_or(|of| of.start == 0));
+        let mut places = chunks.iter().filter(|chunk| chunk.elements.as_ref().is_none_or(|of| of.start == 0));
         let mut stated = 0;
         for segment in heap.summary().segments() {
             let (start, end) = (segment.start.get() as usize, segment.end.get() as usize);
             let mut at = start;
             while at < end {
-                let part = places.next().unwrap();
-                assert_eq!((part.piece.start, part.piece.limit), (at, end));
-                assert!(part.piece.end > at, "an empty part");
-                at = part.piece.end;
-                stated += part.bytes();
+                let chunk = places.next().unwrap();
+                assert_eq!((chunk.chunk.start, chunk.chunk.limit), (at, end));
+                assert!(chunk.chunk.end > at, "an empty chunk");
+                at = chunk.chunk.end;
+                stated += chunk.bytes();
             }
-            assert_eq!(at, end, "the last part ends with its segment");
+            assert_eq!(at, end, "the last chunk ends with its segment");
         }
         assert_eq!((places.next(), stated), (None, total));
-        assert_eq!(parts.iter().map(Part::bytes).sum::<u64>(), total);
+        assert_eq!(chunks.iter().map(OrderedChunk::bytes).sum::<u64>(), total);
 
         let (mut by_parts, mut by_segments) = (Seen::default(), Seen::default());
-        for part in &parts {
+        for chunk in &chunks {
             let before = by_parts.0.len();
-            walk.part(part, &mut by_parts);
-            if let Some(elements) = &part.elements {
-                assert_eq!(by_parts.0.len(), before + 1, "a long array is a part of its own");
-                assert!(elements.len() <= LONG as usize && !elements.is_empty());
+            walk.chunk(chunk, &mut by_parts);
+            if let Some(elements) = &chunk.elements {
+                assert_eq!(by_parts.0.len(), before + 1, "a long array is a chunk of its own");
+                assert!(elements.len() <= LONG_ARRAY as usize && !elements.is_empty());
                 by_parts.0.truncate(before + usize::from(elements.start == 0));
             } else {
-                let is_small = part.piece.end - part.piece.start <= PART + PART / 2;
-                assert!(is_small || heap.summary().is_damaged(), "a part is small");
+                let is_small = chunk.chunk.end - chunk.chunk.start <= CHUNK_BYTES + CHUNK_BYTES / 2;
+                assert!(is_small || heap.summary().is_damaged(), "a chunk is small");
             }
         }
         for segment in heap.summary().segments() {
             let (start, end) = (segment.start.get() as usize, segment.end.get() as usize);
-            let piece = Piece { start, end, limit: end };
-            chunks::walk(&bytes, IdSize::Four, &classes, &piece, &mut by_segments, |_, _| {});
+            let chunk = Chunk { start, end, limit: end };
+            chunks::walk(&bytes, IdSize::Four, &classes, &chunk, &mut by_segments, |_, _| {});
         }
         assert_eq!(by_parts, by_segments);
-        parts
+        chunks
     }
 
     /// The ranges of elements that long arrays are cut into.
-    fn ranges(parts: &[Part]) -> Vec<Range<u32>> {
-        parts.iter().filter_map(|part| part.elements.clone()).collect()
+    fn ranges(chunks: &[OrderedChunk]) -> Vec<Range<u32>> {
+        chunks.iter().filter_map(|chunk| chunk.elements.clone()).collect()
     }
 
     fn cut_array() -> Vec<Range<u32>> {
-        vec![0..LONG, LONG..2 * LONG, 2 * LONG..ELEMENTS]
+        vec![0..LONG_ARRAY, LONG_ARRAY..2 * LONG_ARRAY, 2 * LONG_ARRAY..ELEMENTS]
     }
 
     #[test]
     fn segments_that_are_not_large_are_parts() {
-        let long_in_small = [class(), array_of(1, LONG + 1)].concat();
-        let cut = parts(&[class(), kilobytes(1500), Vec::new(), long_in_small, kilobytes(1)]);
+        let long_in_small = [class(), array_of(1, LONG_ARRAY + 1)].concat();
+        let cut = chunks(&[class(), kilobytes(1500), Vec::new(), long_in_small, kilobytes(1)]);
         assert_eq!((cut.len(), ranges(&cut)), (4, Vec::new()));
     }
 
     #[test]
     fn large_segments_are_cut_between_records() {
-        let cut = parts(&[kilobytes(10), [class(), kilobytes(5000)].concat(), kilobytes(10)]);
+        let cut = chunks(&[kilobytes(10), [class(), kilobytes(5000)].concat(), kilobytes(10)]);
         assert_eq!(cut.len(), 2 + 5);
-        // Less than half a part is left over: it stays with the one before.
-        let lengths: Vec<u64> = cut.iter().map(Part::bytes).collect();
-        let small = lengths.iter().filter(|length| **length < PART as u64 / 2).count();
+        // Less than half a chunk is left over: it stays with the one before.
+        let lengths: Vec<u64> = cut.iter().map(OrderedChunk::bytes).collect();
+        let small = lengths.iter().filter(|length| **length < CHUNK_BYTES as u64 / 2).count();
         assert_eq!(small, 2, "{lengths:?}");
     }
 
@@ -370,18 +371,18 @@ mod tests {
     fn long_arrays_are_cut_wherever_they_stand() {
         let long = || array_of(1, ELEMENTS);
         // In a segment of its own it is not large enough to be cut with 4-byte ids; two are.
-        assert_eq!(ranges(&parts(&[[class(), long()].concat()])), []);
-        let alone = parts(&[class(), array_of(1, 2 * ELEMENTS)]);
+        assert_eq!(ranges(&chunks(&[[class(), long()].concat()])), []);
+        let alone = chunks(&[class(), array_of(1, 2 * ELEMENTS)]);
         assert_eq!((alone.len(), ranges(&alone).len()), (1 + 5, 5));
         for (before, after, plain) in [(0, 900, 1 + 1), (900, 0, 1 + 1), (700, 700, 1 + 2)] {
-            let cut = parts(&[class(), [kilobytes(before), long(), kilobytes(after)].concat()]);
+            let cut = chunks(&[class(), [kilobytes(before), long(), kilobytes(after)].concat()]);
             assert_eq!((ranges(&cut), cut.len()), (cut_array(), plain + 3));
         }
         // One behind the other; what is left then is small enough to stay whole.
-        let cut = parts(&[[class(), long(), long(), long(), kilobytes(100)].concat()]);
+        let cut = chunks(&[[class(), long(), long(), long(), kilobytes(100)].concat()]);
         assert_eq!((ranges(&cut), cut.len()), ([cut_array(), cut_array()].concat(), 1 + 6 + 1));
-        // More than a part before it.
-        let cut = parts(&[[class(), kilobytes(2500), long(), kilobytes(1200)].concat()]);
+        // More than a chunk before it.
+        let cut = chunks(&[[class(), kilobytes(2500), long(), kilobytes(1200)].concat()]);
         assert_eq!((ranges(&cut), cut.len()), (cut_array(), 3 + 3 + 1));
     }
 
@@ -390,14 +391,14 @@ mod tests {
         for at in [0, 1, 700, 1040, 2999] {
             let good = |count: usize| kilobytes(u32::try_from(count).unwrap());
             let body = [class(), good(at), vec![0xEE; 5000], good(3000 - at)].concat();
-            let cut = parts(&[body, [class(), vec![0xEE; 3 << 20]].concat(), kilobytes(2)]);
+            let cut = chunks(&[body, [class(), vec![0xEE; 3 << 20]].concat(), kilobytes(2)]);
             assert!(cut.len() >= 5 && ranges(&cut).is_empty());
         }
         // A long array behind it, and one that is cut by the end of the file.
         let body = [class(), kilobytes(100), vec![0xEE; 50], kilobytes(30), array_of(9, ELEMENTS)].concat();
-        assert_eq!(ranges(&parts(&[[body, kilobytes(900)].concat()])), cut_array());
+        assert_eq!(ranges(&chunks(&[[body, kilobytes(900)].concat()])), cut_array());
         let mut cut = array_of(9, 3 * ELEMENTS);
         cut.truncate(3 << 20);
-        assert_eq!(ranges(&parts(&[[class(), kilobytes(100), cut].concat()])), []);
+        assert_eq!(ranges(&chunks(&[[class(), kilobytes(100), cut].concat()])), []);
     }
 }

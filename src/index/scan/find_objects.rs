@@ -1,4 +1,4 @@
-//! Finding objects by id without an index: only the pieces whose ids span the one sought are walked.
+//! Finding objects by id without an index: only the chunks whose ids span the one sought are walked.
 //!
 //! For the few objects that a summary names: class loaders, the JVM's system properties.
 
@@ -8,14 +8,15 @@ use rayon::prelude::*;
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use crate::hprof::{BasicType, be_id};
 
-use super::build_summary::{Plan, Source};
-use super::parallel::PieceIds;
+use super::chunks::Plan;
+use super::source::Source;
+use super::tallies::ChunkIds;
 
 /// Finds objects by id.
 pub(crate) struct Lookup<'a> {
     pub(crate) source: &'a Source<'a>,
     pub(crate) plan: &'a Plan,
-    pub(crate) pieces: &'a [PieceIds],
+    pub(crate) chunks: &'a [ChunkIds],
     /// Bytes that one search may walk over.
     pub(crate) budget: u64,
 }
@@ -34,20 +35,20 @@ impl<'a> Lookup<'a> {
         let mut sorted: Vec<u64> = ids.iter().copied().filter(|id| *id != 0).collect();
         sorted.sort_unstable();
         let mut bytes = 0;
-        let candidates: Vec<&PieceIds> = (self.pieces.iter())
+        let candidates: Vec<&ChunkIds> = (self.chunks.iter())
             .filter(|ids| {
                 let at = sorted.partition_point(|id| *id < ids.lowest);
                 sorted.get(at).is_some_and(|id| *id <= ids.highest)
             })
             .take_while(|ids| {
-                bytes += (ids.piece.end - ids.piece.start) as u64;
+                bytes += (ids.chunk.end - ids.chunk.start) as u64;
                 bytes <= self.budget
             })
             .collect();
         let parts: Vec<Vec<(u64, Found<'a>)>> = (candidates.par_iter())
             .map(|ids| {
                 let mut finder = Finder { ids: &sorted, found: Vec::new() };
-                self.plan.walk(self.source, &ids.piece, &mut finder, |_| {});
+                self.plan.walk(self.source, &ids.chunk, &mut finder, |_| {});
                 finder.found
             })
             .collect();

@@ -1,17 +1,31 @@
-//! Reading a dump with all cores: the top-level records, the chunks of its heap dump, every sub-record once, and the
-//! summary that is built out of what was found.
+//! Reading a dump with all cores.
+//!
+//! * `record_walk` walks over the top-level records, past damaged regions (`search_budget` bounds the searches), and
+//!   notes in `top_level` what there is.
+//! * `chunks` divides the heap dump into chunks, for which it needs a `preview` of the classes.
+//! * `scan_dump` scans all chunks in `parallel`: each thread is a `worker` that is given a `task` and counts `tallies`.
+//! * `build_summary` puts the summary together: `class_rows`, `completeness`, `system_properties`; `find_objects`
+//!   looks up single objects where there is no index yet.
+//! * `file_order` walks over chunks in the order of the file, `sample` over some of them.
+//!
+//! What comes out does not depend on which thread took what. Nothing here reads or writes an index.
 
-pub(crate) mod build_summary;
-pub(crate) mod chunks;
-pub(crate) mod class_rows;
-pub(crate) mod completeness;
+pub(in crate::index) mod build_summary;
+pub(in crate::index) mod chunks;
+mod class_rows;
+mod completeness;
+pub(in crate::index) mod error;
 pub(crate) mod file_order;
-pub(crate) mod find_objects;
-pub(crate) mod parallel;
-pub(crate) mod preview;
-pub(crate) mod record_walk;
-pub(crate) mod sample;
-pub(crate) mod search_budget;
-pub(crate) mod system_properties;
-pub(crate) mod top_level;
-pub(crate) mod worker;
+mod find_objects;
+mod parallel;
+mod preview;
+mod record_walk;
+pub(in crate::index) mod sample;
+pub(in crate::index) mod scan_dump;
+mod search_budget;
+pub(in crate::index) mod source;
+mod system_properties;
+mod tallies;
+mod task;
+mod top_level;
+mod worker;

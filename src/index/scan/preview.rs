@@ -17,7 +17,7 @@ const SAMPLE: u64 = 50_000;
 
 /// What the start of a heap dump tells.
 #[derive(Debug, Default)]
-pub(crate) struct Prelude {
+pub(crate) struct Preview {
     /// Class id -> superclass id and bytes of the class's own fields.
     own: IdMap<u64, (u64, u64)>,
     /// Class id -> bytes of an instance's fields, where all superclasses are known.
@@ -32,18 +32,18 @@ pub(crate) struct Prelude {
     id_size: Option<IdSize>,
 }
 
-impl Prelude {
+impl Preview {
     /// Looks at the start of `dump`.
     pub(crate) fn read(bytes: &[u8], id_size: IdSize, contents: &Contents, dump: &HeapDump) -> Self {
-        let mut prelude = Self { id_size: Some(id_size), ..Self::default() };
+        let mut preview = Self { id_size: Some(id_size), ..Self::default() };
         for segment in &dump.segments {
-            heap::walk(bytes, id_size, segment.start, segment.end, segment.end, &mut prelude);
-            if !prelude.go_on() {
+            heap::walk(bytes, id_size, segment.start, segment.end, segment.end, &mut preview);
+            if !preview.go_on() {
                 break;
             }
         }
-        prelude.resolve(contents);
-        prelude
+        preview.resolve(contents);
+        preview
     }
 
     /// Whether ids jump about, as in the dumps of collectors that visit objects by following references (ZGC,
@@ -91,13 +91,13 @@ impl Prelude {
     }
 }
 
-impl KnownClasses for Prelude {
+impl KnownClasses for Preview {
     fn class(&self, id: u64) -> Option<Option<u64>> {
         self.known.get(&id).copied()
     }
 }
 
-impl<'a> HeapVisitor<'a> for Prelude {
+impl<'a> HeapVisitor<'a> for Preview {
     fn instance(&mut self, record: Instance<'a>) {
         self.object(record.id);
     }

@@ -1,8 +1,8 @@
-//! The hop over the top-level records of a dump, and how it goes on behind damage.
+//! The walk over the top-level records of a dump, and how it resynchronises after damage.
 //!
-//! A record is believed by what follows it: its length is right if records go on where it ends. Where none does, the
-//! first place is sought from which many records follow one another, or a few that end exactly where the file does. All
-//! such searches of a file together look at a bounded number of places.
+//! A record is believed if records follow where its length says that it ends. Where none does, the walk continues at the
+//! first offset from which many records follow one another, or a few that end exactly where the file does. All such
+//! searches of a file together are bounded ([`super::search_budget`]).
 
 use std::cell::OnceCell;
 
@@ -10,7 +10,7 @@ use crate::hprof::record::{self, BodyReader, RECORD_HEADER, Record, tag};
 use crate::hprof::{FormatError, Header};
 
 use super::search_budget::{ENOUGH, Search};
-use super::top_level::{Contents, HeapDump, Place, Segment};
+use super::top_level::{Contents, HeapDump, RecordLocation, Segment};
 use crate::index::model::problem::{Problem, ProblemKind};
 
 /// Problems kept at most.
@@ -20,9 +20,9 @@ const ENOUGH_BEHIND_HEAP: usize = 64;
 /// Heap dumps that are told apart; of more the last one stays.
 const MAX_HEAP_DUMPS: usize = 1 << 16;
 
-/// Hops over the records of `bytes`, whose header is `header`.
+/// Walks over the records of `bytes`, whose header is `header`.
 pub(crate) fn read(bytes: &[u8], header: &Header) -> Contents {
-    let mut hop = Hop {
+    let mut walk = RecordWalk {
         bytes,
         reader: BodyReader::new(bytes, header.id_size),
         contents: Contents::default(),
@@ -33,11 +33,11 @@ pub(crate) fn read(bytes: &[u8], header: &Header) -> Contents {
         unlisted: 0,
         mangled: OnceCell::new(),
     };
-    hop.run(header.len);
-    hop.contents
+    walk.run(header.len);
+    walk.contents
 }
 
-struct Hop<'a> {
+struct RecordWalk<'a> {
     bytes: &'a [u8],
     reader: BodyReader<'a>,
     contents: Contents,
@@ -54,7 +54,7 @@ struct Hop<'a> {
     mangled: OnceCell<Option<&'static str>>,
 }
 
-impl Hop<'_> {
+impl RecordWalk<'_> {
     fn run(&mut self, start: usize) {
         let len = self.bytes.len();
         let mut at = start;
@@ -194,7 +194,7 @@ impl Hop<'_> {
 
     /// Keeps what a record other than a heap dump says, or where it is.
     fn keep(&mut self, record: &Record) -> Result<(), FormatError> {
-        let place = |id| Place { id, offset: record.offset as u64 };
+        let place = |id| RecordLocation { id, offset: record.offset as u64 };
         let offset = record.offset as u64;
         let contents = &mut self.contents;
         match record.tag {
@@ -394,7 +394,7 @@ impl Hop<'_> {
         (len, Whole::No)
     }
 
-    /// Skips what is not a record and returns the offset of the next that looks like one.
+    /// Skips what is not a record and returns the offset of the next one.
     fn skip_unknown(&mut self, record: &Record) -> usize {
         let len = self.bytes.len();
         let how = self.mangled();

@@ -2,36 +2,37 @@
 
 use rayon::prelude::*;
 
-use super::build_summary::{Source, Unbuilt, number_of};
 use super::chunks;
-use super::preview::Prelude;
-use super::top_level::Contents;
+use super::error::ScanError;
+use super::preview::Preview;
+use super::record_walk;
+use super::source::Source;
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 
-/// Pieces that are looked at, of a megabyte or so each.
+/// Chunks that are looked at, of a megabyte or so each.
 const SAMPLES: usize = 96;
 
-/// Objects of a heap dump, about: those in some pieces, for all of its bytes.
-pub(crate) fn objects(source: &Source<'_>, heap_dump: Option<u32>) -> Result<u64, Unbuilt> {
+/// Objects of a heap dump, about: those in some chunks, for all of its bytes.
+pub(crate) fn objects(source: &Source<'_>, heap_dump: Option<u32>) -> Result<u64, ScanError> {
     let Source { bytes, header, .. } = *source;
-    let mut contents = Contents::read(bytes, &header);
-    let number = number_of(&contents, heap_dump)?;
+    let mut contents = record_walk::read(bytes, &header);
+    let number = contents.heap_dump_number(heap_dump)?;
     contents.narrow(number);
     let Some(dump) = number.checked_sub(1).and_then(|at| contents.dumps.get(at)) else { return Ok(0) };
-    let prelude = Prelude::read(bytes, header.id_size, &contents, dump);
-    let pieces = chunks::guess(bytes, header.id_size, dump, &prelude);
-    let sample: Vec<_> = pieces.iter().step_by(pieces.len().div_ceil(SAMPLES).max(1)).collect();
+    let preview = Preview::read(bytes, header.id_size, &contents, dump);
+    let chunks = chunks::guess(bytes, header.id_size, dump, &preview);
+    let sample: Vec<_> = chunks.iter().step_by(chunks.len().div_ceil(SAMPLES).max(1)).collect();
     let counted: u64 = (sample.par_iter())
-        .map(|piece| {
+        .map(|chunk| {
             let mut count = Count(0);
-            chunks::walk(bytes, header.id_size, &prelude, piece, &mut count, |_, _| {});
+            chunks::walk(bytes, header.id_size, &preview, chunk, &mut count, |_, _| {});
             count.0
         })
         .sum();
-    let length = |piece: &chunks::Piece| (piece.end - piece.start) as u64;
-    let all: u64 = pieces.iter().map(length).sum();
-    let looked_at: u64 = sample.iter().map(|piece| length(piece)).sum();
+    let length = |chunk: &chunks::Chunk| (chunk.end - chunk.start) as u64;
+    let all: u64 = chunks.iter().map(length).sum();
+    let looked_at: u64 = sample.iter().map(|chunk| length(chunk)).sum();
     let about = u128::from(counted) * u128::from(all) / u128::from(looked_at.max(1));
     Ok(u64::try_from(about).unwrap_or(u64::MAX))
 }

@@ -1,4 +1,4 @@
-//! Searches for records in a damaged dump. All of a file together look at a bounded number of places and bytes: of
+//! Searches for records in a damaged dump. All searches of a file together read a bounded number of records and bytes: in
 //! hostile files every byte can look like a record.
 
 use std::ops::Range;
@@ -12,33 +12,33 @@ use crate::hprof::{Header, IdSize};
 
 /// Records that have to follow one another before a place is believed to be the start of one.
 pub(crate) const ENOUGH: usize = 16;
-/// Records that are hopped over at most in all searches of a file: of hostile files every byte can look like a record.
-const HOPS: usize = 1 << 24;
-/// Sub-records that are walked over at most, in all of a file, to see whether bytes are a heap dump.
-const WALKS: usize = 1 << 26;
-/// Bytes that cost as much as a sub-record in such a walk, and what may be read of a class dump before it shows that it is
-/// none.
-const BYTES_OF_A_WALK: usize = 256;
-const MOST_OF_A_CLASS: usize = 2 << 20;
+/// Records that all searches of a file may walk over: in hostile files every byte can look like a record.
+const MAX_RECORDS: usize = 1 << 24;
+/// Sub-records that all searches of a file may walk over, to see whether bytes are a heap dump.
+const MAX_SUB_RECORDS: usize = 1 << 26;
+/// Bytes that cost as much as a sub-record in such a walk, and bytes that may be read of a class dump before it turns out
+/// to be none.
+const BYTES_PER_SUB_RECORD: usize = 256;
+const MAX_CLASS_BYTES: usize = 2 << 20;
 
 /// The searches of a file.
 pub(crate) struct Search<'a> {
     bytes: &'a [u8],
     id_size: IdSize,
-    /// Records that may still be hopped over.
-    hops: usize,
+    /// Records that may still be walked over.
+    records_left: usize,
     /// Sub-records that may still be walked over to see whether something is a heap dump.
-    walks: usize,
+    sub_records_left: usize,
 }
 
 impl<'a> Search<'a> {
     pub(crate) fn new(bytes: &'a [u8], header: &Header) -> Self {
-        Self { bytes, id_size: header.id_size, hops: HOPS, walks: WALKS }
+        Self { bytes, id_size: header.id_size, records_left: MAX_RECORDS, sub_records_left: MAX_SUB_RECORDS }
     }
 
-    /// Hops over records from `at` on.
+    /// Walks over records from `at` on.
     pub(crate) fn chain(&mut self, at: usize, enough: usize) -> Option<Chain> {
-        record::chain(self.bytes, at, enough, &mut self.hops)
+        record::chain(self.bytes, at, enough, &mut self.records_left)
     }
 
     /// Whether records go on at `at`, without a doubt: many, or at least `few` that end exactly where the file does.
@@ -58,7 +58,7 @@ impl<'a> Search<'a> {
         places.find(|at| {
             let known = self.bytes.get(*at).is_some_and(|tag| record::is_known(*tag));
             // One record is no proof: its length may lead to the end of the file by chance.
-            known && self.hops > 0 && self.goes_on(*at, 2)
+            known && self.records_left > 0 && self.goes_on(*at, 2)
         })
     }
 
@@ -66,7 +66,7 @@ impl<'a> Search<'a> {
     pub(crate) fn find_segment(&mut self, from: usize) -> Option<usize> {
         let rest = self.bytes.get(from..)?;
         for at in memchr2_iter(tag::HEAP_DUMP_SEGMENT, tag::HEAP_DUMP_END, rest).map(|at| from + at) {
-            if self.hops == 0 {
+            if self.records_left == 0 {
                 return None;
             }
             if self.goes_on(at, 1) {
@@ -83,12 +83,12 @@ impl<'a> Search<'a> {
 
     /// Walks over `start..end`; `None` if it is not filled with sub-records.
     pub(crate) fn walk(&mut self, start: usize, end: usize) -> Option<Sight> {
-        let mut sight = Sight { has_object: false, sub_records: 0, most: self.walks };
+        let mut sight = Sight { has_object: false, sub_records: 0, max_sub_records: self.sub_records_left };
         let walked = heap::walk(self.bytes, self.id_size, start, end, end, &mut sight);
         // Of a class dump that is none thousands of constants are read.
-        let looked_at = (walked.next - start) + (end - walked.next).min(MOST_OF_A_CLASS);
-        let cost = sight.sub_records + looked_at / BYTES_OF_A_WALK;
-        self.walks = self.walks.saturating_sub(cost);
+        let looked_at = (walked.next - start) + (end - walked.next).min(MAX_CLASS_BYTES);
+        let cost = sight.sub_records + looked_at / BYTES_PER_SUB_RECORD;
+        self.sub_records_left = self.sub_records_left.saturating_sub(cost);
         (walked.error.is_none() && walked.next == end).then_some(sight)
     }
 }
@@ -97,8 +97,8 @@ impl<'a> Search<'a> {
 pub(crate) struct Sight {
     pub(crate) has_object: bool,
     pub(crate) sub_records: usize,
-    /// Sub-records at most.
-    most: usize,
+    /// The limit of sub-records.
+    max_sub_records: usize,
 }
 
 impl HeapVisitor<'_> for Sight {
@@ -116,6 +116,6 @@ impl HeapVisitor<'_> for Sight {
     }
     fn go_on(&mut self) -> bool {
         self.sub_records += 1;
-        self.sub_records < self.most
+        self.sub_records < self.max_sub_records
     }
 }

@@ -1,13 +1,11 @@
-//! The top level of a dump: one hop over its records, without looking into heap dumps.
-//!
-//! Out of [`record_walk`] come the places of strings, frames and traces, the loaded classes, the threads, and for each heap dump
-//! in the file the ranges that hold its sub-records.
+//! What the top level of a dump holds: the locations of strings, frames and traces, the loaded classes, the threads, and for
+//! each heap dump in the file the ranges of its sub-records. [`super::record_walk`] fills it.
 
-use crate::hprof::Header;
 use crate::hprof::record::{LoadClass, StartThread};
 
-use super::record_walk;
+use super::error::NoSuchHeapDump;
 use crate::index::model::problem::Problem;
+use crate::index::model::tables::PlaceRow;
 
 /// A range of sub-records: the body of one HEAP DUMP or HEAP DUMP SEGMENT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,24 +38,30 @@ impl HeapDump {
     }
 }
 
-/// The place of a thing that has an id or a serial number.
+/// The location of a record that has an ID or a serial number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct RecordLocation {
     /// The id or serial number.
     pub(crate) id: u64,
     /// Offset of its top-level record in the file.
     pub(crate) offset: u64,
 }
 
+impl From<RecordLocation> for PlaceRow {
+    fn from(location: RecordLocation) -> Self {
+        Self { id: location.id.into(), offset: location.offset.into() }
+    }
+}
+
 /// What stands at the top level.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Contents {
     /// STRING records, ascending by id; after [`Contents::narrow`], of each id one.
-    pub(crate) strings: Vec<Place>,
+    pub(crate) strings: Vec<RecordLocation>,
     /// STACK FRAME records, ascending by id.
-    pub(crate) frames: Vec<Place>,
+    pub(crate) frames: Vec<RecordLocation>,
     /// STACK TRACE records, ascending by serial number.
-    pub(crate) traces: Vec<Place>,
+    pub(crate) traces: Vec<RecordLocation>,
     /// LOAD CLASS records in the order of the file.
     pub(crate) loads: Vec<LoadClass>,
     /// Their offsets.
@@ -101,9 +105,15 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// Hops over the records of `bytes`, whose header is `header`.
-    pub(crate) fn read(bytes: &[u8], header: &Header) -> Self {
-        record_walk::read(bytes, header)
+    /// The number of the heap dump that is asked for, from 1; the last by default, 0 if there is none.
+    ///
+    /// # Errors
+    /// [`NoSuchHeapDump`].
+    pub(crate) fn heap_dump_number(&self, wanted: Option<u32>) -> Result<usize, NoSuchHeapDump> {
+        let there = self.dumps.len();
+        let Some(wanted) = wanted else { return Ok(there) };
+        let number = usize::try_from(wanted).ok().filter(|number| (1..=there).contains(number));
+        number.ok_or(NoSuchHeapDump { wanted, there })
     }
 
     /// Keeps of records with the same id those that belong to heap dump `number`, from 1: files of several runs use ids
@@ -112,13 +122,13 @@ impl Contents {
         let dump = number.checked_sub(1).and_then(|at| self.dumps.get(at));
         let end = dump.and_then(|dump| dump.segments.last()).map_or(u64::MAX, |segment| segment.end as u64);
         for places in [&mut self.strings, &mut self.frames, &mut self.traces] {
-            narrow_places(places, end);
+            keep_one_each(places, end);
         }
         let placed = self.loads.iter().zip(&self.load_offsets);
-        let mut places: Vec<Place> =
-            placed.clone().map(|(load, offset)| Place { id: load.id, offset: *offset }).collect();
-        narrow_places(&mut places, end);
-        let naming = placed.filter(|(load, offset)| find_place(&places, load.id) == Some(**offset));
+        let mut places: Vec<RecordLocation> =
+            placed.clone().map(|(load, offset)| RecordLocation { id: load.id, offset: *offset }).collect();
+        keep_one_each(&mut places, end);
+        let naming = placed.filter(|(load, offset)| find_location(&places, load.id) == Some(**offset));
         self.class_loads = naming.map(|(load, _)| *load).collect();
     }
 
@@ -140,18 +150,18 @@ impl Contents {
 
     /// The offset of the STRING record with this id.
     pub(crate) fn string(&self, id: u64) -> Option<u64> {
-        find_place(&self.strings, id)
+        find_location(&self.strings, id)
     }
 }
 
 /// The offset that belongs to `id` in places that ascend.
-pub(crate) fn find_place(places: &[Place], id: u64) -> Option<u64> {
+pub(crate) fn find_location(places: &[RecordLocation], id: u64) -> Option<u64> {
     let at = places.binary_search_by_key(&id, |place| place.id).ok()?;
     places.get(at).map(|place| place.offset)
 }
 
 /// Sorts by id and keeps of equal ids the last before `end`, or else the first behind it.
-fn narrow_places(places: &mut Vec<Place>, end: u64) {
+fn keep_one_each(places: &mut Vec<RecordLocation>, end: u64) {
     if places.is_sorted_by(|a, b| a.id < b.id) {
         return;
     }

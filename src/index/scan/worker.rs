@@ -8,29 +8,12 @@ use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
 use crate::hprof::resync::KnownClasses;
 
-use super::chunks::Piece;
-use super::parallel::{Mode, PieceIds, Run, Scan, Tally, Task, classes_between};
+use super::chunks::Chunk;
+use super::tallies::{ChunkIds, Prev, Run, Scanned, Tally, What};
+use super::task::{Mode, Task, classes_between};
 use crate::index::layout::measurements::{Lengths, OBJECT_LENGTHS, array_kind};
 use crate::index::model::problem::Problem;
 use crate::index::objects::id_set::{Cursor, Misfit};
-
-/// The object before, whose distance the next object tells.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Prev {
-    pub(crate) id: u64,
-    pub(crate) what: What,
-}
-
-/// What the object before is.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum What {
-    /// An instance; `slot` is its class's place in this thread's table.
-    Instance { class: u64, slot: u32 },
-    /// An array of this kind and length.
-    Array { kind: u8, length: u32 },
-    /// An instance of StackChunk, the last of the list.
-    Chunk,
-}
 
 /// The fields of a class are not known.
 const ANY_LENGTH: u64 = u64::MAX;
@@ -60,10 +43,10 @@ pub(crate) struct Worker<'a> {
     run_first: u64,
     lowest: u64,
     highest: u64,
-    /// Objects and runs of the piece.
+    /// Objects and runs of the chunk.
     objects: u64,
     runs: u64,
-    part: Scan,
+    counted: Scanned,
 }
 
 impl<'a> Worker<'a> {
@@ -84,14 +67,14 @@ impl<'a> Worker<'a> {
             classes: ClassSlots::default(),
             tallies: Vec::new(),
             stack_chunk: task.stack_chunk.unwrap_or(NOTHING),
-            prev: Prev { id: NOTHING, what: What::Chunk },
+            prev: Prev { id: NOTHING, what: What::StackChunk },
             next_class: NOTHING,
             run_first: NOTHING,
             lowest: u64::MAX,
             highest: 0,
             objects: 0,
             runs: 0,
-            part: Scan::default(),
+            counted: Scanned::default(),
         }
     }
 
@@ -100,23 +83,23 @@ impl<'a> Worker<'a> {
         self.misfit
     }
 
-    /// Whether ids do not ascend in long runs. Told from each piece alone, or from a count of the whole scan, so that it
-    /// does not matter which thread took which piece.
+    /// Whether ids do not ascend in long runs. Told from each chunk alone, or from a count of the whole scan, so that it
+    /// does not matter which thread took which chunk.
     pub(crate) fn is_unordered(&self) -> bool {
-        self.part.unordered
+        self.counted.unordered
     }
 
-    pub(crate) fn begin_piece(&mut self) {
+    pub(crate) fn begin_chunk(&mut self) {
         self.break_run();
         (self.objects, self.runs) = (0, 0);
         (self.lowest, self.highest) = (u64::MAX, 0);
     }
 
-    pub(crate) fn end_piece(&mut self, piece: &Piece) {
+    pub(crate) fn end_chunk(&mut self, chunk: &Chunk) {
         self.break_run();
         if self.lowest <= self.highest && self.counts {
-            let ids = PieceIds { piece: *piece, lowest: self.lowest, highest: self.highest };
-            self.part.piece_ids.push(ids);
+            let ids = ChunkIds { chunk: *chunk, lowest: self.lowest, highest: self.highest };
+            self.counted.chunk_ids.push(ids);
         }
     }
 
@@ -125,8 +108,8 @@ impl<'a> Worker<'a> {
         if self.prev.id != NOTHING && self.ordered {
             // Runs of a few objects are no order: the scan will be done in another mode.
             self.runs += 1;
-            self.part.unordered |= self.runs > 1024 + self.objects / 16;
-            self.part.runs.push(Run { first: self.run_first, last: self.prev });
+            self.counted.unordered |= self.runs > 1024 + self.objects / 16;
+            self.counted.runs.push(Run { first: self.run_first, last: self.prev });
             self.lowest = self.lowest.min(self.run_first);
             self.highest = self.highest.max(self.prev.id);
         }
@@ -135,38 +118,38 @@ impl<'a> Worker<'a> {
 
     pub(crate) fn problem(&mut self, problem: Problem) {
         if self.counts {
-            self.part.damaged_places += 1;
-            self.part.skipped_bytes += problem.skipped_bytes;
-            if self.part.problems.len() < MAX_PROBLEMS {
-                self.part.problems.push(problem);
+            self.counted.damaged_regions += 1;
+            self.counted.skipped_bytes += problem.skipped_bytes;
+            if self.counted.problems.len() < MAX_PROBLEMS {
+                self.counted.problems.push(problem);
             }
         }
     }
 
-    pub(crate) fn finish(mut self) -> Scan {
+    pub(crate) fn finish(mut self) -> Scanned {
         if let (true, None, Some(cursor)) = (self.counts, self.misfit, &mut self.cursor) {
-            self.misfit = cursor.flush(&mut self.part.repeated).err();
+            self.misfit = cursor.flush(&mut self.counted.repeated).err();
         }
-        self.part.misfit = self.misfit;
+        self.counted.misfit = self.misfit;
         let mut tallies = IdMap::default();
         for (id, (tally, _)) in self.classes.ids().zip(self.tallies) {
             tallies.insert(id, tally);
         }
-        self.part.tallies = tallies;
-        self.part
+        self.counted.tallies = tallies;
+        self.counted
     }
 
     #[inline(always)]
     fn trace(&mut self, trace: u32) {
-        self.part.max_trace = self.part.max_trace.max(trace);
-        self.part.max_trace_complement = self.part.max_trace_complement.max(!trace);
+        self.counted.max_trace = self.counted.max_trace.max(trace);
+        self.counted.max_trace_complement = self.counted.max_trace_complement.max(!trace);
     }
 
     /// Notes an object in address order: the distance of the one before is now known.
     #[inline(always)]
     fn object(&mut self, id: u64, trace: u32, what: What) {
         self.objects += 1;
-        self.part.id_bits |= id;
+        self.counted.id_bits |= id;
         self.trace(trace);
         if self.ordered {
             // `prev.id` is the highest number when there is none before.
@@ -197,9 +180,9 @@ impl<'a> Worker<'a> {
                     tally.distance.see(bytes);
                 }
             }
-            What::Array { kind, length } => self.part.short.see(usize::from(kind), length, bytes),
-            What::Chunk => {
-                if let Some((_, distance)) = self.part.chunks.last_mut() {
+            What::Array { kind, length } => self.counted.short.see(usize::from(kind), length, bytes),
+            What::StackChunk => {
+                if let Some((_, distance)) = self.counted.stack_chunks.last_mut() {
                     *distance = Some(bytes);
                 }
             }
@@ -213,12 +196,12 @@ impl<'a> Worker<'a> {
         // Runs that ascend and do not overlap pass each class once. The count is the whole scan's: whether it grows too
         // high does not depend on who counts.
         let passed = self.task.passed.fetch_add(between.len(), Ordering::Relaxed) + between.len();
-        self.part.unordered |= passed > 1024 + 2 * self.task.class_ids.len();
+        self.counted.unordered |= passed > 1024 + 2 * self.task.class_ids.len();
         if let Some((first, rest)) = between.split_first() {
             self.settle(first - self.prev.id);
             let mut at = *first;
             for next in rest.iter().chain([&id]) {
-                self.part.class_distances.push((at, next - at));
+                self.counted.class_distances.push((at, next - at));
                 at = *next;
             }
         } else {
@@ -238,7 +221,7 @@ impl<'a> Worker<'a> {
         let at = self.task.class_ids.partition_point(|class| *class <= id);
         if at.checked_sub(1).and_then(|at| self.task.class_ids.get(at)) == Some(&id) && self.counts {
             // An object with the id of a class object; whether that one is dumped is seen later.
-            self.part.repeated.push(id);
+            self.counted.repeated.push(id);
         }
         self.next_class = self.task.class_ids.get(at).copied().unwrap_or(NOTHING);
     }
@@ -246,9 +229,9 @@ impl<'a> Worker<'a> {
     #[inline]
     fn collect(&mut self, id: u64) {
         if self.lists {
-            self.part.ids.push(id);
+            self.counted.ids.push(id);
         } else if let Some(cursor) = &mut self.cursor
-            && let Err(why) = cursor.insert(id, &mut self.part.repeated)
+            && let Err(why) = cursor.insert(id, &mut self.counted.repeated)
         {
             self.misfit = Some(why);
         }
@@ -292,19 +275,19 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
             && let Some((tally, expected)) = self.tallies.get_mut(slot as usize)
         {
             tally.objects += 1;
-            tally.deviant += u64::from(record.fields.len() as u64 != *expected && *expected != ANY_LENGTH);
+            tally.mismatched += u64::from(record.fields.len() as u64 != *expected && *expected != ANY_LENGTH);
         }
         if record.class == self.stack_chunk {
-            what = What::Chunk;
+            what = What::StackChunk;
         }
         self.object(record.id, record.trace, what);
-        if matches!(what, What::Chunk) {
-            // After `object`: that one gives the chunk before its distance.
-            self.part.chunks.push((record.offset, None));
+        if matches!(what, What::StackChunk) {
+            // After `object`: that gives the stack chunk before its distance.
+            self.counted.stack_chunks.push((record.offset, None));
             if let (false, false, Some(cursor)) = (self.ordered, self.counts, &mut self.cursor) {
                 let distance = cursor.distance_to_next(record.id);
-                if let Some(chunk) = self.part.chunks.last_mut() {
-                    chunk.1 = distance;
+                if let Some((_, last)) = self.counted.stack_chunks.last_mut() {
+                    *last = distance;
                 }
             }
         }
@@ -319,7 +302,7 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
                 tally.lengths.get_or_insert_with(Box::<Lengths<OBJECT_LENGTHS>>::default).see(record.length);
             }
             if record.elements.len() as u64 > HOTSPOT_MAX_ARRAY_BYTES {
-                self.part.cut_object_arrays += 1;
+                self.counted.cut_object_arrays += 1;
             }
         }
         self.object(record.id, record.trace, What::Array { kind: 0, length: record.length });
@@ -329,11 +312,11 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
         let kind = array_kind(record.element);
         if self.counts {
-            if let Some(lengths) = self.part.primitive.get_mut(kind.wrapping_sub(1)) {
+            if let Some(lengths) = self.counted.primitive.get_mut(kind.wrapping_sub(1)) {
                 lengths.see(record.length);
             }
             if record.elements.is_some_and(|elements| elements.len() as u64 > HOTSPOT_MAX_ARRAY_BYTES) {
-                self.part.cut_primitive_arrays += 1;
+                self.counted.cut_primitive_arrays += 1;
             }
         }
         // There are nine kinds.
@@ -345,32 +328,32 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
     fn class(&mut self, record: ClassDump<'a>) {
         self.trace(record.trace);
         if self.counts {
-            self.part.class_dumps.push((record.offset, record.id));
-            self.part.id_bits |= record.id;
+            self.counted.class_dumps.push((record.offset, record.id));
+            self.counted.id_bits |= record.id;
             // A class dumped again is found and taken back later: the class table keeps one. To a list, classes are
             // added at the end.
             if !self.lists {
                 self.collect(record.id);
             }
         }
-        // Distances of class objects need no second pass: `build::measure` has the list of them.
+        // Distances of class objects need no second pass: `scan_dump` has the list of them.
     }
 
     fn root(&mut self, offset: usize, root: Root) {
         if self.counts {
-            self.part.roots.push((offset, root));
+            self.counted.roots.push((offset, root));
         }
     }
 
     fn heap_info(&mut self, offset: usize, heap: u32, name: u64) {
         if self.counts {
-            self.part.heaps.push((offset, heap, name));
+            self.counted.heaps.push((offset, heap, name));
         }
     }
 
     #[inline(always)]
     fn go_on(&mut self) -> bool {
-        self.misfit.is_none() && !self.part.unordered
+        self.misfit.is_none() && !self.counted.unordered
     }
 }
 

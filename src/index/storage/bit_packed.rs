@@ -1,24 +1,25 @@
-//! Columns of small numbers, packed: 64 numbers share a base, the smallest of them, and take as many bits as the largest
-//! difference to it needs.
+//! Bit-packed columns of small numbers, by frame of reference: the 64 numbers of a frame are stored as differences to the
+//! smallest of them, in as many bits as the largest difference needs (J. Goldstein, R. Ramakrishnan, U. Shaft: Compressing
+//! Relations and Indexes, ICDE 1998; without the exceptions of PFOR).
 //!
-//! Neighbours in a heap are alike: positions and object indices of a list follow one another, sizes are the same. A
-//! block whose numbers are all equal takes no bits at all.
+//! Neighbours in a heap are alike: positions and object indices of a list follow one another, sizes are the same. A frame
+//! whose numbers are all equal takes no bits. Any number is read in constant time.
 
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::checked_column::Lazy;
+use super::checked_column::CheckedColumn;
 
-/// Numbers in a block. A block of numbers of `width` bits takes `width` words.
-pub(crate) const BLOCK: usize = 64;
+/// Numbers in a frame. A frame of numbers of `width` bits takes `width` words.
+pub(crate) const FRAME_LEN: usize = 64;
 
-/// A block of numbers.
+/// A frame of numbers.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub(crate) struct BlockRow {
+pub(crate) struct FrameRow {
     /// The smallest number.
     base: U32,
-    /// The block's first word, 40 bits.
+    /// The frame's first word, 40 bits.
     start: [u8; 5],
     /// Bits of a number's difference to the base.
     width: u8,
@@ -26,34 +27,34 @@ pub(crate) struct BlockRow {
 
 /// A column of numbers.
 #[derive(Debug, Default)]
-pub(crate) struct Packed {
-    pub(crate) blocks: Lazy<BlockRow>,
+pub(crate) struct BitPackedColumn {
+    pub(crate) frames: CheckedColumn<FrameRow>,
     /// The bits, lowest first.
-    pub(crate) words: Lazy<U64>,
+    pub(crate) words: CheckedColumn<U64>,
 }
 
-impl Packed {
+impl BitPackedColumn {
     /// Reads and checks all of it.
     pub(crate) fn check(&self) {
-        self.blocks.all();
+        self.frames.all();
         self.words.all();
     }
 
     /// The number at a row.
     #[inline]
     pub(crate) fn get(&self, row: u32) -> Option<u32> {
-        let block = *self.blocks.get(row as usize / BLOCK)?;
-        Some(block.base.get().wrapping_add(self.difference(block, row as usize % BLOCK)?))
+        let frame = *self.frames.get(row as usize / FRAME_LEN)?;
+        Some(frame.base.get().wrapping_add(self.difference(frame, row as usize % FRAME_LEN)?))
     }
 
     #[inline]
     #[allow(clippy::cast_possible_truncation)]
-    fn difference(&self, block: BlockRow, within: usize) -> Option<u32> {
-        let width = u32::from(block.width.min(32));
+    fn difference(&self, frame: FrameRow, within: usize) -> Option<u32> {
+        let width = u32::from(frame.width.min(32));
         if width == 0 {
             return Some(0);
         }
-        let [a, b, c, d, e] = block.start;
+        let [a, b, c, d, e] = frame.start;
         let start = usize::try_from(u64::from_le_bytes([a, b, c, d, e, 0, 0, 0])).ok()?;
         // Below 64 times 32.
         let bit = within as u32 * width;
@@ -69,19 +70,19 @@ impl Packed {
 
     /// The numbers of some rows, in order.
     pub(crate) fn range(&self, rows: std::ops::Range<u32>) -> Numbers<'_> {
-        Numbers { column: self, next: rows.start, end: rows.end, numbers: [0; BLOCK], block: None }
+        Numbers { column: self, next: rows.start, end: rows.end, numbers: [0; FRAME_LEN], frame: None }
     }
 
-    /// All numbers of a block; those behind the last are anything.
+    /// All numbers of a frame; those behind the last are anything.
     #[allow(clippy::cast_possible_truncation)]
-    pub(crate) fn decode(&self, number: u32, out: &mut [u32; BLOCK]) -> Option<()> {
-        let block = *self.blocks.get(number as usize)?;
-        let (base, width) = (block.base.get(), u32::from(block.width.min(32)));
+    pub(crate) fn decode(&self, number: u32, out: &mut [u32; FRAME_LEN]) -> Option<()> {
+        let frame = *self.frames.get(number as usize)?;
+        let (base, width) = (frame.base.get(), u32::from(frame.width.min(32)));
         if width == 0 {
             out.fill(base);
             return Some(());
         }
-        let [a, b, c, d, e] = block.start;
+        let [a, b, c, d, e] = frame.start;
         let start = usize::try_from(u64::from_le_bytes([a, b, c, d, e, 0, 0, 0])).ok()?;
         let words = self.words.rows(start..start.checked_add(width as usize)?)?;
         let mask = (1u64 << width) - 1;
@@ -108,12 +109,12 @@ impl Packed {
 /// Numbers of a column, one after another.
 #[derive(Debug, Clone)]
 pub(crate) struct Numbers<'a> {
-    column: &'a Packed,
+    column: &'a BitPackedColumn,
     next: u32,
     end: u32,
-    numbers: [u32; BLOCK],
-    /// The block whose numbers are known.
-    block: Option<u32>,
+    numbers: [u32; FRAME_LEN],
+    /// The frame whose numbers are known.
+    frame: Option<u32>,
 }
 
 impl Iterator for Numbers<'_> {
@@ -124,30 +125,30 @@ impl Iterator for Numbers<'_> {
         if self.next >= self.end {
             return None;
         }
-        let block = self.next / 64;
-        if self.block != Some(block) {
-            self.column.decode(block, &mut self.numbers)?;
-            self.block = Some(block);
+        let frame = self.next / 64;
+        if self.frame != Some(frame) {
+            self.column.decode(frame, &mut self.numbers)?;
+            self.frame = Some(frame);
         }
-        let number = self.numbers.get(self.next as usize % BLOCK).copied();
+        let number = self.numbers.get(self.next as usize % FRAME_LEN).copied();
         self.next += 1;
         number
     }
 }
 
-/// Numbers that are being packed, some blocks of a column.
+/// Numbers that are being packed, some frames of a column.
 #[derive(Debug, Default)]
-pub(crate) struct Packer {
-    blocks: Vec<BlockRow>,
+pub(crate) struct BitPacker {
+    frames: Vec<FrameRow>,
     pub(crate) words: Vec<U64>,
 }
 
-impl Packer {
-    /// Packs numbers; all blocks but the last are full.
+impl BitPacker {
+    /// Packs numbers; all frames but the last are full.
     pub(crate) fn pack<T: Copy + Into<u32>>(numbers: &[T]) -> Self {
         let mut packer = Self::default();
-        for block in numbers.chunks(BLOCK) {
-            let all = || block.iter().map(|number| -> u32 { (*number).into() });
+        for frame in numbers.chunks(FRAME_LEN) {
+            let all = || frame.iter().map(|number| -> u32 { (*number).into() });
             let (least, most) = (all().min().unwrap_or(0), all().max().unwrap_or(0));
             let width = 32 - (most - least).leading_zeros();
             packer.push_row(least, width);
@@ -166,7 +167,7 @@ impl Packer {
                     word = if filled == 0 { 0 } else { number >> (width - filled) };
                 }
             }
-            // A last block that is not full.
+            // A last frame that is not full.
             for _ in 0..left {
                 packer.words.push(U64::new(word));
                 word = 0;
@@ -178,25 +179,25 @@ impl Packer {
     fn push_row(&mut self, base: u32, width: u32) {
         let [a, b, c, d, e, ..] = (self.words.len() as u64).to_le_bytes();
         let width = u8::try_from(width).unwrap_or(32);
-        self.blocks.push(BlockRow { base: base.into(), start: [a, b, c, d, e], width });
+        self.frames.push(FrameRow { base: base.into(), start: [a, b, c, d, e], width });
     }
 
-    /// The blocks of this part, when its words come after `before` others.
-    pub(crate) fn blocks_after(&self, before: u64) -> impl Iterator<Item = BlockRow> + '_ {
-        self.blocks.iter().map(move |block| {
-            let [a, b, c, d, e] = block.start;
+    /// The frames of this part, when its words come after `before` others.
+    pub(crate) fn frames_after(&self, before: u64) -> impl Iterator<Item = FrameRow> + '_ {
+        self.frames.iter().map(move |frame| {
+            let [a, b, c, d, e] = frame.start;
             let start = u64::from_le_bytes([a, b, c, d, e, 0, 0, 0]) + before;
             let [a, b, c, d, e, ..] = start.to_le_bytes();
-            BlockRow { start: [a, b, c, d, e], ..*block }
+            FrameRow { start: [a, b, c, d, e], ..*frame }
         })
     }
 }
 
 /// A column made in memory.
 #[cfg(test)]
-pub(crate) fn packed<T: Copy + Into<u32>>(numbers: &[T]) -> Packed {
-    let packer = Packer::pack(numbers);
-    Packed { blocks: packer.blocks.into(), words: packer.words.into() }
+pub(crate) fn packed<T: Copy + Into<u32>>(numbers: &[T]) -> BitPackedColumn {
+    let packer = BitPacker::pack(numbers);
+    BitPackedColumn { frames: packer.frames.into(), words: packer.words.into() }
 }
 
 #[cfg(test)]
@@ -224,18 +225,18 @@ mod tests {
     #[test]
     fn neighbours_take_few_bits_and_equals_none() {
         let numbers: Vec<u32> = (0..6400).map(|i| 1_000_000 + i).collect();
-        assert_eq!(Packer::pack(&numbers).words.len(), 600);
-        assert_eq!(Packer::pack(&vec![7u8; 6400]).words.len(), 0);
+        assert_eq!(BitPacker::pack(&numbers).words.len(), 600);
+        assert_eq!(BitPacker::pack(&vec![7u8; 6400]).words.len(), 0);
     }
 
     #[test]
     fn parts_are_put_together() {
         let numbers: Vec<u32> = (0..1000u32).map(|i| i * i % 777).collect();
-        let (one, other) = (Packer::pack(&numbers[..640]), Packer::pack(&numbers[640..]));
-        let blocks: Vec<BlockRow> =
-            one.blocks_after(0).chain(other.blocks_after(one.words.len() as u64)).collect();
+        let (one, other) = (BitPacker::pack(&numbers[..640]), BitPacker::pack(&numbers[640..]));
+        let frames: Vec<FrameRow> =
+            one.frames_after(0).chain(other.frames_after(one.words.len() as u64)).collect();
         let words = [one.words, other.words].concat();
-        let column = Packed { blocks: blocks.into(), words: words.into() };
+        let column = BitPackedColumn { frames: frames.into(), words: words.into() };
         assert_eq!(column.range(0..1000).collect::<Vec<_>>(), numbers);
     }
 }

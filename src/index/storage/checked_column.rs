@@ -1,9 +1,8 @@
-//! Columns of an index file whose blocks are checked when they are first read.
+//! Columns of an index file that are checked when they are read, by blocks of 64 KiB that have a checksum each.
 //!
-//! An index of a large dump takes gigabytes, and a question looks at a few pages of it. A block that is not what was
-//! written is never used: reading it gives nothing, and marks the file as damaged. Whoever asks looks at that mark
-//! before giving an answer ([`crate::index::ObjectGraph::is_damaged`]). While an index is built, columns lie in memory or in
-//! scratch files.
+//! An index of a large dump takes gigabytes, and a question reads a few pages of it. A block whose checksum is wrong is
+//! never used: reading it returns nothing, and marks the file as damaged. Whoever asks looks at that mark before giving an
+//! answer ([`crate::index::ObjectGraph::is_damaged`]). While an index is built, columns lie in memory or in scratch arrays.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,10 +16,10 @@ use super::column::Row;
 use super::scratch::Array;
 use crate::input::file::Mapped;
 
-/// Bytes that have a hash of their own.
+/// Bytes of a block, which has a hash of its own.
 pub(crate) const BLOCK_BYTES: usize = 1 << 16;
 
-/// The hashes of a section's blocks, and which of them were found right.
+/// The hashes of a section's blocks, and which blocks were checked and found right.
 #[derive(Debug)]
 pub(crate) struct Checks {
     hashes: Vec<u64>,
@@ -61,7 +60,7 @@ impl Checks {
 
 /// A column of rows: made in memory, or a section of a mapped index file that is checked as it is read.
 #[derive(Debug)]
-pub struct Lazy<T>(Inner<T>);
+pub struct CheckedColumn<T>(Inner<T>);
 
 #[derive(Debug)]
 enum Inner<T> {
@@ -70,25 +69,25 @@ enum Inner<T> {
     Mapped { file: Arc<Mapped>, range: Range<usize>, checks: Checks, damage: Arc<AtomicBool> },
 }
 
-impl<T> Default for Lazy<T> {
+impl<T> Default for CheckedColumn<T> {
     fn default() -> Self {
         Self(Inner::Owned(Vec::new()))
     }
 }
 
-impl<T> From<Vec<T>> for Lazy<T> {
+impl<T> From<Vec<T>> for CheckedColumn<T> {
     fn from(rows: Vec<T>) -> Self {
         Self(Inner::Owned(rows))
     }
 }
 
-impl<T> From<Array<T>> for Lazy<T> {
+impl<T> From<Array<T>> for CheckedColumn<T> {
     fn from(rows: Array<T>) -> Self {
         Self(Inner::Scratch(rows))
     }
 }
 
-impl<T: Row> Lazy<T> {
+impl<T: Row> CheckedColumn<T> {
     pub(crate) fn mapped(
         file: Arc<Mapped>,
         range: Range<usize>,

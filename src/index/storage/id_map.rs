@@ -1,6 +1,6 @@
 //! Maps and sets keyed by numbers from a file.
 //!
-//! The hash is fast and seeded: a file cannot choose ids that collide. Nothing may depend on the order of such a map.
+//! The hash is a folded multiplication, fast and seeded: a file cannot choose ids that collide. Nothing may depend on the order of such a map.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -1,6 +1,6 @@
 //! How much memory this process may still take, and which limit says so.
 //!
-//! Asked before large arrays are made: what does not fit lies in files. Linux tells of free memory, of control groups
+//! The memory budget of building is made of it: large arrays that do not fit lie in files. Linux tells of free memory, of control groups
 //! and of the process's own limits; of other systems nothing is known, and building takes what it likes best.
 
 use std::fmt;
@@ -229,22 +229,23 @@ mod group {
     }
 }
 
-/// What threads have in hand while an index is built, and what does not depend on the dump's size.
-const IN_HAND: u64 = 8 << 20;
-const IN_HAND_OF_A_THREAD: u64 = 12 << 20;
+/// Working memory of a process that builds an index, without large arrays: what does not depend on the dump's size, and
+/// what each thread takes.
+const WORKING_MEMORY: u64 = 8 << 20;
+const WORKING_MEMORY_OF_A_THREAD: u64 = 12 << 20;
 
 /// Memory that building takes beside large arrays.
-pub(crate) fn in_hand(threads: usize) -> u64 {
-    IN_HAND + threads as u64 * IN_HAND_OF_A_THREAD
+pub(crate) fn working_memory(threads: usize) -> u64 {
+    WORKING_MEMORY + threads as u64 * WORKING_MEMORY_OF_A_THREAD
 }
 
 /// How many threads there should be, if memory does not do for all that there could be.
 pub fn threads(given: Option<u64>) -> Option<usize> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let available = available(given)?;
-    // Half of the memory may be in their hands, and each takes a stack.
+    // Half of the memory may be their working memory, and each takes a stack.
     let enough =
-        usize::try_from(available.bytes / 2 / (IN_HAND_OF_A_THREAD + (4 << 20))).unwrap_or(usize::MAX);
+        usize::try_from(available.bytes / 2 / (WORKING_MEMORY_OF_A_THREAD + (4 << 20))).unwrap_or(usize::MAX);
     (enough < cores).then_some(enough.max(1))
 }
 

@@ -1,7 +1,8 @@
-//! Large arrays for building: in memory, on huge pages where the system has them; in a file where memory is short.
+//! The scratch arena: large arrays for building, in memory as far as the memory budget goes, on huge pages where the system
+//! has them; beyond that in files.
 //!
-//! Building takes a bounded number of bytes an object, in anonymous memory. What goes beyond lies in files without a
-//! name in the index directory, which the kernel may write out.
+//! The budget is of anonymous memory. The files have no name, lie in the index directory, and the kernel may write them
+//! out. An array that is dropped leaves its memory to the next.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -22,9 +23,9 @@ use crate::input::mapped_files::{self, Content, Known};
 pub(crate) trait Plain: FromBytes + IntoBytes + Immutable + KnownLayout {}
 impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> Plain for T {}
 
-/// Where scratch arrays are made: a handle, of which there may be many.
+/// Makes scratch arrays: a handle, of which there may be many.
 #[derive(Debug, Clone)]
-pub(crate) struct Room(Arc<Shared>);
+pub(crate) struct ScratchArena(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -42,7 +43,7 @@ pub(crate) struct Array<T> {
     // Before the map: it has to be dropped first.
     known: Option<Known>,
     map: Option<MmapMut>,
-    room: Room,
+    arena: ScratchArena,
     /// Bytes of the elements.
     bytes: usize,
     in_memory: bool,
@@ -54,8 +55,8 @@ const PAGE: usize = 2 << 20;
 /// What smaller arrays are made of.
 const SMALL_PAGE: usize = 1 << 16;
 
-impl Room {
-    /// Room for `bytes` bytes of memory, and for more in `dir`.
+impl ScratchArena {
+    /// An arena with a memory budget of `bytes`, and files in `dir` for more.
     pub(crate) fn new(dir: PathBuf, bytes: u64) -> Self {
         Self(Arc::new(Shared { dir, left: AtomicU64::new(bytes), spare: Mutex::default() }))
     }
@@ -89,7 +90,7 @@ impl Room {
         Ok(array)
     }
 
-    /// An array of `len` elements of which nobody knows what they are.
+    /// An array of `len` elements of unspecified content.
     pub(crate) fn array<T: Plain>(&self, len: usize) -> io::Result<Array<T>> {
         self.make(len).map(|(array, _)| array)
     }
@@ -108,8 +109,8 @@ impl Room {
             io::Error::new(error.kind(), format!("cannot get {bytes} bytes to work in: {error}"))
         };
         let array = |map, in_memory| {
-            let room = self.clone();
-            Array { known: None, map, room, bytes, in_memory, kind: PhantomData }
+            let arena = self.clone();
+            Array { known: None, map, arena, bytes, in_memory, kind: PhantomData }
         };
         if bytes == 0 {
             return Ok((array(None, false), true));
@@ -132,7 +133,7 @@ impl Room {
             taken = self.take(wanted as u64);
         }
         drop(spare);
-        // The system may give less than the room was thought to have: another limit, or others have taken it.
+        // The system may give less than the budget says: another limit, or others have taken it.
         let map = if taken { MmapMut::map_anon(wanted).ok() } else { None };
         if let Some(mut map) = map {
             // Advice: without huge pages it works too.
@@ -207,14 +208,14 @@ pub(crate) fn atomic_u8(bytes: &mut [u8]) -> &[AtomicU8] {
     <[AtomicU8]>::mut_from_bytes(bytes).map_or(&[], |bytes| bytes)
 }
 
-/// A stack whose lower part lies in the room when it is high.
+/// A stack whose lower part is moved to the arena when it is high.
 #[derive(Debug)]
 pub(crate) struct Stack<T> {
-    room: Room,
+    arena: ScratchArena,
     top: Vec<T>,
     below: Vec<Array<T>>,
-    /// Elements at the top that are not moved away.
-    most: usize,
+    /// Elements at the top before half of them are moved.
+    max_top: usize,
 }
 
 /// So many of the shortest numbers are worth a move.
@@ -222,18 +223,18 @@ const STACK_TOP: usize = 1 << 20;
 
 impl<T: Plain + Copy> Stack<T> {
     /// An empty stack.
-    pub(crate) fn new(room: &Room) -> Self {
-        Self::with_top(room, STACK_TOP)
+    pub(crate) fn new(arena: &ScratchArena) -> Self {
+        Self::with_top(arena, STACK_TOP)
     }
 
     /// An empty stack that moves so many elements away at a time.
-    pub(crate) fn with_top(room: &Room, most: usize) -> Self {
-        Self { room: room.clone(), top: Vec::new(), below: Vec::new(), most }
+    pub(crate) fn with_top(arena: &ScratchArena, max_top: usize) -> Self {
+        Self { arena: arena.clone(), top: Vec::new(), below: Vec::new(), max_top }
     }
 
     #[inline(always)]
     pub(crate) fn push(&mut self, element: T) -> io::Result<()> {
-        if self.top.len() >= self.most {
+        if self.top.len() >= self.max_top {
             self.move_away()?;
         }
         self.top.push(element);
@@ -252,7 +253,7 @@ impl<T: Plain + Copy> Stack<T> {
     fn move_away(&mut self) -> io::Result<()> {
         // The upper half stays: a stack that goes up and down here does not move at each step.
         let half = (self.top.len() / 2).max(1);
-        self.below.push(self.room.copy(self.top.get(..half).unwrap_or_default())?);
+        self.below.push(self.arena.copy(self.top.get(..half).unwrap_or_default())?);
         self.top.drain(..half);
         Ok(())
     }
@@ -265,8 +266,8 @@ impl<T: Plain + Copy> Stack<T> {
 
     /// All elements, the lowest first.
     pub(crate) fn into_array(self) -> io::Result<Array<T>> {
-        let Self { room, top, below, .. } = self;
-        let mut all = room.array::<T>(top.len() + below.iter().map(|part| part.len()).sum::<usize>())?;
+        let Self { arena, top, below, .. } = self;
+        let mut all = arena.array::<T>(top.len() + below.iter().map(|part| part.len()).sum::<usize>())?;
         let mut at = 0;
         for part in below.iter().map(|part| &**part).chain([&*top]) {
             if let Some(place) = all.get_mut(at..at + part.len()) {
@@ -281,7 +282,7 @@ impl<T: Plain + Copy> Stack<T> {
 impl<T> Drop for Array<T> {
     fn drop(&mut self) {
         if let (true, Some(map)) = (self.in_memory, self.map.take()) {
-            self.room.0.spare.lock().unwrap_or_else(PoisonError::into_inner).push(map);
+            self.arena.0.spare.lock().unwrap_or_else(PoisonError::into_inner).push(map);
         }
     }
 }
@@ -312,8 +313,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let many = u32::try_from(STACK_TOP).unwrap() * 5 / 2;
         for memory in [0, 1 << 30] {
-            let room = Room::new(dir.path().to_owned(), memory);
-            let mut stack = Stack::<u32>::new(&room);
+            let arena = ScratchArena::new(dir.path().to_owned(), memory);
+            let mut stack = Stack::<u32>::new(&arena);
             (0..many).for_each(|number| stack.push(number).unwrap());
             assert_eq!((stack.below.len(), stack.pop()), (3, Some(many - 1)));
             stack.push(7).unwrap();
@@ -324,8 +325,8 @@ mod tests {
             assert!(stack.into_array().unwrap().iter().copied().eq(0..many));
         }
         // Up and down at the height at which it moved: no more moves.
-        let room = Room::new(dir.path().to_owned(), 0);
-        let mut stack = Stack::<u32>::with_top(&room, 8);
+        let arena = ScratchArena::new(dir.path().to_owned(), 0);
+        let mut stack = Stack::<u32>::with_top(&arena, 8);
         (0..8).for_each(|number| stack.push(number).unwrap());
         let (mut moves, mut parts) = (0, stack.below.len());
         for _ in 0..100 {
@@ -345,25 +346,25 @@ mod tests {
     #[test]
     fn arrays_lie_in_memory_and_then_in_files() {
         let dir = tempfile::tempdir().unwrap();
-        let room = Room::new(dir.path().to_owned(), 5 << 20);
-        let mut first = room.zeroed::<u32>(900).unwrap();
-        let mut second = room.array::<u64>(700_000).unwrap();
+        let arena = ScratchArena::new(dir.path().to_owned(), 5 << 20);
+        let mut first = arena.zeroed::<u32>(900).unwrap();
+        let mut second = arena.array::<u64>(700_000).unwrap();
         let left = (5 << 20) - SMALL_PAGE as u64;
-        assert_eq!((first.in_memory, second.in_memory, room.left()), (true, false, left));
+        assert_eq!((first.in_memory, second.in_memory, arena.left()), (true, false, left));
         first.fill(7);
         second.fill(9);
         assert!(first.iter().all(|x| *x == 7) && second.iter().all(|x| *x == 9));
         assert_eq!((first.len(), second.len()), (900, 700_000));
         drop((first, second));
-        assert_eq!(room.left(), 5 << 20);
-        let again = room.zeroed::<u16>(5000).unwrap();
+        assert_eq!(arena.left(), 5 << 20);
+        let again = arena.zeroed::<u16>(5000).unwrap();
         assert!(again.iter().all(|x| *x == 0));
-        let all = room.array::<u8>(5 << 20).unwrap();
+        let all = arena.array::<u8>(5 << 20).unwrap();
         assert!((again.in_memory, all.in_memory) == (true, false));
         drop(again);
-        let all = room.zeroed::<u8>(4 << 20).unwrap();
+        let all = arena.zeroed::<u8>(4 << 20).unwrap();
         assert!(all.in_memory && all.iter().all(|x| *x == 0), "spare memory makes room for more");
-        assert!(room.array::<u32>(0).unwrap().is_empty());
+        assert!(arena.array::<u32>(0).unwrap().is_empty());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 }

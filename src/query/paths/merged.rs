@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 
 use crate::index::model::summary::ClassNumber;
 use crate::index::model::tables::NONE;
-use crate::index::storage::scratch::{Array, Room, atomic_u32};
+use crate::index::storage::scratch::{Array, ScratchArena, atomic_u32};
 
 use crate::query::objects::object_set::Bits;
 use crate::query::objects::reference_names::Edges;
@@ -162,7 +162,7 @@ struct Forest {
 impl Forest {
     /// Walks from all roots until all objects sought are found.
     fn grow(
-        room: &Room,
+        room: &ScratchArena,
         edges: &Edges<'_>,
         sought: &Bits,
         wanted: u64,
@@ -231,7 +231,7 @@ impl Forest {
     }
 
     /// By object: objects sought whose path goes through it.
-    fn counts(&self, room: &Room, sought: &Bits) -> io::Result<Array<u32>> {
+    fn counts(&self, room: &ScratchArena, sought: &Bits) -> io::Result<Array<u32>> {
         let mut array = room.zeroed::<u32>(self.holders.len())?;
         let counts = &mut *array;
         for object in self.levels().rev().flat_map(|level| level.iter().rev()) {

@@ -13,7 +13,7 @@ use crate::index::Progress;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::objects::object_table::superclasses_with_fields;
 use crate::index::objects::record_size::Shallow;
-use crate::index::scan::file_order::{Classes, Parts};
+use crate::index::scan::file_order::{Classes, OrderedChunks};
 use crate::query::classes::histogram;
 use crate::query::recordings::profile::rfc3339;
 use crate::report::digits::{push_decimal, push_hex};
@@ -37,10 +37,10 @@ pub(super) fn write(
     let shallow = Shallow::new(summary, sizes);
     let texts = Texts::new(summary, &shallow);
     let classes = Classes::new(summary);
-    let parts = Parts::new(bytes, summary, &classes);
-    let walk = parts.walker();
-    progress.begin("writing objects", parts.bytes());
-    let written = in_order(parts, out, |part, text| {
+    let chunks = OrderedChunks::new(bytes, summary, &classes);
+    let walk = chunks.walker();
+    progress.begin("writing objects", chunks.bytes());
+    let written = in_order(chunks, out, |chunk, text| {
         let mut formatter = Formatter {
             bytes,
             id_size: summary.id_size(),
@@ -48,12 +48,12 @@ pub(super) fn write(
             shallow: &shallow,
             texts: &texts,
             text,
-            elements: part.elements.clone(),
+            elements: chunk.elements.clone(),
             last: (0, None),
             levels: Vec::new(),
         };
-        walk.part(&part, &mut formatter);
-        progress.advance(part.bytes());
+        walk.chunk(&chunk, &mut formatter);
+        progress.advance(chunk.bytes());
     });
     progress.end();
     written?;
@@ -364,7 +364,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::hprof::heap as sub_record;
+    use crate::hprof::heap_tag as sub_record;
     use crate::index::layout::sizes::Sizes;
     use crate::index::{Heap, Options, Quiet};
     use crate::query::recordings::profile::Profile;

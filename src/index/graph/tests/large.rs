@@ -1,8 +1,8 @@
 //! Large graphs: deep, wide, round, and random ones against a slower algorithm.
 
 use super::definition::{by_iteration, check};
-use super::{Graph, Input, Numbers, room};
-use crate::index::graph::links::NONE;
+use super::{Graph, Input, Numbers, arena};
+use crate::index::graph::graph_view::NONE;
 
 /// Nothing may recurse, or look at a chain once for each of its nodes.
 const DEEP: u32 = 10_000_000;
@@ -10,8 +10,8 @@ const WIDE: u32 = 1_000_000;
 
 /// Checks that each node is dominated by the one that is first in this order, all in one chain.
 fn check_chain(input: &Input, at: impl Fn(u32) -> u32) {
-    let (_dir, room) = room(1 << 30);
-    let order = input.order(&room);
+    let (_dir, arena) = arena(1 << 30);
+    let order = input.order(&arena);
     let nodes = input.rows.len();
     assert_eq!(order.reachable, nodes);
     for position in 0..nodes {
@@ -56,8 +56,8 @@ fn a_wide_star() {
                     if node == 0 { row.extend(1..WIDE) } else { row.extend(leaf(node)) }
                 },
             );
-        let (_dir, room) = room(1 << 30);
-        let order = input.order(&room);
+        let (_dir, arena) = arena(1 << 30);
+        let order = input.order(&arena);
         assert_eq!(order.reachable, WIDE);
         assert!(order.nodes.iter().copied().eq(0..WIDE));
         assert!(order.ends[0] == WIDE && order.ends.iter().copied().skip(1).eq(2..=WIDE));
@@ -108,8 +108,8 @@ fn large_random_graphs() {
         let graph = heap_like(nodes, seed);
         let dominators = by_iteration(&graph);
         for memory in [0, 1 << 30] {
-            let (_dir, room) = room(memory);
-            check(&graph, &graph.input().order(&room), &dominators);
+            let (_dir, arena) = arena(memory);
+            check(&graph, &graph.input().order(&arena), &dominators);
         }
     }
 }

@@ -15,13 +15,13 @@ use proptest::test_runner::{Config, RngSeed};
 use tempfile::TempDir;
 use zerocopy::little_endian::U64;
 
-use super::adjacency::{Encoder, Rows};
+use super::adjacency::{AdjacencyLists, Encoder};
 use super::dominators::dominators;
-use super::links::{Labels, Links, NONE};
+use super::graph_view::{GraphView, Labels, NONE};
 use super::order::{Order, Weights};
-use super::referrers::turn_around;
+use super::referrers::transpose_lists;
 use super::tree::APART;
-use crate::index::storage::scratch::Room;
+use crate::index::storage::scratch::ScratchArena;
 use crate::progress::Quiet;
 
 /// A graph as plain data.
@@ -88,7 +88,7 @@ impl Graph {
 
 /// A graph as the algorithms take it.
 struct Input {
-    rows: Rows,
+    rows: AdjacencyLists,
     column: Vec<u8>,
     width: u8,
     hubs: Vec<u32>,
@@ -110,18 +110,19 @@ impl Input {
     }
 
     /// The dominator tree, in order.
-    fn order(&self, room: &Room) -> Order {
+    fn order(&self, arena: &ScratchArena) -> Order {
         let labels = Labels { column: &self.column, width: self.width, targets: &self.hubs };
-        let links = Links { rows: self.rows.view(), labels: &labels, roots: &self.roots };
-        let turned = |memory: u64| turned(&self.rows, room, memory);
+        let graph = GraphView { lists: self.rows.view(), labels: &labels, roots: &self.roots };
+        let transposed = |memory: u64| transposed(&self.rows, arena, memory);
         let (order, _) =
-            dominators(room, &links, self.weights.view(), turned, |rows| Some(rows.view()), &Quiet).unwrap();
+            dominators(arena, &graph, self.weights.view(), transposed, |rows| Some(rows.view()), &Quiet)
+                .unwrap();
         order.unwrap()
     }
 }
 
 /// Rows that `row` fills.
-fn rows_by(nodes: u32, mut row: impl FnMut(u32, &mut Vec<u32>)) -> Rows {
+fn rows_by(nodes: u32, mut row: impl FnMut(u32, &mut Vec<u32>)) -> AdjacencyLists {
     let mut encoder = Encoder::new(0, 0);
     let mut targets = Vec::new();
     for node in 0..nodes {
@@ -131,11 +132,11 @@ fn rows_by(nodes: u32, mut row: impl FnMut(u32, &mut Vec<u32>)) -> Rows {
     }
     let encoded = encoder.finish();
     let groups = ends(&encoded.groups, 0);
-    Rows { groups, bytes: encoded.bytes.into(), objects: nodes, edges: encoded.edges }
+    AdjacencyLists { groups, bytes: encoded.bytes.into(), objects: nodes, edges: encoded.edges }
 }
 
-/// Rows turned around.
-fn turned(rows: &Rows, room: &Room, memory: u64) -> Rows {
+/// Rows transposed around.
+fn transposed(rows: &AdjacencyLists, arena: &ScratchArena, memory: u64) -> AdjacencyLists {
     let (mut bytes, mut lengths, mut edges) = (Vec::new(), Vec::new(), 0);
     let take = |part: super::adjacency::Encoded| {
         bytes.extend(part.bytes);
@@ -143,12 +144,12 @@ fn turned(rows: &Rows, room: &Room, memory: u64) -> Rows {
         edges += part.edges;
         Ok(())
     };
-    turn_around(room, rows.view(), rows.edges(), memory, take).unwrap();
-    Rows { groups: ends(&lengths, 0), bytes: bytes.into(), objects: rows.len(), edges }
+    transpose_lists(arena, rows.view(), rows.edges(), memory, take).unwrap();
+    AdjacencyLists { groups: ends(&lengths, 0), bytes: bytes.into(), objects: rows.len(), edges }
 }
 
 /// Where groups of these lengths start, and the last one ends.
-fn ends(lengths: &[u64], first: u64) -> crate::index::storage::checked_column::Lazy<U64> {
+fn ends(lengths: &[u64], first: u64) -> crate::index::storage::checked_column::CheckedColumn<U64> {
     let mut at = first;
     let mut ends = vec![U64::new(at)];
     for length in lengths {
@@ -160,18 +161,18 @@ fn ends(lengths: &[u64], first: u64) -> crate::index::storage::checked_column::L
 
 fn weights_by(units: &[u64], unit: u64) -> Weights {
     let code = |units: &u64| u8::try_from(*units).unwrap_or(APART);
-    let room = Room::new(std::env::temp_dir(), 1 << 30);
-    let mut codes = room.array::<u8>(units.len()).unwrap();
+    let arena = ScratchArena::new(std::env::temp_dir(), 1 << 30);
+    let mut codes = arena.array::<u8>(units.len()).unwrap();
     codes.iter_mut().zip(units).for_each(|(place, units)| *place = code(units));
     let apart = (0u32..).zip(units).filter(|(_, units)| code(units) == APART);
     Weights { apart: apart.map(|(node, units)| (node, *units)).collect(), codes, unit }
 }
 
 /// A room with a directory of its own.
-fn room(bytes: u64) -> (TempDir, Room) {
+fn arena(bytes: u64) -> (TempDir, ScratchArena) {
     let dir = tempfile::tempdir().unwrap();
-    let room = Room::new(dir.path().to_owned(), bytes);
-    (dir, room)
+    let arena = ScratchArena::new(dir.path().to_owned(), bytes);
+    (dir, arena)
 }
 
 /// A generator of numbers that needs no luck: the same in every run.

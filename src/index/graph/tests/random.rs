@@ -9,9 +9,9 @@ use tempfile::TempDir;
 
 use super::definition::{by_definition, by_iteration, check};
 use super::stored::check_stored;
-use super::{Graph, property, room};
-use crate::index::graph::links::NONE;
-use crate::index::storage::scratch::Room;
+use super::{Graph, arena, property};
+use crate::index::graph::graph_view::NONE;
+use crate::index::storage::scratch::ScratchArena;
 
 /// A part of a graph. Numbers of nodes are taken modulo how many there are.
 #[derive(Debug, Clone)]
@@ -215,12 +215,12 @@ fn set_hub(graph: &mut Graph, hub: Hub) {
 
 thread_local! {
     /// One for all cases of a test: what the ones before left in it is there for the next.
-    static ROOM: OnceCell<(TempDir, Room)> = const { OnceCell::new() };
+    static ROOM: OnceCell<(TempDir, ScratchArena)> = const { OnceCell::new() };
 }
 
-fn check_in(room: &Room, graph: &Graph, dominators: &[super::definition::Dominator]) {
+fn check_in(arena: &ScratchArena, graph: &Graph, dominators: &[super::definition::Dominator]) {
     let input = graph.input();
-    let order = input.order(room);
+    let order = input.order(arena);
     check(graph, &order, dominators);
     check_stored(graph, &order, &input.weights, dominators);
 }
@@ -232,7 +232,7 @@ proptest! {
     fn dominators_are_those_of_the_definition(graph in graph(1..61, 5)) {
         let dominators = by_definition(&graph);
         prop_assert_eq!(&by_iteration(&graph), &dominators);
-        ROOM.with(|cell| check_in(&cell.get_or_init(|| room(1 << 30)).1, &graph, &dominators));
+        ROOM.with(|cell| check_in(&cell.get_or_init(|| arena(1 << 30)).1, &graph, &dominators));
     }
 }
 
@@ -241,8 +241,8 @@ proptest! {
 
     #[test]
     fn so_they_are_without_memory(graph in graph(1..61, 5)) {
-        let (_dir, room) = room(0);
-        check_in(&room, &graph, &by_definition(&graph));
+        let (_dir, arena) = arena(0);
+        check_in(&arena, &graph, &by_definition(&graph));
     }
 }
 
@@ -252,6 +252,6 @@ proptest! {
     #[test]
     fn so_they_are_in_larger_graphs(graph in graph(1000..3000, 4)) {
         let dominators = by_definition(&graph);
-        ROOM.with(|cell| check_in(&cell.get_or_init(|| room(1 << 30)).1, &graph, &dominators));
+        ROOM.with(|cell| check_in(&cell.get_or_init(|| arena(1 << 30)).1, &graph, &dominators));
     }
 }

@@ -1,7 +1,7 @@
 //! Graphs of which it is known what dominates what, at the edges of what the algorithms tell apart.
 
 use super::definition::{by_definition, check};
-use super::{Graph, Input, room};
+use super::{Graph, Input, arena};
 
 /// A long list whose items something else holds too: node 0 holds the list and an array of the items, items have an edge
 /// of their own, so that they stay in the core.
@@ -28,14 +28,14 @@ fn items_of_a_long_list_that_are_held_elsewhere() {
             row(node, rows.last_mut().unwrap());
         }
         let graph = Graph::new(rows, &[0]);
-        let (_dir, room) = room(1 << 30);
-        check(&graph, &graph.input().order(&room), &by_definition(&graph));
+        let (_dir, arena) = arena(1 << 30);
+        check(&graph, &graph.input().order(&arena), &by_definition(&graph));
     }
     // Step by step up the list this takes 5 * 10^11 steps.
     const LENGTH: u32 = 1_000_000;
     let input = Input::large(2 * LENGTH + 2, &[0], list_with_items(LENGTH));
-    let (_dir, room) = room(1 << 30);
-    let order = input.order(&room);
+    let (_dir, arena) = arena(1 << 30);
+    let order = input.order(&arena);
     // The list is one chain; all others lie below node 0.
     assert!(order.nodes.iter().copied().eq(0..2 * LENGTH + 2));
     let ends = |position: u32| if position <= LENGTH && position > 0 { LENGTH + 1 } else { position + 1 };

@@ -1,17 +1,17 @@
 //! The tree as it is kept, against a naive one.
 
 use super::definition::{Dominator, Naive};
-use super::{Graph, Numbers, room, weights_by};
+use super::{Graph, Numbers, arena, weights_by};
 use crate::index::graph::order::{Order, Weights};
 use crate::index::graph::tree::Tree;
 use crate::index::graph::tree_columns::Columns;
 use crate::index::storage::bit_packed::packed;
-use crate::index::storage::scratch::{Array, Room};
+use crate::index::storage::scratch::{Array, ScratchArena};
 
 /// The tree of an order, as it is after it was written and read.
 pub(super) fn stored(order: &Order, weights: &Weights) -> Tree {
     let Columns { ends, ends_apart, sizes, sizes_apart, blocks, least: [first, second], reachable_bytes } =
-        Columns::new(&room(1 << 30).1, order, weights.view()).unwrap();
+        Columns::new(&arena(1 << 30).1, order, weights.view()).unwrap();
     let tree = Tree {
         reachable: order.reachable,
         objects: u32::try_from(order.nodes.len()).unwrap(),
@@ -87,10 +87,10 @@ impl Shape {
     }
 
     /// An order in which nodes have numbers that are not their positions, with `lost` unreachable ones.
-    fn order(&self, room: &Room, lost: u32) -> Order {
+    fn order(&self, arena: &ScratchArena, lost: u32) -> Order {
         let all = self.len() + lost;
         let array = |number: &dyn Fn(u32) -> u32| {
-            let mut array: Array<u32> = room.array(all as usize).unwrap();
+            let mut array: Array<u32> = arena.array(all as usize).unwrap();
             (0u32..).zip(array.iter_mut()).for_each(|(at, place)| *place = number(at));
             array
         };
@@ -169,8 +169,8 @@ const LARGE: u32 = 64 * 64 * 64 + 64 * 64 + 77;
 fn check_shape(name: &str, parents: Vec<Option<u32>>, unit: u64, lost: u32) {
     let shape = Shape::of(parents);
     let all = shape.len() + lost;
-    let (_dir, room) = room(1 << 30);
-    let order = shape.order(&room, lost);
+    let (_dir, arena) = arena(1 << 30);
+    let order = shape.order(&arena, lost);
     let by_position: Vec<u64> = (0..all)
         .map(|at| match at % 97 {
             0 => 0,
@@ -260,7 +260,7 @@ fn random_trees_are_kept() {
 
 #[test]
 fn an_empty_tree_answers() {
-    for tree in [Tree::default(), stored(&Shape::of(Vec::new()).order(&room(0).1, 0), &weights_by(&[], 8))] {
+    for tree in [Tree::default(), stored(&Shape::of(Vec::new()).order(&arena(0).1, 0), &weights_by(&[], 8))] {
         assert_eq!((tree.reachable(), tree.objects(), tree.reachable_bytes()), (0, 0, 0));
         assert_eq!((tree.position(0), tree.object_at(0), tree.dominator(0)), (None, None, None));
         assert_eq!((tree.top().count(), tree.depth(0), tree.shallow_bytes(0)), (0, 0, 0));

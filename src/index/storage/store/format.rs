@@ -2,7 +2,7 @@
 //!
 //! A file is recognised as foreign, stale or cut from its header and table, in constant time. Sections are hashed by
 //! blocks: a small section is checked when it is taken, a large one block by block when a block is first read
-//! ([`Lazy`]), so that opening an index of many gigabytes costs nothing. What is not right is never used: the caller
+//! ([`CheckedColumn`]), so that opening an index of many gigabytes costs nothing. What is not right is never used: the caller
 //! builds the stage again.
 
 use std::io::{self, Seek, SeekFrom, Write};
@@ -14,9 +14,9 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::Stage;
 use super::identity::Identity;
-use crate::index::storage::checked_column::{BLOCK_BYTES, Checks, Lazy};
+use super::stage::Stage;
+use crate::index::storage::checked_column::{BLOCK_BYTES, CheckedColumn, Checks};
 use crate::index::storage::column::{Column, Row};
 use crate::input::file::Mapped;
 
@@ -155,12 +155,12 @@ impl StageFile {
     }
 
     /// A section as a column whose blocks are checked when they are first read.
-    pub(crate) fn lazy<T: Row>(&self, id: u32) -> Result<Lazy<T>, Unusable> {
+    pub(crate) fn checked_column<T: Row>(&self, id: u32) -> Result<CheckedColumn<T>, Unusable> {
         let (range, checks) = self.section(id, size_of::<T>())?;
         if self.file.bytes().get(range.clone()).is_none() {
             return Err(Unusable::Damaged);
         }
-        Ok(Lazy::mapped(self.file.clone(), range, checks, self.damage.clone()))
+        Ok(CheckedColumn::mapped(self.file.clone(), range, checks, self.damage.clone()))
     }
 
     /// Set when a block that was read is damaged: what was answered since the file was opened is void.
@@ -186,7 +186,7 @@ pub(crate) struct StageWriter<W> {
     out: W,
     at: u64,
     sections: Vec<SectionRow>,
-    room: u32,
+    planned: u32,
 }
 
 impl<W: Write + Seek> StageWriter<W> {
@@ -194,7 +194,7 @@ impl<W: Write + Seek> StageWriter<W> {
     pub(crate) fn new(mut out: W, sections: u32) -> io::Result<Self> {
         let head = HEADER_BYTES + sections as usize * SECTION_ROW_BYTES;
         out.write_all(&vec![0; head])?;
-        Ok(Self { out, at: head as u64, sections: Vec::new(), room: sections })
+        Ok(Self { out, at: head as u64, sections: Vec::new(), planned: sections })
     }
 
     /// Writes a section of rows.
@@ -229,8 +229,12 @@ impl<W: Write + Seek> StageWriter<W> {
 
     /// Writes header and table.
     pub(crate) fn finish(mut self, key: &Key) -> io::Result<W> {
-        debug_assert_eq!(self.sections.len(), self.room as usize, "a stage's sections are known beforehand");
-        self.sections.resize(self.room as usize, SectionRow::default());
+        debug_assert_eq!(
+            self.sections.len(),
+            self.planned as usize,
+            "a stage's sections are known beforehand"
+        );
+        self.sections.resize(self.planned as usize, SectionRow::default());
         let table = self.sections.as_bytes();
         let mut header = FileHeader {
             magic: MAGIC,
@@ -241,7 +245,7 @@ impl<W: Write + Seek> StageWriter<W> {
             dump_modified_ns: key.identity.modified_ns.into(),
             dump_hash: key.identity.hash.into(),
             heap_dump: key.heap_dump.into(),
-            sections: self.room.into(),
+            sections: self.planned.into(),
             table_hash: xxh3_64(table).into(),
             header_hash: 0.into(),
         };

@@ -11,7 +11,7 @@ use crate::index::Progress;
 use crate::index::layout::sizes::Sizes;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::objects::record_size::Shallow;
-use crate::index::scan::file_order::{Classes, Parts};
+use crate::index::scan::file_order::{Classes, OrderedChunks};
 use crate::index::storage::id_map::IdMap;
 use crate::query::classes::histogram;
 
@@ -81,19 +81,19 @@ fn one_trace(summary: &Summary, sizes: &Sizes, trace: u32) -> Vec<Site> {
 
 fn several_traces(summary: &Summary, sizes: &Sizes, bytes: &[u8], progress: &dyn Progress) -> Vec<Site> {
     let (classes, shallow) = (Classes::new(summary), Shallow::new(summary, sizes));
-    let parts = Parts::new(bytes, summary, &classes);
-    let walk = parts.walker();
-    progress.begin("counting allocation sites", parts.bytes());
-    let (parts, counted) = (Mutex::new(parts), Mutex::new(Counts::default()));
+    let chunks = OrderedChunks::new(bytes, summary, &classes);
+    let walk = chunks.walker();
+    progress.begin("counting allocation sites", chunks.bytes());
+    let (chunks, counted) = (Mutex::new(chunks), Mutex::new(Counts::default()));
     rayon::broadcast(|_| {
         let mut counter = Counter { summary, shallow: &shallow, counts: Counts::default(), skip: false };
         loop {
-            let part = parts.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some(part) = part else { break };
-            // A long array comes in several parts: the first is the object.
-            counter.skip = part.elements.as_ref().is_some_and(|elements| elements.start > 0);
-            walk.part(&part, &mut counter);
-            progress.advance(part.bytes());
+            let chunk = chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(chunk) = chunk else { break };
+            // A long array comes in several chunks: the first is the object.
+            counter.skip = chunk.elements.as_ref().is_some_and(|elements| elements.start > 0);
+            walk.chunk(&chunk, &mut counter);
+            progress.advance(chunk.bytes());
         }
         let mut all = counted.lock().unwrap_or_else(PoisonError::into_inner);
         for (key, (instances, bytes)) in counter.counts {

@@ -1,20 +1,21 @@
-//! The graph as its algorithms take it: rows, labels, roots.
+//! The graph as its algorithms see it: adjacency lists, labels, roots.
 
-use super::adjacency::View;
+use super::adjacency::AdjacencyView;
 
 /// A graph of nodes `0..len`.
 #[derive(Clone, Copy)]
-pub(crate) struct Links<'a> {
-    /// The targets of each node, but for that of its label.
-    pub(crate) rows: View<'a>,
+pub(crate) struct GraphView<'a> {
+    /// The targets of each node, without that of its label.
+    pub(crate) lists: AdjacencyView<'a>,
     pub(crate) labels: &'a Labels<'a>,
-    /// Nodes that are reached from outside, ascending.
+    /// Nodes that the virtual root leads to, ascending.
     pub(crate) roots: &'a [u32],
 }
 
-/// Edges that many nodes have in common: each node has a label, and an edge to the node that its label stands for.
+/// Edges that many nodes share: each node has a label, and an edge to the node that its label stands for.
 ///
-/// In a heap, that is an object's class object. There are as many such edges as objects, and most lead to roots.
+/// In a heap, that is an object's class object. There are as many such edges as objects, and most lead to roots, so they
+/// are not in the adjacency lists.
 #[derive(Debug)]
 pub(crate) struct Labels<'a> {
     /// The label of each node, `width` bytes each, little-endian.

@@ -1,4 +1,4 @@
-//! Where the index of a dump lies, and how files get there whole.
+//! The directories in which the index of a dump may lie, and how files get there whole.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter};
@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::Stage;
 use super::format::{Key, StageFile, StageWriter, Unusable};
+use super::stage::Stage;
 use crate::index::storage::temporary_files::{LOCK, MadeDir, Temporary, TemporaryDir};
 use crate::input::file::{Mapped, OpenError};
 
@@ -18,14 +18,14 @@ const TEMPORARY: &str = ".new-";
 
 /// The directories in which a dump's index may lie.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct IndexDirectories {
     /// In the order in which they are tried.
     candidates: Vec<PathBuf>,
     /// One for this process alone, if there had to be one.
     temporary: OnceLock<TemporaryDir>,
 }
 
-impl Places {
+impl IndexDirectories {
     /// The places for `dump`: in `index_dir` if that is given; else beside the dump, else in the user's cache.
     pub(crate) fn of(dump: &Path, index_dir: Option<&Path>) -> Self {
         let name = dump.file_name().unwrap_or_default();
@@ -83,17 +83,17 @@ impl Places {
     }
 
     /// A place that only this process knows, and that is gone with it.
-    pub(crate) fn temporary(&self) -> io::Result<Place> {
+    pub(crate) fn temporary(&self) -> io::Result<IndexDirectory> {
         if self.temporary.get().is_none() {
             // Another thread may have been faster: its directory is as good.
             let _ = self.temporary.set(TemporaryDir::create("hprof-cli-")?);
         }
         let dir = self.temporary.get().map(|dir| dir.path().to_owned()).ok_or(io::ErrorKind::NotFound)?;
-        Ok(Place { dir, is_first: false, is_new: false, is_kept: false })
+        Ok(IndexDirectory { dir, is_first: false, is_new: false, is_kept: false })
     }
 
     /// The first place that can be written to, created if need be.
-    pub(crate) fn writable(&self) -> io::Result<Place> {
+    pub(crate) fn writable(&self) -> io::Result<IndexDirectory> {
         let mut refused = io::Error::from(io::ErrorKind::NotFound);
         for (rank, dir) in self.candidates.iter().enumerate() {
             let tried = create_private(dir).and_then(|is_new| {
@@ -102,7 +102,12 @@ impl Places {
             });
             match tried {
                 Ok(is_new) => {
-                    return Ok(Place { dir: dir.clone(), is_first: rank == 0, is_new, is_kept: true });
+                    return Ok(IndexDirectory {
+                        dir: dir.clone(),
+                        is_first: rank == 0,
+                        is_new,
+                        is_kept: true,
+                    });
                 }
                 Err(error) => refused = error,
             }
@@ -171,7 +176,7 @@ fn user_cache() -> Option<PathBuf> {
 
 /// A directory that can be written to.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct IndexDirectory {
     pub(crate) dir: PathBuf,
     /// Whether it is the place that comes first: beside the dump, or the one that was given.
     pub(crate) is_first: bool,
@@ -245,7 +250,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-impl Place {
+impl IndexDirectory {
     /// Why a stage's file, which is there, cannot be mapped, if so.
     pub(crate) fn why_unmapped(&self, key: &Key) -> Option<io::Error> {
         match Mapped::open(&self.dir.join(file_name(key))) {
@@ -279,7 +284,7 @@ impl Place {
         }
     }
 
-    /// A temporary file in this directory, to be published by [`Place::publish`].
+    /// A temporary file in this directory, to be published by [`IndexDirectory::publish`].
     pub(crate) fn temporary(&self) -> io::Result<Temporary> {
         Temporary::create(tempfile::Builder::new().prefix(TEMPORARY), &self.dir)
     }

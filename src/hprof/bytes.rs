@@ -1,0 +1,33 @@
+//! Big-endian numbers, values and identifiers at an offset in a slice: `None` if they are not all there.
+
+use super::types::{BasicType, IdSize};
+
+/// Reads a big-endian `u16` at `at`, if it is there.
+pub(crate) fn be_u16(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().map(|chunk| u16::from_be_bytes(*chunk))
+}
+
+/// Reads a big-endian `u32` at `at`, if it is there.
+pub(crate) fn be_u32(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|chunk| u32::from_be_bytes(*chunk))
+}
+
+/// Reads a big-endian `u64` at `at`, if it is there.
+pub(crate) fn be_u64(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().map(|chunk| u64::from_be_bytes(*chunk))
+}
+
+/// Reads the bits of a value of `kind` at `at`, if it is there.
+#[inline]
+pub(crate) fn be_value(bytes: &[u8], at: usize, kind: BasicType, size: IdSize) -> Option<u64> {
+    let value = bytes.get(at..)?.get(..kind.dump_bytes(size))?;
+    Some(value.iter().fold(0, |bits, byte| (bits << 8) | u64::from(*byte)))
+}
+
+/// Reads an identifier of `size` bytes at `at`, if it is there.
+pub(crate) fn be_id(bytes: &[u8], at: usize, size: IdSize) -> Option<u64> {
+    match size {
+        IdSize::Four => be_u32(bytes, at).map(u64::from),
+        IdSize::Eight => be_u64(bytes, at),
+    }
+}

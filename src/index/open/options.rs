@@ -1,0 +1,14 @@
+//! How to open a dump.
+
+use std::path::PathBuf;
+
+/// How to open a dump.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Where indexes lie, if not beside the dump.
+    pub index_dir: Option<PathBuf>,
+    /// Which of several heap dumps, from 1; the last by default.
+    pub heap_dump: Option<u32>,
+    /// Memory that building may take; by default what the machine allows.
+    pub memory_bytes: Option<u64>,
+}

@@ -1,0 +1,17 @@
+//! The dump that is scanned.
+
+use crate::hprof::Header;
+use crate::index::storage::memory::Available;
+use crate::input::file::Compression;
+
+/// A dump to be read: its bytes, unpacked.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) header: Header,
+    pub(crate) compression: Option<Compression>,
+    /// Memory that may be taken, if there is a limit.
+    pub(crate) memory: Option<Available>,
+    /// Why unpacking ended before the end of the compressed file, if it did.
+    pub(crate) packed_error: Option<&'a str>,
+}

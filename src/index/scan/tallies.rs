@@ -1,0 +1,167 @@
+//! What a scan counts: each thread its own, merged at the end.
+
+use crate::hprof::BasicType;
+use crate::hprof::heap::Root;
+
+use super::chunks::Chunk;
+use crate::index::layout::measurements::{Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays};
+use crate::index::model::problem::Problem;
+use crate::index::objects::id_set::Misfit;
+use crate::index::storage::id_map::IdMap;
+
+/// The object before, whose distance the next object tells.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Prev {
+    pub(crate) id: u64,
+    pub(crate) what: What,
+}
+
+/// What the object before is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum What {
+    /// An instance; `slot` is its class's place in this thread's table.
+    Instance { class: u64, slot: u32 },
+    /// An array of this kind and length.
+    Array { kind: u8, length: u32 },
+    /// An instance of StackChunk, the last of the list.
+    StackChunk,
+}
+
+/// What was counted of one class id.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tally {
+    /// Objects of the class: instances, or object arrays.
+    pub(crate) objects: u64,
+    /// Lengths, if they are object arrays.
+    pub(crate) lengths: Option<Box<Lengths<OBJECT_LENGTHS>>>,
+    /// Distances of instances.
+    pub(crate) distance: Distance,
+    /// Instances with another number of bytes than the class's fields take.
+    pub(crate) mismatched: u64,
+}
+
+impl Tally {
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.objects += other.objects;
+        self.mismatched += other.mismatched;
+        self.distance.merge(&other.distance);
+        match (&mut self.lengths, other.lengths) {
+            (Some(lengths), Some(more)) => lengths.merge(&more),
+            (lengths @ None, more) => *lengths = more,
+            _ => {}
+        }
+    }
+}
+
+/// A run of ascending ids.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Run {
+    pub(crate) first: u64,
+    pub(crate) last: Prev,
+}
+
+/// The ids in a chunk, for finding an object without an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ChunkIds {
+    pub(crate) chunk: Chunk,
+    pub(crate) lowest: u64,
+    pub(crate) highest: u64,
+}
+
+/// What a scan brought.
+#[derive(Debug, Default)]
+pub(crate) struct Scanned {
+    pub(crate) tallies: IdMap<u64, Tally>,
+    /// Primitive arrays, in the order of [`BasicType::PRIMITIVES`].
+    pub(crate) primitive: [Lengths<PRIMITIVE_LENGTHS>; 8],
+    pub(crate) short: ShortArrays,
+    /// CLASS DUMPs: offset and id, in file order.
+    pub(crate) class_dumps: Vec<(usize, u64)>,
+    /// Roots, in file order.
+    pub(crate) roots: Vec<(usize, Root)>,
+    /// Distances of class objects: id and bytes.
+    pub(crate) class_distances: Vec<(u64, u64)>,
+    /// Instances of StackChunk: offset, and distance if there is one.
+    pub(crate) stack_chunks: Vec<(usize, Option<u64>)>,
+    /// Android's heaps: offset, heap number, string id of its name.
+    pub(crate) heaps: Vec<(usize, u32, u64)>,
+    pub(crate) chunk_ids: Vec<ChunkIds>,
+    /// All object ids or'ed.
+    pub(crate) id_bits: u64,
+    /// The highest allocation trace serial number of an object, class objects included.
+    pub(crate) max_trace: u32,
+    /// The complement of the lowest: it starts at 0, as all that is counted here.
+    pub(crate) max_trace_complement: u32,
+    /// Objects whose id was met before.
+    pub(crate) repeated: Vec<u64>,
+    /// Objects that another record with the same id replaces.
+    pub(crate) replaced: u64,
+    /// All ids, in [`Mode::List`].
+    pub(crate) ids: Vec<u64>,
+    pub(crate) runs: Vec<Run>,
+    /// Ids do not ascend in long runs, or runs overlap.
+    pub(crate) unordered: bool,
+    /// Arrays as long as HotSpot lets them be in a dump: probably cut by it.
+    pub(crate) cut_object_arrays: u64,
+    /// The same of primitive arrays.
+    pub(crate) cut_primitive_arrays: u64,
+    pub(crate) problems: Vec<Problem>,
+    /// Places that could not be read, those not listed in `problems` too.
+    pub(crate) damaged_regions: u64,
+    /// Bytes of the heap dump that could not be read.
+    pub(crate) skipped_bytes: u64,
+    /// Why a worker could not take in all ids.
+    pub(crate) misfit: Option<Misfit>,
+}
+
+impl Scanned {
+    /// Takes in what another thread has counted.
+    pub(crate) fn merge(&mut self, other: Self) {
+        for (id, tally) in other.tallies {
+            self.tallies.entry(id).or_default().merge(tally);
+        }
+        for (lengths, more) in self.primitive.iter_mut().zip(&other.primitive) {
+            lengths.merge(more);
+        }
+        self.short.merge(&other.short);
+        self.class_dumps.extend(other.class_dumps);
+        self.roots.extend(other.roots);
+        self.class_distances.extend(other.class_distances);
+        self.stack_chunks.extend(other.stack_chunks);
+        self.heaps.extend(other.heaps);
+        self.chunk_ids.extend(other.chunk_ids);
+        self.id_bits |= other.id_bits;
+        self.max_trace = self.max_trace.max(other.max_trace);
+        self.max_trace_complement = self.max_trace_complement.max(other.max_trace_complement);
+        self.repeated.extend(other.repeated);
+        self.ids.extend(other.ids);
+        self.runs.extend(other.runs);
+        self.unordered |= other.unordered;
+        self.cut_object_arrays += other.cut_object_arrays;
+        self.cut_primitive_arrays += other.cut_primitive_arrays;
+        self.problems.extend(other.problems);
+        self.damaged_regions += other.damaged_regions;
+        self.skipped_bytes += other.skipped_bytes;
+    }
+
+    /// Takes back what was counted of a record that another one with the same id replaces.
+    pub(crate) fn forget(&mut self, class: Option<u64>, element: Option<BasicType>, length: u32) {
+        match (class, element) {
+            (Some(class), _) => {
+                if let Some(tally) = self.tallies.get_mut(&class) {
+                    tally.objects = tally.objects.saturating_sub(1);
+                    if let Some(lengths) = &mut tally.lengths {
+                        lengths.forget(length);
+                    }
+                }
+            }
+            (None, Some(element)) => {
+                let at = BasicType::PRIMITIVES.iter().position(|kind| *kind == element);
+                if let Some(lengths) = at.and_then(|at| self.primitive.get_mut(at)) {
+                    lengths.forget(length);
+                }
+            }
+            (None, None) => {}
+        }
+    }
+}
