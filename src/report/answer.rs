@@ -24,6 +24,13 @@ pub enum Section {
 }
 
 impl Section {
+    /// Another table, of these rows.
+    pub fn table<R>(columns: &Columns<'_, R>, rows: impl IntoIterator<Item = R>) -> Self {
+        let mut table = Builder::of(columns);
+        rows.into_iter().for_each(|row| table.push(columns, &row, Vec::new()));
+        Self::Table(table)
+    }
+
     fn write(self, out: &mut dyn Write, style: Style) -> io::Result<()> {
         match self {
             Self::Line(line) => writeln!(out, "{}", escape::text(&line)),
@@ -193,7 +200,9 @@ fn more_rows(out: &mut dyn Write, more: u64, what: &str) -> io::Result<()> {
     if more == 0 {
         return Ok(());
     }
-    let one = what.strip_suffix('s').filter(|_| more == 1).unwrap_or(what);
+    // "classes", "rows"
+    let one = what.strip_suffix("es").filter(|one| one.ends_with("ss")).or_else(|| what.strip_suffix('s'));
+    let one = one.filter(|_| more == 1).unwrap_or(what);
     writeln!(out, "{} more {one} (--top 0 shows all)", grouped(more))
 }
 

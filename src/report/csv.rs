@@ -30,24 +30,21 @@ pub fn write<R>(
     Ok(count)
 }
 
-/// Writes rows one by one: several can write parts of one answer side by side.
+/// Writes rows one by one: several can write chunks of one answer side by side.
+///
+/// It writes by itself what the csv crate would write: `dominators --all` has a row for each of 10^8 objects, and most of
+/// their cells are numbers, which need no quotes.
+#[derive(Debug)]
 pub struct Writer<W: Write> {
-    csv: csv::Writer<W>,
-    digits: itoa::Buffer,
-    text: String,
-}
-
-impl<W: Write> std::fmt::Debug for Writer<W> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Writer").finish_non_exhaustive()
-    }
+    out: W,
+    /// The row so far; a comma follows each cell.
+    line: Vec<u8>,
 }
 
 impl<W: Write> Writer<W> {
     /// Writes to `out`.
     pub fn new(out: W) -> Self {
-        let csv = csv::WriterBuilder::new().has_headers(false).flexible(true).from_writer(out);
-        Self { csv, digits: itoa::Buffer::new(), text: String::new() }
+        Self { out, line: Vec::new() }
     }
 
     /// Writes the line of titles. A record becomes a column for each of its values, which the first row tells.
@@ -58,17 +55,17 @@ impl<W: Write> Writer<W> {
         for column in columns.programs() {
             let key = column.key().unwrap_or_default();
             let value = first.map_or(CellValue::Null, |row| column.csv_value(row));
-            self.titles(key, &value)?;
+            self.titles(key, &value);
         }
         self.end_of_row()
     }
 
-    fn titles(&mut self, key: &str, value: &CellValue<'_>) -> io::Result<()> {
+    fn titles(&mut self, key: &str, value: &CellValue<'_>) {
         match value {
             CellValue::Record(values) => {
-                values.iter().try_for_each(|(inner, value)| self.titles(&format!("{key}.{inner}"), value))
+                values.iter().for_each(|(inner, value)| self.titles(&format!("{key}.{inner}"), value));
             }
-            _ => self.csv.write_field(escape::cell(key).as_bytes()).map_err(io_error),
+            _ => self.text(key),
         }
     }
 
@@ -82,45 +79,67 @@ impl<W: Write> Writer<W> {
     }
 
     fn cell(&mut self, value: &CellValue<'_>) -> io::Result<()> {
-        use std::fmt::Write;
-        let written = match value {
-            CellValue::Null => self.csv.write_field(b""),
-            CellValue::Boolean(value) => self.csv.write_field(if *value { "true" } else { "false" }),
-            CellValue::Integer(number) => self.csv.write_field(self.digits.format(*number)),
-            CellValue::Signed(number) => self.csv.write_field(self.digits.format(*number)),
-            CellValue::Id(id) => {
-                self.text.clear();
-                // Writing to a String cannot fail.
-                let _ = write!(self.text, "{id:#x}");
-                self.csv.write_field(&self.text)
-            }
-            CellValue::Text(text) => self.csv.write_field(escape::cell(text).as_bytes()),
-            CellValue::Record(values) => {
-                return values.iter().try_for_each(|(_, value)| self.cell(value));
-            }
-            CellValue::Float(_) | CellValue::List(_) => {
-                let json = serde_json::to_string(value)?;
-                let text = if matches!(value, CellValue::List(_)) {
-                    escape::cell(&json)
-                } else {
-                    json.as_str().into()
-                };
-                self.csv.write_field(text.as_bytes())
-            }
-        };
-        written.map_err(io_error)
+        match value {
+            CellValue::Null => self.plain(b""),
+            CellValue::Boolean(value) => self.plain(if *value { b"true" } else { b"false" }),
+            CellValue::Integer(number) => self.plain(itoa::Buffer::new().format(*number).as_bytes()),
+            CellValue::Signed(number) => self.plain(itoa::Buffer::new().format(*number).as_bytes()),
+            CellValue::Float(_) => self.plain(&serde_json::to_vec(value)?),
+            CellValue::Id(id) => self.id(*id),
+            CellValue::Text(text) => self.text(text),
+            CellValue::List(_) => self.text(&serde_json::to_string(value)?),
+            CellValue::Record(values) => values.iter().try_for_each(|(_, value)| self.cell(value))?,
+        }
+        Ok(())
+    }
+
+    /// A cell that needs neither escapes nor quotes.
+    fn plain(&mut self, cell: &[u8]) {
+        self.line.extend_from_slice(cell);
+        self.line.push(b',');
+    }
+
+    /// `0x7c00012a8`
+    fn id(&mut self, id: u64) {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let digits = (64 - id.leading_zeros()).div_ceil(4).max(1);
+        self.line.extend_from_slice(b"0x");
+        self.line.extend((0..digits).rev().map(|digit| {
+            let nibble = (id >> (digit * 4)) & 0xf;
+            DIGITS.get(nibble as usize).copied().unwrap_or(b'0')
+        }));
+        self.line.push(b',');
+    }
+
+    fn text(&mut self, text: &str) {
+        let cell = escape::cell(text);
+        // Escaped text has no line breaks.
+        if memchr::memchr2(b'"', b',', cell.as_bytes()).is_some() {
+            self.plain(format!("\"{}\"", cell.replace('"', "\"\"")).as_bytes());
+        } else {
+            self.plain(cell.as_bytes());
+        }
     }
 
     fn end_of_row(&mut self) -> io::Result<()> {
-        self.csv.write_record(None::<&[u8]>).map_err(io_error)
+        if self.line == b"," {
+            // A row of one empty cell would be an empty line, which readers skip.
+            self.line.splice(..0, *b"\"\"");
+        }
+        self.line.pop();
+        self.line.push(b'\n');
+        self.out.write_all(&self.line)?;
+        self.line.clear();
+        Ok(())
     }
 
-    /// Writes out what is left.
+    /// Writes out what is left, and gives back what was written to.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn finish(mut self) -> io::Result<()> {
-        self.csv.flush()
+    pub fn finish(mut self) -> io::Result<W> {
+        self.out.flush()?;
+        Ok(self.out)
     }
 }
 
@@ -196,9 +215,43 @@ fn io_error(error: csv::Error) -> io::Error {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
+    use crate::report::column::{Column, Kind};
+    use crate::report::value::list;
+
+    #[test]
+    fn cells_are_as_the_csv_crate_writes_them() {
+        let columns = Columns::new([
+            Column::new("a,b", Kind::Any, "", |row: &[CellValue<'static>; 2]| row[0].clone()),
+            Column::new("c", Kind::Any, "", |row: &[CellValue<'static>; 2]| row[1].clone()),
+        ]);
+        let ids = [0, 1, 0xf, 0x10, 0x7_c000_12a8, u64::MAX].map(|id| [CellValue::Id(id), id.into()]);
+        let texts =
+            ["", "=x", "a,b", "say \"a\"", "\n", "\u{202e}é"].map(|text| [text.into(), (-1i32).into()]);
+        let others = [[list(["a", "b"]), CellValue::Float(0.5)], [CellValue::Null, true.into()]];
+        let rows = ids.into_iter().chain(texts).chain(others);
+        let text = |value: &CellValue<'_>| match value {
+            CellValue::Null => String::new(),
+            CellValue::Text(text) => escape::cell(text).into_owned(),
+            CellValue::Id(id) => format!("{id:#x}"),
+            other => serde_json::to_string(other).unwrap(),
+        };
+        let mut expected = csv::Writer::from_writer(Vec::new());
+        expected.write_record(["a,b", "c"]).unwrap();
+        rows.clone().for_each(|row| expected.write_record(row.iter().map(text)).unwrap());
+        let mut out = Vec::new();
+        write(&mut out, &columns, rows).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            String::from_utf8(expected.into_inner().unwrap()).unwrap()
+        );
+        let one = Columns::new([Column::text("a", "", |row: &&'static str| (*row).into())]);
+        let mut out = Vec::new();
+        write(&mut out, &one, ["", "b"]).unwrap();
+        assert_eq!(out, b"a\n\"\"\nb\n");
+    }
 
     #[test]
     fn nested_rows_become_columns() {

@@ -36,8 +36,8 @@ const SORT: &[Key<SortBy>] = &[
     ("class", SortBy::Name, "By name"),
 ];
 
-/// The words of `--group-by`, here and in `dominators`.
-pub(crate) const GROUP_BY: &[Key<GroupBy>] = &[
+/// The words of `--group-by`.
+const GROUP_BY: &[Key<GroupBy>] = &[
     ("class", GroupBy::Class, "A class; classes of the same name from several loaders are several"),
     ("package", GroupBy::Package, "All classes of a package"),
     ("loader", GroupBy::Loader, "All classes of a loader"),

@@ -1,27 +1,22 @@
 //! `instances`: the objects of some classes.
 
-use std::io::Write;
-
-use clap::ValueEnum;
-use serde::Serialize;
-use serde_json::json;
-
 use crate::index::{Heap, ObjectGraph, Quiet};
 use crate::query::objects::condition::{Condition, Filter};
-use crate::query::objects::instances::{self, ClassSet, Found, Question, Row, SortBy};
+use crate::query::objects::instances::{self, ClassSet, Question, Row, SortBy};
 use crate::query::objects::label::Labels;
 use crate::query::objects::reader::Objects;
 use crate::query::objects::selection::{Selection, What};
-use crate::report::stream::Streamed;
-use crate::report::table::{Align, Builder, grouped, percent};
-use crate::report::{Format, csv, json::object_id};
+use crate::report::answer::{Answer, Declared, NoRows};
+use crate::report::column::{Align, Column, Columns};
+use crate::report::table::{grouped, percent};
 
 use crate::cli::Outcome;
-use crate::cli::retention::dominators::all;
-use crate::cli::retention::paths_to_root;
-use crate::cli::shared::args::{self, Input, Output};
-use crate::cli::shared::object::{self, AsText};
-use crate::cli::shared::{messages, output};
+use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
+use crate::cli::shared::object_columns::{self, Named};
+use crate::cli::shared::session::{Rows, Session, Source};
+use crate::cli::shared::{messages, object};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli instances heap.hprof java.lang.Thread
@@ -30,10 +25,12 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli instances heap.hprof java.lang.Thread --where 'name ~ worker' --where 'holder.daemon = true'
   hprof-cli instances heap.hprof 'byte[]' --where 'length >= 1048576' --format csv";
 
-/// Rows of a table when nothing is said.
-const USUAL_TOP: usize = 20;
-/// Rows that are made before anything is shown. Longer answers are made while they are written.
-const KEPT: usize = 10_000;
+/// The words of `--sort`.
+const SORT: &[Key<SortBy>] = &[
+    ("retained", SortBy::Retained, "Those that retain most first, unreachable ones last"),
+    ("shallow", SortBy::Shallow, "The largest first"),
+    ("address", SortBy::Address, "By address"),
+];
 
 /// The objects of a class, those that retain most first
 ///
@@ -62,73 +59,45 @@ pub(crate) struct Args {
     live: bool,
 
     /// Order of the rows
-    #[arg(long, value_name = "KEY", default_value = "retained", help_heading = "Output")]
-    sort: SortArg,
+    #[arg(long, value_name = "KEY", value_parser = keys(SORT), default_value = "retained", help_heading = "Output")]
+    sort: SortBy,
 
-    /// Only the first N; 0 for all [default: 20 in a table, all in JSON and CSV]
-    #[arg(long, value_name = "N", help_heading = "Output")]
-    top: Option<usize>,
+    #[command(flatten)]
+    top: Top<DEFAULT_TOP_OBJECTS>,
 
     #[command(flatten)]
     output: Output,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SortArg {
-    /// Those that retain most first, unreachable ones last
-    Retained,
-    /// The largest first
-    Shallow,
-    /// By address
-    Address,
-}
-
 /// What was found.
-#[derive(Debug, Default)]
-struct Answer {
-    found: Found,
-    /// The first of the rows.
-    rows: Vec<Row>,
+struct Found {
+    rows: Rows<u32, Row>,
+    /// How many there are without `--top`.
+    total: u64,
     /// Selections, by number, that no class matches.
     unmatched: Vec<usize>,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let format = args.output.format();
-    let (heap, graph, answer) = args.input.with_graph(|heap, graph| ask(args, heap, graph))?;
-    let labels = Labels::new(&heap, &graph, heap.bytes(&Quiet)?);
-    let Answer { found, rows, unmatched } = answer;
-    let rest = found.objects.iter().skip(rows.len());
-    let rows = rows.into_iter().chain(rest.map(|object| instances::row(&graph, &labels, *object)));
-    let mut out = output::stdout();
-    match format {
-        Format::Table => {
-            let rows: Vec<Row> = rows.collect();
-            table(&mut out, &heap, &rows, found.total, graph.tree.reachable_bytes(), args)?;
-        }
-        Format::Csv => {
-            let rows = rows.map(|row| RowOut::new(&heap, &row, object::cell));
-            csv::write_flat(&mut out, RowOut::COLUMNS, rows)?;
-        }
-        Format::Json => {
-            let rows = Streamed::new(rows.map(|row| RowOut::new(&heap, &row, str::to_owned)));
-            let more = json!({ "total": { "objects": found.total } });
-            output::json(&mut out, "instances", &heap, rows, more)?;
-        }
-    }
-    all::ensure_right(&graph)?;
-    output::finish(out)?;
+    let (session, found) = Session::ask(&args.input, |heap, graph| ask(args, heap, graph))?;
+    let Found { rows, total, unmatched } = found;
+    let Session { heap, graph } = &session;
+    let labels = Labels::new(heap, graph, heap.bytes(&Quiet)?);
+    let lines = rows
+        .into_all(|object| instances::row(graph, &labels, *object))
+        .map(|row| Line { class: object::class_name(heap.summary(), row.class), row });
+    let answer = Answer::new(columns(graph.tree.reachable_bytes()), lines)
+        .beside(&beside(), &total)
+        .matching(total, "objects")
+        .without_rows(NoRows::Nothing);
+    session.show("instances", &args.output, answer)?;
     if !args.input.quiet {
-        notes(args, &heap, &unmatched, found.total);
+        notes(args, heap, &unmatched, total);
     }
-    Ok(match (heap.summary().is_damaged(), found.total) {
-        (true, _) => Outcome::Damaged,
-        (false, 0) => Outcome::No,
-        (false, _) => Outcome::Fine,
-    })
+    Ok(session.outcome(total > 0))
 }
 
-fn ask(args: &Args, heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Answer> {
+fn ask(args: &Args, heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Found> {
     let (summary, bytes) = (heap.summary(), heap.bytes(&Quiet)?);
     let classes = ClassSet::new(summary, graph, &args.classes, args.subclasses);
     let labels = Labels::new(heap, graph, bytes);
@@ -139,24 +108,19 @@ fn ask(args: &Args, heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Answer> 
         Some(Filter::new(&objects, &labels, &args.conditions, &classes)?)
     };
     let found = if classes.is_empty() {
-        Found::default()
+        instances::Found::default()
     } else {
         let question = Question {
             classes: &classes,
             filter: filter.as_ref(),
             live: args.live,
-            sort_by: match args.sort {
-                SortArg::Retained => SortBy::Retained,
-                SortArg::Shallow => SortBy::Shallow,
-                SortArg::Address => SortBy::Address,
-            },
-            top: args::top(args.top, args.output.format(), USUAL_TOP),
+            sort_by: args.sort,
+            top: args.top.rows(args.output.format()),
         };
         instances::find(graph, &question)
     };
-    let first = found.objects.iter().take(KEPT);
-    let rows = first.map(|object| instances::row(graph, &labels, *object)).collect();
-    Ok(Answer { found, rows, unmatched: classes.unmatched })
+    let rows = Rows::new(found.objects, |object| instances::row(graph, &labels, *object));
+    Ok(Found { rows, total: found.total, unmatched: classes.unmatched })
 }
 
 /// Says what rows cannot.
@@ -171,7 +135,7 @@ fn notes(args: &Args, heap: &Heap, unmatched: &[usize], total: u64) {
                     heap.path().display()
                 ),
             ),
-            What::Classes(_) => paths_to_root::note_no_class(heap, selection),
+            What::Classes(_) => messages::about_no_class(heap.summary(), selection),
         }
     }
     if total == 0 && unmatched.len() < args.classes.len() {
@@ -185,57 +149,52 @@ fn notes(args: &Args, heap: &Heap, unmatched: &[usize], total: u64) {
     }
 }
 
-#[derive(Serialize)]
-struct RowOut {
-    object: String,
-    class: Option<String>,
-    label: Option<String>,
-    shallow_bytes: u64,
-    retained_bytes: Option<u64>,
+/// A row, and its class.
+struct Line<'a> {
+    row: Row,
+    class: Option<&'a str>,
 }
 
-impl RowOut {
-    const COLUMNS: &[&str] = &["object", "class", "label", "shallow_bytes", "retained_bytes"];
-
-    fn new(heap: &Heap, row: &Row, text: AsText) -> Self {
-        Self {
-            object: object_id(row.id),
-            class: object::class_name(heap.summary(), row.class).map(text),
-            label: row.label.as_deref().map(text),
-            shallow_bytes: row.shallow_bytes,
-            retained_bytes: row.retained_bytes,
-        }
-    }
+fn named<'r>(line: &'r Line<'_>) -> Named<'r> {
+    Named { id: line.row.id, class: line.class, label: line.row.label.as_deref() }
 }
 
-fn table(
-    out: &mut dyn Write,
-    heap: &Heap,
-    rows: &[Row],
-    total: u64,
-    whole: u64,
-    args: &Args,
-) -> anyhow::Result<()> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let mut table = Builder::new(&[
-        ("retained", Align::Right),
-        ("%", Align::Right),
-        ("shallow", Align::Right),
-        ("id", Align::Left),
-        ("object", Align::Left),
-    ]);
-    for row in rows {
-        let class = object::class_name(heap.summary(), row.class);
-        table.row([
-            row.retained_bytes.map_or_else(|| "unreachable".to_owned(), grouped),
-            row.retained_bytes.map(|bytes| percent(bytes, whole)).unwrap_or_default(),
-            grouped(row.shallow_bytes),
-            object_id(row.id),
-            object::describe_without_id(class, row.label.as_deref()),
-        ]);
-    }
-    table.write(out, output::style(&args.output))?;
-    Ok(output::left_out(out, rows.len(), total, "objects")?)
+fn columns<'a>(whole: u64) -> Columns<'a, Line<'a>> {
+    let [object, class, label] = object_columns::named(named);
+    let shallow = object_columns::shallow_bytes(|line: &Line<'a>| line.row.shallow_bytes);
+    let retained = object_columns::retained_bytes(|line: &Line<'a>| line.row.retained_bytes);
+    Columns::new([
+        object.header("id").place(3),
+        class,
+        label,
+        shallow.header("shallow").place(2),
+        retained
+            .or_null("it is unreachable")
+            .header("retained")
+            .place(0)
+            .cell(|line| line.row.retained_bytes.map_or_else(|| "unreachable".to_owned(), grouped)),
+        Column::table("%", Align::Right, move |line: &Line<'a>| {
+            line.row.retained_bytes.map(|bytes| percent(bytes, whole)).unwrap_or_default()
+        })
+        .place(1),
+        object_columns::described(|line: &Line<'a>| named(line).describe_without_id()),
+    ])
+}
+
+fn beside() -> Columns<'static, u64> {
+    Columns::new([Column::integer(
+        "total.objects",
+        "objects, also those that `--top` leaves out",
+        |total: &u64| (*total).into(),
+    )])
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    vec![Declared {
+        command: "instances",
+        variant: "",
+        about: "A row is an object of the classes.",
+        rows: columns(0).fields(),
+        beside: beside().fields(),
+    }]
 }

@@ -1,28 +1,24 @@
 //! `refs`: what an object refers to, or what refers to it.
 
-use std::io::Write;
-
-use clap::ValueEnum;
-use serde::Serialize;
-use serde_json::{Value, json};
-
 use crate::index::model::summary::Summary;
 use crate::index::{Heap, ObjectGraph, Quiet};
+use crate::query::classes::histogram::GroupBy;
 use crate::query::classes::suggestions;
 use crate::query::objects::refs::{Direction, GroupRow, Refs, Row};
 use crate::query::objects::selection::{Selection, What};
-use crate::query::objects::strength::Strength;
-use crate::query::paths::steps::View;
-use crate::report::stream::Streamed;
-use crate::report::table::{Align, Builder, grouped};
-use crate::report::{Format, csv, escape, json::object_id};
+use crate::query::paths::steps::{Step, View};
+use crate::report::answer::{Answer, Declared, NoRows, Section};
+use crate::report::column::{Column, Columns, Fit, Kind};
+use crate::report::json::object_id;
+use crate::report::table::grouped;
 
 use crate::cli::Outcome;
-use crate::cli::retention::dominators::all;
-use crate::cli::retention::paths_to_root;
-use crate::cli::shared::args::{self, Input, Output};
-use crate::cli::shared::object::{self, AsText};
-use crate::cli::shared::{messages, output};
+use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
+use crate::cli::shared::object_columns::{self, Named};
+use crate::cli::shared::session::{KEPT, Session, Source};
+use crate::cli::shared::{messages, object, paths};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli refs heap.hprof 0x7c00012a8
@@ -31,12 +27,11 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli refs heap.hprof com.acme.Registry
   hprof-cli refs heap.hprof 0x7c00012a8 --format json | jq -r '.rows[] | [.reference, .object] | @tsv'";
 
-/// Rows of a table when nothing is said.
-const USUAL_TOP: usize = 20;
-/// Rows that are made before anything is shown. Longer answers are made while they are written.
-const KEPT: usize = 10_000;
 /// Classes that are named when several match.
 const NAMED: usize = 5;
+
+/// The words of `--group-by`.
+const GROUP_BY: &[Key<GroupBy>] = &[("class", GroupBy::Class, "Objects of a class")];
 
 /// What an object refers to, or what refers to it, and by which field
 ///
@@ -60,21 +55,14 @@ pub(crate) struct Args {
     outgoing: bool,
 
     /// Add up the objects by their class
-    #[arg(long, value_name = "KEY", help_heading = "Output")]
-    group_by: Option<GroupArg>,
+    #[arg(long, value_name = "KEY", value_parser = keys(GROUP_BY), help_heading = "Output")]
+    group_by: Option<GroupBy>,
 
-    /// Only the first N; 0 for all [default: 20 in a table, all in JSON and CSV]
-    #[arg(long, value_name = "N", help_heading = "Output")]
-    top: Option<usize>,
+    #[command(flatten)]
+    top: Top<DEFAULT_TOP_OBJECTS>,
 
     #[command(flatten)]
     output: Output,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum GroupArg {
-    /// Objects of a class
-    Class,
 }
 
 impl Args {
@@ -83,7 +71,7 @@ impl Args {
     }
 
     fn most(&self) -> usize {
-        args::top(self.top, self.output.format(), USUAL_TOP).unwrap_or(usize::MAX)
+        self.top.rows(self.output.format()).unwrap_or(usize::MAX)
     }
 }
 
@@ -95,8 +83,9 @@ enum Target {
 }
 
 /// What was found.
-struct Answer {
+struct Found {
     target: Target,
+    /// Rows, also those that `--top` leaves out.
     total: u64,
     /// The first of the rows.
     rows: Vec<Row>,
@@ -108,35 +97,40 @@ struct Answer {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let (heap, graph, answer) = args.input.with_graph(|heap, graph| ask(args, heap, graph))?;
-    let mut out = output::stdout();
-    let damaged = heap.summary().is_damaged();
-    let object = match &answer.target {
+    let (session, mut found) = Session::ask(&args.input, |heap, graph| ask(args, heap, graph))?;
+    let object = match &found.target {
         Target::Object(object) => *object,
         Target::None(text) => {
             messages::line("error", text);
-            nothing(&mut out, args, &heap)?;
-            output::finish(out)?;
+            if args.group_by.is_some() {
+                nothing(args, &session, groups())?;
+            } else {
+                nothing(args, &session, rows())?;
+            }
             return Ok(Outcome::No);
         }
     };
-    let view = View::new(&heap, &graph, heap.bytes(&Quiet)?);
+    let view = View::new(&session.heap, &session.graph, session.heap.bytes(&Quiet)?);
+    let first = std::mem::take(&mut found.rows);
+    let about = Beside { of: view.step(object, None), direction: args.direction(), found: &found };
     if args.group_by.is_some() {
-        write_groups(&mut out, args, &heap, &view, object, &answer)?;
+        let summary = session.heap.summary();
+        let shown = found.groups.iter().take(args.most());
+        let shown = shown.map(|row| Group { row, class: object::class_name(summary, row.class) });
+        show(args, &session, Answer::new(groups(), shown).matching(found.total, "classes"), &about)?;
     } else {
-        write_rows(&mut out, args, &heap, &view, object, &answer)?;
+        let refs = Refs::new(&view);
+        // What was made is taken up again where it ended.
+        let made = first.len();
+        let rest = (made == KEPT).then(|| refs.rows(object, args.direction()).skip(made));
+        let shown = first.into_iter().chain(rest.into_iter().flatten()).take(args.most());
+        show(args, &session, Answer::new(rows(), shown).matching(found.total, "references"), &about)?;
     }
-    all::ensure_right(&graph)?;
-    output::finish(out)?;
-    Ok(match (damaged, answer.total) {
-        (true, _) => Outcome::Damaged,
-        (false, 0) => Outcome::No,
-        (false, _) => Outcome::Fine,
-    })
+    Ok(session.outcome(found.total > 0))
 }
 
-fn ask(args: &Args, heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Answer> {
-    let mut answer = Answer {
+fn ask(args: &Args, heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Found> {
+    let mut found = Found {
         target: target(args, heap, graph),
         total: 0,
         rows: Vec::new(),
@@ -144,23 +138,23 @@ fn ask(args: &Args, heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Answer> 
         root: None,
         instances: None,
     };
-    let Target::Object(object) = answer.target else { return Ok(answer) };
+    let Target::Object(object) = found.target else { return Ok(found) };
     let view = View::new(heap, graph, heap.bytes(&Quiet)?);
     let refs = Refs::new(&view);
     let direction = args.direction();
     if args.group_by.is_some() {
-        answer.groups = refs.groups(object, direction);
-        answer.total = answer.groups.len() as u64;
+        found.groups = refs.groups(object, direction);
+        found.total = found.groups.len() as u64;
     } else {
-        answer.total = refs.count(object, direction);
-        answer.rows = refs.rows(object, direction).take(args.most().min(KEPT)).collect();
+        found.total = refs.count(object, direction);
+        found.rows = refs.rows(object, direction).take(args.most().min(KEPT)).collect();
     }
     if args.incoming {
-        answer.instances = refs.instances(object);
+        found.instances = refs.instances(object);
         let is_root = view.edges.roots.contains(object);
-        answer.root = is_root.then(|| paths_to_root::describe_root(&view.root(object)));
+        found.root = is_root.then(|| paths::describe_root(&view.root(object)));
     }
-    Ok(answer)
+    Ok(found)
 }
 
 /// Finds the object that is meant.
@@ -214,212 +208,162 @@ fn no_class(summary: &Summary, text: &str) -> String {
     format!("no class object of the dump matches {text}, and ids of objects look like 0x7c00012a8{near}")
 }
 
-/// The empty answer.
-fn nothing(out: &mut dyn Write, args: &Args, heap: &Heap) -> anyhow::Result<()> {
-    match args.output.format() {
-        Format::Table => Ok(()),
-        Format::Json => output::json(out, "refs", heap, [(); 0], json!({ "of": null })),
-        Format::Csv => {
-            let columns = if args.group_by.is_some() { GroupOut::COLUMNS } else { RowOut::COLUMNS };
-            Ok(csv::write_flat(out, columns, std::iter::empty::<()>())?)
-        }
-    }
+/// Shows the empty answer of an object that was not found.
+fn nothing<R>(args: &Args, session: &Session, columns: Columns<'_, R>) -> anyhow::Result<u64> {
+    let answer =
+        Answer::new(columns, None).beside(&Columns::new([of()]), &None).without_rows(NoRows::Nothing);
+    session.show("refs", &args.output, answer)
 }
 
-/// The keys beside the rows.
-fn more(args: &Args, view: &View<'_>, object: u32, answer: &Answer) -> Value {
-    let of = view.step(object, None);
-    json!({
-        "of": { "object": object_id(of.id), "class": of.class, "label": of.label },
-        "direction": if args.incoming { "incoming" } else { "outgoing" },
-        "total": { "rows": answer.total },
-        "root": answer.root,
-        "instances_of_class": answer.instances,
-    })
-}
-
-fn write_rows(
-    out: &mut dyn Write,
-    args: &Args,
-    heap: &Heap,
-    view: &View<'_>,
-    object: u32,
-    answer: &Answer,
-) -> anyhow::Result<()> {
-    let refs = Refs::new(view);
-    let made = answer.rows.len();
-    // What was made is taken up again where it ended.
-    let rest = if made < KEPT { None } else { Some(refs.rows(object, args.direction()).skip(made)) };
-    let rows = (answer.rows.iter().cloned()).chain(rest.into_iter().flatten()).take(args.most());
-    match args.output.format() {
-        Format::Table => row_table(out, args, view, object, answer, rows),
-        Format::Csv => {
-            Ok(csv::write_flat(out, RowOut::COLUMNS, rows.map(|row| RowOut::new(&row, object::cell)))?)
-        }
-        Format::Json => {
-            let rows = Streamed::new(rows.map(|row| RowOut::new(&row, str::to_owned)));
-            output::json(out, "refs", heap, rows, more(args, view, object, answer))
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct RowOut {
-    object: String,
-    class: Option<String>,
-    label: Option<String>,
-    reference: Option<String>,
-    #[serde(rename = "static")]
-    is_static: bool,
-    strength: &'static str,
-    shallow_bytes: Option<u64>,
-    retained_bytes: Option<u64>,
-}
-
-impl RowOut {
-    const COLUMNS: &[&str] =
-        &["object", "class", "label", "reference", "static", "strength", "shallow_bytes", "retained_bytes"];
-
-    fn new(row: &Row, text: AsText) -> Self {
-        Self {
-            object: object_id(row.id),
-            class: row.class.as_deref().map(text),
-            label: row.label.as_deref().map(text),
-            reference: row.reference.as_deref().map(text),
-            is_static: row.is_static,
-            strength: row.strength.name(),
-            shallow_bytes: row.shallow_bytes,
-            retained_bytes: row.retained_bytes,
-        }
-    }
-}
-
-/// What a table is of.
-fn title(out: &mut dyn Write, args: &Args, view: &View<'_>, object: u32) -> anyhow::Result<()> {
-    let of = view.step(object, None);
-    let of = object::describe(of.class.as_deref(), of.id, of.label.as_deref());
+/// Shows rows or groups, and what is known of the object itself.
+fn show<R>(args: &Args, session: &Session, answer: Answer<'_, R>, about: &Beside<'_>) -> anyhow::Result<u64> {
+    let of = paths::named(&about.of).describe();
     let what = if args.incoming { "references to" } else { "references of" };
-    Ok(writeln!(out, "{what} {}", escape::text(&of))?)
+    let mut answer = answer
+        .beside(&beside(), &Some(about))
+        .above(Section::Line(format!("{what} {of}")))
+        .without_rows(NoRows::Line("none"));
+    if let Some(root) = &about.found.root {
+        answer = answer.under(Section::Line(format!("it is a root: {root}")));
+    }
+    if let Some(instances) = about.found.instances.filter(|instances| *instances > 0) {
+        let instances = grouped(instances);
+        answer = answer.under(Section::Line(format!("{instances} objects more refer to it as their class")));
+    }
+    session.show("refs", &args.output, answer)
 }
 
-/// Writes a table of so many rows, and what stands below it.
-fn finish(
-    out: &mut dyn Write,
-    args: &Args,
-    table: Builder,
-    (shown, what): (usize, &str),
-    answer: &Answer,
-) -> anyhow::Result<()> {
-    if shown == 0 {
-        writeln!(out, "none")?;
-    } else {
-        table.write(out, output::style(&args.output))?;
-    }
-    output::left_out(out, shown, answer.total, what)?;
-    if let Some(root) = &answer.root {
-        writeln!(out, "it is a root: {}", escape::text(root))?;
-    }
-    if let Some(instances) = answer.instances.filter(|instances| *instances > 0) {
-        writeln!(out, "{} objects more refer to it as their class", grouped(instances))?;
-    }
-    Ok(())
+/// The keys beside the rows are made of this.
+struct Beside<'a> {
+    of: Step,
+    direction: Direction,
+    found: &'a Found,
 }
 
-fn row_table(
-    out: &mut dyn Write,
-    args: &Args,
-    view: &View<'_>,
-    object: u32,
-    answer: &Answer,
-    rows: impl Iterator<Item = Row>,
-) -> anyhow::Result<()> {
-    title(out, args, view, object)?;
-    let mut table = Builder::new(&[
-        ("retained", Align::Right),
-        ("shallow", Align::Right),
-        ("by", Align::Left),
-        ("id", Align::Left),
-        ("object", Align::Left),
-    ]);
-    let mut shown = 0;
-    for row in rows {
-        shown += 1;
-        let prefix = if row.is_static { "static " } else { "" };
-        let suffix = match row.strength {
-            Strength::Strong => String::new(),
-            other => format!(" ({})", other.name()),
-        };
-        let what = if row.shallow_bytes.is_none() {
-            "not in the dump".to_owned()
-        } else {
-            object::describe_without_id(row.class.as_deref(), row.label.as_deref())
-        };
-        table.row([
-            row.retained_bytes.map(grouped).unwrap_or_default(),
-            row.shallow_bytes.map(grouped).unwrap_or_default(),
-            format!("{prefix}{}{suffix}", row.reference.as_deref().unwrap_or_default()),
-            object_id(row.id),
-            what,
-        ]);
-    }
-    finish(out, args, table, (shown, "references"), answer)
+/// The object itself.
+fn of<'a>() -> Column<'a, Option<&'a Beside<'a>>> {
+    let columns = Columns::new(object_columns::named(paths::named));
+    Column::new(
+        "of",
+        Kind::Record(columns.fields()),
+        "the object that was asked for",
+        move |about: &Option<&Beside<'a>>| about.map(|about| columns.record(&about.of)).unwrap_or_default(),
+    )
+    .or_null("no object was found; the other keys beside `rows` are absent then")
 }
 
-#[derive(Serialize)]
-struct GroupOut {
-    class: Option<String>,
-    objects: u64,
-    shallow_bytes: u64,
-    retained_bytes: u64,
+fn beside<'a>() -> Columns<'a, Option<&'a Beside<'a>>> {
+    Columns::new([
+        of(),
+        Column::text("direction", "`outgoing` or `incoming`", |about: &Option<&Beside<'a>>| {
+            about
+                .map(|about| match about.direction {
+                    Direction::Incoming => "incoming",
+                    Direction::Outgoing => "outgoing",
+                })
+                .into()
+        }),
+        Column::integer(
+            "total.rows",
+            "rows, also those that `--top` leaves out",
+            |about: &Option<&Beside<'a>>| about.map(|about| about.found.total).into(),
+        ),
+        Column::text("root", "why the object is a root, for people", |about: &Option<&Beside<'a>>| {
+            about.and_then(|about| about.found.root.as_deref()).into()
+        })
+        .or_null("it is no root, or without `--incoming`"),
+        Column::integer(
+            "instances_of_class",
+            "of a class object: the objects that refer to it as their class; they have no rows",
+            |about: &Option<&Beside<'a>>| about.and_then(|about| about.found.instances).into(),
+        )
+        .or_null("it is no class object, or without `--incoming`"),
+    ])
 }
 
-impl GroupOut {
-    const COLUMNS: &[&str] = &["class", "objects", "shallow_bytes", "retained_bytes"];
+fn rows<'a>() -> Columns<'a, Row> {
+    let [object, class, label] = object_columns::named(named);
+    let shallow = object_columns::shallow_bytes(|row: &Row| row.shallow_bytes);
+    let retained = object_columns::retained_bytes(|row: &Row| row.retained_bytes);
+    Columns::new([
+        object.header("id").place(3),
+        class.or_null("the dump does not say, or does not hold the object"),
+        label,
+        Column::text(
+            "reference",
+            "the field, `[5]` for an element, `<class>`, `<super>`, `<loader>`, `<Java frame>`; with `--incoming` several, \
+             joined by `, `",
+            |row: &Row| row.reference.as_deref().into(),
+        )
+        .or_null("the dump does not say")
+        .header("by")
+        .place(2)
+        .cell(|row| {
+            let reference = row.reference.as_deref().unwrap_or_default();
+            paths::describe_reference(Some(reference), row.is_static, row.strength)
+        }),
+        Column::new("static", Kind::Boolean, "whether that is a static field", |row: &Row| row.is_static.into()),
+        Column::text("strength", "`strong`, `soft`, `weak`, `phantom`, `finalizer`", |row: &Row| {
+            row.strength.name().into()
+        }),
+        shallow.or_null("the object is not in the dump").header("shallow").place(1),
+        retained.or_null("it is unreachable, or not in the dump").header("retained").place(0),
+        object_columns::described(|row: &Row| match row.shallow_bytes {
+            None => "not in the dump".to_owned(),
+            Some(_) => named(row).describe_without_id(),
+        }),
+    ])
 }
 
-fn write_groups(
-    out: &mut dyn Write,
-    args: &Args,
-    heap: &Heap,
-    view: &View<'_>,
-    object: u32,
-    answer: &Answer,
-) -> anyhow::Result<()> {
-    let summary = heap.summary();
-    let shown = answer.groups.iter().take(args.most());
-    let row = |row: &GroupRow, text: AsText| GroupOut {
-        class: object::class_name(summary, row.class).map(text),
-        objects: row.objects,
-        shallow_bytes: row.shallow_bytes,
-        retained_bytes: row.retained_bytes,
-    };
-    match args.output.format() {
-        Format::Csv => {
-            let rows = shown.map(|group| row(group, object::cell));
-            return Ok(csv::write_flat(out, GroupOut::COLUMNS, rows)?);
-        }
-        Format::Json => {
-            let rows: Vec<GroupOut> = shown.map(|group| row(group, str::to_owned)).collect();
-            return output::json(out, "refs", heap, rows, more(args, view, object, answer));
-        }
-        Format::Table => {}
-    }
-    title(out, args, view, object)?;
-    let mut table = Builder::new(&[
-        ("retained", Align::Right),
-        ("shallow", Align::Right),
-        ("objects", Align::Right),
-        ("class", Align::Left),
-    ]);
-    let mut rows = 0;
-    for group in shown {
-        rows += 1;
-        table.row([
-            grouped(group.retained_bytes),
-            grouped(group.shallow_bytes),
-            grouped(group.objects),
-            object::class_name(summary, group.class).unwrap_or("<unknown class>").to_owned(),
-        ]);
-    }
-    finish(out, args, table, (rows, "classes"), answer)
+fn named(row: &Row) -> Named<'_> {
+    Named { id: row.id, class: row.class.as_deref(), label: row.label.as_deref() }
+}
+
+/// Objects of a class, and its name.
+struct Group<'a> {
+    row: &'a GroupRow,
+    class: Option<&'a str>,
+}
+
+fn groups<'a>() -> Columns<'a, Group<'a>> {
+    Columns::new([
+        Column::text("class", "the class of the objects", |group: &Group<'a>| group.class.into())
+            .or_null("the dump does not say")
+            .header("class")
+            .fit(Fit::Shorten { priority: 0 })
+            .cell(|group| group.class.unwrap_or("<unknown class>").to_owned()),
+        Column::integer("objects", "the objects, each once", |group: &Group<'a>| group.row.objects.into())
+            .header("objects")
+            .place(2),
+        Column::integer("shallow_bytes", "their own size", |group: &Group<'a>| {
+            group.row.shallow_bytes.into()
+        })
+        .header("shallow")
+        .place(1),
+        Column::integer(
+            "retained_bytes",
+            "what they retain by the dominator tree; what one of them dominates counts once",
+            |group: &Group<'a>| group.row.retained_bytes.into(),
+        )
+        .header("retained")
+        .place(0),
+    ])
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    let declared =
+        |variant, about, rows| Declared { command: "refs", variant, about, rows, beside: beside().fields() };
+    vec![
+        declared(
+            "",
+            "A row is a reference and the object at its other end: outgoing ones in the order of the object's record, \
+             incoming ones by address.",
+            rows().fields(),
+        ),
+        declared(
+            "`--group-by class`",
+            "A row is a class of such objects, most retained bytes first.",
+            groups().fields(),
+        ),
+    ]
 }

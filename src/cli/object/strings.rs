@@ -17,9 +17,9 @@ use crate::report::table::{Align, Builder, grouped, human_bytes, percent};
 use crate::report::{Format, csv, json::object_id};
 
 use crate::cli::Outcome;
-use crate::cli::retention::dominators::all::ensure_right;
 use crate::cli::shared::args::{self, Input, Output};
 use crate::cli::shared::object::{self, AsText};
+use crate::cli::shared::session::ensure_right;
 use crate::cli::shared::{messages, output};
 
 pub(crate) const EXAMPLES: &str = "Examples:

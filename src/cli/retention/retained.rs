@@ -1,22 +1,20 @@
 //! `retained`: what some objects retain together.
 
-use std::io::Write;
-
 use roaring::RoaringBitmap;
-use serde::Serialize;
-use serde_json::json;
 
 use crate::index::model::summary::Summary;
 use crate::query::classes::suggestions;
 use crate::query::dominators::retained::{self, Retained};
 use crate::query::objects::selection::{Selection, What};
-use crate::report::table::{Align, Builder, grouped, percent};
-use crate::report::{Format, csv};
+use crate::report::Format;
+use crate::report::answer::{Answer, Declared};
+use crate::report::column::{Align, Column, Columns, Fit, Kind};
+use crate::report::table::{grouped, percent};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::object::{self, AsText};
-use crate::cli::shared::{messages, output};
+use crate::cli::shared::messages;
+use crate::cli::shared::session::{Session, Source};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli retained heap.hprof 'com.acme.cache.**'
@@ -41,7 +39,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let (heap, graph, (rows, total)) = args.input.with_graph(|heap, graph| {
+    let (session, (rows, total)) = Session::ask(&args.input, |heap, graph| {
         let sets = args.selections.iter().map(|selection| selection.objects(heap.summary(), graph));
         let sets: Vec<RoaringBitmap> = sets.collect();
         let rows: Vec<Retained> = sets.iter().map(|set| retained::retained(graph, set)).collect();
@@ -51,32 +49,32 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         };
         Ok((rows, total))
     })?;
-    let mut out = output::stdout();
-    let rows: Vec<(&Selection, Retained)> = args.selections.iter().zip(rows).collect();
-    let shown =
-        |text: AsText| rows.iter().map(move |(selection, row)| RowOut::new(Some(text(&selection.text)), row));
-    match args.output.format() {
-        Format::Table => table(&mut out, &rows, &total, graph.tree.reachable_bytes(), args)?,
-        Format::Csv => {
-            // What they retain together does not follow from the rows.
-            let together = (rows.len() > 1).then(|| RowOut::new(None, &total));
-            csv::write_flat(&mut out, RowOut::COLUMNS, shown(object::cell).chain(together))?;
-        }
-        Format::Json => {
-            let rows: Vec<RowOut> = shown(str::to_owned).collect();
-            let more = json!({ "total": RowOut::new(None, &total) });
-            output::json(&mut out, "retained", &heap, rows, more)?;
-        }
+    show(args, &session, &rows, total)?;
+    for (selection, row) in args.selections.iter().zip(&rows) {
+        notes(session.heap.summary(), selection, row, args.input.quiet);
     }
-    output::finish(out)?;
-    for (selection, row) in &rows {
-        notes(heap.summary(), selection, row, args.input.quiet);
+    Ok(session.outcome(total.objects > 0))
+}
+
+fn show(args: &Args, session: &Session, rows: &[Retained], total: Retained) -> anyhow::Result<u64> {
+    let whole = session.graph.tree.reachable_bytes();
+    let together = || Line { selection: None, retained: total };
+    // What several retain together does not follow from the rows.
+    let last = (rows.len() > 1 && args.output.format() == Format::Csv).then(together);
+    let lines = args.selections.iter().zip(rows);
+    let lines = lines.map(|(selection, row)| Line { selection: Some(&selection.text), retained: *row });
+    let mut answer = Answer::new(columns(whole), lines.chain(last)).beside(&beside(), &together());
+    if rows.len() > 1 {
+        answer = answer.total([
+            ("objects", grouped(total.objects)),
+            ("shallow", grouped(total.shallow_bytes)),
+            ("retained", grouped(total.retained_bytes)),
+            ("%", percent(total.retained_bytes, whole)),
+            ("retained objects", grouped(total.retained_objects)),
+            ("selection", "all together".to_owned()),
+        ]);
     }
-    Ok(match (heap.summary().is_damaged(), total.objects) {
-        (true, _) => Outcome::Damaged,
-        (false, 0) => Outcome::No,
-        (false, _) => Outcome::Fine,
-    })
+    session.show("retained", &args.output, answer)
 }
 
 /// Says what a row cannot.
@@ -105,69 +103,72 @@ fn notes(summary: &Summary, selection: &Selection, row: &Retained, quiet: bool) 
     }
 }
 
-#[derive(Serialize)]
-struct RowOut {
-    /// `None` for all together.
-    selection: Option<String>,
-    objects: u64,
-    shallow_bytes: u64,
-    retained_bytes: u64,
-    retained_objects: u64,
-    unreachable_objects: u64,
+/// What a selection retains, or `None`: all of them together.
+struct Line<'a> {
+    selection: Option<&'a str>,
+    retained: Retained,
 }
 
-impl RowOut {
-    const COLUMNS: &[&str] = &[
-        "selection",
-        "objects",
-        "shallow_bytes",
-        "retained_bytes",
-        "retained_objects",
-        "unreachable_objects",
-    ];
-
-    fn new(selection: Option<String>, row: &Retained) -> Self {
-        Self {
-            selection,
-            objects: row.objects,
-            shallow_bytes: row.shallow_bytes,
-            retained_bytes: row.retained_bytes,
-            retained_objects: row.retained_objects,
-            unreachable_objects: row.unreachable_objects,
-        }
-    }
+fn columns<'a>(whole: u64) -> Columns<'a, Line<'a>> {
+    Columns::new([
+        Column::text("selection", "as it was given", |line: &Line<'a>| line.selection.into())
+            .or_null("in `total`")
+            .header("selection")
+            .fit(Fit::Shorten { priority: 0 }),
+        Column::integer(
+            "objects",
+            "the objects selected; 0 if there is no such object or class",
+            |line: &Line<'a>| line.retained.objects.into(),
+        )
+        .header("objects")
+        .place(0),
+        Column::integer("shallow_bytes", "their own size, unreachable ones too", |line: &Line<'a>| {
+            line.retained.shallow_bytes.into()
+        })
+        .header("shallow")
+        .place(1),
+        Column::integer(
+            "retained_bytes",
+            "what would be freed with the reachable ones, themselves included",
+            |line: &Line<'a>| line.retained.retained_bytes.into(),
+        )
+        .header("retained")
+        .place(2),
+        Column::table("%", Align::Right, move |line: &Line<'a>| percent(line.retained.retained_bytes, whole))
+            .place(3),
+        Column::integer(
+            "retained_objects",
+            "the number of objects that would be freed with them, themselves included",
+            |line: &Line<'a>| line.retained.retained_objects.into(),
+        )
+        .header("retained objects")
+        .place(4),
+        Column::integer(
+            "unreachable_objects",
+            "of `objects`, the unreachable ones: they are freed anyway",
+            |line: &Line<'a>| line.retained.unreachable_objects.into(),
+        ),
+    ])
 }
 
-fn table(
-    out: &mut dyn Write,
-    rows: &[(&Selection, Retained)],
-    total: &Retained,
-    whole: u64,
-    args: &Args,
-) -> anyhow::Result<()> {
-    let mut table = Builder::new(&[
-        ("objects", Align::Right),
-        ("shallow", Align::Right),
-        ("retained", Align::Right),
-        ("%", Align::Right),
-        ("retained objects", Align::Right),
-        ("selection", Align::Left),
-    ]);
-    let cells = |row: &Retained, name: &str| {
-        [
-            grouped(row.objects),
-            grouped(row.shallow_bytes),
-            grouped(row.retained_bytes),
-            percent(row.retained_bytes, whole),
-            grouped(row.retained_objects),
-            name.to_owned(),
-        ]
-    };
-    for (selection, row) in rows {
-        table.row(cells(row, &selection.text));
-    }
-    if rows.len() > 1 {
-        table.total(cells(total, "all together"));
-    }
-    Ok(table.write(out, output::style(&args.output))?)
+fn beside<'a>() -> Columns<'a, Line<'a>> {
+    let row = columns(0);
+    Columns::new([Column::new(
+        "total",
+        Kind::Record(row.fields()),
+        "a row for the objects of all selections together. It is not the sum of the rows: it can be less, since some \
+         objects hold others, or more, since they hold something together",
+        move |total| row.record(total),
+    )])
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    vec![Declared {
+        command: "retained",
+        variant: "",
+        about: "A row is a selection, in the order given: what would be freed if all its objects were freed together. In \
+                CSV the last line of several selections is `total`, with an empty `selection`.",
+        rows: columns(0).fields(),
+        beside: beside().fields(),
+    }]
 }

@@ -1,24 +1,23 @@
 //! `roots`: the GC roots, and what they hold.
 
-use std::io::Write;
-
-use serde::Serialize;
-use serde_json::{Value, json};
-
 use crate::hprof::RootKind;
+use crate::index::Quiet;
 use crate::index::objects::roots::Roots;
-use crate::index::{Heap, Quiet};
 use crate::query::objects::label::Labels;
 use crate::query::objects::selection::ThreadPattern;
-use crate::query::paths::roots::{self, Answer, Question, Row};
+use crate::query::paths::roots::{self, KindRow, Question, Row, Thread};
 use crate::query::threads::frames::Frames;
-use crate::report::table::{Align, Builder, grouped, percent};
-use crate::report::{Format, csv, json::object_id};
+use crate::report::answer::{Answer, Declared, Section};
+use crate::report::column::{Align, Column, Columns, Fit, Kind};
+use crate::report::table::{grouped, percent};
+use crate::report::value::id;
 
 use crate::cli::Outcome;
-use crate::cli::shared::args::{self, Input, Output};
-use crate::cli::shared::object::{self, AsText};
-use crate::cli::shared::{messages, output};
+use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
+use crate::cli::shared::object_columns::{self, Named};
+use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::{messages, object};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli roots heap.hprof
@@ -26,8 +25,6 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli roots heap.hprof --thread main --top 0
   hprof-cli roots heap.hprof --format json | jq '.kinds'";
 
-/// Rows of a table when nothing is said.
-const USUAL_TOP: usize = 20;
 /// Characters of a thread's name in a table.
 const THREAD_WIDTH: usize = 28;
 
@@ -48,9 +45,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "THREAD", help_heading = "Filter")]
     thread: Option<ThreadPattern>,
 
-    /// Only the N that hold most; 0 for all [default: 20 in a table, all in JSON and CSV]
-    #[arg(long, value_name = "N", help_heading = "Output")]
-    top: Option<usize>,
+    #[command(flatten)]
+    top: Top<DEFAULT_TOP_OBJECTS>,
 
     #[command(flatten)]
     output: Output,
@@ -65,56 +61,29 @@ fn kind(text: &str) -> Result<RootKind, String> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let format = args.output.format();
     let question = Question {
         kinds: args.kind.clone(),
         thread: args.thread.clone(),
-        top: args::top(args.top, format, USUAL_TOP),
+        top: args.top.rows(args.output.format()),
     };
-    let (heap, graph, answer) = args.input.with_graph(|heap, graph| {
+    let (session, found) = Session::ask(&args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let (labels, frames) = (Labels::new(heap, graph, bytes), Frames::new(heap.summary(), bytes));
         Ok(roots::roots(graph, &labels, &frames, &question))
     })?;
-    let mut out = output::stdout();
-    let rows = |text: AsText| answer.rows.iter().map(|row| RowOut::new(&heap, row, text)).collect::<Vec<_>>();
-    match format {
-        Format::Table => table(&mut out, &heap, &answer, graph.tree.reachable_bytes(), args)?,
-        Format::Csv => csv::write_flat(&mut out, RowOut::COLUMNS, rows(object::cell))?,
-        Format::Json => {
-            output::json(&mut out, "roots", &heap, rows(str::to_owned), more(&answer, &graph.roots))?;
-        }
-    }
-    output::finish(out)?;
+    let (summary, roots) = (session.heap.summary(), &session.graph.roots);
+    let whole = session.graph.tree.reachable_bytes();
+    let lines = found.rows.iter().map(|row| Line { row, class: object::class_name(summary, row.class) });
+    let answer = Answer::new(columns(whole), lines)
+        .beside(&beside(), &Beside { found: &found, roots })
+        .above(Section::table(&kinds(whole), found.kinds.iter().copied()))
+        .above(Section::Line(String::new()))
+        .matching(found.total, "roots");
+    let rows = session.show("roots", &args.output, answer)?;
     if !args.input.quiet {
-        notes(&graph.roots);
+        notes(roots);
     }
-    Ok(match (heap.summary().is_damaged(), answer.rows.is_empty()) {
-        (true, _) => Outcome::Damaged,
-        (false, true) => Outcome::No,
-        (false, false) => Outcome::Fine,
-    })
-}
-
-/// The keys beside the rows.
-fn more(answer: &Answer, roots: &Roots) -> Value {
-    let kinds: Vec<Value> = (answer.kinds.iter())
-        .map(|row| {
-            json!({
-                "kind": row.kind.name(),
-                "roots": row.roots,
-                "objects": row.objects,
-                "retained_bytes": row.retained_bytes,
-            })
-        })
-        .collect();
-    json!({
-        "kinds": kinds,
-        "total": { "rows": answer.total },
-        "missing_objects": roots.missing_objects,
-        "missing_threads": roots.missing_threads,
-        "boot_classes_assumed": roots.boot_classes_assumed,
-    })
+    Ok(session.outcome(rows > 0))
 }
 
 /// Says what is odd about the roots.
@@ -131,106 +100,151 @@ fn notes(roots: &Roots) {
     }
 }
 
-#[derive(Serialize)]
-struct RowOut {
-    object: String,
-    class: Option<String>,
-    label: Option<String>,
-    kind: &'static str,
-    thread: Option<String>,
-    thread_name: Option<String>,
-    frame: Option<u32>,
-    location: Option<String>,
-    shallow_bytes: u64,
-    retained_bytes: u64,
-    times: u64,
-    assumed: bool,
+/// A row, and its class.
+struct Line<'a> {
+    row: &'a Row,
+    class: Option<&'a str>,
 }
 
-impl RowOut {
-    const COLUMNS: &[&str] = &[
-        "object",
-        "class",
-        "label",
-        "kind",
-        "thread",
-        "thread_name",
-        "frame",
-        "location",
-        "shallow_bytes",
-        "retained_bytes",
-        "times",
-        "assumed",
-    ];
-
-    fn new(heap: &Heap, row: &Row, text: AsText) -> Self {
-        Self {
-            object: object_id(row.id),
-            class: object::class_name(heap.summary(), row.class).map(text),
-            label: row.label.as_deref().map(text),
-            kind: row.kind.name(),
-            thread: row.thread.as_ref().map(|thread| object_id(thread.id)),
-            thread_name: row.thread.as_ref().and_then(|thread| thread.name.as_deref()).map(text),
-            frame: row.frame,
-            location: row.location.as_deref().map(text),
-            shallow_bytes: row.shallow_bytes,
-            retained_bytes: row.retained_bytes,
-            times: row.times,
-            assumed: row.is_assumed,
-        }
-    }
+fn named<'r>(line: &'r Line<'_>) -> Named<'r> {
+    Named { id: line.row.id, class: line.class, label: line.row.label.as_deref() }
 }
 
-fn table(out: &mut dyn Write, heap: &Heap, answer: &Answer, whole: u64, args: &Args) -> anyhow::Result<()> {
-    let style = output::style(&args.output);
-    let mut kinds = Builder::new(&[
-        ("retained", Align::Right),
-        ("%", Align::Right),
-        ("roots", Align::Right),
-        ("objects", Align::Right),
-        ("kind", Align::Left),
-    ]);
-    for row in &answer.kinds {
-        kinds.row([
-            grouped(row.retained_bytes),
-            percent(row.retained_bytes, whole),
-            grouped(row.roots),
-            grouped(row.objects),
-            row.kind.name().to_owned(),
-        ]);
-    }
-    kinds.write(out, style)?;
-    writeln!(out)?;
-    let mut rows = Builder::new(&[
-        ("retained", Align::Right),
-        ("%", Align::Right),
-        ("kind", Align::Left),
-        ("thread", Align::Left),
-        ("id", Align::Left),
-        ("object", Align::Left),
-    ]);
-    for row in &answer.rows {
-        let class = object::class_name(heap.summary(), row.class);
-        let location = row.location.as_ref().map(|location| format!(" in {location}")).unwrap_or_default();
-        rows.row([
-            grouped(row.retained_bytes),
-            percent(row.retained_bytes, whole),
-            row.kind.name().to_owned(),
-            row.thread
-                .as_ref()
-                .map(|thread| thread_name(thread.id, thread.name.as_deref()))
-                .unwrap_or_default(),
-            object_id(row.id),
-            format!("{}{location}", object::describe_without_id(class, row.label.as_deref())),
-        ]);
-    }
-    rows.write(out, style)?;
-    Ok(output::left_out(out, answer.rows.len(), answer.total, "roots")?)
+fn columns<'a>(whole: u64) -> Columns<'a, Line<'a>> {
+    let [object, class, label] = object_columns::named(named);
+    Columns::new([
+        object.header("id").place(4),
+        class,
+        label,
+        Column::text("kind", "the kind of root, as in `gc_roots` of [`info`](#info)", |line: &Line<'a>| {
+            line.row.kind.name().into()
+        })
+        .header("kind")
+        .place(2),
+        Column::id("thread", "the thread that the root belongs to", |line: &Line<'a>| {
+            id(line.row.thread.as_ref().map(|thread| thread.id))
+        })
+        .or_null("the kind has none, or it is not in the dump")
+        .header("thread")
+        .place(3)
+        .cell(|line| line.row.thread.as_ref().map(thread_name).unwrap_or_default()),
+        Column::text("thread_name", "its name", |line: &Line<'a>| {
+            line.row.thread.as_ref().and_then(|thread| thread.name.as_deref()).into()
+        })
+        .or_null("likewise, or the dump does not say"),
+        Column::integer(
+            "frame",
+            "number of the frame in the thread's stack trace, 0 is the innermost",
+            |line: &Line<'a>| line.row.frame.into(),
+        )
+        .or_null("the root has none"),
+        Column::text("location", "that frame: `class.method(source:line)`; for people", |line: &Line<'a>| {
+            line.row.location.as_deref().into()
+        })
+        .or_null("the root has no frame, or the dump does not hold it"),
+        object_columns::shallow_bytes(|line: &Line<'a>| line.row.shallow_bytes),
+        Column::integer(
+            "retained_bytes",
+            "what the object retains; 0 if it is unreachable",
+            |line: &Line<'a>| line.row.retained_bytes.into(),
+        )
+        .header("retained")
+        .place(0),
+        Column::table("%", Align::Right, move |line: &Line<'a>| percent(line.row.retained_bytes, whole))
+            .place(1),
+        object_columns::described(|line: &Line<'a>| {
+            let location = line.row.location.as_ref().map(|location| format!(" in {location}"));
+            named(line).describe_without_id() + &location.unwrap_or_default()
+        }),
+        Column::integer("times", "how often the dump names this root", |line: &Line<'a>| {
+            line.row.times.into()
+        }),
+        Column::new(
+            "assumed",
+            Kind::Boolean,
+            "whether the dump does not name it: a class of the boot loader, in a dump without sticky classes",
+            |line: &Line<'a>| line.row.is_assumed.into(),
+        ),
+    ])
 }
 
-fn thread_name(id: u64, name: Option<&str>) -> String {
-    match name.filter(|name| !name.is_empty()) {
-        None => object_id(id),
+/// The keys beside the rows are made of this.
+struct Beside<'a> {
+    found: &'a roots::Answer,
+    roots: &'a Roots,
+}
+
+fn beside<'a>() -> Columns<'a, Beside<'a>> {
+    let each = kinds(0);
+    Columns::new([
+        Column::new(
+            "kinds",
+            Kind::Records(each.fields()),
+            "the roots that `--kind` and `--thread` select, by kind, most retained bytes first",
+            move |of: &Beside<'a>| {
+                of.found.kinds.iter().map(|row| each.record(row)).collect::<Vec<_>>().into()
+            },
+        ),
+        Column::integer("total.rows", "rows, also those that `--top` leaves out", |of: &Beside<'a>| {
+            of.found.total.into()
+        }),
+        Column::integer(
+            "missing_objects",
+            "of all roots, those that name an object that is not in the dump; they have no row",
+            |of: &Beside<'a>| of.roots.missing_objects.into(),
+        ),
+        Column::integer(
+            "missing_threads",
+            "of all roots, those that name a thread that is not in the dump, so that they are no references of it",
+            |of: &Beside<'a>| of.roots.missing_threads.into(),
+        ),
+        Column::new(
+            "boot_classes_assumed",
+            Kind::Boolean,
+            "whether the boot loader's classes were taken as roots, because the dump names no sticky class",
+            |of: &Beside<'a>| of.roots.boot_classes_assumed.into(),
+        ),
+    ])
+}
+
+/// Columns of all roots of a kind.
+fn kinds<'a>(whole: u64) -> Columns<'a, KindRow> {
+    Columns::new([
+        Column::text("kind", "the kind", |row: &KindRow| row.kind.name().into())
+            .header("kind")
+            .fit(Fit::Shorten { priority: 0 }),
+        Column::integer("roots", "how many the dump names", |row: &KindRow| row.roots.into())
+            .header("roots")
+            .place(2),
+        Column::integer("objects", "how many objects these are", |row: &KindRow| row.objects.into())
+            .header("objects")
+            .place(3),
+        Column::integer(
+            "retained_bytes",
+            "what the objects retain by the dominator tree, nothing counted twice",
+            |row: &KindRow| row.retained_bytes.into(),
+        )
+        .header("retained")
+        .place(0),
+        Column::table("%", Align::Right, move |row: &KindRow| percent(row.retained_bytes, whole)).place(1),
+    ])
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    vec![Declared {
+        command: "roots",
+        variant: "",
+        about: "A row is a root, most retained bytes first. Roots that are the same in kind, object, thread and frame are \
+                one row.",
+        rows: columns(0).fields(),
+        beside: beside().fields(),
+    }]
+}
+
+/// A thread's name in a table.
+fn thread_name(thread: &Thread) -> String {
+    match thread.name.as_deref().filter(|name| !name.is_empty()) {
+        None => format!("{:#x}", thread.id),
         Some(name) if name.chars().count() <= THREAD_WIDTH => name.to_owned(),
         Some(name) => name.chars().take(THREAD_WIDTH - 1).chain(['…']).collect(),
     }

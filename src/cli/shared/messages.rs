@@ -3,8 +3,11 @@
 use std::io::{self, Write};
 
 use crate::index::model::problem::Severity;
+use crate::index::model::summary::Summary;
 use crate::index::{Error, Heap};
+use crate::query::classes::suggestions;
 use crate::query::dump::doctor::{Extent, RetainedSizes};
+use crate::query::objects::selection::{Selection, What};
 use crate::report::escape;
 use crate::report::table::{counted, grouped};
 
@@ -73,6 +76,24 @@ pub(crate) fn about_no_heap(heap: &Heap) {
     if heap.summary().facts().heap_dumps.get() == 0 {
         let path = heap.path().display();
         line("note", &format!("{path} holds no heap dump; `hprof-cli info` says what it holds"));
+    }
+}
+
+/// Says that no class matches a selection, and which there are.
+pub(crate) fn about_no_class(summary: &Summary, selection: &Selection) {
+    line("note", &format!("no class with objects matches {}", selection.text));
+    let class = summary.classes().iter().find(|class| match &selection.what {
+        What::Classes(pattern) => class.is_dumped() && pattern.matches(summary.class_name(class)),
+        What::Object(_) => false,
+    });
+    if let Some(class) = class {
+        let (name, id) = (summary.class_name(class), class.id.get());
+        line("hint", &format!("the class object of {name} is {id:#x}"));
+        return;
+    }
+    let near = suggestions::class_names(summary, &selection.text);
+    if !near.is_empty() {
+        line("hint", &format!("there are {}", near.join(", ")));
     }
 }
 

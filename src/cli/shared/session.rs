@@ -13,7 +13,7 @@ use super::output;
 use crate::cli::Outcome;
 
 /// Rows that are made before anything is shown. Longer answers are made while they are written.
-const KEPT: usize = 10_000;
+pub(crate) const KEPT: usize = 10_000;
 
 /// A file that answers come from.
 pub(crate) trait Source {
@@ -99,12 +99,17 @@ impl Source for Session {
     }
 
     fn check(&self) -> anyhow::Result<()> {
-        anyhow::ensure!(
-            !self.graph.is_damaged(),
-            "the index is damaged, so this answer is wrong; `hprof-cli index` builds it again"
-        );
-        Ok(())
+        ensure_right(&self.graph)
     }
+}
+
+/// Ends with an error if what was read of the index meanwhile was damaged.
+pub(crate) fn ensure_right(graph: &ObjectGraph) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !graph.is_damaged(),
+        "the index is damaged, so this answer is wrong; `hprof-cli index` builds it again"
+    );
+    Ok(())
 }
 
 /// The rows of a long answer: the first were made while the question was asked, the others are made while they are written.

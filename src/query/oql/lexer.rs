@@ -244,9 +244,14 @@ mod tests {
 
     #[test]
     fn numbers() {
-        for (text, number) in
-            [("7", 7), ("7L", 7), ("1kB", 1000), ("1MB", 1_000_000), ("1.5GB", 1_500_000_000), ("2GiB", 1 << 31)]
-        {
+        for (text, number) in [
+            ("7", 7),
+            ("7L", 7),
+            ("1kB", 1000),
+            ("1MB", 1_000_000),
+            ("1.5GB", 1_500_000_000),
+            ("2GiB", 1 << 31),
+        ] {
             assert_eq!(kinds(text), [Kind::Whole(number)], "{text}");
         }
         assert_eq!(kinds("1.5 1e3 2f"), [1.5, 1000.0, 2.0].map(Kind::Fraction));

@@ -1,34 +1,30 @@
 //! `paths-to-root CLASS`: the paths to many objects, merged into trees.
 
-use std::io::Write;
-
 use roaring::RoaringBitmap;
-use serde::Serialize;
-use serde_json::{Value, json};
 
+use crate::index::model::summary::Summary;
 use crate::index::{Heap, ObjectGraph, Quiet};
 use crate::query::objects::selection::{Selection, What};
 use crate::query::objects::strength::Excluded;
 use crate::query::paths::merged::{self, Merged, More, Node, Show};
 use crate::query::paths::steps::{RootView, Step, View};
-use crate::report::stream::Streamed;
-use crate::report::table::{Align, Builder, grouped};
-use crate::report::{Format, csv, json::object_id, tree};
+use crate::report::Format;
+use crate::report::answer::{Answer, Declared, NoRows, Section};
+use crate::report::column::{Align, Column, Columns, Fit, Kind};
+use crate::report::table::grouped;
+use crate::report::tree;
+use crate::report::value::{Value, id};
 
-use super::{self as paths, Args};
 use crate::cli::Outcome;
-use crate::cli::shared::object::{self, AsText};
-use crate::cli::shared::{messages, output};
+use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::{messages, object, object_columns, paths};
 
-/// Objects below each object of a table when nothing is said.
-pub(crate) const USUAL_TOP: usize = 5;
-/// Branches of a table when nothing is said.
-pub(crate) const USUAL_BRANCHES: usize = 24;
 /// Steps without a branch that a table shows; of more the middle is left out.
-const MOST_STEPS: usize = 12;
+const MAX_STEPS: usize = 12;
 
 /// The trees, and all that is shown of their objects.
-struct Answer {
+struct Trees {
     merged: Merged,
     /// As `merged.nodes`.
     steps: Vec<Step>,
@@ -38,46 +34,36 @@ struct Answer {
     missing: Vec<usize>,
 }
 
-pub(crate) fn run(
-    args: &Args,
+pub(super) fn run(
+    input: &Input,
+    output: &Output,
     selections: &[Selection],
     excluded: Excluded,
     show: Show,
 ) -> anyhow::Result<Outcome> {
-    let (heap, _, answer) =
-        args.input.with_graph(|heap, graph| answer(heap, graph, selections, excluded, show))?;
-    let mut out = output::stdout();
-    let format = args.output.format();
-    let rows = || rows(&answer, paths::as_text(format));
-    match format {
-        Format::Table => table(&mut out, &heap, &answer, args)?,
-        Format::Csv => csv::write_flat(&mut out, CsvRow::COLUMNS, rows().map(CsvRow::new))?,
-        Format::Json => {
-            let Merged { sought, found, only_excluded, unreachable, .. } = answer.merged;
-            let total = json!({
-                "objects": sought,
-                "with_path": found,
-                "only_excluded": only_excluded,
-                "unreachable": unreachable,
-            });
-            let more = json!({ "total": total, "through_excluded": answer.merged.followed_all });
-            output::json(&mut out, "paths-to-root", &heap, Streamed::new(rows()), more)?;
-        }
+    let (session, trees) = Session::ask(input, |heap, graph| find(heap, graph, selections, excluded, show))?;
+    let is_table = output.format() == Format::Table;
+    let mut answer = Answer::new(columns(), rows(&trees).filter(|_| !is_table))
+        .beside(&beside(), &trees.merged)
+        .without_rows(NoRows::Nothing);
+    if is_table {
+        let lines = shown(session.heap.summary(), &trees);
+        answer = answer.above(Section::table(&shown_columns(), lines));
     }
-    output::finish(out)?;
-    if !args.input.quiet {
-        notes(&heap, &answer, selections);
+    session.show("paths-to-root", output, answer)?;
+    if !input.quiet {
+        notes(session.heap.summary(), &trees, selections);
     }
-    Ok(paths::outcome(&heap, answer.merged.found > 0))
+    Ok(session.outcome(trees.merged.found > 0))
 }
 
-fn answer(
+fn find(
     heap: &Heap,
     graph: &ObjectGraph,
     selections: &[Selection],
     excluded: Excluded,
     show: Show,
-) -> anyhow::Result<Answer> {
+) -> anyhow::Result<Trees> {
     let view = View::new(heap, graph, heap.bytes(&Quiet)?);
     let sets: Vec<RoaringBitmap> =
         selections.iter().map(|selection| selection.objects(heap.summary(), graph)).collect();
@@ -86,7 +72,7 @@ fn answer(
     let merged = merged::merged(&view.edges, &objects, excluded, show)?;
     let roots = merged.nodes.iter().filter(|node| node.parent.is_none());
     let roots = roots.map(|node| view.root(node.object)).collect();
-    Ok(Answer { steps: steps(&view, &merged.nodes), merged, roots, missing })
+    Ok(Trees { steps: steps(&view, &merged.nodes), merged, roots, missing })
 }
 
 /// What is shown of each node: those that one object holds in one look at it.
@@ -110,15 +96,15 @@ fn steps(view: &View<'_>, nodes: &[Node]) -> Vec<Step> {
 }
 
 /// Says what rows cannot.
-fn notes(heap: &Heap, answer: &Answer, selections: &[Selection]) {
+fn notes(summary: &Summary, trees: &Trees, selections: &[Selection]) {
     let note = |text: &str| messages::line("note", text);
-    for selection in answer.missing.iter().filter_map(|at| selections.get(*at)) {
+    for selection in trees.missing.iter().filter_map(|at| selections.get(*at)) {
         match selection.what {
             What::Object(_) => note(&format!("there is no object {} in the dump", selection.text)),
-            What::Classes(_) => paths::note_no_class(heap, selection),
+            What::Classes(_) => messages::about_no_class(summary, selection),
         }
     }
-    let Merged { sought, found, only_excluded, unreachable, followed_all, .. } = answer.merged;
+    let Merged { sought, found, only_excluded, unreachable, followed_all, .. } = trees.merged;
     let of_all = |some: u64| format!("{} of {} objects", grouped(some), grouped(sought));
     let left_out = "references that are left out: weak, soft, phantom or finalizer";
     if followed_all {
@@ -132,104 +118,89 @@ fn notes(heap: &Heap, answer: &Answer, selections: &[Selection]) {
     if unreachable > 0 {
         note(&format!("{} are unreachable: no path leads to them", of_all(unreachable)));
     }
-    if let (1, Some(step)) = (found, answer.steps.last())
+    if let (1, Some(step)) = (found, trees.steps.last())
         && sought == 1
     {
         messages::line("hint", &format!("give it as an object, {:#x}, to see more than one path", step.id));
     }
 }
 
-#[derive(Serialize)]
-struct RowOut {
-    object: String,
-    class: Option<String>,
-    label: Option<String>,
-    reference: Option<String>,
-    strength: Option<&'static str>,
-    objects: u32,
-    sought: bool,
-    shallow_bytes: u64,
-    retained_bytes: u64,
-    depth: u32,
-    parent: Option<String>,
-    root: Option<Value>,
-    /// The root in words.
-    #[serde(skip)]
-    root_text: Option<String>,
+/// An object on the paths.
+struct Row<'a> {
+    node: &'a Node,
+    step: &'a Step,
+    /// The object that holds it.
+    parent: Option<&'a Step>,
+    /// Why it is a root, if nothing holds it.
+    root: Option<&'a RootView>,
 }
 
-fn rows(answer: &Answer, text: AsText) -> impl Iterator<Item = RowOut> + '_ {
-    let mut roots = answer.roots.iter();
-    answer.merged.nodes.iter().zip(&answer.steps).map(move |(node, step)| {
-        let root = if node.parent.is_none() { roots.next() } else { None };
-        let parent = node.parent.and_then(|parent| answer.steps.get(parent));
-        RowOut {
-            object: object_id(step.id),
-            class: step.class.as_deref().map(text),
-            label: step.label.as_deref().map(text),
-            reference: step.reference.as_deref().map(text),
-            strength: paths::strength(step, node.parent.is_none()),
-            objects: node.objects,
-            sought: node.is_sought,
-            shallow_bytes: step.shallow_bytes,
-            retained_bytes: step.retained_bytes,
-            depth: node.depth,
-            parent: parent.map(|parent| object_id(parent.id)),
-            root: root.map(paths::root),
-            root_text: root.map(|root| text(&paths::describe_root(root))),
-        }
+fn rows(trees: &Trees) -> impl Iterator<Item = Row<'_>> {
+    let mut roots = trees.roots.iter();
+    trees.merged.nodes.iter().zip(&trees.steps).map(move |(node, step)| Row {
+        node,
+        step,
+        parent: node.parent.and_then(|parent| trees.steps.get(parent)),
+        root: if node.parent.is_none() { roots.next() } else { None },
     })
 }
 
-/// The same, with the root in words.
-#[derive(Serialize)]
-struct CsvRow {
-    object: String,
-    class: Option<String>,
-    label: Option<String>,
-    reference: Option<String>,
-    strength: Option<&'static str>,
-    objects: u32,
-    sought: bool,
-    shallow_bytes: u64,
-    retained_bytes: u64,
-    depth: u32,
-    parent: Option<String>,
-    root: Option<String>,
+fn columns<'a>() -> Columns<'a, Row<'a>> {
+    let root = Columns::new(paths::root_columns("", |root: &RootView| root));
+    let step = paths::step_columns(|row: &Row<'a>| row.step, |row| row.node.parent.is_none());
+    Columns::new(
+        step.into_iter().chain([
+            Column::integer(
+                "objects",
+                "objects sought whose paths lead through it, itself among them if it is sought",
+                |row: &Row<'a>| row.node.objects.into(),
+            ),
+            Column::new("sought", Kind::Boolean, "whether it is one of those", |row: &Row<'a>| {
+                row.node.is_sought.into()
+            }),
+            object_columns::shallow_bytes(|row: &Row<'a>| row.step.shallow_bytes),
+            object_columns::retained_bytes(|row: &Row<'a>| row.step.retained_bytes),
+            Column::integer("depth", "steps from the root", |row: &Row<'a>| row.node.depth.into()),
+            Column::id("parent", "the object that holds it", |row: &Row<'a>| {
+                id(row.parent.map(|parent| parent.id))
+            })
+            .or_null("it is a root"),
+            Column::new(
+                "root",
+                Kind::Record(root.fields()),
+                "why it is a root; in CSV one text",
+                move |row: &Row<'a>| row.root.map_or(Value::Null, |of| root.record(of)),
+            )
+            .csv(|row| row.root.map(paths::describe_root).into())
+            .or_null("it is no root: it has a `parent`"),
+        ]),
+    )
 }
 
-impl CsvRow {
-    const COLUMNS: &[&str] = &[
-        "object",
-        "class",
-        "label",
-        "reference",
-        "strength",
-        "objects",
-        "sought",
-        "shallow_bytes",
-        "retained_bytes",
-        "depth",
-        "parent",
-        "root",
-    ];
-
-    fn new(row: RowOut) -> Self {
-        Self {
-            object: row.object,
-            class: row.class,
-            label: row.label,
-            reference: row.reference,
-            strength: row.strength,
-            objects: row.objects,
-            sought: row.sought,
-            shallow_bytes: row.shallow_bytes,
-            retained_bytes: row.retained_bytes,
-            depth: row.depth,
-            parent: row.parent,
-            root: row.root_text,
-        }
-    }
+fn beside() -> Columns<'static, Merged> {
+    Columns::new([
+        Column::integer("total.objects", "objects sought", |merged: &Merged| merged.sought.into()),
+        Column::integer(
+            "total.with_path",
+            "those with a path in the trees, also where `--top` or `--depth` leaves it out",
+            |merged: &Merged| merged.found.into(),
+        ),
+        Column::integer(
+            "total.only_excluded",
+            "those that are held only through references that are left out",
+            |merged: &Merged| merged.only_excluded.into(),
+        ),
+        Column::integer("total.unreachable", "the unreachable ones", |merged: &Merged| {
+            merged.unreachable.into()
+        }),
+        Column::new(
+            "through_excluded",
+            Kind::Boolean,
+            "whether the paths lead over references that were to be left out, because nothing else leads to any of the \
+             objects",
+            |merged: &Merged| merged.followed_all.into(),
+        ),
+    ])
 }
 
 /// A line of the table.
@@ -296,29 +267,32 @@ fn lines(merged: &Merged) -> Vec<(u32, bool, Line)> {
 
 /// Leaves out the middle of the last `steps` lines, which are one below the other without a branch.
 fn cut(lines: &mut Vec<(u32, bool, Line)>, steps: usize) {
-    if steps <= MOST_STEPS {
+    if steps <= MAX_STEPS {
         return;
     }
-    let kept = MOST_STEPS / 2;
+    let kept = MAX_STEPS / 2;
     let start = lines.len() - steps + kept;
     let end = lines.len() - kept;
     let depth = lines.get(start).map_or(0, |(depth, ..)| *depth);
     lines.splice(start..end, [(depth, false, Line::Between(end - start))]);
 }
 
-fn table(out: &mut dyn Write, heap: &Heap, answer: &Answer, args: &Args) -> anyhow::Result<()> {
-    let mut table = Builder::new(&[
-        ("objects", Align::Right),
-        ("shallow", Align::Right),
-        ("retained", Align::Right),
-        ("path", Align::Left),
-    ]);
-    let lines = lines(&answer.merged);
+/// A line of the table, as it is shown.
+struct Shown<'a> {
+    objects: Option<u64>,
+    step: Option<&'a Step>,
+    text: String,
+}
+
+/// The lines of the table with the tree drawn.
+fn shown<'a>(summary: &Summary, trees: &'a Trees) -> Vec<Shown<'a>> {
+    let lines = lines(&trees.merged);
     let heads: Vec<u32> = lines.iter().filter(|(_, starts, _)| *starts).map(|(depth, ..)| *depth).collect();
     let mut heads = tree::branches(&heads).into_iter();
-    let mut roots = answer.roots.iter();
+    let rows: Vec<Row<'_>> = rows(trees).collect();
     // By depth: how lines below the last branch begin.
     let mut below: Vec<String> = Vec::new();
+    let mut shown = Vec::with_capacity(lines.len());
     for (depth, starts, line) in lines {
         let depth = usize::try_from(depth).unwrap_or(usize::MAX);
         let lead = if starts {
@@ -330,34 +304,56 @@ fn table(out: &mut dyn Write, heap: &Heap, answer: &Answer, args: &Args) -> anyh
         } else {
             below.get(depth).cloned().unwrap_or_default()
         };
-        match line {
+        shown.push(match line {
             Line::Node(at) => {
-                let (Some(node), Some(step)) = (answer.merged.nodes.get(at), answer.steps.get(at)) else {
-                    continue;
-                };
-                let root = if node.parent.is_none() { roots.next() } else { None };
-                let text = match root {
-                    Some(root) => format!("{lead}{}: {}", paths::describe(step), paths::describe_root(root)),
+                let Some(row) = rows.get(at) else { continue };
+                let object = paths::named(row.step).describe();
+                let text = match row.root.map(paths::describe_root) {
+                    Some(root) => format!("{lead}{object}: {root}"),
                     None => {
-                        let reference = paths::describe_reference(step);
+                        let reference = paths::describe_held(row.step);
                         let colon = if reference.is_empty() { "" } else { ": " };
-                        format!("{lead}{reference}{colon}{}", paths::describe(step))
+                        format!("{lead}{reference}{colon}{object}")
                     }
                 };
-                let (shallow, retained) = (grouped(step.shallow_bytes), grouped(step.retained_bytes));
-                table.row([grouped(u64::from(node.objects)), shallow, retained, text]);
+                Shown { objects: Some(row.node.objects.into()), step: Some(row.step), text }
             }
             Line::Between(steps) => {
                 let text = format!("{lead}… {} objects in between", grouped(steps as u64));
-                table.row([String::new(), String::new(), String::new(), text]);
+                Shown { objects: None, step: None, text }
             }
             Line::More(more) => {
-                let class = object::class_name(heap.summary(), more.class);
+                let class = object::class_name(summary, more.class);
                 let class = class.map(|class| format!(" of {class}")).unwrap_or_default();
                 let text = format!("{lead}… {} more{class}", grouped(more.nodes));
-                table.row([grouped(more.objects), String::new(), String::new(), text]);
+                Shown { objects: Some(more.objects), step: None, text }
             }
-        }
+        });
     }
-    Ok(table.write(out, output::style(&args.output))?)
+    shown
+}
+
+fn shown_columns<'a>() -> Columns<'a, Shown<'a>> {
+    let number = |title, value: fn(&Shown<'a>) -> Option<u64>| {
+        Column::table(title, Align::Right, move |line| value(line).map(grouped).unwrap_or_default())
+    };
+    Columns::new([
+        number("objects", |line| line.objects),
+        number("shallow", |line| line.step.map(|step| step.shallow_bytes)),
+        number("retained", |line| line.step.map(|step| step.retained_bytes)),
+        Column::table("path", Align::Left, |line: &Shown<'a>| line.text.clone())
+            .fit(Fit::Shorten { priority: 0 }),
+    ])
+}
+
+pub(super) fn declared() -> Declared {
+    Declared {
+        command: "paths-to-root",
+        variant: "Classes",
+        about: "Given a class among them: the shortest path to each object of the classes, merged. A row is an object on at \
+                least one of these paths. Rows are in preorder: below each object those that it holds, those that lead to \
+                most objects first.",
+        rows: columns().fields(),
+        beside: beside().fields(),
+    }
 }

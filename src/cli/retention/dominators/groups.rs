@@ -1,0 +1,130 @@
+//! `dominators --group-by`: the objects of one level, added up.
+
+use crate::query::classes::histogram::GroupBy;
+use crate::query::dominators::listing::{self, GroupRow};
+use crate::report::answer::{Answer, Declared};
+use crate::report::column::{Column, Columns, Fit};
+use crate::report::table::grouped;
+
+use super::arguments::Args;
+use super::reachable::{self, Whole};
+use crate::cli::Outcome;
+use crate::cli::shared::object;
+use crate::cli::shared::session::{Session, Source};
+
+pub(super) fn run(args: &Args, group_by: GroupBy) -> anyhow::Result<Outcome> {
+    let (session, (start, rows)) = Session::ask(&args.input, |heap, graph| {
+        let Some(start) = args.start(graph) else { return Ok((None, Vec::new())) };
+        Ok((Some(start), listing::group(heap.summary(), graph, start, group_by)))
+    })?;
+    let whole = Whole::new(&session.graph, &args.output);
+    let sum = |of: fn(&GroupRow) -> u64| rows.iter().map(of).fold(0, u64::saturating_add);
+    let retained = sum(retained_bytes);
+    let shown = rows.iter().take(args.top.rows(args.output.format()).unwrap_or(usize::MAX));
+    let answer = Answer::new(columns(group_by, whole), shown.cloned())
+        .beside(&reachable::beside(), &session.graph.tree)
+        .matching(rows.len() as u64, "rows")
+        .total([
+            ("retained", grouped(retained)),
+            ("%", whole.percent(retained)),
+            ("", whole.bar(retained)),
+            ("objects", grouped(sum(|row| row.group.instances))),
+            ("shallow", grouped(sum(|row| row.group.shallow_bytes))),
+            (title(group_by), "total".to_owned()),
+        ]);
+    let rows = session.show("dominators", &args.output, answer)?;
+    if start.is_none() {
+        args.note_no_start(&session.graph);
+    }
+    Ok(session.outcome(rows > 0))
+}
+
+fn retained_bytes(row: &GroupRow) -> u64 {
+    row.group.retained_bytes.unwrap_or(0)
+}
+
+/// The title of the column of names.
+fn title(group_by: GroupBy) -> &'static str {
+    match group_by {
+        GroupBy::Class => "class",
+        GroupBy::Package => "package",
+        GroupBy::Loader => "loader",
+    }
+}
+
+/// The name of a class or package.
+fn name(row: &GroupRow) -> Option<&str> {
+    Some(&*row.group.name).filter(|name| row.group.classes > 0 || !name.is_empty())
+}
+
+fn loader(row: &GroupRow) -> Option<String> {
+    row.group.loader.as_ref().map(|loader| object::loader(loader.id, loader.class.as_deref()))
+}
+
+fn columns(group_by: GroupBy, whole: Whole) -> Columns<'static, GroupRow> {
+    let unknown = || "<unknown>".to_owned();
+    let shown = move |column: Column<'static, GroupRow>, cell: fn(&GroupRow) -> Option<String>| {
+        let column = column.header(title(group_by)).fit(Fit::Shorten { priority: 0 });
+        column.cell(move |row| cell(row).unwrap_or_else(unknown))
+    };
+    let named = |meaning| {
+        let column = Column::text(title(group_by), meaning, |row: &GroupRow| name(row).into());
+        shown(column.or_null("the dump does not say of which class the objects are"), |row| {
+            name(row).map(str::to_owned)
+        })
+    };
+    let loaders = || {
+        Column::text("loader", "the class loader, as in `histo`", |row: &GroupRow| loader(row).into())
+            .or_null("as in `histo`")
+    };
+    let mut columns = match group_by {
+        GroupBy::Class => vec![named("the class"), loaders()],
+        GroupBy::Package => vec![named("the package, as in `histo`")],
+        GroupBy::Loader => vec![shown(loaders(), loader)],
+    };
+    columns.extend([
+        Column::integer("objects", "objects of the level", |row: &GroupRow| row.group.instances.into())
+            .header("objects")
+            .place(3),
+        Column::integer("shallow_bytes", "their own size", |row: &GroupRow| row.group.shallow_bytes.into())
+            .header("shallow")
+            .place(4),
+        Column::integer("retained_bytes", "what would be freed with them", |row: &GroupRow| {
+            retained_bytes(row).into()
+        })
+        .header("retained")
+        .place(0),
+        Column::integer(
+            "retained_objects",
+            "the number of objects that would be freed, themselves included",
+            |row: &GroupRow| row.retained_objects.into(),
+        ),
+    ]);
+    columns.extend(whole.columns(retained_bytes));
+    Columns::new(columns)
+}
+
+pub(super) fn declared() -> [Declared; 3] {
+    let variants = [
+        (
+            "`--group-by class`",
+            GroupBy::Class,
+            "A row is a class and its objects of one level: those that only the roots dominate, or with `--of` those that \
+             the object dominates immediately. Most retained bytes come first. None of these objects dominates another, so \
+             all figures add up.",
+        ),
+        ("`--group-by package`", GroupBy::Package, "A row is a package and its objects of that level."),
+        (
+            "`--group-by loader`",
+            GroupBy::Loader,
+            "A row is a class loader and the objects of that level of its classes.",
+        ),
+    ];
+    variants.map(|(variant, group_by, about)| Declared {
+        command: "dominators",
+        variant,
+        about,
+        rows: columns(group_by, Whole::default()).fields(),
+        beside: reachable::beside().fields(),
+    })
+}

@@ -1,0 +1,163 @@
+//! `dominators`: the largest objects of the tree, level by level.
+
+use crate::index::Quiet;
+use crate::query::dominators::listing::{self, Listing, Question, Row};
+use crate::query::dominators::preorder::Start;
+use crate::query::objects::label::Labels;
+use crate::report::Format;
+use crate::report::answer::{Answer, Declared, NoRows, Section};
+use crate::report::column::{Column, Columns};
+use crate::report::table::grouped;
+use crate::report::tree;
+
+use super::arguments::Args;
+use super::reachable::{self, Whole};
+use crate::cli::Outcome;
+use crate::cli::shared::object;
+use crate::cli::shared::object_columns::{self, Named};
+use crate::cli::shared::session::{Rows, Session, Source};
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let format = args.output.format();
+    let (session, found) = Session::ask(&args.input, |heap, graph| {
+        let Some(start) = args.start(graph) else { return Ok(None) };
+        let question = Question {
+            start,
+            levels: args.depth,
+            top: args.top.rows(format),
+            min_retained_bytes: args.min_retained,
+        };
+        let mut listing = listing::list(&graph.tree, &question);
+        let labels = Labels::new(heap, graph, heap.bytes(&Quiet)?);
+        let places = std::mem::take(&mut listing.positions);
+        let first_depth = places.first().map_or(0, |(_, depth)| *depth);
+        let depths = places.iter().map(|(_, depth)| depth.saturating_sub(first_depth));
+        // Only tables draw the tree.
+        let depths: Vec<u32> = if format == Format::Table { depths.collect() } else { Vec::new() };
+        let rows = Rows::new(places, |place| listing::row(graph, &labels, *place));
+        Ok(Some((start, listing, depths, rows)))
+    })?;
+    let Session { heap, graph } = &session;
+    let Some((start, listing, depths, rows)) = found else {
+        let none = Answer::new(columns(Whole::default()), None)
+            .beside(&reachable::beside(), &graph.tree)
+            .without_rows(NoRows::Nothing);
+        session.show("dominators", &args.output, none)?;
+        args.note_no_start(graph);
+        return Ok(session.outcome(false));
+    };
+    let labels = Labels::new(heap, graph, heap.bytes(&Quiet)?);
+    let last_level = args.depth - u32::from(start == Start::Roots);
+    let (mut branches, mut children) =
+        (tree::branches(&depths).into_iter(), tree::children(&depths).into_iter());
+    let mut levels = depths.iter();
+    let lines = rows.into_all(|place| listing::row(graph, &labels, *place)).filter_map(|row| {
+        let (branch, shown) = (branches.next().unwrap_or_default(), children.next().unwrap_or(0));
+        let is_opened = levels.next().is_some_and(|level| *level < last_level);
+        let row = row?;
+        Some(Line {
+            class: object::class_name(heap.summary(), row.class),
+            branch,
+            shown: Some(shown).filter(|shown| is_opened && *shown < row.dominated),
+            row,
+        })
+    });
+    let whole = Whole::new(graph, &args.output);
+    let answer = Answer::new(columns(whole), lines).beside(&reachable::beside(), &graph.tree);
+    let answer = with_totals(answer, args, whole, start, &listing, graph.tree.reachable().into());
+    let rows = session.show("dominators", &args.output, answer)?;
+    Ok(session.outcome(rows > 0))
+}
+
+/// Adds what stands below a table.
+fn with_totals<'a>(
+    mut answer: Answer<'a, Line<'a>>,
+    args: &Args,
+    whole: Whole,
+    start: Start,
+    listing: &Listing,
+    reachable: u64,
+) -> Answer<'a, Line<'a>> {
+    if listing.others > 0 && start == Start::Roots {
+        answer = answer.total([
+            ("retained", grouped(listing.others_bytes)),
+            ("%", whole.percent(listing.others_bytes)),
+            ("object", format!("{} others", grouped(listing.others))),
+        ]);
+    }
+    answer = answer.total([
+        ("retained", grouped(whole.bytes)),
+        ("%", whole.percent(whole.bytes)),
+        ("objects", grouped(reachable)),
+        ("object", "all reachable objects".to_owned()),
+    ]);
+    if listing.others > 0 && args.min_retained == 0 {
+        let deeper = if args.depth == 1 { "; --depth 2 shows what they dominate" } else { "" };
+        answer = answer.under(Section::Line(format!("--top 0 shows all{deeper}")));
+    }
+    answer
+}
+
+/// A row, its class, and what a table draws of the tree.
+struct Line<'a> {
+    row: Row,
+    class: Option<&'a str>,
+    /// What leads to the object.
+    branch: String,
+    /// How many of the objects that it dominates are shown, if some are not.
+    shown: Option<u64>,
+}
+
+fn named<'r>(line: &'r Line<'_>) -> Named<'r> {
+    Named { id: line.row.id, class: line.class, label: line.row.label.as_deref() }
+}
+
+fn columns<'a>(whole: Whole) -> Columns<'a, Line<'a>> {
+    let [object, class, label] = object_columns::named(named);
+    let [percent, bar] = whole.columns(|line: &Line<'a>| line.row.retained_bytes);
+    let shallow = object_columns::shallow_bytes(|line: &Line<'a>| line.row.shallow_bytes);
+    let retained = object_columns::retained_bytes(|line: &Line<'a>| line.row.retained_bytes);
+    Columns::new([
+        object.header("id").place(5),
+        class,
+        label,
+        shallow.header("shallow").place(4),
+        retained.header("retained").place(0),
+        percent,
+        bar,
+        Column::integer(
+            "retained_objects",
+            "the number of objects that would be freed, itself included",
+            |line: &Line<'a>| line.row.retained_objects.into(),
+        )
+        .header("objects")
+        .place(3),
+        Column::integer(
+            "dominated",
+            "objects that it dominates immediately: its children in the tree",
+            |line: &Line<'a>| line.row.dominated.into(),
+        ),
+        Column::integer(
+            "depth",
+            "number of its dominators; 0 if only the roots dominate it",
+            |line: &Line<'a>| line.row.depth.into(),
+        ),
+        object_columns::described(|line: &Line<'a>| {
+            let of = |shown: u64| format!(" ({shown} of {})", grouped(line.row.dominated));
+            let some = line.shown.map(of).unwrap_or_default();
+            format!("{}{}{some}", line.branch, named(line).describe_without_id())
+        }),
+    ])
+}
+
+pub(super) fn declared() -> Declared {
+    Declared {
+        command: "dominators",
+        variant: "",
+        about: "A row is a reachable object, with what would be freed with it. Rows are in preorder of the dominator tree, \
+                siblings by `retained_bytes`, largest first; `depth` tells the levels. With `--of OBJECT` the first row is \
+                that object; an unreachable object has no row, since it retains nothing.",
+        rows: columns(Whole::default()).fields(),
+        beside: reachable::beside().fields(),
+    }
+}

@@ -1,0 +1,64 @@
+//! All reachable objects: what is said of them beside rows, and what parts of them are shown as shares and bars.
+
+use crate::index::ObjectGraph;
+use crate::index::graph::tree::Tree;
+use crate::report::column::{Align, Column, Columns};
+use crate::report::table::percent;
+use crate::report::tree;
+
+use crate::cli::shared::args::Output;
+use crate::cli::shared::output;
+
+/// Terminals of fewer columns get no bars: names need the room.
+const ROOM_FOR_BARS: u16 = 100;
+
+/// The keys beside the rows.
+pub(super) fn beside() -> Columns<'static, Tree> {
+    Columns::new([
+        Column::integer("reachable.objects", "all reachable objects of the dump", |tree: &Tree| {
+            tree.reachable().into()
+        }),
+        Column::integer(
+            "reachable.shallow_bytes",
+            "their size: 100 % of each `retained_bytes`",
+            |tree: &Tree| tree.reachable_bytes().into(),
+        ),
+    ])
+}
+
+/// What retained sizes are a share of.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Whole {
+    /// Bytes of all reachable objects.
+    pub(super) bytes: u64,
+    /// Whether the terminal has room for bars.
+    has_bars: bool,
+}
+
+impl Whole {
+    pub(super) fn new(graph: &ObjectGraph, output: &Output) -> Self {
+        let width = output::style(output).width;
+        Self {
+            bytes: graph.tree.reachable_bytes(),
+            has_bars: width.is_none_or(|width| width >= ROOM_FOR_BARS),
+        }
+    }
+
+    /// A share in percent.
+    pub(super) fn percent(self, part: u64) -> String {
+        percent(part, self.bytes)
+    }
+
+    /// A share as a bar.
+    pub(super) fn bar(self, part: u64) -> String {
+        if self.has_bars { tree::bar(part, self.bytes) } else { String::new() }
+    }
+
+    /// The columns of both, behind that of the size itself.
+    pub(super) fn columns<'c, R: 'c>(self, retained_bytes: fn(&R) -> u64) -> [Column<'c, R>; 2] {
+        [
+            Column::table("%", Align::Right, move |row| self.percent(retained_bytes(row))).place(1),
+            Column::table("", Align::Left, move |row| self.bar(retained_bytes(row))).place(2),
+        ]
+    }
+}

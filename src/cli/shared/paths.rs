@@ -1,0 +1,122 @@
+//! How steps of a path and roots are shown.
+
+use crate::query::objects::strength::Strength;
+use crate::query::paths::steps::{RootView, Step};
+use crate::report::column::{Column, Field, Kind};
+use crate::report::value::{Value, id, list, record};
+
+use super::object_columns::{self, Named};
+
+/// What a step is called.
+pub(crate) fn named(step: &Step) -> Named<'_> {
+    Named { id: step.id, class: step.class.as_deref(), label: step.label.as_deref() }
+}
+
+/// A reference for people: `static next (weak)`; nothing if the dump does not say which it is.
+pub(crate) fn describe_reference(reference: Option<&str>, is_static: bool, strength: Strength) -> String {
+    let prefix = if is_static { "static " } else { "" };
+    let suffix = match strength {
+        Strength::Strong => String::new(),
+        weaker => format!(" ({})", weaker.name()),
+    };
+    reference.map(|reference| format!("{prefix}{reference}{suffix}")).unwrap_or_default()
+}
+
+/// How a step is held, for people.
+pub(crate) fn describe_held(step: &Step) -> String {
+    describe_reference(step.reference.as_deref(), step.is_static, step.strength)
+}
+
+/// A root for people: `java frame of thread "main" in com.acme.Main.run(Main.java:12)`.
+pub(crate) fn describe_root(root: &RootView) -> String {
+    let kinds: Vec<&str> = root.kinds.iter().map(|kind| kind.name()).collect();
+    let mut text = kinds.join(", ");
+    if root.is_assumed {
+        text.push_str(" (assumed)");
+    }
+    if let Some(thread) = &root.thread {
+        match (&thread.name, thread.id) {
+            (Some(name), _) => text.push_str(&format!(" of thread \"{name}\"")),
+            (None, Some(id)) => text.push_str(&format!(" of thread {id:#x}")),
+            (None, None) => text.push_str(" of an unknown thread"),
+        }
+    }
+    if let Some(frame) = &root.frame {
+        text.push_str(&format!(" in {frame}"));
+    }
+    if root.more_threads > 0 {
+        text.push_str(&format!(", and of {} more", root.more_threads));
+    }
+    text
+}
+
+/// Columns of an object on a path and of how it is held: `object`, `class`, `label`, `reference`, `strength`.
+pub(crate) fn step_columns<'c, R: 'c>(step: fn(&R) -> &Step, is_root: fn(&R) -> bool) -> [Column<'c, R>; 5] {
+    let [object, class, label] = object_columns::named(move |row| named(step(row)));
+    let reference = Column::text(
+        "reference",
+        "how the step before holds it: a field, a static field, `[7]` for an element; of several, one line for people",
+        move |row: &R| step(row).reference.as_deref().into(),
+    );
+    let strength =
+        Column::text("strength", "`strong`, `soft`, `weak`, `phantom`, `finalizer`", move |row: &R| {
+            (!is_root(row)).then(|| step(row).strength.name()).into()
+        });
+    let reference = reference.or_null("it is a root, or the dump does not say");
+    [object, class, label, reference, strength.or_null("it is a root")]
+}
+
+/// Columns of a root; `prefix` stands before each key.
+pub(crate) fn root_columns<'c, R: 'c>(prefix: &str, root: fn(&R) -> &RootView) -> Vec<Column<'c, R>> {
+    let key = |name: &str| format!("{prefix}{name}");
+    vec![
+        Column::id(key("object"), "the root's ID", move |row: &R| Value::Id(root(row).id)),
+        Column::text(key("class"), "its class", move |row: &R| root(row).class.as_deref().into())
+            .or_null("the dump does not say"),
+        Column::new(
+            key("kinds"),
+            Kind::List(Box::new(Kind::Text)),
+            "all kinds of root that it is; empty if it is `assumed` only",
+            move |row: &R| list(root(row).kinds.iter().map(|kind| kind.name())),
+        ),
+        Column::id(key("thread"), "the thread that it belongs to; of several, the first", move |row: &R| {
+            id(root(row).thread.as_ref().and_then(|thread| thread.id))
+        })
+        .or_null("it has none, or it is not in the dump"),
+        Column::text(key("thread_name"), "its name", move |row: &R| {
+            root(row).thread.as_ref().and_then(|thread| thread.name.as_deref()).into()
+        })
+        .or_null("likewise, or the dump does not say"),
+        Column::new(
+            key("frame"),
+            Kind::Record(frame_fields()),
+            "the innermost frame of that thread that holds it; in CSV one text",
+            move |row: &R| frame(root(row)),
+        )
+        .csv(move |row: &R| root(row).frame.as_ref().map(ToString::to_string).into())
+        .or_null("there is none, or the dump does not hold it"),
+        Column::new(key("assumed"), Kind::Boolean, "as in `roots`", move |row: &R| {
+            root(row).is_assumed.into()
+        }),
+    ]
+}
+
+fn frame(root: &RootView) -> Value<'_> {
+    let Some(frame) = &root.frame else { return Value::Null };
+    record([
+        ("class", frame.class.as_deref().into()),
+        ("method", frame.method.as_deref().into()),
+        ("source", frame.source.as_deref().into()),
+        ("line", frame.line().into()),
+    ])
+}
+
+fn frame_fields() -> Vec<Field> {
+    let field = |key: &'static str, kind, meaning| Field::new(key, kind, meaning).or_null("not known");
+    vec![
+        field("class", Kind::Text, "the class of the method"),
+        field("method", Kind::Text, "the method's name"),
+        field("source", Kind::Text, "the source file"),
+        field("line", Kind::Integer, "the line"),
+    ]
+}
