@@ -19,14 +19,24 @@ use super::{Format, csv, escape};
 pub enum Section {
     /// A line; escaped here.
     Line(String),
+    /// Lines; escaped here.
+    Text(String),
     /// Another table.
     Table(Builder),
 }
 
 impl Section {
+    /// A table of rows by declared columns.
+    pub fn table<R>(columns: &Columns<'_, R>, rows: impl IntoIterator<Item = R>) -> Self {
+        let mut table = Builder::of(columns);
+        rows.into_iter().for_each(|row| table.push(columns, &row, Vec::new()));
+        Self::Table(table)
+    }
+
     fn write(self, out: &mut dyn Write, style: Style) -> io::Result<()> {
         match self {
             Self::Line(line) => writeln!(out, "{}", escape::text(&line)),
+            Self::Text(text) => text.split('\n').try_for_each(|line| writeln!(out, "{}", escape::text(line))),
             Self::Table(table) => table.write(out, style),
         }
     }
@@ -147,8 +157,7 @@ impl<'a, R> Answer<'a, R> {
             Format::Json => {
                 let count = Cell::new(0);
                 let rows = self.rows.inspect(|_| count.set(count.get() + 1));
-                let nested =
-                    self.columns.programs().any(|column| column.key().is_some_and(|key| key.contains('.')));
+                let nested = self.columns.is_nested();
                 let rows = rows.map(|row| JsonRow { columns: &self.columns, row, nested });
                 json::write(out, command, dump, Streamed::new(rows), &self.beside)?;
                 Ok(count.get())

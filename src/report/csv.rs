@@ -95,17 +95,13 @@ impl<W: Write> Writer<W> {
                 self.csv.write_field(&self.text)
             }
             CellValue::Text(text) => self.csv.write_field(escape::cell(text).as_bytes()),
+            CellValue::Verbatim(text) => self.csv.write_field(text.as_bytes()),
             CellValue::Record(values) => {
                 return values.iter().try_for_each(|(_, value)| self.cell(value));
             }
-            CellValue::Float(_) | CellValue::List(_) => {
-                let json = serde_json::to_string(value)?;
-                let text = if matches!(value, CellValue::List(_)) {
-                    escape::cell(&json)
-                } else {
-                    json.as_str().into()
-                };
-                self.csv.write_field(text.as_bytes())
+            CellValue::Float(_) => self.csv.write_field(serde_json::to_string(value)?),
+            CellValue::List(_) | CellValue::Each(_) => {
+                self.csv.write_field(escape::cell(&serde_json::to_string(value)?).as_bytes())
             }
         };
         written.map_err(io_error)
