@@ -26,7 +26,7 @@ pub enum Section {
 }
 
 impl Section {
-    /// A table of rows by declared columns.
+    /// Another table, of these rows.
     pub fn table<R>(columns: &Columns<'_, R>, rows: impl IntoIterator<Item = R>) -> Self {
         let mut table = Builder::of(columns);
         rows.into_iter().for_each(|row| table.push(columns, &row, Vec::new()));
