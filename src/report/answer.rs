@@ -19,6 +19,8 @@ use super::{Format, csv, escape};
 pub enum Section {
     /// A line; escaped here.
     Line(String),
+    /// Lines; escaped here.
+    Text(String),
     /// Another table.
     Table(Builder),
 }
@@ -34,6 +36,7 @@ impl Section {
     fn write(self, out: &mut dyn Write, style: Style) -> io::Result<()> {
         match self {
             Self::Line(line) => writeln!(out, "{}", escape::text(&line)),
+            Self::Text(text) => text.split('\n').try_for_each(|line| writeln!(out, "{}", escape::text(line))),
             Self::Table(table) => table.write(out, style),
         }
     }
@@ -161,8 +164,7 @@ impl<'a, R> Answer<'a, R> {
             Format::Json => {
                 let count = Cell::new(0);
                 let rows = self.rows.inspect(|_| count.set(count.get() + 1));
-                let nested =
-                    self.columns.programs().any(|column| column.key().is_some_and(|key| key.contains('.')));
+                let nested = self.columns.is_nested();
                 let rows = rows.map(|row| JsonRow { columns: &self.columns, row, nested });
                 json::write(out, command, dump, Streamed::new(rows), &self.beside)?;
                 Ok(count.get())

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use super::escape;
 use super::table::grouped;
 use super::value::Value;
 
@@ -110,7 +111,11 @@ pub(super) struct Header {
 
 impl Header {
     pub(super) fn new(title: impl Into<Cow<'static, str>>, align: Align, fit: Fit) -> Self {
-        Self { title: title.into(), align, fit, place: usize::MAX }
+        let title = match title.into() {
+            Cow::Borrowed(title) => escape::text(title),
+            Cow::Owned(title) => Cow::Owned(escape::text(&title).into_owned()),
+        };
+        Self { title, align, fit, place: usize::MAX }
     }
 }
 
@@ -161,6 +166,15 @@ impl<'c, R> Column<'c, R> {
         value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
     ) -> Self {
         Self::new(key, Kind::Id, meaning, value)
+    }
+
+    /// Truth values; see [`Column::new`].
+    pub fn boolean(
+        key: impl Into<Cow<'static, str>>,
+        meaning: &'static str,
+        value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
+    ) -> Self {
+        Self::new(key, Kind::Boolean, meaning, value)
     }
 
     /// When the value is `null`.
@@ -257,13 +271,14 @@ fn plain(value: &Value<'_>) -> String {
         Value::Signed(value) => u64::try_from(*value).map_or_else(|_| value.to_string(), grouped),
         Value::Float(value) => value.to_string(),
         Value::Id(id) => format!("{id:#x}"),
-        Value::Text(text) => text.clone().into_owned(),
+        Value::Text(text) | Value::Verbatim(text) => text.clone().into_owned(),
         Value::List(values) => values.iter().map(plain).collect::<Vec<_>>().join(", "),
         Value::Record(values) => values
             .iter()
             .map(|(key, value)| format!("{key}: {}", plain(value)))
             .collect::<Vec<_>>()
             .join(", "),
+        Value::Each(each) => each.values().map(|value| plain(&value)).collect::<Vec<_>>().join(", "),
     }
 }
 
@@ -272,6 +287,8 @@ pub struct Columns<'c, R> {
     all: Vec<Column<'c, R>>,
     /// Those that tables show, in their order.
     shown: Vec<usize>,
+    /// Whether a dot in a key nests.
+    nests: bool,
 }
 
 impl<R> std::fmt::Debug for Columns<'_, R> {
@@ -288,7 +305,12 @@ impl<'c, R> Columns<'c, R> {
             .filter_map(|(at, column)| Some((column.header.as_ref()?.place, at)))
             .collect();
         shown.sort_unstable();
-        Self { shown: shown.into_iter().map(|(_, at)| at).collect(), all }
+        Self { shown: shown.into_iter().map(|(_, at)| at).collect(), all, nests: true }
+    }
+
+    /// The same, but dots in keys mean nothing: the user chose the keys.
+    pub fn flat(self) -> Self {
+        Self { nests: false, ..self }
     }
 
     /// What the reference says of them.
@@ -304,8 +326,10 @@ impl<'c, R> Columns<'c, R> {
     /// The row as one value: a record, nested where keys have dots.
     pub fn record(&self, row: &R) -> Value<'static> {
         let mut out: Vec<(Cow<'static, str>, Value<'static>)> = Vec::new();
-        for (key, value) in self.values(row) {
-            nest(&mut out, key, value.into_owned());
+        for column in self.programs() {
+            let Some(field) = &column.field else { continue };
+            let (key, value) = (field.key.clone(), column.value(row).into_owned());
+            if self.nests { nest(&mut out, key, value) } else { out.push((key, value)) }
         }
         Value::Record(out)
     }
@@ -313,6 +337,11 @@ impl<'c, R> Columns<'c, R> {
     /// Takes all columns out of tables.
     pub(super) fn hide_from_tables(&mut self) {
         self.shown.clear();
+    }
+
+    /// Whether keys have dots that nest.
+    pub(super) fn is_nested(&self) -> bool {
+        self.nests && self.programs().any(|column| column.key().is_some_and(|key| key.contains('.')))
     }
 
     /// The columns of JSON and CSV.
@@ -330,16 +359,13 @@ impl<'c, R> Columns<'c, R> {
 }
 
 /// Puts a value where its key says: behind each dot in a record of its own.
-fn nest(out: &mut Vec<(Cow<'static, str>, Value<'static>)>, key: &str, value: Value<'static>) {
-    let Some((outer, inner)) = key.split_once('.') else {
-        out.push((Cow::Owned(key.to_owned()), value));
-        return;
-    };
+fn nest(out: &mut Vec<(Cow<'static, str>, Value<'static>)>, key: Cow<'static, str>, value: Value<'static>) {
+    let Some((outer, inner)) = key.split_once('.') else { return out.push((key, value)) };
     let at = out.iter().position(|(known, _)| known == outer).unwrap_or_else(|| {
         out.push((Cow::Owned(outer.to_owned()), Value::Record(Vec::new())));
         out.len() - 1
     });
     if let Some((_, Value::Record(values))) = out.get_mut(at) {
-        nest(values, inner, value);
+        nest(values, Cow::Owned(inner.to_owned()), value);
     }
 }

@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::column::Columns;
-use super::escape;
 use super::value::Value as CellValue;
+use super::{digits, escape};
 
 /// Writes rows by declared columns. Returns how many there were.
 ///
@@ -65,7 +65,7 @@ impl<W: Write> Writer<W> {
             CellValue::Record(values) => {
                 values.iter().for_each(|(inner, value)| self.titles(&format!("{key}.{inner}"), value));
             }
-            _ => self.text(key),
+            _ => self.text(&escape::cell(key)),
         }
     }
 
@@ -82,12 +82,15 @@ impl<W: Write> Writer<W> {
         match value {
             CellValue::Null => self.plain(b""),
             CellValue::Boolean(value) => self.plain(if *value { b"true" } else { b"false" }),
-            CellValue::Integer(number) => self.plain(itoa::Buffer::new().format(*number).as_bytes()),
-            CellValue::Signed(number) => self.plain(itoa::Buffer::new().format(*number).as_bytes()),
+            CellValue::Integer(number) => self.number(*number),
+            CellValue::Signed(number) => self.number(*number),
             CellValue::Float(_) => self.plain(&serde_json::to_vec(value)?),
             CellValue::Id(id) => self.id(*id),
-            CellValue::Text(text) => self.text(text),
-            CellValue::List(_) => self.text(&serde_json::to_string(value)?),
+            CellValue::Text(text) => self.text(&escape::cell(text)),
+            CellValue::Verbatim(text) => self.text(text),
+            CellValue::List(_) | CellValue::Each(_) => {
+                self.text(&escape::cell(&serde_json::to_string(value)?))
+            }
             CellValue::Record(values) => values.iter().try_for_each(|(_, value)| self.cell(value))?,
         }
         Ok(())
@@ -99,25 +102,24 @@ impl<W: Write> Writer<W> {
         self.line.push(b',');
     }
 
-    /// `0x7c00012a8`
-    fn id(&mut self, id: u64) {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let digits = (64 - id.leading_zeros()).div_ceil(4).max(1);
-        self.line.extend_from_slice(b"0x");
-        self.line.extend((0..digits).rev().map(|digit| {
-            let nibble = (id >> (digit * 4)) & 0xf;
-            DIGITS.get(nibble as usize).copied().unwrap_or(b'0')
-        }));
+    fn number(&mut self, number: impl itoa::Integer) {
+        digits::push_decimal(&mut self.line, number);
         self.line.push(b',');
     }
 
+    /// `0x7c00012a8`
+    fn id(&mut self, id: u64) {
+        self.line.extend_from_slice(b"0x");
+        digits::push_hex(&mut self.line, id);
+        self.line.push(b',');
+    }
+
+    /// A text that was escaped, so that it has no line breaks.
     fn text(&mut self, text: &str) {
-        let cell = escape::cell(text);
-        // Escaped text has no line breaks.
-        if memchr::memchr2(b'"', b',', cell.as_bytes()).is_some() {
-            self.plain(format!("\"{}\"", cell.replace('"', "\"\"")).as_bytes());
+        if memchr::memchr2(b'"', b',', text.as_bytes()).is_some() {
+            self.plain(format!("\"{}\"", text.replace('"', "\"\"")).as_bytes());
         } else {
-            self.plain(cell.as_bytes());
+            self.plain(text.as_bytes());
         }
     }
 

@@ -167,9 +167,6 @@ impl Builder {
             if style.color { cell.add_attribute(Attribute::Bold) } else { cell }
         };
         let has_titles = columns.iter().any(|header| !header.title.is_empty());
-        if has_titles {
-            table.set_header(columns.iter().map(|header| title(&header.title)));
-        }
         let fit = |row: Vec<String>| {
             let columns = &columns;
             row.into_iter().enumerate().map(move |(column, cell)| {
@@ -179,6 +176,10 @@ impl Builder {
                 }
             })
         };
+        if has_titles {
+            let titles = columns.iter().map(|header| header.title.clone().into_owned()).collect();
+            table.set_header(fit(titles).map(|cell| title(&cell)));
+        }
         let mut below = Vec::with_capacity(rows.len());
         for row in rows {
             table.add_row(fit(row.cells));

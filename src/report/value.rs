@@ -1,6 +1,9 @@
 //! Values of cells: what a column says of a row, before a renderer gives it a form.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
@@ -22,10 +25,55 @@ pub enum Value<'a> {
     Id(u64),
     /// A text.
     Text(Cow<'a, str>),
+    /// A text that CSV takes as it is: a number with the digits that Java gives it, or what is escaped already.
+    Verbatim(Cow<'a, str>),
     /// A list; in CSV a cell of JSON.
     List(Vec<Value<'a>>),
     /// A record; in CSV a column for each of its values.
     Record(Vec<(Cow<'a, str>, Value<'a>)>),
+    /// A list that is made while it is written.
+    Each(Each<'a>),
+}
+
+/// A list of values that need not fit into memory.
+#[derive(Clone)]
+pub struct Each<'a>(Arc<dyn Make + Send + Sync + 'a>);
+
+/// Makes the values of a list. A trait of its own, so that [`Value`] stays covariant.
+trait Make {
+    fn make(&self) -> Box<dyn Iterator<Item = Value<'static>> + '_>;
+}
+
+struct Maker<F, I>(F, PhantomData<fn() -> I>);
+
+impl<F: Fn() -> I, I: Iterator<Item = Value<'static>>> Make for Maker<F, I> {
+    fn make(&self) -> Box<dyn Iterator<Item = Value<'static>> + '_> {
+        Box::new((self.0)())
+    }
+}
+
+impl<'a> Each<'a> {
+    /// The list of what `make` gives, as often as it is written.
+    pub fn new<I: Iterator<Item = Value<'static>> + 'a>(make: impl Fn() -> I + Send + Sync + 'a) -> Self {
+        Self(Arc::new(Maker(make, PhantomData)))
+    }
+
+    /// Makes the values.
+    pub fn values(&self) -> impl Iterator<Item = Value<'static>> + '_ {
+        self.0.make()
+    }
+}
+
+impl fmt::Debug for Each<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Each")
+    }
+}
+
+impl PartialEq for Each<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.values().eq(other.values())
+    }
 }
 
 impl Value<'_> {
@@ -39,6 +87,7 @@ impl Value<'_> {
             Self::Float(value) => Value::Float(value),
             Self::Id(value) => Value::Id(value),
             Self::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
+            Self::Verbatim(text) => Value::Verbatim(Cow::Owned(text.into_owned())),
             Self::List(values) => Value::List(values.into_iter().map(Value::into_owned).collect()),
             Self::Record(values) => Value::Record(
                 values
@@ -46,6 +95,7 @@ impl Value<'_> {
                     .map(|(key, value)| (Cow::Owned(key.into_owned()), value.into_owned()))
                     .collect(),
             ),
+            Self::Each(each) => Value::List(each.values().collect()),
         }
     }
 }
@@ -75,6 +125,7 @@ from! {
     String => |value| Self::Text(Cow::Owned(value));
     Cow<'a, str> => |value| Self::Text(value);
     Vec<Value<'a>> => |value| Self::List(value);
+    Each<'a> => |value| Self::Each(value);
 }
 
 impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
@@ -129,8 +180,9 @@ impl Serialize for Value<'_> {
             Self::Signed(value) => serializer.serialize_i64(*value),
             Self::Float(value) => serializer.serialize_f64(*value),
             Self::Id(id) => serializer.collect_str(&format_args!("{id:#x}")),
-            Self::Text(text) => serializer.serialize_str(text),
+            Self::Text(text) | Self::Verbatim(text) => serializer.serialize_str(text),
             Self::List(values) => serializer.collect_seq(values),
+            Self::Each(each) => serializer.collect_seq(each.values()),
             Self::Record(values) => {
                 let mut map = serializer.serialize_map(Some(values.len()))?;
                 values.iter().try_for_each(|(key, value)| map.serialize_entry(key, value))?;

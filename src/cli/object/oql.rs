@@ -1,26 +1,25 @@
 //! `oql`: queries in the language of Eclipse MAT.
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use serde::Serialize;
-use serde::ser::{SerializeMap, Serializer};
-use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
-use crate::index::{Heap, ObjectGraph, Quiet};
+use crate::index::Quiet;
 use crate::query::objects::meaning;
 use crate::query::objects::reader::Objects;
-use crate::query::oql::{Answer, Cell, Evaluator, MAX_LEN, ObjectRow, Query, QueryError, Row};
-use crate::report::stream::Streamed;
-use crate::report::table::{Align, Builder, grouped};
-use crate::report::{Format, csv, escape, json::object_id};
+use crate::query::oql::{Answer as Found, Cell, Evaluator, MAX_LEN, ObjectRow, Query, QueryError, Row};
+use crate::report::answer::{Answer, Declared, Section};
+use crate::report::column::{Align, Column, Columns, Fit, Kind};
+use crate::report::value::{Value, id, list, record};
+use crate::report::{Format, escape};
 
 use crate::cli::Outcome;
-use crate::cli::shared::args::{self, Input, Output};
-use crate::cli::shared::object::{self, AsText};
-use crate::cli::shared::{messages, output};
+use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::limit::Top;
+use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::{messages, object};
 
 pub(crate) const EXAMPLES: &str = r#"Examples:
   hprof-cli oql heap.hprof 'SELECT * FROM java.lang.String s WHERE s.@retainedHeapSize > 10kB'
@@ -30,7 +29,7 @@ pub(crate) const EXAMPLES: &str = r#"Examples:
   hprof-cli oql heap.hprof --file leaks.oql --format csv"#;
 
 /// Rows of a table when nothing is said.
-const USUAL_TOP: usize = 25;
+const DEFAULT_TOP: usize = 25;
 /// Elements of a list in a cell of a table.
 const TABLE_ELEMENTS: usize = 5;
 /// Characters of a text in a cell of a table.
@@ -54,9 +53,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "query", help_heading = "Filter")]
     file: Option<PathBuf>,
 
-    /// Only the first N rows; 0 for all [default: 25 in a table, all in JSON and CSV]
-    #[arg(long, value_name = "N", help_heading = "Output")]
-    top: Option<usize>,
+    #[command(flatten)]
+    top: Top<DEFAULT_TOP>,
 
     #[command(flatten)]
     output: Output,
@@ -72,23 +70,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         Ok(query) => query,
         Err(error) => return Err(say(&error)),
     };
-    let format = args.output.format();
-    let top = args::top(args.top, format, USUAL_TOP);
-    let (heap, graph, answer) = args.input.with_graph(|heap, graph| {
+    let top = args.top.rows(args.output.format());
+    let (session, found) = Session::ask(&args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let objects = Objects::new(heap.summary(), graph, bytes);
         Ok(Evaluator::new(heap, &objects, bytes).run(&query, top))
     })?;
-    let answer = match answer {
-        Ok(answer) => answer,
+    match found {
+        Ok(found) => show(args, &session, &found, top.unwrap_or(usize::MAX)),
         Err(error) if error.is_unknown => {
             let _ = say(&error);
             messages::line("error", &error.to_string());
-            return Ok(Outcome::No);
+            Ok(session.outcome(false))
         }
-        Err(error) => return Err(say(&error)),
-    };
-    show(args, &heap, &graph, &answer, top)
+        Err(error) => Err(say(&error)),
+    }
 }
 
 /// The query of a file, or of stdin.
@@ -122,150 +118,138 @@ fn say(error: &QueryError) -> anyhow::Error {
     error.clone().into()
 }
 
-fn show(
-    args: &Args,
-    heap: &Heap,
-    graph: &ObjectGraph,
-    answer: &Answer,
-    top: Option<usize>,
-) -> anyhow::Result<Outcome> {
-    let bytes = heap.bytes(&Quiet)?;
-    let objects = Objects::new(heap.summary(), graph, bytes);
-    let evaluator = Evaluator::new(heap, &objects, bytes);
-    let total = answer.total();
-    let mut shown = 0u64;
-    let mut rows = answer.rows(&evaluator);
-    let taken = rows.by_ref().take(top.unwrap_or(usize::MAX)).inspect(|_| shown += 1);
-    let mut out = output::stdout();
-    match args.output.format() {
-        Format::Table => table(&mut out, answer.columns.as_deref(), taken, args)?,
-        Format::Csv => csv_rows(&mut out, answer.columns.as_deref(), taken)?,
-        Format::Json => {
-            let columns = answer.columns.as_deref();
-            let rows = Streamed::new(taken.map(|row| RowOut { row, columns }));
-            let more = json!({ "columns": columns.unwrap_or(&object_columns()), "total": { "rows": total } });
-            output::json(&mut out, "oql", heap, rows, more)?;
-        }
+fn show(args: &Args, session: &Session, found: &Found, most: usize) -> anyhow::Result<Outcome> {
+    let bytes = session.heap.bytes(&Quiet)?;
+    let objects = Objects::new(session.heap.summary(), &session.graph, bytes);
+    let evaluator = Evaluator::new(&session.heap, &objects, bytes);
+    let total = found.total();
+    let mut rows = found.rows(&evaluator);
+    // The rows of a table tell on which side its columns stand; others are made while they are written.
+    let is_table = args.output.format() == Format::Table;
+    let first: Vec<Row> = rows.by_ref().take(if is_table { most } else { 0 }).collect();
+    let has_more = is_table && total.is_none() && rows.next().is_some();
+    let columns = match &found.columns {
+        None => object_columns(),
+        Some(names) => cell_columns(names, &first),
+    };
+    let names = columns.fields().iter().map(|field| Value::from(field.key.to_string())).collect();
+    let rows = first.into_iter().chain(rows.take(if is_table { 0 } else { most }));
+    let mut answer = Answer::new(columns, rows).beside(&beside(), &Beside { names, total });
+    if let Some(total) = total {
+        answer = answer.matching(total, "rows");
+    } else if has_more {
+        answer = answer.under(Section::Line("more rows (--top 0 shows all)".to_owned()));
     }
-    if args.output.format() == Format::Table {
-        match total {
-            Some(total) if total > shown => {
-                let left_out = grouped(total - shown);
-                writeln!(out, "{left_out} of {} rows are not shown; --top 0 shows all", grouped(total))?;
-            }
-            None if rows.next().is_some() => writeln!(out, "more rows are not shown; --top 0 shows all")?,
-            _ => {}
-        }
-    }
-    drop(rows);
-    output::finish(out)?;
-    // What was shown was made while it was read.
-    anyhow::ensure!(!graph.is_damaged(), "the index is damaged, and this answer may be wrong: run it again");
-    if shown == 0 && !args.input.quiet {
+    let rows = session.show("oql", &args.output, answer)?;
+    if rows == 0 && !args.input.quiet {
         messages::line("note", "no rows");
     }
-    Ok(match (heap.summary().is_damaged(), shown) {
-        (true, _) => Outcome::Damaged,
-        (false, 0) => Outcome::No,
-        (false, _) => Outcome::Fine,
-    })
+    Ok(session.outcome(rows > 0))
 }
 
-const COLUMNS: [&str; 5] = ["object", "class", "label", "shallow_bytes", "retained_bytes"];
-
-fn object_columns() -> Vec<String> {
-    COLUMNS.map(str::to_owned).to_vec()
-}
-
-/// An object as a row.
-#[derive(Serialize)]
-struct ObjectOut {
-    object: String,
-    class: Option<String>,
-    label: Option<String>,
-    shallow_bytes: Option<u64>,
-    retained_bytes: Option<u64>,
-}
-
-impl ObjectOut {
-    fn new(row: &ObjectRow, text: AsText) -> Self {
-        Self {
-            object: object_id(row.object),
-            class: row.class.as_deref().map(text),
-            label: row.label.as_deref().map(text),
-            shallow_bytes: row.shallow_bytes,
-            retained_bytes: row.retained_bytes,
+/// The columns of rows that are objects.
+fn object_columns() -> Columns<'static, Row> {
+    fn object(row: &Row) -> Option<&ObjectRow> {
+        match row {
+            Row::Object(object) => Some(object),
+            Row::Cells(_) => None,
         }
     }
+    Columns::new([
+        Column::id("object", "the object", |row: &Row| id(object(row).map(|object| object.object)))
+            .header("id")
+            .place(2),
+        Column::text("class", "its class", |row: &Row| {
+            object(row).map(|object| object.class.as_ref()).into()
+        })
+        .or_null("the dump does not name it"),
+        Column::text("label", "what tells it from others", |row: &Row| {
+            object(row).map(|object| object.label.as_ref()).into()
+        })
+        .or_null("it has none"),
+        Column::integer("shallow_bytes", "its shallow size", |row: &Row| {
+            object(row).map(|object| object.shallow_bytes).into()
+        })
+        .or_null("not known")
+        .header("shallow")
+        .place(0),
+        Column::integer("retained_bytes", "its retained size", |row: &Row| {
+            object(row).map(|object| object.retained_bytes).into()
+        })
+        .or_null("it is unreachable")
+        .header("retained")
+        .place(1),
+        Column::table("object", Align::Left, |row: &Row| {
+            let object = object(row);
+            let text = |of: fn(&ObjectRow) -> Option<&str>| object.and_then(of);
+            object::describe_without_id(text(|row| row.class.as_deref()), text(|row| row.label.as_deref()))
+        })
+        .fit(Fit::Shorten { priority: 0 }),
+    ])
 }
 
-/// A row of JSON: a key for each column.
-struct RowOut<'c> {
-    row: Row,
-    columns: Option<&'c [String]>,
-}
-
-impl Serialize for RowOut<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.row {
-            Row::Object(row) => ObjectOut::new(row, str::to_owned).serialize(serializer),
-            Row::Cells(cells) => {
-                let mut map = serializer.serialize_map(Some(cells.len()))?;
-                for (name, cell) in self.columns.unwrap_or_default().iter().zip(cells) {
-                    map.serialize_entry(name, &cell_json(cell))?;
-                }
-                map.end()
-            }
+/// The columns that a query names; those that hold numbers only in the rows of a table stand on the right.
+fn cell_columns(names: &[String], table: &[Row]) -> Columns<'static, Row> {
+    fn cell(row: &Row, at: usize) -> &Cell {
+        match row {
+            Row::Cells(cells) => cells.get(at).unwrap_or(&Cell::Null),
+            Row::Object(_) => &Cell::Null,
         }
     }
+    let is_number =
+        |cell: &Cell| matches!(cell, Cell::Whole(_) | Cell::Float(_) | Cell::Double(_) | Cell::Null);
+    let column = |(at, name): (usize, &String)| {
+        let is_right = !table.is_empty() && table.iter().all(|row| is_number(cell(row, at)));
+        let is_last = at + 1 == names.len();
+        Column::new(name.clone(), Kind::Any, CELL, move |row: &Row| value(cell(row, at)))
+            .csv(move |row| csv(cell(row, at)))
+            .header(name.clone())
+            .cell(move |row| plain(cell(row, at), TABLE_TEXT))
+            .align(if is_right { Align::Right } else { Align::Left })
+            .fit(if is_last { Fit::Shorten { priority: 0 } } else { Fit::Whole })
+    };
+    Columns::new(names.iter().enumerate().map(column)).flat()
 }
 
-fn cell_json(cell: &Cell) -> Value {
+const CELL: &str = "null, a boolean, a number, a text (infinite numbers and NaN too), {`object`, `class`, `label`} of an \
+                    object, {`size`, `first`} of a list, with at most 100 elements in `first`, {`key`, `value`} of an \
+                    entry of a map";
+
+/// A cell as JSON has it.
+fn value(cell: &Cell) -> Value<'_> {
     match cell {
         Cell::Null => Value::Null,
-        Cell::Boolean(value) => json!(value),
-        Cell::Whole(value) => json!(value),
+        Cell::Boolean(value) => (*value).into(),
+        Cell::Whole(value) => (*value).into(),
         // What JSON has no number for is a text. A float has the digits that Java gives it, not those of the double.
-        Cell::Float(value) if value.is_finite() => json!(value.to_string().parse::<f64>().unwrap_or(0.0)),
-        Cell::Double(value) if value.is_finite() => json!(value),
+        Cell::Float(value) if value.is_finite() => value.to_string().parse::<f64>().unwrap_or(0.0).into(),
+        Cell::Double(value) if value.is_finite() => (*value).into(),
         Cell::Float(value) => meaning::float(*value).into(),
         Cell::Double(value) => meaning::double(*value).into(),
-        Cell::Text(text) => text.as_str().into(),
-        Cell::Object(id, class, label) => json!({ "object": object_id(*id), "class": class, "label": label }),
-        Cell::Entry(entry) => json!({ "key": cell_json(&entry.0), "value": cell_json(&entry.1) }),
+        Cell::Text(text) => text.into(),
+        Cell::Object(object, class, label) => record([
+            ("object", id(*object)),
+            ("class", class.as_ref().into()),
+            ("label", label.as_ref().into()),
+        ]),
+        Cell::Entry(entry) => record([("key", value(&entry.0)), ("value", value(&entry.1))]),
         Cell::List(size, first) => {
-            json!({ "size": size, "first": first.iter().map(cell_json).collect::<Vec<_>>() })
+            record([("size", (*size).into()), ("first", list(first.iter().map(value)))])
         }
     }
 }
 
-fn csv_rows(
-    out: &mut dyn Write,
-    columns: Option<&[String]>,
-    rows: impl Iterator<Item = Row>,
-) -> anyhow::Result<()> {
-    let Some(columns) = columns else {
-        let objects = rows.filter_map(|row| match row {
-            Row::Object(row) => Some(ObjectOut::new(&row, object::cell)),
-            Row::Cells(_) => None,
-        });
-        return Ok(csv::write_flat(out, &COLUMNS, objects)?);
-    };
-    let escaped: Vec<String> = columns.iter().map(|name| object::cell(name)).collect();
-    let names: Vec<&str> = escaped.iter().map(String::as_str).collect();
-    let cells = rows.map(|row| match row {
-        Row::Object(_) => Vec::new(),
-        Row::Cells(cells) => cells.iter().map(cell_csv).collect::<Vec<String>>(),
-    });
-    Ok(csv::write_flat(out, &names, cells)?)
+/// A cell as CSV has it.
+fn csv(cell: &Cell) -> Value<'_> {
+    Value::Verbatim(csv_text(cell).into())
 }
 
-fn cell_csv(cell: &Cell) -> String {
+fn csv_text(cell: &Cell) -> String {
     match cell {
-        Cell::Text(text) => object::cell(text),
-        Cell::Object(id, ..) => object_id(*id),
-        Cell::Entry(entry) => format!("{}={}", cell_csv(&entry.0), cell_csv(&entry.1)),
-        Cell::List(_, first) => first.iter().map(cell_csv).collect::<Vec<_>>().join(" "),
+        Cell::Text(text) => escape::cell(text).into_owned(),
+        Cell::Object(id, ..) => format!("{id:#x}"),
+        Cell::Entry(entry) => format!("{}={}", csv_text(&entry.0), csv_text(&entry.1)),
+        Cell::List(_, first) => first.iter().map(csv_text).collect::<Vec<_>>().join(" "),
         cell => plain(cell, usize::MAX),
     }
 }
@@ -290,48 +274,44 @@ fn plain(cell: &Cell, longest: usize) -> String {
     }
 }
 
-fn table(
-    out: &mut dyn Write,
-    columns: Option<&[String]>,
-    rows: impl Iterator<Item = Row>,
-    args: &Args,
-) -> anyhow::Result<()> {
-    let style = output::style(&args.output);
-    let Some(columns) = columns else {
-        let right = |name| (name, Align::Right);
-        let left = |name| (name, Align::Left);
-        let mut table = Builder::new(&[right("shallow"), right("retained"), left("id"), left("object")]);
-        for row in rows {
-            let Row::Object(row) = row else { continue };
-            let size = |bytes: Option<u64>| bytes.map(grouped).unwrap_or_default();
-            table.row([
-                size(row.shallow_bytes),
-                size(row.retained_bytes),
-                object_id(row.object),
-                object::describe_without_id(row.class.as_deref(), row.label.as_deref()),
-            ]);
-        }
-        return Ok(table.write(out, style)?);
+/// What stands beside the rows.
+struct Beside {
+    names: Vec<Value<'static>>,
+    total: Option<u64>,
+}
+
+fn beside() -> Columns<'static, Beside> {
+    Columns::new([
+        Column::new(
+            "columns",
+            Kind::List(Box::new(Kind::Text)),
+            "the names of the columns, in order",
+            |beside: &Beside| beside.names.clone().into(),
+        ),
+        Column::integer(
+            "total.rows",
+            "rows that match, also those that `--top` leaves out",
+            |beside: &Beside| beside.total.into(),
+        )
+        .or_null("it is known only once all rows are made"),
+    ])
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    let declared = |variant, about, columns: Columns<'static, Row>| Declared {
+        command: "oql",
+        variant,
+        about,
+        rows: columns.fields(),
+        beside: beside().fields(),
     };
-    // Titles are what the query says, so they are a row of their own: a table's are known when it is compiled.
-    let cells: Vec<Vec<Cell>> = rows
-        .filter_map(|row| match row {
-            Row::Cells(cells) => Some(cells),
-            Row::Object(_) => None,
-        })
-        .collect();
-    let is_number = |column: usize| {
-        let number =
-            |cell: &Cell| matches!(cell, Cell::Whole(_) | Cell::Float(_) | Cell::Double(_) | Cell::Null);
-        cells.iter().all(|row| row.get(column).is_some_and(number))
-    };
-    let aligned: Vec<(&'static str, Align)> = (0..columns.len())
-        .map(|column| ("", if is_number(column) && !cells.is_empty() { Align::Right } else { Align::Left }))
-        .collect();
-    let mut table = Builder::new(&aligned);
-    table.row(columns);
-    for row in &cells {
-        table.row(row.iter().map(|cell| plain(cell, TABLE_TEXT)));
-    }
-    Ok(table.write(out, style)?)
+    vec![
+        declared("queries for objects", "A row is an object.", object_columns()),
+        declared(
+            "queries for values",
+            "A row has a key for each column of the query, named as it is written or by `AS`; a second column of the same \
+             name gets ` 2`.",
+            cell_columns(&["NAME".to_owned()], &[]),
+        ),
+    ]
 }

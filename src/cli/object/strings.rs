@@ -1,26 +1,24 @@
 //! `strings`: what Strings say, which say the same, and who holds those.
 
-use std::fmt::Write as _;
-use std::io::Write;
+use std::fmt::Write;
 
-use clap::ValueEnum;
 use rayon::prelude::*;
 use regex::Regex;
-use serde::Serialize;
-use serde_json::{Value, json};
 
-use crate::index::{Heap, ObjectGraph, Quiet};
+use crate::index::Quiet;
 use crate::query::strings::holders::Holder;
-use crate::query::strings::{self, Answer, Question, Reader, Row, Rows, STRING, SortBy};
-use crate::report::stream::Streamed;
-use crate::report::table::{Align, Builder, grouped, human_bytes, percent};
-use crate::report::{Format, csv, json::object_id};
+use crate::query::strings::{self, Answer as Found, Question, Reader, Row, Rows, STRING, SortBy, Totals};
+use crate::report::answer::{Answer, Declared, NoRows, Section};
+use crate::report::column::{Column, Columns, Fit, Kind};
+use crate::report::table::{grouped, human_bytes, percent};
+use crate::report::value::{Value, id, list};
 
 use crate::cli::Outcome;
-use crate::cli::shared::args::{self, Input, Output};
-use crate::cli::shared::object::{self, AsText};
-use crate::cli::shared::session::ensure_right;
-use crate::cli::shared::{messages, output};
+use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::limit::{Top, limit};
+use crate::cli::shared::messages;
+use crate::cli::shared::session::{Session, Source};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli strings heap.hprof
@@ -29,15 +27,23 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli strings heap.hprof --min-length 10000 --sort length
   hprof-cli strings heap.hprof --duplicates --sort count --format json | jq '.rows[0].holders'";
 
-/// Rows of a table when nothing is said.
-const USUAL_TOP: usize = 30;
 /// Characters of a text in a table when nothing is said.
-const USUAL_CHARS: usize = 200;
+const DEFAULT_CHARS: usize = 200;
 /// Answers of more rows are not kept in memory, but made while they are written.
 const KEPT: usize = 10_000;
 /// Rows that are made at a time, and characters of their texts.
 const CHUNK: usize = 1 << 10;
 const CHUNK_CHARS: usize = 1 << 24;
+
+/// The words of `--sort`.
+const SORT: &[Key<SortBy>] = &[
+    ("bytes", SortBy::Bytes, "Most bytes first: Strings with their arrays"),
+    ("count", SortBy::Count, "Most copies first; with --duplicates"),
+    ("length", SortBy::Length, "Longest first"),
+    ("wasted", SortBy::Wasted, "Most wasted bytes first; with --duplicates"),
+    ("address", SortBy::Address, "By object id; of the first copy"),
+    ("text", SortBy::Text, "By text"),
+];
 
 /// What Strings say: texts, duplicates, the bytes that these waste, and who holds them
 ///
@@ -71,12 +77,11 @@ pub(crate) struct Args {
     duplicates: bool,
 
     /// Order of the rows [default: bytes, or wasted with --duplicates]
-    #[arg(long, value_name = "KEY", help_heading = "Output")]
-    sort: Option<SortArg>,
+    #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
+    sort: Option<SortBy>,
 
-    /// Only the first N rows; 0 for all [default: 30 in a table, all in JSON and CSV]
-    #[arg(long, value_name = "N", help_heading = "Output")]
-    top: Option<usize>,
+    #[command(flatten)]
+    top: Top,
 
     /// Only the first N characters of each text; 0 for all [default: 200 in a table, all in JSON and CSV]
     #[arg(long, value_name = "N", help_heading = "Output")]
@@ -84,22 +89,6 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     output: Output,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SortArg {
-    /// Most bytes first: Strings with their arrays
-    Bytes,
-    /// Most copies first; with --duplicates
-    Count,
-    /// Longest first
-    Length,
-    /// Most wasted bytes first; with --duplicates
-    Wasted,
-    /// By object id; of the first copy
-    Address,
-    /// By text
-    Text,
 }
 
 fn regex(text: &str) -> Result<Regex, String> {
@@ -112,14 +101,13 @@ impl Args {
     }
 
     fn max_chars(&self) -> usize {
-        args::top(self.max_chars, self.output.format(), USUAL_CHARS).unwrap_or(usize::MAX)
+        limit(self.max_chars, self.output.format(), DEFAULT_CHARS).unwrap_or(usize::MAX)
     }
 
     fn question(&self) -> anyhow::Result<Question> {
-        let sort = self.sort.unwrap_or(if self.duplicates { SortArg::Wasted } else { SortArg::Bytes });
-        let is_of_duplicates = matches!(sort, SortArg::Count | SortArg::Wasted);
+        let sort_by = self.sort.unwrap_or(if self.duplicates { SortBy::Wasted } else { SortBy::Bytes });
         anyhow::ensure!(
-            self.duplicates || !is_of_duplicates,
+            self.duplicates || !matches!(sort_by, SortBy::Count | SortBy::Wasted),
             "--sort count and --sort wasted need --duplicates: without it each row is one String"
         );
         Ok(Question {
@@ -127,15 +115,8 @@ impl Args {
             lengths: self.min_length..=self.max_length.unwrap_or(u64::MAX),
             live: self.live,
             rows: self.rows(),
-            sort_by: match sort {
-                SortArg::Bytes => SortBy::Bytes,
-                SortArg::Count => SortBy::Count,
-                SortArg::Length => SortBy::Length,
-                SortArg::Wasted => SortBy::Wasted,
-                SortArg::Address => SortBy::Address,
-                SortArg::Text => SortBy::Text,
-            },
-            top: args::top(self.top, self.output.format(), USUAL_TOP),
+            sort_by,
+            top: self.top.rows(self.output.format()),
         })
     }
 }
@@ -144,33 +125,29 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let question = args.question()?;
     // Few rows are made here, where a damaged index is noticed and the question asked again. Many are made while they are
     // written: all that they need is checked before.
-    let (heap, graph, (answer, kept)) = args.input.with_graph(|heap, graph| {
+    let (session, (found, kept)) = Session::ask(&args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
-        let answer = strings::strings(heap.summary(), graph, bytes, &question)?;
-        let reader = Reader::new(heap.summary(), graph, bytes, &answer, (args.rows(), args.max_chars()));
-        let kept = if reader.chunk(0, KEPT, CHUNK_CHARS) == answer.len() {
-            Some(make(&reader, 0..answer.len()))
+        let found = strings::strings(heap.summary(), graph, bytes, &question)?;
+        let reader = Reader::new(heap.summary(), graph, bytes, &found, (args.rows(), args.max_chars()));
+        let kept = if reader.chunk(0, KEPT, CHUNK_CHARS) == found.len() {
+            Some(make(&reader, 0..found.len()))
         } else {
             graph.check_tree();
             None
         };
-        Ok((answer, kept))
+        Ok((found, kept))
     })?;
-    args.input.with_threads(|| show(args, &heap, &graph, &answer, kept))??;
-    if !args.input.quiet && answer.totals.unreadable > 0 {
+    let rows = args.input.with_threads(|| show(args, &session, &found, kept))??;
+    if !args.input.quiet && found.totals.unreadable > 0 {
         messages::line(
             "note",
             &format!(
                 "{} Strings have no text: their value is null, no array of characters, or not in the dump",
-                grouped(answer.totals.unreadable)
+                grouped(found.totals.unreadable)
             ),
         );
     }
-    Ok(match (heap.summary().is_damaged(), answer.is_empty()) {
-        (true, _) => Outcome::Damaged,
-        (false, true) => Outcome::No,
-        (false, false) => Outcome::Fine,
-    })
+    Ok(session.outcome(rows > 0))
 }
 
 /// Makes some rows, with all threads.
@@ -178,16 +155,10 @@ fn make(reader: &Reader<'_>, rows: std::ops::Range<usize>) -> Vec<Row> {
     rows.into_par_iter().filter_map(|row| reader.row(row)).collect()
 }
 
-fn show(
-    args: &Args,
-    heap: &Heap,
-    graph: &ObjectGraph,
-    answer: &Answer,
-    kept: Option<Vec<Row>>,
-) -> anyhow::Result<()> {
-    let bytes = heap.bytes(&Quiet)?;
-    let reader = Reader::new(heap.summary(), graph, bytes, answer, (args.rows(), args.max_chars()));
-    let mut start = if kept.is_some() { answer.len() } else { 0 };
+fn show(args: &Args, session: &Session, found: &Found, kept: Option<Vec<Row>>) -> anyhow::Result<u64> {
+    let (summary, bytes) = (session.heap.summary(), session.heap.bytes(&Quiet)?);
+    let reader = Reader::new(summary, &session.graph, bytes, found, (args.rows(), args.max_chars()));
+    let mut start = if kept.is_some() { found.len() } else { 0 };
     let chunks = std::iter::from_fn(|| {
         let end = reader.chunk(start, CHUNK, CHUNK_CHARS);
         let chunk = start..end;
@@ -195,136 +166,162 @@ fn show(
         (!chunk.is_empty()).then_some(chunk)
     });
     let rows = kept.into_iter().chain(chunks.map(|chunk| make(&reader, chunk))).flatten();
-    let mut out = output::stdout();
-    match (args.output.format(), args.duplicates) {
-        (Format::Table, _) => table(&mut out, rows, answer, args)?,
-        (Format::Csv, true) => {
-            let rows = rows.map(|row| DuplicateOut::new(&row, object::cell));
-            csv::write_flat(&mut out, DuplicateOut::COLUMNS, rows)?;
-        }
-        (Format::Csv, false) => {
-            let rows = rows.map(|row| StringOut::new(&row, object::cell));
-            csv::write_flat(&mut out, StringOut::COLUMNS, rows)?;
-        }
-        (Format::Json, true) => {
-            let rows = Streamed::new(rows.map(|row| duplicate(&row)));
-            output::json(&mut out, "strings", heap, rows, more(answer))?;
-        }
-        (Format::Json, false) => {
-            let rows = Streamed::new(rows.map(|row| StringOut::new(&row, str::to_owned)));
-            output::json(&mut out, "strings", heap, rows, more(answer))?;
-        }
-    }
-    ensure_right(graph)?;
-    output::finish(out)
+    let totals = &found.totals;
+    let line = format!(
+        "{} Strings, {} different; {} characters, {}, of which duplicates waste {}",
+        grouped(totals.strings),
+        grouped(totals.distinct),
+        grouped(totals.characters),
+        human_bytes(totals.bytes),
+        human_bytes(totals.wasted_bytes)
+    );
+    let answer = Answer::new(columns(args.rows()), rows)
+        .beside(&beside(), totals)
+        .matching(totals.rows, "rows")
+        .under(Section::Line(line))
+        .without_rows(NoRows::Nothing);
+    session.show("strings", &args.output, answer)
 }
 
-/// The keys beside the rows.
-fn more(answer: &Answer) -> Value {
-    let totals = &answer.totals;
-    json!({
-        "total": {
-            "rows": totals.rows,
-            "strings": totals.strings,
-            "distinct": totals.distinct,
-            "duplicated": totals.duplicated,
-            "characters": totals.characters,
-            "total_bytes": totals.bytes,
-            "wasted_bytes": totals.wasted_bytes,
-            "unreadable": totals.unreadable,
-        },
-    })
-}
-
-#[derive(Serialize)]
-struct StringOut {
-    object: String,
-    class: &'static str,
-    label: String,
-    length: u64,
-    shallow_bytes: u64,
-    retained_bytes: Option<u64>,
-    total_bytes: u64,
-    cut: bool,
-}
-
-impl StringOut {
-    const COLUMNS: &[&str] =
-        &["object", "class", "label", "length", "shallow_bytes", "retained_bytes", "total_bytes", "cut"];
-
-    fn new(row: &Row, text: AsText) -> Self {
-        Self {
-            object: object_id(row.id),
-            class: STRING,
-            label: text(&row.text),
-            length: row.length,
-            shallow_bytes: row.shallow_bytes,
-            retained_bytes: row.retained_bytes,
-            total_bytes: row.total_bytes,
-            cut: row.is_cut,
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct DuplicateOut {
-    value: String,
-    count: u64,
-    length: u64,
-    wasted_bytes: u64,
-    total_bytes: u64,
-    object: String,
-    cut: bool,
-    sampled: u64,
-    holders: String,
-}
-
-impl DuplicateOut {
-    const COLUMNS: &[&str] =
-        &["value", "count", "length", "wasted_bytes", "total_bytes", "object", "cut", "sampled", "holders"];
-
-    fn new(row: &Row, text: AsText) -> Self {
-        Self {
-            value: text(&row.text),
-            count: row.count,
-            length: row.length,
-            wasted_bytes: row.wasted_bytes,
-            total_bytes: row.total_bytes,
-            object: object_id(row.id),
-            cut: row.is_cut,
-            sampled: row.sampled,
-            holders: text(&holders(row)),
-        }
-    }
-}
-
-/// A row of JSON, whose holders are a list.
-fn duplicate(row: &Row) -> Value {
-    let holders: Vec<Value> = (row.holders.iter())
-        .map(|holder| {
-            json!({
-                "class": holder.class,
-                "field": holder.field,
-                "static": holder.is_static,
-                "copies": holder.copies,
-            })
+fn columns(rows: Rows) -> Columns<'static, Row> {
+    // Where a column stands differs, what it is does not.
+    let object = |meaning| Column::id("object", meaning, |row: &Row| id(row.id)).header("object").place(4);
+    let text = |key, meaning| {
+        Column::text(key, meaning, |row: &Row| Value::from(&row.text))
+            .header("text")
+            .cell(|row| format!("\"{}{}\"", row.text, if row.is_cut { "…" } else { "" }))
+            .place(6)
+            .fit(Fit::Shorten { priority: 0 })
+    };
+    let length = || {
+        Column::integer("length", "UTF-16 units: what `String.length()` returns", |row: &Row| {
+            row.length.into()
         })
-        .collect();
-    json!({
-        "value": row.text,
-        "count": row.count,
-        "length": row.length,
-        "wasted_bytes": row.wasted_bytes,
-        "total_bytes": row.total_bytes,
-        "object": object_id(row.id),
-        "cut": row.is_cut,
-        "sampled": row.sampled,
-        "holders": holders,
-    })
+        .header("length")
+        .place(3)
+    };
+    let total_bytes =
+        |meaning| Column::integer("total_bytes", meaning, |row: &Row| row.total_bytes.into()).header("bytes");
+    let cut = |meaning| Column::boolean("cut", meaning, |row: &Row| row.is_cut.into());
+    match rows {
+        Rows::Strings => Columns::new([
+            object("the String"),
+            Column::text("class", "`java.lang.String`", |_: &Row| STRING.into()),
+            text("label", "its text; a surrogate without its other half is `\\udXXX`"),
+            length(),
+            Column::integer("shallow_bytes", "its shallow size, without its array", |row: &Row| {
+                row.shallow_bytes.into()
+            }),
+            Column::integer("retained_bytes", "its retained size", |row: &Row| row.retained_bytes.into())
+                .or_null("it is unreachable")
+                .header("retained")
+                .cell(|row| row.retained_bytes.map_or_else(|| "unreachable".to_owned(), grouped))
+                .place(2),
+            total_bytes(
+                "its shallow size and that of its array; an array that several Strings share counts for the first of them \
+                 by address",
+            )
+            .place(1),
+            cut("whether `label` is only the start of the text"),
+        ]),
+        Rows::Duplicates => {
+            let holders = holder_columns();
+            Columns::new([
+                text("value", "the text; a surrogate without its other half is `\\udXXX`"),
+                Column::integer("count", "Strings with this text", |row: &Row| row.count.into())
+                    .header("count")
+                    .place(2),
+                length(),
+                Column::integer("wasted_bytes", "what all copies but the first take", |row: &Row| {
+                    row.wasted_bytes.into()
+                })
+                .header("wasted")
+                .place(0),
+                total_bytes("what all copies take with their arrays").place(1),
+                object("the first copy by address"),
+                cut("whether `value` is only the start of the text"),
+                Column::integer("sampled", "copies looked at for `holders`: at most 64", |row: &Row| {
+                    row.sampled.into()
+                }),
+                Column::new(
+                    "holders",
+                    Kind::Records(holders.fields()),
+                    "what refers to most of those copies, at most three; in CSV a text",
+                    move |row: &Row| list(row.holders.iter().map(|holder| holders.record(holder))),
+                )
+                .csv(|row| holders_text(row).into())
+                .header("held by")
+                // The table's last column may be shortened, this one must not be long.
+                .cell(short_holder)
+                .place(5),
+            ])
+        }
+    }
+}
+
+fn holder_columns() -> Columns<'static, Holder> {
+    Columns::new([
+        Column::text("class", "the class of the objects that refer to copies", |holder: &Holder| {
+            Value::from(&holder.class)
+        }),
+        Column::text("field", "the field; `[]` of elements of arrays", |holder: &Holder| {
+            holder.field.as_ref().into()
+        })
+        .or_null("a thread's stack, or not known"),
+        Column::boolean("static", "whether the field is static", |holder: &Holder| holder.is_static.into()),
+        Column::integer("copies", "copies that they refer to", |holder: &Holder| holder.copies.into()),
+    ])
+}
+
+fn beside() -> Columns<'static, Totals> {
+    let figure = |key, meaning, of: fn(&Totals) -> u64| {
+        Column::integer(key, meaning, move |totals: &Totals| of(totals).into())
+    };
+    Columns::new([
+        figure("total.rows", "rows that match, also those that `--top` leaves out", |totals| totals.rows),
+        figure("total.strings", "Strings that match", |totals| totals.strings),
+        figure("total.distinct", "different texts", |totals| totals.distinct),
+        figure("total.duplicated", "texts that several Strings have", |totals| totals.duplicated),
+        figure("total.characters", "UTF-16 units of all Strings", |totals| totals.characters),
+        figure("total.total_bytes", "what all Strings take with their arrays", |totals| totals.bytes),
+        figure("total.wasted_bytes", "what all copies but the first of each text take", |totals| {
+            totals.wasted_bytes
+        }),
+        figure(
+            "total.unreadable",
+            "Strings whose text is not in the dump or is not valid; 0 with `--pattern`, `--min-length` and \
+             `--max-length`, which ask for texts",
+            |totals| totals.unreadable,
+        ),
+    ])
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    let declared = |(variant, rows, about)| Declared {
+        command: "strings",
+        variant,
+        about,
+        rows: columns(rows).fields(),
+        beside: beside().fields(),
+    };
+    let variants = [
+        (
+            "",
+            Rows::Strings,
+            "A row is a String. Texts are cut by `--max-chars`; at 2^24 characters; and at 256 if rows above show the same \
+             array and such repetitions exceed 2^24 characters and as many as the dump has bytes.",
+        ),
+        (
+            "`--duplicates`",
+            Rows::Duplicates,
+            "A row is a text that several Strings have. Texts are cut as above.",
+        ),
+    ];
+    variants.map(declared).to_vec()
 }
 
 /// `com.acme.Order.currency 98.4%, java.lang.Object[][] 1.6%`: of how many of the copies that were looked at.
-fn holders(row: &Row) -> String {
+fn holders_text(row: &Row) -> String {
     let mut text = String::new();
     for holder in &row.holders {
         let Holder { class, field, copies, .. } = holder;
@@ -340,57 +337,10 @@ fn holders(row: &Row) -> String {
     text
 }
 
-fn table(
-    out: &mut dyn Write,
-    rows: impl Iterator<Item = Row>,
-    answer: &Answer,
-    args: &Args,
-) -> anyhow::Result<()> {
-    let totals = &answer.totals;
-    let mut columns = vec![];
-    if args.duplicates {
-        columns.extend([("wasted", Align::Right), ("bytes", Align::Right), ("count", Align::Right)]);
-    } else {
-        columns.extend([("bytes", Align::Right), ("retained", Align::Right)]);
-    }
-    columns.extend([("length", Align::Right), ("object", Align::Left)]);
-    if args.duplicates {
-        columns.push(("held by", Align::Left));
-    }
-    columns.push(("text", Align::Left));
-    let mut table = Builder::new(&columns);
-    for row in rows {
-        let text = format!("\"{}{}\"", row.text, if row.is_cut { "…" } else { "" });
-        let (length, id) = (grouped(row.length), object_id(row.id));
-        if args.duplicates {
-            // The table's last column may be shortened, this one must not be long.
-            let holder = row.holders.first().map(|_| short_holder(&row)).unwrap_or_default();
-            let figures = [row.wasted_bytes, row.total_bytes, row.count].map(grouped);
-            table.row(figures.into_iter().chain([length, id, holder, text]));
-        } else {
-            let retained = row.retained_bytes.map_or_else(|| "unreachable".to_owned(), grouped);
-            table.row([grouped(row.total_bytes), retained, length, id, text]);
-        }
-    }
-    if !answer.is_empty() {
-        table.write(out, output::style(&args.output))?;
-    }
-    writeln!(
-        out,
-        "{} Strings, {} different; {} characters, {}, of which duplicates waste {}",
-        grouped(totals.strings),
-        grouped(totals.distinct),
-        grouped(totals.characters),
-        human_bytes(totals.bytes),
-        human_bytes(totals.wasted_bytes)
-    )?;
-    Ok(output::left_out(out, answer.len(), totals.rows, "rows")?)
-}
-
 /// The first holder, without the packages of its class.
 fn short_holder(row: &Row) -> String {
     let Some(first) = row.holders.first() else { return String::new() };
     let class = first.class.rsplit('.').next().unwrap_or(&first.class).to_owned();
     let short = Row { holders: vec![Holder { class, ..first.clone() }], ..row.clone() };
-    holders(&short)
+    holders_text(&short)
 }

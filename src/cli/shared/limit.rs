@@ -23,17 +23,22 @@ pub(crate) struct Top<const DEFAULT: usize = DEFAULT_TOP> {
 impl<const DEFAULT: usize> Top<DEFAULT> {
     /// How many rows a format shows; `None` for all.
     pub(crate) fn rows(self, format: Format) -> Option<usize> {
-        match (self.top, format) {
-            (Some(0), _) => None,
-            (Some(top), _) => Some(top),
-            // A table that scrolls out of the terminal helps nobody; programs want everything.
-            (None, Format::Table) => Some(DEFAULT),
-            (None, Format::Json | Format::Csv) => None,
-        }
+        limit(self.top, format, DEFAULT)
     }
 
     /// Whether the user gave a number.
     pub(crate) fn is_given(self) -> bool {
         self.top.is_some()
+    }
+}
+
+/// How much a format shows, if `given` says nothing `default` in a table; `None` for all.
+pub(crate) fn limit(given: Option<usize>, format: Format, default: usize) -> Option<usize> {
+    match (given, format) {
+        (Some(0), _) => None,
+        (Some(given), _) => Some(given),
+        // A table that scrolls out of the terminal helps nobody; programs want everything.
+        (None, Format::Table) => Some(default),
+        (None, Format::Json | Format::Csv) => None,
     }
 }

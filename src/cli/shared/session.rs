@@ -5,8 +5,10 @@
 //! first [`KEPT`] are made while they are written, and [`Session::show`] checks once more at their end.
 
 use crate::index::{Heap, ObjectGraph};
+use crate::report::Format;
 use crate::report::answer::Answer;
 use crate::report::json::Dump;
+use crate::report::table::Style;
 
 use super::args::{Input, Output};
 use super::output;
@@ -33,8 +35,22 @@ pub(crate) trait Source {
     where
         Self: Sized,
     {
+        self.show_as(command, output.format(), output::style(output), answer)
+    }
+
+    /// As [`Source::show`], for a command whose `--format` has others beside those of [`Format`].
+    fn show_as<R>(
+        &self,
+        command: &str,
+        format: Format,
+        style: Style,
+        answer: Answer<'_, R>,
+    ) -> anyhow::Result<u64>
+    where
+        Self: Sized,
+    {
         let mut out = output::stdout();
-        let rows = answer.write(&mut out, output.format(), output::style(output), command, &self.dump())?;
+        let rows = answer.write(&mut out, format, style, command, &self.dump())?;
         self.check()?;
         output::finish(out)?;
         Ok(rows)

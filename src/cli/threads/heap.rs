@@ -1,377 +1,308 @@
 //! The threads of a heap dump, for `threads`.
 
-use std::io::Write;
-use std::sync::Arc;
-
 use rayon::prelude::*;
-use serde::Serialize;
-use serde_json::{Value, json};
 
-use crate::index::model::summary::Summary;
-use crate::index::{Heap, ObjectGraph, Quiet};
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::{ObjectGraph, Quiet};
 use crate::query::classes::suggestions;
 use crate::query::objects::selection::ThreadPattern;
-use crate::query::threads::{Answer, Kind, Local, Question, Row, StackFrame, State, Thread, Threads, Wait};
+use crate::query::threads::{
+    Answer as Found, Kind as ThreadKind, Local, Question, StackFrame, State, Thread, Threads, Wait,
+};
+use crate::report::Format;
+use crate::report::answer::{Answer, Declared, Line, NoRows};
+use crate::report::column::{Column, Columns, Field, Fit, Kind};
 use crate::report::stacks::thread_dump::{self, Locals};
-use crate::report::stream::Streamed;
-use crate::report::table::{self, Align, Builder, Style, grouped};
-use crate::report::{csv, escape, json::object_id};
+use crate::report::table::{Style, grouped};
+use crate::report::value::{Value, id, list, record};
 
-use crate::cli::Outcome;
 use crate::cli::shared::args::Input;
-use crate::cli::shared::object::{self, AsText};
-use crate::cli::shared::{messages, output, stack};
+use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::{messages, object, output, stack};
 
 /// So many threads are read to see that nothing is wrong with what the index says of them. For more of them all of the
 /// index is looked at, which takes less time.
 const FEW: usize = 1 << 10;
-/// Columns of space before a frame in a table.
+/// Columns of space before a frame in a table, and before what it holds.
 const INDENT: usize = 8;
+const INDENT_LOCAL: usize = 12;
 
-/// How threads are shown.
-pub(crate) struct How {
-    /// The format.
-    pub(crate) show: Show,
-    /// Whether a table has stacks.
-    pub(crate) stacks: Stacks,
-    /// Whether stacks have locals.
-    pub(crate) locals: Locals,
-    /// How tables are shown.
-    pub(crate) style: Style,
-}
-
-/// The formats: those of every command, and a thread dump.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Show {
-    /// For people.
-    Table,
-    /// One document.
-    Json,
-    /// A header line, then one line a row.
-    Csv,
-    /// A thread dump.
-    Text,
-}
-
-/// Whether stacks are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stacks {
-    /// They are.
-    Shown,
-    /// They are not.
-    Hidden,
-}
-
-pub(crate) fn run(input: &Input, question: &Question, how: &How) -> anyhow::Result<Outcome> {
-    let (heap, graph, answer) = input.with_graph(|heap, graph| {
+/// Opens the dump and finds its threads.
+pub(super) fn ask(input: &Input, question: &Question) -> anyhow::Result<(Session, Found)> {
+    Session::ask(input, |heap, graph| {
         let threads = Threads::new(heap, graph, heap.bytes(&Quiet)?);
-        let answer = threads.find(question);
+        let found = threads.find(question);
         // Threads are read again while they are written: all their stacks need not fit into memory. What is damaged in the
         // index is noticed here.
-        if answer.rows.len() <= FEW {
-            answer.rows.par_iter().for_each(|row| drop(threads.thread(row)));
+        if found.rows.len() <= FEW {
+            found.rows.par_iter().for_each(|row| drop(threads.thread(row)));
         } else {
             graph.check_tree();
         }
-        Ok(answer)
-    })?;
-    let threads = Threads::new(&heap, &graph, heap.bytes(&Quiet)?);
-    let mut out = output::stdout();
-    let view = View { heap: &heap, threads: &threads, rows: &answer.rows };
-    match how.show {
-        // A note says it.
-        Show::Table if answer.rows.is_empty() => {}
-        Show::Table => view.table(&mut out, how)?,
-        Show::Csv => view.csv(&mut out)?,
-        Show::Json => {
-            let rows = view.all().map(|thread| RowOut::of(heap.summary(), &thread));
-            output::json(&mut out, "threads", &heap, Streamed::new(rows), more(&answer))?;
-        }
-        Show::Text => view.text(&mut out, how.locals)?,
-    }
-    if how.show == Show::Table {
-        output::left_out(&mut out, answer.rows.len(), answer.matching, "threads")?;
-    }
-    output::finish(out)?;
-    anyhow::ensure!(!graph.is_damaged(), "the index was damaged while it was read; ask again");
-    if answer.rows.is_empty() && !input.quiet {
-        nothing(&graph, &answer, question);
-    }
-    Ok(match (heap.summary().is_damaged(), answer.rows.is_empty()) {
-        (true, _) => Outcome::Damaged,
-        (false, true) => Outcome::No,
-        (false, false) => Outcome::Fine,
+        Ok(found)
     })
 }
 
+/// Shows threads in the formats that every command has; a table with `stacks`, and with what these hold.
+pub(super) fn show(
+    session: &Session,
+    found: &Found,
+    format: Format,
+    style: Style,
+    stacks: Option<Locals>,
+) -> anyhow::Result<()> {
+    let summary = session.heap.summary();
+    let threads = Threads::new(&session.heap, &session.graph, session.heap.bytes(&Quiet)?);
+    let answer = Answer::new(columns(Some(summary)), found.rows.iter().map(|row| threads.thread(row)))
+        .beside(&beside(), found)
+        .matching(found.matching, "threads")
+        .below(|thread| stacks.map(|locals| stack(summary, thread, locals)).unwrap_or_default())
+        // A note says it.
+        .without_rows(NoRows::Nothing);
+    session.show_as("threads", format, style, answer)?;
+    Ok(())
+}
+
+/// Shows threads as a thread dump.
+pub(super) fn show_text(session: &Session, found: &Found, locals: Locals) -> anyhow::Result<()> {
+    let (heap, mut out) = (&session.heap, output::stdout());
+    let threads = Threads::new(heap, &session.graph, heap.bytes(&Quiet)?);
+    let created = output::timestamp(heap.summary().facts().created_ms.get());
+    thread_dump::head(&mut out, heap.summary(), created.as_deref())?;
+    for row in &found.rows {
+        thread_dump::thread(&mut out, heap.summary(), &threads.thread(row), locals)?;
+    }
+    session.check()?;
+    output::finish(out)
+}
+
 /// Says why there is no row, and what there is instead.
-fn nothing(graph: &ObjectGraph, answer: &Answer, question: &Question) {
-    if answer.threads == 0 {
+pub(super) fn nothing(graph: &ObjectGraph, found: &Found, question: &Question) {
+    if found.threads == 0 {
         return messages::line("note", "the dump holds no threads");
     }
-    messages::line("note", &format!("none of {} threads matches", grouped(answer.threads)));
+    messages::line("note", &format!("none of {} threads matches", grouped(found.threads)));
     let near = match &question.name {
         Some(ThreadPattern::Object(id)) if graph.objects.addresses.index_of(*id).is_some() => {
             return messages::line("hint", &format!("{id:#x} is another object; `hprof-cli show` shows it"));
         }
         Some(ThreadPattern::Object(id)) => {
-            suggestions::object_ids(graph, *id).into_iter().map(object_id).collect()
+            suggestions::object_ids(graph, *id).into_iter().map(|id| format!("{id:#x}")).collect()
         }
-        _ => answer.near.clone(),
+        _ => found.near.clone(),
     };
     if !near.is_empty() {
         messages::line("hint", &format!("there are {}", near.join(", ")));
     }
 }
 
-/// The keys beside the rows.
-fn more(answer: &Answer) -> Value {
-    let state = |(state, threads): &(Option<State>, u64)| json!({ "state": state.map(State::name), "threads": threads });
-    json!({
-        "states": answer.states.iter().map(state).collect::<Vec<_>>(),
-        "virtual_threads": answer.virtual_threads,
-        "matching": { "rows": answer.matching },
-        "left_out": answer.matching.saturating_sub(answer.rows.len() as u64),
-    })
+/// The lines below a row.
+fn stack(summary: &Summary, thread: &Thread, locals: Locals) -> Vec<Line> {
+    let one = |local: &Local| {
+        let class = object::class_name(summary, local.object.class);
+        let object = object::describe(class, local.object.id, local.label.as_deref());
+        let text = format!("{}  {}  {object}", retained(local.retained_bytes), local.kind.name());
+        Line { indent: INDENT_LOCAL, text }
+    };
+    let held =
+        |held: &[Local]| -> Vec<Line> { held.iter().filter(|_| locals == Locals::Shown).map(one).collect() };
+    let line = |text: String| Line { indent: INDENT, text };
+    let mut lines = Vec::new();
+    for frame in &thread.frames {
+        lines.push(line(frame.frame.to_string()));
+        lines.extend(held(&frame.locals));
+    }
+    if thread.frames_left_out > 0 {
+        lines.push(line(format!("… {} more frames", grouped(thread.frames_left_out))));
+    }
+    let in_no_frame = held(&thread.locals);
+    if !in_no_frame.is_empty() {
+        lines.push(line("<in no frame>".to_owned()));
+        lines.extend(in_no_frame);
+    }
+    lines
 }
 
-/// The threads that are shown.
-struct View<'a> {
-    heap: &'a Heap,
-    threads: &'a Threads<'a>,
-    rows: &'a [Row],
+/// A retained size in a table.
+fn retained(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| "unreachable".to_owned(), grouped)
 }
 
-impl<'a> View<'a> {
-    /// One after another.
-    fn all(&self) -> impl Iterator<Item = Thread> + use<'a> {
-        let threads = self.threads;
-        self.rows.iter().map(|row| threads.thread(row))
-    }
-
-    fn text(&self, out: &mut dyn Write, locals: Locals) -> anyhow::Result<()> {
-        let summary = self.heap.summary();
-        let created = output::timestamp(summary.facts().created_ms.get());
-        thread_dump::head(out, summary, created.as_deref())?;
-        for thread in self.all() {
-            thread_dump::thread(out, summary, &thread, locals)?;
-        }
-        Ok(())
-    }
-
-    fn csv(&self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let rows = self.all().map(|thread| RowOut::of_csv(self.heap.summary(), &thread));
-        Ok(csv::write_flat(out, COLUMNS, rows)?)
-    }
-
-    fn table(&self, out: &mut dyn Write, how: &How) -> anyhow::Result<()> {
-        let mut table = Builder::new(&[
-            ("retained", Align::Right),
-            ("state", Align::Left),
-            ("prio", Align::Right),
-            ("kind", Align::Left),
-            ("group", Align::Left),
-            ("object", Align::Left),
-            ("name", Align::Left),
-        ]);
-        let mut stacks = Vec::new();
-        for thread in self.all() {
+/// The columns of threads; no `summary` is needed to tell which there are.
+fn columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, Thread> {
+    let (locals, frames) = (local_columns(summary), frame_columns(summary));
+    Columns::new([
+        Column::id("object", "the Thread object", |thread: &Thread| id(thread.object))
+            .header("object")
+            .place(5),
+        Column::text("class", "its class", move |thread: &Thread| class_name(summary, thread.class))
+            .or_null("the dump does not name it"),
+        Column::text(
+            "name",
+            "its name. It is cut at 4,096 characters, and at 120 once long names have together more characters than the \
+             dump has bytes, and 2^22",
+            |thread: &Thread| thread.name.as_ref().into(),
+        )
+        .or_null("the dump has none")
+        .header("name")
+        .fit(Fit::Shorten { priority: 0 }),
+        Column::new("thread_id", Kind::Signed, "what `Thread.threadId()` returns", |thread: &Thread| {
+            thread.thread_id.into()
+        })
+        .or_null("not known"),
+        Column::boolean("daemon", "whether the JVM exits without waiting for it", |thread: &Thread| {
+            thread.is_daemon.into()
+        })
+        .or_null("not known"),
+        Column::new("priority", Kind::Signed, "1 to 10; of virtual threads 5", |thread: &Thread| {
+            thread.priority.into()
+        })
+        .or_null("not known")
+        .header("prio")
+        .cell(|thread| thread.priority.map(|priority| priority.to_string()).unwrap_or_default())
+        .place(2),
+        Column::text(
+            "group",
+            "the name of its group; of virtual threads `VirtualThreads`",
+            |thread: &Thread| thread.group.as_ref().into(),
+        )
+        .or_null("it has none, or it is not known")
+        .header("group")
+        .place(4),
+        Column::boolean("virtual", "whether it is a virtual thread", |thread: &Thread| {
+            (thread.kind == ThreadKind::Virtual).into()
+        })
+        .header("kind")
+        .cell(|thread| {
             let kind = match (thread.kind, thread.is_daemon) {
-                (Kind::Virtual, _) => "virtual",
-                (Kind::Platform, Some(true)) => "daemon",
-                (Kind::Platform, _) => "",
+                (ThreadKind::Virtual, _) => "virtual",
+                (ThreadKind::Platform, Some(true)) => "daemon",
+                (ThreadKind::Platform, _) => "",
             };
-            table.row([
-                thread.retained_bytes.map_or_else(|| "unreachable".to_owned(), grouped),
-                thread.doing.state.map_or("", State::name).to_owned(),
-                thread.priority.map(|priority| priority.to_string()).unwrap_or_default(),
-                kind.to_owned(),
-                thread.group.clone().unwrap_or_default(),
-                object_id(thread.object),
-                thread.name.clone().unwrap_or_default(),
-            ]);
-            if how.stacks == Stacks::Shown {
-                stacks.push(self.stack(&thread, how));
-            }
-        }
-        if how.stacks == Stacks::Hidden {
-            return Ok(table.write(out, how.style)?);
-        }
-        let mut text = Vec::new();
-        table.write(&mut text, how.style)?;
-        let text = String::from_utf8_lossy(&text);
-        // A title, then a line for each row.
-        let (mut lines, mut stacks) = (text.lines(), stacks.into_iter());
-        if let Some(title) = lines.next() {
-            writeln!(out, "{title}")?;
-        }
-        for line in lines {
-            writeln!(out, "{line}")?;
-            stacks.next().into_iter().flatten().try_for_each(|line| writeln!(out, "{line}"))?;
-        }
-        Ok(())
-    }
-
-    /// The lines below a row.
-    fn stack(&self, thread: &Thread, how: &How) -> Vec<String> {
-        let room = how.style.width.map_or(usize::MAX, |width| usize::from(width).saturating_sub(INDENT));
-        let mut lines = Vec::new();
-        let mut line = |indent: usize, text: &str| {
-            let room = room.saturating_sub(indent).max(table::NARROWEST);
-            lines.push(format!("{:1$}{2}", "", INDENT + indent, table::shorten(&escape::text(text), room)));
-        };
-        let held = |local: &Local| {
-            let class = object::class_name(self.heap.summary(), local.object.class);
-            let retained = local.retained_bytes.map_or_else(|| "unreachable".to_owned(), grouped);
-            let object = object::describe(class, local.object.id, local.label.as_deref());
-            format!("{retained}  {}  {object}", local.kind.name())
-        };
-        for frame in &thread.frames {
-            line(0, &frame.frame.to_string());
-            if how.locals == Locals::Shown {
-                frame.locals.iter().for_each(|local| line(4, &held(local)));
-            }
-        }
-        if thread.frames_left_out > 0 {
-            line(0, &format!("… {} more frames", grouped(thread.frames_left_out)));
-        }
-        if how.locals == Locals::Shown && !thread.locals.is_empty() {
-            line(0, "<in no frame>");
-            thread.locals.iter().for_each(|local| line(4, &held(local)));
-        }
-        lines
-    }
+            kind.to_owned()
+        })
+        .place(3),
+        Column::text(
+            "state",
+            "`NEW`, `RUNNABLE`, `BLOCKED`, `WAITING`, `TIMED_WAITING` or `TERMINATED`",
+            |thread: &Thread| thread.doing.state.map(State::name).into(),
+        )
+        .or_null("not known")
+        .header("state")
+        .place(1),
+        Column::text("waiting", "how it waits: `sleeping`, `on object monitor` or `parking`", |thread: &Thread| {
+            thread.doing.wait.map(Wait::name).into()
+        })
+        .or_null("it does not wait, or it is not known"),
+        Column::id("blocker", "what `Thread.parkBlocker` refers to", |thread: &Thread| {
+            id(thread.blocker.map(|blocker| blocker.id))
+        })
+        .or_null("null"),
+        Column::text("blocker_class", "its class", move |thread: &Thread| {
+            class_name(summary, thread.blocker.and_then(|blocker| blocker.class))
+        })
+        .or_null("no `blocker`, or the dump does not name its class"),
+        Column::id("carrier", "of a mounted virtual thread, the thread that carries it", |thread: &Thread| {
+            id(thread.carrier)
+        })
+        .or_null("it is none"),
+        Column::integer("shallow_bytes", "its shallow size", |thread: &Thread| thread.shallow_bytes.into()),
+        Column::integer("retained_bytes", "its retained size", |thread: &Thread| {
+            thread.retained_bytes.into()
+        })
+        .or_null("it is unreachable")
+        .header("retained")
+        .cell(|thread| retained(thread.retained_bytes))
+        .place(0),
+        Column::new(
+            "frames",
+            Kind::Records(frames.fields()),
+            "its stack, innermost frame first",
+            move |thread: &Thread| list(thread.frames.iter().map(|frame| frames.record(frame))),
+        ),
+        Column::integer("frames_left_out", "frames that `--depth` leaves out", |thread: &Thread| {
+            thread.frames_left_out.into()
+        }),
+        Column::new(
+            "locals",
+            Kind::Records(locals.fields()),
+            "what its stack holds in no known frame",
+            move |thread: &Thread| list(thread.locals.iter().map(|local| locals.record(local))),
+        ),
+    ])
 }
 
-/// A row. Frames and locals are lists, or in a cell of CSV lists as JSON.
-#[derive(Serialize)]
-struct RowOut<F, L> {
-    object: String,
-    class: Option<String>,
-    name: Option<String>,
-    thread_id: Option<i64>,
-    daemon: Option<bool>,
-    priority: Option<i64>,
-    group: Option<String>,
-    r#virtual: bool,
-    state: Option<&'static str>,
-    waiting: Option<&'static str>,
-    blocker: Option<String>,
-    blocker_class: Option<String>,
-    carrier: Option<String>,
-    shallow_bytes: u64,
-    retained_bytes: Option<u64>,
-    frames: F,
-    frames_left_out: u64,
-    locals: L,
+fn frame_columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, StackFrame> {
+    let locals = local_columns(summary);
+    let text = |key, meaning, of: fn(&StackFrame) -> Option<&str>| {
+        Column::text(key, meaning, move |stack: &StackFrame| of(stack).into()).or_null("not known")
+    };
+    Columns::new([
+        text("class", "the class of its method", |stack| stack.frame.class.as_deref()),
+        text("method", "the method's name", |stack| stack.frame.method.as_deref()),
+        text("source", "the source file", |stack| stack.frame.source.as_deref()),
+        Column::integer("line", "the line", |stack: &StackFrame| stack.frame.line().into())
+            .or_null("not known"),
+        Column::boolean("native", "whether the method is native", |stack: &StackFrame| {
+            stack::is_native(&stack.frame).into()
+        }),
+        Column::new(
+            "locals",
+            Kind::Records(locals.fields()),
+            "what it holds, each object once",
+            move |stack: &StackFrame| list(stack.locals.iter().map(|local| locals.record(local))),
+        ),
+    ])
 }
 
-#[derive(Serialize)]
-struct FrameOut {
-    class: Option<String>,
-    method: Option<String>,
-    source: Option<String>,
-    line: Option<u32>,
-    native: bool,
-    locals: Vec<LocalOut>,
+fn local_columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, Local> {
+    Columns::new([
+        Column::id("object", "the object", |local: &Local| id(local.object.id)),
+        Column::text("class", "its class", move |local: &Local| class_name(summary, local.object.class))
+            .or_null("the dump does not name it"),
+        Column::text("label", "what tells it from others", |local: &Local| local.label.as_ref().into())
+            .or_null("it has none"),
+        Column::text("kind", "the kind of root that it is", |local: &Local| local.kind.name().into()),
+        Column::integer("retained_bytes", "its retained size", |local: &Local| local.retained_bytes.into())
+            .or_null("it is unreachable"),
+    ])
 }
 
-#[derive(Serialize)]
-struct LocalOut {
-    object: String,
-    class: Option<String>,
-    label: Option<String>,
-    kind: &'static str,
-    retained_bytes: Option<u64>,
+/// The name of a class, copied: a value borrows from its row only.
+fn class_name(summary: Option<&Summary>, class: Option<ClassNumber>) -> Value<'static> {
+    summary.and_then(|summary| object::class_name(summary, class)).map(str::to_owned).into()
 }
 
-/// The columns of CSV: the keys of a row.
-const COLUMNS: &[&str] = &[
-    "object",
-    "class",
-    "name",
-    "thread_id",
-    "daemon",
-    "priority",
-    "group",
-    "virtual",
-    "state",
-    "waiting",
-    "blocker",
-    "blocker_class",
-    "carrier",
-    "shallow_bytes",
-    "retained_bytes",
-    "frames",
-    "frames_left_out",
-    "locals",
-];
-
-impl RowOut<Vec<FrameOut>, Vec<LocalOut>> {
-    fn of(summary: &Summary, thread: &Thread) -> Self {
-        let (frames, locals) = (FrameOut::all(summary, thread), LocalOut::all(summary, &thread.locals));
-        Self::new(summary, thread, str::to_owned, frames, locals)
-    }
+fn beside() -> Columns<'static, Found> {
+    let states = vec![
+        Field::new("state", Kind::Text, "as in a row").or_null("not known"),
+        Field::new("threads", Kind::Integer, "threads that match in this state"),
+    ];
+    Columns::new([
+        Column::new(
+            "states",
+            Kind::Records(states),
+            "threads that match by state, also those that `--top` leaves out",
+            |found: &Found| {
+                list(found.states.iter().map(|(state, threads)| {
+                    record([("state", state.map(State::name).into()), ("threads", (*threads).into())])
+                }))
+            },
+        ),
+        Column::integer("virtual_threads", "virtual threads among those that match", |found: &Found| {
+            found.virtual_threads.into()
+        }),
+        super::matching(|found: &Found| found.matching),
+        super::left_out(|found: &Found| found.matching.saturating_sub(found.rows.len() as u64)),
+    ])
 }
 
-impl RowOut<String, String> {
-    fn of_csv(summary: &Summary, thread: &Thread) -> Self {
-        let (frames, locals) = (FrameOut::all(summary, thread), LocalOut::all(summary, &thread.locals));
-        let [frames, locals] = [json!(frames), json!(locals)].map(|list| object::cell(&list.to_string()));
-        Self::new(summary, thread, object::cell, frames, locals)
-    }
-}
-
-impl<F, L> RowOut<F, L> {
-    fn new(summary: &Summary, thread: &Thread, text: AsText, frames: F, locals: L) -> Self {
-        let blocker = thread.blocker.as_ref();
-        Self {
-            object: object_id(thread.object),
-            class: object::class_name(summary, thread.class).map(text),
-            name: thread.name.as_deref().map(text),
-            thread_id: thread.thread_id,
-            daemon: thread.is_daemon,
-            priority: thread.priority,
-            group: thread.group.as_deref().map(text),
-            r#virtual: thread.kind == Kind::Virtual,
-            state: thread.doing.state.map(State::name),
-            waiting: thread.doing.wait.map(Wait::name),
-            blocker: blocker.map(|blocker| object_id(blocker.id)),
-            blocker_class: blocker.and_then(|blocker| object::class_name(summary, blocker.class)).map(text),
-            carrier: thread.carrier.map(object_id),
-            shallow_bytes: thread.shallow_bytes,
-            retained_bytes: thread.retained_bytes,
-            frames,
-            frames_left_out: thread.frames_left_out,
-            locals,
-        }
-    }
-}
-
-impl FrameOut {
-    fn all(summary: &Summary, thread: &Thread) -> Vec<Self> {
-        let own = |text: &Option<Arc<str>>| text.as_deref().map(str::to_owned);
-        let out = |stack: &StackFrame| Self {
-            class: own(&stack.frame.class),
-            method: own(&stack.frame.method),
-            source: own(&stack.frame.source),
-            line: stack.frame.line(),
-            native: stack::is_native(&stack.frame),
-            locals: LocalOut::all(summary, &stack.locals),
-        };
-        thread.frames.iter().map(out).collect()
-    }
-}
-
-impl LocalOut {
-    fn all(summary: &Summary, locals: &[Local]) -> Vec<Self> {
-        let out = |local: &Local| Self {
-            object: object_id(local.object.id),
-            class: object::class_name(summary, local.object.class).map(str::to_owned),
-            label: local.label.clone(),
-            kind: local.kind.name(),
-            retained_bytes: local.retained_bytes,
-        };
-        locals.iter().map(out).collect()
+pub(super) fn declared() -> Declared {
+    Declared {
+        command: "threads",
+        variant: "",
+        about: "A row is a Thread object of the heap dump. In CSV `frames` and `locals` are JSON in a cell.",
+        rows: columns(None).fields(),
+        beside: beside().fields(),
     }
 }

@@ -3,21 +3,23 @@
 mod heap;
 mod started;
 
-use clap::ValueEnum;
-
 use crate::index::Error;
 use crate::input::file::TextFile;
 use crate::query::objects::selection::ThreadPattern;
 use crate::query::recordings::started_threads;
 use crate::query::threads::{Kind, Question, SortBy, State, Which};
 use crate::report::Format;
+use crate::report::answer::Declared;
+use crate::report::column::Column;
 use crate::report::stacks::thread_dump::Locals;
 
-use self::heap::{How, Show};
 use super::Outcome;
-use super::shared::args::{self, ColorArg};
+use super::shared::args::ColorArg;
+use super::shared::keys::{Key, keys};
+use super::shared::limit::{DEFAULT_TOP, limit};
 use super::shared::output;
 use super::shared::recording::RecordedInput;
+use super::shared::session::Source;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli threads heap.hprof
@@ -27,10 +29,41 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli threads heap.hprof --format json | jq '.rows[] | {name, state, at: .frames[0]}'
   hprof-cli threads java.hprof.txt --started --name 'pool-*' --sort serial";
 
-/// Rows of a table when nothing is said.
-const USUAL_TOP: usize = 30;
 /// Rows of a table of started threads when nothing is said.
-const USUAL_STARTED: usize = 50;
+const DEFAULT_TOP_STARTED: usize = 50;
+
+/// The format of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Show {
+    /// As every command has it.
+    Rows(Format),
+    /// A thread dump.
+    ThreadDump,
+}
+
+/// The words of `--format`.
+const FORMAT: &[Key<Show>] = &[
+    ("table", Show::Rows(Format::Table), "A table for people"),
+    ("json", Show::Rows(Format::Json), "One JSON document"),
+    ("csv", Show::Rows(Format::Csv), "Comma-separated values with a header line"),
+    ("text", Show::ThreadDump, "A thread dump, as jstack prints it"),
+];
+
+/// An order of the threads of a heap dump, and of those of a recording: not all words mean something for both.
+type Order = (Option<SortBy>, Option<started_threads::SortBy>);
+
+/// The words of `--sort`.
+const SORT: &[Key<Order>] = &[
+    ("retained", (Some(SortBy::Retained), None), "By retained size, largest first"),
+    ("name", (Some(SortBy::Name), Some(started_threads::SortBy::Name)), "By name"),
+    (
+        "state",
+        (Some(SortBy::State), None),
+        "By state: NEW, RUNNABLE, BLOCKED, WAITING, TIMED_WAITING, TERMINATED",
+    ),
+    ("address", (Some(SortBy::Address), None), "By object id"),
+    ("serial", (None, Some(started_threads::SortBy::Serial)), "By serial number, with --started"),
+];
 
 /// Threads, what they were doing, their stacks, and what these hold
 ///
@@ -81,46 +114,27 @@ pub(crate) struct Args {
     locals: bool,
 
     /// Order of the rows [default: retained; with --started as in the file]
-    #[arg(long, value_name = "KEY", help_heading = "Output")]
-    sort: Option<SortArg>,
+    #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
+    sort: Option<Order>,
 
     /// Only the first N rows; 0 for all [default: 30 in a table, 50 of started threads, all in other formats]
     #[arg(long, value_name = "N", help_heading = "Output")]
     top: Option<usize>,
 
     /// Format of the answer
-    #[arg(short, long, value_name = "FORMAT", default_value = "table", help_heading = "Output")]
-    format: FormatArg,
+    #[arg(
+        short,
+        long,
+        value_name = "FORMAT",
+        value_parser = keys(FORMAT),
+        default_value = "table",
+        help_heading = "Output"
+    )]
+    format: Show,
 
     /// When to use colour; NO_COLOR turns it off too
     #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
     color: ColorArg,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum FormatArg {
-    /// A table for people
-    Table,
-    /// One JSON document
-    Json,
-    /// Comma-separated values with a header line
-    Csv,
-    /// A thread dump, as jstack prints it
-    Text,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SortArg {
-    /// By retained size, largest first
-    Retained,
-    /// By name
-    Name,
-    /// By state: NEW, RUNNABLE, BLOCKED, WAITING, TIMED_WAITING, TERMINATED
-    State,
-    /// By object id
-    Address,
-    /// By serial number, with --started
-    Serial,
 }
 
 /// Reads a state: `timed-waiting`, or as Java writes it, `TIMED_WAITING`.
@@ -136,23 +150,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 fn of_recording(args: &Args) -> anyhow::Result<Outcome> {
-    let format = match args.format {
-        FormatArg::Table => Format::Table,
-        FormatArg::Json => Format::Json,
-        FormatArg::Csv => Format::Csv,
-        FormatArg::Text => anyhow::bail!(
+    let Show::Rows(format) = args.format else {
+        anyhow::bail!(
             "--format text is a thread dump, and what is recorded of started threads is none: choose table, json or csv"
-        ),
+        )
     };
-    let sort_by = match args.sort {
-        None => None,
-        Some(SortArg::Serial) => Some(started_threads::SortBy::Serial),
-        Some(SortArg::Name) => Some(started_threads::SortBy::Name),
-        Some(SortArg::Retained | SortArg::State | SortArg::Address) => {
-            anyhow::bail!("started threads are sorted by serial or name")
-        }
-    };
-    let top = args::top(args.top, format, USUAL_STARTED);
+    let sort_by = args.sort.and_then(|(_, sort)| sort);
+    anyhow::ensure!(args.sort.is_some() == sort_by.is_some(), "started threads are sorted by serial or name");
+    let top = limit(args.top, format, DEFAULT_TOP_STARTED);
     let question = started_threads::Question { name: args.name.clone(), sort_by, top };
     started::run(&args.input, &question, format, output::style_of(args.color))
 }
@@ -168,42 +173,54 @@ fn of_heap(args: &Args) -> anyhow::Result<Outcome> {
     }
     // Says what is wrong with --run.
     args.input.open_text()?;
-    let sort_by = match args.sort {
-        None | Some(SortArg::Retained) => SortBy::Retained,
-        Some(SortArg::Name) => SortBy::Name,
-        Some(SortArg::State) => SortBy::State,
-        Some(SortArg::Address) => SortBy::Address,
-        Some(SortArg::Serial) => {
-            anyhow::bail!("only started threads are sorted by serial: add --started, or sort by address")
-        }
+    let Some(sort_by) = args.sort.map_or(Some(SortBy::default()), |(sort, _)| sort) else {
+        anyhow::bail!("only started threads are sorted by serial: add --started, or sort by address")
     };
-    let show = match args.format {
-        FormatArg::Table => Show::Table,
-        FormatArg::Json => Show::Json,
-        FormatArg::Csv => Show::Csv,
-        FormatArg::Text => Show::Text,
-    };
-    let usual = if show == Show::Table { Format::Table } else { Format::Json };
     let kind = match (args.r#virtual, args.platform) {
         (true, _) => Some(Kind::Virtual),
         (_, true) => Some(Kind::Platform),
         _ => None,
     };
-    let has_stacks = show != Show::Table || args.stack || args.locals || args.depth.is_some();
+    let (format, which) = match args.format {
+        Show::Rows(format) => (format, Which::All),
+        Show::ThreadDump => (Format::Json, Which::Alive),
+    };
+    let has_stacks = format != Format::Table || args.stack || args.locals || args.depth.is_some();
     let question = Question {
         name: args.name.clone(),
         states: args.state.clone(),
         kind,
         sort_by,
-        top: args::top(args.top, usual, USUAL_TOP),
+        top: limit(args.top, format, DEFAULT_TOP),
         depth: if has_stacks { args.depth.filter(|depth| *depth > 0) } else { Some(0) },
-        which: if show == Show::Text { Which::Alive } else { Which::All },
+        which,
     };
-    let how = How {
-        show,
-        stacks: if has_stacks { heap::Stacks::Shown } else { heap::Stacks::Hidden },
-        locals: if args.locals { Locals::Shown } else { Locals::Hidden },
-        style: output::style_of(args.color),
-    };
-    heap::run(input, &question, &how)
+    let locals = if args.locals { Locals::Shown } else { Locals::Hidden };
+    let (session, threads) = heap::ask(input, &question)?;
+    match args.format {
+        Show::Rows(format) => {
+            let stacks = has_stacks.then_some(locals);
+            heap::show(&session, &threads, format, output::style_of(args.color), stacks)?;
+        }
+        Show::ThreadDump => heap::show_text(&session, &threads, locals)?,
+    }
+    if threads.rows.is_empty() && !input.quiet {
+        heap::nothing(&session.graph, &threads, &question);
+    }
+    Ok(session.outcome(!threads.rows.is_empty()))
+}
+
+/// How many threads match.
+fn matching<'c, R>(count: impl Fn(&R) -> u64 + Send + Sync + 'c) -> Column<'c, R> {
+    let meaning = "threads that match, also those that `--top` leaves out";
+    Column::integer("matching.rows", meaning, move |of: &R| count(of).into())
+}
+
+/// How many of them have no row.
+fn left_out<'c, R>(count: impl Fn(&R) -> u64 + Send + Sync + 'c) -> Column<'c, R> {
+    Column::integer("left_out", "those that `--top` leaves out", move |of: &R| count(of).into())
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    vec![heap::declared(), started::declared()]
 }

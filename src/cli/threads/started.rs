@@ -1,24 +1,19 @@
 //! `threads --started`: the threads that were started while a profiler ran.
 
-use std::io::Write;
-
-use serde::Serialize;
-use serde_json::json;
-
 use crate::query::recordings::profile::StartedThread;
 use crate::query::recordings::profile::binary::Want;
-use crate::query::recordings::started_threads::{self, Answer, Question};
-use crate::report::stream::Streamed;
-use crate::report::table::{Align, Builder, Style};
-use crate::report::{Format, csv, json::object_id};
+use crate::query::recordings::started_threads::{self, Answer as Found, Question};
+use crate::report::Format;
+use crate::report::answer::{Answer, Declared};
+use crate::report::column::{Column, Columns, Fit};
+use crate::report::table::Style;
+use crate::report::value::{Value, id};
 
 use crate::cli::Outcome;
-use crate::cli::shared::object::{self, AsText};
-use crate::cli::shared::output;
 use crate::cli::shared::recording::RecordedInput;
 use crate::cli::shared::session::Source;
 
-pub(crate) fn run(
+pub(super) fn run(
     input: &RecordedInput,
     question: &Question,
     format: Format,
@@ -28,50 +23,12 @@ pub(crate) fn run(
     if recorded.profile.threads.is_empty() {
         input.note("the file does not say which threads were started: only the HPROF agent records it");
     }
-    let answer = started_threads::threads(&recorded.profile.threads, question);
-    let mut out = output::stdout();
-    match format {
-        Format::Table => table(&mut out, &answer, style)?,
-        Format::Csv => {
-            let rows = answer.rows.iter().map(|thread| RowOut::new(thread, object::cell));
-            csv::write_flat(&mut out, RowOut::COLUMNS, rows)?;
-        }
-        Format::Json => {
-            let rows = answer.rows.iter().map(|thread| RowOut::new(thread, str::to_owned));
-            let left_out = answer.matching.saturating_sub(answer.rows.len() as u64);
-            let more = json!({ "matching": { "rows": answer.matching }, "left_out": left_out });
-            recorded.json(&mut out, "threads", Streamed::new(rows), more)?;
-        }
-    }
-    output::finish(out)?;
-    Ok(recorded.outcome(!answer.rows.is_empty()))
-}
-
-#[derive(Serialize)]
-struct RowOut {
-    thread: u32,
-    object: String,
-    name: String,
-    group: String,
-    parent_group: Option<String>,
-    trace: Option<u32>,
-    ended: bool,
-}
-
-impl RowOut {
-    const COLUMNS: &[&str] = &["thread", "object", "name", "group", "parent_group", "trace", "ended"];
-
-    fn new(thread: &StartedThread, text: AsText) -> Self {
-        Self {
-            thread: thread.serial,
-            object: object_id(thread.object),
-            name: text(&thread.name),
-            group: text(&thread.group),
-            parent_group: thread.parent_group.as_deref().map(text),
-            trace: trace(thread),
-            ended: thread.ended,
-        }
-    }
+    let found = started_threads::threads(&recorded.profile.threads, question);
+    let answer = Answer::new(columns(), found.rows.iter().copied())
+        .beside(&beside(), &found)
+        .matching(found.matching, "threads");
+    let rows = recorded.show_as("threads", format, style, answer)?;
+    Ok(recorded.outcome(rows > 0))
 }
 
 /// The trace where a thread was started, if it is known.
@@ -79,29 +36,65 @@ fn trace(thread: &StartedThread) -> Option<u32> {
     Some(thread.trace).filter(|trace| *trace != 0)
 }
 
-fn table(out: &mut dyn Write, answer: &Answer<'_>, style: Style) -> anyhow::Result<()> {
-    let mut table = Builder::new(&[
-        ("thread", Align::Right),
-        ("object", Align::Left),
-        ("trace", Align::Right),
-        ("ended", Align::Left),
-        ("group", Align::Left),
-        ("name", Align::Left),
-    ]);
-    for thread in &answer.rows {
-        let group = match &thread.parent_group {
+fn columns<'a>() -> Columns<'a, &'a StartedThread> {
+    Columns::new([
+        Column::integer("thread", "serial number", |thread: &&StartedThread| thread.serial.into())
+            .header("thread")
+            .cell(|thread| thread.serial.to_string())
+            .place(0),
+        Column::id(
+            "object",
+            "the Thread object. In texts not always the one in the HEAP DUMP",
+            |thread: &&StartedThread| id(thread.object),
+        )
+        .header("object")
+        .place(1),
+        Column::text("name", "the thread's name; may be empty", |thread: &&'a StartedThread| {
+            Value::from(&thread.name)
+        })
+        .header("name")
+        .fit(Fit::Shorten { priority: 0 }),
+        Column::text("group", "the name of its group; may be empty", |thread: &&'a StartedThread| {
+            Value::from(&thread.group)
+        })
+        .header("group")
+        .cell(|thread| match &thread.parent_group {
             Some(parent) => format!("{} in {parent}", thread.group),
             None => thread.group.clone(),
-        };
-        table.row([
-            thread.serial.to_string(),
-            object_id(thread.object),
-            trace(thread).map(|trace| trace.to_string()).unwrap_or_default(),
-            if thread.ended { "yes" } else { "no" }.to_owned(),
-            group,
-            thread.name.clone(),
-        ]);
+        })
+        .place(4),
+        Column::text("parent_group", "the name of the group's parent", |thread: &&'a StartedThread| {
+            thread.parent_group.as_ref().into()
+        })
+        .or_null("in texts; not stated"),
+        Column::integer(
+            "trace",
+            "serial number of the trace where it was started",
+            |thread: &&StartedThread| trace(thread).into(),
+        )
+        .or_null("in texts; none")
+        .header("trace")
+        .cell(|thread| trace(thread).map(|trace| trace.to_string()).unwrap_or_default())
+        .place(2),
+        Column::boolean("ended", "whether it ended", |thread: &&StartedThread| thread.ended.into())
+            .header("ended")
+            .place(3),
+    ])
+}
+
+fn beside<'a>() -> Columns<'a, Found<'a>> {
+    Columns::new([
+        super::matching(|found: &Found<'a>| found.matching),
+        super::left_out(|found: &Found<'a>| found.matching.saturating_sub(found.rows.len() as u64)),
+    ])
+}
+
+pub(super) fn declared() -> Declared {
+    Declared {
+        command: "threads",
+        variant: "`--started`",
+        about: "A row is a thread that was started while the profiler ran, in the order of the file.",
+        rows: columns().fields(),
+        beside: beside().fields(),
     }
-    table.write(out, style)?;
-    Ok(output::left_out(out, answer.rows.len(), answer.matching, "threads")?)
 }

@@ -1,33 +1,31 @@
 //! `show`: one object, its fields or elements, and what refers to it.
 
-mod json;
+mod columns;
 mod table;
 mod target;
 
-use std::io::Write;
 use std::ops::Range;
 
 use clap::ValueEnum;
-use serde::Serialize;
-use serde_json::json;
 
 use crate::index::{Heap, ObjectGraph, Quiet};
 use crate::input::file::TextFile;
 use crate::query::classes::suggestions;
-use crate::query::objects::show::{self, ClassFound, Data, NamedClass, Part, Referrer, Shower, Shown};
+use crate::query::objects::show::{self, ClassFound, Data, NamedClass, Shower};
 use crate::query::paths::steps::View;
 use crate::query::recordings::profile::text::show as text_show;
-use crate::report::stream::Streamed;
+use crate::report::Format;
+use crate::report::answer::{Answer, Declared, NoRows};
 use crate::report::table::grouped;
-use crate::report::{Format, csv, json::object_id};
 
 use crate::cli::Outcome;
-use crate::cli::shared::args::{self, Output};
-use crate::cli::shared::object;
+use crate::cli::shared::args::Output;
+use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, limit};
+use crate::cli::shared::messages;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
-use crate::cli::shared::session::Source;
-use crate::cli::shared::{messages, output};
-use json::{ObjectOut, PartOut, ReferrerOut};
+use crate::cli::shared::session::{Session, Source};
+use columns::{Encoded, Line, Object};
+use table::Extent;
 use target::{Target, What, range, target};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -38,21 +36,20 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli show java.hprof.txt 50001f93 --incoming
   hprof-cli show heap.hprof 0x7c00012a8 --format json | jq '.rows[0].fields[] | {name, value}'";
 
-/// Elements of an array, and objects that refer to the object, in a table when nothing is said.
-const USUAL: u64 = 20;
-
+/// Elements of an array in a table when nothing is said.
+const DEFAULT_ELEMENTS: u64 = 20;
 /// Elements of a collection that are shown to programs when nothing is said: unlike those of an array they are collected.
-const MOST_CONTENTS: u64 = 10_000;
+const MAX_CONTENTS: u64 = 10_000;
 
 /// Characters of a value that are shown to programs.
-const MOST_CHARS: usize = 1 << 20;
+const MAX_CHARS: usize = 1 << 20;
 /// Frames of a stack that are shown to programs.
-const MOST_FRAMES: usize = 10_000;
+const MAX_FRAMES: usize = 10_000;
 /// Bytes of an array that are shown as one text.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 /// Bytes and characters of an array in a table when nothing is said.
-const USUAL_BYTES: u64 = 320;
-const USUAL_TEXT: u64 = 2000;
+const DEFAULT_BYTES: u64 = 320;
+const DEFAULT_TEXT: u64 = 2000;
 
 /// One object: its class, its sizes, its fields or elements, what it means
 ///
@@ -112,21 +109,20 @@ impl Args {
     }
 
     fn elements(&self) -> Range<u64> {
-        let usual = match (self.output.format(), self.form) {
-            (Format::Table, As::Numbers) => 0..USUAL,
-            (Format::Table, As::Hex) => 0..USUAL_BYTES,
-            (Format::Table, As::Text) => 0..USUAL_TEXT,
+        let default = match (self.output.format(), self.form) {
+            (Format::Table, As::Numbers) => 0..DEFAULT_ELEMENTS,
+            (Format::Table, As::Hex) => 0..DEFAULT_BYTES,
+            (Format::Table, As::Text) => 0..DEFAULT_TEXT,
             _ => 0..u64::MAX,
         };
-        self.given_range().unwrap_or(usual)
+        self.given_range().unwrap_or(default)
     }
 
     fn most_referrers(&self) -> usize {
         if !self.incoming {
             return 0;
         }
-        let usual = usize::try_from(USUAL).unwrap_or(usize::MAX);
-        args::top(self.top, self.output.format(), usual).unwrap_or(usize::MAX)
+        limit(self.top, self.output.format(), DEFAULT_TOP_OBJECTS).unwrap_or(usize::MAX)
     }
 }
 
@@ -138,12 +134,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if let Some((file, recorded)) = args.input.open_text()? {
         return of_text(args, &file, &recorded);
     }
-    let (heap, graph, found) = args.input.input.with_graph(|heap, graph| Ok(find(args, heap, graph)))?;
+    let (session, found) = Session::ask(&args.input.input, |heap, graph| Ok(find(args, heap, graph)))?;
     match found {
-        Ok(object) => of_binary(args, &heap, &graph, object)?,
-        Err(missing) => return nothing(args, &From::Binary(&heap), &missing),
+        Ok(object) => of_binary(args, &session, object),
+        Err(missing) => nothing(args, &session, &missing),
     }
-    Ok(if heap.summary().is_damaged() { Outcome::Damaged } else { Outcome::Fine })
 }
 
 /// Why there is nothing to show.
@@ -178,14 +173,6 @@ fn find(args: &Args, heap: &Heap, graph: &ObjectGraph) -> Result<u32, Missing> {
     }
 }
 
-/// Bytes of an array as one text.
-#[derive(Debug)]
-struct Encoded {
-    text: String,
-    /// `hex`, or the encoding that they were taken for.
-    form: &'static str,
-}
-
 fn encoded(args: &Args, data: &Data<'_>) -> anyhow::Result<Encoded> {
     if args.form == As::Hex {
         return Ok(Encoded { text: data.hexadecimal(), form: "hex" });
@@ -200,50 +187,47 @@ fn encoded(args: &Args, data: &Data<'_>) -> anyhow::Result<Encoded> {
     Ok(Encoded { text, form: form.name() })
 }
 
-fn of_binary(args: &Args, heap: &Heap, graph: &ObjectGraph, object: u32) -> anyhow::Result<()> {
+fn of_binary(args: &Args, session: &Session, index: u32) -> anyhow::Result<Outcome> {
+    let (heap, graph) = (&session.heap, &session.graph);
     let bytes = heap.bytes(&Quiet)?;
     let shower = Shower::new(heap.summary(), graph, bytes, View::new(heap, graph, bytes));
-    let mut shown = shower.show(object);
-    let is_table = args.output.format() == Format::Table;
-    let (characters, frames) =
-        if is_table { (table::SHOWN_CHARS, table::SHOWN_FRAMES) } else { (MOST_CHARS, MOST_FRAMES) };
-    (shown.value, shown.stack) = shower.meaning(object, characters, frames);
-    let elements = args.elements();
-    let most = if args.has_range() { u64::MAX } else { MOST_CONTENTS };
-    shown.contents =
-        shower.contents(object, elements.start, elements.end.min(elements.start.saturating_add(most)));
+    let mut shown = shower.show(index);
+    let (characters, frames) = match args.output.format() {
+        Format::Table => (table::SHOWN_CHARS, table::SHOWN_FRAMES),
+        Format::Json | Format::Csv => (MAX_CHARS, MAX_FRAMES),
+    };
+    (shown.value, shown.stack) = shower.meaning(index, characters, frames);
+    let Range { start, end } = args.elements();
+    let most = if args.has_range() { u64::MAX } else { MAX_CONTENTS };
+    shown.contents = shower.contents(index, start, end.min(start.saturating_add(most)));
     let mut data = None;
     if args.form != As::Numbers {
-        let Some(whole) = shower.data(object, elements.start, elements.end) else {
+        let Some(whole) = shower.data(index, start, end) else {
             anyhow::bail!(
                 "{} has no elements of a primitive type: --as is for arrays of them, leave it out",
                 args.object.text
             );
         };
-        let most = whole.bytes.get(..usize::try_from(MOST_BYTES)?).unwrap_or(whole.bytes);
+        let most = whole.bytes.get(..usize::try_from(MAX_BYTES)?).unwrap_or(whole.bytes);
         if most.len() < whole.bytes.len() {
-            args.input.note(&format!("the first {} bytes; --range A..B shows others", grouped(MOST_BYTES)));
+            args.input.note(&format!("the first {} bytes; --range A..B shows others", grouped(MAX_BYTES)));
         }
         data = Some(Data { bytes: most, ..whole });
     }
     let encoded = data.as_ref().map(|data| encoded(args, data)).transpose()?;
-    let most = if data.is_some() { 0 } else { u64::MAX };
-    let answer = Answer {
-        elements: shower.elements(object, elements.start, elements.end.min(most)),
-        more_referrers: (graph.referrers(object).count()).saturating_sub(args.most_referrers()),
-        referrers: shower.referrers(object).take(args.most_referrers()),
-        shown,
-        data,
-        encoded,
-    };
-    answer.write(args, &From::Binary(heap))?;
-    // What was shown was made while it was read.
-    anyhow::ensure!(!graph.is_damaged(), "the index is damaged, and this answer may be wrong: run it again");
-    Ok(())
+    let end = if data.is_some() { 0 } else { end };
+    let fields = std::mem::take(&mut shown.fields);
+    let most = args.most_referrers();
+    let more_referrers = graph.referrers(index).count().saturating_sub(most);
+    let parts = || boxed(fields.iter().cloned().chain(shower.elements(index, start, end)).map(Line::Part));
+    let referrers = || boxed(shower.referrers(index).take(most));
+    let object =
+        Object { shown, parts: &parts, referrers: args.incoming.then_some(&referrers), data: encoded };
+    write(args, session, object, data.filter(|_| args.form == As::Hex), more_referrers)
 }
 
 fn of_text(args: &Args, file: &TextFile, recorded: &Recorded) -> anyhow::Result<Outcome> {
-    let RecordedFile::Text { report, .. } = &recorded.file else { return Ok(Outcome::No) };
+    let RecordedFile::Text { report, .. } = &recorded.file else { return Ok(recorded.outcome(false)) };
     let path = file.path().display();
     let What::Object(object) = args.object.what else {
         anyhow::bail!("{path} is a text report: give the id of the class object, its CLS line has it");
@@ -254,47 +238,62 @@ fn of_text(args: &Args, file: &TextFile, recorded: &Recorded) -> anyhow::Result<
     );
     let question = text_show::Question { object, elements: args.elements(), incoming: args.incoming };
     let found = text_show::show(file, report.run, &question)?;
-    let from = From::Text(recorded);
-    let Some(shown) = found.shown else {
+    let Some(mut shown) = found.shown else {
         if report.heap.is_none() {
             args.input.note(&format!("{path} holds no HEAP DUMP"));
         }
-        return nothing(args, &from, &Missing::Object(object, found.near));
+        return nothing(args, recorded, &Missing::Object(object, found.near));
     };
-    let answer = Answer {
-        shown,
-        elements: found.elements.into_iter(),
-        more_referrers: found.referrers.len().saturating_sub(args.most_referrers()),
-        referrers: found.referrers.into_iter().take(args.most_referrers()),
-        data: None,
-        encoded: None,
-    };
-    answer.write(args, &from)?;
-    Ok(recorded.outcome(true))
+    let fields = std::mem::take(&mut shown.fields);
+    let most = args.most_referrers();
+    let more_referrers = found.referrers.len().saturating_sub(most);
+    let parts = || boxed(fields.iter().chain(&found.elements).cloned().map(Line::Part));
+    let referrers = || boxed(found.referrers.iter().take(most).cloned());
+    let object = Object { shown, parts: &parts, referrers: args.incoming.then_some(&referrers), data: None };
+    write(args, recorded, object, None, more_referrers)
 }
 
-/// What an answer is from.
-enum From<'a> {
-    Binary(&'a Heap),
-    Text(&'a Recorded),
+fn boxed<'a, T>(items: impl Iterator<Item = T> + 'a) -> Box<dyn Iterator<Item = T> + 'a> {
+    Box::new(items)
 }
 
-impl From<'_> {
-    fn json<R: Serialize, E: Serialize>(&self, out: &mut dyn Write, rows: R, more: E) -> anyhow::Result<()> {
-        match self {
-            Self::Binary(heap) => output::json(out, "show", heap, rows, more),
-            Self::Text(recorded) => recorded.json(out, "show", rows, more),
+/// Shows an object: JSON as one row, CSV and tables its parts.
+fn write(
+    args: &Args,
+    source: &impl Source,
+    object: Object<'_>,
+    hex: Option<Data<'_>>,
+    more_referrers: usize,
+) -> anyhow::Result<Outcome> {
+    match (args.output.format(), &object.data) {
+        (Format::Table, _) => {
+            let Range { start, end } = args.elements();
+            let default_end = (!args.has_range()).then_some(end);
+            let extent = Extent { start, default_end, hex, more_referrers };
+            source.show("show", &args.output, table::answer(object, &extent))?
         }
-    }
+        (Format::Json, _) => {
+            source.show("show", &args.output, Answer::new(columns::object_columns(), [object]))?
+        }
+        (Format::Csv, Some(data)) => {
+            source.show("show", &args.output, Answer::new(columns::data_columns(), [data.clone()]))?
+        }
+        (Format::Csv, None) => source.show(
+            "show",
+            &args.output,
+            Answer::new(columns::part_columns("field"), (object.parts)()),
+        )?,
+    };
+    Ok(source.outcome(true))
 }
 
 /// Says that there is no such object, or not one.
-fn nothing(args: &Args, from: &From<'_>, missing: &Missing) -> anyhow::Result<Outcome> {
+fn nothing(args: &Args, source: &impl Source, missing: &Missing) -> anyhow::Result<Outcome> {
     let path = args.input.input.path().display();
     let text = &args.object.text;
     let (text, near) = match missing {
         Missing::Object(id, near) => {
-            let ids: Vec<String> = near.iter().map(|id| object_id(*id)).collect();
+            let ids: Vec<String> = near.iter().map(|id| format!("{id:#x}")).collect();
             let near = if ids.is_empty() {
                 String::new()
             } else {
@@ -313,8 +312,8 @@ fn nothing(args: &Args, from: &From<'_>, missing: &Missing) -> anyhow::Result<Ou
         ),
         Missing::Ambiguous(classes, total) => {
             let listed = classes.iter().map(|class| match class.loader {
-                0 => format!("{} {}", class.name, object_id(class.id)),
-                loader => format!("{} {} of loader {loader:#x}", class.name, object_id(class.id)),
+                0 => format!("{} {:#x}", class.name, class.id),
+                loader => format!("{} {:#x} of loader {loader:#x}", class.name, class.id),
             });
             let mut listed: Vec<String> = listed.collect();
             let more = total.saturating_sub(classes.len() as u64);
@@ -326,68 +325,20 @@ fn nothing(args: &Args, from: &From<'_>, missing: &Missing) -> anyhow::Result<Ou
                 grouped(*total),
                 listed.join(", ")
             );
-            (text, classes.iter().map(|class| object_id(class.id)).collect())
+            (text, classes.iter().map(|class| format!("{:#x}", class.id)).collect())
         }
     };
     messages::line("error", &text);
-    let mut out = output::stdout();
-    match args.output.format() {
-        Format::Table => {}
-        Format::Json => from.json(&mut out, [(); 0], json!({ "near": near }))?,
-        Format::Csv => csv::write_flat(&mut out, PartOut::<String>::COLUMNS, std::iter::empty::<()>())?,
+    if args.output.format() == Format::Json {
+        let answer = Answer::new(columns::object_columns(), []).beside(&columns::near_columns(), &near);
+        source.show("show", &args.output, answer)?;
+    } else {
+        let answer = Answer::new(columns::part_columns("field"), []).without_rows(NoRows::Nothing);
+        source.show("show", &args.output, answer)?;
     }
-    output::finish(out)?;
-    Ok(Outcome::No)
+    Ok(source.outcome(false))
 }
 
-/// An object with its elements and with what refers to it.
-struct Answer<'a, P, R> {
-    shown: Shown,
-    elements: P,
-    referrers: R,
-    /// Objects that refer to it and are not among `referrers`.
-    more_referrers: usize,
-    /// Elements as bytes, instead of `elements`.
-    data: Option<Data<'a>>,
-    encoded: Option<Encoded>,
-}
-
-impl<P: Iterator<Item = Part>, R: Iterator<Item = Referrer>> Answer<'_, P, R> {
-    fn write(mut self, args: &Args, from: &From<'_>) -> anyhow::Result<()> {
-        let mut out = output::stdout();
-        let fields = std::mem::take(&mut self.shown.fields);
-        match args.output.format() {
-            Format::Table => self.table(&mut out, args, &fields)?,
-            Format::Json => {
-                let parts = fields.into_iter().chain(self.elements).map(|part| PartOut::json(&part));
-                let incoming = args.incoming.then(|| Streamed::new(self.referrers.map(ReferrerOut::new)));
-                let row = ObjectOut::new(&self.shown, Streamed::new(parts), incoming, self.encoded);
-                from.json(&mut out, [row], json!({}))?;
-            }
-            Format::Csv if self.encoded.is_some() => {
-                let rows = self.encoded.iter().map(|data| (data.form, object::cell(&data.text)));
-                csv::write_flat(&mut out, &["data_form", "data"], rows)?;
-            }
-            Format::Csv => {
-                let parts = fields.into_iter().chain(self.elements).map(|part| PartOut::csv(&part));
-                csv::write_flat(&mut out, PartOut::<String>::COLUMNS, parts)?;
-            }
-        }
-        output::finish(out)
-    }
-}
-
-/// A UTF-16 unit; half of a character becomes an escape.
-fn character(unit: u16) -> String {
-    char::from_u32(u32::from(unit)).map_or_else(|| format!("\\u{unit:04x}"), String::from)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn half_characters() {
-        assert_eq!((character(0x41), character(0xd800)), ("A".to_owned(), "\\ud800".to_owned()));
-    }
+pub(crate) fn declared() -> Vec<Declared> {
+    columns::declared()
 }
