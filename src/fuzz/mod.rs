@@ -2,8 +2,8 @@
 //!
 //! Each takes bytes for one kind of input, reads them in every way there is, and checks what must hold of any input:
 //! the same answer with one thread and with two, offsets inside the file, sums that are sums. `fuzz/` runs them guided by
-//! coverage, `tests/fuzz_corpus.rs` over `tests/corpus` and over changed samples in each run of the tests. A body panics
-//! if a check fails; a temporary directory that cannot be written to is a panic too.
+//! coverage, `tests/reading/fuzz_corpus.rs` over `tests/corpus` and over changed samples in each run of the tests. A body
+//! panics if a check fails; a temporary directory that cannot be written to is a panic too.
 
 mod answers;
 mod index;
