@@ -7,8 +7,7 @@ mod dump;
 mod meta;
 mod object;
 mod recording;
-#[cfg(test)]
-mod reference;
+pub mod reference;
 mod retention;
 mod shared;
 mod threads;
@@ -21,7 +20,6 @@ use shared::{messages, signals};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-#[cfg(test)]
 use crate::report::answer::Declared;
 
 /// Answers from Java heap dumps and HPROF reports, in the shell.
@@ -62,7 +60,6 @@ macro_rules! commands {
         const EXAMPLES: &[&str] = &[$($($module)::+::EXAMPLES),*];
 
         /// What the answers of all commands hold.
-        #[cfg(test)]
         fn declared() -> Vec<Declared> {
             let mut all = Vec::new();
             $(all.extend($($module)::+::declared());)*

@@ -5,11 +5,14 @@ use std::fmt::Write;
 use crate::report::answer::Declared;
 use crate::report::column::{Field, Kind};
 
-/// What stands before and behind the part of the page that is made here.
+/// The line of the page behind which everything is made here.
 const BEGIN: &str = "<!-- The rest of this page is made from the declarations of the commands. -->\n";
 
-/// Set to rewrite the page instead of comparing it.
-const BLESS: &str = "HPROF_CLI_BLESS";
+/// The page as it should be, given what it is; `None` if it lacks the line behind which it is made here.
+pub fn page(present: &str) -> Option<String> {
+    let (written, _) = present.split_once(BEGIN)?;
+    Some(format!("{written}{BEGIN}{}", reference(&super::declared())))
+}
 
 /// The sections of all commands.
 fn reference(answers: &[Declared]) -> String {
