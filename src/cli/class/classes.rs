@@ -144,7 +144,7 @@ fn note(heap: &Heap, args: &Args) {
 
 /// The name of a class's superclass, if it has one.
 fn superclass<'a>(summary: &'a Summary, row: &Row) -> Option<&'a str> {
-    let above = summary.super_class(summary.class(row.class)?)?;
+    let above = summary.class_table().superclass(row.class)?;
     summary.class(above).map(|class| summary.class_name(class))
 }
 

@@ -2,6 +2,9 @@
 //!
 //! Facts only. Sizes follow from them by [`crate::index::layout::sizes`], for the fitted layout or any other.
 
+use std::sync::OnceLock;
+
+use super::class_table::ClassTable;
 use super::problem::{Account, Problem, ProblemKind, Severity};
 use super::tables::*;
 use super::text_pool;
@@ -9,10 +12,12 @@ use crate::hprof::{BasicType, IdSize, RootKind, Version};
 use crate::index::layout::measurements::{Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays};
 use crate::index::scan::top_level::Place;
 use crate::index::storage::column::Column;
+use crate::index::storage::id_map::IdMap;
 
-/// The number of a class: its row in the class table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClassNumber(pub u32);
+pub use super::tables::ClassNumber;
+
+/// Id of a class object -> class number.
+pub(crate) type ClassIds = IdMap<u64, ClassNumber>;
 
 /// The tables of a summary. Every column is a section of the stage's file.
 #[derive(Debug, Default)]
@@ -50,6 +55,7 @@ pub struct Tables {
 pub struct Summary {
     tables: Tables,
     facts: FactsRow,
+    class_table: OnceLock<ClassTable>,
 }
 
 impl Summary {
@@ -60,12 +66,12 @@ impl Summary {
         let numbers_fit = u32::try_from(tables.classes.len()).is_ok_and(|classes| classes < NONE);
         let lengths_fit = tables.primitive_lengths.len() == 8 * (PRIMITIVE_LENGTHS + 1);
         (numbers_fit && lengths_fit && matches!(facts.id_bytes, 4 | 8) && facts.version < 4)
-            .then_some(Self { tables, facts })
+            .then(|| Self::of(tables, facts))
     }
 
     /// A summary of tables that were made together.
     pub(crate) fn of(tables: Tables, facts: FactsRow) -> Self {
-        Self { tables, facts }
+        Self { tables, facts, class_table: OnceLock::new() }
     }
 
     pub(crate) fn into_tables(self) -> Tables {
@@ -111,10 +117,24 @@ impl Summary {
         self.tables.classes.get(number.0 as usize)
     }
 
-    /// The superclass.
-    pub fn super_class(&self, class: &ClassRow) -> Option<ClassNumber> {
-        let number = class.super_class.get();
-        ((number as usize) < self.tables.classes.len()).then_some(ClassNumber(number))
+    /// Who extends whom, made when it is asked for first.
+    pub fn class_table(&self) -> &ClassTable {
+        self.class_table.get_or_init(|| {
+            let classes = self.classes();
+            let id_size = self.id_size();
+            let bytes = |class| self.fields(class).map(|(_, kind)| kind.dump_bytes(id_size)).sum::<usize>();
+            ClassTable::new(
+                classes.iter().map(|class| class.super_class.get()).collect(),
+                // A class has at most 65,535 fields.
+                classes.iter().map(|class| u32::try_from(bytes(class)).unwrap_or(u32::MAX)).collect(),
+            )
+        })
+    }
+
+    /// The class numbers of all classes that have a class object.
+    pub(crate) fn class_ids(&self) -> ClassIds {
+        let ids = self.numbered_classes().map(|(number, class)| (class.id.get(), number));
+        ids.filter(|(id, _)| *id != 0).collect()
     }
 
     /// A class's name in Java source form.

@@ -1,22 +1,8 @@
 //! Reading fields of instances by name.
 
-use crate::index::storage::id_map::IdMap;
-
 use crate::hprof::{BasicType, be_value};
 
-use crate::index::model::summary::{ClassNumber, Summary};
-
-/// Class id -> class number.
-pub(crate) type ClassIds = IdMap<u64, ClassNumber>;
-
-/// The class numbers of all classes that have a class object.
-pub(crate) fn class_ids(summary: &Summary) -> ClassIds {
-    summary
-        .numbered_classes()
-        .map(|(number, class)| (class.id.get(), number))
-        .filter(|(id, _)| *id != 0)
-        .collect()
-}
+use crate::index::model::summary::{ClassIds, Summary};
 
 /// The value of the first field called `name`, of the class itself or of the nearest superclass that has it.
 pub(crate) fn field(
@@ -28,17 +14,13 @@ pub(crate) fn field(
 ) -> Option<(BasicType, u64)> {
     let id_size = summary.id_size();
     let mut at = 0;
-    let mut class = classes.get(&class).copied();
-    // A chain longer than there are classes is a cycle.
-    for _ in 0..=summary.classes().len() {
-        let row = summary.class(class?)?;
-        for (field, kind) in summary.fields(row) {
+    for class in summary.class_table().upwards(*classes.get(&class)?) {
+        for (field, kind) in summary.fields(summary.class(class)?) {
             if field == name {
                 return Some((kind, be_value(bytes, at, kind, id_size)?));
             }
             at += kind.dump_bytes(id_size);
         }
-        class = summary.super_class(row);
     }
     None
 }

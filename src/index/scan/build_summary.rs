@@ -22,7 +22,6 @@ use super::top_level::{Contents, HeapDump};
 use crate::index::model::problem::{Problem, ProblemKind, Severity};
 use crate::index::model::summary::{Summary, Tables};
 use crate::index::model::tables::*;
-use crate::index::objects::field_values;
 use crate::index::objects::id_set::{AddressSet, Misfit};
 use crate::index::storage::memory::{self, Available, NoMemory};
 use crate::progress::Progress;
@@ -449,7 +448,7 @@ fn put_together(
     // What follows reads objects by means of the class table, so it needs the summary that it completes.
     let summary = Summary::of(tables, facts);
     let lookup = Lookup { source, plan, pieces: &scan.piece_ids, budget: LOOKUP_BYTES };
-    let class_ids = field_values::class_ids(&summary);
+    let class_ids = summary.class_ids();
     let loaders = class_rows::loaders(&summary, &lookup, &class_ids);
     let properties: Vec<PairRow> = (system_properties::properties(&summary, &lookup, &class_ids).iter())
         .map(|(key, value)| PairRow { key: pool.add(key).into(), value: pool.add(value).into() })

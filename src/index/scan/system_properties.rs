@@ -8,8 +8,8 @@ use crate::index::storage::id_map::{IdMap, IdSet};
 use crate::hprof::{BasicType, be_u16};
 
 use super::find_objects::{Found, Lookup};
-use crate::index::model::summary::Summary;
-use crate::index::objects::field_values::{self, ClassIds};
+use crate::index::model::summary::{ClassIds, Summary};
+use crate::index::objects::field_values;
 
 /// The properties that are kept: those that tell what JVM it was and what it ran. Others may be secret.
 const KEPT: &[&str] = &[

@@ -8,8 +8,9 @@ use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use crate::hprof::{BasicType, IdSize, be_id, be_u16, be_value};
 use crate::index::ObjectGraph;
+use crate::index::model::class_table::ClassTable;
 use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::objects::object_table::{BLOCK, superclasses_with_fields};
+use crate::index::objects::object_table::BLOCK;
 
 /// An object as its record states it.
 #[derive(Debug, Clone, Copy)]
@@ -79,8 +80,7 @@ pub struct Objects<'a> {
     pub graph: &'a ObjectGraph,
     bytes: &'a [u8],
     id_size: IdSize,
-    /// By class number: the nearest superclass that has fields, or a number that no class has. No circles.
-    superclasses: Vec<u32>,
+    table: &'a ClassTable,
     /// By class number: the fields that it declares itself, once they were asked for, their places from the first of
     /// them on. Those that it inherits are not here again: in a long chain of classes that would be the square of it.
     own: Vec<OnceLock<Own<'a>>>,
@@ -135,9 +135,7 @@ impl<'a> Objects<'a> {
     /// The objects of `graph`; `bytes` are the dump's ([`crate::index::Heap::bytes`]).
     pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
         let own = summary.classes().iter().map(|_| OnceLock::new()).collect();
-        let mut superclasses = superclasses_with_fields(summary);
-        cut_circles(&mut superclasses);
-        Self { summary, graph, bytes, id_size: summary.id_size(), superclasses, own }
+        Self { summary, graph, bytes, id_size: summary.id_size(), table: summary.class_table(), own }
     }
 
     /// The record of an object; `None` if it cannot be read.
@@ -177,7 +175,7 @@ impl<'a> Objects<'a> {
     /// the record.
     pub fn slots(&self, class: ClassNumber) -> impl Iterator<Item = Slot<'a>> + '_ {
         let mut base = 0u32;
-        let mut next = Some(class.0);
+        let mut next = Some(class);
         std::iter::from_fn(move || {
             let class = next?;
             let own = self.own(class)?;
@@ -185,7 +183,7 @@ impl<'a> Objects<'a> {
             // No record is longer.
             let behind = base.checked_add(own.bytes);
             base = behind.unwrap_or(base);
-            next = behind.and_then(|_| self.superclasses.get(class as usize).copied());
+            next = behind.and_then(|_| self.table.superclass_with_fields(class));
             Some(
                 own.slots.iter().filter_map(move |slot| Some(Slot { at: slot.at.checked_add(at)?, ..*slot })),
             )
@@ -193,11 +191,10 @@ impl<'a> Objects<'a> {
         .flatten()
     }
 
-    fn own(&self, class: u32) -> Option<&Own<'a>> {
-        let own = self.own.get(class as usize)?;
+    fn own(&self, number: ClassNumber) -> Option<&Own<'a>> {
+        let own = self.own.get(number.0 as usize)?;
         Some(own.get_or_init(|| {
             let (mut slots, mut bytes) = (Vec::new(), 0u32);
-            let number = ClassNumber(class);
             for (name, kind) in
                 self.summary.class(number).into_iter().flat_map(|row| self.summary.fields(row))
             {
@@ -217,35 +214,16 @@ impl<'a> Objects<'a> {
     /// By class number: the field of this name, of the class itself or of the nearest superclass that has it. For all
     /// classes at once, in time linear in their fields, however long their chains are.
     pub fn places(&self, name: &str) -> Vec<Option<Place>> {
-        let mut known: Vec<Option<Option<Place>>> = vec![None; self.own.len()];
-        let mut chain = Vec::new();
-        for class in (0u32..).take(self.own.len()) {
-            let mut found = None;
-            let mut next = Some(class);
-            while let Some(class) = next {
-                match known.get(class as usize) {
-                    None => break,
-                    Some(Some(known)) => {
-                        found = *known;
-                        break;
-                    }
-                    Some(None) => chain.push(class),
-                }
-                next = self.superclasses.get(class as usize).copied();
-            }
-            for class in chain.drain(..).rev() {
-                let Some(own) = self.own(class) else { continue };
-                found = match own.slots.iter().find(|slot| slot.name == name) {
-                    Some(slot) => Some(Place { kind: slot.kind, at: slot.at }),
-                    None => found
-                        .and_then(|Place { kind, at }| Some(Place { kind, at: at.checked_add(own.bytes)? })),
-                };
-                if let Some(place) = known.get_mut(class as usize) {
-                    *place = Some(found);
+        self.table.derive(|class, above: Option<&Option<Place>>| {
+            let own = self.own(class)?;
+            match own.slots.iter().find(|slot| slot.name == name) {
+                Some(slot) => Some(Place { kind: slot.kind, at: slot.at }),
+                None => {
+                    let Place { kind, at } = (*above?)?;
+                    Some(Place { kind, at: at.checked_add(own.bytes)? })
                 }
             }
-        }
-        known.into_iter().map(Option::flatten).collect()
+        })
     }
 
     /// The value at a place in an instance's bytes.
@@ -335,26 +313,6 @@ impl<'a> Objects<'a> {
     }
 }
 
-/// Lets superclasses that are their own end somewhere.
-fn cut_circles(superclasses: &mut [u32]) {
-    // By class: on which walk it was met, from 1.
-    let mut met = vec![0u32; superclasses.len()];
-    for walk in (1u32..).take(superclasses.len()) {
-        let mut class = walk - 1;
-        while let Some(place) = met.get_mut(class as usize)
-            && *place == 0
-        {
-            *place = walk;
-            let Some(above) = superclasses.get_mut(class as usize) else { break };
-            if met.get(*above as usize) == Some(&walk) {
-                *above = u32::MAX;
-                break;
-            }
-            class = *above;
-        }
-    }
-}
-
 /// The characters of a String, as they stand in the dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Characters<'a> {
@@ -415,21 +373,6 @@ mod tests {
         assert_eq!(Characters::Utf16Be(&[0xd8, 0x00, 0, b'x']).text(99), "\\ud800x");
         assert_eq!(Characters::Latin1(b"abc").text(2), "ab");
         assert_eq!((Characters::Utf16Le(&[0; 7]).len(), Characters::Latin1(&[]).is_empty()), (3, true));
-    }
-
-    #[test]
-    fn circles_of_superclasses_are_cut_and_chains_are_not() {
-        const NONE: u32 = u32::MAX;
-        for (classes, cut) in [
-            (vec![1, 2, NONE], vec![1, 2, NONE]),
-            (vec![1, 2, 0], vec![1, 2, NONE]),
-            (vec![0, 0, 1], vec![NONE, 0, 1]),
-            (vec![NONE, 2, 3, 2, 1], vec![NONE, 2, 3, NONE, 1]),
-        ] {
-            let mut superclasses = classes.clone();
-            cut_circles(&mut superclasses);
-            assert_eq!(superclasses, cut, "{classes:?}");
-        }
     }
 
     #[test]

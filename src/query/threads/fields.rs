@@ -40,29 +40,10 @@ impl Family {
 /// By class number.
 fn families(summary: &Summary) -> Vec<Family> {
     let classes = summary.classes();
-    let mut families: Vec<Option<Family>> =
+    let own: Vec<Option<Family>> =
         classes.iter().map(|class| Family::of_name(summary.class_name(class))).collect();
-    let mut chain = Vec::new();
-    for (number, _) in summary.numbered_classes() {
-        let (mut class, mut found) = (Some(number), Family::NoThread);
-        // A class is on a chain once: those that were looked at are known. A chain in a circle comes to an end too.
-        while let Some(number) = class {
-            let Some(known) = families.get_mut(number.0 as usize) else { break };
-            if let Some(known) = *known {
-                found = known;
-                break;
-            }
-            *known = Some(Family::NoThread);
-            chain.push(number);
-            class = summary.class(number).and_then(|class| summary.super_class(class));
-        }
-        for number in chain.drain(..) {
-            if let Some(known) = families.get_mut(number.0 as usize) {
-                *known = Some(found);
-            }
-        }
-    }
-    families.into_iter().map(|known| known.unwrap_or(Family::NoThread)).collect()
+    let inherited = summary.class_table().inherit(&own);
+    inherited.into_iter().map(|known| known.unwrap_or(Family::NoThread)).collect()
 }
 
 /// A class whose fields are read, also in instances of its subclasses.

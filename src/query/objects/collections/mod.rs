@@ -106,41 +106,13 @@ impl<'o, 'a> Collections<'o, 'a> {
         });
         let own: Vec<Option<Known>> = own.collect();
         // A class is read like its nearest superclass that is known.
-        let mut forms: Vec<Option<Option<Known>>> = vec![None; own.len()];
-        let mut chain = Vec::new();
-        for (number, _) in summary.numbered_classes() {
-            let mut class = Some(number);
-            let mut found = None;
-            while let Some(number) = class.map(|class| class.0 as usize) {
-                match forms.get_mut(number) {
-                    None => break,
-                    Some(Some(known)) => {
-                        found = *known;
-                        break;
-                    }
-                    // A class that is met again on the same way is its own superclass.
-                    Some(place) => *place = Some(None),
-                }
-                chain.push(number);
-                found = own.get(number).copied().flatten();
-                if found.is_some() {
-                    break;
-                }
-                let row = u32::try_from(number).ok().and_then(|number| summary.class(ClassNumber(number)));
-                class = row.and_then(|row| summary.super_class(row));
-            }
-            for number in chain.drain(..) {
-                if let Some(place) = forms.get_mut(number) {
-                    *place = Some(found);
-                }
-            }
-        }
+        let forms = summary.class_table().inherit(&own);
         let masks = MASKS.map(|(class, field)| {
             let mut classes = summary.classes().iter().filter(|row| summary.class_name(row) == class);
             let mut statics = classes.next().into_iter().flat_map(|row| summary.statics(row));
             statics.find(|(name, _, _)| *name == field).map_or(0, |(_, _, id)| id)
         });
-        Self { objects, forms: forms.into_iter().map(Option::flatten).collect(), masks }
+        Self { objects, forms, masks }
     }
 
     /// The collection that an object is, if it is one.

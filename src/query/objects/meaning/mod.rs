@@ -25,8 +25,6 @@ use text::Text;
 pub use number::{double, float};
 pub use stack::Stack;
 
-/// Superclasses that are looked at. The JVM allows more, no program has as many.
-const MAX_CHAIN: usize = 255;
 /// Fields that are looked at to find one.
 const MAX_FIELDS: usize = 4096;
 /// Objects that are looked at, one behind the other.
@@ -47,8 +45,8 @@ pub struct Meanings<'a> {
     summary: &'a Summary,
     graph: &'a ObjectGraph,
     bytes: &'a [u8],
-    /// By class number.
-    known: Vec<Option<How>>,
+    /// By class number: how its instances are read, and the class that says so.
+    known: Vec<Option<(How, ClassNumber)>>,
     /// Class objects and their classes, ascending.
     class_objects: Vec<(u32, ClassNumber)>,
 }
@@ -64,8 +62,10 @@ impl<'a> Meanings<'a> {
     /// What objects of `graph` mean; `bytes` are the dump's ([`crate::index::Heap::bytes`]).
     pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
         let by_name: FxHashMap<&str, How> = KNOWN.iter().copied().collect();
-        let name = |class| summary.class_name(class);
-        let known = summary.classes().iter().map(|class| by_name.get(name(class)).copied()).collect();
+        let own = summary
+            .numbered_classes()
+            .map(|(number, class)| by_name.get(summary.class_name(class)).map(|how| (*how, number)));
+        let known = summary.class_table().inherit(&own.collect::<Vec<_>>());
         let classes = summary.numbered_classes();
         let mut class_objects: Vec<(u32, ClassNumber)> =
             classes.filter_map(|(number, _)| Some((graph.class_object(number)?, number))).collect();
@@ -103,22 +103,15 @@ impl<'a> Meanings<'a> {
 
     /// How an object of a class is read, and the class that says so; and where its fields start in an instance.
     fn how(&self, class: ClassNumber) -> Option<(How, ClassNumber, usize)> {
-        let (mut class, mut start, mut left) = (class, 0, MAX_FIELDS);
-        for _ in 0..MAX_CHAIN {
-            if let Some(how) = self.known.get(class.0 as usize).copied().flatten() {
-                return Some((how, class, start));
-            }
-            let row = self.summary.class(class)?;
-            left = left.checked_sub(usize::from(row.fields.get()))?;
-            start += self.summary.fields(row).map(|(_, kind)| kind.dump_bytes(self.id_size())).sum::<usize>();
-            class = self.summary.super_class(row)?;
-        }
-        None
+        let (how, known) = self.known.get(class.0 as usize).copied().flatten()?;
+        let table = self.summary.class_table();
+        let below = table.bytes(class).checked_sub(table.bytes(known))?;
+        Some((how, known, usize::try_from(below).ok()?))
     }
 
     fn field(&self, fields: Fields<'a>, name: &str) -> Option<Bits> {
         let (mut class, mut at, mut left) = (fields.class, 0, MAX_FIELDS);
-        for _ in 0..MAX_CHAIN {
+        loop {
             let row = self.summary.class(class)?;
             left = left.checked_sub(usize::from(row.fields.get()))?;
             for (field, kind) in self.summary.fields(row) {
@@ -127,9 +120,8 @@ impl<'a> Meanings<'a> {
                 }
                 at += kind.dump_bytes(self.id_size());
             }
-            class = self.summary.super_class(row)?;
+            class = self.summary.class_table().superclass_with_fields(class)?;
         }
-        None
     }
 
     /// The whole number in a field.
