@@ -122,7 +122,8 @@ impl Summary {
         self.class_table.get_or_init(|| {
             let classes = self.classes();
             let id_size = self.id_size();
-            let bytes = |class| self.fields(class).map(|(_, kind)| kind.dump_bytes(id_size)).sum::<usize>();
+            let bytes =
+                |class| self.raw_fields(class).map(|(_, kind)| kind.dump_bytes(id_size)).sum::<usize>();
             ClassTable::new(
                 classes.iter().map(|class| class.super_class.get()).collect(),
                 // A class has at most 65,535 fields.
@@ -149,9 +150,21 @@ impl Summary {
 
     /// The instance fields that a class declares: name and type.
     pub fn fields(&self, class: &ClassRow) -> impl Iterator<Item = (&str, BasicType)> {
+        let rows = self.field_rows(class).iter();
+        rows.filter_map(|row| Some((self.text(row.name.get()), BasicType::from_code(row.kind)?)))
+    }
+
+    /// The same, but for comparing names: as bytes.
+    pub(crate) fn raw_fields(&self, class: &ClassRow) -> impl Iterator<Item = (&[u8], BasicType)> {
+        let Tables { text_ends, text_bytes, .. } = &self.tables;
+        let name = |row: &FieldRow| text_pool::raw_text(text_ends, text_bytes, row.name.get());
+        let rows = self.field_rows(class).iter();
+        rows.filter_map(move |row| Some((name(row), BasicType::from_code(row.kind)?)))
+    }
+
+    fn field_rows(&self, class: &ClassRow) -> &[FieldRow] {
         let first = class.first_field.get() as usize;
-        let rows = self.tables.fields.get(first..first + usize::from(class.fields.get())).unwrap_or_default();
-        rows.iter().filter_map(|row| Some((self.text(row.name.get()), BasicType::from_code(row.kind)?)))
+        self.tables.fields.get(first..first + usize::from(class.fields.get())).unwrap_or_default()
     }
 
     /// The static fields of a class: name, type and the value's bits.

@@ -115,25 +115,18 @@ pub struct Edges<'a> {
     pub roots: RootIndex<'a>,
     /// Which classes hold their referents weakly.
     pub strengths: Strengths,
-    /// Class objects and their classes, ascending.
-    class_objects: Vec<(u32, ClassNumber)>,
 }
 
 impl<'a> Edges<'a> {
     /// References of `graph`; `bytes` are the dump's ([`crate::index::Heap::bytes`]).
     pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
-        let classes = summary.numbered_classes();
-        let mut class_objects: Vec<(u32, ClassNumber)> =
-            classes.filter_map(|(number, _)| Some((graph.class_object(number)?, number))).collect();
-        class_objects.sort_unstable();
         let (roots, strengths) = (RootIndex::new(graph), Strengths::new(summary));
-        Self { summary, graph, bytes, roots, strengths, class_objects }
+        Self { summary, graph, bytes, roots, strengths }
     }
 
     /// The class that an object is the class object of.
     pub fn class_of_class_object(&self, object: u32) -> Option<ClassNumber> {
-        let at = self.class_objects.binary_search_by_key(&object, |(object, _)| *object).ok()?;
-        self.class_objects.get(at).map(|(_, class)| *class)
+        self.graph.class_of_class_object(object)
     }
 
     /// The class that an object is the class object of, if objects of that class are in the dump.

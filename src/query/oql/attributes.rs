@@ -91,7 +91,7 @@ impl<'a> Evaluator<'_, 'a> {
 
     /// The class that an object is the class object of.
     pub(super) fn class_of(&self, object: u32) -> Option<ClassNumber> {
-        self.meanings.class_of_class_object(object)
+        self.graph.class_of_class_object(object)
     }
 
     fn class_attribute(&self, object: u32, attribute: Attribute) -> Value {

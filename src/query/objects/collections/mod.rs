@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use crate::hprof::BasicType;
 use crate::index::model::summary::ClassNumber;
 
-use super::reader::{Bits, MOST_FIELDS, Objects};
+use super::reader::{Bits, Objects};
 use known::{Form, KNOWN, MASKS, OLDER};
 
 /// What a collection is to whoever looks at it.
@@ -77,6 +77,9 @@ enum OfEntries {
 /// Collections that stand on another one: wrappers of wrappers are rare, and a cycle of them has no end.
 const MAX_WRAPPERS: usize = 32;
 
+/// Fields that are looked at to tell how a class holds its elements.
+const MAX_FIELDS: usize = 4096;
+
 /// What is known of a class.
 type Known = (Kind, Form, ClassNumber);
 
@@ -100,7 +103,7 @@ impl<'o, 'a> Collections<'o, 'a> {
         }
         let own = summary.numbered_classes().map(|(number, class)| {
             let forms = by_name.get(summary.class_name(class))?;
-            let has = |name| objects.slots(number).take(MOST_FIELDS).any(|slot| slot.name == name);
+            let has = |name| objects.slots(number).take(MAX_FIELDS).any(|slot| slot.name == name);
             let (kind, form) = forms.iter().find(|(_, form)| form.needs().is_none_or(has))?;
             Some((*kind, *form, number))
         });
