@@ -65,7 +65,7 @@ impl<W: Write> Writer<W> {
             CellValue::Record(values) => {
                 values.iter().for_each(|(inner, value)| self.titles(&format!("{key}.{inner}"), value));
             }
-            _ => self.text(&escape::cell(key)),
+            _ => self.text(key),
         }
     }
 
@@ -86,10 +86,10 @@ impl<W: Write> Writer<W> {
             CellValue::Signed(number) => self.number(*number),
             CellValue::Float(_) => self.plain(&serde_json::to_vec(value)?),
             CellValue::Id(id) => self.id(*id),
-            CellValue::Text(text) => self.text(&escape::cell(text)),
-            CellValue::Verbatim(text) => self.text(text),
+            CellValue::Text(text) => self.text(text),
+            CellValue::Verbatim(text) => self.escaped(text),
             CellValue::List(_) | CellValue::Each(_) => {
-                self.text(&escape::cell(&serde_json::to_string(value)?))
+                self.text(&serde_json::to_string(value)?)
             }
             CellValue::Record(values) => values.iter().try_for_each(|(_, value)| self.cell(value))?,
         }
@@ -114,8 +114,19 @@ impl<W: Write> Writer<W> {
         self.line.push(b',');
     }
 
-    /// A text that was escaped, so that it has no line breaks.
+    /// A text of a dump.
     fn text(&mut self, text: &str) {
+        // Nearly all texts. To look at all bytes without a branch for each takes a few vector instructions.
+        let is_plain =
+            |plain: bool, byte: u8| plain & matches!(byte, b' '..=b'~') & (byte != b'"') & (byte != b',');
+        if text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().fold(true, is_plain) {
+            return self.plain(text.as_bytes());
+        }
+        self.escaped(&escape::cell(text));
+    }
+
+    /// A text that was escaped, so that it has no line breaks.
+    fn escaped(&mut self, text: &str) {
         if memchr::memchr2(b'"', b',', text.as_bytes()).is_some() {
             self.plain(format!("\"{}\"", text.replace('"', "\"\"")).as_bytes());
         } else {
@@ -142,77 +153,6 @@ impl<W: Write> Writer<W> {
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)
-    }
-}
-
-/// Writes rows that are flat: each field is a text or a number. `columns` are the names of the fields, in order; they
-/// are written even if there is no row.
-///
-/// # Errors
-/// If `out` cannot be written.
-pub fn write_flat<R: Serialize>(
-    out: &mut dyn Write,
-    columns: &[&str],
-    rows: impl IntoIterator<Item = R>,
-) -> io::Result<()> {
-    let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(out);
-    writer.write_record(columns).map_err(io_error)?;
-    for row in rows {
-        writer.serialize(row).map_err(io_error)?;
-    }
-    writer.flush()
-}
-
-/// Writes rows that hold objects and lists: an object's keys become columns `outer.inner`, a list stays JSON.
-///
-/// All rows must have the same keys.
-///
-/// # Errors
-/// If `out` cannot be written, or a row cannot be serialized.
-pub fn write_nested<R: Serialize>(out: &mut dyn Write, rows: impl IntoIterator<Item = R>) -> io::Result<()> {
-    let mut writer = csv::Writer::from_writer(out);
-    for (number, row) in rows.into_iter().enumerate() {
-        let mut cells = Vec::new();
-        flatten("", &serde_json::to_value(row)?, &mut cells);
-        if number == 0 {
-            writer
-                .write_record(cells.iter().map(|(key, _)| escape::cell(key).into_owned()))
-                .map_err(io_error)?;
-        }
-        writer
-            .write_record(cells.iter().map(|(_, value)| escape::cell(value).into_owned()))
-            .map_err(io_error)?;
-    }
-    writer.flush()
-}
-
-/// A text as a cell of a line: escaped, in quotes if it needs them.
-pub fn cell(text: &str) -> Vec<u8> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    // Beside an empty cell: one that is empty and alone would get quotes. A `Vec` takes everything.
-    let _ = writer.write_record(["", &escape::cell(text)]);
-    let line = writer.into_inner().unwrap_or_default();
-    line.strip_prefix(b",").and_then(|cell| cell.strip_suffix(b"\n")).unwrap_or_default().to_vec()
-}
-
-fn flatten(key: &str, value: &Value, cells: &mut Vec<(String, String)>) {
-    match value {
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
-                flatten(&key, value, cells);
-            }
-        }
-        Value::Null => cells.push((key.to_owned(), String::new())),
-        Value::String(text) => cells.push((key.to_owned(), text.clone())),
-        other => cells.push((key.to_owned(), other.to_string())),
-    }
-}
-
-fn io_error(error: csv::Error) -> io::Error {
-    match error.into_kind() {
-        csv::ErrorKind::Io(error) => error,
-        other => io::Error::other(format!("{other:?}")),
     }
 }
 

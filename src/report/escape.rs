@@ -16,9 +16,7 @@ pub fn is_harmful(c: char) -> bool {
 
 /// The text with harmful characters escaped.
 pub fn text(raw: &str) -> Cow<'_, str> {
-    // Most texts are printable ASCII. To look at all bytes without a branch for each takes a few vector instructions.
-    let is_plain = raw.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'));
-    if is_plain || !raw.contains(is_harmful) {
+    if !raw.contains(is_harmful) {
         return Cow::Borrowed(raw);
     }
     let mut out = String::with_capacity(raw.len() + 16);
