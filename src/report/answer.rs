@@ -3,13 +3,14 @@
 //! Rows are made while they are written: an answer of millions of them takes no memory, but as a table, whose columns are
 //! as wide as their widest cell.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::io::{self, Write};
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::column::{Columns, Field};
 use super::json::{self, Dump};
+use super::stream::Streamed;
 use super::table::{Builder, Style, grouped};
 use super::value::Value;
 use super::{Format, csv, escape};
@@ -235,22 +236,6 @@ impl<R> Serialize for JsonRow<'_, '_, R> {
         let mut map = serializer.serialize_map(None)?;
         self.columns.values(&self.row).try_for_each(|(key, value)| map.serialize_entry(key, &value))?;
         map.end()
-    }
-}
-
-/// A list that is made while it is serialized, once.
-#[derive(Debug)]
-struct Streamed<I>(RefCell<Option<I>>);
-
-impl<I> Streamed<I> {
-    fn new(rows: I) -> Self {
-        Self(RefCell::new(Some(rows)))
-    }
-}
-
-impl<I: Iterator<Item: Serialize>> Serialize for Streamed<I> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.take().into_iter().flatten())
     }
 }
 

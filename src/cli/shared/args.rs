@@ -212,17 +212,6 @@ pub(crate) enum ColorArg {
     Never,
 }
 
-/// Reads `--top`: a number, 0 for all.
-pub(crate) fn top(given: Option<usize>, format: Format, usual: usize) -> Option<usize> {
-    match (given, format) {
-        (Some(0), _) => None,
-        (Some(top), _) => Some(top),
-        // A table that scrolls out of the terminal helps nobody; programs want everything.
-        (None, Format::Table) => Some(usual),
-        (None, Format::Json | Format::Csv) => None,
-    }
-}
-
 /// A size, or nothing: an empty variable is as good as none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Memory(Option<u64>);

@@ -1,7 +1,6 @@
 //! How objects are shown in every command.
 
 use crate::index::model::summary::{ClassNumber, Summary};
-use crate::report::escape;
 
 /// The name of an object's class.
 pub(crate) fn class_name(summary: &Summary, class: Option<ClassNumber>) -> Option<&str> {
@@ -43,12 +42,4 @@ pub(crate) fn loader(id: u64, class: Option<&str>) -> String {
 /// A class loader in words, by its object ID.
 pub(crate) fn loader_text(summary: &Summary, id: u64) -> String {
     loader(id, summary.loader_class(id))
-}
-
-/// A text as JSON takes it, which escapes by itself, or as a cell of CSV.
-pub(crate) type AsText = fn(&str) -> String;
-
-/// The text as a cell of CSV.
-pub(crate) fn cell(text: &str) -> String {
-    escape::cell(text).into_owned()
 }

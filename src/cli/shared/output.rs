@@ -2,11 +2,7 @@
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 
-use serde::Serialize;
-
-use crate::index::Heap;
-use crate::report::json;
-use crate::report::table::{Style, grouped};
+use crate::report::table::Style;
 
 use super::args::{ColorArg, Output};
 
@@ -37,29 +33,7 @@ pub(crate) fn style_of(color: ColorArg) -> Style {
     Style { width: if terminal { comfy_table::Table::new().width() } else { None }, color }
 }
 
-/// The line below a table that does not show all rows.
-pub(crate) fn left_out(out: &mut dyn Write, shown: usize, matching: u64, what: &str) -> io::Result<()> {
-    let left_out = matching.saturating_sub(shown as u64);
-    if left_out == 0 {
-        return Ok(());
-    }
-    let (left_out, matching) = (grouped(left_out), grouped(matching));
-    writeln!(out, "{left_out} of {matching} {what} are not shown; --top 0 shows all")
-}
-
 /// A time of a dump as RFC 3339; `None` for 0 and for what no calendar holds.
 pub(crate) fn timestamp(milliseconds: u64) -> Option<String> {
     crate::query::recordings::profile::rfc3339(milliseconds, 0)
-}
-
-/// Writes a JSON document about `heap`.
-pub(crate) fn json<R: Serialize, E: Serialize>(
-    out: &mut dyn Write,
-    command: &str,
-    heap: &Heap,
-    rows: R,
-    more: E,
-) -> anyhow::Result<()> {
-    let dump = super::session::Source::dump(heap);
-    Ok(json::write(out, command, &dump, rows, more)?)
 }

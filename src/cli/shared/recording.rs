@@ -1,9 +1,5 @@
 //! What a profiler recorded, from a binary dump or from a text report, for the commands that take either.
 
-use std::io::Write;
-
-use serde::Serialize;
-
 use crate::index::layout::sizes::Sizes;
 use crate::index::{Error, Heap};
 use crate::input::file::TextFile;
@@ -134,19 +130,6 @@ impl Source for Recorded {
             RecordedFile::Binary(heap) => heap.summary().is_damaged(),
             RecordedFile::Text { report, .. } => report.not_understood > 0,
         }
-    }
-}
-
-impl Recorded {
-    /// Writes a JSON document about the file.
-    pub(crate) fn json<R: Serialize, E: Serialize>(
-        &self,
-        out: &mut dyn Write,
-        command: &str,
-        rows: R,
-        more: E,
-    ) -> anyhow::Result<()> {
-        Ok(json::write(out, command, &self.dump(), rows, more)?)
     }
 }
 

@@ -141,11 +141,6 @@ impl<T, R> Rows<T, R> {
         Self { items, first }
     }
 
-    /// Whether there are none.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.items.is_empty()
-    }
-
     /// All rows; `make` is as before.
     pub(crate) fn into_all<'m>(self, mut make: impl FnMut(&T) -> R + 'm) -> impl Iterator<Item = R> + 'm
     where
