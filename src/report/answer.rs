@@ -10,8 +10,10 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::column::{Columns, Field};
 use super::json::{self, Dump};
+use super::number::grouped;
 use super::stream::Streamed;
-use super::table::{Builder, Style, grouped};
+pub use super::table::Line;
+use super::table::{Builder, Style};
 use super::value::Value;
 use super::{Format, csv, escape};
 
@@ -50,15 +52,6 @@ impl Section {
             Self::Table(table) => table.write(out, style),
         }
     }
-}
-
-/// A line below a row of a table, such as a frame of its stack.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
-    /// Columns of space before it.
-    pub indent: usize,
-    /// Its text, not escaped yet.
-    pub text: String,
 }
 
 /// What a table shows that has no rows.

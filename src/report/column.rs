@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use super::escape;
-use super::table::grouped;
+use super::number::grouped;
 use super::value::{Value, list};
 
 /// The type of a column's values.

@@ -17,6 +17,7 @@ pub mod escape;
 pub mod findings;
 pub mod hprof_text;
 pub mod json;
+pub mod number;
 pub mod stacks;
 pub mod stream;
 pub mod table;

@@ -14,7 +14,7 @@ use crate::query::classes::pattern::ClassPattern;
 use crate::query::classes::suggestions;
 use crate::report::answer::{Answer, Declared, NoRows, Section};
 use crate::report::column::{Column, Columns, Fit};
-use crate::report::table::grouped;
+use crate::report::number::grouped;
 use crate::report::value::{Value, id};
 use crate::report::{Format, tree};
 

@@ -17,7 +17,7 @@ use crate::query::classes::text_histogram;
 use crate::query::recordings::profile::text;
 use crate::report::answer::{Answer, Declared};
 use crate::report::column::{Align, Column, Columns, Fit};
-use crate::report::table::{grouped, percent};
+use crate::report::number::{grouped, percent};
 use crate::report::value::{Value, id};
 
 pub(crate) const EXAMPLES: &str = "Examples:

@@ -4,7 +4,7 @@ use crate::index::model::problem::Account;
 use crate::query::dump::doctor::Extent;
 use crate::report::column::{Column, Columns, Field, Kind};
 use crate::report::findings;
-use crate::report::table::{counted, grouped, human_bytes};
+use crate::report::number::{counted, grouped, human_bytes};
 use crate::report::value::Value;
 
 /// The kinds of problems, for the reference.

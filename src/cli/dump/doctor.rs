@@ -12,7 +12,8 @@ use crate::query::dump::doctor::{self, Diagnosis, Extent, Finding};
 use crate::report::answer::{Answer, Declared};
 use crate::report::column::{Column, Columns};
 use crate::report::findings;
-use crate::report::table::{Align, Builder, grouped};
+use crate::report::number::grouped;
+use crate::report::table::{Align, Builder};
 use crate::report::value::Value;
 
 use super::account::{self, extent_lines};

@@ -1,14 +1,16 @@
 //! `instances`: the objects of some classes.
 
 use crate::index::{Heap, ObjectGraph, Quiet};
+use crate::query::objects::best;
+use crate::query::objects::class_set::ClassSet;
 use crate::query::objects::condition::{Condition, Filter};
-use crate::query::objects::instances::{self, ClassSet, Question, Row, SortBy};
+use crate::query::objects::instances::{self, Question, Row, SortBy};
 use crate::query::objects::label::Labels;
 use crate::query::objects::reader::Objects;
 use crate::query::objects::selection::{Selection, What};
 use crate::report::answer::{Answer, Declared, NoRows};
 use crate::report::column::{Align, Column, Columns};
-use crate::report::table::{grouped, percent};
+use crate::report::number::{grouped, percent};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
@@ -108,7 +110,7 @@ fn ask(args: &Args, heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Found> {
         Some(Filter::new(&objects, &labels, &args.conditions, &classes)?)
     };
     let found = if classes.is_empty() {
-        instances::Found::default()
+        best::Found::default()
     } else {
         let question = Question {
             classes: &classes,

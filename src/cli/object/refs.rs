@@ -10,7 +10,7 @@ use crate::query::paths::steps::{Step, View};
 use crate::report::answer::{Answer, Declared, NoRows, Section};
 use crate::report::column::{Column, Columns, Fit, Kind};
 use crate::report::json::object_id;
-use crate::report::table::grouped;
+use crate::report::number::grouped;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};

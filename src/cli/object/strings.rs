@@ -10,7 +10,7 @@ use crate::query::strings::holders::Holder;
 use crate::query::strings::{self, Answer as Found, Question, Reader, Row, Rows, STRING, SortBy, Totals};
 use crate::report::answer::{Answer, Declared, NoRows, Section};
 use crate::report::column::{Column, Columns, Fit, Kind};
-use crate::report::table::{grouped, human_bytes, percent};
+use crate::report::number::{grouped, human_bytes, percent};
 use crate::report::value::{Value, id, list};
 
 use crate::cli::Outcome;

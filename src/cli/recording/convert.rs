@@ -11,7 +11,7 @@ use crate::input::file::TextFile;
 use crate::query::recordings::profile::Origin;
 use crate::query::recordings::profile::binary::{self, Want};
 use crate::report::hprof_text::{Report, Sections};
-use crate::report::table::grouped;
+use crate::report::number::grouped;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, LayoutArgs};

@@ -14,7 +14,7 @@ use crate::query::recordings::profile::{Profile, Samples, Traces};
 use crate::query::recordings::stack_filter::StackFilter;
 use crate::report::answer::{Answer, Declared};
 use crate::report::column::{Column, Columns, Fit};
-use crate::report::table::grouped;
+use crate::report::number::grouped;
 
 use super::columns::{self, Beside};
 

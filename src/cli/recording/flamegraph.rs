@@ -12,9 +12,9 @@ use crate::query::recordings::profile::binary::Want;
 use crate::query::recordings::profile::{Origin, Sites};
 use crate::query::recordings::stack_filter::StackFilter;
 use crate::query::recordings::stacks::{self, Measure, Of, Question, SiteUnit, Stacks, TooLarge};
+use crate::report::number::grouped;
 use crate::report::stacks::flamegraph::{Look, Palette};
 use crate::report::stacks::{flamegraph, folded, speedscope};
-use crate::report::table::grouped;
 
 use crate::cli::Outcome;
 use crate::cli::shared::keys::{Key, keys};

@@ -13,7 +13,7 @@ use crate::query::recordings::profile::{Origin, Sites, Traces};
 use crate::query::recordings::sites::{self, Question, Row, SortBy, Totals};
 use crate::report::answer::{Answer, Declared};
 use crate::report::column::{Column, Columns, Fit};
-use crate::report::table::grouped;
+use crate::report::number::grouped;
 use crate::report::value::Value;
 
 use super::columns::{self, Beside};

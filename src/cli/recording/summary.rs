@@ -14,7 +14,7 @@ use crate::query::recordings::sites::Totals;
 use crate::query::recordings::summary::{self, SiteCount};
 use crate::report::answer::{Answer, Declared, Section};
 use crate::report::column::{Align, Column, Columns, Fit, Kind};
-use crate::report::table::grouped;
+use crate::report::number::grouped;
 use crate::report::value::Value;
 
 use super::columns;

@@ -9,7 +9,7 @@ use crate::query::recordings::cputime::{self, Question, Row};
 use crate::query::recordings::profile::{Profile, TimeRow, Traces};
 use crate::report::answer::{Answer, Declared};
 use crate::report::column::{Column, Columns, Fit, Kind};
-use crate::report::table::grouped;
+use crate::report::number::grouped;
 
 use super::columns::{self, Beside};
 

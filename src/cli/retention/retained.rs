@@ -9,7 +9,7 @@ use crate::query::objects::selection::{Selection, What};
 use crate::report::Format;
 use crate::report::answer::{Answer, Declared};
 use crate::report::column::{Align, Column, Columns, Fit, Kind};
-use crate::report::table::{grouped, percent};
+use crate::report::number::{grouped, percent};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};

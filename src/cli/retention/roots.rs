@@ -9,7 +9,7 @@ use crate::query::paths::roots::{self, KindRow, Question, Row, Thread};
 use crate::query::threads::frames::Frames;
 use crate::report::answer::{Answer, Declared, Section};
 use crate::report::column::{Align, Column, Columns, Fit, Kind};
-use crate::report::table::{grouped, percent};
+use crate::report::number::{grouped, percent};
 use crate::report::value::id;
 
 use crate::cli::Outcome;

@@ -9,7 +9,7 @@ use crate::query::classes::suggestions;
 use crate::query::dump::doctor::{Extent, RetainedSizes};
 use crate::query::objects::selection::{Selection, What};
 use crate::report::escape;
-use crate::report::table::{counted, grouped};
+use crate::report::number::{counted, grouped};
 
 /// Problems that are shown; `info` lists all.
 const SHOWN: usize = 5;

@@ -7,7 +7,7 @@ use crate::query::recordings::profile::Profile;
 use crate::query::recordings::profile::binary::{self, Want};
 use crate::query::recordings::profile::text::{self, TextReport};
 use crate::report::json;
-use crate::report::table::grouped;
+use crate::report::number::grouped;
 
 use super::args::Input;
 use super::messages;

@@ -12,8 +12,9 @@ use crate::query::threads::{
 use crate::report::Format;
 use crate::report::answer::{Answer, Declared, Line, NoRows};
 use crate::report::column::{Column, Columns, Field, Fit, Kind};
+use crate::report::number::grouped;
 use crate::report::stacks::thread_dump::{self, Locals};
-use crate::report::table::{Style, grouped};
+use crate::report::table::Style;
 use crate::report::value::{Value, id, list, record};
 
 use crate::cli::shared::args::Input;

@@ -10,7 +10,7 @@ use crate::index::model::tables::ClassKind;
 use crate::index::storage::id_map::IdMap;
 
 use super::histogram;
-use crate::query::objects::instances::ClassSet;
+use crate::query::objects::class_set::ClassSet;
 use crate::query::objects::label::Labels;
 use crate::query::objects::reader::Objects;
 

@@ -5,105 +5,18 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::index::ObjectGraph;
-use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::model::summary::ClassNumber;
 use crate::index::objects::object_table::BLOCK;
 
+use super::best::{Best, Found};
+use super::class_set::ClassSet;
 use super::condition::Filter;
 use super::label::Labels;
 use super::largest::largest;
-use super::selection::{Selection, What};
 use crate::query::dominators::preorder::parts;
 
 /// Objects that one thread takes at a time.
 const PART: u32 = 1 << 16;
-
-/// Some classes, by class number.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ClassSet {
-    of_class: Vec<bool>,
-    /// The selections, by number, that no class matches.
-    pub unmatched: Vec<usize>,
-}
-
-impl ClassSet {
-    /// The classes that match: by pattern, or by the object id of their class object. With `subclasses` also all that
-    /// extend them.
-    pub fn new(summary: &Summary, graph: &ObjectGraph, selections: &[Selection], subclasses: bool) -> Self {
-        let mut set = Self { of_class: vec![false; summary.classes().len()], unmatched: Vec::new() };
-        for (at, selection) in selections.iter().enumerate() {
-            let mut any = false;
-            let mut add = |class: ClassNumber| {
-                if let Some(place) = set.of_class.get_mut(class.0 as usize) {
-                    (*place, any) = (true, true);
-                }
-            };
-            match &selection.what {
-                What::Object(id) => {
-                    let object = graph.objects.addresses.index_of(*id);
-                    object
-                        .and_then(|object| graph.class_of_class_object(object))
-                        .into_iter()
-                        .for_each(&mut add);
-                }
-                What::Classes(pattern) => {
-                    let all = summary.numbered_classes();
-                    let found = all.filter(|(_, class)| pattern.matches(summary.class_name(class)));
-                    found.for_each(|(number, _)| add(number));
-                }
-            }
-            if !any {
-                set.unmatched.push(at);
-            }
-        }
-        if subclasses {
-            summary.class_table().add_subclasses(&mut set.of_class);
-        }
-        set
-    }
-
-    /// The subclasses of the class of this name, and the class itself: all classes of that name.
-    pub fn of_name_and_below(summary: &Summary, name: &str) -> Self {
-        let named = summary.classes().iter().map(|class| summary.class_name(class) == name);
-        let mut of_class: Vec<bool> = named.collect();
-        summary.class_table().add_subclasses(&mut of_class);
-        Self { of_class, unmatched: Vec::new() }
-    }
-
-    /// Whether a class is in the set.
-    #[inline]
-    pub fn contains(&self, class: ClassNumber) -> bool {
-        self.of_class.get(class.0 as usize).copied().unwrap_or(false)
-    }
-
-    /// Whether no class is in the set.
-    pub fn is_empty(&self) -> bool {
-        !self.of_class.contains(&true)
-    }
-
-    /// The classes of the set, ascending.
-    pub fn classes(&self) -> impl Iterator<Item = ClassNumber> + '_ {
-        (0u32..).zip(&self.of_class).filter(|(_, is_in)| **is_in).map(|(class, _)| ClassNumber(class))
-    }
-
-    /// The objects of these classes in a part of all objects, ascending.
-    pub fn objects<'s>(
-        &'s self,
-        graph: &'s ObjectGraph,
-        part: Range<u32>,
-    ) -> impl Iterator<Item = u32> + use<'s> {
-        let classes = graph.objects.classes(part.clone());
-        part.zip(classes)
-            .filter(|(_, class)| class.is_some_and(|class| self.contains(class)))
-            .map(|(object, _)| object)
-    }
-
-    /// All objects of these classes, ascending.
-    pub fn all_objects(&self, graph: &ObjectGraph) -> Vec<u32> {
-        let parts = parts(0..graph.objects.len(), PART);
-        let objects = parts.into_par_iter().map(|part| self.objects(graph, part).collect::<Vec<u32>>());
-        objects.collect::<Vec<_>>().concat()
-    }
-}
 
 /// The order of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -130,15 +43,6 @@ pub struct Question<'a> {
     pub sort_by: SortBy,
     /// How many are kept; all by default.
     pub top: Option<usize>,
-}
-
-/// The objects that were found.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Found {
-    /// The objects that are kept, in order.
-    pub objects: Vec<u32>,
-    /// How many there are.
-    pub total: u64,
 }
 
 /// Finds the objects asked for.
@@ -193,59 +97,6 @@ fn find_in_part(graph: &ObjectGraph, question: &Question<'_>, part: Range<u32>, 
             wanted |= 1 << (object - block.start);
         }
         filter.matching(block.start, wanted, &mut take);
-    }
-}
-
-/// The first of many objects, without sorting them all.
-#[derive(Debug, Clone)]
-pub(crate) struct Best {
-    most: usize,
-    kept: Vec<(u64, u32)>,
-    /// The last of those that are surely better than all others.
-    worst: Option<(u64, u32)>,
-    total: u64,
-}
-
-impl Best {
-    pub(crate) fn new(top: Option<usize>) -> Self {
-        Self { most: top.unwrap_or(usize::MAX).max(1), kept: Vec::new(), worst: None, total: 0 }
-    }
-
-    /// The worst key that can still be among the best of all.
-    pub(crate) fn worst(&self) -> Option<u64> {
-        self.worst.map(|(key, _)| key)
-    }
-
-    #[inline]
-    pub(crate) fn add(&mut self, key: (u64, u32)) {
-        if self.worst.is_some_and(|worst| key > worst) {
-            return;
-        }
-        self.kept.push(key);
-        if self.kept.len() >= self.most.saturating_mul(2) {
-            self.cut();
-        }
-    }
-
-    /// Keeps the best only. Half of what is there goes, so that it costs little an object.
-    fn cut(&mut self) {
-        if self.kept.len() > self.most {
-            let (_, worst, _) = self.kept.select_nth_unstable(self.most - 1);
-            self.worst = Some(*worst);
-            self.kept.truncate(self.most);
-        }
-    }
-
-    pub(crate) fn merge(mut self, other: Self) -> Self {
-        self.total += other.total;
-        other.kept.into_iter().for_each(|key| self.add(key));
-        self
-    }
-
-    pub(crate) fn finish(mut self) -> Found {
-        self.cut();
-        self.kept.par_sort_unstable();
-        Found { objects: self.kept.into_iter().map(|(_, object)| object).collect(), total: self.total }
     }
 }
 

@@ -12,7 +12,8 @@ use rayon::prelude::*;
 use crate::index::ObjectGraph;
 use crate::index::graph::tree::Tree;
 
-use super::instances::{Best, ClassSet, Found};
+use super::best::{Best, Found};
+use super::class_set::ClassSet;
 use crate::query::dominators::preorder::parts;
 
 /// Positions that one thread takes at a time.

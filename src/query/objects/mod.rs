@@ -1,5 +1,7 @@
 //! Questions about single objects: reading them, naming them, selecting them.
 
+pub mod best;
+pub mod class_set;
 pub mod collections;
 pub mod condition;
 pub mod instances;
@@ -7,6 +9,7 @@ pub mod label;
 pub(crate) mod largest;
 pub mod meaning;
 pub(crate) mod object_set;
+pub mod reference_kind;
 pub mod reference_names;
 pub mod refs;
 pub mod selection;

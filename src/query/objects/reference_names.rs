@@ -7,64 +7,23 @@ use std::fmt;
 
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray};
-use crate::hprof::{BasicType, RootKind, be_id};
+use crate::hprof::{BasicType, be_id};
 use crate::index::ObjectGraph;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::model::tables::NONE;
 
+use super::reference_kind::ReferenceKind;
 use super::strength::{Excluded, Strength, Strengths, is_referent};
 use crate::query::paths::root_index::RootIndex;
 
-/// Meanings of one reference that are kept; others are counted. Two fields at once are rare, slots of an array are not.
+/// Kinds of one reference that are kept; others are counted. Two fields at once are rare, slots of an array are not.
 const KEPT: usize = 3;
-
-/// What a reference means to the object that holds it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meaning<'a> {
-    /// A field.
-    Field {
-        /// Its name.
-        name: &'a str,
-        /// The name of the class that declares it.
-        class: &'a str,
-    },
-    /// A slot of an array, by index.
-    Slot(u32),
-    /// A static field of a class, by name.
-    Static(&'a str),
-    /// From an object to its class object.
-    Class,
-    /// From a class object to its superclass.
-    Super,
-    /// From a class object to its loader.
-    Loader,
-    /// From a thread to what its stack holds.
-    Local {
-        /// The kind of the root.
-        kind: RootKind,
-        /// The number of the frame in the thread's stack trace, if it is known.
-        frame: Option<u32>,
-    },
-}
-
-impl fmt::Display for Meaning<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Field { name, .. } | Self::Static(name) => f.write_str(name),
-            Self::Slot(index) => write!(f, "[{index}]"),
-            Self::Class => f.write_str("<class>"),
-            Self::Super => f.write_str("<super>"),
-            Self::Loader => f.write_str("<loader>"),
-            Self::Local { kind, .. } => write!(f, "<{}>", kind.name()),
-        }
-    }
-}
 
 /// How one object holds another.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Holding<'a> {
     /// The references, in the order of the record; not all of them if they are many.
-    pub meanings: Vec<Meaning<'a>>,
+    pub meanings: Vec<ReferenceKind<'a>>,
     /// References that are not among `meanings`.
     pub more: u64,
     /// Whether a reference other than the referent of a Reference is among them.
@@ -72,7 +31,7 @@ pub struct Holding<'a> {
 }
 
 impl<'a> Holding<'a> {
-    fn add(&mut self, meaning: Meaning<'a>) {
+    fn add(&mut self, meaning: ReferenceKind<'a>) {
         self.beyond_referent |= !is_referent(&meaning);
         if self.meanings.len() < KEPT {
             self.meanings.push(meaning);
@@ -83,7 +42,7 @@ impl<'a> Holding<'a> {
 
     /// Whether it holds it by a static field.
     pub fn is_static(&self) -> bool {
-        matches!(self.meanings.first(), Some(Meaning::Static(_)))
+        matches!(self.meanings.first(), Some(ReferenceKind::Static(_)))
     }
 
     /// Whether it holds it only as the referent of a Reference.
@@ -137,7 +96,7 @@ impl<'a> Edges<'a> {
     }
 
     /// Calls `visit` with each reference of an object that is not null: what it means, and the object id.
-    pub fn each(&self, from: u32, visit: impl FnMut(Meaning<'a>, u64)) {
+    pub fn each(&self, from: u32, visit: impl FnMut(ReferenceKind<'a>, u64)) {
         let id_size = self.summary.id_size();
         let mut reader = Reader { edges: self, from, visit };
         if let Some(offset) = self.graph.objects.offset(self.bytes, id_size, from)
@@ -148,12 +107,12 @@ impl<'a> Edges<'a> {
         }
         for root in self.roots.locals_of(from) {
             if let Some(id) = self.graph.objects.addresses.id_of(root.object) {
-                reader.take(Meaning::Local { kind: root.kind, frame: root.frame }, id);
+                reader.take(ReferenceKind::Local { kind: root.kind, frame: root.frame }, id);
             }
         }
         let class = self.graph.class_object_of(from).filter(|class| *class != NONE);
         if let Some(id) = class.and_then(|class| self.graph.objects.addresses.id_of(class)) {
-            reader.take(Meaning::Class, id);
+            reader.take(ReferenceKind::Class, id);
         }
     }
 
@@ -178,7 +137,7 @@ impl<'a> Edges<'a> {
     }
 
     /// All that a reference means, up to `most`.
-    pub fn meanings(&self, from: u32, to: u32, most: usize) -> Vec<Meaning<'a>> {
+    pub fn meanings(&self, from: u32, to: u32, most: usize) -> Vec<ReferenceKind<'a>> {
         let to = self.graph.objects.addresses.id_of(to);
         let mut meanings = Vec::new();
         self.each(from, |meaning, id| {
@@ -207,7 +166,7 @@ impl<'a> Edges<'a> {
         let to = self.graph.objects.addresses.id_of(to);
         let mut beyond = false;
         self.each(thread, |meaning, id| {
-            beyond |= Some(id) == to && !matches!(meaning, Meaning::Local { .. })
+            beyond |= Some(id) == to && !matches!(meaning, ReferenceKind::Local { .. })
         });
         beyond
     }
@@ -235,15 +194,15 @@ struct Reader<'e, 'a, F> {
     visit: F,
 }
 
-impl<'a, F: FnMut(Meaning<'a>, u64)> Reader<'_, 'a, F> {
-    fn take(&mut self, meaning: Meaning<'a>, id: u64) {
+impl<'a, F: FnMut(ReferenceKind<'a>, u64)> Reader<'_, 'a, F> {
+    fn take(&mut self, meaning: ReferenceKind<'a>, id: u64) {
         if id != 0 {
             (self.visit)(meaning, id);
         }
     }
 }
 
-impl<'a, F: FnMut(Meaning<'a>, u64)> HeapVisitor<'a> for Reader<'_, 'a, F> {
+impl<'a, F: FnMut(ReferenceKind<'a>, u64)> HeapVisitor<'a> for Reader<'_, 'a, F> {
     fn instance(&mut self, record: Instance<'a>) {
         let summary = self.edges.summary;
         let id_size = summary.id_size();
@@ -256,7 +215,7 @@ impl<'a, F: FnMut(Meaning<'a>, u64)> HeapVisitor<'a> for Reader<'_, 'a, F> {
                 }
                 if kind == BasicType::Object {
                     let id = be_id(record.fields, at, id_size).unwrap_or(0);
-                    self.take(Meaning::Field { name, class: summary.class_name(row) }, id);
+                    self.take(ReferenceKind::Field { name, class: summary.class_name(row) }, id);
                 }
                 at += kind.dump_bytes(id_size);
             }
@@ -267,19 +226,19 @@ impl<'a, F: FnMut(Meaning<'a>, u64)> HeapVisitor<'a> for Reader<'_, 'a, F> {
     fn object_array(&mut self, record: ObjectArray<'a>) {
         let id_size = self.edges.summary.id_size();
         for (index, element) in (0u32..).zip(record.elements.chunks_exact(id_size.bytes())) {
-            self.take(Meaning::Slot(index), be_id(element, 0, id_size).unwrap_or(0));
+            self.take(ReferenceKind::Slot(index), be_id(element, 0, id_size).unwrap_or(0));
         }
     }
 
     fn class(&mut self, record: ClassDump<'a>) {
-        self.take(Meaning::Super, record.super_class);
-        self.take(Meaning::Loader, record.loader);
+        self.take(ReferenceKind::Super, record.super_class);
+        self.take(ReferenceKind::Loader, record.loader);
         let summary = self.edges.summary;
         let class = self.edges.class_of_class_object(self.from).and_then(|class| summary.class(class));
         let Some(class) = class else { return };
         for (name, kind, value) in summary.statics(class) {
             if kind == BasicType::Object {
-                self.take(Meaning::Static(name), value);
+                self.take(ReferenceKind::Static(name), value);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! What an object refers to, and what refers to it.
 
+use crate::query::objects::reference_kind::ReferenceKind;
 use std::cmp::Reverse;
 
 use roaring::RoaringBitmap;
@@ -10,7 +11,7 @@ use crate::index::graph::tree::Tree;
 use crate::index::model::summary::ClassNumber;
 
 use super::reader::{Objects, Record};
-use super::reference_names::{Edges, Meaning};
+use super::reference_names::Edges;
 use super::strength::{Strength, is_referent};
 use crate::query::classes::histogram;
 use crate::query::paths::steps::View;
@@ -93,8 +94,8 @@ impl<'a> Refs<'a> {
                 let class = self.graph().class_object_of(object);
                 let class = class.and_then(|class| self.graph().objects.addresses.id_of(class));
                 let elements = (0u32..).zip(self.objects.elements(&array)).filter(|(_, id)| *id != 0);
-                let meanings = elements.map(|(index, id)| (Meaning::Slot(index), id));
-                let all = meanings.chain(class.map(|id| (Meaning::Class, id)));
+                let meanings = elements.map(|(index, id)| (ReferenceKind::Slot(index), id));
+                let all = meanings.chain(class.map(|id| (ReferenceKind::Class, id)));
                 Box::new(all.map(move |(meaning, id)| self.outgoing(object, &meaning, id)))
             }
         }
@@ -121,7 +122,7 @@ impl<'a> Refs<'a> {
     }
 
     /// The references of an object that is no array.
-    fn few(&self, object: u32) -> Vec<(Meaning<'a>, u64)> {
+    fn few(&self, object: u32) -> Vec<(ReferenceKind<'a>, u64)> {
         let mut few = Vec::new();
         self.view.edges.each(object, |meaning, id| few.push((meaning, id)));
         few
@@ -132,7 +133,7 @@ impl<'a> Refs<'a> {
         tree.reachable_position(object).map(|position| tree.retained_bytes(position))
     }
 
-    fn outgoing(&self, from: u32, meaning: &Meaning<'a>, id: u64) -> Row {
+    fn outgoing(&self, from: u32, meaning: &ReferenceKind<'a>, id: u64) -> Row {
         let strength = if is_referent(meaning) {
             self.view.edges.strengths.of(self.graph(), from)
         } else {
@@ -143,7 +144,7 @@ impl<'a> Refs<'a> {
         Row {
             id,
             reference: Some(meaning.to_string()),
-            is_static: matches!(meaning, Meaning::Static(_)),
+            is_static: matches!(meaning, ReferenceKind::Static(_)),
             strength,
             shallow_bytes: step.as_ref().map(|step| step.shallow_bytes),
             retained_bytes: object.and_then(|object| self.retained(object)),

@@ -5,7 +5,7 @@
 use crate::index::ObjectGraph;
 use crate::index::model::summary::{ClassNumber, Summary};
 
-use super::reference_names::Meaning;
+use super::reference_kind::ReferenceKind;
 
 /// How strongly one object holds another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,8 +53,8 @@ impl Strength {
 const REFERENCE: &str = "java.lang.ref.Reference";
 
 /// Whether a reference is the referent of a Reference.
-pub fn is_referent(meaning: &Meaning<'_>) -> bool {
-    matches!(meaning, Meaning::Field { name: "referent", class: REFERENCE })
+pub fn is_referent(meaning: &ReferenceKind<'_>) -> bool {
+    matches!(meaning, ReferenceKind::Field { name: "referent", class: REFERENCE })
 }
 
 /// References of some strengths, which are left out.

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::code::{Aggregated, Code};
 use super::evaluate::{Evaluator, Row};
-use super::source::Objects;
+use super::selected::Objects;
 use super::tree::{Aggregate, Expression, Node, What};
 use super::value::{Key, Value};
 

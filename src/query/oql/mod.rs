@@ -18,6 +18,7 @@ mod parser;
 mod resolve;
 mod run;
 mod scan;
+mod selected;
 mod sort;
 mod source;
 mod tree;

@@ -14,7 +14,7 @@ use super::error::Wrong;
 use super::evaluate::{Evaluator, Row};
 use super::group::has_aggregate;
 use super::names::{self, Called, cut};
-use super::source::{Ask, Objects};
+use super::selected::{Ask, Objects};
 use super::tree::{Expression, Node, Select, Step as StepNode, What};
 use super::value::Value;
 

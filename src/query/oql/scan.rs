@@ -10,7 +10,7 @@ use crate::query::dominators::preorder::parts;
 
 use super::code::Code;
 use super::evaluate::{Evaluator, Row};
-use super::source::Objects;
+use super::selected::Objects;
 
 /// Objects that one thread takes at a time: as many as a container of the set holds.
 const PART: u32 = 1 << 16;

@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::Rows;
 use super::code::Code;
 use super::evaluate::{Evaluator, Row};
-use super::source::Objects;
+use super::selected::Objects;
 use super::value::{Key, Value};
 
 /// What a row is sorted by. One value is the rule, and takes no memory of its own.

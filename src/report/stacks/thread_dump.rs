@@ -8,7 +8,7 @@ use crate::index::model::summary::{ClassNumber, Summary};
 use crate::query::threads::{Kind, Local, Object, State, Thread, Wait};
 
 use crate::report::escape;
-use crate::report::table::grouped;
+use crate::report::number::grouped;
 
 /// Whether the objects that a frame holds are shown below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,8 @@ use crate::index::open::estimate::Estimate;
 use crate::index::{Heap, Options};
 use crate::report::answer::{Answer, Declared};
 use crate::report::column::{Column, Columns, Kind};
-use crate::report::table::{Align, Builder, grouped};
+use crate::report::number::grouped;
+use crate::report::table::{Align, Builder};
 
 use super::file::File;
 

@@ -16,7 +16,7 @@ use crate::query::paths::steps::View;
 use crate::query::recordings::profile::text::show as text_show;
 use crate::report::Format;
 use crate::report::answer::{Answer, Declared, NoRows};
-use crate::report::table::grouped;
+use crate::report::number::grouped;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;

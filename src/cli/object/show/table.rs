@@ -3,7 +3,7 @@
 use crate::query::objects::show::{ClassShown, Contents, Data, Dominator, Kind, Referrer, RootShown, Shown};
 use crate::report::answer::{Answer, NoRows, Section};
 use crate::report::column::{Align, Column, Columns, Fit};
-use crate::report::table::grouped;
+use crate::report::number::grouped;
 
 use super::columns::{
     Line, Object, declared_columns, describe, entry_columns, loader_text, part_columns, referrer_columns,

@@ -4,7 +4,7 @@ use crate::query::classes::histogram::GroupBy;
 use crate::query::dominators::listing::{self, GroupRow};
 use crate::report::answer::{Answer, Declared};
 use crate::report::column::{Column, Columns, Fit};
-use crate::report::table::grouped;
+use crate::report::number::grouped;
 
 use super::arguments::Args;
 use super::reachable::{self, Whole};

@@ -7,7 +7,7 @@ use crate::query::objects::label::Labels;
 use crate::report::Format;
 use crate::report::answer::{Answer, Declared, NoRows, Section};
 use crate::report::column::{Column, Columns};
-use crate::report::table::grouped;
+use crate::report::number::grouped;
 use crate::report::tree;
 
 use super::arguments::Args;

@@ -3,7 +3,7 @@
 use crate::index::ObjectGraph;
 use crate::index::graph::tree::Tree;
 use crate::report::column::{Align, Column, Columns};
-use crate::report::table::percent;
+use crate::report::number::percent;
 use crate::report::tree;
 
 use crate::cli::shared::args::Output;

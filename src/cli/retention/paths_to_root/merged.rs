@@ -11,7 +11,7 @@ use crate::query::paths::steps::{RootView, Step, View};
 use crate::report::Format;
 use crate::report::answer::{Answer, Declared, NoRows, Section};
 use crate::report::column::{Align, Column, Columns, Fit, Kind};
-use crate::report::table::grouped;
+use crate::report::number::grouped;
 use crate::report::tree;
 use crate::report::value::{Value, id};
 

@@ -8,7 +8,7 @@ use crate::report::Format;
 use crate::report::answer::{Answer, Declared, NoRows, Section};
 use crate::report::column::{Align, Column, Columns, Fit, Kind};
 use crate::report::json::object_id;
-use crate::report::table::grouped;
+use crate::report::number::grouped;
 use crate::report::value::Value;
 
 use crate::cli::Outcome;

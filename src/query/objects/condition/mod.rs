@@ -8,7 +8,7 @@ use std::str::FromStr;
 use crate::hprof::BasicType;
 use crate::index::model::summary::{ClassNumber, Summary};
 
-use super::instances::ClassSet;
+use super::class_set::ClassSet;
 use super::label::Labels;
 use super::reader::{Bits, Objects, Place, Record};
 use compare::{Literal, Operator, compare_number, compare_other, compare_primitive, compare_text};

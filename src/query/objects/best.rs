@@ -1,0 +1,65 @@
+//! The first of many objects in some order, without sorting them all.
+
+use rayon::prelude::*;
+
+/// The objects that were found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The objects that are kept, in order.
+    pub objects: Vec<u32>,
+    /// How many there are.
+    pub total: u64,
+}
+
+/// The first of many objects, without sorting them all.
+#[derive(Debug, Clone)]
+pub(crate) struct Best {
+    most: usize,
+    kept: Vec<(u64, u32)>,
+    /// The last of those that are surely better than all others.
+    worst: Option<(u64, u32)>,
+    pub(super) total: u64,
+}
+
+impl Best {
+    pub(crate) fn new(top: Option<usize>) -> Self {
+        Self { most: top.unwrap_or(usize::MAX).max(1), kept: Vec::new(), worst: None, total: 0 }
+    }
+
+    /// The worst key that can still be among the best of all.
+    pub(crate) fn worst(&self) -> Option<u64> {
+        self.worst.map(|(key, _)| key)
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, key: (u64, u32)) {
+        if self.worst.is_some_and(|worst| key > worst) {
+            return;
+        }
+        self.kept.push(key);
+        if self.kept.len() >= self.most.saturating_mul(2) {
+            self.cut();
+        }
+    }
+
+    /// Keeps the best only. Half of what is there goes, so that it costs little an object.
+    fn cut(&mut self) {
+        if self.kept.len() > self.most {
+            let (_, worst, _) = self.kept.select_nth_unstable(self.most - 1);
+            self.worst = Some(*worst);
+            self.kept.truncate(self.most);
+        }
+    }
+
+    pub(crate) fn merge(mut self, other: Self) -> Self {
+        self.total += other.total;
+        other.kept.into_iter().for_each(|key| self.add(key));
+        self
+    }
+
+    pub(crate) fn finish(mut self) -> Found {
+        self.cut();
+        self.kept.par_sort_unstable();
+        Found { objects: self.kept.into_iter().map(|(_, object)| object).collect(), total: self.total }
+    }
+}

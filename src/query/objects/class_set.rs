@@ -1,0 +1,101 @@
+//! A set of classes, and the objects of them.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::selection::{Selection, What};
+use crate::index::ObjectGraph;
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::query::dominators::preorder::parts;
+
+/// Objects that one thread takes at a time.
+const CHUNK: u32 = 1 << 16;
+
+/// Some classes, by class number.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClassSet {
+    of_class: Vec<bool>,
+    /// The selections, by number, that no class matches.
+    pub unmatched: Vec<usize>,
+}
+
+impl ClassSet {
+    /// The classes that match: by pattern, or by the object id of their class object. With `subclasses` also all that
+    /// extend them.
+    pub fn new(summary: &Summary, graph: &ObjectGraph, selections: &[Selection], subclasses: bool) -> Self {
+        let mut set = Self { of_class: vec![false; summary.classes().len()], unmatched: Vec::new() };
+        for (at, selection) in selections.iter().enumerate() {
+            let mut any = false;
+            let mut add = |class: ClassNumber| {
+                if let Some(place) = set.of_class.get_mut(class.0 as usize) {
+                    (*place, any) = (true, true);
+                }
+            };
+            match &selection.what {
+                What::Object(id) => {
+                    let object = graph.objects.addresses.index_of(*id);
+                    object
+                        .and_then(|object| graph.class_of_class_object(object))
+                        .into_iter()
+                        .for_each(&mut add);
+                }
+                What::Classes(pattern) => {
+                    let all = summary.numbered_classes();
+                    let found = all.filter(|(_, class)| pattern.matches(summary.class_name(class)));
+                    found.for_each(|(number, _)| add(number));
+                }
+            }
+            if !any {
+                set.unmatched.push(at);
+            }
+        }
+        if subclasses {
+            summary.class_table().add_subclasses(&mut set.of_class);
+        }
+        set
+    }
+
+    /// The subclasses of the class of this name, and the class itself: all classes of that name.
+    pub fn of_name_and_below(summary: &Summary, name: &str) -> Self {
+        let named = summary.classes().iter().map(|class| summary.class_name(class) == name);
+        let mut of_class: Vec<bool> = named.collect();
+        summary.class_table().add_subclasses(&mut of_class);
+        Self { of_class, unmatched: Vec::new() }
+    }
+
+    /// Whether a class is in the set.
+    #[inline]
+    pub fn contains(&self, class: ClassNumber) -> bool {
+        self.of_class.get(class.0 as usize).copied().unwrap_or(false)
+    }
+
+    /// Whether no class is in the set.
+    pub fn is_empty(&self) -> bool {
+        !self.of_class.contains(&true)
+    }
+
+    /// The classes of the set, ascending.
+    pub fn classes(&self) -> impl Iterator<Item = ClassNumber> + '_ {
+        (0u32..).zip(&self.of_class).filter(|(_, is_in)| **is_in).map(|(class, _)| ClassNumber(class))
+    }
+
+    /// The objects of these classes in a part of all objects, ascending.
+    pub fn objects<'s>(
+        &'s self,
+        graph: &'s ObjectGraph,
+        part: Range<u32>,
+    ) -> impl Iterator<Item = u32> + use<'s> {
+        let classes = graph.objects.classes(part.clone());
+        part.zip(classes)
+            .filter(|(_, class)| class.is_some_and(|class| self.contains(class)))
+            .map(|(object, _)| object)
+    }
+
+    /// All objects of these classes, ascending.
+    pub fn all_objects(&self, graph: &ObjectGraph) -> Vec<u32> {
+        let parts = parts(0..graph.objects.len(), CHUNK);
+        let objects = parts.into_par_iter().map(|part| self.objects(graph, part).collect::<Vec<u32>>());
+        objects.collect::<Vec<_>>().concat()
+    }
+}

@@ -1,0 +1,47 @@
+//! What kind of reference leads from one object to another: a field, an element, a static field, a local variable.
+
+use std::fmt;
+
+use crate::hprof::RootKind;
+
+/// What kind of reference it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReferenceKind<'a> {
+    /// A field.
+    Field {
+        /// Its name.
+        name: &'a str,
+        /// The name of the class that declares it.
+        class: &'a str,
+    },
+    /// A slot of an array, by index.
+    Slot(u32),
+    /// A static field of a class, by name.
+    Static(&'a str),
+    /// From an object to its class object.
+    Class,
+    /// From a class object to its superclass.
+    Super,
+    /// From a class object to its loader.
+    Loader,
+    /// From a thread to what its stack holds.
+    Local {
+        /// The kind of the root.
+        kind: RootKind,
+        /// The number of the frame in the thread's stack trace, if it is known.
+        frame: Option<u32>,
+    },
+}
+
+impl fmt::Display for ReferenceKind<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Field { name, .. } | Self::Static(name) => f.write_str(name),
+            Self::Slot(index) => write!(f, "[{index}]"),
+            Self::Class => f.write_str("<class>"),
+            Self::Super => f.write_str("<super>"),
+            Self::Loader => f.write_str("<loader>"),
+            Self::Local { kind, .. } => write!(f, "<{}>", kind.name()),
+        }
+    }
+}

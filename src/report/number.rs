@@ -1,0 +1,63 @@
+//! Numbers and sizes for people.
+
+/// A count with what it counts: "1 object", "2,000 objects".
+pub fn counted(count: u64, what: &str) -> String {
+    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
+/// A number with its thousands apart: `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() * 4 / 3 + 1);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A part of a whole in percent, with one decimal; empty if the whole is nothing.
+pub fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return String::new();
+    }
+    #[allow(clippy::cast_precision_loss)]
+    let percent = part as f64 * 100.0 / whole as f64;
+    format!("{percent:.1}%")
+}
+
+/// A size for people: `1.5 GiB`.
+pub fn human_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    #[allow(clippy::cast_precision_loss)]
+    let mut scaled = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while scaled >= 1023.95 && unit + 1 < UNITS.len() {
+        scaled /= 1024.0;
+        unit += 1;
+    }
+    format!("{scaled:.1} {}", UNITS.get(unit).copied().unwrap_or("EiB"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers() {
+        assert_eq!(
+            [0, 999, 1000, 1_234_567].map(grouped),
+            ["0", "999", "1,000", "1,234,567"].map(str::to_owned)
+        );
+        assert_eq!(percent(1, 3), "33.3%");
+        assert_eq!(percent(0, 0), "");
+        assert_eq!(human_bytes(1023), "1023 B");
+        assert_eq!(human_bytes(1 << 20), "1.0 MiB");
+        assert_eq!(human_bytes(u64::MAX), "16.0 EiB");
+    }
+}
