@@ -42,7 +42,9 @@ pub(crate) const EXIT_CODES: &str = "Exit codes:
 
 /// The commands, each once: its name in the code, and the file that has it.
 macro_rules! commands {
-    ($($name:ident in $($module:ident)::+;)*) => {
+    (@declared $all:ident [] $($module:ident)::+) => { $all.extend($($module)::+::declared()); };
+    (@declared $all:ident [$without_rows:literal] $($module:ident)::+) => {};
+    ($($name:ident in $($module:ident)::+ $(, $without_rows:literal)?;)*) => {
         #[derive(Debug, Subcommand)]
         enum Command {
             $($name($($module)::+::Args),)*
@@ -62,7 +64,7 @@ macro_rules! commands {
         /// What the answers of all commands hold.
         fn declared() -> Vec<Declared> {
             let mut all = Vec::new();
-            $(all.extend($($module)::+::declared());)*
+            $(commands!(@declared all [$($without_rows)?] $($module)::+);)*
             all
         }
     };
@@ -88,13 +90,13 @@ commands! {
     Monitors in recording::monitors;
     Threads in threads;
     Summary in recording::summary;
-    Convert in recording::convert;
-    Flamegraph in recording::flamegraph;
+    Convert in recording::convert, "without rows";
+    Flamegraph in recording::flamegraph, "without rows";
     Info in dump::info;
     Doctor in dump::doctor;
     Index in dump::index;
-    Completions in meta::completions;
-    Man in meta::man;
+    Completions in meta::completions, "without rows";
+    Man in meta::man, "without rows";
 }
 
 /// How a run ended.

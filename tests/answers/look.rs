@@ -58,13 +58,9 @@ impl Opened {
 
     /// The names of a class and of its superclasses.
     fn chain(&self, class: ClassNumber) -> Vec<&str> {
-        let mut names = Vec::new();
-        let mut next = Some(class);
-        while let Some(class) = next.and_then(|class| self.summary().class(class)) {
-            names.push(self.summary().class_name(class));
-            next = self.summary().super_class(class);
-        }
-        names
+        let upwards = self.summary().class_table().upwards(class);
+        let rows = upwards.filter_map(|class| self.summary().class(class));
+        rows.map(|class| self.summary().class_name(class)).collect()
     }
 
     fn retained(&self, object: u32) -> Option<u64> {

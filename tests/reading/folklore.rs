@@ -10,7 +10,7 @@ use hprof_cli::hprof::mutf8::decode;
 use hprof_cli::hprof::{IdSize as FoundIdSize, RootKind};
 use hprof_cli::index::Error;
 use hprof_cli::index::layout::sizes::{SizeSource, Sizes};
-use hprof_cli::index::model::summary::Summary;
+use hprof_cli::index::model::summary::{ClassNumber, Summary};
 use hprof_cli::index::model::tables::ClassRow;
 use hprof_writer::{
     ClassDump, DumpWriter, Elements, EndRecord, HeapModel, HeapTag, HeapWriter, IdSize, InstanceSize,
@@ -186,7 +186,7 @@ fn strings_and_classes_may_come_after_what_uses_them() {
         let heap = Dump::written(&examples::zoo().write(&late)).open();
         let summary = heap.summary();
         let tree_node = class(summary, "java.util.HashMap$TreeNode");
-        let above = summary.class(summary.super_class(tree_node).unwrap()).unwrap();
+        let above = summary.class(ClassNumber(tree_node.super_class.get())).unwrap();
         assert_eq!(summary.class_name(above), "java.util.HashMap$Node");
         let fields: Vec<&str> = summary.fields(above).map(|(name, _)| name).collect();
         assert_eq!(fields, ["hash", "key", "next"]);

@@ -140,7 +140,7 @@ impl Line<'_> {
 
     /// The name of the superclass, if it has one.
     fn superclass(&self) -> Option<&str> {
-        let above = self.summary.super_class(self.summary.class(self.row.class)?)?;
+        let above = self.summary.class_table().superclass(self.row.class)?;
         object::class_name(self.summary, Some(above))
     }
 

@@ -30,16 +30,16 @@ impl Named<'_> {
 
 /// `object`, `class` and `label`.
 pub(crate) fn named<'c, R>(
-    named: impl for<'r> Fn(&'r R) -> Named<'r> + Copy + Send + Sync + 'c,
+    of: impl for<'r> Fn(&'r R) -> Named<'r> + Copy + Send + Sync + 'c,
 ) -> [Column<'c, R>; 3] {
     [
-        object(move |row| named(row).id),
-        class(move |row| named(row).class),
+        object(move |row| of(row).id),
+        class(move |row| of(row).class),
         Column::text(
             "label",
             "a few words that tell it from others of its class: a thread's name, a string's text, the class that a class \
              object is of, a file's path. At most 120 characters, for people: can change in any version",
-            move |row| named(row).label.into(),
+            move |row| of(row).label.into(),
         )
         .or_null("there is none"),
     ]

@@ -150,7 +150,7 @@ fn columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, Thread> {
             thread.thread_id.into()
         })
         .or_null("not known"),
-        Column::boolean("daemon", "whether the JVM exits without waiting for it", |thread: &Thread| {
+        Column::boolean("daemon", "whether the JVM exits without waiting for it; of virtual threads true", |thread: &Thread| {
             thread.is_daemon.into()
         })
         .or_null("not known"),

@@ -69,48 +69,25 @@ impl Evidence {
 
 /// The shapes of all classes under a layout.
 pub(crate) struct Shapes {
-    shapes: Vec<Option<Shape>>,
+    shapes: Vec<Shape>,
 }
 
 impl Shapes {
     /// Lays out all classes. Classes whose superclass is missing are laid out as if it were java.lang.Object.
     pub(crate) fn new(summary: &Summary, own: &[FieldCounts], layout: &Layout) -> Self {
-        let mut shapes: Vec<Option<Shape>> = vec![None; own.len()];
         let header = Shape::of_header(layout);
-        let mut chain = Vec::new();
-        for number in 0..own.len() {
-            chain.clear();
-            let mut at = Some(number);
-            // Up to a class that is laid out already, or that stands in this chain: a cycle.
-            while let Some(class) = at.filter(|class| unlaid(&shapes, *class)) {
-                chain.push(class);
-                if let Some(shape) = shapes.get_mut(class) {
-                    *shape = Some(header.clone());
-                }
-                let row = summary.classes().get(class);
-                at = row.and_then(|row| summary.super_class(row)).map(|above| above.0 as usize);
-            }
-            let mut above =
-                at.and_then(|at| shapes.get(at).cloned().flatten()).unwrap_or_else(|| header.clone());
-            for class in chain.iter().rev() {
-                if let (Some(own), Some(shape)) = (own.get(*class), shapes.get_mut(*class)) {
-                    above = above.extend(layout, own);
-                    *shape = Some(above.clone());
-                }
-            }
-        }
+        let none = FieldCounts::default();
+        let shapes = summary.class_table().derive(|class, above| {
+            above.unwrap_or(&header).extend(layout, own.get(class.0 as usize).unwrap_or(&none))
+        });
         Self { shapes }
     }
 
     /// The size of a class's instances by the layout.
     pub(crate) fn size(&self, layout: &Layout, class: usize) -> u64 {
-        let shape = self.shapes.get(class).and_then(Option::as_ref);
+        let shape = self.shapes.get(class);
         layout.instance_size(shape.map_or(u64::from(layout.header_bytes), |shape| shape.end))
     }
-}
-
-fn unlaid(shapes: &[Option<Shape>], class: usize) -> bool {
-    shapes.get(class).is_some_and(Option::is_none)
 }
 
 /// The own fields of each class, hidden ones of the JVM included, for a packing.

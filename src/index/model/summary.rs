@@ -2,16 +2,21 @@
 //!
 //! Facts only. Sizes follow from them by [`crate::index::layout::sizes`], for the fitted layout or any other.
 
+use std::sync::OnceLock;
+
+use super::class_table::ClassTable;
 use super::problem::{Account, Problem, ProblemKind, Severity};
 use super::tables::*;
 use super::text_pool::{self, TextPool};
 use crate::hprof::{BasicType, IdSize, RootKind, Version};
 use crate::index::layout::measurements::{Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays};
 use crate::index::storage::column::Column;
+use crate::index::storage::id_map::IdMap;
 
-/// The number of a class: its row in the class table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClassNumber(pub u32);
+pub use super::tables::ClassNumber;
+
+/// Id of a class object -> class number.
+pub(crate) type ClassIds = IdMap<u64, ClassNumber>;
 
 /// The tables of a summary. Every column is a section of the stage's file.
 #[derive(Debug, Default)]
@@ -49,6 +54,7 @@ pub struct Tables {
 pub struct Summary {
     tables: Tables,
     facts: FactsRow,
+    class_table: OnceLock<ClassTable>,
 }
 
 impl Summary {
@@ -59,12 +65,12 @@ impl Summary {
         let numbers_fit = u32::try_from(tables.classes.len()).is_ok_and(|classes| classes < NONE);
         let lengths_fit = tables.primitive_lengths.len() == 8 * (PRIMITIVE_LENGTHS + 1);
         (numbers_fit && lengths_fit && matches!(facts.id_bytes, 4 | 8) && facts.version < 4)
-            .then_some(Self { tables, facts })
+            .then(|| Self::of(tables, facts))
     }
 
     /// A summary of tables that were made together.
     pub(crate) fn of(tables: Tables, facts: FactsRow) -> Self {
-        Self { tables, facts }
+        Self { tables, facts, class_table: OnceLock::new() }
     }
 
     /// Adds what was read from objects by means of the class table. `texts` are those of the summary, and those that
@@ -121,10 +127,25 @@ impl Summary {
         self.tables.classes.get(number.0 as usize)
     }
 
-    /// The superclass.
-    pub fn super_class(&self, class: &ClassRow) -> Option<ClassNumber> {
-        let number = class.super_class.get();
-        ((number as usize) < self.tables.classes.len()).then_some(ClassNumber(number))
+    /// Who extends whom, made when it is asked for first.
+    pub fn class_table(&self) -> &ClassTable {
+        self.class_table.get_or_init(|| {
+            let classes = self.classes();
+            let id_size = self.id_size();
+            let bytes =
+                |class| self.raw_fields(class).map(|(_, kind)| kind.dump_bytes(id_size)).sum::<usize>();
+            ClassTable::new(
+                classes.iter().map(|class| class.super_class.get()).collect(),
+                // A class has at most 65,535 fields.
+                classes.iter().map(|class| u32::try_from(bytes(class)).unwrap_or(u32::MAX)).collect(),
+            )
+        })
+    }
+
+    /// The class numbers of all classes that have a class object.
+    pub(crate) fn class_ids(&self) -> ClassIds {
+        let ids = self.numbered_classes().map(|(number, class)| (class.id.get(), number));
+        ids.filter(|(id, _)| *id != 0).collect()
     }
 
     /// A class's name in Java source form.
@@ -139,9 +160,21 @@ impl Summary {
 
     /// The instance fields that a class declares: name and type.
     pub fn fields(&self, class: &ClassRow) -> impl Iterator<Item = (&str, BasicType)> {
+        let rows = self.field_rows(class).iter();
+        rows.filter_map(|row| Some((self.text(row.name.get()), BasicType::from_code(row.kind)?)))
+    }
+
+    /// The same, but for comparing names: as bytes.
+    pub(crate) fn raw_fields(&self, class: &ClassRow) -> impl Iterator<Item = (&[u8], BasicType)> {
+        let Tables { text_ends, text_bytes, .. } = &self.tables;
+        let name = |row: &FieldRow| text_pool::raw_text(text_ends, text_bytes, row.name.get());
+        let rows = self.field_rows(class).iter();
+        rows.filter_map(move |row| Some((name(row), BasicType::from_code(row.kind)?)))
+    }
+
+    fn field_rows(&self, class: &ClassRow) -> &[FieldRow] {
         let first = class.first_field.get() as usize;
-        let rows = self.tables.fields.get(first..first + usize::from(class.fields.get())).unwrap_or_default();
-        rows.iter().filter_map(|row| Some((self.text(row.name.get()), BasicType::from_code(row.kind)?)))
+        self.tables.fields.get(first..first + usize::from(class.fields.get())).unwrap_or_default()
     }
 
     /// The static fields of a class: name, type and the value's bits.

@@ -19,6 +19,10 @@ macro_rules! rows {
     )*};
 }
 
+/// The number of a class: its row in the class table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClassNumber(pub u32);
+
 /// "None" in columns of class numbers and text numbers.
 pub const NONE: u32 = u32::MAX;
 
@@ -43,7 +47,8 @@ rows! {
         deviant: U64,
         /// Text number of the name in Java source form.
         name: U32,
-        /// Class number of the superclass, or NONE.
+        /// Class number of the superclass that the dump states, or NONE: it can lead in a circle, which
+        /// [`super::class_table::ClassTable`] does not.
         super_class: U32,
         /// The instance size that the CLASS DUMP states.
         stated_size: U32,

@@ -35,12 +35,15 @@ impl TextPool {
 
 /// The text with this number; empty if there is none.
 pub(crate) fn text<'a>(ends: &[TextRow], bytes: &'a [u8], number: u32) -> &'a str {
+    std::str::from_utf8(raw_text(ends, bytes, number)).unwrap_or("")
+}
+
+/// The bytes of the text with this number: for comparing, which takes less than to check that it is one.
+pub(crate) fn raw_text<'a>(ends: &[TextRow], bytes: &'a [u8], number: u32) -> &'a [u8] {
     let number = number as usize;
     let start = number.checked_sub(1).and_then(|before| ends.get(before)).map_or(0, |row| row.end.get());
-    let Some(end) = ends.get(number).map(|row| row.end.get()) else {
-        return "";
-    };
-    bytes.get(start as usize..end as usize).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or("")
+    let end = ends.get(number).map_or(start, |row| row.end.get());
+    bytes.get(start as usize..end as usize).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
 //! Objects by index: their IDs, classes, records, references and roots.
 
 pub mod address_index;
-pub(crate) mod field_values;
+pub(crate) mod class_objects;
+pub mod fields;
 pub(crate) mod id_set;
 pub mod object_graph;
 pub mod object_table;
+pub mod reader;
 pub(crate) mod record_size;
 pub(crate) mod reference_model;
 pub mod roots;
+pub mod strings;

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::class_objects::ClassObjects;
 use super::object_table::Objects;
 use super::roots::Roots;
 use crate::index::graph::adjacency::{AdjacencyLists, Targets};
 use crate::index::graph::tree::Tree;
 use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::model::tables::NONE;
 use crate::index::storage::memory;
 use crate::index::storage::scratch::ScratchArena;
 
@@ -26,21 +26,10 @@ pub struct ObjectGraph {
     pub tree: Tree,
     /// The GC roots.
     pub roots: Roots,
-    /// By class number: the object index of the class object, or NONE.
-    class_objects: Vec<u32>,
+    class_objects: ClassObjects,
     damage: Vec<Arc<AtomicBool>>,
     /// For what a question needs of memory: where files would lie, and what the user allows.
     scratch: (PathBuf, Option<u64>),
-}
-
-/// The object index of each class's class object, by class number; NONE without one.
-pub(crate) fn class_objects(summary: &Summary, objects: &super::address_index::AddressIndex) -> Vec<u32> {
-    let index = |id: u64| objects.index_of(id).unwrap_or(NONE);
-    summary
-        .classes()
-        .iter()
-        .map(|class| if class.is_dumped() { index(class.id.get()) } else { NONE })
-        .collect()
 }
 
 impl ObjectGraph {
@@ -53,7 +42,7 @@ impl ObjectGraph {
         scratch: (PathBuf, Option<u64>),
     ) -> Self {
         let roots = Roots::new(summary, &objects.addresses);
-        let class_objects = class_objects(summary, &objects.addresses);
+        let class_objects = ClassObjects::new(summary, &objects.addresses);
         Self { objects, references, referrers, tree, roots, class_objects, damage, scratch }
     }
 
@@ -80,7 +69,7 @@ impl ObjectGraph {
 
     /// The class object of a class, by class number.
     pub fn class_object(&self, class: ClassNumber) -> Option<u32> {
-        self.class_objects.get(class.0 as usize).copied().filter(|object| *object != NONE)
+        self.class_objects.class_object(class)
     }
 
     /// The class object of an object's class, to which every object refers; java.lang.Class's for class objects.
@@ -100,10 +89,6 @@ impl ObjectGraph {
 
     /// The class that an object is the class object of.
     pub fn class_of_class_object(&self, object: u32) -> Option<ClassNumber> {
-        if !self.objects.class_objects().contains(object) {
-            return None;
-        }
-        let at = self.class_objects.iter().position(|known| *known == object)?;
-        u32::try_from(at).ok().map(ClassNumber)
+        self.class_objects.class(object)
     }
 }

@@ -19,7 +19,6 @@ use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArra
 
 use super::address_index::AddressIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::model::tables::NONE;
 use crate::index::scan::chunks::Plan;
 use crate::index::scan::source::Source;
 use crate::index::storage::checked_column::CheckedColumn;
@@ -193,40 +192,6 @@ pub(crate) fn width(max: u64) -> u8 {
     #[allow(clippy::cast_possible_truncation)]
     let bytes = (64 - max.leading_zeros()).div_ceil(8).max(1) as u8;
     bytes
-}
-
-/// By class number: the number of the nearest superclass that has fields, or NONE. Whoever reads the fields of an instance
-/// goes from class to class by these: then each but the first takes some of its bytes, so that neither a circle nor a
-/// very long chain of superclasses costs more than there are bytes.
-pub(crate) fn superclasses_with_fields(summary: &Summary) -> Vec<u32> {
-    let mut known: Vec<Option<u32>> = vec![None; summary.classes().len()];
-    let mut chain = Vec::new();
-    for (number, _) in summary.numbered_classes() {
-        let mut found = NONE;
-        let mut class = Some(number);
-        // A class is on a chain once: those that were looked at are known.
-        while let Some(number) = class {
-            let Some(place) = known.get_mut(number.0 as usize) else { break };
-            if let Some(known) = *place {
-                found = known;
-                break;
-            }
-            *place = Some(NONE);
-            chain.push(number);
-            class = summary.class(number).and_then(|class| summary.super_class(class));
-            let has_fields = |class| summary.class(class).is_some_and(|class| class.fields.get() > 0);
-            if let Some(above) = class.filter(|class| has_fields(*class)) {
-                found = above.0;
-                break;
-            }
-        }
-        for number in chain.drain(..) {
-            if let Some(place) = known.get_mut(number.0 as usize) {
-                *place = Some(found);
-            }
-        }
-    }
-    known.into_iter().map(|known| known.unwrap_or(NONE)).collect()
 }
 
 /// A block entry that is not set: the block's objects lie apart. No record starts at offset 0.

@@ -2,7 +2,6 @@
 
 use crate::hprof::{BasicType, be_u32};
 
-use super::field_values;
 use crate::index::layout::fit;
 use crate::index::layout::sizes::Sizes;
 use crate::index::model::summary::{ClassNumber, Summary};
@@ -33,7 +32,7 @@ impl<'a> Shallow<'a> {
             let varies = fit::is_of_varying_size(summary.class_name(class));
             Some((number, size_field(summary, class)?)).filter(|_| varies)
         });
-        Self { summary, sizes, numbers: field_values::class_ids(summary), primitive, varying }
+        Self { summary, sizes, numbers: summary.class_ids(), primitive, varying }
     }
 
     /// The class with this class object.

@@ -10,8 +10,7 @@ use std::io;
 use rayon::prelude::*;
 
 use super::address_index::{AddressIndex, Finder};
-use super::field_values;
-use super::object_table::{BLOCK, Places, superclasses_with_fields, width};
+use super::object_table::{BLOCK, Places, width};
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use crate::hprof::{BasicType, IdSize, be_id, be_u32};
@@ -169,7 +168,7 @@ struct Chunk {
 impl<'a> Shared<'a> {
     fn new(what: &'a Describe<'a>, class_bytes: u8, wants_rows: bool) -> Self {
         let Describe { source, summary, sizes, .. } = what;
-        let ids = field_values::class_ids(summary);
+        let ids = summary.class_ids();
         let mut bits = u64::from(sizes.layout().alignment_bytes);
         for (number, class) in summary.numbered_classes() {
             bits |= sizes.class_object(number);
@@ -180,8 +179,8 @@ impl<'a> Shared<'a> {
         // The largest power of two of which all sizes are multiples.
         let unit = 1 << bits.trailing_zeros().min(12);
         let id_size = source.header.id_size;
-        let plans = summary.numbered_classes().zip(superclasses_with_fields(summary));
-        let plans = plans.map(|((number, class), above)| {
+        let plans = summary.numbered_classes().map(|(number, class)| {
+            let above = summary.class_table().superclass_with_fields(number).map_or(NONE, |above| above.0);
             let units = sizes.instance(number).0 / unit;
             ClassPlan { above, ..ClassPlan::new(summary, class, id_size, units) }
         });
@@ -402,7 +401,7 @@ impl<'a> HeapVisitor<'a> for Describer<'a> {
             self.units = shared.what.sizes.stack_chunk(words) / shared.unit;
         }
         if shared.wants_rows {
-            // Each step takes some of the bytes, so superclasses in a circle end with them.
+            // Each step takes some of the bytes, so a long chain of superclasses ends with them.
             let (mut plan, mut fields) = (plan, record.fields);
             loop {
                 for at in &plan.references {

@@ -21,7 +21,8 @@ use crate::index::graph::{dominators, referrers};
 use crate::index::layout::sizes::Sizes;
 use crate::index::model::summary::Summary;
 use crate::index::objects::address_index::{AddressIndex, TooManyObjects};
-use crate::index::objects::object_graph::{self, ObjectGraph};
+use crate::index::objects::class_objects::ClassObjects;
+use crate::index::objects::object_graph::ObjectGraph;
 use crate::index::objects::object_table::{self, Objects};
 use crate::index::objects::reference_model::{Describe, Described};
 use crate::index::objects::roots::Roots;
@@ -306,8 +307,9 @@ impl Builder<'_> {
             None => self.weights(&arena, source, summary, objects)?,
         };
         let roots = Roots::new(summary, &objects.addresses).objects();
-        let targets = object_graph::class_objects(summary, &objects.addresses);
-        let labels = Labels { column: objects.classes.all(), width: objects.class_bytes, targets: &targets };
+        let class_objects = ClassObjects::new(summary, &objects.addresses);
+        let targets = class_objects.by_class();
+        let labels = Labels { column: objects.classes.all(), width: objects.class_bytes, targets };
         let graph = GraphView { lists: references.view(), labels: &labels, roots: &roots };
         let (order, referrers) = dominators::dominators(
             &arena,

@@ -23,7 +23,6 @@ use crate::index::model::problem::{Problem, ProblemKind, Severity};
 use crate::index::model::summary::{Summary, Tables};
 use crate::index::model::tables::*;
 use crate::index::model::text_pool::TextPool;
-use crate::index::objects::field_values;
 use crate::progress::Progress;
 
 /// What building brought.
@@ -125,7 +124,7 @@ impl SummaryParts {
         let Self { tables, facts, mut texts, chunk_ids } = self;
         let summary = Summary::of(tables, facts);
         let lookup = Lookup { source, plan, chunks: &chunk_ids, budget: LOOKUP_BYTES };
-        let class_ids = field_values::class_ids(&summary);
+        let class_ids = summary.class_ids();
         let loaders = class_rows::loaders(&summary, &lookup, &class_ids);
         let properties = (system_properties::properties(&summary, &lookup, &class_ids).iter())
             .map(|(key, value)| PairRow { key: texts.add(key).into(), value: texts.add(value).into() })

@@ -13,11 +13,11 @@ use super::find_objects::{Found, Lookup};
 use super::tallies::{Scanned, Tally};
 use super::top_level::Contents;
 use crate::index::layout::measurements::{Distance, Lengths, PRIMITIVE_LENGTHS};
+use crate::index::model::class_table::ClassTable;
 use crate::index::model::problem::{Problem, ProblemKind};
-use crate::index::model::summary::{Summary, Tables};
+use crate::index::model::summary::{ClassIds, Summary, Tables};
 use crate::index::model::tables::*;
 use crate::index::model::text_pool::TextPool;
-use crate::index::objects::field_values::ClassIds;
 
 /// Bytes of the longest name that a class file can hold; what is longer is cut.
 const MAX_NAME: usize = 65_535;
@@ -311,24 +311,12 @@ impl<'a> Builder<'a> {
         let text = |row: &ClassRow| {
             crate::index::model::text_pool::text(&self.texts.ends, &self.texts.bytes, row.name.get())
         };
-        // Superclass and class, so that those below a class stand together.
-        let mut below: Vec<(u32, u32)> =
-            (0..).zip(&self.rows).map(|(number, row): (u32, _)| (row.super_class.get(), number)).collect();
-        below.sort_unstable();
-        let named = (0u32..).zip(&self.rows).filter(|(_, row)| row.is_dumped() && text(row) == name);
-        let mut open: Vec<u32> = named.map(|(number, _)| number).collect();
-        let mut ids = IdSet::default();
-        while let Some(number) = open.pop() {
-            let id = self.rows.get(number as usize).map_or(0, |row| row.id.get());
-            // Superclasses may go in a circle.
-            if id == 0 || !ids.insert(id) {
-                continue;
-            }
-            let first = below.partition_point(|(above, _)| *above < number);
-            let rest = below.get(first..).unwrap_or_default();
-            open.extend(rest.iter().take_while(|(above, _)| *above == number).map(|(_, class)| *class));
-        }
-        ids
+        let mut wanted: Vec<bool> =
+            self.rows.iter().map(|row| row.is_dumped() && text(row) == name).collect();
+        let superclasses = self.rows.iter().map(|row| row.super_class.get()).collect();
+        ClassTable::new(superclasses, Vec::new()).add_subclasses(&mut wanted);
+        let wanted = self.rows.iter().zip(wanted).filter(|(_, is_wanted)| *is_wanted);
+        wanted.map(|(row, _)| row.id.get()).filter(|id| *id != 0).collect()
     }
 
     pub(crate) fn java_lang_class(&self) -> u32 {

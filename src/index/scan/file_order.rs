@@ -11,6 +11,7 @@ use crate::hprof::resync::{self, KnownClasses};
 
 use super::chunks::{self, Chunk};
 use crate::index::model::summary::Summary;
+use crate::index::model::tables::NONE;
 use crate::index::storage::id_map::IdMap;
 
 /// Bytes of a chunk, about; a segment of up to one and a half times as many is one chunk.
@@ -56,41 +57,15 @@ pub(crate) struct Classes(IdMap<u64, Option<u64>>);
 impl Classes {
     /// The classes of a dump.
     pub(crate) fn new(summary: &Summary) -> Self {
-        let id_size = summary.id_size();
-        let own: Vec<u64> = (summary.classes().iter())
-            .map(|class| summary.fields(class).map(|(_, kind)| kind.dump_bytes(id_size) as u64).sum())
-            .collect();
-        // Summed up along the superclasses, each class once; a class met twice on one way up is of a cycle.
-        let mut sums: Vec<Option<Option<u64>>> = vec![None; own.len()];
-        let mut chain = Vec::new();
-        for (number, _) in summary.numbered_classes() {
-            let mut class = Some(number);
-            let above = loop {
-                let Some(number) = class else { break Some(0) };
-                match sums.get_mut(number.0 as usize) {
-                    None => break None,
-                    Some(Some(sum)) => break *sum,
-                    Some(empty) => *empty = Some(None),
-                }
-                chain.push(number.0 as usize);
-                class = summary.class(number).and_then(|class| summary.super_class(class));
-            };
-            let mut sum = above;
-            for class in chain.drain(..).rev() {
-                sum = sum.zip(own.get(class)).map(|(sum, own)| sum.saturating_add(*own));
-                if let Some(slot) = sums.get_mut(class) {
-                    *slot = Some(sum);
-                }
-            }
-        }
-        let ids = summary.classes().iter().map(|class| class.id.get());
-        let known = ids.zip(sums).zip(summary.classes());
-        Self(
-            known
-                .filter(|((id, _), _)| *id != 0)
-                .map(|((id, sum), class)| (id, sum.flatten().filter(|_| class.is_dumped())))
-                .collect(),
-        )
+        let table = summary.class_table();
+        // Nothing is known of classes in a circle of superclasses, nor of those below.
+        let sums = table.derive(|number, above: Option<&Option<u64>>| {
+            let has_superclass = summary.class(number).is_some_and(|class| class.super_class.get() != NONE);
+            let above = above.copied().unwrap_or((!has_superclass).then_some(0));
+            above.map(|above| above.saturating_add(table.own_bytes(number).into()))
+        });
+        let known = summary.classes().iter().zip(sums).filter(|(class, _)| class.id.get() != 0);
+        Self(known.map(|(class, sum)| (class.id.get(), sum.filter(|_| class.is_dumped()))).collect())
     }
 }
 

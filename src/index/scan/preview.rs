@@ -11,6 +11,8 @@ use crate::hprof::resync::KnownClasses;
 use crate::hprof::{BasicType, IdSize};
 
 use super::top_level::{Contents, HeapDump};
+use crate::index::model::class_table::ClassTable;
+use crate::index::model::tables::NONE;
 
 /// Objects looked at.
 const SAMPLE: u64 = 50_000;
@@ -18,8 +20,8 @@ const SAMPLE: u64 = 50_000;
 /// What the start of a heap dump tells.
 #[derive(Debug, Default)]
 pub(crate) struct Preview {
-    /// Class id -> superclass id and bytes of the class's own fields.
-    own: IdMap<u64, (u64, u64)>,
+    /// Class id, superclass id and bytes of the class's own fields.
+    own: Vec<(u64, u64, u32)>,
     /// Class id -> bytes of an instance's fields, where all superclasses are known.
     known: IdMap<u64, Option<u64>>,
     /// Objects seen.
@@ -57,30 +59,19 @@ impl Preview {
         for load in &contents.loads {
             self.known.insert(load.id, None);
         }
-        // Classes of a chain that is being walked are in `known` without bytes: a cycle ends there.
-        let mut done: IdMap<u64, Option<u64>> = IdMap::default();
-        let mut chain = Vec::new();
-        for &id in self.own.keys() {
-            let mut at = id;
-            let above = loop {
-                match (done.get(&at), self.own.get(&at)) {
-                    _ if at == 0 => break Some(0),
-                    (Some(bytes), _) => break *bytes,
-                    (None, None) => break None,
-                    (None, Some((super_class, own))) => {
-                        done.insert(at, None);
-                        chain.push((at, *own));
-                        at = *super_class;
-                    }
-                }
-            };
-            let mut bytes = above;
-            for (class, own) in chain.drain(..).rev() {
-                bytes = bytes.map(|bytes| bytes.saturating_add(own));
-                done.insert(class, bytes);
-            }
-        }
-        self.known.extend(done);
+        let numbers: IdMap<u64, u32> = self.own.iter().map(|(id, ..)| *id).zip(0..).collect();
+        let superclass = |id: &u64| numbers.get(id).copied().unwrap_or(NONE);
+        let table = ClassTable::new(
+            self.own.iter().map(|(_, above, _)| superclass(above)).collect(),
+            self.own.iter().map(|(.., bytes)| *bytes).collect(),
+        );
+        let sums = table.derive(|class, above: Option<&Option<u64>>| {
+            let (_, super_id, bytes) = self.own.get(class.0 as usize)?;
+            // A superclass that is not there, or closes a circle.
+            let above = above.copied().unwrap_or((*super_id == 0).then_some(0));
+            above.map(|above| above.saturating_add((*bytes).into()))
+        });
+        self.known.extend(self.own.iter().map(|(id, ..)| *id).zip(sums));
     }
 
     fn object(&mut self, id: u64) {
@@ -110,7 +101,7 @@ impl<'a> HeapVisitor<'a> for Preview {
     fn class(&mut self, record: ClassDump<'a>) {
         let id_size = self.id_size.unwrap_or(IdSize::Eight);
         let bytes: usize = record.fields().map(|field| BasicType::dump_bytes(field.kind, id_size)).sum();
-        self.own.insert(record.id, (record.super_class, bytes as u64));
+        self.own.push((record.id, record.super_class, u32::try_from(bytes).unwrap_or(u32::MAX)));
         self.id_bits |= record.id;
     }
     fn go_on(&mut self) -> bool {

@@ -1,15 +1,15 @@
 //! The JVM's own system properties, read from the heap: `java.lang.System.props`.
 //!
-//! A `Properties` holds a `ConcurrentHashMap` since JDK 9 and is a `Hashtable` before; strings hold bytes since JDK 9,
-//! chars before, and part of an array in JDK 6.
+//! A `Properties` holds a `ConcurrentHashMap` since JDK 9 and is a `Hashtable` before.
 
 use crate::index::storage::id_map::{IdMap, IdSet};
 
-use crate::hprof::{BasicType, be_u16};
+use crate::hprof::BasicType;
 
 use super::find_objects::{Found, Lookup};
-use crate::index::model::summary::Summary;
-use crate::index::objects::field_values::{self, ClassIds};
+use crate::index::model::summary::{ClassIds, Summary};
+use crate::index::objects::fields::Fields;
+use crate::index::objects::strings::{StringFields, StringPart};
 
 /// The properties that are kept: those that tell what JVM it was and what it ran. Others may be secret.
 const KEPT: &[&str] = &[
@@ -55,19 +55,18 @@ pub(crate) fn properties(
 }
 
 fn read(summary: &Summary, lookup: &Lookup<'_>, classes: &ClassIds) -> Option<Vec<(String, String)>> {
-    let get = |class, fields, name| field_values::reference(summary, classes, class, fields, name);
+    let fields_of = |found| match found {
+        Found::Instance { class, fields } => Some(Fields::new(summary, *classes.get(&class)?, fields)),
+        _ => None,
+    };
     let system = summary.classes().iter().find(|class| {
         class.loader.get() == 0 && class.is_dumped() && summary.class_name(class) == "java.lang.System"
     })?;
     let props =
         summary.statics(system).find(|(name, kind, _)| *name == "props" && *kind == BasicType::Object);
-    let Found::Instance { class, fields } = lookup.one(props?.2)? else {
-        return None;
-    };
-    let table = match get(class, fields, "map").and_then(|map| lookup.one(map)) {
-        Some(Found::Instance { class, fields }) => get(class, fields, "table")?,
-        _ => get(class, fields, "table")?,
-    };
+    let props = fields_of(lookup.one(props?.2)?)?;
+    let map = props.reference("map").and_then(|map| fields_of(lookup.one(map)?));
+    let table = map.unwrap_or(props).reference("table")?;
     let Found::Objects { elements } = lookup.one(table)? else {
         return None;
     };
@@ -78,16 +77,12 @@ fn read(summary: &Summary, lookup: &Lookup<'_>, classes: &ClassIds) -> Option<Ve
             break;
         }
         let mut next = IdSet::default();
-        for found in lookup.find(&level).into_values() {
-            let Found::Instance { class, fields } = found else {
-                continue;
-            };
-            let key = get(class, fields, "key");
-            let value = get(class, fields, "val").or_else(|| get(class, fields, "value"));
-            pairs.extend(key.zip(value));
+        for node in lookup.find(&level).into_values().filter_map(fields_of) {
+            let value = node.reference("val").or_else(|| node.reference("value"));
+            pairs.extend(node.reference("key").zip(value));
             // A tree bin's nodes are linked from `first`.
-            next.extend(get(class, fields, "next"));
-            next.extend(get(class, fields, "first"));
+            next.extend(node.reference("next"));
+            next.extend(node.reference("first"));
         }
         level = next;
     }
@@ -109,55 +104,25 @@ fn strings(
     classes: &ClassIds,
     ids: &IdSet<u64>,
 ) -> IdMap<u64, String> {
-    struct Place {
-        string: u64,
-        array: u64,
-        utf16: bool,
-        part: Option<(usize, usize)>,
-    }
-    let number = |class, fields, name| {
-        let (_, value) = field_values::field(summary, classes, class, fields, name)?;
-        usize::try_from(value).ok()
-    };
-    let places: Vec<Place> = (lookup.find(ids).into_iter())
+    let places: Vec<(u64, u64, StringPart)> = (lookup.find(ids).into_iter())
         .filter_map(|(string, found)| {
             let Found::Instance { class, fields } = found else {
                 return None;
             };
-            let array = field_values::reference(summary, classes, class, fields, "value")?;
-            let utf16 = number(class, fields, "coder").is_some_and(|coder| coder == 1);
-            let part = number(class, fields, "offset").zip(number(class, fields, "count"));
-            Some(Place { string, array, utf16, part })
+            let places = StringFields::of(summary, *classes.get(&class)?)?;
+            let (array, part) = places.read(fields, summary.id_size())?;
+            Some((string, array, part))
         })
         .collect();
-    let arrays = lookup.find(&places.iter().map(|place| place.array).collect());
+    let arrays = lookup.find(&places.iter().map(|(_, array, _)| *array).collect());
     (places.into_iter())
-        .filter_map(|Place { string, array, utf16, part }| {
+        .filter_map(|(string, array, part)| {
             let Found::Primitives { element, elements } = arrays.get(&array)? else {
                 return None;
             };
-            let text = match element {
-                BasicType::Char => {
-                    let (offset, count) = part.unwrap_or((0, elements.len() / 2));
-                    let units = (offset..offset.checked_add(count)?)
-                        .map_while(|at| be_u16(elements, at.checked_mul(2)?));
-                    decode_utf16(units)
-                }
-                // The bytes of a UTF-16 string are in the JVM's own order: little-endian nearly everywhere.
-                BasicType::Byte if utf16 => {
-                    let units = elements.chunks_exact(2);
-                    decode_utf16(units.filter_map(|unit| Some(u16::from_le_bytes(*unit.first_chunk()?))))
-                }
-                BasicType::Byte => elements.iter().take(MAX_CHARS).map(|byte| char::from(*byte)).collect(),
-                _ => return None,
-            };
-            Some((string, text))
+            let units = part.characters(*element, elements)?.units().take(MAX_CHARS);
+            let text = char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER));
+            Some((string, text.collect()))
         })
-        .collect()
-}
-
-fn decode_utf16(units: impl Iterator<Item = u16>) -> String {
-    char::decode_utf16(units.take(MAX_CHARS))
-        .map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER))
         .collect()
 }

@@ -9,7 +9,6 @@ use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::model::tables::ClassKind;
 use crate::index::storage::id_map::IdMap;
 
-use super::hierarchy::Hierarchy;
 use super::histogram;
 use crate::query::objects::instances::ClassSet;
 use crate::query::objects::label::Labels;
@@ -72,7 +71,7 @@ pub fn loaders(objects: &Objects<'_>, labels: &Labels<'_>, sort_by: SortBy) -> V
     let class_loader = summary
         .numbered_classes()
         .find(|(_, class)| class.is_dumped() && summary.class_name(class) == CLASS_LOADER);
-    let is_loader = ClassSet::of_name_and_below(summary, &Hierarchy::new(summary), CLASS_LOADER);
+    let is_loader = ClassSet::of_name_and_below(summary, CLASS_LOADER);
     for object in is_loader.all_objects(graph) {
         if let Some(id) = graph.objects.addresses.id_of(object) {
             rows.entry(id).or_insert_with(|| Row { id, ..Row::default() });

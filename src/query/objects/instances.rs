@@ -12,7 +12,6 @@ use super::condition::Filter;
 use super::label::Labels;
 use super::largest::largest;
 use super::selection::{Selection, What};
-use crate::query::classes::hierarchy::Hierarchy;
 use crate::query::dominators::preorder::parts;
 
 /// Objects that one thread takes at a time.
@@ -57,16 +56,16 @@ impl ClassSet {
             }
         }
         if subclasses {
-            Hierarchy::new(summary).add_subclasses(&mut set.of_class);
+            summary.class_table().add_subclasses(&mut set.of_class);
         }
         set
     }
 
     /// The subclasses of the class of this name, and the class itself: all classes of that name.
-    pub fn of_name_and_below(summary: &Summary, hierarchy: &Hierarchy, name: &str) -> Self {
+    pub fn of_name_and_below(summary: &Summary, name: &str) -> Self {
         let named = summary.classes().iter().map(|class| summary.class_name(class) == name);
         let mut of_class: Vec<bool> = named.collect();
-        hierarchy.add_subclasses(&mut of_class);
+        summary.class_table().add_subclasses(&mut of_class);
         Self { of_class, unmatched: Vec::new() }
     }
 

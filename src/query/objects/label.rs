@@ -4,7 +4,6 @@
 //! [`super::meaning`]; a label is the start of it. It is cheap: it looks at the object's record and follows at most a few
 //! references, and it is short, whatever the dump holds.
 
-use crate::index::model::summary::ClassNumber;
 use crate::index::{Heap, ObjectGraph};
 
 use super::meaning::Meanings;
@@ -35,10 +34,5 @@ impl<'a> Labels<'a> {
     /// The same, but not cut to a few words. Bounded all the same.
     pub fn whole(&self, object: u32) -> Option<String> {
         self.meanings.meaning(object, MAX_WHOLE).map(|meaning| meaning.text)
-    }
-
-    /// The class that an object is the class object of.
-    pub fn class_of_class_object(&self, object: u32) -> Option<ClassNumber> {
-        self.meanings.class_of_class_object(object)
     }
 }

@@ -7,9 +7,10 @@ pub mod label;
 pub(crate) mod largest;
 pub mod meaning;
 pub(crate) mod object_set;
-pub mod reader;
 pub mod reference_names;
 pub mod refs;
 pub mod selection;
 pub mod show;
 pub mod strength;
+
+pub use crate::index::objects::reader;

@@ -11,7 +11,6 @@ use crate::hprof::{BasicType, RootKind, be_id};
 use crate::index::ObjectGraph;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::model::tables::NONE;
-use crate::index::objects::object_table::superclasses_with_fields;
 
 use super::strength::{Excluded, Strength, Strengths, is_referent};
 use crate::query::paths::root_index::RootIndex;
@@ -116,28 +115,18 @@ pub struct Edges<'a> {
     pub roots: RootIndex<'a>,
     /// Which classes hold their referents weakly.
     pub strengths: Strengths,
-    /// Class objects and their classes, ascending.
-    class_objects: Vec<(u32, ClassNumber)>,
-    /// By class number: the nearest superclass that has fields, or NONE.
-    superclasses: Vec<u32>,
 }
 
 impl<'a> Edges<'a> {
     /// References of `graph`; `bytes` are the dump's ([`crate::index::Heap::bytes`]).
     pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
-        let classes = summary.numbered_classes();
-        let mut class_objects: Vec<(u32, ClassNumber)> =
-            classes.filter_map(|(number, _)| Some((graph.class_object(number)?, number))).collect();
-        class_objects.sort_unstable();
         let (roots, strengths) = (RootIndex::new(graph), Strengths::new(summary));
-        let superclasses = superclasses_with_fields(summary);
-        Self { summary, graph, bytes, roots, strengths, class_objects, superclasses }
+        Self { summary, graph, bytes, roots, strengths }
     }
 
     /// The class that an object is the class object of.
     pub fn class_of_class_object(&self, object: u32) -> Option<ClassNumber> {
-        let at = self.class_objects.binary_search_by_key(&object, |(object, _)| *object).ok()?;
-        self.class_objects.get(at).map(|(_, class)| *class)
+        self.graph.class_of_class_object(object)
     }
 
     /// The class that an object is the class object of, if objects of that class are in the dump.
@@ -271,7 +260,7 @@ impl<'a, F: FnMut(Meaning<'a>, u64)> HeapVisitor<'a> for Reader<'_, 'a, F> {
                 }
                 at += kind.dump_bytes(id_size);
             }
-            class = self.edges.superclasses.get(number.0 as usize).map(|class| ClassNumber(*class));
+            class = summary.class_table().superclass_with_fields(number);
         }
     }
 

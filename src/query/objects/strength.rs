@@ -106,30 +106,10 @@ impl Strengths {
     /// Looks at all classes.
     pub fn new(summary: &Summary) -> Self {
         let classes = summary.classes();
-        let mut by_class: Vec<Option<Strength>> =
+        let own: Vec<Option<Strength>> =
             classes.iter().map(|class| Strength::of_name(summary.class_name(class))).collect();
-        let mut chain = Vec::new();
-        for (number, _) in summary.numbered_classes() {
-            let mut class = Some(number);
-            let mut found = Strength::Strong;
-            // A class is on a chain once: those that were looked at are known. A chain in a circle comes to an end too.
-            while let Some(number) = class {
-                let Some(known) = by_class.get_mut(number.0 as usize) else { break };
-                if let Some(known) = *known {
-                    found = known;
-                    break;
-                }
-                *known = Some(Strength::Strong);
-                chain.push(number);
-                class = summary.class(number).and_then(|class| summary.super_class(class));
-            }
-            for number in chain.drain(..) {
-                if let Some(known) = by_class.get_mut(number.0 as usize) {
-                    *known = Some(found);
-                }
-            }
-        }
-        Self { by_class: by_class.into_iter().map(|known| known.unwrap_or(Strength::Strong)).collect() }
+        let inherited = summary.class_table().inherit(&own);
+        Self { by_class: inherited.into_iter().map(|known| known.unwrap_or(Strength::Strong)).collect() }
     }
 
     /// How strongly instances of a class hold their referent; strongly if they have none.

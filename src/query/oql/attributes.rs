@@ -91,14 +91,14 @@ impl<'a> Evaluator<'_, 'a> {
 
     /// The class that an object is the class object of.
     pub(super) fn class_of(&self, object: u32) -> Option<ClassNumber> {
-        self.meanings.class_of_class_object(object)
+        self.graph.class_of_class_object(object)
     }
 
     fn class_attribute(&self, object: u32, attribute: Attribute) -> Value {
-        let Some(class) = self.class_of(object).and_then(|class| self.summary.class(class)) else {
-            return Value::Null;
-        };
-        let above = || self.summary.super_class(class).and_then(|above| self.graph.class_object(above));
+        let Some(number) = self.class_of(object) else { return Value::Null };
+        let Some(class) = self.summary.class(number) else { return Value::Null };
+        let superclass = || self.summary.class_table().superclass(number);
+        let above = || superclass().and_then(|above| self.graph.class_object(above));
         let object_of = |object: Option<u32>| object.map_or(Value::Null, Value::Object);
         let index_of = |object: Option<u32>| object.map_or(Value::Null, |object| Value::Whole(object.into()));
         let loader = || self.of_id(class.loader.get());
@@ -106,8 +106,7 @@ impl<'a> Evaluator<'_, 'a> {
             Attribute::StaticFields => Value::List(List::Statics, object),
             Attribute::Subclasses => Value::List(List::Subclasses, object),
             Attribute::HeapSizePerInstance => {
-                let class_number = self.class_of(object).filter(|_| class.kind() == ClassKind::Instance);
-                let bytes = class_number.map(|class| self.sizes().instance(class).0);
+                let bytes = (class.kind() == ClassKind::Instance).then(|| self.sizes().instance(number).0);
                 bytes.and_then(|bytes| i64::try_from(bytes).ok()).map_or(Value::Null, Value::Whole)
             }
             Attribute::Name => Value::Text(self.summary.class_name(class).into()),
@@ -120,7 +119,7 @@ impl<'a> Evaluator<'_, 'a> {
             Attribute::SuperClass => object_of(above()),
             Attribute::SuperClassId => index_of(above()),
             Attribute::SuperClassAddress => above().map_or(Value::Null, |object| self.address(object)),
-            Attribute::HasSuperClass => Value::Boolean(self.summary.super_class(class).is_some()),
+            Attribute::HasSuperClass => Value::Boolean(superclass().is_some()),
             Attribute::NumberOfObjects => {
                 i64::try_from(class.objects.get()).map_or(Value::Null, Value::Whole)
             }

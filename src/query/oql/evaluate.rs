@@ -10,6 +10,7 @@ use crate::hprof::BasicType;
 use crate::index::layout::sizes::Sizes;
 use crate::index::model::summary::Summary;
 use crate::index::model::tables::ClassKind;
+use crate::index::objects::fields::Fields;
 use crate::index::{Heap, ObjectGraph};
 use crate::query::dump::info::Info;
 use crate::query::objects::collections::Collections;
@@ -404,7 +405,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     }
 
     fn static_field(&self, object: u32, name: &str) -> Value {
-        let class = self.meanings.class_of_class_object(object).and_then(|class| self.summary.class(class));
+        let class = self.graph.class_of_class_object(object).and_then(|class| self.summary.class(class));
         let Some(class) = class else { return Value::Null };
         let found = self.summary.statics(class).find(|(found, ..)| *found == name);
         found.map_or(Value::Null, |(_, kind, bits)| self.of_bits(Bits { kind, bits }))
@@ -487,7 +488,9 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         let Some(Some(Record::Instance(record))) = row.record.get() else { return None };
         let class = self.graph.objects.class(row.object)?;
         let is_string = self.strings.get(class.0 as usize).copied().unwrap_or(false);
-        let text = is_string.then(|| self.objects.string_of(class, record.fields)).flatten()?;
+        let text = is_string
+            .then(|| self.objects.characters(&Fields::new(self.summary, class, record.fields)))
+            .flatten()?;
         Some(text.text(MAX_TEXT))
     }
 

@@ -359,11 +359,9 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         }
         // Names of fields of the first rows' classes: all of a long chain are too many.
         let mut fields = Vec::new();
-        let mut next = rows().next();
-        for _ in 0..64 {
-            let Some(class) = next.and_then(|class| summary.class(class)) else { break };
+        let upwards = rows().next().into_iter().flat_map(|class| summary.class_table().upwards(class));
+        for class in upwards.take(64).filter_map(|class| summary.class(class)) {
             fields.extend(summary.fields(class).map(|(field, _)| field).take(1000));
-            next = summary.super_class(class);
         }
         let near = suggestions::names_like(name, fields.iter().copied());
         let offered: Vec<&str> = if near.is_empty() { fields.into_iter().take(12).collect() } else { near };

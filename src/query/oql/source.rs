@@ -230,30 +230,9 @@ impl Evaluator<'_, '_> {
     }
 
     /// Marks the classes that are marked, or below one that is.
-    pub(super) fn inherit(&self, marks: Vec<bool>) -> Vec<bool> {
-        let mut known: Vec<Option<bool>> = marks.iter().map(|mark| mark.then_some(true)).collect();
-        let mut chain = Vec::new();
-        for (number, _) in self.summary.numbered_classes() {
-            let mut found = false;
-            let mut next = Some(number);
-            while let Some(class) = next {
-                let Some(place) = known.get_mut(class.0 as usize) else { break };
-                if let Some(known) = *place {
-                    found = known;
-                    break;
-                }
-                // Also ends a circle of superclasses.
-                *place = Some(false);
-                chain.push(class);
-                next = self.summary.class(class).and_then(|class| self.summary.super_class(class));
-            }
-            for class in chain.drain(..) {
-                if let Some(place) = known.get_mut(class.0 as usize) {
-                    *place = Some(found);
-                }
-            }
-        }
-        known.into_iter().map(|known| known == Some(true)).collect()
+    pub(super) fn inherit(&self, mut marks: Vec<bool>) -> Vec<bool> {
+        self.summary.class_table().add_subclasses(&mut marks);
+        marks
     }
 
     pub(super) fn class_objects(&self, marks: &[bool]) -> RoaringBitmap {

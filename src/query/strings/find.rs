@@ -12,15 +12,15 @@ use rayon::prelude::*;
 use regex::Regex;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::hprof::BasicType;
 use crate::hprof::heap::{HeapVisitor, Instance, PrimitiveArray};
 use crate::index::ObjectGraph;
 use crate::index::layout::sizes::Sizes;
 use crate::index::objects::object_table::BLOCK;
 use crate::index::objects::record_size::Shallow;
+use crate::index::objects::strings::{StringFields, StringPart};
 use crate::index::storage::scratch::{Array, Stack};
 use crate::query::dominators::preorder::parts;
-use crate::query::objects::reader::{Bits, Characters, Objects, Record, Slot};
+use crate::query::objects::reader::{Characters, Objects, Record};
 
 use super::contents;
 use super::{Question, STRING};
@@ -37,13 +37,6 @@ const SHARE_TOP: usize = 1 << 11;
 const OVERLAP: u64 = 256;
 const FREE: u64 = 1 << 20;
 
-/// No part of an array, but all of it.
-const WHOLE: u32 = 1 << 31;
-/// The array's bytes are halves of UTF-16 units.
-const WIDE: u32 = 1 << 31;
-/// An offset or a length that no array has.
-const BEYOND: u32 = (1 << 31) - 1;
-
 /// A String, and what it says of its array.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -52,10 +45,7 @@ struct Found {
     array: u32,
     /// The String.
     string: u32,
-    /// Where it starts in the array, and [`WIDE`].
-    offset: u32,
-    /// Its length, or [`WHOLE`].
-    count: u32,
+    part: StringPart,
 }
 
 /// How a String's characters are stored.
@@ -125,47 +115,16 @@ pub(super) struct Finds {
     pub(super) unreadable: u64,
 }
 
-/// The fields of a String.
-struct Fields<'a> {
-    value: Slot<'a>,
-    coder: Option<Slot<'a>>,
-    part: Option<(Slot<'a>, Slot<'a>)>,
-}
-
-impl<'a> Fields<'a> {
-    /// The id of the array, and the rest of [`Found`].
-    fn read(&self, objects: &Objects<'a>, fields: &[u8]) -> Option<(u64, u32, u32)> {
-        let value = objects.value(fields, &self.value)?;
-        if value.kind != BasicType::Object || value.bits == 0 {
-            return None;
-        }
-        let number = |slot: &Slot<'_>| objects.value(fields, slot).and_then(Bits::integer);
-        let wide = if self.coder.as_ref().and_then(number) == Some(1) { WIDE } else { 0 };
-        let (offset, count) = match self.part.as_ref().and_then(|(at, len)| number(at).zip(number(len))) {
-            None => (0, WHOLE),
-            Some((offset, count)) => {
-                let positive = |number: i64| u32::try_from(number).unwrap_or(BEYOND).min(BEYOND);
-                (positive(offset), positive(count))
-            }
-        };
-        Some((value.bits, offset | wide, count))
-    }
-}
-
-/// The characters of a String in its array, as [`Objects::string`] has them.
+/// The characters of a String in its array.
 fn characters<'a>(found: &Found, array: &PrimitiveArray<'a>) -> Option<(Form, Characters<'a>)> {
-    let elements = array.elements?;
-    Some(match array.element {
-        BasicType::Char if found.count & WHOLE != 0 => (Form::Utf16Be, Characters::Utf16Be(elements)),
-        BasicType::Char => {
-            let start = usize::try_from(found.offset & !WIDE).ok()?.checked_mul(2)?;
-            let end = usize::try_from(found.count).ok()?.checked_mul(2)?.checked_add(start)?;
-            (Form::Part, Characters::Utf16Be(elements.get(start..end)?))
-        }
-        BasicType::Byte if found.offset & WIDE != 0 => (Form::Utf16Le, Characters::Utf16Le(elements)),
-        BasicType::Byte => (Form::Latin1, Characters::Latin1(elements)),
-        _ => return None,
-    })
+    let characters = found.part.characters(array.element, array.elements?)?;
+    let form = match characters {
+        Characters::Latin1(_) => Form::Latin1,
+        Characters::Utf16Le(_) => Form::Utf16Le,
+        Characters::Utf16Be(_) if found.part.is_part_of(array.element) => Form::Part,
+        Characters::Utf16Be(_) => Form::Utf16Be,
+    };
+    Some((form, characters))
 }
 
 /// What the threads share.
@@ -177,7 +136,7 @@ struct Search<'s, 'a> {
     shallow: Shallow<'s>,
     seed: u64,
     /// By class number.
-    fields: Vec<Option<Fields<'a>>>,
+    fields: Vec<Option<StringFields>>,
 }
 
 /// Finds the Strings that are asked for.
@@ -189,17 +148,10 @@ pub(super) fn find<'a>(
 ) -> io::Result<Finds> {
     let (summary, graph) = (objects.summary, objects.graph);
     let sizes = Sizes::new(summary, None);
-    let fields: Vec<Option<Fields<'a>>> = (summary.numbered_classes())
+    let classes = summary.numbered_classes();
+    let fields = classes
         .map(|(number, class)| {
-            if summary.class_name(class) != STRING {
-                return None;
-            }
-            let slot = |name| objects.slot(number, name);
-            Some(Fields {
-                value: slot("value")?,
-                coder: slot("coder"),
-                part: slot("offset").zip(slot("count")),
-            })
+            (summary.class_name(class) == STRING).then(|| StringFields::of(summary, number))?
         })
         .collect();
     let shallow = Shallow::new(summary, &sizes);
@@ -360,11 +312,11 @@ impl<'a> HeapVisitor<'a> for Strings<'_, '_, 'a> {
         let search = self.search;
         let class = search.graph.objects.class(self.object);
         let fields = class.and_then(|class| search.fields.get(class.0 as usize)?.as_ref());
-        let read = fields.and_then(|fields| fields.read(search.objects, record.fields));
-        if let Some((id, offset, count)) = read {
+        let read = fields.and_then(|fields| fields.read(record.fields, search.objects.summary.id_size()));
+        if let Some((id, part)) = read {
             self.wanted &= !1;
             self.ids.push(id);
-            self.found.push(Found { array: 0, string: self.object, offset, count });
+            self.found.push(Found { array: 0, string: self.object, part });
         }
     }
 }

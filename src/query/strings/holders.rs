@@ -5,7 +5,6 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 
 use crate::hprof::BasicType;
-use crate::index::ObjectGraph;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::model::tables::ClassKind;
 use crate::query::objects::reader::{Objects, Record};
@@ -47,37 +46,15 @@ pub struct Holder {
     pub copies: u64,
 }
 
-/// Class objects and their classes, ascending.
-#[derive(Debug)]
-pub(super) struct ClassObjects(Vec<(u32, ClassNumber)>);
-
-impl ClassObjects {
-    pub(super) fn new(summary: &Summary, graph: &ObjectGraph) -> Self {
-        let classes = summary.numbered_classes();
-        let mut all: Vec<(u32, ClassNumber)> =
-            classes.filter_map(|(number, _)| Some((graph.class_object(number)?, number))).collect();
-        all.sort_unstable();
-        Self(all)
-    }
-
-    /// The class that an object is the class object of.
-    fn class(&self, object: u32) -> Option<ClassNumber> {
-        let at = self.0.binary_search_by_key(&object, |(object, _)| *object).ok()?;
-        self.0.get(at).map(|(_, class)| *class)
-    }
-}
-
 /// Who refers to most of these copies. At most [`SAMPLE`] of them may be given.
-pub(super) fn holders(objects: &Objects<'_>, classes: &ClassObjects, copies: &[u32]) -> Vec<Holder> {
+pub(super) fn holders(objects: &Objects<'_>, copies: &[u32]) -> Vec<Holder> {
     let graph = objects.graph;
     let mut counts: FxHashMap<(ClassNumber, By), u64> = FxHashMap::default();
     let mut of_copy = Vec::new();
     for copy in copies {
         of_copy.clear();
         let Some(id) = graph.objects.addresses.id_of(*copy) else { continue };
-        of_copy.extend(
-            graph.referrers(*copy).take(REFERRERS).filter_map(|from| holding(objects, classes, from, id)),
-        );
+        of_copy.extend(graph.referrers(*copy).take(REFERRERS).filter_map(|from| holding(objects, from, id)));
         // Two objects of a class hold the same copy.
         of_copy.sort_unstable();
         of_copy.dedup();
@@ -92,9 +69,9 @@ pub(super) fn holders(objects: &Objects<'_>, classes: &ClassObjects, copies: &[u
 }
 
 /// By what an object refers to the one with this id.
-fn holding(objects: &Objects<'_>, classes: &ClassObjects, from: u32, id: u64) -> Option<(ClassNumber, By)> {
+fn holding(objects: &Objects<'_>, from: u32, id: u64) -> Option<(ClassNumber, By)> {
     let (summary, graph) = (objects.summary, objects.graph);
-    if let Some(class) = classes.class(from) {
+    if let Some(class) = graph.class_of_class_object(from) {
         return class_holding(summary, class, id);
     }
     let class = graph.objects.class(from)?;

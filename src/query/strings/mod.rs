@@ -25,7 +25,7 @@ use crate::index::storage::scratch::Array;
 
 use super::objects::reader::{Characters, Objects};
 use find::Item;
-use holders::{ClassObjects, Holder};
+use holders::Holder;
 
 /// The class whose objects are looked at.
 pub const STRING: &str = "java.lang.String";
@@ -382,7 +382,6 @@ pub struct Reader<'a> {
     most: usize,
     /// By row: to how many characters the text is cut, where that is less than `most`.
     cut: IdMap<usize, u32>,
-    classes: ClassObjects,
 }
 
 impl<'a> Reader<'a> {
@@ -394,9 +393,9 @@ impl<'a> Reader<'a> {
         answer: &'a Answer,
         (rows, most): (Rows, usize),
     ) -> Self {
-        let (classes, most) = (ClassObjects::new(summary, graph), most.min(LONGEST));
+        let most = most.min(LONGEST);
         let cut = cut_shared(answer, most, SHARED.saturating_add(bytes.len() as u64));
-        Self { objects: Objects::new(summary, graph, bytes), answer, rows, most, cut, classes }
+        Self { objects: Objects::new(summary, graph, bytes), answer, rows, most, cut }
     }
 
     /// The first row behind those from `start` on that are made together: up to `rows`, with texts of about `characters`.
@@ -441,7 +440,7 @@ impl<'a> Reader<'a> {
             retained_bytes: reachable.map(|position| tree.retained_bytes(position)),
             total_bytes: group.bytes,
             wasted_bytes: group.wasted,
-            holders: holders::holders(&self.objects, &self.classes, &sample),
+            holders: holders::holders(&self.objects, &sample),
             sampled: sample.len() as u64,
         })
     }

@@ -1,12 +1,10 @@
 //! What the fields of a Thread object say of it.
-//!
-//! Fields that java.lang.Thread declares are read at the end of a record, where those of superclasses are: so no chain
-//! of subclasses, however long, makes it slower.
 
 use crate::hprof::BasicType;
 use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::objects::fields::Fields;
 use crate::index::storage::id_map::IdMap;
-use crate::query::objects::reader::{Bits, Characters, Objects, Record};
+use crate::query::objects::reader::{Characters, Objects, Record};
 
 use super::state::{Doing, State};
 
@@ -40,44 +38,10 @@ impl Family {
 /// By class number.
 fn families(summary: &Summary) -> Vec<Family> {
     let classes = summary.classes();
-    let mut families: Vec<Option<Family>> =
+    let own: Vec<Option<Family>> =
         classes.iter().map(|class| Family::of_name(summary.class_name(class))).collect();
-    let mut chain = Vec::new();
-    for (number, _) in summary.numbered_classes() {
-        let (mut class, mut found) = (Some(number), Family::NoThread);
-        // A class is on a chain once: those that were looked at are known. A chain in a circle comes to an end too.
-        while let Some(number) = class {
-            let Some(known) = families.get_mut(number.0 as usize) else { break };
-            if let Some(known) = *known {
-                found = known;
-                break;
-            }
-            *known = Some(Family::NoThread);
-            chain.push(number);
-            class = summary.class(number).and_then(|class| summary.super_class(class));
-        }
-        for number in chain.drain(..) {
-            if let Some(known) = families.get_mut(number.0 as usize) {
-                *known = Some(found);
-            }
-        }
-    }
-    families.into_iter().map(|known| known.unwrap_or(Family::NoThread)).collect()
-}
-
-/// A class whose fields are read, also in instances of its subclasses.
-#[derive(Debug, Clone, Copy)]
-struct Declared {
-    class: ClassNumber,
-    /// Bytes that its fields and those of its superclasses take.
-    bytes: usize,
-}
-
-/// The fields of one instance.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Fields<'a> {
-    class: ClassNumber,
-    bytes: &'a [u8],
+    let inherited = summary.class_table().inherit(&own);
+    inherited.into_iter().map(|known| known.unwrap_or(Family::NoThread)).collect()
 }
 
 /// Reads the fields of threads.
@@ -85,9 +49,9 @@ pub(super) struct Fields<'a> {
 pub(super) struct ThreadFields<'a> {
     pub(super) objects: Objects<'a>,
     families: Vec<Family>,
-    thread: Option<Declared>,
-    virtual_thread: Option<Declared>,
-    holder: Option<Declared>,
+    thread: Option<ClassNumber>,
+    virtual_thread: Option<ClassNumber>,
+    holder: Option<ClassNumber>,
     /// java.lang.String.
     string: Option<ClassNumber>,
     /// The constants of java.lang.VirtualThread: what its field `state` says differs from JDK to JDK.
@@ -106,16 +70,10 @@ impl<'a> ThreadFields<'a> {
             let named = classes.find(|(_, class)| class.is_dumped() && summary.class_name(class) == name);
             named.map(|(number, _)| number)
         };
-        let id_size = summary.id_size();
-        let declared = |name: &str| {
-            let class = class(name)?;
-            let bytes = objects.slots(class).map(|slot| slot.kind.dump_bytes(id_size)).sum();
-            Some(Declared { class, bytes })
-        };
-        let (thread, virtual_thread) = (declared("java.lang.Thread"), declared("java.lang.VirtualThread"));
-        let holder = declared("java.lang.Thread$FieldHolder");
+        let (thread, virtual_thread) = (class("java.lang.Thread"), class("java.lang.VirtualThread"));
+        let holder = class("java.lang.Thread$FieldHolder");
         let (mut states, mut started) = (IdMap::default(), None);
-        let constants = virtual_thread.and_then(|declared| summary.class(declared.class));
+        let constants = virtual_thread.and_then(|class| summary.class(class));
         for (name, kind, value) in constants.into_iter().flat_map(|class| summary.statics(class)) {
             if let (BasicType::Int, Some(doing)) = (kind, Doing::of_virtual(name)) {
                 states.entry(value).or_insert(doing);
@@ -138,42 +96,27 @@ impl<'a> ThreadFields<'a> {
         classes.any(|(family, class)| *family != Family::NoThread && class.objects.get() > 0)
     }
 
-    fn fields(&self, object: u32, declared: Option<Declared>) -> Option<Fields<'a>> {
-        let (declared, bytes) = (declared?, self.objects.instance(object)?);
-        let start = bytes.len().checked_sub(declared.bytes)?;
-        Some(Fields { class: declared.class, bytes: bytes.get(start..)? })
-    }
-
     /// The fields of java.lang.Thread.
     pub(super) fn thread(&self, object: u32) -> Option<Fields<'a>> {
         match self.family(object) {
             Family::NoThread => None,
-            _ => self.fields(object, self.thread),
+            _ => self.objects.fields_of(object, self.thread?),
         }
-    }
-
-    pub(super) fn value(&self, fields: Fields<'a>, name: &str) -> Option<Bits> {
-        self.objects.value(fields.bytes, &self.objects.slot(fields.class, name)?)
     }
 
     /// The object in a field; `None` also for null.
     pub(super) fn object(&self, fields: Fields<'a>, name: &str) -> Option<u32> {
-        self.objects.object(self.value(fields, name)?)
-    }
-
-    pub(super) fn number(&self, fields: Fields<'a>, name: &str) -> Option<i64> {
-        self.value(fields, name)?.integer()
+        self.objects.object(fields.value(name)?)
     }
 
     /// What holds daemon, priority, group and state: the thread itself, since JDK 19 its holder. Virtual threads have none.
     pub(super) fn holder(&self, thread: Fields<'a>) -> Option<Fields<'a>> {
-        if self.objects.slot(thread.class, "holder").is_none() {
+        if thread.value("holder").is_none() {
             return Some(thread);
         }
         let holder = self.object(thread, "holder")?;
-        (self.objects.graph.objects.class(holder) == self.holder.map(|declared| declared.class))
-            .then(|| self.fields(holder, self.holder))
-            .flatten()
+        let fields = self.objects.fields(holder)?;
+        (Some(fields.class()) == self.holder).then_some(fields)
     }
 
     /// The characters of the name.
@@ -203,13 +146,13 @@ impl<'a> ThreadFields<'a> {
     }
 
     fn platform_doing(&self, object: u32) -> Option<Doing> {
-        let status = self.value(self.holder(self.thread(object)?)?, "threadStatus")?;
+        let status = self.holder(self.thread(object)?)?.value("threadStatus")?;
         (status.kind == BasicType::Int).then(|| Doing::of_bits(status.bits))
     }
 
     fn virtual_doing(&self, object: u32) -> Option<Doing> {
-        let fields = self.fields(object, self.virtual_thread)?;
-        let state = self.value(fields, "state")?.bits & !SUSPENDED;
+        let fields = self.objects.fields_of(object, self.virtual_thread?)?;
+        let state = fields.value("state")?.bits & !SUSPENDED;
         let doing = *self.states.get(&state)?;
         if self.started == Some(state) && self.object(fields, "container").is_none() {
             return Some(Doing { state: Some(State::New), wait: None });
@@ -222,7 +165,9 @@ impl<'a> ThreadFields<'a> {
     /// The thread that carries a virtual thread, if it is mounted.
     pub(super) fn carrier(&self, object: u32) -> Option<u32> {
         match self.family(object) {
-            Family::Virtual => self.object(self.fields(object, self.virtual_thread)?, "carrierThread"),
+            Family::Virtual => {
+                self.object(self.objects.fields_of(object, self.virtual_thread?)?, "carrierThread")
+            }
             _ => None,
         }
     }

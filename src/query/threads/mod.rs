@@ -406,9 +406,9 @@ impl<'a> Threads<'a> {
     pub fn thread(&self, row: &Row) -> Thread {
         let object = row.object;
         let fields = self.fields.thread(object);
-        let number = |name| fields.and_then(|fields| self.fields.number(fields, name));
+        let number = |name| fields.and_then(|fields| fields.integer(name));
         let holder = fields.and_then(|fields| self.fields.holder(fields));
-        let held = |name| holder.and_then(|holder| self.fields.value(holder, name));
+        let held = |name| holder.and_then(|holder| holder.value(name));
         let group = holder.and_then(|holder| self.fields.object(holder, "group"));
         // What java.lang.VirtualThread says, which has no fields for these.
         let is_virtual = self.fields.family(object) == Family::Virtual;

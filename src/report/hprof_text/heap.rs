@@ -11,7 +11,6 @@ use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, Roo
 use crate::hprof::{BasicType, IdSize, RootKind, be_id};
 use crate::index::Progress;
 use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::objects::object_table::superclasses_with_fields;
 use crate::index::objects::record_size::Shallow;
 use crate::index::scan::file_order::{Classes, OrderedChunks};
 use crate::query::classes::histogram;
@@ -72,8 +71,8 @@ struct ClassText {
     fields: Vec<(u32, Range<u32>)>,
     /// Bytes of the fields that the class itself declares; those of superclasses follow.
     bytes: usize,
-    /// The number of the nearest superclass that has fields, or `NONE`: what is inherited is not listed again.
-    above: u32,
+    /// The nearest superclass that has fields: what is inherited is not listed again.
+    above: Option<ClassNumber>,
 }
 
 /// The texts of all classes.
@@ -87,13 +86,13 @@ struct Texts {
 impl Texts {
     fn new(summary: &Summary, shallow: &Shallow<'_>) -> Self {
         let mut names = Names::default();
-        let classes = (summary.numbered_classes().zip(superclasses_with_fields(summary)))
-            .map(|((number, class), above)| {
+        let classes = (summary.numbered_classes())
+            .map(|(number, class)| {
                 let name = escape::text(summary.class_name(class)).into_owned();
                 let id = class.id.get();
                 let mut text = ClassText {
                     name: format!("{name}@{id:x})\n").into_bytes(),
-                    above,
+                    above: summary.class_table().superclass_with_fields(number),
                     ..ClassText::default()
                 };
                 for (name, kind) in summary.fields(class) {
@@ -243,12 +242,12 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
         self.put(b", class=");
         self.end_of_class(text, record.class);
         // The fields of the topmost superclass come first, as the agent writes them. Each level takes some of the bytes,
-        // so superclasses in a circle end with them.
+        // so a long chain of superclasses ends with them.
         let (mut level, mut fields) = (text, record.fields);
         while let Some(class) = level {
             self.levels.push((class, fields));
             fields = fields.get(class.bytes..).unwrap_or_default();
-            level = texts.classes.get(class.above as usize).filter(|_| !fields.is_empty());
+            level = texts.class(class.above).filter(|_| !fields.is_empty());
         }
         while let Some((class, fields)) = self.levels.pop() {
             for (at, name) in &class.fields {

@@ -2,13 +2,12 @@
 //!
 //! Every walk ends: it takes no more steps than the dump has objects, and chains that lead in a circle stop there.
 
-use crate::hprof::heap::PrimitiveArray;
 use crate::hprof::{BasicType, be_value};
 
 use super::known::{Form, Nulls};
 use super::{Entry, NULL};
 use crate::index::model::summary::ClassNumber;
-use crate::query::objects::reader::{Bits, Objects, Record};
+use crate::query::objects::reader::{Bits, Objects};
 
 type Entries<'o> = Box<dyn Iterator<Item = Entry> + 'o>;
 
@@ -27,7 +26,8 @@ pub(super) fn entries<'o, 'a>(
     class: ClassNumber,
     form: Form,
 ) -> Entries<'o> {
-    let field = move |name: &str| objects.field_of(object, class, name);
+    let fields = objects.fields_of(object, class);
+    let field = move |name: &str| fields?.value(name);
     let number = move |name: &str| usize::try_from(field(name)?.integer()?).ok();
     match form {
         Form::Array { array, size } => {
@@ -139,12 +139,8 @@ pub(super) fn ids<'o, 'a>(
     objects: &'o Objects<'a>,
     array: Option<Bits>,
 ) -> impl Iterator<Item = u64> + 'o + use<'o, 'a> {
-    let record = array.and_then(|array| objects.record(objects.object(array)?));
-    let array = match record {
-        Some(Record::ObjectArray(array)) => Some(array),
-        _ => None,
-    };
-    array.into_iter().flat_map(|array| objects.elements(&array))
+    let ids = array.and_then(|array| objects.ids(objects.object(array)?));
+    ids.into_iter().flatten()
 }
 
 /// The ids in an array that a field refers to, two and two.
@@ -161,13 +157,8 @@ fn numbers<'o, 'a>(
     objects: &'o Objects<'a>,
     array: Option<Bits>,
 ) -> impl Iterator<Item = Bits> + 'o + use<'o, 'a> {
-    let record = array.and_then(|array| objects.record(objects.object(array)?));
-    let (kind, bytes) = match record {
-        Some(Record::PrimitiveArray(PrimitiveArray { element, elements: Some(elements), .. })) => {
-            (element, elements)
-        }
-        _ => (BasicType::Byte, [].as_slice()),
-    };
+    let array = array.and_then(|array| objects.primitives(objects.object(array)?));
+    let (kind, bytes) = array.unwrap_or((BasicType::Byte, &[]));
     let id_size = objects.summary.id_size();
     let elements = bytes.chunks_exact(kind.dump_bytes(id_size));
     elements.filter_map(move |element| Some(Bits { kind, bits: be_value(element, 0, kind, id_size)? }))

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use crate::hprof::BasicType;
 use crate::index::model::summary::ClassNumber;
 
-use super::reader::{Bits, MOST_FIELDS, Objects};
+use super::reader::{Bits, Objects};
 use known::{Form, KNOWN, MASKS, OLDER};
 
 /// What a collection is to whoever looks at it.
@@ -77,6 +77,9 @@ enum OfEntries {
 /// Collections that stand on another one: wrappers of wrappers are rare, and a cycle of them has no end.
 const MAX_WRAPPERS: usize = 32;
 
+/// Fields that are looked at to tell how a class holds its elements.
+const MAX_FIELDS: usize = 4096;
+
 /// What is known of a class.
 type Known = (Kind, Form, ClassNumber);
 
@@ -100,47 +103,19 @@ impl<'o, 'a> Collections<'o, 'a> {
         }
         let own = summary.numbered_classes().map(|(number, class)| {
             let forms = by_name.get(summary.class_name(class))?;
-            let has = |name| objects.slots(number).take(MOST_FIELDS).any(|slot| slot.name == name);
+            let has = |name| objects.slots(number).take(MAX_FIELDS).any(|slot| slot.name == name);
             let (kind, form) = forms.iter().find(|(_, form)| form.needs().is_none_or(has))?;
             Some((*kind, *form, number))
         });
         let own: Vec<Option<Known>> = own.collect();
         // A class is read like its nearest superclass that is known.
-        let mut forms: Vec<Option<Option<Known>>> = vec![None; own.len()];
-        let mut chain = Vec::new();
-        for (number, _) in summary.numbered_classes() {
-            let mut class = Some(number);
-            let mut found = None;
-            while let Some(number) = class.map(|class| class.0 as usize) {
-                match forms.get_mut(number) {
-                    None => break,
-                    Some(Some(known)) => {
-                        found = *known;
-                        break;
-                    }
-                    // A class that is met again on the same way is its own superclass.
-                    Some(place) => *place = Some(None),
-                }
-                chain.push(number);
-                found = own.get(number).copied().flatten();
-                if found.is_some() {
-                    break;
-                }
-                let row = u32::try_from(number).ok().and_then(|number| summary.class(ClassNumber(number)));
-                class = row.and_then(|row| summary.super_class(row));
-            }
-            for number in chain.drain(..) {
-                if let Some(place) = forms.get_mut(number) {
-                    *place = Some(found);
-                }
-            }
-        }
+        let forms = summary.class_table().inherit(&own);
         let masks = MASKS.map(|(class, field)| {
             let mut classes = summary.classes().iter().filter(|row| summary.class_name(row) == class);
             let mut statics = classes.next().into_iter().flat_map(|row| summary.statics(row));
             statics.find(|(name, _, _)| *name == field).map_or(0, |(_, _, id)| id)
         });
-        Self { objects, forms: forms.into_iter().map(Option::flatten).collect(), masks }
+        Self { objects, forms, masks }
     }
 
     /// The collection that an object is, if it is one.

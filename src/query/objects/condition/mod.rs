@@ -11,7 +11,6 @@ use crate::index::model::summary::{ClassNumber, Summary};
 use super::instances::ClassSet;
 use super::label::Labels;
 use super::reader::{Bits, Objects, Place, Record};
-use crate::query::classes::hierarchy::Hierarchy;
 use compare::{Literal, Operator, compare_number, compare_other, compare_primitive, compare_text};
 
 /// The length of an array, as Java names it.
@@ -127,7 +126,6 @@ impl<'a> Filter<'a> {
         conditions: &'a [Condition],
         classes: &ClassSet,
     ) -> Result<Self, Senseless> {
-        let hierarchy = Hierarchy::new(objects.summary);
         let places: Vec<Vec<Vec<Option<Place>>>> = (conditions.iter())
             .map(|condition| {
                 let path = condition.path.iter();
@@ -135,9 +133,9 @@ impl<'a> Filter<'a> {
             })
             .collect();
         for (condition, places) in conditions.iter().zip(&places) {
-            condition.check(objects.summary, &hierarchy, classes, places)?;
+            condition.check(objects.summary, classes, places)?;
         }
-        let below = |name| ClassSet::of_name_and_below(objects.summary, &hierarchy, name);
+        let below = |name| ClassSet::of_name_and_below(objects.summary, name);
         let (strings, numbers) = (below("java.lang.String"), below("java.lang.Number"));
         Ok(Self { objects, labels, conditions, places, strings, numbers })
     }
@@ -238,7 +236,6 @@ impl Condition {
     fn check(
         &self,
         summary: &Summary,
-        hierarchy: &Hierarchy,
         classes: &ClassSet,
         places: &[Vec<Option<Place>>],
     ) -> Result<(), Senseless> {
@@ -263,7 +260,7 @@ impl Condition {
                     condition: self.written.clone(),
                     name: name.clone(),
                     class: row.map_or("any class", |row| summary.class_name(row)).to_owned(),
-                    fields: row.map_or(String::new(), |_| fields_in_words(summary, hierarchy, class)),
+                    fields: row.map_or(String::new(), |_| fields_in_words(summary, class)),
                 });
             };
             let is_last = step + 1 == self.path.len();
@@ -316,8 +313,8 @@ fn kind_in_words(kind: BasicType) -> &'static str {
 }
 
 /// The first fields of a class and of its superclasses.
-fn fields_in_words(summary: &Summary, hierarchy: &Hierarchy, class: ClassNumber) -> String {
-    let chain = std::iter::successors(Some(class), |class| hierarchy.parent(*class));
+fn fields_in_words(summary: &Summary, class: ClassNumber) -> String {
+    let chain = summary.class_table().upwards(class);
     // A chain is as long as there are classes, and most of them may have no field.
     let rows = chain.take(1000).filter_map(|class| summary.class(class));
     let mut names: Vec<&str> =

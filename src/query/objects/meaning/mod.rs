@@ -13,22 +13,19 @@ mod time;
 
 use rustc_hash::FxHashMap;
 
+use crate::hprof::BasicType;
 use crate::hprof::heap::{Instance, PrimitiveArray};
-use crate::hprof::{BasicType, IdSize, be_u16, be_value};
 use crate::index::ObjectGraph;
 use crate::index::model::summary::{ClassNumber, Summary};
 
-use super::reader::{Bits, Record, record_at};
+use super::reader::{Characters, Objects, Record};
+use crate::index::objects::fields::Fields;
 use known::{How, KNOWN};
 use text::Text;
 
 pub use number::{double, float};
 pub use stack::Stack;
 
-/// Superclasses that are looked at. The JVM allows more, no program has as many.
-const MAX_CHAIN: usize = 255;
-/// Fields that are looked at to find one.
-const MAX_FIELDS: usize = 4096;
 /// Objects that are looked at, one behind the other.
 const MAX_STEPS: u32 = 5;
 
@@ -44,33 +41,20 @@ pub struct Meaning {
 /// Knows what objects of a heap mean.
 #[derive(Debug)]
 pub struct Meanings<'a> {
-    summary: &'a Summary,
-    graph: &'a ObjectGraph,
-    bytes: &'a [u8],
-    /// By class number.
-    known: Vec<Option<How>>,
-    /// Class objects and their classes, ascending.
-    class_objects: Vec<(u32, ClassNumber)>,
-}
-
-/// The fields of an instance, from those of a class on upwards.
-#[derive(Clone, Copy)]
-struct Fields<'a> {
-    class: ClassNumber,
-    bytes: &'a [u8],
+    objects: Objects<'a>,
+    /// By class number: how its instances are read, and the class that says so.
+    known: Vec<Option<(How, ClassNumber)>>,
 }
 
 impl<'a> Meanings<'a> {
     /// What objects of `graph` mean; `bytes` are the dump's ([`crate::index::Heap::bytes`]).
     pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
         let by_name: FxHashMap<&str, How> = KNOWN.iter().copied().collect();
-        let name = |class| summary.class_name(class);
-        let known = summary.classes().iter().map(|class| by_name.get(name(class)).copied()).collect();
-        let classes = summary.numbered_classes();
-        let mut class_objects: Vec<(u32, ClassNumber)> =
-            classes.filter_map(|(number, _)| Some((graph.class_object(number)?, number))).collect();
-        class_objects.sort_unstable();
-        Self { summary, graph, bytes, known, class_objects }
+        let own = summary
+            .numbered_classes()
+            .map(|(number, class)| by_name.get(summary.class_name(class)).map(|how| (*how, number)));
+        let known = summary.class_table().inherit(&own.collect::<Vec<_>>());
+        Self { objects: Objects::new(summary, graph, bytes), known }
     }
 
     /// What an object means, in at most so many characters. Not escaped; half a character is `\udXXX`.
@@ -87,105 +71,48 @@ impl<'a> Meanings<'a> {
         Some(text.into_short())
     }
 
-    /// The class that an object is the class object of.
-    pub fn class_of_class_object(&self, object: u32) -> Option<ClassNumber> {
-        let at = self.class_objects.binary_search_by_key(&object, |(object, _)| *object).ok()?;
-        self.class_objects.get(at).map(|(_, class)| *class)
+    /// How an instance is read, and those of its fields that it is read by.
+    fn how(&self, whole: Fields<'a>) -> Option<(How, Fields<'a>)> {
+        let (how, known) = self.known.get(whole.class().0 as usize).copied().flatten()?;
+        Some((how, whole.of(known)?))
     }
 
-    fn id_size(&self) -> IdSize {
-        self.summary.id_size()
-    }
-
-    fn record(&self, object: u32) -> Option<Record<'a>> {
-        record_at(self.bytes, self.id_size(), self.graph.objects.offset(self.bytes, self.id_size(), object)?)
-    }
-
-    /// How an object of a class is read, and the class that says so; and where its fields start in an instance.
-    fn how(&self, class: ClassNumber) -> Option<(How, ClassNumber, usize)> {
-        let (mut class, mut start, mut left) = (class, 0, MAX_FIELDS);
-        for _ in 0..MAX_CHAIN {
-            if let Some(how) = self.known.get(class.0 as usize).copied().flatten() {
-                return Some((how, class, start));
-            }
-            let row = self.summary.class(class)?;
-            left = left.checked_sub(usize::from(row.fields.get()))?;
-            start += self.summary.fields(row).map(|(_, kind)| kind.dump_bytes(self.id_size())).sum::<usize>();
-            class = self.summary.super_class(row)?;
-        }
-        None
-    }
-
-    fn field(&self, fields: Fields<'a>, name: &str) -> Option<Bits> {
-        let (mut class, mut at, mut left) = (fields.class, 0, MAX_FIELDS);
-        for _ in 0..MAX_CHAIN {
-            let row = self.summary.class(class)?;
-            left = left.checked_sub(usize::from(row.fields.get()))?;
-            for (field, kind) in self.summary.fields(row) {
-                if field == name {
-                    return Some(Bits { kind, bits: be_value(fields.bytes, at, kind, self.id_size())? });
-                }
-                at += kind.dump_bytes(self.id_size());
-            }
-            class = self.summary.super_class(row)?;
-        }
-        None
-    }
-
-    /// The whole number in a field.
-    fn integer(&self, fields: Fields<'a>, name: &str) -> Option<i64> {
-        self.field(fields, name)?.integer()
+    fn class_name(&self, class: ClassNumber) -> Option<&'a str> {
+        self.objects.summary.class(class).map(|class| self.objects.summary.class_name(class))
     }
 
     /// The object in a field; `None` also for null.
     fn object(&self, fields: Fields<'a>, name: &str) -> Option<u32> {
-        match self.field(fields, name)? {
-            Bits { kind: BasicType::Object, bits: id } if id != 0 => {
-                self.graph.objects.addresses.index_of(id)
-            }
-            _ => None,
-        }
+        self.objects.object(fields.value(name)?)
     }
 
     /// The array of primitives in a field: its type and elements.
     fn primitives(&self, fields: Fields<'a>, name: &str) -> Option<(BasicType, &'a [u8])> {
-        match self.record(self.object(fields, name)?)? {
-            Record::PrimitiveArray(PrimitiveArray { element, elements: Some(elements), .. }) => {
-                Some((element, elements))
-            }
-            _ => None,
-        }
-    }
-
-    /// All fields of an instance.
-    fn fields(&self, object: u32) -> Option<Fields<'a>> {
-        match self.record(object)? {
-            Record::Instance(Instance { fields, .. }) => {
-                Some(Fields { class: self.graph.objects.class(object)?, bytes: fields })
-            }
-            _ => None,
-        }
+        self.objects.primitives(self.object(fields, name)?)
     }
 
     fn append(&self, text: &mut Text, object: u32, steps: u32) -> Option<()> {
         let steps = steps.checked_sub(1)?;
         text.look()?;
-        if let Some(class) = self.class_of_class_object(object) {
-            text.push(self.summary.class_name(self.summary.class(class)?));
+        let graph = self.objects.graph;
+        if let Some(class) = graph.class_of_class_object(object) {
+            text.push(self.class_name(class)?);
             return Some(());
         }
-        let class = self.graph.objects.class(object)?;
-        match self.record(object)? {
+        match self.objects.record(object)? {
             // Buffers are filled up with zeros.
             Record::PrimitiveArray(PrimitiveArray {
                 element: BasicType::Char,
                 elements: Some(elements),
                 ..
-            }) => text.grow(|text| text.push_utf16(utf16(elements).take_while(|unit| *unit != 0))),
+            }) => {
+                let units = Characters::Utf16Be(elements).units();
+                text.grow(|text| text.push_utf16(units.take_while(|unit| *unit != 0)))
+            }
             Record::Instance(Instance { fields, .. }) => {
-                let (how, known, start) = self.how(class)?;
-                let whole = Fields { class, bytes: fields };
-                self.instance(text, how, Fields { class: known, bytes: fields.get(start..)? }, whole, steps)
+                let whole = Fields::new(self.objects.summary, graph.objects.class(object)?, fields);
+                let (how, fields) = self.how(whole)?;
+                self.instance(text, how, fields, whole, steps)
             }
             _ => None,
         }
@@ -203,9 +130,4 @@ impl<'a> Meanings<'a> {
         text.look_as(&part);
         found.map(|()| part.into_text()).unwrap_or_default()
     }
-}
-
-/// The units of an array of chars.
-fn utf16(elements: &[u8]) -> impl Iterator<Item = u16> + '_ {
-    elements.chunks_exact(2).filter_map(|unit| be_u16(unit, 0))
 }

@@ -8,7 +8,7 @@ use crate::query::objects::reader::Bits;
 use super::known::How;
 use super::number::{self, Digits};
 use super::text::Text;
-use super::{Fields, Meanings, Record, time, utf16};
+use super::{Fields, Meanings, time};
 
 /// Cells of a LongAdder that are added up. The JVM makes no more than there are processors.
 const MOST_CELLS: usize = 1 << 12;
@@ -29,33 +29,35 @@ impl<'a> Meanings<'a> {
         whole: Fields<'a>,
         steps: u32,
     ) -> Option<()> {
-        let number = |name: &str| self.integer(fields, name);
+        let number = |name: &str| fields.integer(name);
         match how {
             How::Field(name) => {
                 let object = self.object(fields, name)?;
                 // An empty name tells nothing; an empty String does.
                 return text.grow(|text| self.append(text, object, steps).unwrap_or_default());
             }
-            How::Number(name) => self.append_number(text, self.field(fields, name)?),
+            How::Number(name) => self.append_number(text, fields.value(name)?),
             How::Truth(name) => text.push(if number(name)? == 0 { "false" } else { "true" }),
-            How::Holder(name, null) => return self.append_held(text, self.field(fields, name)?, null, steps),
+            How::Holder(name, null) => return self.append_held(text, fields.value(name)?, null, steps),
             How::Referent => {
                 if text.is_label() {
                     return None;
                 }
-                return self.append_held(text, self.field(fields, "referent")?, "cleared", steps);
+                return self.append_held(text, fields.value("referent")?, "cleared", steps);
             }
-            How::OptionalNumber => match self.field(fields, "isPresent")?.bits {
+            How::OptionalNumber => match fields.value("isPresent")?.bits {
                 0 => text.push("empty"),
-                _ => self.append_number(text, self.field(fields, "value")?),
+                _ => self.append_number(text, fields.value("value")?),
             },
             How::Text => return self.append_string(text, fields),
             // A mirror without a class dump stands for a primitive type; its name is known if it was asked for.
             How::Class => return self.append_field(text, fields, "name", steps),
             How::Member(class, name) => {
-                let owner = self.object(fields, class).and_then(|owner| self.class_of_class_object(owner));
-                if let Some(owner) = owner.and_then(|owner| self.summary.class(owner)) {
-                    text.push(self.summary.class_name(owner));
+                let owner = self
+                    .object(fields, class)
+                    .and_then(|owner| self.objects.graph.class_of_class_object(owner));
+                if let Some(owner) = owner.and_then(|owner| self.objects.summary.class(owner)) {
+                    text.push(self.objects.summary.class_name(owner));
                     text.push(".");
                 }
                 return self.append_field(text, fields, name, steps);
@@ -106,7 +108,7 @@ impl<'a> Meanings<'a> {
             How::BigDecimal => text.push(&self.big_decimal(fields, text.room())?),
             How::Millis(name) => {
                 // A Calendar computes its time when it is asked.
-                if self.field(fields, "isTimeSet").is_some_and(|is_set| is_set.bits == 0) {
+                if fields.value("isTimeSet").is_some_and(|is_set| is_set.bits == 0) {
                     return None;
                 }
                 // A Date of Android until 6 has `milliseconds`.
@@ -157,9 +159,9 @@ impl<'a> Meanings<'a> {
             How::Locale => return self.append_locale(text, fields, steps),
             How::Bits => self.append_bits(text, fields)?,
             How::Inet4 => {
-                let holder = self.object(fields, "holder").and_then(|holder| self.fields(holder));
+                let holder = self.object(fields, "holder").and_then(|holder| self.objects.fields(holder));
                 let fields = holder.unwrap_or(fields);
-                let address = self.integer(fields, "address")?.cast_unsigned();
+                let address = fields.integer("address")?.cast_unsigned();
                 let name = self.text_of(text, fields, "hostName", steps);
                 let [.., a, b, c, d] = address.to_be_bytes();
                 text.push(&format!("{name}/{a}.{b}.{c}.{d}"));
@@ -191,7 +193,7 @@ impl<'a> Meanings<'a> {
             text.push(null);
             return Some(());
         }
-        let object = self.graph.objects.addresses.index_of(held.bits);
+        let object = self.objects.graph.objects.addresses.index_of(held.bits);
         let mut part = text.part();
         let found = object.and_then(|object| self.append(&mut part, object, steps));
         text.look_as(&part);
@@ -203,9 +205,10 @@ impl<'a> Meanings<'a> {
         if text.is_label() {
             return None;
         }
-        let class = object.and_then(|object| self.summary.class(self.graph.objects.class(object)?));
+        let class =
+            object.and_then(|object| self.objects.summary.class(self.objects.graph.objects.class(object)?));
         if let Some(class) = class {
-            text.push(self.summary.class_name(class));
+            text.push(self.objects.summary.class_name(class));
             text.push(" ");
         }
         text.add(format_args!("{:#x}", held.bits));
@@ -224,7 +227,7 @@ impl<'a> Meanings<'a> {
         } else if !host.is_empty() {
             text.push("//");
             text.push(&host);
-            match self.integer(fields, "port") {
+            match fields.integer("port") {
                 Some(port) if (1..=65_535).contains(&port) => text.push(&format!(":{port}")),
                 _ => {}
             }
@@ -264,7 +267,7 @@ impl<'a> Meanings<'a> {
                     text.push("@");
                 }
                 self.append_field(text, fields, "host", steps)?;
-                if let Some(port) = self.integer(fields, "port").filter(|port| *port != -1) {
+                if let Some(port) = fields.integer("port").filter(|port| *port != -1) {
                     text.push(&format!(":{port}"));
                 }
             } else {
@@ -279,13 +282,14 @@ impl<'a> Meanings<'a> {
 
     /// `Locale.toString`: `de_CH_POSIX_#Latn`.
     fn append_locale(&self, text: &mut Text, fields: Fields<'a>, steps: u32) -> Option<()> {
-        let Some(base) = self.object(fields, "baseLocale").and_then(|base| self.fields(base)) else {
+        let Some(base) = self.object(fields, "baseLocale").and_then(|base| self.objects.fields(base)) else {
             // Android until 6.
             return self.append_field(text, fields, "cachedToStringResult", steps);
         };
         let mut part = |name| self.text_of(text, base, name, steps);
         let [language, script, region, variant] = ["language", "script", "region", "variant"].map(&mut part);
-        let extensions = self.object(fields, "localeExtensions").and_then(|object| self.fields(object));
+        let extensions =
+            self.object(fields, "localeExtensions").and_then(|object| self.objects.fields(object));
         let extensions = extensions.map(|fields| self.text_of(text, fields, "id", steps)).unwrap_or_default();
         text.push(&language);
         let is_placed = !language.is_empty() || !region.is_empty();
@@ -312,7 +316,7 @@ impl<'a> Meanings<'a> {
 
     /// Whether a BigInteger is negative, and the words of its magnitude.
     fn magnitude(&self, fields: Fields<'a>) -> Option<(bool, Cow<'a, [u8]>)> {
-        let (signum, words) = match self.integer(fields, "signum").zip(self.primitives(fields, "mag")) {
+        let (signum, words) = match fields.integer("signum").zip(self.primitives(fields, "mag")) {
             Some((signum, (BasicType::Int, words))) => (signum, Cow::Borrowed(words)),
             Some(_) => return None,
             None => self.old_magnitude(fields)?,
@@ -328,29 +332,29 @@ impl<'a> Meanings<'a> {
 
     /// Of Android until 10: the least significant word first, if the number is not kept outside of the heap.
     fn old_magnitude(&self, fields: Fields<'a>) -> Option<(i64, Cow<'a, [u8]>)> {
-        let is_valid = self.field(fields, "javaIsValid").is_some_and(|is_valid| is_valid.bits != 0);
+        let is_valid = fields.value("javaIsValid").is_some_and(|is_valid| is_valid.bits != 0);
         let (BasicType::Int, digits) = self.primitives(fields, "digits").filter(|_| is_valid)? else {
             return None;
         };
-        let count = usize::try_from(self.integer(fields, "numberLength")?).ok()?;
+        let count = usize::try_from(fields.integer("numberLength")?).ok()?;
         let words: Vec<&[u8]> = digits.chunks_exact(4).take(count.min(MOST_OLD_WORDS + 1)).collect();
         let words =
             (words.len() <= MOST_OLD_WORDS).then(|| words.into_iter().rev().flatten().copied().collect())?;
-        Some((self.integer(fields, "sign")?, Cow::Owned(words)))
+        Some((fields.integer("sign")?, Cow::Owned(words)))
     }
 
     /// `None` if it has more than `most` digits, or too many for anybody.
     fn big_decimal(&self, fields: Fields<'a>, most: usize) -> Option<String> {
-        let scale = self.integer(fields, "scale")?;
+        let scale = fields.integer("scale")?;
         // What does not fit into a long is in `intVal`.
-        let compact = self.integer(fields, "intCompact").filter(|compact| *compact != i64::MIN);
+        let compact = fields.integer("intCompact").filter(|compact| *compact != i64::MIN);
         // Android until 10.
-        let is_small = self.integer(fields, "bitLength").is_some_and(|bits| bits < 64);
-        let small = self.integer(fields, "smallValue").filter(|_| is_small);
+        let is_small = fields.integer("bitLength").is_some_and(|bits| bits < 64);
+        let small = fields.integer("smallValue").filter(|_| is_small);
         match compact.or(small) {
             Some(compact) => Some(number::decimal(compact < 0, &compact.unsigned_abs().to_string(), scale)),
             None => {
-                let unscaled = self.fields(self.object(fields, "intVal")?)?;
+                let unscaled = self.objects.fields(self.object(fields, "intVal")?)?;
                 let (is_negative, words) = self.magnitude(unscaled)?;
                 match number::digits(&words, most) {
                     Digits::Decimal(digits) => Some(number::decimal(is_negative, &digits, scale)),
@@ -362,33 +366,27 @@ impl<'a> Meanings<'a> {
 
     /// What a LongAdder or a DoubleAdder adds up to.
     fn sum<T>(&self, fields: Fields<'a>, zero: T, add: impl Fn(T, i64) -> T) -> Option<T> {
-        let mut sum = add(zero, self.integer(fields, "base")?);
-        let cells = self.object(fields, "cells").and_then(|cells| self.record(cells));
-        if let Some(Record::ObjectArray(cells)) = cells {
-            let width = self.id_size().bytes();
-            if cells.elements.len() / width > MOST_CELLS {
-                return None;
-            }
-            for cell in cells.elements.chunks_exact(width) {
-                let id = crate::hprof::be_id(cell, 0, self.id_size())?;
-                if id != 0 {
-                    let cell = self.fields(self.graph.objects.addresses.index_of(id)?)?;
-                    sum = add(sum, self.integer(cell, "value")?);
-                }
-            }
+        let mut sum = add(zero, fields.integer("base")?);
+        let cells = self.object(fields, "cells").and_then(|cells| self.objects.ids(cells));
+        if cells.as_ref().is_some_and(|cells| cells.len() > MOST_CELLS) {
+            return None;
+        }
+        for id in cells.into_iter().flatten().filter(|id| *id != 0) {
+            let cell = self.objects.fields(self.objects.graph.objects.addresses.index_of(id)?)?;
+            sum = add(sum, cell.integer("value")?);
         }
         Some(sum)
     }
 
     /// `pos=0 lim=10 cap=10`, and where the bytes are if that is outside of the heap.
     fn append_buffer(&self, text: &mut Text, fields: Fields<'a>, whole: Fields<'a>) -> Option<()> {
-        let number = |name| self.integer(fields, name);
+        let number = |name| fields.integer(name);
         let (position, limit, capacity) = (number("position")?, number("limit")?, number("capacity")?);
         text.push(&format!("pos={position} lim={limit} cap={capacity}"));
-        let is_there = |name| self.field(whole, name).is_some_and(|value| value.bits != 0);
+        let is_there = |name| whole.value(name).is_some_and(|value| value.bits != 0);
         // `hb` is the array, `bb` the buffer of which this one is a view; older ones of chars have a text.
         let is_outside = !["hb", "bb", "str"].into_iter().any(is_there);
-        let address = self.field(fields, "address").or_else(|| self.field(fields, "effectiveDirectAddress"));
+        let address = fields.value("address").or_else(|| fields.value("effectiveDirectAddress"));
         if let Some(address) = address.filter(|address| is_outside && address.bits != 0) {
             text.push(&format!(", outside of the heap at {:#x}", address.bits));
         }
@@ -400,7 +398,7 @@ impl<'a> Meanings<'a> {
         // Android until 6 has other names.
         let words = self.primitives(fields, "words").or_else(|| self.primitives(fields, "bits"));
         let Some((BasicType::Long, words)) = words else { return None };
-        let used = self.integer(fields, "wordsInUse").or_else(|| self.integer(fields, "longCount"))?;
+        let used = fields.integer("wordsInUse").or_else(|| fields.integer("longCount"))?;
         let used = usize::try_from(used).ok()?;
         // Zeros take no room in the text: without a limit a gigabyte of them would be looked at for nothing.
         let most = text.room().saturating_mul(WORDS_OF_CHARACTER);
@@ -424,35 +422,13 @@ impl<'a> Meanings<'a> {
         Some(())
     }
 
-    /// The characters of a String or of a builder: bytes since JDK 9, chars before, part of an array in JDK 6.
+    /// The characters of a String or of a builder.
     fn append_string(&self, text: &mut Text, fields: Fields<'a>) -> Option<()> {
-        let (element, elements) = self.primitives(fields, "value")?;
-        let utf16_bytes = self.integer(fields, "coder") == Some(1);
-        let number = |name| usize::try_from(self.integer(fields, name)?).ok();
-        let count = number("count");
-        match element {
-            BasicType::Char => {
-                let (start, count) = match (number("offset"), count) {
-                    (Some(offset), Some(count)) => (offset, count),
-                    // A builder has room behind its text. A String of Android has other bits in `count`.
-                    (None, Some(count)) if count <= elements.len() / 2 => (0, count),
-                    _ => (0, elements.len() / 2),
-                };
-                text.push_utf16(utf16(elements.get(start.checked_mul(2)?..)?).take(count));
-            }
-            // The bytes of a UTF-16 string are in the JVM's own order: little-endian nearly everywhere.
-            BasicType::Byte if utf16_bytes => {
-                let units = elements.chunks_exact(2).filter_map(|unit| unit.first_chunk());
-                text.push_utf16(
-                    units.map(|unit| u16::from_le_bytes(*unit)).take(count.unwrap_or(usize::MAX)),
-                );
-            }
-            BasicType::Byte => {
-                let count = count.filter(|count| *count <= elements.len()).unwrap_or(elements.len());
-                text.extend(elements.iter().take(count).map(|byte| char::from(*byte)));
-            }
-            _ => return None,
-        }
+        let characters = self.objects.characters(&fields)?;
+        // A builder has room behind its text. A String of Android has other bits in `count`.
+        let count = fields.integer("count").and_then(|count| usize::try_from(count).ok());
+        let count = count.filter(|count| *count <= characters.len()).unwrap_or(characters.len());
+        text.push_utf16(characters.units().take(count));
         Some(())
     }
 }

@@ -1,9 +1,7 @@
 //! Where a Throwable was made.
 
-use crate::hprof::be_id;
-
 use super::text::Text;
-use super::{Fields, MAX_STEPS, Meanings, Record};
+use super::{Fields, MAX_STEPS, Meanings};
 
 /// The stack of a Throwable.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,34 +22,20 @@ const MOST_CHUNKS: usize = 1 << 10;
 impl<'a> Meanings<'a> {
     /// The stack of a Throwable, up to so many frames; `None` if the object is none, or has none.
     pub fn stack(&self, object: u32, most: usize) -> Option<Stack> {
-        let class = self.graph.objects.class(object)?;
-        let (_, known, start) = self.how(class)?;
-        let is_throwable = self
-            .summary
-            .class(known)
-            .is_some_and(|row| self.summary.class_name(row) == "java.lang.Throwable");
-        if !is_throwable {
+        let (_, fields) = self.how(self.objects.fields(object)?)?;
+        if self.class_name(fields.class())? != "java.lang.Throwable" {
             return None;
         }
-        let fields = self.fields(object)?;
-        let fields = Fields { class: known, bytes: fields.bytes.get(start..)? };
         self.elements(fields, most).or_else(|| self.backtrace(fields, most))
-    }
-
-    /// The ids in an array of references.
-    fn ids(&self, array: u32) -> Option<impl ExactSizeIterator<Item = u64> + use<'a>> {
-        let Record::ObjectArray(array) = self.record(array)? else { return None };
-        let id_size = self.id_size();
-        Some(array.elements.chunks_exact(id_size.bytes()).map(move |id| be_id(id, 0, id_size).unwrap_or(0)))
     }
 
     /// Of the elements that `getStackTrace` gave.
     fn elements(&self, fields: Fields<'a>, most: usize) -> Option<Stack> {
-        let ids = self.ids(self.object(fields, "stackTrace")?)?;
+        let ids = self.objects.ids(self.object(fields, "stackTrace")?)?;
         let count = ids.len();
         let frames = ids.take(most).map(|id| {
             let mut text = Text::new(LONGEST, true);
-            let element = self.graph.objects.addresses.index_of(id);
+            let element = self.objects.graph.objects.addresses.index_of(id);
             let _ = element.and_then(|element| self.append(&mut text, element, MAX_STEPS));
             if text.is_empty() { "?".to_owned() } else { text.into_short() }
         });
@@ -65,19 +49,20 @@ impl<'a> Meanings<'a> {
         let mut stack = Stack { classes_only: true, ..Stack::default() };
         let mut chunk = self.object(fields, "backtrace");
         for _ in 0..MOST_CHUNKS {
-            let Some(parts) = chunk.and_then(|chunk| self.ids(chunk)) else { break };
+            let Some(parts) = chunk.and_then(|chunk| self.objects.ids(chunk)) else { break };
             let parts: Vec<Option<u32>> =
-                parts.take(8).map(|id| self.graph.objects.addresses.index_of(id)).collect();
+                parts.take(8).map(|id| self.objects.graph.objects.addresses.index_of(id)).collect();
             let part = |at: usize| parts.get(at).copied().flatten();
-            let classes = part(2).and_then(|classes| self.ids(classes));
+            let classes = part(2).and_then(|classes| self.objects.ids(classes));
             for id in classes.into_iter().flatten().take_while(|id| *id != 0) {
                 if stack.frames.len() >= most {
                     stack.more = stack.more.saturating_add(1);
                     continue;
                 }
-                let class = self.graph.objects.addresses.index_of(id);
-                let class = class.and_then(|class| self.summary.class(self.class_of_class_object(class)?));
-                stack.frames.push(class.map_or("?", |class| self.summary.class_name(class)).to_owned());
+                let class = self.objects.graph.objects.addresses.index_of(id);
+                let class = class.and_then(|class| self.objects.graph.class_of_class_object(class));
+                let name = class.and_then(|class| self.class_name(class));
+                stack.frames.push(name.unwrap_or("?").to_owned());
             }
             chunk = part(4);
         }

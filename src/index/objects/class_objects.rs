@@ -1,0 +1,46 @@
+//! Classes and their class objects, both ways.
+
+use super::address_index::AddressIndex;
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::model::tables::NONE;
+
+/// The class object of each class, and the class of each class object.
+#[derive(Debug)]
+pub(crate) struct ClassObjects {
+    /// By class number: the object index of the class object, or NONE.
+    by_class: Vec<u32>,
+    /// Class objects and their classes, ascending.
+    by_object: Vec<(u32, ClassNumber)>,
+}
+
+impl ClassObjects {
+    pub(crate) fn new(summary: &Summary, addresses: &AddressIndex) -> Self {
+        let index = |id: u64| addresses.index_of(id).unwrap_or(NONE);
+        let classes = summary.classes().iter();
+        let by_class: Vec<u32> =
+            classes.map(|class| if class.is_dumped() { index(class.id.get()) } else { NONE }).collect();
+        let mut by_object: Vec<(u32, ClassNumber)> = (0u32..)
+            .zip(&by_class)
+            .filter(|(_, object)| **object != NONE)
+            .map(|(class, object)| (*object, ClassNumber(class)))
+            .collect();
+        by_object.sort_unstable();
+        Self { by_class, by_object }
+    }
+
+    /// By class number: the object index of the class object, or NONE.
+    pub(crate) fn by_class(&self) -> &[u32] {
+        &self.by_class
+    }
+
+    /// The class object of a class.
+    pub(crate) fn class_object(&self, class: ClassNumber) -> Option<u32> {
+        self.by_class.get(class.0 as usize).copied().filter(|object| *object != NONE)
+    }
+
+    /// The class that an object is the class object of.
+    pub(crate) fn class(&self, object: u32) -> Option<ClassNumber> {
+        let at = self.by_object.binary_search_by_key(&object, |(object, _)| *object).ok()?;
+        self.by_object.get(at).map(|(_, class)| *class)
+    }
+}

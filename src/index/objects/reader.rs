@@ -1,0 +1,199 @@
+//! Reading objects: their records, their fields by class and name, their elements, and what Strings say.
+//!
+//! The one reader of all that looks inside objects. Nothing here allocates for an object but texts.
+
+use super::fields::{self, Fields};
+use super::object_graph::ObjectGraph;
+use super::object_table::BLOCK;
+use super::strings::StringFields;
+use crate::hprof::class_dump::ClassDump;
+use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use crate::hprof::{BasicType, IdSize, be_id};
+use crate::index::model::summary::{ClassNumber, Summary};
+
+pub use super::fields::{Bits, Place, Slot};
+pub use super::strings::Characters;
+
+/// An object as its record states it.
+#[derive(Debug, Clone, Copy)]
+pub enum Record<'a> {
+    /// An instance.
+    Instance(Instance<'a>),
+    /// An array of references.
+    ObjectArray(ObjectArray<'a>),
+    /// An array of primitives.
+    PrimitiveArray(PrimitiveArray<'a>),
+    /// A class object.
+    Class(ClassDump<'a>),
+}
+
+/// Reads the objects of a dump.
+#[derive(Debug, Clone, Copy)]
+pub struct Objects<'a> {
+    /// What is known of classes.
+    pub summary: &'a Summary,
+    /// The graph.
+    pub graph: &'a ObjectGraph,
+    bytes: &'a [u8],
+    id_size: IdSize,
+}
+
+/// Catches one record.
+#[derive(Default)]
+struct Catch<'a>(Option<Record<'a>>);
+
+impl<'a> HeapVisitor<'a> for Catch<'a> {
+    #[inline(always)]
+    fn instance(&mut self, record: Instance<'a>) {
+        self.0 = Some(Record::Instance(record));
+    }
+    #[inline(always)]
+    fn object_array(&mut self, record: ObjectArray<'a>) {
+        self.0 = Some(Record::ObjectArray(record));
+    }
+    #[inline(always)]
+    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
+        self.0 = Some(Record::PrimitiveArray(record));
+    }
+    fn class(&mut self, record: ClassDump<'a>) {
+        self.0 = Some(Record::Class(record));
+    }
+}
+
+/// The record of an object at an offset of a dump's bytes; `None` if it cannot be read.
+pub(crate) fn record_at(bytes: &[u8], id_size: IdSize, offset: u64) -> Option<Record<'_>> {
+    let mut catch = Catch::default();
+    heap::visit_one(bytes, id_size, usize::try_from(offset).ok()?, bytes.len(), &mut catch).ok()?;
+    catch.0
+}
+
+impl<'a> Objects<'a> {
+    /// The objects of `graph`; `bytes` are the dump's ([`crate::index::Heap::bytes`]).
+    pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
+        Self { summary, graph, bytes, id_size: summary.id_size() }
+    }
+
+    /// The record of an object; `None` if it cannot be read.
+    pub fn record(&self, object: u32) -> Option<Record<'a>> {
+        self.record_at(self.graph.objects.offset(self.bytes, self.id_size, object)?)
+    }
+
+    /// The record at an offset of the dump; `None` if it cannot be read.
+    pub fn record_at(&self, offset: u64) -> Option<Record<'a>> {
+        record_at(self.bytes, self.id_size, offset)
+    }
+
+    /// Calls `visit` with the records of some objects of a block: those whose bits are set, from `first` on, which is the
+    /// first of the block; `None` for one that cannot be read. One after another they are found faster than one by one.
+    pub fn records_of_block(&self, first: u32, wanted: u64, mut visit: impl FnMut(u32, Option<Record<'a>>)) {
+        let count = u64::BITS - wanted.leading_zeros();
+        let mut object = first;
+        let places = &self.graph.objects.places;
+        places.visit(self.bytes, self.id_size, first / BLOCK, count, &mut Catch::default(), |catch| {
+            let record = catch.0.take();
+            if wanted & (1 << (object - first)) != 0 {
+                visit(object, record);
+            }
+            object += 1;
+        });
+    }
+
+    /// The bytes of an instance's fields.
+    pub fn instance(&self, object: u32) -> Option<&'a [u8]> {
+        match self.record(object)? {
+            Record::Instance(record) => Some(record.fields),
+            _ => None,
+        }
+    }
+
+    /// All fields of an instance.
+    pub fn fields(&self, object: u32) -> Option<Fields<'a>> {
+        Some(Fields::new(self.summary, self.graph.objects.class(object)?, self.instance(object)?))
+    }
+
+    /// The fields that `class` declares or inherits, of an instance of it or of a subclass.
+    pub fn fields_of(&self, object: u32, class: ClassNumber) -> Option<Fields<'a>> {
+        self.fields(object)?.of(class)
+    }
+
+    /// The fields of the instances of a class: its own first, then those of its superclass, and so on up, in the order of
+    /// the record.
+    pub fn slots(&self, class: ClassNumber) -> impl Iterator<Item = Slot<'a>> + use<'a> {
+        fields::slots(self.summary, class)
+    }
+
+    /// By class number: the field of this name, of the class itself or of the nearest superclass that has it. For passes
+    /// over many objects.
+    pub fn places(&self, name: &str) -> Vec<Option<Place>> {
+        fields::places(self.summary, name)
+    }
+
+    /// The value at a place in an instance's bytes.
+    #[inline]
+    pub fn value_at(&self, fields: &[u8], place: Place) -> Option<Bits> {
+        place.value(fields, self.id_size)
+    }
+
+    /// The value of a field in an instance's bytes.
+    #[inline]
+    pub fn value(&self, fields: &[u8], slot: &Slot<'_>) -> Option<Bits> {
+        slot.place.value(fields, self.id_size)
+    }
+
+    /// The value of a field of an object, by name.
+    pub fn field(&self, object: u32, name: &str) -> Option<Bits> {
+        self.fields(object)?.value(name)
+    }
+
+    /// The value of a field that `class` declares or inherits, of an instance of it or of a subclass.
+    pub fn field_of(&self, object: u32, class: ClassNumber, name: &str) -> Option<Bits> {
+        self.fields_of(object, class)?.value(name)
+    }
+
+    /// The object in a field; `None` also for null, and for what is not in the dump.
+    pub fn reference(&self, object: u32, name: &str) -> Option<u32> {
+        self.object(self.field(object, name)?)
+    }
+
+    /// The object that a value refers to; `None` also for null, and for what is not in the dump.
+    pub fn object(&self, value: Bits) -> Option<u32> {
+        self.graph.objects.addresses.index_of(value.reference()?)
+    }
+
+    /// The ids in an array of references; 0 is null.
+    pub fn elements(&self, record: &ObjectArray<'a>) -> impl ExactSizeIterator<Item = u64> + use<'a> {
+        let id_size = self.id_size;
+        record.elements.chunks_exact(id_size.bytes()).map(move |id| be_id(id, 0, id_size).unwrap_or(0))
+    }
+
+    /// The ids in an object that is an array of references; 0 is null.
+    pub fn ids(&self, array: u32) -> Option<impl ExactSizeIterator<Item = u64> + use<'a>> {
+        match self.record(array)? {
+            Record::ObjectArray(array) => Some(self.elements(&array)),
+            _ => None,
+        }
+    }
+
+    /// The type and the elements of an object that is an array of primitives.
+    pub fn primitives(&self, array: u32) -> Option<(BasicType, &'a [u8])> {
+        match self.record(array)? {
+            Record::PrimitiveArray(PrimitiveArray { element, elements: Some(elements), .. }) => {
+                Some((element, elements))
+            }
+            _ => None,
+        }
+    }
+
+    /// The characters of a java.lang.String; `None` if it is none.
+    pub fn string(&self, object: u32) -> Option<Characters<'a>> {
+        self.characters(&self.fields(object)?)
+    }
+
+    /// The characters of a java.lang.String by its fields, or the array of a builder; `None` if it is none.
+    pub fn characters(&self, fields: &Fields<'a>) -> Option<Characters<'a>> {
+        let places = StringFields::of(self.summary, fields.class())?;
+        let (array, part) = places.read(fields.bytes(), self.id_size)?;
+        let (element, elements) = self.primitives(self.graph.objects.addresses.index_of(array)?)?;
+        part.characters(element, elements)
+    }
+}
