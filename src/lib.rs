@@ -139,6 +139,7 @@ pub mod open {
 pub mod model {
     pub use crate::hprof::{BasicType, IdSize, RootKind, Version};
     pub use crate::index::MissingObjects;
+    pub use crate::index::model::class_table::ClassTable;
     pub use crate::index::model::problem::{Account, Problem, ProblemKind, Severity};
     pub use crate::index::model::tables::{
         ClassKind, ClassRow, DistanceRow, FactsRow, HeapDumpRow, LoadRow, LoaderRow, PlaceRow, RootRow,
@@ -279,10 +280,11 @@ pub mod objects {
     pub use crate::hprof::heap::{Instance, ObjectArray, PrimitiveArray};
     pub use crate::index::graph::adjacency::{AdjacencyLists, Targets};
     pub use crate::index::objects::address_index::AddressIndex;
+    pub use crate::index::objects::fields::Fields;
     pub use crate::index::objects::object_table::Objects as ObjectTable;
+    pub use crate::index::objects::reader::{Bits, Characters, Objects, Place, Record, Slot};
     pub use crate::index::objects::roots::{Root, Roots};
     pub use crate::query::objects::label::Labels;
-    pub use crate::query::objects::reader::{Bits, Characters, Objects, Place, Record, Slot};
 }
 
 /// The threads of a dump: their states and stacks, and what the stacks hold.

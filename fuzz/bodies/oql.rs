@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 
 use super::answers::Sum;
 use super::{DUMP, Place, with_threads};
+use hprof_cli::index::objects::reader::Objects;
 use hprof_cli::index::{Heap, ObjectGraph, Quiet};
-use hprof_cli::query::objects::reader::Objects;
 use hprof_cli::query::oql::{Evaluator, Query};
 
 /// Rows that are taken.
