@@ -28,8 +28,17 @@ pub enum Section {
 impl Section {
     /// Another table, of these rows.
     pub fn table<R>(columns: &Columns<'_, R>, rows: impl IntoIterator<Item = R>) -> Self {
+        Self::table_with(columns, rows, |_| Vec::new())
+    }
+
+    /// Another table, with lines below each of its rows.
+    pub fn table_with<R>(
+        columns: &Columns<'_, R>,
+        rows: impl IntoIterator<Item = R>,
+        below: impl Fn(&R) -> Vec<Line>,
+    ) -> Self {
         let mut table = Builder::of(columns);
-        rows.into_iter().for_each(|row| table.push(columns, &row, Vec::new()));
+        rows.into_iter().for_each(|row| table.push(columns, &row, below(&row)));
         Self::Table(table)
     }
 
@@ -185,8 +194,10 @@ impl<'a, R> Answer<'a, R> {
             table.total_by_title(total);
         }
         match self.no_rows {
-            NoRows::Nothing if shown == 0 || table.has_no_columns() => {}
+            NoRows::Nothing if shown == 0 => {}
             NoRows::Line(line) if shown == 0 => writeln!(out, "{line}")?,
+            // All of it stands above and below.
+            _ if table.has_no_columns() => {}
             _ => table.write(out, style)?,
         }
         if let Some((total, what)) = self.matching {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use super::escape;
 use super::table::grouped;
-use super::value::Value;
+use super::value::{Value, list};
 
 /// The type of a column's values.
 #[derive(Debug, Clone, PartialEq)]
@@ -139,6 +139,34 @@ impl<'c, R> Column<'c, R> {
     ) -> Self {
         let header = Some(Header::new(title, align, Fit::Whole));
         Self { field: None, header, value: Box::new(|_| Value::Null), csv: None, cell: Some(Box::new(cell)) }
+    }
+
+    /// A record by declared columns, or `null`; see [`Column::new`].
+    pub fn record<T: 'c>(
+        key: impl Into<Cow<'static, str>>,
+        meaning: &'static str,
+        columns: Columns<'c, T>,
+        of: fn(&R) -> Option<T>,
+    ) -> Self
+    where
+        R: 'c,
+    {
+        let kind = Kind::Record(columns.fields());
+        Self::new(key, kind, meaning, move |row| of(row).map_or(Value::Null, |of| columns.record(&of)))
+    }
+
+    /// A list of records by declared columns; see [`Column::new`].
+    pub fn records<T: 'c>(
+        key: impl Into<Cow<'static, str>>,
+        meaning: &'static str,
+        columns: Columns<'c, T>,
+        of: fn(&R) -> &[T],
+    ) -> Self
+    where
+        R: 'c,
+    {
+        let kind = Kind::Records(columns.fields());
+        Self::new(key, kind, meaning, move |row| list(of(row).iter().map(|of| columns.record(of))))
     }
 
     /// Texts; see [`Column::new`].

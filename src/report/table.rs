@@ -103,15 +103,19 @@ impl Builder {
         self.footer.push(cells.into_iter().map(|cell| escape::text(cell.as_ref()).into_owned()).collect());
     }
 
-    /// Adds a row of totals: cells by the title of their column.
+    /// Adds a row of totals: cells by the title of their column, those of one title in the order of the columns.
     pub(super) fn total_by_title(&mut self, cells: &[(&'static str, String)]) {
-        let cell = |header: &Header| cells.iter().find(|(title, _)| header.title == *title);
+        let mut left: Vec<&(&'static str, String)> = cells.iter().collect();
         let row: Vec<String> = (self.columns.iter())
-            .map(|header| cell(header).map(|(_, text)| text.clone()).unwrap_or_default())
+            .map(|header| match left.iter().position(|(title, _)| header.title == *title) {
+                Some(at) => left.remove(at).1.clone(),
+                None => String::new(),
+            })
             .collect();
         self.total(row);
     }
 
+    /// Whether it has no columns to show rows in.
     pub(super) fn has_no_columns(&self) -> bool {
         self.columns.is_empty()
     }

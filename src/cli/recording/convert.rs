@@ -18,6 +18,7 @@ use crate::cli::shared::args::{Input, LayoutArgs};
 use crate::cli::shared::messages;
 use crate::cli::shared::out_file::OutFile;
 use crate::cli::shared::progress_bar::Bar;
+use crate::cli::shared::session::Source;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli convert heap.hprof -o heap.txt
@@ -125,7 +126,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             messages::line("note", &text);
         }
     }
-    Ok(if heap.summary().is_damaged() { Outcome::Damaged } else { Outcome::Fine })
+    Ok(heap.outcome(true))
 }
 
 /// What has to be known of sites that nobody recorded.

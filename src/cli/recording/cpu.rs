@@ -1,27 +1,22 @@
 //! `cpu`: CPU samples.
 
-use std::io::Write;
-
-use clap::ValueEnum;
-use serde::Serialize;
-use serde_json::{Value, json};
-
-use crate::query::classes::pattern::{ClassPattern, MethodPattern};
-use crate::query::recordings::cpu::{self, Answer, GroupBy, GroupRow, Question, Row, SortBy};
-use crate::query::recordings::profile::binary::Want;
-use crate::query::recordings::profile::{Profile, Samples};
-use crate::query::recordings::stack_filter::StackFilter;
-use crate::report::stream::Streamed;
-use crate::report::table::{Align, Builder, Style, grouped};
-use crate::report::{Format, csv};
-
 use crate::cli::Outcome;
 use crate::cli::shared::args::{self, Output};
-use crate::cli::shared::object::{self, AsText};
-use crate::cli::shared::output;
-use crate::cli::shared::recording::RecordedInput;
+use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::limit::Top;
+use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::Source;
-use crate::cli::shared::stack::{self, FrameOut, StackArgs};
+use crate::cli::shared::stack::StackArgs;
+use crate::query::classes::pattern::{ClassPattern, MethodPattern};
+use crate::query::recordings::cpu::{self, GroupBy, GroupRow, Question, Row, SortBy};
+use crate::query::recordings::profile::binary::Want;
+use crate::query::recordings::profile::{Profile, Samples, Traces};
+use crate::query::recordings::stack_filter::StackFilter;
+use crate::report::answer::{Answer, Declared};
+use crate::report::column::{Column, Columns, Fit};
+use crate::report::table::grouped;
+
+use super::columns::{self, Beside};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli cpu java.hprof.txt
@@ -29,8 +24,24 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli cpu java.hprof --group-by method --sort total
   hprof-cli cpu java.hprof --method 'com.acme.**' --format csv";
 
-/// Rows of a table when nothing is said.
-const USUAL_TOP: usize = 30;
+/// The words of `--sort`.
+const SORT: &[Key<SortBy>] = &[
+    ("samples", SortBy::Samples, "Most samples first; of groups, most in which the group itself was running"),
+    ("total", SortBy::Total, "Most samples in which the group occurs first; with --group-by"),
+    ("trace", SortBy::Trace, "By serial number of the trace"),
+    ("method", SortBy::Name, "By name of the method, or of the group"),
+];
+
+/// What a row stands for: a trace, or a group.
+type Group = Option<GroupBy>;
+
+/// The words of `--group-by`.
+const GROUP_BY: &[Key<Group>] = &[
+    ("trace", None, "A stack trace"),
+    ("method", Some(GroupBy::Method), "A method, whatever called it"),
+    ("class", Some(GroupBy::Class), "All methods of a class"),
+    ("package", Some(GroupBy::Package), "All classes of a package"),
+];
 
 /// CPU samples: the stack traces that were found running
 ///
@@ -55,16 +66,27 @@ pub(crate) struct Args {
     cutoff: f64,
 
     /// Order of the rows
-    #[arg(long, value_name = "KEY", default_value = "samples", help_heading = "Output")]
-    sort: SortArg,
+    #[arg(
+        long,
+        value_name = "KEY",
+        value_parser = keys(SORT),
+        default_value = "samples",
+        help_heading = "Output"
+    )]
+    sort: SortBy,
 
-    /// Only the first N rows; 0 for all [default: 30 in a table, all in JSON and CSV]
-    #[arg(long, value_name = "N", help_heading = "Output")]
-    top: Option<usize>,
+    #[command(flatten)]
+    top: Top,
 
     /// What a row stands for
-    #[arg(long, value_name = "KEY", default_value = "trace", help_heading = "Output")]
-    group_by: GroupArg,
+    #[arg(
+        long,
+        value_name = "KEY",
+        value_parser = keys(GROUP_BY),
+        default_value = "trace",
+        help_heading = "Output"
+    )]
+    group_by: Group,
 
     #[command(flatten)]
     stack: StackArgs,
@@ -73,116 +95,33 @@ pub(crate) struct Args {
     output: Output,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SortArg {
-    /// Most samples first; of groups, most in which the group itself was running
-    Samples,
-    /// Most samples in which the group occurs first; with --group-by
-    Total,
-    /// By serial number of the trace
-    Trace,
-    /// By name of the method, or of the group
-    Method,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum GroupArg {
-    /// A stack trace
-    Trace,
-    /// A method, whatever called it
-    Method,
-    /// All methods of a class
-    Class,
-    /// All classes of a package
-    Package,
-}
-
-impl GroupArg {
-    /// What is grouped, and the name of its column.
-    fn group(self) -> Option<(GroupBy, &'static str)> {
-        match self {
-            Self::Trace => None,
-            Self::Method => Some((GroupBy::Method, "method")),
-            Self::Class => Some((GroupBy::Class, "class")),
-            Self::Package => Some((GroupBy::Package, "package")),
-        }
-    }
-}
-
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let group = args.group_by.group();
-    match (group.is_some(), args.sort) {
-        (false, SortArg::Total) => anyhow::bail!("--sort total needs --group-by method, class or package"),
-        (true, SortArg::Trace) => {
+    match (args.group_by, args.sort) {
+        (None, SortBy::Total) => anyhow::bail!("--sort total needs --group-by method, class or package"),
+        (Some(_), SortBy::Trace) => {
             anyhow::bail!("--sort trace needs rows that are traces: leave out --group-by")
         }
         _ => {}
     }
     anyhow::ensure!(
-        group.is_none() || !args.stack.is_shown(),
+        args.group_by.is_none() || !args.stack.is_shown(),
         "--stack needs rows that are traces: leave out --group-by"
     );
-    let format = args.output.format();
     let recorded = args.input.open(Want { sites: false, traces: true })?;
     let profile = &recorded.profile;
-    let question = Question {
-        filter: StackFilter { classes: args.class.clone(), methods: args.method.clone() },
-        cutoff: args.cutoff,
-        sort_by: match args.sort {
-            SortArg::Samples => SortBy::Samples,
-            SortArg::Total => SortBy::Total,
-            SortArg::Trace => SortBy::Trace,
-            SortArg::Method => SortBy::Name,
-        },
-        top: args::top(args.top, format, USUAL_TOP),
-    };
-    let nothing = Samples::default();
-    let samples = profile.samples.as_ref().unwrap_or(&nothing);
     if profile.samples.is_none() {
         note(profile, &args.input);
     }
-    let mut out = output::stdout();
-    let any = match group {
-        None => {
-            let answer = cpu::by_trace(samples, &profile.traces, &question);
-            match format {
-                Format::Table => table(&mut out, profile, &answer, args)?,
-                Format::Csv => {
-                    let columns = args.stack.columns(RowOut::<String>::COLUMNS);
-                    let frames =
-                        |row: &Row| args.stack.of(&profile.traces, row.trace).map(|stack| stack.cell());
-                    let rows = answer.rows.iter().map(|row| RowOut::new(row, object::cell, frames(row)));
-                    csv::write_flat(&mut out, &columns, rows)?;
-                }
-                Format::Json => {
-                    let frames =
-                        |row: &Row| args.stack.of(&profile.traces, row.trace).map(|stack| stack.json());
-                    let rows = (answer.rows.iter())
-                        .map(|row| RowOut::<Vec<FrameOut<'_>>>::new(row, str::to_owned, frames(row)));
-                    recorded.json(&mut out, "cpu", Streamed::new(rows), more(samples, &answer))?;
-                }
-            }
-            !answer.rows.is_empty()
-        }
-        Some((by, key)) => {
-            let answer = cpu::grouped(samples, &profile.traces, &question, by);
-            match format {
-                Format::Table => group_table(&mut out, &answer, key, output::style(&args.output))?,
-                Format::Csv => {
-                    let columns =
-                        ["rank", "self_samples", "total_samples", "self_percent", "total_percent", key];
-                    csv::write_flat(&mut out, &columns, answer.rows.iter().map(cells))?;
-                }
-                Format::Json => {
-                    let rows = answer.rows.iter().map(|row| group_row(row, key));
-                    recorded.json(&mut out, "cpu", Streamed::new(rows), more(samples, &answer))?;
-                }
-            }
-            !answer.rows.is_empty()
-        }
+    let question = Question {
+        filter: StackFilter { classes: args.class.clone(), methods: args.method.clone() },
+        cutoff: args.cutoff,
+        sort_by: args.sort,
+        top: args.top.rows(args.output.format()),
     };
-    output::finish(out)?;
-    Ok(recorded.outcome(any))
+    match args.group_by {
+        None => by_trace(&recorded, args, &question),
+        Some(group_by) => by_group(&recorded, args, &question, group_by),
+    }
 }
 
 /// Says that there are no samples, and what there is instead.
@@ -195,116 +134,154 @@ fn note(profile: &Profile, input: &RecordedInput) {
     input.note(&format!("no CPU SAMPLES: the HPROF agent records them with cpu=samples{instead}"));
 }
 
-/// What JSON has beside the rows.
-fn more<R>(samples: &Samples, answer: &Answer<R>) -> Value {
-    json!({
-        "total": { "samples": samples.total },
-        "matching": { "rows": answer.matching, "samples": answer.samples },
-        "left_out": answer.matching.saturating_sub(answer.rows.len() as u64),
-        "date": samples.date,
-    })
-}
-
-#[derive(Serialize)]
-struct RowOut<F> {
-    rank: u64,
-    trace: u32,
-    samples: u64,
-    self_percent: f64,
-    accumulated_percent: f64,
-    method: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    frames: Option<F>,
-}
-
-impl<F> RowOut<F> {
-    const COLUMNS: &[&str] =
-        &["rank", "trace", "samples", "self_percent", "accumulated_percent", "method", "frames"];
-
-    fn new(row: &Row, text: AsText, frames: Option<F>) -> Self {
-        Self {
-            rank: row.rank,
-            trace: row.trace,
-            samples: row.samples,
-            self_percent: row.self_percent,
-            accumulated_percent: row.accumulated_percent,
-            method: row.method.as_deref().map(text),
-            frames,
-        }
-    }
-}
-
-fn group_row(row: &GroupRow, key: &str) -> Value {
-    json!({
-        "rank": row.rank,
-        "self_samples": row.self_samples,
-        "total_samples": row.total_samples,
-        "self_percent": row.self_percent,
-        "total_percent": row.total_percent,
-        key: row.name,
-    })
-}
-
-/// A line of CSV.
-fn cells(row: &GroupRow) -> impl Serialize + use<> {
-    let name = row.name.as_deref().map(object::cell);
-    (row.rank, row.self_samples, row.total_samples, row.self_percent, row.total_percent, name)
-}
-
-fn table(out: &mut dyn Write, profile: &Profile, answer: &Answer<Row>, args: &Args) -> anyhow::Result<()> {
-    let mut table = Builder::new(&[
-        ("rank", Align::Right),
-        ("self", Align::Right),
-        ("accum", Align::Right),
-        ("samples", Align::Right),
-        ("trace", Align::Right),
-        ("method", Align::Left),
-    ]);
-    for row in &answer.rows {
-        table.row([
-            row.rank.to_string(),
-            stack::percent(row.self_percent),
-            stack::percent(row.accumulated_percent),
-            grouped(row.samples),
-            row.trace.to_string(),
-            row.method.clone().unwrap_or_else(|| EMPTY.to_owned()),
-        ]);
-    }
+fn by_trace(recorded: &Recorded, args: &Args, question: &Question) -> anyhow::Result<Outcome> {
+    let (profile, traces) = (&recorded.profile, &recorded.profile.traces);
+    let nothing = Samples::default();
+    let samples = profile.samples.as_ref().unwrap_or(&nothing);
+    let cpu::Answer { rows, matching, samples: sum } = cpu::by_trace(samples, traces, question);
+    let beside = Beside { matching, shown: rows.len(), of: (samples, sum) };
+    let mut answer = Answer::new(columns(traces, &args.stack), rows)
+        .beside(&beside_columns(), &beside)
+        .matching(matching, "traces");
     if profile.samples.is_some() {
-        table.total(["", "", "", &grouped(answer.samples), "", "total"]);
+        answer = answer.total([("samples", grouped(sum)), (METHOD, "total".to_owned())]);
     }
-    let serials = answer.rows.iter().map(|row| row.trace);
-    args.stack.table(out, table, output::style(&args.output), &profile.traces, serials)?;
-    Ok(output::left_out(out, answer.rows.len(), answer.matching, "traces")?)
+    let answer = args.stack.below(answer, traces, |row: &Row| row.trace);
+    let rows = recorded.show("cpu", &args.output, answer)?;
+    Ok(recorded.outcome(rows > 0))
 }
 
-/// What stands for the method of a trace without frames.
-const EMPTY: &str = "<empty>";
+fn by_group(
+    recorded: &Recorded,
+    args: &Args,
+    question: &Question,
+    group_by: GroupBy,
+) -> anyhow::Result<Outcome> {
+    let nothing = Samples::default();
+    let samples = recorded.profile.samples.as_ref().unwrap_or(&nothing);
+    let cpu::Answer { rows, matching, samples: sum } =
+        cpu::grouped(samples, &recorded.profile.traces, question, group_by);
+    let beside = Beside { matching, shown: rows.len(), of: (samples, sum) };
+    let answer = Answer::new(group_columns(group_by), rows)
+        .beside(&beside_columns(), &beside)
+        .matching(matching, "rows");
+    let rows = recorded.show("cpu", &args.output, answer)?;
+    Ok(recorded.outcome(rows > 0))
+}
 
-fn group_table(
-    out: &mut dyn Write,
-    answer: &Answer<GroupRow>,
-    key: &'static str,
-    style: Style,
-) -> anyhow::Result<()> {
-    let mut table = Builder::new(&[
-        ("rank", Align::Right),
-        ("self", Align::Right),
-        ("%", Align::Right),
-        ("total", Align::Right),
-        ("%", Align::Right),
-        (key, Align::Left),
-    ]);
-    for row in &answer.rows {
-        table.row([
-            row.rank.to_string(),
-            grouped(row.self_samples),
-            stack::percent(row.self_percent),
-            grouped(row.total_samples),
-            stack::percent(row.total_percent),
-            row.name.clone().unwrap_or_else(|| EMPTY.to_owned()),
-        ]);
-    }
-    table.write(out, style)?;
-    Ok(output::left_out(out, answer.rows.len(), answer.matching, "rows")?)
+/// The title of the column of methods.
+const METHOD: &str = "method";
+
+fn columns<'a>(traces: &'a Traces, stack: &StackArgs) -> Columns<'a, Row> {
+    let [self_percent, accumulated_percent] = columns::percents(
+        "percentage of `total.samples`, to two decimals",
+        |row: &Row| row.self_percent,
+        |row| row.accumulated_percent,
+    );
+    let columns = [
+        columns::rank(columns::PLACE_IN_FILE, |row: &Row| row.rank),
+        columns::trace(|row: &Row| row.trace),
+        Column::integer("samples", "how often the trace was found running", |row: &Row| row.samples.into())
+            .header("samples")
+            .place(3),
+        self_percent,
+        accumulated_percent,
+        Column::text("method", "the innermost frame of the trace: `CLASS.METHOD`", |row: &Row| {
+            row.method.as_deref().into()
+        })
+        .or_null("the trace has no frame, or is not in the file")
+        .header(METHOD)
+        .place(columns::NAME)
+        .fit(Fit::Shorten { priority: 0 })
+        .cell(|row| row.method.clone().unwrap_or_else(|| columns::EMPTY.to_owned())),
+    ];
+    Columns::new(columns.into_iter().chain(stack.column(traces, |row: &Row| row.trace)))
+}
+
+fn group_columns<'a>(group_by: GroupBy) -> Columns<'a, GroupRow> {
+    let (key, meaning) = match group_by {
+        GroupBy::Method => ("method", "the method: `CLASS.METHOD`"),
+        GroupBy::Class => ("class", "the class"),
+        GroupBy::Package => ("package", "the package; `<unnamed package>` for classes without"),
+    };
+    Columns::new([
+        columns::rank("place by `self_samples`, then `total_samples`, then name", |row: &GroupRow| row.rank),
+        Column::integer(
+            "self_samples",
+            "samples of the traces whose innermost frame is of it",
+            |row: &GroupRow| row.self_samples.into(),
+        )
+        .header("self")
+        .place(1),
+        Column::integer(
+            "total_samples",
+            "samples of the traces in which it occurs, however often in one trace",
+            |row: &GroupRow| row.total_samples.into(),
+        )
+        .header("total")
+        .place(3),
+        columns::percent(
+            "self_percent",
+            "%",
+            "`self_samples` as a percentage of `total.samples`, to two decimals",
+            |row: &GroupRow| row.self_percent,
+        )
+        .place(2),
+        columns::percent(
+            "total_percent",
+            "%",
+            "`total_samples` likewise. These do not add up over rows",
+            |row: &GroupRow| row.total_percent,
+        )
+        .place(4),
+        Column::text(key, meaning, |row: &GroupRow| row.name.as_deref().into())
+            .or_null("traces without frames, or frames without a class")
+            .header(key)
+            .place(5)
+            .fit(Fit::Shorten { priority: 0 })
+            .cell(|row| row.name.clone().unwrap_or_else(|| columns::EMPTY.to_owned())),
+    ])
+}
+
+/// All samples, and the number of those that match.
+type Found<'a> = (&'a Samples, u64);
+
+fn beside_columns<'a>() -> Columns<'a, Beside<Found<'a>>> {
+    Columns::new([
+        Column::integer(
+            "total.samples",
+            "all samples as the writer states them, also of traces that it left out",
+            |beside: &Beside<Found<'a>>| beside.of.0.total.into(),
+        ),
+        columns::matching(),
+        Column::integer(
+            "matching.samples",
+            "samples of the traces that match",
+            |beside: &Beside<Found<'a>>| beside.of.1.into(),
+        ),
+        columns::left_out(),
+        columns::date(|of: &Found<'a>| of.0.date.as_deref()),
+    ])
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    let declared = |variant, about, rows| Declared {
+        command: "cpu",
+        variant,
+        about,
+        rows,
+        beside: beside_columns().fields(),
+    };
+    let group = |variant, about, group_by| declared(variant, about, group_columns(group_by).fields());
+    vec![
+        declared(
+            "`--group-by trace`",
+            "The default. A row is a trace with CPU samples, most samples first. `frames` is there with `--stack` only; \
+             in CSV it is a list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
+            columns(&Traces::default(), &StackArgs::ALL).fields(),
+        ),
+        group("`--group-by method`", "A row is a method, most `self_samples` first.", GroupBy::Method),
+        group("`--group-by class`", "A row is a class, most `self_samples` first.", GroupBy::Class),
+        group("`--group-by package`", "A row is a package, most `self_samples` first.", GroupBy::Package),
+    ]
 }

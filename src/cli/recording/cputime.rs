@@ -1,27 +1,23 @@
 //! `cputime`: CPU time that the agent measured, and calls.
 
-use std::io::Write;
-
-use clap::ValueEnum;
-use serde::Serialize;
-use serde_json::{Value, json};
-
+use crate::cli::Outcome;
+use crate::cli::shared::args::{self, Output};
+use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::limit::Top;
+use crate::cli::shared::recording::{Recorded, RecordedInput};
+use crate::cli::shared::session::Source;
+use crate::cli::shared::stack::StackArgs;
 use crate::query::classes::pattern::{ClassPattern, MethodPattern};
-use crate::query::recordings::cputime::{self, Answer, CallQuestion, CallRow, Question, Row, SortBy};
+use crate::query::recordings::cputime::{self, CallQuestion, CallRow, Question, SortBy};
 use crate::query::recordings::profile::binary::Want;
 use crate::query::recordings::profile::{Method, Profile};
 use crate::query::recordings::stack_filter::StackFilter;
-use crate::report::stream::Streamed;
-use crate::report::table::{Align, Builder, Style, grouped};
-use crate::report::{Format, csv};
+use crate::report::answer::{Answer, Declared};
+use crate::report::column::{Align, Column, Columns, Fit, Kind};
+use crate::report::value::Value;
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::{self, Output};
-use crate::cli::shared::object::{self, AsText};
-use crate::cli::shared::output;
-use crate::cli::shared::recording::{Recorded, RecordedInput};
-use crate::cli::shared::session::Source;
-use crate::cli::shared::stack::{self, FrameOut, StackArgs};
+use super::columns::{self, Beside};
+use super::times::{self, Of};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli cputime java.hprof.txt
@@ -29,8 +25,13 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli cputime java.hprof.txt --method 'com.acme.**' --stack
   hprof-cli cputime java.prof --calls --sort time";
 
-/// Rows of a table when nothing is said.
-const USUAL_TOP: usize = 30;
+/// The words of `--sort`.
+const SORT: &[Key<SortBy>] = &[
+    ("time", SortBy::Time, "Most time first"),
+    ("count", SortBy::Count, "Most calls first"),
+    ("trace", SortBy::Trace, "By serial number of the trace; not of calls, which have none"),
+    ("method", SortBy::Method, "By name of the method; of calls, of the one that is called"),
+];
 
 /// CPU time of methods, as the HPROF agent measured it
 ///
@@ -60,12 +61,11 @@ pub(crate) struct Args {
     calls: bool,
 
     /// Order of the rows [default: as in the file]
-    #[arg(long, value_name = "KEY", help_heading = "Output")]
-    sort: Option<SortArg>,
+    #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
+    sort: Option<SortBy>,
 
-    /// Only the first N rows; 0 for all [default: 30 in a table, all in JSON and CSV]
-    #[arg(long, value_name = "N", help_heading = "Output")]
-    top: Option<usize>,
+    #[command(flatten)]
+    top: Top,
 
     #[command(flatten)]
     stack: StackArgs,
@@ -74,41 +74,24 @@ pub(crate) struct Args {
     output: Output,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SortArg {
-    /// Most time first
-    Time,
-    /// Most calls first
-    Count,
-    /// By serial number of the trace; not of calls, which have none
-    Trace,
-    /// By name of the method; of calls, of the one that is called
-    Method,
-}
-
-impl SortArg {
-    fn key(self) -> SortBy {
-        match self {
-            Self::Time => SortBy::Time,
-            Self::Count => SortBy::Count,
-            Self::Trace => SortBy::Trace,
-            Self::Method => SortBy::Method,
-        }
-    }
-}
-
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let recorded = args.input.open(Want { sites: false, traces: true })?;
     let profile = &recorded.profile;
     let are_calls = args.calls || (profile.times.is_none() && !profile.calls.is_empty());
-    if are_calls && args.sort == Some(SortArg::Trace) {
+    if are_calls && args.sort == Some(SortBy::Trace) {
         anyhow::bail!("--sort trace needs traces; calls (cpu=old) have none");
     }
     if if are_calls { profile.calls.is_empty() } else { profile.times.is_none() } {
         note(profile, args);
     }
-    let any = if are_calls { calls(&recorded, args)? } else { times(&recorded, args)? };
-    Ok(recorded.outcome(any))
+    let filter = StackFilter { classes: args.class.clone(), methods: args.method.clone() };
+    let top = args.top.rows(args.output.format());
+    if are_calls {
+        let question = CallQuestion { filter, cutoff: args.cutoff, sort_by: args.sort, top };
+        return show_calls(&recorded, args, &question);
+    }
+    let question = Question { filter, names: Vec::new(), cutoff: args.cutoff, sort_by: args.sort, top };
+    times::show(&recorded, Of::CpuTime, &question, &args.stack, &args.output)
 }
 
 /// Says that there is no such table, and what there is instead.
@@ -124,186 +107,14 @@ fn note(profile: &Profile, args: &Args) {
 
 const NO_TIME: &str = "no CPU TIME: the HPROF agent records it with cpu=times, in texts only";
 
-/// Shows CPU TIME. Whether there is a row.
-fn times(recorded: &Recorded, args: &Args) -> anyhow::Result<bool> {
-    let (format, profile) = (args.output.format(), &recorded.profile);
-    let question = Question {
-        filter: StackFilter { classes: args.class.clone(), methods: args.method.clone() },
-        names: Vec::new(),
-        cutoff: args.cutoff,
-        sort_by: args.sort.map(SortArg::key),
-        top: args::top(args.top, format, USUAL_TOP),
-    };
-    let (rows, total_ms) =
-        profile.times.as_ref().map_or((&[][..], 0), |times| (times.rows.as_slice(), times.total_ms));
-    let answer = cputime::times(rows, total_ms, &profile.traces, &question);
-    let mut out = output::stdout();
-    match format {
-        Format::Table => {
-            table(&mut out, profile, &answer, profile.times.as_ref().map(|times| times.total_ms), args)?
-        }
-        Format::Csv => {
-            let columns = args.stack.columns(RowOut::<String>::COLUMNS);
-            let frames =
-                |row: &Row<'_>| args.stack.of(&profile.traces, row.time.trace).map(|stack| stack.cell());
-            let rows = answer.rows.iter().map(|row| RowOut::new(row, object::cell, frames(row)));
-            csv::write_flat(&mut out, &columns, rows)?;
-        }
-        Format::Json => {
-            let frames =
-                |row: &Row<'_>| args.stack.of(&profile.traces, row.time.trace).map(|stack| stack.json());
-            let rows = (answer.rows.iter())
-                .map(|row| RowOut::<Vec<FrameOut<'_>>>::new(row, str::to_owned, frames(row)));
-            let times = profile.times.as_ref();
-            let total = json!({ "self_ms": times.map(|times| times.total_ms) });
-            let date = times.and_then(|times| times.date.as_deref());
-            recorded.json(&mut out, "cputime", Streamed::new(rows), more(total, &answer, date))?;
-        }
-    }
-    output::finish(out)?;
-    Ok(!answer.rows.is_empty())
-}
-
-/// What JSON has beside the rows.
-fn more<R>(total: Value, answer: &Answer<R>, date: Option<&str>) -> Value {
-    json!({
-        "total": total,
-        "matching": { "rows": answer.matching },
-        "left_out": answer.matching.saturating_sub(answer.rows.len() as u64),
-        "date": date,
-    })
-}
-
-#[derive(Serialize)]
-struct RowOut<F> {
-    rank: u64,
-    trace: u32,
-    count: u64,
-    self_percent: f64,
-    accumulated_percent: f64,
-    method: Option<String>,
-    self_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    frames: Option<F>,
-}
-
-impl<F> RowOut<F> {
-    const COLUMNS: &[&str] =
-        &["rank", "trace", "count", "self_percent", "accumulated_percent", "method", "self_ms", "frames"];
-
-    fn new(row: &Row<'_>, text: AsText, frames: Option<F>) -> Self {
-        Self {
-            rank: row.rank,
-            trace: row.time.trace,
-            count: row.time.count,
-            self_percent: row.time.self_percent,
-            accumulated_percent: row.time.accumulated_percent,
-            method: method(row).map(text),
-            self_ms: row.self_ms,
-            frames,
-        }
-    }
-}
-
-/// The method as the row names it, or else the trace.
-fn method<'a>(row: &'a Row<'_>) -> Option<&'a str> {
-    row.time.name.as_deref().or(row.method.as_deref())
-}
-
-fn table(
-    out: &mut dyn Write,
-    profile: &Profile,
-    answer: &Answer<Row<'_>>,
-    total_ms: Option<i64>,
-    args: &Args,
-) -> anyhow::Result<()> {
-    let mut table = Builder::new(&[
-        ("rank", Align::Right),
-        ("self", Align::Right),
-        ("accum", Align::Right),
-        ("ms", Align::Right),
-        ("count", Align::Right),
-        ("trace", Align::Right),
-        ("method", Align::Left),
-    ]);
-    for row in &answer.rows {
-        table.row([
-            row.rank.to_string(),
-            stack::percent(row.time.self_percent),
-            stack::percent(row.time.accumulated_percent),
-            row.self_ms.map(|ms| format!("~{}", grouped(ms))).unwrap_or_default(),
-            grouped(row.time.count),
-            row.time.trace.to_string(),
-            method(row).unwrap_or(EMPTY).to_owned(),
-        ]);
-    }
-    if let Some(total) = total_ms {
-        let total = u64::try_from(total).map(grouped).unwrap_or_default();
-        table.total(["", "", "", &total, "", "", "whole time"]);
-    }
-    let serials = answer.rows.iter().map(|row| row.time.trace);
-    args.stack.table(out, table, output::style(&args.output), &profile.traces, serials)?;
-    Ok(output::left_out(out, answer.rows.len(), answer.matching, "rows")?)
-}
-
-/// What stands for the method of a trace without frames.
-const EMPTY: &str = "<empty>";
-
-/// Shows the calls of cpu=old. Whether there is a row.
-fn calls(recorded: &Recorded, args: &Args) -> anyhow::Result<bool> {
-    let (format, profile) = (args.output.format(), &recorded.profile);
-    let question = CallQuestion {
-        filter: StackFilter { classes: args.class.clone(), methods: args.method.clone() },
-        cutoff: args.cutoff,
-        sort_by: args.sort.map(SortArg::key),
-        top: args::top(args.top, format, USUAL_TOP),
-    };
-    let answer = cputime::calls(&profile.calls, &question);
-    let mut out = output::stdout();
-    match format {
-        Format::Table => call_table(&mut out, &answer, output::style(&args.output))?,
-        Format::Csv => {
-            let rows = answer.rows.iter().map(|row| CallOut::new(row, object::cell));
-            csv::write_flat(&mut out, CallOut::COLUMNS, rows)?;
-        }
-        Format::Json => {
-            let rows = answer.rows.iter().map(|row| CallOut::new(row, str::to_owned));
-            recorded.json(&mut out, "cputime", Streamed::new(rows), more(Value::Null, &answer, None))?;
-        }
-    }
-    output::finish(out)?;
-    Ok(!answer.rows.is_empty())
-}
-
-#[derive(Serialize)]
-struct CallOut {
-    rank: u64,
-    count: u64,
-    time_ms: i64,
-    callee: Option<String>,
-    caller: Option<String>,
-    callee_signature: Option<String>,
-    caller_signature: Option<String>,
-}
-
-impl CallOut {
-    const COLUMNS: &[&str] =
-        &["rank", "count", "time_ms", "callee", "caller", "callee_signature", "caller_signature"];
-
-    fn new(row: &CallRow<'_>, text: AsText) -> Self {
-        let name = |method: &Option<Method>| method.as_ref().map(|method| text(&qualified(method)));
-        let signature = |method: &Option<Method>| method.as_ref().map(|method| text(&method.signature));
-        let call = row.call;
-        Self {
-            rank: row.rank,
-            count: call.count,
-            time_ms: call.time_ms,
-            callee: name(&call.callee),
-            caller: name(&call.caller),
-            callee_signature: signature(&call.callee),
-            caller_signature: signature(&call.caller),
-        }
-    }
+/// Shows the calls of cpu=old.
+fn show_calls(recorded: &Recorded, args: &Args, question: &CallQuestion) -> anyhow::Result<Outcome> {
+    let cputime::Answer { rows, matching } = cputime::calls(&recorded.profile.calls, question);
+    let beside = Beside { matching, shown: rows.len(), of: () };
+    let answer =
+        Answer::new(call_columns(), rows).beside(&beside_calls(), &beside).matching(matching, "calls");
+    let rows = recorded.show("cputime", &args.output, answer)?;
+    Ok(recorded.outcome(rows > 0))
 }
 
 /// `com.acme.Main.run`.
@@ -311,26 +122,66 @@ fn qualified(method: &Method) -> String {
     if method.class.is_empty() { method.name.clone() } else { format!("{}.{}", method.class, method.name) }
 }
 
-fn call_table(out: &mut dyn Write, answer: &Answer<CallRow<'_>>, style: Style) -> anyhow::Result<()> {
-    let mut table = Builder::new(&[
-        ("rank", Align::Right),
-        ("count", Align::Right),
-        ("ms", Align::Right),
-        ("callee, and its caller", Align::Left),
-    ]);
-    let name = |method: &Option<Method>| method.as_ref().map_or_else(|| UNKNOWN.to_owned(), qualified);
-    for row in &answer.rows {
-        let call = row.call;
-        table.row([
-            row.rank.to_string(),
-            grouped(call.count),
-            u64::try_from(call.time_ms).map_or_else(|_| call.time_ms.to_string(), grouped),
-            format!("{} by {}", name(&call.callee), name(&call.caller)),
-        ]);
-    }
-    table.write(out, style)?;
-    Ok(output::left_out(out, answer.rows.len(), answer.matching, "calls")?)
+/// A method in a table.
+fn name(method: Option<&Method>) -> String {
+    method.map_or_else(|| "<unknown>".to_owned(), qualified)
 }
 
-/// What stands for a method that the agent did not know.
-const UNKNOWN: &str = "<unknown>";
+fn call_columns<'a>() -> Columns<'a, CallRow<'a>> {
+    let unknown = "the agent did not know it";
+    let methods: [(_, _, _, fn(&CallRow<'a>) -> Option<&'a Method>); 2] = [
+        ("callee", "callee_signature", "the method that was called", |row| row.call.callee.as_ref()),
+        ("caller", "caller_signature", "the method that called it", |row| row.call.caller.as_ref()),
+    ];
+    let names = methods.map(|(key, _, meaning, method)| {
+        Column::text(key, meaning, move |row: &CallRow<'a>| method(row).map(qualified).into())
+            .or_null(unknown)
+    });
+    let signatures = methods.map(|(_, key, _, method)| {
+        Column::text(key, "its JVM signature", move |row: &CallRow<'a>| {
+            method(row).map(|method| method.signature.as_str()).into()
+        })
+        .or_null(unknown)
+    });
+    let mut columns = vec![
+        columns::rank(columns::PLACE_IN_FILE, |row: &CallRow<'a>| row.rank),
+        Column::integer("count", "calls", |row: &CallRow<'a>| row.call.count.into()).header("count"),
+        Column::new(
+            "time_ms",
+            Kind::Signed,
+            "milliseconds as the file states them; negative if they overflowed",
+            |row: &CallRow<'a>| row.call.time_ms.into(),
+        )
+        .header("ms"),
+        Column::table("callee, and its caller", Align::Left, |row: &CallRow<'a>| {
+            format!("{} by {}", name(row.call.callee.as_ref()), name(row.call.caller.as_ref()))
+        })
+        .fit(Fit::Shorten { priority: 0 }),
+    ];
+    columns.extend(names.into_iter().chain(signatures));
+    Columns::new(columns)
+}
+
+fn beside_calls() -> Columns<'static, Beside<()>> {
+    Columns::new([
+        Column::new("total", Kind::Any, "none: calls have no stated total", |_| Value::Null)
+            .or_null("always"),
+        columns::matching(),
+        columns::left_out(),
+        columns::date(|()| None),
+    ])
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    vec![
+        times::declared(Of::CpuTime),
+        Declared {
+            command: "cputime",
+            variant: "`--calls`",
+            about: "Of `cpu=old`, also without the option if the file holds nothing else. A row is a pair of methods, one \
+                    of which called the other.",
+            rows: call_columns().fields(),
+            beside: beside_calls().fields(),
+        },
+    ]
+}

@@ -17,6 +17,7 @@ use crate::report::stacks::{flamegraph, folded, speedscope};
 use crate::report::table::grouped;
 
 use crate::cli::Outcome;
+use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::out_file::OutFile;
 use crate::cli::shared::recording::{RecordedFile, RecordedInput};
 use crate::cli::shared::session::Source;
@@ -28,6 +29,36 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli flamegraph java.hprof.txt --of live --unit objects --reverse -o live.svg
   hprof-cli flamegraph java.hprof --by-thread --format folded > cpu.folded
   hprof-cli flamegraph java.hprof --format speedscope -o profile.speedscope.json";
+
+/// The words of `--of`.
+const OF: &[Key<Of>] = &[
+    ("cpu", Of::Cpu, "CPU SAMPLES: how often a stack was found running"),
+    ("allocated", Of::Allocated, "What was ever allocated there, if sites were recorded"),
+    ("live", Of::Live, "What was allocated there and is alive"),
+    (
+        "cputime",
+        Of::CpuTime,
+        "CPU TIME (ms) of text reports, milliseconds estimated from its percentages; cpu=old: pairs of caller and callee",
+    ),
+];
+
+/// The words of `--unit`.
+const UNIT: &[Key<SiteUnit>] =
+    &[("bytes", SiteUnit::Bytes, "Bytes"), ("objects", SiteUnit::Objects, "Number of objects")];
+
+/// The words of `--colors`.
+const COLORS: &[Key<Palette>] = &[
+    ("hot", Palette::Hot, "Red to yellow"),
+    ("mem", Palette::Mem, "Green to blue"),
+    ("io", Palette::Io, "Shades of blue, wide"),
+    ("red", Palette::Red, ""),
+    ("green", Palette::Green, ""),
+    ("blue", Palette::Blue, ""),
+    ("aqua", Palette::Aqua, ""),
+    ("yellow", Palette::Yellow, ""),
+    ("purple", Palette::Purple, ""),
+    ("orange", Palette::Orange, ""),
+];
 
 /// Stacks as a flame graph: where time was spent, or where objects were allocated
 ///
@@ -41,12 +72,18 @@ pub(crate) struct Args {
     input: RecordedInput,
 
     /// What weighs a stack [default: the first of cpu, cputime, allocated, live that the file holds]
-    #[arg(long, value_name = "WHAT", help_heading = "Filter")]
-    of: Option<OfArg>,
+    #[arg(long, value_name = "WHAT", value_parser = keys(OF), help_heading = "Filter")]
+    of: Option<Of>,
 
     /// Weigh allocated and live by this
-    #[arg(long, value_name = "UNIT", default_value = "bytes", help_heading = "Filter")]
-    unit: UnitArg,
+    #[arg(
+        long,
+        value_name = "UNIT",
+        value_parser = keys(UNIT),
+        default_value = "bytes",
+        help_heading = "Filter"
+    )]
+    unit: SiteUnit,
 
     /// Only stacks with a frame, or with objects, of a class that matches: `com.acme.**`, `HashMap`, `byte[]`
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
@@ -93,29 +130,8 @@ pub(crate) struct Args {
     min_width: f64,
 
     /// Colours of methods in the picture [default: hot, or mem for allocated and live]
-    #[arg(long, value_name = "PALETTE", help_heading = "Output")]
-    colors: Option<ColorsArg>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum OfArg {
-    /// CPU SAMPLES: how often a stack was found running
-    Cpu,
-    /// What was ever allocated there, if sites were recorded
-    Allocated,
-    /// What was allocated there and is alive
-    Live,
-    /// CPU TIME (ms) of text reports, milliseconds estimated from its percentages; cpu=old: pairs of caller and callee
-    #[value(name = "cputime")]
-    CpuTime,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum UnitArg {
-    /// Bytes
-    Bytes,
-    /// Number of objects
-    Objects,
+    #[arg(long, value_name = "PALETTE", value_parser = keys(COLORS), help_heading = "Output")]
+    colors: Option<Palette>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -126,23 +142,6 @@ enum FormatArg {
     Folded,
     /// JSON for speedscope.app
     Speedscope,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ColorsArg {
-    /// Red to yellow
-    Hot,
-    /// Green to blue
-    Mem,
-    /// Shades of blue, wide
-    Io,
-    Red,
-    Green,
-    Blue,
-    Aqua,
-    Yellow,
-    Purple,
-    Orange,
 }
 
 fn percent(text: &str) -> Result<f64, String> {
@@ -161,16 +160,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         .map(|output| OutFile::create(output, args.input.input.path()))
         .transpose()?;
     let mut recorded = args.input.open(Want { sites: true, traces: true })?;
-    let wanted = args.of.map(Of::from);
     let mut held = stacks::held(&recorded.profile);
-    let is_held = |held: &[Of]| wanted.map_or(!held.is_empty(), |of| held.contains(&of));
+    let is_held = |held: &[Of]| args.of.map_or(!held.is_empty(), |of| held.contains(&of));
     if !is_held(&held) {
         // The objects themselves are the last resort, and part of what the file holds.
         args.input.count_sites(&mut recorded)?;
         held = stacks::held(&recorded.profile);
     }
-    let Some(of) = wanted.or(held.first().copied()).filter(|_| is_held(&held)) else {
-        messages::line("note", &nothing(args, &recorded.file, wanted, &held));
+    let Some(of) = args.of.or(held.first().copied()).filter(|_| is_held(&held)) else {
+        messages::line("note", &nothing(args, &recorded.file, &held));
         return Ok(recorded.outcome(false));
     };
     let question = question(args, of);
@@ -191,10 +189,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 fn question(args: &Args, of: Of) -> Question {
     Question {
         of,
-        unit: match args.unit {
-            UnitArg::Bytes => SiteUnit::Bytes,
-            UnitArg::Objects => SiteUnit::Objects,
-        },
+        unit: args.unit,
         by_thread: args.by_thread,
         reverse: args.reverse,
         lines: args.lines,
@@ -204,9 +199,9 @@ fn question(args: &Args, of: Of) -> Question {
 }
 
 /// What is said of a file that does not hold what was asked for.
-fn nothing(args: &Args, source: &RecordedFile, wanted: Option<Of>, held: &[Of]) -> String {
+fn nothing(args: &Args, source: &RecordedFile, held: &[Of]) -> String {
     let path = args.input.input.path().display();
-    let has = match wanted {
+    let has = match args.of {
         None => format!("{path} holds no stacks with samples, times or sites"),
         Some(Of::Cpu) => format!("{path} holds no CPU samples"),
         Some(Of::CpuTime) if matches!(source, RecordedFile::Binary(_)) => {
@@ -216,20 +211,12 @@ fn nothing(args: &Args, source: &RecordedFile, wanted: Option<Of>, held: &[Of]) 
         Some(Of::Allocated) => format!("{path} records no allocation sites"),
         Some(Of::Live) => format!("{path} holds no sites and no objects"),
     };
-    let others: Vec<String> = held.iter().map(|of| format!("--of {}", option(*of))).collect();
+    let words = held.iter().flat_map(|of| OF.iter().filter(move |(_, known, _)| known == of));
+    let others: Vec<String> = words.map(|(word, ..)| format!("--of {word}")).collect();
     match others.split_last() {
         None => has,
         Some((last, [])) => format!("{has}; {last} shows what it holds"),
         Some((last, others)) => format!("{has}; {} and {last} show what it holds", others.join(", ")),
-    }
-}
-
-fn option(of: Of) -> &'static str {
-    match of {
-        Of::Cpu => "cpu",
-        Of::CpuTime => "cputime",
-        Of::Allocated => "allocated",
-        Of::Live => "live",
     }
 }
 
@@ -256,14 +243,14 @@ fn write(args: &Args, of: Of, stacks: &Stacks, file: Option<OutFile>) -> anyhow:
 
 fn look(args: &Args, of: Of, stacks: &Stacks) -> Look {
     let usual = match of {
-        Of::Cpu | Of::CpuTime => ColorsArg::Hot,
-        Of::Allocated | Of::Live => ColorsArg::Mem,
+        Of::Cpu | Of::CpuTime => Palette::Hot,
+        Of::Allocated | Of::Live => Palette::Mem,
     };
     Look {
         title: title(args, of, stacks),
         width: args.width,
         min_width_percent: args.min_width,
-        palette: args.colors.unwrap_or(usual).into(),
+        palette: args.colors.unwrap_or(usual),
         hanging: args.reverse,
     }
 }
@@ -320,33 +307,5 @@ fn notes(args: &Args, of: Of, profile: &Profile, stacks: &Stacks) {
     let counted = |sites: &Sites| sites.origin == Origin::Objects;
     if of == Of::Live && profile.sites.as_ref().is_some_and(counted) {
         note("the dump records no allocation sites: they are counted over the objects that it holds");
-    }
-}
-
-impl From<OfArg> for Of {
-    fn from(of: OfArg) -> Self {
-        match of {
-            OfArg::Cpu => Self::Cpu,
-            OfArg::Allocated => Self::Allocated,
-            OfArg::Live => Self::Live,
-            OfArg::CpuTime => Self::CpuTime,
-        }
-    }
-}
-
-impl From<ColorsArg> for Palette {
-    fn from(colors: ColorsArg) -> Self {
-        match colors {
-            ColorsArg::Hot => Self::Hot,
-            ColorsArg::Mem => Self::Mem,
-            ColorsArg::Io => Self::Io,
-            ColorsArg::Red => Self::Red,
-            ColorsArg::Green => Self::Green,
-            ColorsArg::Blue => Self::Blue,
-            ColorsArg::Aqua => Self::Aqua,
-            ColorsArg::Yellow => Self::Yellow,
-            ColorsArg::Purple => Self::Purple,
-            ColorsArg::Orange => Self::Orange,
-        }
     }
 }

@@ -1,5 +1,6 @@
 //! Commands about what a profiler recorded.
 
+mod columns;
 pub(crate) mod convert;
 pub(crate) mod cpu;
 pub(crate) mod cputime;
@@ -7,4 +8,5 @@ pub(crate) mod flamegraph;
 pub(crate) mod monitors;
 pub(crate) mod sites;
 pub(crate) mod summary;
+mod times;
 pub(crate) mod traces;

@@ -1,26 +1,22 @@
 //! `sites`: where objects were allocated.
 
-use std::io::Write;
-
-use clap::ValueEnum;
-use serde::Serialize;
-use serde_json::json;
-
-use crate::query::classes::pattern::{ClassPattern, MethodPattern};
-use crate::query::recordings::profile::binary::Want;
-use crate::query::recordings::profile::{Origin, Profile, Site, Sites};
-use crate::query::recordings::sites::{self, Answer, Question, Row, SortBy};
-use crate::report::stream::Streamed;
-use crate::report::table::{Align, Builder, grouped};
-use crate::report::{Format, csv};
-
 use crate::cli::Outcome;
 use crate::cli::shared::args::{self, Output};
-use crate::cli::shared::object::{self, AsText};
-use crate::cli::shared::output;
+use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::limit::Top;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::Source;
-use crate::cli::shared::stack::{self, FrameOut, StackArgs};
+use crate::cli::shared::stack::StackArgs;
+use crate::query::classes::pattern::{ClassPattern, MethodPattern};
+use crate::query::recordings::profile::binary::Want;
+use crate::query::recordings::profile::{Origin, Sites, Traces};
+use crate::query::recordings::sites::{self, Question, Row, SortBy, Totals};
+use crate::report::answer::{Answer, Declared};
+use crate::report::column::{Column, Columns, Fit};
+use crate::report::table::grouped;
+use crate::report::value::Value;
+
+use super::columns::{self, Beside};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli sites java.hprof
@@ -28,8 +24,15 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli sites java.hprof 'byte[]' --method 'com.acme.**' --sort allocated
   hprof-cli sites java.hprof --format json | jq '.rows[0]'";
 
-/// Rows of a table when nothing is said.
-const USUAL_TOP: usize = 30;
+/// The words of `--sort`.
+const SORT: &[Key<SortBy>] = &[
+    ("live", SortBy::Live, "Most live bytes first"),
+    ("live-instances", SortBy::LiveInstances, "Most live instances first"),
+    ("allocated", SortBy::Allocated, "Most allocated bytes first"),
+    ("allocated-instances", SortBy::AllocatedInstances, "Most allocated instances first"),
+    ("class", SortBy::Class, "By name of the class"),
+    ("trace", SortBy::Trace, "By serial number of the trace"),
+];
 
 /// Allocation sites: classes and the stack traces that allocated their objects
 ///
@@ -57,12 +60,11 @@ pub(crate) struct Args {
     cutoff: f64,
 
     /// Order of the rows [default: as in the file, which is by live bytes]
-    #[arg(long, value_name = "KEY", help_heading = "Output")]
-    sort: Option<SortArg>,
+    #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
+    sort: Option<SortBy>,
 
-    /// Only the first N rows; 0 for all [default: 30 in a table, all in JSON and CSV]
-    #[arg(long, value_name = "N", help_heading = "Output")]
-    top: Option<usize>,
+    #[command(flatten)]
+    top: Top,
 
     #[command(flatten)]
     stack: StackArgs,
@@ -71,71 +73,39 @@ pub(crate) struct Args {
     output: Output,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SortArg {
-    /// Most live bytes first
-    Live,
-    /// Most live instances first
-    LiveInstances,
-    /// Most allocated bytes first
-    Allocated,
-    /// Most allocated instances first
-    AllocatedInstances,
-    /// By name of the class
-    Class,
-    /// By serial number of the trace
-    Trace,
-}
-
-impl SortArg {
-    fn key(self) -> SortBy {
-        match self {
-            Self::Live => SortBy::Live,
-            Self::LiveInstances => SortBy::LiveInstances,
-            Self::Allocated => SortBy::Allocated,
-            Self::AllocatedInstances => SortBy::AllocatedInstances,
-            Self::Class => SortBy::Class,
-            Self::Trace => SortBy::Trace,
-        }
-    }
-}
-
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let format = args.output.format();
     let mut recorded = args.input.open(Want { sites: true, traces: true })?;
     args.input.count_sites(&mut recorded)?;
-    let profile = &recorded.profile;
+    let (sites, traces) = (recorded.profile.sites.as_ref(), &recorded.profile.traces);
     let question = Question {
         classes: args.patterns.clone(),
         methods: args.method.clone(),
         traces: args.trace.clone(),
         cutoff: args.cutoff,
-        sort_by: args.sort.map(SortArg::key),
-        top: args::top(args.top, format, USUAL_TOP),
+        sort_by: args.sort,
+        top: args.top.rows(args.output.format()),
     };
-    let answer = profile.sites.as_ref().map(|sites| sites::sites(sites, &profile.traces, &question));
+    let sites::Answer { rows, matching } =
+        sites.map(|sites| sites::sites(sites, traces, &question)).unwrap_or_default();
     notes(&recorded, args);
-    let answer = answer.unwrap_or_default();
-    let mut out = output::stdout();
-    match format {
-        Format::Table => table(&mut out, profile, &answer, args)?,
-        Format::Csv => {
-            let columns = args.stack.columns(RowOut::<String>::COLUMNS);
-            let frames =
-                |row: &Row<'_>| args.stack.of(&profile.traces, row.site.trace).map(|stack| stack.cell());
-            let rows = answer.rows.iter().map(|row| RowOut::new(row, object::cell, frames(row)));
-            csv::write_flat(&mut out, &columns, rows)?;
-        }
-        Format::Json => {
-            let frames =
-                |row: &Row<'_>| args.stack.of(&profile.traces, row.site.trace).map(|stack| stack.json());
-            let rows = (answer.rows.iter())
-                .map(|row| RowOut::<Vec<FrameOut<'_>>>::new(row, str::to_owned, frames(row)));
-            recorded.json(&mut out, "sites", Streamed::new(rows), more(profile.sites.as_ref(), &answer))?;
-        }
+    // Over objects allocated is live: the columns would say the same twice.
+    let origin = sites.map_or(Origin::Recorded, |sites| sites.origin);
+    let beside = Beside { matching: matching.rows, shown: rows.len(), of: (sites, matching) };
+    let mut answer = Answer::new(columns(traces, &args.stack, origin), rows)
+        .beside(&beside_columns(), &beside)
+        .matching(matching.rows, "sites");
+    if sites.is_some() {
+        answer = answer.total([
+            ("live", grouped(matching.live_bytes)),
+            ("objects", grouped(matching.live_instances)),
+            ("allocated", grouped(matching.allocated_bytes)),
+            ("objects", grouped(matching.allocated_instances)),
+            (NAME, "total".to_owned()),
+        ]);
     }
-    output::finish(out)?;
-    Ok(recorded.outcome(!answer.rows.is_empty()))
+    let answer = args.stack.below(answer, traces, |row: &Row<'_>| row.site.trace);
+    let rows = recorded.show("sites", &args.output, answer)?;
+    Ok(recorded.outcome(rows > 0))
 }
 
 fn notes(recorded: &Recorded, args: &Args) {
@@ -148,133 +118,99 @@ fn notes(recorded: &Recorded, args: &Args) {
     }
 }
 
-/// What JSON has beside the rows.
-fn more(sites: Option<&Sites>, answer: &Answer<'_>) -> serde_json::Value {
-    let matching = &answer.matching;
-    let total = sites.and_then(|sites| sites.total.as_ref()).map(|total| {
-        json!({
-            "live_bytes": total.live_bytes,
-            "live_instances": total.live_instances,
-            "allocated_bytes": total.allocated_bytes,
-            "allocated_instances": total.allocated_instances,
-        })
-    });
-    json!({
-        "total": total,
-        "matching": {
-            "rows": matching.rows,
-            "live_bytes": matching.live_bytes,
-            "live_instances": matching.live_instances,
-            "allocated_bytes": matching.allocated_bytes,
-            "allocated_instances": matching.allocated_instances,
-        },
-        "left_out": matching.rows.saturating_sub(answer.rows.len() as u64),
-        "origin": sites.map(|sites| match sites.origin {
-            Origin::Recorded => "recorded",
-            Origin::Objects => "objects",
-        }),
-        "ordered_by": sites.map(|sites| if sites.by_allocation { "allocated_bytes" } else { "live_bytes" }),
-        "date": sites.and_then(|sites| sites.date.as_deref()),
-    })
-}
+/// The title of the column of names.
+const NAME: &str = "class and method";
 
-#[derive(Serialize)]
-struct RowOut<F> {
-    rank: u64,
-    class: String,
-    trace: u32,
-    live_bytes: u64,
-    live_instances: u64,
-    allocated_bytes: u64,
-    allocated_instances: u64,
-    self_percent: f64,
-    accumulated_percent: f64,
-    method: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    frames: Option<F>,
-}
-
-impl<F> RowOut<F> {
-    const COLUMNS: &[&str] = &[
-        "rank",
-        "class",
-        "trace",
-        "live_bytes",
-        "live_instances",
-        "allocated_bytes",
-        "allocated_instances",
-        "self_percent",
-        "accumulated_percent",
-        "method",
-        "frames",
-    ];
-
-    fn new(row: &Row<'_>, text: AsText, frames: Option<F>) -> Self {
-        let site = row.site;
-        Self {
-            rank: row.rank,
-            class: text(&site.class),
-            trace: site.trace,
-            live_bytes: site.live_bytes,
-            live_instances: site.live_instances,
-            allocated_bytes: site.allocated_bytes,
-            allocated_instances: site.allocated_instances,
-            self_percent: site.self_percent,
-            accumulated_percent: site.accumulated_percent,
-            method: row.method.as_deref().map(text),
-            frames,
-        }
-    }
-}
-
-fn table(out: &mut dyn Write, profile: &Profile, answer: &Answer<'_>, args: &Args) -> anyhow::Result<()> {
-    // Over objects allocated is live: the columns would say the same twice.
-    let is_counted = profile.sites.as_ref().is_some_and(|sites| sites.origin == Origin::Objects);
-    let mut columns = vec![
-        ("rank", Align::Right),
-        ("self", Align::Right),
-        ("accum", Align::Right),
-        ("live", Align::Right),
-        ("objects", Align::Right),
-    ];
-    if !is_counted {
-        columns.extend([("allocated", Align::Right), ("objects", Align::Right)]);
-    }
-    columns.extend([("trace", Align::Right), ("class and method", Align::Left)]);
-    let mut table = Builder::new(&columns);
-    let figures = |live: (u64, u64), allocated: (u64, u64)| {
-        let mut cells = vec![grouped(live.0), grouped(live.1)];
-        if !is_counted {
-            cells.extend([grouped(allocated.0), grouped(allocated.1)]);
-        }
-        cells
+fn columns<'a>(traces: &'a Traces, stack: &StackArgs, origin: Origin) -> Columns<'a, Row<'a>> {
+    let sums = |row: &Row<'a>| sites::totals(std::iter::once(row.site));
+    let [live, live_instances, allocated, allocated_instances] = columns::allocated("", sums);
+    let is_counted = origin == Origin::Objects;
+    let shown = |column: Column<'a, Row<'a>>, title, place| {
+        if is_counted { column } else { column.header(title).place(place) }
     };
-    for row in &answer.rows {
-        let site: &Site = row.site;
-        let mut cells = vec![
-            row.rank.to_string(),
-            stack::percent(site.self_percent),
-            stack::percent(site.accumulated_percent),
-        ];
-        cells.extend(figures(
-            (site.live_bytes, site.live_instances),
-            (site.allocated_bytes, site.allocated_instances),
-        ));
-        let method = row.method.as_ref().map(|method| format!(" in {method}")).unwrap_or_default();
-        cells.extend([site.trace.to_string(), format!("{}{method}", site.class)]);
-        table.row(cells);
-    }
-    if profile.sites.is_some() {
-        let sum = &answer.matching;
-        let mut cells = vec![String::new(); 3];
-        cells.extend(figures(
-            (sum.live_bytes, sum.live_instances),
-            (sum.allocated_bytes, sum.allocated_instances),
-        ));
-        cells.extend([String::new(), "total".to_owned()]);
-        table.total(cells);
-    }
-    let serials = answer.rows.iter().map(|row| row.site.trace);
-    args.stack.table(out, table, output::style(&args.output), &profile.traces, serials)?;
-    Ok(output::left_out(out, answer.rows.len(), answer.matching.rows, "sites")?)
+    let [self_percent, accumulated_percent] = columns::percents(
+        "percentage of all live bytes, to two decimals, as the agent's reports print it",
+        |row: &Row<'a>| row.site.self_percent,
+        |row| row.site.accumulated_percent,
+    );
+    let columns = [
+        columns::rank(columns::PLACE_IN_FILE, |row: &Row<'a>| row.rank),
+        Column::text(
+            "class",
+            "the class of the objects. Classes of one name from several loaders are several rows",
+            |row: &Row<'a>| Value::from(&*row.site.class),
+        )
+        .header(NAME)
+        .place(columns::NAME)
+        .fit(Fit::Shorten { priority: 0 })
+        .cell(|row| {
+            let method = row.method.as_ref().map(|method| format!(" in {method}")).unwrap_or_default();
+            format!("{}{method}", row.site.class)
+        }),
+        columns::trace(|row: &Row<'a>| row.site.trace),
+        live.header("live").place(3),
+        live_instances.header("objects").place(4),
+        shown(allocated, "allocated", 5),
+        shown(allocated_instances, "objects", 6),
+        self_percent,
+        accumulated_percent,
+        Column::text("method", "the innermost frame of the trace: `CLASS.METHOD`", |row: &Row<'a>| {
+            row.method.as_deref().into()
+        })
+        .or_null("the trace has no frame, or is not in the file"),
+    ];
+    Columns::new(columns.into_iter().chain(stack.column(traces, |row: &Row<'a>| row.site.trace)))
+}
+
+/// The sites of the file, and sums over those that match.
+type Found<'a> = (Option<&'a Sites>, Totals);
+
+fn beside_columns<'a>() -> Columns<'a, Beside<Found<'a>>> {
+    let mut columns = vec![
+        columns::stated(|beside: &Beside<Found<'a>>| {
+            let total = beside.of.0.and_then(|sites| sites.total.as_ref());
+            total.map(|total| sites::totals(std::iter::once(total)))
+        }),
+        columns::matching(),
+    ];
+    columns.extend(columns::allocated("matching.", |beside: &Beside<Found<'a>>| beside.of.1));
+    columns.extend([
+        columns::left_out(),
+        Column::text(
+            "origin",
+            "`recorded`: by the writer. `objects`: counted over the objects in the dump, because no sites were \
+             recorded; what was allocated is then what is alive",
+            |beside: &Beside<Found<'a>>| {
+                let name = beside.of.0.map(|sites| match sites.origin {
+                    Origin::Recorded => "recorded",
+                    Origin::Objects => "objects",
+                });
+                name.into()
+            },
+        )
+        .or_null("there are no sites"),
+        Column::text(
+            "ordered_by",
+            "the order of the file: `live_bytes` or `allocated_bytes`",
+            |beside: &Beside<Found<'a>>| {
+                let by = |sites: &Sites| if sites.by_allocation { "allocated_bytes" } else { "live_bytes" };
+                beside.of.0.map(by).into()
+            },
+        )
+        .or_null("there are no sites"),
+        columns::date(|of: &Found<'a>| of.0.and_then(|sites| sites.date.as_deref())),
+    ]);
+    Columns::new(columns)
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    vec![Declared {
+        command: "sites",
+        variant: "",
+        about: "A row is an allocation site: a class and a stack trace. Rows are in the order of the file, which is by \
+                live bytes unless `ordered_by` says otherwise. HotSpot dumps have no traces: their `trace` is 0 or 1. \
+                `frames` is there with `--stack` only; in CSV it is a list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
+        rows: columns(&Traces::default(), &StackArgs::ALL, Origin::Recorded).fields(),
+        beside: beside_columns().fields(),
+    }]
 }

@@ -1,23 +1,23 @@
 //! `summary`: what a profiler recorded, in figures.
 
-use std::io::Write;
-
-use serde_json::{Value, json};
-
+use crate::cli::Outcome;
+use crate::cli::shared::args::Output;
+use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
+use crate::cli::shared::session::Source;
+use crate::hprof::record::{ControlSettings, HeapSummary};
 use crate::index::Heap;
 use crate::query::classes::histogram::objects_by_kind;
+use crate::query::recordings::profile::Profile;
 use crate::query::recordings::profile::binary::Want;
 use crate::query::recordings::profile::text::TextReport;
 use crate::query::recordings::sites::Totals;
 use crate::query::recordings::summary::{self, SiteCount};
-use crate::report::table::{Align, Builder, grouped};
-use crate::report::{Format, csv};
+use crate::report::answer::{Answer, Declared, Section};
+use crate::report::column::{Align, Column, Columns, Fit, Kind};
+use crate::report::table::grouped;
+use crate::report::value::Value;
 
-use crate::cli::Outcome;
-use crate::cli::shared::args::Output;
-use crate::cli::shared::output;
-use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
-use crate::cli::shared::session::Source;
+use super::columns;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli summary java.hprof
@@ -39,18 +39,14 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let opened = args.input.open(Want { sites: true, traces: false })?;
     let facts = Facts::new(&opened);
-    let mut out = output::stdout();
-    match args.output.format() {
-        Format::Table => table(&mut out, &opened, &facts, args)?,
-        Format::Csv => csv::write_nested(&mut out, [row(&opened, &facts)])?,
-        Format::Json => opened.json(&mut out, "summary", [row(&opened, &facts)], json!({}))?,
-    }
-    output::finish(out)?;
+    let lines = Section::table(&line_columns(), lines(&facts));
+    opened.show("summary", &args.output, Answer::new(columns(), [facts]).above(lines))?;
     Ok(opened.outcome(true))
 }
 
 /// Figures, wherever they come from.
-struct Facts {
+struct Facts<'a> {
+    profile: &'a Profile,
     recorded: summary::Recorded,
     heap: Option<HeapFacts>,
     /// The run that was read, and runs in the file: of texts.
@@ -59,26 +55,30 @@ struct Facts {
 }
 
 /// What the HEAP DUMP counts up to.
+#[derive(Clone, Copy)]
 struct HeapFacts {
     objects: u64,
     /// As the first line of a text's HEAP DUMP states them.
-    stated: Option<(Option<u64>, Option<u64>)>,
+    stated_objects: Option<u64>,
+    stated_bytes: Option<u64>,
     /// Class objects.
     classes: u64,
     roots: u64,
 }
 
-impl Facts {
-    fn new(opened: &Recorded) -> Self {
-        let mut recorded = summary::recorded(&opened.profile);
+impl<'a> Facts<'a> {
+    fn new(opened: &'a Recorded) -> Self {
+        let profile = &opened.profile;
+        let mut recorded = summary::recorded(profile);
         match &opened.file {
             RecordedFile::Binary(heap) => {
                 // The traces themselves are not read for this.
                 recorded.traces = heap.summary().traces().len() as u64;
                 recorded.frames = heap.summary().frames().len() as u64;
-                Self { recorded, heap: binary_heap(heap), runs: None, not_understood: 0 }
+                Self { profile, recorded, heap: binary_heap(heap), runs: None, not_understood: 0 }
             }
             RecordedFile::Text { report, .. } => Self {
+                profile,
                 recorded,
                 heap: text_heap(report),
                 runs: Some((report.run, report.runs)),
@@ -96,7 +96,8 @@ fn binary_heap(heap: &Heap) -> Option<HeapFacts> {
     let objects @ [_, _, _, classes] = objects_by_kind(summary);
     Some(HeapFacts {
         objects: objects.iter().sum(),
-        stated: None,
+        stated_objects: None,
+        stated_bytes: None,
         classes,
         roots: summary.roots().len() as u64,
     })
@@ -106,7 +107,8 @@ fn text_heap(report: &TextReport) -> Option<HeapFacts> {
     let heap = report.heap.as_ref()?;
     Some(HeapFacts {
         objects: heap.class_objects.saturating_add(heap.instances).saturating_add(heap.arrays),
-        stated: Some((heap.stated_objects, heap.stated_bytes)),
+        stated_objects: heap.stated_objects,
+        stated_bytes: heap.stated_bytes,
         classes: heap.class_objects,
         roots: heap.roots,
     })
@@ -116,72 +118,148 @@ fn text_heap(report: &TextReport) -> Option<HeapFacts> {
 const ALLOCATION_TRACES: u32 = 1;
 const CPU_SAMPLING: u32 = 2;
 
-fn row(opened: &Recorded, facts: &Facts) -> Value {
-    let (profile, recorded) = (&opened.profile, &facts.recorded);
-    let summaries: Vec<Value> = (profile.heap_summaries.iter())
-        .map(|summary| {
-            json!({
-                "live_bytes": summary.live_bytes,
-                "live_instances": summary.live_instances,
-                "allocated_bytes": summary.allocated_bytes,
-                "allocated_instances": summary.allocated_instances,
-            })
-        })
-        .collect();
-    let settings: Vec<Value> = (profile.settings.iter())
-        .map(|settings| {
-            json!({
-                "allocation_traces": settings.flags & ALLOCATION_TRACES != 0,
-                "cpu_sampling": settings.flags & CPU_SAMPLING != 0,
-                "depth": settings.depth,
-            })
-        })
-        .collect();
-    let figures = |sums: &Totals| {
-        json!({
-            "live_bytes": sums.live_bytes,
-            "live_instances": sums.live_instances,
-            "allocated_bytes": sums.allocated_bytes,
-            "allocated_instances": sums.allocated_instances,
-        })
+fn columns<'a>() -> Columns<'a, Facts<'a>> {
+    let samples = ("samples", Kind::Integer, "all samples as the writer states them");
+    let milliseconds = ("total_ms", Kind::Signed, "milliseconds altogether as the file states them");
+    let count = |key, meaning, of: fn(&summary::Recorded) -> u64| {
+        Column::integer(key, meaning, move |facts: &Facts<'a>| of(&facts.recorded).into())
     };
-    json!({
-        "created": profile.created,
-        "format": Some(profile.format.as_str()).filter(|format| !format.is_empty()),
-        "run": facts.runs.map(|(run, _)| run),
-        "runs": facts.runs.map(|(_, runs)| runs),
-        "heap_summaries": summaries,
-        "control_settings": settings,
-        "traces": recorded.traces,
-        "frames": recorded.frames,
-        "threads_started": recorded.threads_started,
-        "threads_ended": recorded.threads_ended,
-        "sites": recorded.sites.map(|sites| json!({
-            "rows": sites.listed.rows,
-            "listed": figures(&sites.listed),
-            "total": sites.stated.as_ref().map(figures),
-        })),
-        "cpu_samples": recorded.samples.map(|(total, rows)| json!({ "rows": rows, "samples": total })),
-        "cpu_time": recorded.cpu_time.map(|(total, rows)| json!({ "rows": rows, "total_ms": total })),
-        "calls": recorded.calls,
-        "contention": recorded.contention.map(|(total, rows)| json!({ "rows": rows, "total_ms": total })),
-        "monitor_dumps": recorded.monitor_dumps,
-        "waits": recorded.waits,
-        "heap_dump": facts.heap.as_ref().map(|heap| json!({
-            "objects": heap.objects,
-            "classes": heap.classes,
-            "roots": heap.roots,
-            "stated_objects": heap.stated.and_then(|(objects, _)| objects),
-            "stated_bytes": heap.stated.and_then(|(_, bytes)| bytes),
-        })),
-        "lines_not_understood": facts.not_understood,
-    })
+    Columns::new([
+        Column::new(
+            "created",
+            Kind::Time,
+            "when the recording was made; of texts a local time without a zone",
+            |facts: &Facts<'a>| facts.profile.created.as_deref().into(),
+        )
+        .or_null("not stated"),
+        Column::text("format", "the format's name and version as the file states it", |facts: &Facts<'a>| {
+            Some(facts.profile.format.as_str()).filter(|format| !format.is_empty()).into()
+        })
+        .or_null("`cpu=old` states none"),
+        Column::integer("run", "the run that was read, from 1", |facts: &Facts<'a>| {
+            facts.runs.map(|(run, _)| run).into()
+        })
+        .or_null("not a text"),
+        Column::integer("runs", "runs in the file", |facts: &Facts<'a>| {
+            facts.runs.map(|(_, runs)| runs).into()
+        })
+        .or_null("not a text"),
+        Column::records(
+            "heap_summaries",
+            "HEAP SUMMARY records in the order of the file",
+            Columns::new(columns::allocated("", sums)),
+            |facts: &Facts<'a>| &facts.profile.heap_summaries,
+        ),
+        Column::records(
+            "control_settings",
+            "CONTROL SETTINGS records in the order of the file",
+            setting_columns(),
+            |facts: &Facts<'a>| &facts.profile.settings,
+        ),
+        count("traces", "stack traces", |recorded| recorded.traces),
+        count("frames", "stack frames: records of a binary, different frames of a text", |recorded| {
+            recorded.frames
+        }),
+        count("threads_started", "threads that were started", |recorded| recorded.threads_started),
+        count("threads_ended", "of these, those that ended", |recorded| recorded.threads_ended),
+        Column::record("sites", "recorded allocation sites", site_columns(), |facts: &Facts<'a>| {
+            facts.recorded.sites
+        })
+        .or_null("none were recorded"),
+        part("cpu_samples", "CPU SAMPLES", samples, |facts| facts.recorded.samples),
+        part("cpu_time", "CPU TIME", milliseconds.clone(), |facts| facts.recorded.cpu_time),
+        count("calls", "rows of `cpu=old`", |recorded| recorded.calls),
+        part("contention", "MONITOR TIME", milliseconds, |facts| facts.recorded.contention),
+        count("monitor_dumps", "MONITOR DUMPs", |recorded| recorded.monitor_dumps),
+        count("waits", "WAIT, WAITED, SLEEP and EXIT lines", |recorded| recorded.waits),
+        Column::record("heap_dump", "the heap dump", heap_columns(), |facts: &Facts<'a>| facts.heap)
+            .or_null("the file, or the run, holds none"),
+        Column::integer(
+            "lines_not_understood",
+            "lines of a text that could not be read; 0 of a binary",
+            |facts: &Facts<'a>| facts.not_understood.into(),
+        ),
+    ])
 }
 
-fn table(out: &mut dyn Write, opened: &Recorded, facts: &Facts, args: &Args) -> anyhow::Result<()> {
-    let (profile, recorded) = (&opened.profile, &facts.recorded);
-    let mut table = Builder::new(&[("", Align::Left), ("", Align::Left)]);
-    let mut line = |key: &str, value: String| table.row([key, &value]);
+/// A table of the file: its rows, and the sum of what is declared.
+fn part<'a, T: Copy + Into<Value<'static>> + 'a>(
+    key: &'static str,
+    meaning: &'static str,
+    (sum, kind, sum_meaning): (&'static str, Kind, &'static str),
+    of: fn(&Facts<'a>) -> Option<(T, u64)>,
+) -> Column<'a, Facts<'a>> {
+    let columns = Columns::new([
+        Column::integer("rows", "rows of it", |part: &(T, u64)| part.1.into()),
+        Column::new(sum, kind, sum_meaning, |part: &(T, u64)| part.0.into()),
+    ]);
+    Column::record(key, meaning, columns, of).or_null("the file holds none")
+}
+
+fn sums(summary: &HeapSummary) -> Totals {
+    Totals {
+        rows: 0,
+        live_bytes: summary.live_bytes.into(),
+        live_instances: summary.live_instances.into(),
+        allocated_bytes: summary.allocated_bytes,
+        allocated_instances: summary.allocated_instances,
+    }
+}
+
+fn setting_columns<'a>() -> Columns<'a, ControlSettings> {
+    let bit = |key, meaning, bit: u32| {
+        Column::new(key, Kind::Boolean, meaning, move |of: &ControlSettings| (of.flags & bit != 0).into())
+    };
+    Columns::new([
+        bit("allocation_traces", "whether allocations were traced", ALLOCATION_TRACES),
+        bit("cpu_sampling", "whether the CPU was sampled", CPU_SAMPLING),
+        Column::integer("depth", "most frames of a trace", |of: &ControlSettings| of.depth.into()),
+    ])
+}
+
+fn site_columns<'a>() -> Columns<'a, SiteCount> {
+    let mut columns = vec![Column::integer("rows", "sites", |sites: &SiteCount| sites.listed.rows.into())];
+    columns.extend(columns::allocated("listed.", |sites: &SiteCount| sites.listed));
+    columns.push(columns::stated(|sites: &SiteCount| sites.stated));
+    Columns::new(columns)
+}
+
+fn heap_columns<'a>() -> Columns<'a, HeapFacts> {
+    let stated = "as the first line of a text's HEAP DUMP states them";
+    Columns::new([
+        Column::integer("objects", "objects", |heap: &HeapFacts| heap.objects.into()),
+        Column::integer("classes", "class objects among them", |heap: &HeapFacts| heap.classes.into()),
+        Column::integer("roots", "roots", |heap: &HeapFacts| heap.roots.into()),
+        Column::integer("stated_objects", stated, |heap: &HeapFacts| heap.stated_objects.into())
+            .or_null("a binary, or not stated"),
+        Column::integer("stated_bytes", stated, |heap: &HeapFacts| heap.stated_bytes.into())
+            .or_null("a binary, or not stated"),
+    ])
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    vec![Declared {
+        command: "summary",
+        variant: "",
+        about: "Exactly one row: what was recorded, in figures.",
+        rows: columns().fields(),
+        beside: Vec::new(),
+    }]
+}
+
+/// The table: a figure a line.
+fn line_columns<'a>() -> Columns<'a, (&'static str, String)> {
+    Columns::new([
+        Column::table("", Align::Left, |line: &(&'static str, String)| line.0.to_owned()),
+        Column::table("", Align::Left, |line: &(&'static str, String)| line.1.clone())
+            .fit(Fit::Shorten { priority: 0 }),
+    ])
+}
+
+fn lines(facts: &Facts<'_>) -> Vec<(&'static str, String)> {
+    let (profile, recorded) = (facts.profile, &facts.recorded);
+    let mut lines = Vec::new();
+    let mut line = |key: &'static str, value: String| lines.push((key, value));
     let format = if profile.format.is_empty() { "not stated" } else { &profile.format };
     line("format", format.to_owned());
     line("created", profile.created.clone().unwrap_or_else(|| "not stated".to_owned()));
@@ -232,8 +310,9 @@ fn table(out: &mut dyn Write, opened: &Recorded, facts: &Facts, args: &Args) -> 
                     grouped(heap.roots)
                 ),
             );
-            if let Some((Some(objects), bytes)) = heap.stated {
-                let bytes = bytes.map(|bytes| format!(", {} bytes", grouped(bytes))).unwrap_or_default();
+            if let Some(objects) = heap.stated_objects {
+                let bytes =
+                    heap.stated_bytes.map(|bytes| format!(", {} bytes", grouped(bytes))).unwrap_or_default();
                 line("  stated", format!("{} objects{bytes}", grouped(objects)));
             }
         }
@@ -241,7 +320,7 @@ fn table(out: &mut dyn Write, opened: &Recorded, facts: &Facts, args: &Args) -> 
     if facts.not_understood > 0 {
         line("not understood", format!("{} lines", grouped(facts.not_understood)));
     }
-    Ok(table.write(out, output::style(&args.output))?)
+    lines
 }
 
 /// Bytes and objects in words.
@@ -249,7 +328,7 @@ fn bytes((bytes, objects): (u64, u64)) -> String {
     format!("{} bytes in {} objects", grouped(bytes), grouped(objects))
 }
 
-fn site_lines(sites: &SiteCount, line: &mut dyn FnMut(&str, String)) {
+fn site_lines(sites: &SiteCount, line: &mut dyn FnMut(&'static str, String)) {
     let live = |sums: &Totals| bytes((sums.live_bytes, sums.live_instances));
     let allocated = |sums: &Totals| bytes((sums.allocated_bytes, sums.allocated_instances));
     line("sites", grouped(sites.listed.rows));

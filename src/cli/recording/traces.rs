@@ -1,28 +1,21 @@
 //! `traces`: stack traces.
 
-use std::io::Write;
-use std::sync::Arc;
-
-use rustc_hash::FxHashMap;
-use serde::Serialize;
-use serde_json::json;
-
-use crate::query::classes::pattern::{ClassPattern, MethodPattern};
-use crate::query::recordings::profile::binary::Want;
-use crate::query::recordings::profile::{Profile, StartedThread, Trace};
-use crate::query::recordings::stack_filter::StackFilter;
-use crate::query::recordings::traces::{self, Answer, Question, ThreadFilter};
-use crate::report::stream::Streamed;
-use crate::report::table::Style;
-use crate::report::{Format, csv, escape};
-
 use crate::cli::Outcome;
-use crate::cli::shared::args::{self, Output};
-use crate::cli::shared::object;
-use crate::cli::shared::output;
+use crate::cli::shared::args::Output;
+use crate::cli::shared::limit::Top;
 use crate::cli::shared::recording::RecordedInput;
 use crate::cli::shared::session::Source;
-use crate::cli::shared::stack::{self, FrameOut, Stack};
+use crate::cli::shared::stack::{self, Stack};
+use crate::query::classes::pattern::{ClassPattern, MethodPattern};
+use crate::query::recordings::profile::binary::Want;
+use crate::query::recordings::profile::{Frame, StartedThread, Trace, Traces};
+use crate::query::recordings::stack_filter::StackFilter;
+use crate::query::recordings::traces::{self, Question, ThreadFilter};
+use crate::report::Format;
+use crate::report::answer::{Answer, Declared, Line, NoRows};
+use crate::report::column::{Align, Column, Columns};
+
+use super::columns::{self, Beside};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli traces java.hprof.txt
@@ -30,8 +23,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli traces java.hprof --method 'com.acme.**' --depth 5
   hprof-cli traces heap.hprof --thread main --format json | jq '.rows[].frames'";
 
-/// Traces that are shown when nothing is said.
-const USUAL_TOP: usize = 20;
+/// Traces that a table shows by default.
+const DEFAULT_TOP: usize = 20;
 /// Columns of space before a frame.
 const INDENT: usize = 4;
 
@@ -63,9 +56,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", help_heading = "Output")]
     depth: Option<usize>,
 
-    /// Only the first N traces; 0 for all [default: 20 in a table, all in JSON and CSV]
-    #[arg(long, value_name = "N", help_heading = "Output")]
-    top: Option<usize>,
+    #[command(flatten)]
+    top: Top<DEFAULT_TOP>,
 
     #[command(flatten)]
     output: Output,
@@ -79,130 +71,137 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         serials: args.serials.clone(),
         filter: StackFilter { classes: args.class.clone(), methods: args.method.clone() },
         thread: args.thread.clone(),
-        top: args::top(args.top, format, USUAL_TOP),
+        top: args.top.rows(format),
     };
-    let answer = traces::traces(profile, &question);
+    let traces::Answer { rows, matching } = traces::traces(profile, &question);
     if profile.traces.is_empty() {
         args.input.note("the file holds no stack traces");
-    } else if answer.rows.is_empty() {
+    } else if rows.is_empty() {
         args.input.note("no trace matches");
     }
-    let view = View { profile, threads: traces::started_threads(profile), depth: args.depth };
-    let mut out = output::stdout();
-    match format {
-        Format::Table => view.table(&mut out, &answer, output::style(&args.output))?,
-        Format::Csv => {
-            csv::write_flat(
-                &mut out,
-                FrameRow::COLUMNS,
-                answer.rows.iter().flat_map(|trace| view.lines(trace)),
-            )?;
-        }
-        Format::Json => {
-            let rows = answer.rows.iter().map(|trace| view.row(trace));
-            let left_out = answer.matching.saturating_sub(answer.rows.len() as u64);
-            let more = json!({ "matching": { "rows": answer.matching }, "left_out": left_out });
-            recorded.json(&mut out, "traces", Streamed::new(rows), more)?;
-        }
+    let threads = traces::started_threads(profile);
+    let shown = rows.len();
+    let rows = rows.into_iter().enumerate().map(|(at, trace)| Row {
+        trace,
+        thread: threads.get(&trace.thread).copied(),
+        is_last: at + 1 == shown,
+    });
+    let stack = |row: &Row<'_>| Stack::new(&profile.traces, row.trace.serial, args.depth);
+    if format == Format::Csv {
+        let rows = rows.flat_map(|row| {
+            let frames = stack(&row).frames().to_vec();
+            frames.into_iter().enumerate().map(move |(depth, frame)| FrameRow { row, depth, frame })
+        });
+        recorded.show("traces", &args.output, Answer::new(frame_columns(), rows))?;
+    } else {
+        let answer = Answer::new(columns(&profile.traces, args.depth), rows)
+            .beside(&beside_columns(), &Beside { matching, shown, of: () })
+            .below(|row| {
+                let gap = (!row.is_last).then(|| Line { indent: 0, text: String::new() });
+                stack(row).lines(INDENT).into_iter().chain(gap).collect()
+            })
+            .matching(matching, "traces")
+            .without_rows(NoRows::Nothing);
+        recorded.show("traces", &args.output, answer)?;
     }
-    output::finish(out)?;
-    Ok(recorded.outcome(!answer.rows.is_empty()))
+    Ok(recorded.outcome(shown > 0))
 }
 
-/// Shows traces.
-struct View<'a> {
-    profile: &'a Profile,
-    threads: FxHashMap<u32, &'a StartedThread>,
-    depth: Option<usize>,
+/// A trace, and the thread that it is of.
+#[derive(Clone, Copy)]
+struct Row<'a> {
+    trace: &'a Trace,
+    thread: Option<&'a StartedThread>,
+    is_last: bool,
 }
 
-#[derive(Serialize)]
-struct RowOut<'a> {
-    trace: u32,
-    thread: Option<u32>,
-    thread_name: Option<&'a str>,
-    phase: Option<&'a str>,
-    frames: Vec<FrameOut<'a>>,
-    frames_left_out: usize,
-}
-
-/// A line of CSV: a frame.
-#[derive(Serialize)]
-struct FrameRow {
-    trace: u32,
+/// A line of CSV: a frame of a trace, from 0 for the innermost.
+struct FrameRow<'a> {
+    row: Row<'a>,
     depth: usize,
-    class: Option<String>,
-    method: Option<String>,
-    source: Option<String>,
-    line: Option<u32>,
-    native: bool,
-    thread: Option<u32>,
-    thread_name: Option<String>,
+    frame: &'a Frame,
 }
 
-impl FrameRow {
-    const COLUMNS: &[&str] =
-        &["trace", "depth", "class", "method", "source", "line", "native", "thread", "thread_name"];
+impl Row<'_> {
+    /// The serial number of the thread, if the trace has one.
+    fn serial(&self) -> Option<u32> {
+        Some(self.trace.thread).filter(|thread| *thread != 0)
+    }
+
+    fn name(&self) -> Option<&str> {
+        self.thread.map(|thread| thread.name.as_str())
+    }
+
+    fn title(&self) -> String {
+        let thread = self.serial().map(|serial| match self.name() {
+            Some(name) => format!(" (thread {serial} \"{name}\")"),
+            None => format!(" (thread {serial})"),
+        });
+        let phase = self.trace.phase.as_ref().map(|phase| format!(" (from {phase} phase of JVM)"));
+        format!("TRACE {}{}{}", self.trace.serial, thread.unwrap_or_default(), phase.unwrap_or_default())
+    }
 }
 
-impl<'a> View<'a> {
-    fn thread_name(&self, trace: &Trace) -> Option<&'a str> {
-        self.threads.get(&trace.thread).map(|thread| thread.name.as_str())
-    }
+/// What is known of the thread of a row's trace: its serial number and name.
+fn thread<'a, R: 'a>(serial: fn(&R) -> Option<u32>, name: fn(&R) -> Option<&str>) -> [Column<'a, R>; 2] {
+    [
+        Column::integer("thread", "serial number of the thread", move |row| serial(row).into())
+            .or_null("the trace names none: the agent does with `thread=y` only"),
+        Column::text("thread_name", "name of the thread", move |row| name(row).into())
+            .or_null("the thread has no start record"),
+    ]
+}
 
-    fn stack(&self, trace: &Trace) -> Stack<'a> {
-        Stack::new(&self.profile.traces, trace.serial, self.depth)
-    }
-
-    fn row(&self, trace: &'a Trace) -> RowOut<'a> {
-        let stack = self.stack(trace);
-        RowOut {
-            trace: trace.serial,
-            thread: thread(trace),
-            thread_name: self.thread_name(trace),
-            phase: trace.phase.as_deref(),
-            frames: stack.json(),
-            frames_left_out: stack.left_out(),
-        }
-    }
-
-    fn lines(&self, trace: &Trace) -> impl Iterator<Item = FrameRow> + use<'a> {
-        let (serial, thread) = (trace.serial, thread(trace));
-        let thread_name = self.thread_name(trace).map(object::cell);
-        let text = |text: &Option<Arc<str>>| text.as_deref().map(object::cell);
-        let frames = self.stack(trace).frames().to_vec();
-        frames.into_iter().enumerate().map(move |(depth, frame)| FrameRow {
-            trace: serial,
-            depth,
-            class: text(&frame.class),
-            method: text(&frame.method),
-            source: text(&frame.source),
-            line: frame.line(),
-            native: stack::is_native(frame),
-            thread,
-            thread_name: thread_name.clone(),
+fn columns<'a>(traces: &'a Traces, depth: Option<usize>) -> Columns<'a, Row<'a>> {
+    let stack = move |row: &Row<'a>| Stack::new(traces, row.trace.serial, depth);
+    let [serial, name] = thread(Row::serial, Row::name);
+    Columns::new([
+        Column::table("", Align::Left, Row::title),
+        Column::integer("trace", "serial number", |row: &Row<'a>| row.trace.serial.into()),
+        serial,
+        name,
+        Column::text("phase", "the phase of the JVM in which it was written", |row: &Row<'a>| {
+            row.trace.phase.as_deref().into()
         })
-    }
-
-    fn table(&self, out: &mut dyn Write, answer: &Answer<'_>, style: Style) -> anyhow::Result<()> {
-        for (number, trace) in answer.rows.iter().enumerate() {
-            if number > 0 {
-                writeln!(out)?;
-            }
-            let thread = thread(trace).map(|serial| match self.thread_name(trace) {
-                Some(name) => format!(" (thread {serial} \"{name}\")"),
-                None => format!(" (thread {serial})"),
-            });
-            let phase = trace.phase.as_ref().map(|phase| format!(" (from {phase} phase of JVM)"));
-            let (thread, phase) = (thread.unwrap_or_default(), phase.unwrap_or_default());
-            writeln!(out, "{}", escape::text(&format!("TRACE {}{thread}{phase}", trace.serial)))?;
-            self.stack(trace).write(out, style, INDENT)?;
-        }
-        Ok(output::left_out(out, answer.rows.len(), answer.matching, "traces")?)
-    }
+        .or_null("not stated; only texts state it"),
+        stack::frames(stack),
+        Column::integer("frames_left_out", "frames that `--depth` leaves out", move |row: &Row<'a>| {
+            stack(row).left_out().into()
+        }),
+    ])
 }
 
-/// The serial number of a trace's thread, if it has one.
-fn thread(trace: &Trace) -> Option<u32> {
-    Some(trace.thread).filter(|thread| *thread != 0)
+fn frame_columns<'a>() -> Columns<'a, FrameRow<'a>> {
+    let mut columns = vec![
+        Column::integer("trace", "serial number", |row: &FrameRow<'a>| row.row.trace.serial.into()),
+        Column::integer("depth", "place in the trace, 0 for the innermost frame", |row: &FrameRow<'a>| {
+            row.depth.into()
+        }),
+    ];
+    columns.extend(stack::frame(|row: &FrameRow<'a>| row.frame));
+    columns.extend(thread(|row: &FrameRow<'a>| row.row.serial(), |row| row.row.name()));
+    Columns::new(columns)
+}
+
+fn beside_columns() -> Columns<'static, Beside<()>> {
+    Columns::new([columns::matching(), columns::left_out()])
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    vec![
+        Declared {
+            command: "traces",
+            variant: "",
+            about: "A row is a stack trace. Rows are in the order of the file. In CSV a line is a frame, as below.",
+            rows: columns(&Traces::default(), None).fields(),
+            beside: beside_columns().fields(),
+        },
+        Declared {
+            command: "traces",
+            variant: "`--format csv`",
+            about: "A line is a frame of a trace. A trace without frames has no line.",
+            rows: frame_columns().fields(),
+            beside: Vec::new(),
+        },
+    ]
 }

@@ -1,12 +1,9 @@
 //! Stacks in answers: below the rows of a table, as frames in JSON, in one cell of CSV.
 
-use std::io::{self, Write};
-
-use serde::Serialize;
-
 use crate::query::recordings::profile::{Frame, Traces};
-use crate::report::escape;
-use crate::report::table::{self, Builder, Style};
+use crate::report::answer::{Answer, Line};
+use crate::report::column::{Column, Columns, Kind};
+use crate::report::value::list;
 
 /// Columns of space before a frame.
 const INDENT: usize = 8;
@@ -24,48 +21,40 @@ pub(crate) struct StackArgs {
 }
 
 impl StackArgs {
+    /// All of each stack.
+    pub(crate) const ALL: Self = Self { stack: true, depth: None };
+
     /// Whether stacks are asked for.
     pub(crate) fn is_shown(&self) -> bool {
         self.stack
     }
 
-    /// The stack of a trace, if stacks are shown.
-    pub(crate) fn of<'a>(&self, traces: &'a Traces, serial: u32) -> Option<Stack<'a>> {
-        self.stack.then(|| Stack::new(traces, serial, self.depth))
-    }
-
-    /// Columns without those of stacks, if none are shown.
-    pub(crate) fn columns<'c>(&self, columns: &[&'c str]) -> Vec<&'c str> {
-        columns.iter().copied().filter(|column| self.stack || *column != "frames").collect()
-    }
-
-    /// Writes a table; below each of its rows the stack that belongs to it.
-    pub(crate) fn table(
+    /// The column of frames, if stacks are asked for; `trace` is the serial number of a row's trace.
+    pub(crate) fn column<'a, R: 'a>(
         &self,
-        out: &mut dyn Write,
-        table: Builder,
-        style: Style,
-        traces: &Traces,
-        serials: impl Iterator<Item = u32>,
-    ) -> io::Result<()> {
-        if !self.stack {
-            return table.write(out, style);
-        }
-        let mut text = Vec::new();
-        table.write(&mut text, style)?;
-        let text = String::from_utf8_lossy(&text);
-        // A title, a line for each row, and totals.
-        let mut lines = text.lines();
-        if let Some(title) = lines.next() {
-            writeln!(out, "{title}")?;
-        }
-        for serial in serials {
-            if let Some(line) = lines.next() {
-                writeln!(out, "{line}")?;
-            }
-            Stack::new(traces, serial, self.depth).write(out, style, INDENT)?;
-        }
-        lines.try_for_each(|line| writeln!(out, "{line}"))
+        traces: &'a Traces,
+        trace: fn(&R) -> u32,
+    ) -> Option<Column<'a, R>> {
+        let depth = self.depth;
+        self.stack.then(|| frames(move |row| Stack::new(traces, trace(row), depth)))
+    }
+
+    /// The stack below a row of a table, if stacks are asked for.
+    pub(crate) fn lines(&self, traces: &Traces, trace: u32) -> Vec<Line> {
+        if self.stack { Stack::new(traces, trace, self.depth).lines(INDENT) } else { Vec::new() }
+    }
+
+    /// The answer with the stack of each row below it, if stacks are asked for.
+    pub(crate) fn below<'a, R>(
+        &'a self,
+        answer: Answer<'a, R>,
+        traces: &'a Traces,
+        trace: fn(&R) -> u32,
+    ) -> Answer<'a, R>
+    where
+        R: 'a,
+    {
+        if self.stack { answer.below(move |row| self.lines(traces, trace(row))) } else { answer }
     }
 }
 
@@ -99,50 +88,26 @@ impl<'a> Stack<'a> {
         self.left_out
     }
 
-    /// The frames as JSON has them.
-    pub(crate) fn json(&self) -> Vec<FrameOut<'a>> {
-        self.frames.iter().map(|frame| FrameOut::new(frame)).collect()
-    }
-
-    /// The frames as a cell of CSV: a JSON list of texts.
-    pub(crate) fn cell(&self) -> String {
-        let frames: Vec<String> = self.frames.iter().map(ToString::to_string).collect();
-        escape::cell(&serde_json::json!(frames).to_string()).into_owned()
-    }
-
-    /// Writes the frames, one a line.
-    pub(crate) fn write(&self, out: &mut dyn Write, style: Style, indent: usize) -> io::Result<()> {
-        let room = style.width.map(|width| usize::from(width).saturating_sub(indent).max(table::NARROWEST));
-        let mut line = |text: &str| {
-            let text = escape::text(text);
-            match room {
-                Some(room) => writeln!(out, "{:indent$}{}", "", table::shorten(&text, room)),
-                None => writeln!(out, "{:indent$}{text}", ""),
-            }
-        };
-        if !self.is_known {
-            line("<no trace>")?;
-        } else if self.frames.is_empty() {
-            line("<empty>")?;
-        }
-        for frame in &self.frames {
-            line(&frame.to_string())?;
-        }
-        if self.left_out > 0 {
-            line(&format!("… {} more frames", self.left_out))?;
-        }
-        Ok(())
+    /// The frames below a row of a table, one a line.
+    pub(crate) fn lines(&self, indent: usize) -> Vec<Line> {
+        let none = if self.is_known { "<empty>" } else { "<no trace>" };
+        let none = self.frames.is_empty().then(|| none.to_owned());
+        let more = (self.left_out > 0).then(|| format!("… {} more frames", self.left_out));
+        let texts = none.into_iter().chain(self.frames.iter().map(ToString::to_string)).chain(more);
+        texts.map(|text| Line { indent, text }).collect()
     }
 }
 
-/// A frame in JSON.
-#[derive(Serialize)]
-pub(crate) struct FrameOut<'a> {
-    class: Option<&'a str>,
-    method: Option<&'a str>,
-    source: Option<&'a str>,
-    line: Option<u32>,
-    native: bool,
+/// The column of a row's stack: a list of records in JSON, of texts in CSV.
+pub(crate) fn frames<'a, R: 'a>(stack: impl Fn(&R) -> Stack<'a> + Copy + Send + Sync + 'a) -> Column<'a, R> {
+    let columns = Columns::new(frame(|frame: &Frame| frame));
+    Column::new(
+        "frames",
+        Kind::Records(columns.fields()),
+        "the frames of the trace, innermost first, of which `--depth` may leave out some",
+        move |row| list(stack(row).frames.into_iter().map(|frame| columns.record(frame))),
+    )
+    .csv(move |row| list(stack(row).frames.iter().map(ToString::to_string)))
 }
 
 /// The line number of a native method.
@@ -153,19 +118,19 @@ pub(crate) fn is_native(frame: &Frame) -> bool {
     frame.line == NATIVE
 }
 
-impl<'a> FrameOut<'a> {
-    fn new(frame: &'a Frame) -> Self {
-        Self {
-            class: frame.class.as_deref(),
-            method: frame.method.as_deref(),
-            source: frame.source.as_deref(),
-            line: frame.line(),
-            native: is_native(frame),
-        }
-    }
-}
-
-/// A percentage in a table, as the reports print it.
-pub(crate) fn percent(percent: f64) -> String {
-    format!("{percent:.2}%")
+/// What is known of a frame.
+pub(crate) fn frame<'a, R: 'a>(frame: fn(&R) -> &Frame) -> [Column<'a, R>; 5] {
+    [
+        Column::text("class", "the class", move |row| frame(row).class.as_deref().into())
+            .or_null("the file does not name it"),
+        Column::text("method", "the method", move |row| frame(row).method.as_deref().into())
+            .or_null("the file does not name it"),
+        Column::text("source", "source file", move |row| frame(row).source.as_deref().into())
+            .or_null("not known"),
+        Column::integer("line", "line number", move |row| frame(row).line().into())
+            .or_null("not known, or a native method"),
+        Column::new("native", Kind::Boolean, "whether the method is native", move |row| {
+            is_native(frame(row)).into()
+        }),
+    ]
 }

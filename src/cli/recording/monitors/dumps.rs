@@ -1,240 +1,175 @@
 //! `monitors --dumps`: the state of threads and monitors at a moment.
 
-use std::io::Write;
-
 use rustc_hash::FxHashMap;
-use serde::Serialize;
-use serde_json::{Value, json};
 
-use crate::query::classes::pattern;
-use crate::query::recordings::profile::{Monitor, MonitorDump, Profile, StartedThread};
-use crate::query::recordings::traces;
-use crate::report::stream::Streamed;
-use crate::report::table::{Align, Builder, Style};
-use crate::report::{Format, csv, json::object_id};
-
-use super::{Args, left_out};
-use crate::cli::shared::args;
-use crate::cli::shared::object;
-use crate::cli::shared::output;
+use crate::cli::Outcome;
+use crate::cli::recording::columns::{self, Beside};
+use crate::cli::shared::args::Output;
 use crate::cli::shared::recording::Recorded;
+use crate::cli::shared::session::Source;
+use crate::cli::shared::stack::StackArgs;
+use crate::query::classes::pattern::{self, ClassPattern};
+use crate::query::recordings::profile::{Monitor, MonitorDump, StartedThread, Traces};
+use crate::query::recordings::traces;
+use crate::report::Format;
+use crate::report::answer::{Answer, Declared, Section};
+use crate::report::column::{Column, Columns, Fit, Kind};
+use crate::report::value::{Value, id, list};
 
-/// Dumps that a table shows when nothing is said.
-const USUAL_TOP: usize = 30;
 /// Threads that a cell of a table lists.
 const LISTED: usize = 6;
 
-/// Shows MONITOR DUMPs. Whether there is one.
-pub(crate) fn show(recorded: &Recorded, args: &Args) -> anyhow::Result<bool> {
-    let (format, profile) = (args.output.format(), &recorded.profile);
-    let top = args::top(args.top, format, USUAL_TOP).unwrap_or(usize::MAX);
-    let all = &profile.monitor_dumps;
-    let dumps = all.get(..top).unwrap_or(all);
-    let view = View { profile, threads: traces::started_threads(profile), args };
-    let mut out = output::stdout();
-    match format {
-        Format::Table => {
-            let style = output::style(&args.output);
-            for (number, dump) in (1..).zip(dumps) {
-                view.table(&mut out, number, dump, style)?;
-            }
-            output::left_out(&mut out, dumps.len(), all.len() as u64, "dumps")?;
+/// Shows MONITOR DUMPs: those of their monitors whose classes match.
+pub(super) fn show(
+    recorded: &Recorded,
+    monitors: &[ClassPattern],
+    top: Option<usize>,
+    stack: &StackArgs,
+    output: &Output,
+) -> anyhow::Result<Outcome> {
+    let profile = &recorded.profile;
+    let (all, traces) = (&profile.monitor_dumps, &profile.traces);
+    let shown = all.len().min(top.unwrap_or(usize::MAX));
+    let names = traces::started_threads(profile);
+    let dumps =
+        || (1..).zip(all.iter().take(shown)).map(|(number, dump)| Dump::new(number, dump, &names, monitors));
+    if output.format() == Format::Csv {
+        recorded.show("monitors", output, Answer::new(item_columns(), dumps().flat_map(Dump::items)))?;
+    } else {
+        let beside = Beside { matching: all.len() as u64, shown, of: () };
+        let mut answer = Answer::new(columns(traces, stack), dumps())
+            .beside(&beside_columns(), &beside)
+            .matching(beside.matching, "dumps");
+        if output.format() == Format::Table {
+            let sections = dumps().flat_map(|dump| dump.sections(traces, stack));
+            answer = sections.fold(answer, Answer::above);
         }
-        Format::Csv => {
-            let rows = (1..).zip(dumps).flat_map(|(number, dump)| view.lines(number, dump));
-            csv::write_flat(&mut out, LineOut::COLUMNS, rows)?;
-        }
-        Format::Json => {
-            let rows = (1..).zip(dumps).map(|(number, dump)| view.row(number, dump));
-            let more = json!({
-                "matching": { "rows": all.len() },
-                "left_out": left_out(dumps.len(), all.len() as u64),
-            });
-            recorded.json(&mut out, "monitors", Streamed::new(rows), more)?;
-        }
+        recorded.show("monitors", output, answer)?;
     }
-    output::finish(out)?;
-    Ok(!dumps.is_empty())
+    Ok(recorded.outcome(shown > 0))
 }
 
-struct View<'a> {
-    profile: &'a Profile,
-    threads: FxHashMap<u32, &'a StartedThread>,
-    args: &'a Args,
+/// A MONITOR DUMP.
+struct Dump<'a> {
+    number: u64,
+    threads: Vec<Thread<'a>>,
+    monitors: Vec<Named<'a>>,
 }
 
-/// A line of CSV: a thread or a monitor.
-#[derive(Serialize)]
-struct LineOut {
-    dump: u64,
-    kind: &'static str,
-    thread: Option<u32>,
-    thread_name: Option<String>,
-    state: Option<String>,
-    trace: Option<u32>,
-    monitor: Option<String>,
-    id: Option<String>,
-    entry_count: Option<u32>,
-    waiting_to_enter: Option<String>,
-    waiting_to_be_notified: Option<String>,
+/// A thread in a dump.
+struct Thread<'a> {
+    serial: u32,
+    name: Option<&'a str>,
+    state: &'a str,
+    trace: u32,
 }
 
-impl LineOut {
-    const COLUMNS: &[&str] = &[
-        "dump",
-        "kind",
-        "thread",
-        "thread_name",
-        "state",
-        "trace",
-        "monitor",
-        "id",
-        "entry_count",
-        "waiting_to_enter",
-        "waiting_to_be_notified",
-    ];
+/// A monitor in a dump, and the name of its owner.
+struct Named<'a> {
+    monitor: &'a Monitor,
+    owner_name: Option<&'a str>,
 }
 
-/// What a monitor belongs to.
-fn kind(monitor: &Monitor) -> &'static str {
-    if monitor.raw { "raw monitor" } else { "monitor" }
+/// A line of CSV: a thread, or a monitor and the thread that owns it.
+struct Item<'a> {
+    number: u64,
+    serial: Option<u32>,
+    name: Option<&'a str>,
+    thread: Option<Thread<'a>>,
+    monitor: Option<Named<'a>>,
 }
 
-impl<'a> View<'a> {
-    fn name(&self, serial: u32) -> Option<&'a str> {
-        self.threads.get(&serial).map(|thread| thread.name.as_str())
-    }
-
-    fn monitors(&self, dump: &'a MonitorDump) -> impl Iterator<Item = &'a Monitor> {
-        dump.monitors.iter().filter(|monitor| pattern::any_matches(&self.args.monitor, &monitor.name))
-    }
-
-    fn row(&self, number: u64, dump: &'a MonitorDump) -> Value {
-        let threads = dump.threads.iter().map(|(thread, trace, state)| {
-            let mut row = json!({
-                "thread": thread,
-                "thread_name": self.name(*thread),
-                "state": state,
-                "trace": trace,
-            });
-            if let (Some(stack), Some(row)) =
-                (self.args.stack.of(&self.profile.traces, *trace), row.as_object_mut())
-            {
-                row.insert("frames".to_owned(), json!(stack.json()));
-            }
-            row
-        });
-        let waiters =
-            |threads: &[u32]| -> Vec<Option<u32>> { threads.iter().map(|serial| known(*serial)).collect() };
-        let monitors = self.monitors(dump).map(|monitor| {
-            json!({
-                "monitor": monitor.name,
-                "id": monitor.id.map(object_id),
-                "raw": monitor.raw,
-                "owner": monitor.owner.map(|(thread, _)| thread),
-                "owner_name": monitor.owner.and_then(|(thread, _)| self.name(thread)),
-                "entry_count": monitor.owner.map(|(_, count)| count),
-                "waiting_to_enter": waiters(&monitor.waiting_to_enter),
-                "waiting_to_be_notified": waiters(&monitor.waiting_to_be_notified),
-            })
-        });
-        json!({
-            "dump": number,
-            "threads": threads.collect::<Vec<_>>(),
-            "monitors": monitors.collect::<Vec<_>>(),
-        })
-    }
-
-    fn lines(&self, number: u64, dump: &'a MonitorDump) -> Vec<LineOut> {
-        let name = |serial: u32| self.name(serial).map(object::cell);
-        let threads = dump.threads.iter().map(|(thread, trace, state)| LineOut {
-            dump: number,
-            kind: "thread",
-            thread: Some(*thread),
-            thread_name: name(*thread),
-            state: Some(object::cell(state)),
-            trace: Some(*trace),
-            monitor: None,
-            id: None,
-            entry_count: None,
-            waiting_to_enter: None,
-            waiting_to_be_notified: None,
-        });
-        let waiters = |threads: &[u32]| {
-            let threads: Vec<Option<u32>> = threads.iter().map(|serial| known(*serial)).collect();
-            json!(threads).to_string()
-        };
-        let monitors = self.monitors(dump).map(|monitor| LineOut {
-            dump: number,
-            kind: kind(monitor),
-            thread: monitor.owner.map(|(thread, _)| thread),
-            thread_name: monitor.owner.and_then(|(thread, _)| name(thread)),
-            state: None,
-            trace: None,
-            monitor: Some(object::cell(&monitor.name)),
-            id: monitor.id.map(object_id),
-            entry_count: monitor.owner.map(|(_, count)| count),
-            waiting_to_enter: Some(waiters(&monitor.waiting_to_enter)),
-            waiting_to_be_notified: Some(waiters(&monitor.waiting_to_be_notified)),
-        });
-        threads.chain(monitors).collect()
-    }
-
-    fn table(
-        &self,
-        out: &mut dyn Write,
+impl<'a> Dump<'a> {
+    fn new(
         number: u64,
         dump: &'a MonitorDump,
-        style: Style,
-    ) -> anyhow::Result<()> {
-        if number > 1 {
-            writeln!(out)?;
+        names: &FxHashMap<u32, &'a StartedThread>,
+        wanted: &[ClassPattern],
+    ) -> Self {
+        let name = |serial: u32| names.get(&serial).map(|thread| thread.name.as_str());
+        let thread = |(serial, trace, state): &'a (u32, u32, String)| Thread {
+            serial: *serial,
+            name: name(*serial),
+            state,
+            trace: *trace,
+        };
+        let monitors = dump.monitors.iter().filter(|monitor| pattern::any_matches(wanted, &monitor.name));
+        let named = |monitor: &'a Monitor| Named {
+            monitor,
+            owner_name: monitor.owner.and_then(|(serial, _)| name(serial)),
+        };
+        Self {
+            number,
+            threads: dump.threads.iter().map(thread).collect(),
+            monitors: monitors.map(named).collect(),
         }
-        writeln!(out, "MONITOR DUMP {number}")?;
-        let mut threads = Builder::new(&[
-            ("thread", Align::Right),
-            ("state", Align::Left),
-            ("trace", Align::Right),
-            ("name", Align::Left),
-        ]);
-        for (thread, trace, state) in &dump.threads {
-            let name = self.name(*thread).unwrap_or_default();
-            threads.row([&thread.to_string(), state, &trace.to_string(), name]);
+    }
+
+    fn items(self) -> impl Iterator<Item = Item<'a>> {
+        let number = self.number;
+        let thread = move |thread: Thread<'a>| Item {
+            number,
+            serial: Some(thread.serial),
+            name: thread.name,
+            thread: Some(thread),
+            monitor: None,
+        };
+        let monitor = move |named: Named<'a>| Item {
+            number,
+            serial: named.owner(),
+            name: named.owner_name,
+            thread: None,
+            monitor: Some(named),
+        };
+        self.threads.into_iter().map(thread).chain(self.monitors.into_iter().map(monitor))
+    }
+
+    /// The dump as tables.
+    fn sections(self, traces: &'a Traces, stack: &StackArgs) -> Vec<Section> {
+        let blank = || Section::Line(String::new());
+        let mut sections = Vec::new();
+        if self.number > 1 {
+            sections.push(blank());
         }
-        let serials = dump.threads.iter().map(|(_, trace, _)| *trace);
-        self.args.stack.table(out, threads, style, &self.profile.traces, serials)?;
-        let mut monitors = Builder::new(&[
-            ("id", Align::Left),
-            ("owner", Align::Right),
-            ("entered", Align::Right),
-            ("waiting to enter", Align::Left),
-            ("to be notified", Align::Left),
-            ("monitor", Align::Left),
-        ]);
-        let mut any = false;
-        for monitor in self.monitors(dump) {
-            any = true;
-            let raw = if monitor.raw { "raw " } else { "" };
-            monitors.row([
-                monitor.id.map(object_id).unwrap_or_default(),
-                monitor.owner.map(|(thread, _)| thread.to_string()).unwrap_or_default(),
-                monitor.owner.map(|(_, count)| count.to_string()).unwrap_or_default(),
-                listed(&monitor.waiting_to_enter),
-                listed(&monitor.waiting_to_be_notified),
-                format!("{raw}{}", monitor.name),
-            ]);
+        sections.push(Section::Line(format!("MONITOR DUMP {}", self.number)));
+        let threads = thread_columns(traces, stack);
+        let lines = |thread: &Thread<'a>| stack.lines(traces, thread.trace);
+        sections.push(Section::table_with(&threads, self.threads, lines));
+        if !self.monitors.is_empty() {
+            sections.extend([blank(), Section::table(&monitor_columns(), self.monitors)]);
         }
-        if any {
-            writeln!(out)?;
-            monitors.write(out, style)?;
+        sections
+    }
+}
+
+impl Named<'_> {
+    fn owner(&self) -> Option<u32> {
+        self.monitor.owner.map(|(serial, _)| serial)
+    }
+
+    fn entry_count(&self) -> Option<u32> {
+        self.monitor.owner.map(|(_, count)| count)
+    }
+}
+
+impl Item<'_> {
+    fn kind(&self) -> &'static str {
+        match &self.monitor {
+            None => "thread",
+            Some(named) if named.monitor.raw => "raw monitor",
+            Some(_) => "monitor",
         }
-        Ok(())
     }
 }
 
 /// The serial number of a thread, if the agent knew it.
 fn known(serial: u32) -> Option<u32> {
     Some(serial).filter(|serial| *serial != 0)
+}
+
+/// Threads that wait.
+fn waiters(threads: &[u32]) -> Value<'static> {
+    list(threads.iter().map(|serial| known(*serial)))
 }
 
 /// Threads in a cell of a table.
@@ -245,4 +180,177 @@ fn listed(threads: &[u32]) -> String {
         names.push(format!("… {} more", threads.len() - LISTED));
     }
     names.join(" ")
+}
+
+/// A number in a table, without thousands.
+fn number(number: Option<u32>) -> String {
+    number.map(|number| number.to_string()).unwrap_or_default()
+}
+
+const DUMP: &str = "number of the MONITOR DUMP in the run, from 1";
+const STATE: &str = "the state as the agent writes it";
+const NOT_STARTED: &str = "the thread has no start record";
+const NOT_OWNED: &str = "no thread holds it";
+const TO_ENTER: &str =
+    "serial numbers of the threads that wait to enter; null for one that the agent did not know";
+const TO_BE_NOTIFIED: &str = "likewise, of those that wait to be notified";
+
+fn thread_columns<'a>(traces: &'a Traces, stack: &StackArgs) -> Columns<'a, Thread<'a>> {
+    let columns = [
+        Column::integer("thread", "serial number", |thread: &Thread<'a>| thread.serial.into())
+            .header("thread")
+            .place(0)
+            .cell(|thread| thread.serial.to_string()),
+        Column::text("thread_name", "name", |thread: &Thread<'a>| thread.name.into())
+            .or_null(NOT_STARTED)
+            .header("name")
+            .place(3)
+            .fit(Fit::Shorten { priority: 0 }),
+        Column::text("state", STATE, |thread: &Thread<'a>| thread.state.into()).header("state").place(1),
+        columns::trace(|thread: &Thread<'a>| thread.trace).place(2),
+    ];
+    Columns::new(columns.into_iter().chain(stack.column(traces, |thread: &Thread<'a>| thread.trace)))
+}
+
+fn monitor_columns<'a>() -> Columns<'a, Named<'a>> {
+    let waiting = |key, title, meaning, threads: fn(&Monitor) -> &[u32]| {
+        let kind = Kind::List(Box::new(Kind::Integer));
+        Column::new(key, kind, meaning, move |named: &Named<'a>| waiters(threads(named.monitor)))
+            .header(title)
+            .cell(move |named| listed(threads(named.monitor)))
+    };
+    Columns::new([
+        Column::text("monitor", "class of the object, or name of a raw monitor", |named: &Named<'a>| {
+            named.monitor.name.as_str().into()
+        })
+        .header("monitor")
+        .place(5)
+        .fit(Fit::Shorten { priority: 0 })
+        .cell(|named| format!("{}{}", if named.monitor.raw { "raw " } else { "" }, named.monitor.name)),
+        Column::id("id", "the object, or the raw monitor's address", |named: &Named<'a>| {
+            id(named.monitor.id)
+        })
+        .or_null("not stated (JDK 5 and later)")
+        .header("id")
+        .place(0),
+        Column::new(
+            "raw",
+            Kind::Boolean,
+            "whether it is a monitor of the JVM itself",
+            |named: &Named<'a>| named.monitor.raw.into(),
+        ),
+        Column::integer("owner", "serial number of the thread that holds it", |named: &Named<'a>| {
+            named.owner().into()
+        })
+        .or_null(NOT_OWNED)
+        .header("owner")
+        .place(1)
+        .cell(|named| number(named.owner())),
+        Column::text("owner_name", "name of that thread", |named: &Named<'a>| named.owner_name.into())
+            .or_null("no thread holds it, or the thread has no start record"),
+        Column::integer("entry_count", "how often that thread has entered", |named: &Named<'a>| {
+            named.entry_count().into()
+        })
+        .or_null(NOT_OWNED)
+        .header("entered")
+        .place(2)
+        .cell(|named| number(named.entry_count())),
+        waiting("waiting_to_enter", "waiting to enter", TO_ENTER, |monitor| &monitor.waiting_to_enter)
+            .place(3),
+        waiting("waiting_to_be_notified", "to be notified", TO_BE_NOTIFIED, |monitor| {
+            &monitor.waiting_to_be_notified
+        })
+        .place(4),
+    ])
+}
+
+fn columns<'a>(traces: &'a Traces, stack: &StackArgs) -> Columns<'a, Dump<'a>> {
+    Columns::new([
+        Column::integer("dump", DUMP, |dump: &Dump<'a>| dump.number.into()),
+        Column::records("threads", "its threads", thread_columns(traces, stack), |dump: &Dump<'a>| {
+            &dump.threads
+        }),
+        Column::records(
+            "monitors",
+            "its monitors, those that `--monitor` leaves",
+            monitor_columns(),
+            |dump: &Dump<'a>| &dump.monitors,
+        ),
+    ])
+}
+
+fn item_columns<'a>() -> Columns<'a, Item<'a>> {
+    const MONITOR: &str = "a monitor";
+    const THREAD: &str = "a thread";
+    let waiting = |key, meaning, threads: fn(&Monitor) -> &[u32]| {
+        Column::new(key, Kind::List(Box::new(Kind::Integer)), meaning, move |item: &Item<'a>| {
+            item.monitor.as_ref().map(|named| waiters(threads(named.monitor))).unwrap_or_default()
+        })
+        .or_null(THREAD)
+    };
+    Columns::new([
+        Column::integer("dump", DUMP, |item: &Item<'a>| item.number.into()),
+        Column::text(
+            "kind",
+            "`thread`, `monitor`, or `raw monitor`: of the JVM itself",
+            |item: &Item<'a>| item.kind().into(),
+        ),
+        Column::integer(
+            "thread",
+            "serial number of the thread, or of the monitor's owner",
+            |item: &Item<'a>| item.serial.into(),
+        )
+        .or_null(NOT_OWNED),
+        Column::text("thread_name", "name of that thread", |item: &Item<'a>| item.name.into())
+            .or_null(NOT_STARTED),
+        Column::text("state", STATE, |item: &Item<'a>| {
+            item.thread.as_ref().map(|thread| thread.state).into()
+        })
+        .or_null(MONITOR),
+        Column::integer("trace", "serial number of the stack trace", |item: &Item<'a>| {
+            item.thread.as_ref().map(|thread| thread.trace).into()
+        })
+        .or_null(MONITOR),
+        Column::text("monitor", "class of the object, or name of a raw monitor", |item: &Item<'a>| {
+            item.monitor.as_ref().map(|named| named.monitor.name.as_str()).into()
+        })
+        .or_null(THREAD),
+        Column::id("id", "the object, or the raw monitor's address", |item: &Item<'a>| {
+            id(item.monitor.as_ref().and_then(|named| named.monitor.id))
+        })
+        .or_null("a thread, or not stated (JDK 5 and later)"),
+        Column::integer("entry_count", "how often the owner has entered", |item: &Item<'a>| {
+            item.monitor.as_ref().and_then(Named::entry_count).into()
+        })
+        .or_null("a thread, or no thread holds it"),
+        waiting("waiting_to_enter", TO_ENTER, |monitor| &monitor.waiting_to_enter),
+        waiting("waiting_to_be_notified", TO_BE_NOTIFIED, |monitor| &monitor.waiting_to_be_notified),
+    ])
+}
+
+fn beside_columns() -> Columns<'static, Beside<()>> {
+    Columns::new([columns::matching(), columns::left_out()])
+}
+
+pub(super) fn declared() -> [Declared; 2] {
+    [
+        Declared {
+            command: "monitors",
+            variant: "`--dumps`",
+            about: "A row is a MONITOR DUMP: the state of all threads and monitors at a moment. States are as the agent \
+                    writes them: `R` runnable, `S` suspended, `SL` asleep, `CW` waiting to be notified, `MW` waiting to \
+                    enter a monitor, `ZO` ended, `NS` not started, `UN` unknown; before them may stand `S|`, `intr|` and \
+                    `native|`. `frames` of threads are there with `--stack` only. In CSV a line is a thread or a monitor, \
+                    as below.",
+            rows: columns(&Traces::default(), &StackArgs::ALL).fields(),
+            beside: beside_columns().fields(),
+        },
+        Declared {
+            command: "monitors",
+            variant: "`--dumps --format csv`",
+            about: "A line is a thread or a monitor of a MONITOR DUMP. Stacks are left out.",
+            rows: item_columns().fields(),
+            beside: Vec::new(),
+        },
+    ]
 }

@@ -1,30 +1,22 @@
 //! `monitors`: contention, and what threads did at monitors.
 
 mod dumps;
-
-use std::io::Write;
-
-use clap::ValueEnum;
-use serde::Serialize;
-use serde_json::{Value, json};
-
-use crate::query::classes::pattern::{ClassPattern, MethodPattern};
-use crate::query::recordings::cputime::{self, Answer, Question, Row, SortBy};
-use crate::query::recordings::monitors::{self, WaitQuestion, WaitRow};
-use crate::query::recordings::profile::Profile;
-use crate::query::recordings::profile::binary::Want;
-use crate::query::recordings::stack_filter::StackFilter;
-use crate::report::stream::Streamed;
-use crate::report::table::{Align, Builder, grouped};
-use crate::report::{Format, csv};
+mod waits;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{self, Output};
-use crate::cli::shared::object::{self, AsText};
-use crate::cli::shared::output;
-use crate::cli::shared::recording::{Recorded, RecordedInput};
-use crate::cli::shared::session::Source;
-use crate::cli::shared::stack::{self, FrameOut, StackArgs};
+use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::limit::Top;
+use crate::cli::shared::recording::RecordedInput;
+use crate::cli::shared::stack::StackArgs;
+use crate::query::classes::pattern::{ClassPattern, MethodPattern};
+use crate::query::recordings::cputime::{Question, SortBy};
+use crate::query::recordings::monitors::WaitQuestion;
+use crate::query::recordings::profile::binary::Want;
+use crate::query::recordings::stack_filter::StackFilter;
+use crate::report::answer::Declared;
+
+use super::times::{self, Of};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli monitors java.hprof.txt
@@ -32,8 +24,13 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli monitors java.hprof.txt --dumps
   hprof-cli monitors java.hprof.txt --waits --format csv";
 
-/// Rows of a table when nothing is said.
-const USUAL_TOP: usize = 30;
+/// The words of `--sort`.
+const SORT: &[Key<SortBy>] = &[
+    ("time", SortBy::Time, "Most time first"),
+    ("count", SortBy::Count, "Most contentions first"),
+    ("trace", SortBy::Trace, "By serial number of the trace"),
+    ("method", SortBy::Method, "By name of the method"),
+];
 
 /// Monitors: where threads waited to enter, who held what, and who waited for whom
 ///
@@ -43,11 +40,11 @@ const USUAL_TOP: usize = 30;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    pub(crate) input: RecordedInput,
+    input: RecordedInput,
 
     /// Only monitors of classes that match one of these: `java.lang.ref.ReferenceQueue$Lock`, `com.acme.**`
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
-    pub(crate) monitor: Vec<ClassPattern>,
+    monitor: Vec<ClassPattern>,
 
     /// Of contention: only traces with a frame of a method that matches one of these: `com.acme.Main.run`, `run`
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
@@ -66,41 +63,23 @@ pub(crate) struct Args {
     waits: bool,
 
     /// Order of contention [default: as in the file, which is by time]
-    #[arg(long, value_name = "KEY", conflicts_with_all = ["dumps", "waits"], help_heading = "Output")]
-    sort: Option<SortArg>,
-
-    /// Only the first N rows, or dumps; 0 for all [default: 30 in a table, all in JSON and CSV]
-    #[arg(long, value_name = "N", help_heading = "Output")]
-    pub(crate) top: Option<usize>,
+    #[arg(
+        long,
+        value_name = "KEY",
+        value_parser = keys(SORT),
+        conflicts_with_all = ["dumps", "waits"],
+        help_heading = "Output"
+    )]
+    sort: Option<SortBy>,
 
     #[command(flatten)]
-    pub(crate) stack: StackArgs,
+    top: Top,
 
     #[command(flatten)]
-    pub(crate) output: Output,
-}
+    stack: StackArgs,
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SortArg {
-    /// Most time first
-    Time,
-    /// Most contentions first
-    Count,
-    /// By serial number of the trace
-    Trace,
-    /// By name of the method
-    Method,
-}
-
-impl SortArg {
-    fn key(self) -> SortBy {
-        match self {
-            Self::Time => SortBy::Time,
-            Self::Count => SortBy::Count,
-            Self::Trace => SortBy::Trace,
-            Self::Method => SortBy::Method,
-        }
-    }
+    #[command(flatten)]
+    output: Output,
 }
 
 /// What of monitors is shown.
@@ -128,12 +107,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if !holds.contains(&(what, true)) {
         args.input.note(&missing(what, first));
     }
-    let any = match what {
-        What::Contention => contention(&recorded, args)?,
-        What::Dumps => dumps::show(&recorded, args)?,
-        What::Waits => waits(&recorded, args)?,
-    };
-    Ok(recorded.outcome(any))
+    let top = args.top.rows(args.output.format());
+    let monitors = args.monitor.clone();
+    match what {
+        What::Contention => {
+            let question = Question {
+                filter: StackFilter { methods: args.method.clone(), ..StackFilter::default() },
+                names: monitors,
+                cutoff: args.cutoff,
+                sort_by: args.sort,
+                top,
+            };
+            times::show(&recorded, Of::Contention, &question, &args.stack, &args.output)
+        }
+        What::Dumps => dumps::show(&recorded, &monitors, top, &args.stack, &args.output),
+        What::Waits => waits::show(&recorded, &WaitQuestion { monitors, top }, &args.output),
+    }
 }
 
 /// What there is to say when the file does not hold what is shown.
@@ -149,237 +138,9 @@ fn missing(what: What, first: Option<What>) -> String {
     format!("the file holds no {missing}; without --dumps and --waits you see what it holds of monitors")
 }
 
-/// Shows MONITOR TIME. Whether there is a row.
-fn contention(recorded: &Recorded, args: &Args) -> anyhow::Result<bool> {
-    let (format, profile) = (args.output.format(), &recorded.profile);
-    let question = Question {
-        filter: StackFilter { methods: args.method.clone(), ..StackFilter::default() },
-        names: args.monitor.clone(),
-        cutoff: args.cutoff,
-        sort_by: args.sort.map(SortArg::key),
-        top: args::top(args.top, format, USUAL_TOP),
-    };
-    let contention = profile.contention.as_ref();
-    let (rows, total_ms) = contention.map_or((&[][..], 0), |all| (all.rows.as_slice(), all.total_ms));
-    let answer = cputime::times(rows, total_ms, &profile.traces, &question);
-    let mut out = output::stdout();
-    match format {
-        Format::Table => table(&mut out, profile, &answer, contention.map(|all| all.total_ms), args)?,
-        Format::Csv => {
-            let columns = args.stack.columns(RowOut::<String>::COLUMNS);
-            let frames =
-                |row: &Row<'_>| args.stack.of(&profile.traces, row.time.trace).map(|stack| stack.cell());
-            let rows = answer.rows.iter().map(|row| RowOut::new(row, object::cell, frames(row)));
-            csv::write_flat(&mut out, &columns, rows)?;
-        }
-        Format::Json => {
-            let frames =
-                |row: &Row<'_>| args.stack.of(&profile.traces, row.time.trace).map(|stack| stack.json());
-            let rows = (answer.rows.iter())
-                .map(|row| RowOut::<Vec<FrameOut<'_>>>::new(row, str::to_owned, frames(row)));
-            let more = json!({
-                "total": { "self_ms": contention.map(|all| all.total_ms) },
-                "matching": { "rows": answer.matching },
-                "left_out": left_out(answer.rows.len(), answer.matching),
-                "date": contention.and_then(|all| all.date.as_deref()),
-            });
-            recorded.json(&mut out, "monitors", Streamed::new(rows), more)?;
-        }
-    }
-    output::finish(out)?;
-    Ok(!answer.rows.is_empty())
-}
-
-/// Rows that match and are not shown.
-pub(crate) fn left_out(shown: usize, matching: u64) -> u64 {
-    matching.saturating_sub(shown as u64)
-}
-
-#[derive(Serialize)]
-struct RowOut<F> {
-    rank: u64,
-    trace: u32,
-    count: u64,
-    self_percent: f64,
-    accumulated_percent: f64,
-    monitor: Option<String>,
-    method: Option<String>,
-    self_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    frames: Option<F>,
-}
-
-impl<F> RowOut<F> {
-    const COLUMNS: &[&str] = &[
-        "rank",
-        "trace",
-        "count",
-        "self_percent",
-        "accumulated_percent",
-        "monitor",
-        "method",
-        "self_ms",
-        "frames",
-    ];
-
-    fn new(row: &Row<'_>, text: AsText, frames: Option<F>) -> Self {
-        Self {
-            rank: row.rank,
-            trace: row.time.trace,
-            count: row.time.count,
-            self_percent: row.time.self_percent,
-            accumulated_percent: row.time.accumulated_percent,
-            monitor: row.time.name.as_deref().map(text),
-            method: row.method.as_deref().map(text),
-            self_ms: row.self_ms,
-            frames,
-        }
-    }
-}
-
-fn table(
-    out: &mut dyn Write,
-    profile: &Profile,
-    answer: &Answer<Row<'_>>,
-    total_ms: Option<i64>,
-    args: &Args,
-) -> anyhow::Result<()> {
-    let mut table = Builder::new(&[
-        ("rank", Align::Right),
-        ("self", Align::Right),
-        ("accum", Align::Right),
-        ("ms", Align::Right),
-        ("count", Align::Right),
-        ("trace", Align::Right),
-        ("monitor and method", Align::Left),
-    ]);
-    for row in &answer.rows {
-        let method = row.method.as_ref().map(|method| format!(" in {method}")).unwrap_or_default();
-        table.row([
-            row.rank.to_string(),
-            stack::percent(row.time.self_percent),
-            stack::percent(row.time.accumulated_percent),
-            row.self_ms.map(|ms| format!("~{}", grouped(ms))).unwrap_or_default(),
-            grouped(row.time.count),
-            row.time.trace.to_string(),
-            format!("{}{method}", row.time.name.as_deref().unwrap_or("<unknown>")),
-        ]);
-    }
-    if let Some(total) = total_ms {
-        let total = u64::try_from(total).map(grouped).unwrap_or_default();
-        table.total(["", "", "", &total, "", "", "whole time"]);
-    }
-    let serials = answer.rows.iter().map(|row| row.time.trace);
-    args.stack.table(out, table, output::style(&args.output), &profile.traces, serials)?;
-    Ok(output::left_out(out, answer.rows.len(), answer.matching, "rows")?)
-}
-
-/// Shows WAIT, WAITED, SLEEP and EXIT lines, added up. Whether there is a row.
-fn waits(recorded: &Recorded, args: &Args) -> anyhow::Result<bool> {
-    let (format, profile) = (args.output.format(), &recorded.profile);
-    let question =
-        WaitQuestion { monitors: args.monitor.clone(), top: args::top(args.top, format, USUAL_TOP) };
-    let (rows, matching) = monitors::waits(&profile.waits, &question);
-    let names = crate::query::recordings::traces::started_threads(profile);
-    let name =
-        |row: &WaitRow| row.thread.and_then(|serial| names.get(&serial)).map(|thread| thread.name.as_str());
-    let mut out = output::stdout();
-    match format {
-        Format::Table => wait_table(&mut out, &rows, matching, name, args)?,
-        Format::Csv => {
-            let rows = rows.iter().map(|row| WaitOut::new(row, name(row), object::cell));
-            csv::write_flat(&mut out, WaitOut::COLUMNS, rows)?;
-        }
-        Format::Json => {
-            let shown = rows.iter().map(|row| WaitOut::new(row, name(row), str::to_owned));
-            let more: Value = json!({
-                "total": { "lines": profile.waits.len() },
-                "matching": { "rows": matching },
-                "left_out": left_out(rows.len(), matching),
-            });
-            recorded.json(&mut out, "monitors", Streamed::new(shown), more)?;
-        }
-    }
-    output::finish(out)?;
-    Ok(!rows.is_empty())
-}
-
-#[derive(Serialize)]
-struct WaitOut {
-    monitor: Option<String>,
-    thread: Option<u32>,
-    thread_name: Option<String>,
-    waits: u64,
-    timed: u64,
-    waited: u64,
-    time_waited: i64,
-    sleeps: u64,
-    time_slept: i64,
-    exits: u64,
-}
-
-impl WaitOut {
-    const COLUMNS: &[&str] = &[
-        "monitor",
-        "thread",
-        "thread_name",
-        "waits",
-        "timed",
-        "waited",
-        "time_waited",
-        "sleeps",
-        "time_slept",
-        "exits",
-    ];
-
-    fn new(row: &WaitRow, name: Option<&str>, text: AsText) -> Self {
-        Self {
-            monitor: row.monitor.as_deref().map(text),
-            thread: row.thread,
-            thread_name: name.map(text),
-            waits: row.waits,
-            timed: row.timed,
-            waited: row.waited,
-            time_waited: row.time_waited,
-            sleeps: row.sleeps,
-            time_slept: row.time_slept,
-            exits: row.exits,
-        }
-    }
-}
-
-fn wait_table<'a>(
-    out: &mut dyn Write,
-    rows: &'a [WaitRow],
-    matching: u64,
-    name: impl Fn(&'a WaitRow) -> Option<&'a str>,
-    args: &Args,
-) -> anyhow::Result<()> {
-    let mut table = Builder::new(&[
-        ("waits", Align::Right),
-        ("timed", Align::Right),
-        ("waited", Align::Right),
-        ("time waited", Align::Right),
-        ("sleeps", Align::Right),
-        ("time slept", Align::Right),
-        ("exits", Align::Right),
-        ("thread", Align::Right),
-        ("monitor, and thread's name", Align::Left),
-    ]);
-    for row in rows {
-        let monitor = row.monitor.as_deref().unwrap_or("<asleep>");
-        table.row([
-            grouped(row.waits),
-            grouped(row.timed),
-            grouped(row.waited),
-            row.time_waited.to_string(),
-            grouped(row.sleeps),
-            row.time_slept.to_string(),
-            grouped(row.exits),
-            row.thread.map(|serial| serial.to_string()).unwrap_or_default(),
-            name(row).map_or_else(|| monitor.to_owned(), |name| format!("{monitor} by \"{name}\"")),
-        ]);
-    }
-    table.write(out, output::style(&args.output))?;
-    Ok(output::left_out(out, rows.len(), matching, "rows")?)
+pub(crate) fn declared() -> Vec<Declared> {
+    let mut declared = vec![times::declared(Of::Contention)];
+    declared.extend(dumps::declared());
+    declared.push(waits::declared());
+    declared
 }

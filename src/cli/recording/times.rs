@@ -1,0 +1,181 @@
+//! Rankings by time: CPU TIME in `cputime`, MONITOR TIME in `monitors`. They differ in what a row is named after.
+
+use crate::cli::Outcome;
+use crate::cli::shared::args::Output;
+use crate::cli::shared::recording::Recorded;
+use crate::cli::shared::session::Source;
+use crate::cli::shared::stack::StackArgs;
+use crate::query::recordings::cputime::{self, Question, Row};
+use crate::query::recordings::profile::{Profile, TimeRow, Traces};
+use crate::report::answer::{Answer, Declared};
+use crate::report::column::{Column, Columns, Fit, Kind};
+use crate::report::table::grouped;
+
+use super::columns::{self, Beside};
+
+/// What took the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    /// CPU TIME: methods.
+    CpuTime,
+    /// MONITOR TIME: threads that wait to enter monitors.
+    Contention,
+}
+
+/// What the file states.
+struct Stated<'a> {
+    total_ms: i64,
+    rows: &'a [TimeRow],
+    date: Option<&'a str>,
+}
+
+impl Of {
+    fn command(self) -> &'static str {
+        match self {
+            Self::CpuTime => "cputime",
+            Self::Contention => "monitors",
+        }
+    }
+
+    /// The title of the column of names.
+    fn title(self) -> &'static str {
+        match self {
+            Self::CpuTime => "method",
+            Self::Contention => "monitor and method",
+        }
+    }
+
+    fn stated(self, profile: &Profile) -> Option<Stated<'_>> {
+        let (total_ms, rows, date) = match self {
+            Self::CpuTime => profile.times.as_ref().map(|of| (of.total_ms, &of.rows, &of.date)),
+            Self::Contention => profile.contention.as_ref().map(|of| (of.total_ms, &of.rows, &of.date)),
+        }?;
+        Some(Stated { total_ms, rows, date: date.as_deref() })
+    }
+}
+
+/// Shows a ranking.
+pub(super) fn show(
+    recorded: &Recorded,
+    of: Of,
+    question: &Question,
+    stack: &StackArgs,
+    output: &Output,
+) -> anyhow::Result<Outcome> {
+    let traces = &recorded.profile.traces;
+    let stated = of.stated(&recorded.profile);
+    let (rows, total_ms) = stated.as_ref().map_or((&[][..], 0), |stated| (stated.rows, stated.total_ms));
+    let cputime::Answer { rows, matching } = cputime::times(rows, total_ms, traces, question);
+    let beside = Beside { matching, shown: rows.len(), of: stated };
+    let mut answer = Answer::new(columns(of, traces, stack), rows)
+        .beside(&beside_columns(), &beside)
+        .matching(matching, "rows");
+    if beside.of.is_some() {
+        let total = u64::try_from(total_ms).map(grouped).unwrap_or_default();
+        answer = answer.total([("ms", total), (of.title(), "whole time".to_owned())]);
+    }
+    let answer = stack.below(answer, traces, |row: &Row<'_>| row.time.trace);
+    let rows = recorded.show(of.command(), output, answer)?;
+    Ok(recorded.outcome(rows > 0))
+}
+
+/// The method as the row names it, or else the trace.
+fn method<'r>(row: &'r Row<'_>) -> Option<&'r str> {
+    row.time.name.as_deref().or(row.method.as_deref())
+}
+
+fn columns<'a>(of: Of, traces: &'a Traces, stack: &StackArgs) -> Columns<'a, Row<'a>> {
+    let count = match of {
+        Of::CpuTime => "calls",
+        Of::Contention => "how often a thread had to wait",
+    };
+    let [self_percent, accumulated_percent] = columns::percents(
+        "percentage of the total, as the file states it",
+        |row: &Row<'a>| row.time.self_percent,
+        |row| row.time.accumulated_percent,
+    );
+    let mut columns = vec![
+        columns::rank(columns::PLACE_IN_FILE, |row: &Row<'a>| row.rank),
+        columns::trace(|row: &Row<'a>| row.time.trace),
+        Column::integer("count", count, |row: &Row<'a>| row.time.count.into()).header("count").place(4),
+        self_percent,
+        accumulated_percent,
+    ];
+    let name = |column: Column<'a, Row<'a>>| {
+        column.header(of.title()).place(columns::NAME).fit(Fit::Shorten { priority: 0 })
+    };
+    match of {
+        Of::CpuTime => columns.push(
+            name(Column::text("method", "the method as the row names it", |row: &Row<'a>| {
+                method(row).into()
+            }))
+            .or_null("the trace has no frame")
+            .cell(|row| method(row).unwrap_or(columns::EMPTY).to_owned()),
+        ),
+        Of::Contention => columns.extend([
+            name(Column::text("monitor", "class of the monitor", |row: &Row<'a>| {
+                row.time.name.as_deref().into()
+            }))
+            .or_null("not stated")
+            .cell(|row| {
+                let method = row.method.as_ref().map(|method| format!(" in {method}")).unwrap_or_default();
+                format!("{}{method}", row.time.name.as_deref().unwrap_or("<unknown>"))
+            }),
+            Column::text("method", "the innermost frame of the trace: `CLASS.METHOD`", |row: &Row<'a>| {
+                row.method.as_deref().into()
+            })
+            .or_null("the trace has no frame"),
+        ]),
+    }
+    columns.push(
+        Column::integer(
+            "self_ms",
+            "milliseconds, estimated: `self_percent` of the total",
+            |row: &Row<'a>| row.self_ms.into(),
+        )
+        .or_null("the total is negative")
+        .header("ms")
+        .place(3)
+        .cell(|row| row.self_ms.map(|ms| format!("~{}", grouped(ms))).unwrap_or_default()),
+    );
+    Columns::new(columns.into_iter().chain(stack.column(traces, |row: &Row<'a>| row.time.trace)))
+}
+
+fn beside_columns<'a>() -> Columns<'a, Beside<Option<Stated<'a>>>> {
+    Columns::new([
+        Column::new(
+            "total.self_ms",
+            Kind::Signed,
+            "milliseconds altogether, as the file states them: the agent writes a wrong number, maybe a negative one, where \
+             they do not fit into 31 bits",
+            |beside: &Beside<Option<Stated<'a>>>| beside.of.as_ref().map(|stated| stated.total_ms).into(),
+        )
+        .or_null("the file holds no such times"),
+        columns::matching(),
+        columns::left_out(),
+        columns::date(|of: &Option<Stated<'a>>| of.as_ref().and_then(|stated| stated.date)),
+    ])
+}
+
+pub(super) fn declared(of: Of) -> Declared {
+    let (variant, about) = match of {
+        Of::CpuTime => (
+            "",
+            "A row is a trace with CPU time. Rows are in the order of the file, which is by time. `frames` is there with \
+             `--stack` only; in CSV it is a list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
+        ),
+        Of::Contention => (
+            "Contention",
+            "MONITOR TIME: the default if the file holds it. A row is a trace in which threads had to wait for a monitor. \
+             Rows are in the order of the file, which is by time. `frames` is there with `--stack` only; in CSV it is a \
+             list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
+        ),
+    };
+    Declared {
+        command: of.command(),
+        variant,
+        about,
+        rows: columns(of, &Traces::default(), &StackArgs::ALL).fields(),
+        beside: beside_columns().fields(),
+    }
+}
