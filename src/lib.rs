@@ -262,9 +262,9 @@ pub mod paths {
 /// let (objects, labels) = (Objects::new(heap.summary(), &graph, bytes), Labels::new(&heap, &graph, bytes));
 /// if let Some(object) = graph.objects.addresses.index_of(0x7_1a00_0018) {
 ///     println!("{}", labels.label(object).unwrap_or_default());
-///     if let (Some(class), Some(fields)) = (graph.objects.class(object), objects.instance(object)) {
-///         for slot in objects.slots(class) {
-///             let value = objects.value(fields, &slot).and_then(|value| value.integer());
+///     if let Some(fields) = objects.fields(object) {
+///         for slot in objects.slots(fields.class()) {
+///             let value = objects.value(fields.bytes(), &slot).and_then(|value| value.integer());
 ///             println!("{} {} = {value:?}", slot.kind.java_name(), slot.name);
 ///         }
 ///     }
