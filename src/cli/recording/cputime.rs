@@ -127,9 +127,12 @@ fn name(method: Option<&Method>) -> String {
     method.map_or_else(|| "<unknown>".to_owned(), qualified)
 }
 
+/// Which of a call's methods.
+type MethodOf<'a> = fn(&CallRow<'a>) -> Option<&'a Method>;
+
 fn call_columns<'a>() -> Columns<'a, CallRow<'a>> {
     let unknown = "the agent did not know it";
-    let methods: [(_, _, _, fn(&CallRow<'a>) -> Option<&'a Method>); 2] = [
+    let methods: [(_, _, _, MethodOf<'a>); 2] = [
         ("callee", "callee_signature", "the method that was called", |row| row.call.callee.as_ref()),
         ("caller", "caller_signature", "the method that called it", |row| row.call.caller.as_ref()),
     ];
