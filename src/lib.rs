@@ -1,34 +1,343 @@
-//! Reading Java heap dumps (HPROF), fast and exactly.
+//! Reading Java heap dumps (HPROF), fast and exactly: the library behind the command line `hprof-cli`.
 //!
-//! This is the library behind the command line `hprof-cli`. Data flows one way, and so do imports:
+//! A dump is read once, with all cores. What was found is kept in an index beside it; from then on it opens at once. A
+//! dump may be compressed, damaged, or larger than memory.
 //!
-//! dump file → [`hprof`] (bytes → records) → [`index`] (records → columns, in memory and on disk) → [`query`]
-//! (questions → plain results) → [`report`] (results → text, tables, JSON, CSV) → [`cli`].
+//! | question | where |
+//! |---|---|
+//! | Open a dump; what is in it, and what is wrong with it? | [`Heap`], [`Summary`], [`open`], [`model`] |
+//! | How large are objects? | [`sizes`] |
+//! | Which classes take how much? | [`histogram`] |
+//! | Who holds how much? | [`dominators`] |
+//! | What keeps an object alive? | [`paths`] |
+//! | What is in an object? | [`objects`] |
+//! | What was each thread doing, and what does its stack hold? | [`threads`] |
+//! | Everything else | [`oql`], the query language of Eclipse MAT |
+//!
+//! The ten classes that take most:
 //!
 //! ```no_run
-//! use hprof_cli::index::layout::sizes::Sizes;
-//! use hprof_cli::index::{Heap, Options, Quiet};
-//! use hprof_cli::query::classes::histogram::{Question, histogram};
+//! use hprof_cli::histogram::{Question, histogram};
+//! use hprof_cli::sizes::Sizes;
+//! use hprof_cli::{Heap, Options, Quiet};
 //!
-//! # fn main() -> Result<(), hprof_cli::index::Error> {
+//! # fn main() -> Result<(), hprof_cli::Error> {
 //! let heap = Heap::open("heap.hprof".as_ref(), &Options::default(), &Quiet)?;
 //! let sizes = Sizes::new(heap.summary(), None);
-//! for row in histogram(heap.summary(), &sizes, &Question::default()).rows.iter().take(10) {
+//! let question = Question { top: Some(10), ..Question::default() };
+//! for row in histogram(heap.summary(), &sizes, &question).rows {
 //!     println!("{:>12} {:>14} {}", row.instances, row.shallow_bytes, row.name);
 //! }
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! `docs/ARCHITECTURE.md` tells where things live and why.
+//! # Numbers
+//!
+//! An *object id* (`u64`) is what the dump calls an object: its address. An *object* (`u32`) is its number in address
+//! order, a *class number* ([`ClassNumber`]) that of its class, and a *position* (`u32`) its place in the dominator tree.
+//! They belong to one dump. Sizes are in bytes.
+//!
+//! # Features
+//!
+//! * `cli` (by default): the command line, and all crates that only it needs. Programs that use the library turn it off
+//!   with `default-features = false`.
+//! * `internals`: all modules are public. For the tests of this package only; they change without notice.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+// What only the command line or a test uses is not dead, and what is re-exported below can be reached.
+#![cfg_attr(
+    not(all(feature = "cli", feature = "internals")),
+    allow(dead_code, unreachable_pub, unused_imports)
+)]
 
+#[cfg(all(feature = "cli", feature = "internals"))]
 pub mod cli;
-pub mod fuzz;
+#[cfg(all(feature = "cli", not(feature = "internals")))]
+mod cli;
+#[cfg(not(feature = "internals"))]
+mod hprof;
+#[cfg(feature = "internals")]
 pub mod hprof;
+#[cfg(not(feature = "internals"))]
+mod index;
+#[cfg(feature = "internals")]
 pub mod index;
+#[cfg(not(feature = "internals"))]
+mod input;
+#[cfg(feature = "internals")]
 pub mod input;
+#[cfg(not(feature = "internals"))]
+mod progress;
+#[cfg(feature = "internals")]
 pub mod progress;
+#[cfg(not(feature = "internals"))]
+mod query;
+#[cfg(feature = "internals")]
 pub mod query;
+#[cfg(all(feature = "cli", feature = "internals"))]
 pub mod report;
+#[cfg(all(feature = "cli", not(feature = "internals")))]
+mod report;
+
+#[cfg(feature = "cli")]
+pub use cli::run;
+pub use index::model::summary::{ClassNumber, Summary};
+pub use index::{Error, Heap, ObjectGraph, Options};
+pub use progress::{Progress, Quiet};
+
+/// Opening a dump: how it is compressed, what its index is and takes, and why it cannot be opened.
+///
+/// ```no_run
+/// use hprof_cli::{Heap, Options, Quiet};
+///
+/// # fn main() -> Result<(), hprof_cli::Error> {
+/// // Nothing is written beside the dump.
+/// let options = Options { index_dir: Some("/var/cache/heaps".into()), ..Options::default() };
+/// let estimate = Heap::estimate("heap.hprof".as_ref(), &options, &Quiet)?;
+/// if estimate.fits() {
+///     let (heap, graph) = Heap::open_graph("heap.hprof".as_ref(), &options, &Quiet)?;
+///     println!("{} objects, {} reachable", graph.objects.len(), graph.tree.reachable());
+///     for problem in heap.summary().problems() {
+///         println!("{}: {}", problem.kind.name(), problem.text);
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub mod open {
+    pub use crate::hprof::sniff::Looks;
+    pub use crate::hprof::{FormatError, FormatErrorKind};
+    pub use crate::index::NoSuchHeapDump;
+    pub use crate::index::objects::address_index::TooManyObjects;
+    pub use crate::index::open::error::NoRoom;
+    pub use crate::index::open::estimate::{Estimate, NoDisk};
+    pub use crate::index::open::heap::{StageReport, State};
+    pub use crate::index::storage::memory::{Available, Limit, NoMemory};
+    pub use crate::index::storage::store::Stage;
+    pub use crate::input::file::OpenError;
+    pub use crate::input::packed::{Compression, Members, Size};
+}
+
+/// What is known of a dump without looking at single objects: classes, records, problems.
+///
+/// ```no_run
+/// use hprof_cli::{Heap, Options, Quiet};
+///
+/// # fn main() -> Result<(), hprof_cli::Error> {
+/// let heap = Heap::open("heap.hprof".as_ref(), &Options::default(), &Quiet)?;
+/// let summary = heap.summary();
+/// for (number, class) in summary.numbered_classes() {
+///     println!("{} {} {}", number.0, summary.class_name(class), class.objects);
+///     for (name, kind) in summary.fields(class) {
+///         println!("  {} {name}", kind.java_name());
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub mod model {
+    pub use crate::hprof::{BasicType, IdSize, RootKind, Version};
+    pub use crate::index::MissingObjects;
+    pub use crate::index::model::class_table::ClassTable;
+    pub use crate::index::model::problem::{Account, Problem, ProblemKind, Severity};
+    pub use crate::index::model::tables::{
+        ClassKind, ClassRow, DistanceRow, FactsRow, HeapDumpRow, LoadRow, LoaderRow, PlaceRow, RootRow,
+        SegmentRow, StackChunkRow, ThreadRow,
+    };
+}
+
+/// Sizes of objects: the layout of the JVM that wrote the dump, found from the distances between objects or given.
+///
+/// ```no_run
+/// use hprof_cli::sizes::{LayoutOverride, Sizes};
+/// use hprof_cli::{Heap, Options, Quiet};
+///
+/// # fn main() -> Result<(), hprof_cli::Error> {
+/// let heap = Heap::open("heap.hprof".as_ref(), &Options::default(), &Quiet)?;
+/// // As if references took 8 bytes.
+/// let given = LayoutOverride { reference_bytes: Some(8), ..LayoutOverride::default() };
+/// let sizes = Sizes::new(heap.summary(), Some(&given));
+/// for (number, class) in heap.summary().numbered_classes() {
+///     let (bytes, _) = sizes.instance(number);
+///     println!("{bytes} {}", heap.summary().class_name(class));
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub mod sizes {
+    pub use crate::index::layout::fit::{Evidence, Fit, Source};
+    pub use crate::index::layout::measurements::{
+        Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays,
+    };
+    pub use crate::index::layout::object_layout::{Layout, LayoutOverride, Packing};
+    pub use crate::index::layout::sizes::{SizeSource, Sizes};
+}
+
+/// The histogram: instances, shallow and retained sizes by class, loader or package.
+///
+/// ```no_run
+/// use hprof_cli::histogram::{GroupBy, Question, Scope, With, histogram_of};
+/// use hprof_cli::{Heap, Options, Quiet};
+///
+/// # fn main() -> Result<(), hprof_cli::Error> {
+/// let (heap, graph) = Heap::open_graph("heap.hprof".as_ref(), &Options::default(), &Quiet)?;
+/// let question = Question { group_by: GroupBy::Package, ..Question::default() };
+/// let answer = histogram_of(heap.summary(), &graph, &question, Scope::Reachable, With::Retained);
+/// for row in answer.rows {
+///     println!("{:>14} {}", row.retained_bytes.unwrap_or_default(), row.name);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub mod histogram {
+    pub use crate::query::classes::histogram::{
+        GroupBy, Histogram, Loader, Question, Row, Scope, SortBy, Totals, With, histogram, histogram_of,
+    };
+    pub use crate::query::classes::pattern::ClassPattern;
+}
+
+/// The dominator tree: who holds how much, and what sets of objects retain.
+///
+/// ```no_run
+/// use hprof_cli::dominators::{Question, Start, list, row};
+/// use hprof_cli::objects::Labels;
+/// use hprof_cli::{Heap, Options, Quiet};
+///
+/// # fn main() -> Result<(), hprof_cli::Error> {
+/// let (heap, graph) = Heap::open_graph("heap.hprof".as_ref(), &Options::default(), &Quiet)?;
+/// let labels = Labels::new(&heap, &graph, heap.bytes(&Quiet)?);
+/// let question = Question { start: Start::Roots, levels: 2, top: Some(10), min_retained_bytes: 1 << 20 };
+/// for place in list(&graph.tree, &question).positions {
+///     let Some(row) = row(&graph, &labels, place) else { continue };
+///     println!("{:>14} {:#x} {}", row.retained_bytes, row.id, row.label.unwrap_or_default());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub mod dominators {
+    pub use crate::index::graph::tree::{ByPosition, Children, Tree};
+    pub use crate::query::dominators::listing::{GroupRow, Listing, Question, Row, group, list, row};
+    pub use crate::query::dominators::preorder::Start;
+    pub use crate::query::dominators::retained::{Retained, retained, retained_set};
+    pub use roaring::RoaringBitmap;
+}
+
+/// The shortest paths from the GC roots to an object.
+///
+/// ```no_run
+/// use hprof_cli::paths::{Excluded, View, paths};
+/// use hprof_cli::{Heap, Options, Quiet};
+///
+/// # fn main() -> Result<(), hprof_cli::Error> {
+/// let (heap, graph) = Heap::open_graph("heap.hprof".as_ref(), &Options::default(), &Quiet)?;
+/// let view = View::new(&heap, &graph, heap.bytes(&Quiet)?);
+/// if let Some(object) = graph.objects.addresses.index_of(0x7_1a00_0018) {
+///     for path in paths(&view.edges, object, 3, Excluded::all()).paths {
+///         for step in view.steps(&path, 0..path.len()) {
+///             println!("{} {}", step.reference.unwrap_or_default(), step.class.unwrap_or_default());
+///         }
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub mod paths {
+    pub use crate::query::objects::reference_names::{Edges, Holding, Meaning};
+    pub use crate::query::objects::strength::{Excluded, Strength, Strengths};
+    pub use crate::query::paths::root_index::RootIndex;
+    pub use crate::query::paths::shortest::{Found, paths};
+    pub use crate::query::paths::steps::{RootView, Step, Thread, View};
+}
+
+/// Reading objects: ids and classes, references, fields, elements, texts.
+///
+/// ```no_run
+/// use hprof_cli::objects::{Labels, Objects};
+/// use hprof_cli::{Heap, Options, Quiet};
+///
+/// # fn main() -> Result<(), hprof_cli::Error> {
+/// let (heap, graph) = Heap::open_graph("heap.hprof".as_ref(), &Options::default(), &Quiet)?;
+/// let bytes = heap.bytes(&Quiet)?;
+/// let (objects, labels) = (Objects::new(heap.summary(), &graph, bytes), Labels::new(&heap, &graph, bytes));
+/// if let Some(object) = graph.objects.addresses.index_of(0x7_1a00_0018) {
+///     println!("{}", labels.label(object).unwrap_or_default());
+///     if let Some(fields) = objects.fields(object) {
+///         for slot in objects.slots(fields.class()) {
+///             let value = objects.value(fields.bytes(), &slot).and_then(|value| value.integer());
+///             println!("{} {} = {value:?}", slot.kind.java_name(), slot.name);
+///         }
+///     }
+///     for target in graph.references(object) {
+///         println!("{:#x}", graph.objects.addresses.id_of(target).unwrap_or_default());
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub mod objects {
+    pub use crate::hprof::class_dump::{ClassDump, Constant, Field, StaticField};
+    pub use crate::hprof::heap::{Instance, ObjectArray, PrimitiveArray};
+    pub use crate::index::graph::adjacency::{AdjacencyLists, Targets};
+    pub use crate::index::objects::address_index::AddressIndex;
+    pub use crate::index::objects::fields::Fields;
+    pub use crate::index::objects::object_table::Objects as ObjectTable;
+    pub use crate::index::objects::reader::{Bits, Characters, Objects, Place, Record, Slot};
+    pub use crate::index::objects::roots::{Root, Roots};
+    pub use crate::query::objects::label::Labels;
+}
+
+/// The threads of a dump: their states and stacks, and what the stacks hold.
+///
+/// ```no_run
+/// use hprof_cli::threads::{Question, Threads};
+/// use hprof_cli::{Heap, Options, Quiet};
+///
+/// # fn main() -> Result<(), hprof_cli::Error> {
+/// let (heap, graph) = Heap::open_graph("heap.hprof".as_ref(), &Options::default(), &Quiet)?;
+/// let threads = Threads::new(&heap, &graph, heap.bytes(&Quiet)?);
+/// for row in threads.find(&Question::default()).rows {
+///     let thread = threads.thread(&row);
+///     println!("{}", thread.name.unwrap_or_default());
+///     for frame in &thread.frames {
+///         println!("  {}", frame.frame);
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub mod threads {
+    pub use crate::query::objects::selection::{NoObjectId, ThreadPattern};
+    pub use crate::query::threads::frames::Frame;
+    pub use crate::query::threads::{
+        Answer, Doing, Kind, Local, Object, Question, Row, SortBy, StackFrame, State, Thread, Threads, Wait,
+        Which,
+    };
+}
+
+/// OQL: the query language of Eclipse MAT.
+///
+/// ```no_run
+/// use hprof_cli::objects::Objects;
+/// use hprof_cli::oql::{Evaluator, Query, Row};
+/// use hprof_cli::{Heap, Options, Quiet};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (heap, graph) = Heap::open_graph("heap.hprof".as_ref(), &Options::default(), &Quiet)?;
+/// let bytes = heap.bytes(&Quiet)?;
+/// let objects = Objects::new(heap.summary(), &graph, bytes);
+/// let evaluator = Evaluator::new(&heap, &objects, bytes);
+/// let query: Query = "SELECT s.value.@length FROM java.lang.String s".parse()?;
+/// let answer = evaluator.run(&query, Some(10))?;
+/// for row in answer.rows(&evaluator).take(10) {
+///     match row {
+///         Row::Object(object) => println!("{:#x}", object.object),
+///         Row::Cells(cells) => println!("{cells:?}"),
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub mod oql {
+    pub use crate::query::oql::{Answer, Cell, Evaluator, ObjectRow, Query, QueryError, Row};
+}

@@ -1,7 +1,7 @@
-//! The program `hprof-cli`: see [`hprof_cli::cli`].
+//! The program `hprof-cli`: see [`hprof_cli::run`].
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    hprof_cli::cli::run(std::env::args_os())
+    hprof_cli::run(std::env::args_os())
 }

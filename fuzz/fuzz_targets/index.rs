@@ -1,3 +1,3 @@
 //! Any bytes as a file of the index.
 #![no_main]
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hprof_cli::fuzz::index(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bodies::index(bytes));

@@ -1,3 +1,3 @@
 //! Any text as a query.
 #![no_main]
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hprof_cli::fuzz::oql(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bodies::oql(bytes));

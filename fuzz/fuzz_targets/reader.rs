@@ -1,3 +1,3 @@
 //! Any bytes as a dump.
 #![no_main]
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hprof_cli::fuzz::reader(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bodies::reader(bytes));

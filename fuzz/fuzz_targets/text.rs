@@ -1,3 +1,3 @@
 //! Any bytes as a text report.
 #![no_main]
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hprof_cli::fuzz::text(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bodies::text(bytes));

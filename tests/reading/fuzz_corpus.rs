@@ -9,10 +9,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::fuzz_bodies as fuzz;
 use crate::kit::dump::Dump;
 use crate::kit::mutate::walk::Map;
 use crate::kit::mutate::{Base, Numbers, mutate, setting};
-use hprof_cli::fuzz;
 use hprof_writer::{IdSize, Layout, Options, Order, Place, Version, examples};
 
 /// A body, and the name of its corpus.
@@ -121,7 +121,7 @@ fn stages() -> Vec<(String, Vec<u8>)> {
 #[test]
 fn the_dump_of_the_bodies_is_what_the_writer_writes() {
     let written = examples::zoo().write(&Options::hotspot()).bytes();
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/fuzz/zoo.hprof");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/bodies/zoo.hprof");
     if std::env::var_os("HPROF_CLI_CORPUS").is_some_and(|value| value == "overwrite") {
         fs::write(&file, &written).unwrap();
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");

@@ -14,6 +14,8 @@ mod archives;
 mod damaged;
 mod folklore;
 mod folklore_files;
+#[path = "../../fuzz/bodies/mod.rs"]
+mod fuzz_bodies;
 mod fuzz_corpus;
 mod hostile_index;
 mod hostile_index_processes;

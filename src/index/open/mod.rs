@@ -9,7 +9,7 @@
 //! A stage is used only if it belongs to this dump and its checksums are right; else it is built again.
 
 mod adjacency_file;
-pub(in crate::index) mod error;
+pub mod error;
 pub mod estimate;
 pub mod heap;
 mod objects_file;

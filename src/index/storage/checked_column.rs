@@ -17,7 +17,7 @@ use super::scratch::Array;
 use crate::input::file::Mapped;
 
 /// Bytes of a block, which has a hash of its own.
-pub(crate) const BLOCK_BYTES: usize = 1 << 16;
+pub const BLOCK_BYTES: usize = 1 << 16;
 
 /// The hashes of a section's blocks, and which blocks were checked and found right.
 #[derive(Debug)]

@@ -2,12 +2,12 @@
 
 use super::Place;
 use super::answers::Sum;
-use crate::hprof::text::{Event, Reader};
-use crate::input::file::TextFile;
-use crate::query::classes::text_histogram::histogram;
-use crate::query::recordings::profile::text::{TextReport, find_loaders, read, show};
-use crate::query::recordings::stacks;
-use crate::report::stacks::folded;
+use hprof_cli::hprof::text::{Event, Reader};
+use hprof_cli::input::file::TextFile;
+use hprof_cli::query::classes::text_histogram::histogram;
+use hprof_cli::query::recordings::profile::text::{TextReport, find_loaders, read, show};
+use hprof_cli::query::recordings::stacks;
+use hprof_cli::report::stacks::folded;
 
 /// Runs of a file that are asked for one by one.
 const RUNS: u32 = 4;

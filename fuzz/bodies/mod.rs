@@ -1,9 +1,9 @@
-//! Bodies of the fuzz targets: any bytes in, no panic out. Not for other use, and not part of the library's promises.
+//! Bodies of the fuzz targets: any bytes in, no panic out.
 //!
 //! Each takes bytes for one kind of input, reads them in every way there is, and checks what must hold of any input:
-//! the same answer with one thread and with two, offsets inside the file, sums that are sums. `fuzz/` runs them guided by
-//! coverage, `tests/reading/fuzz_corpus.rs` over `tests/corpus` and over changed samples in each run of the tests. A body
-//! panics if a check fails; a temporary directory that cannot be written to is a panic too.
+//! the same answer with one thread and with two, offsets inside the file, sums that are sums. `fuzz_targets` runs them
+//! guided by coverage, `tests/reading/fuzz_corpus.rs` over `tests/corpus` and over changed samples in each run of the
+//! tests. A body panics if a check fails; a temporary directory that cannot be written to is a panic too.
 
 mod answers;
 mod index;
@@ -45,8 +45,8 @@ impl Place {
         self.dir.path().join("input.hprof")
     }
 
-    fn options(&self, name: &str) -> crate::index::Options {
-        crate::index::Options {
+    fn options(&self, name: &str) -> hprof_cli::index::Options {
+        hprof_cli::index::Options {
             index_dir: Some(self.dir.path().join(name)),
             heap_dump: None,
             memory_bytes: None,
