@@ -243,7 +243,8 @@ pub mod dominators {
 /// # }
 /// ```
 pub mod paths {
-    pub use crate::query::objects::reference_names::{Edges, Holding, Meaning};
+    pub use crate::query::objects::reference_kind::ReferenceKind;
+    pub use crate::query::objects::reference_names::{Edges, Holding};
     pub use crate::query::objects::strength::{Excluded, Strength, Strengths};
     pub use crate::query::paths::root_index::RootIndex;
     pub use crate::query::paths::shortest::{Found, paths};
