@@ -18,6 +18,7 @@ pub fn page(present: &str) -> Option<String> {
 fn reference(answers: &[Declared]) -> String {
     let mut out = String::new();
     let mut command = "";
+    let mut described = Described::default();
     for answer in answers {
         if answer.command != command {
             command = answer.command;
@@ -28,29 +29,39 @@ fn reference(answers: &[Declared]) -> String {
         }
         let _ = write!(out, "\n{}\n", answer.about);
         if !answer.rows.is_empty() {
-            table(&mut out, "key", &answer.rows);
+            table(&mut out, "key", command, &answer.rows, &mut described);
         }
         if !answer.beside.is_empty() {
-            table(&mut out, "key beside `rows`", &answer.beside);
+            table(&mut out, "key beside `rows`", command, &answer.beside, &mut described);
         }
     }
     out
 }
 
-fn table(out: &mut String, title: &str, fields: &[Field]) {
+/// Fields of records that are described already, and where.
+#[derive(Default)]
+struct Described(Vec<(Vec<Field>, String)>);
+
+fn table(out: &mut String, title: &str, command: &str, fields: &[Field], described: &mut Described) {
     let _ = write!(out, "\n| {title} | type | meaning | null |\n|---|---|---|---|\n");
-    lines(out, "", fields);
+    lines(out, command, "", fields, described);
 }
 
-fn lines(out: &mut String, prefix: &str, fields: &[Field]) {
+fn lines(out: &mut String, command: &str, prefix: &str, fields: &[Field], described: &mut Described) {
     for field in fields {
         let key = format!("{prefix}{}", field.key);
-        let null = field.null.unwrap_or("never");
-        let _ = writeln!(out, "| `{key}` | {} | {} | {null} |", name(&field.kind), field.meaning);
-        match &field.kind {
-            Kind::Record(fields) => lines(out, &format!("{key}."), fields),
-            Kind::Records(fields) => lines(out, &format!("{key}[]."), fields),
-            _ => {}
+        let null = field.null.unwrap_or_default();
+        let (inner, suffix) = match &field.kind {
+            Kind::Record(fields) => (fields.as_slice(), "."),
+            Kind::Records(fields) => (fields.as_slice(), "[]."),
+            _ => (&[][..], ""),
+        };
+        let known = described.0.iter().find(|(known, _)| !inner.is_empty() && known == inner);
+        let same = known.map(|(_, place)| format!("; keys as in {place}")).unwrap_or_default();
+        let _ = writeln!(out, "| `{key}` | {} | {}{same} | {null} |", name(&field.kind), field.meaning);
+        if same.is_empty() && !inner.is_empty() {
+            described.0.push((inner.to_vec(), format!("`{key}` of `{command}`")));
+            lines(out, command, &format!("{key}{suffix}"), inner, described);
         }
     }
 }

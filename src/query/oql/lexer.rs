@@ -1,6 +1,7 @@
 //! A query's text as tokens.
 
 use super::error::Wrong;
+use crate::query::objects::condition::size;
 
 /// A token and where it stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -199,27 +200,24 @@ fn number(rest: &str, at: usize) -> Result<(Kind, usize), Wrong> {
     let unit_len = name_len(after);
     let len = end + unit_len;
     let wrong = || wrong_number(rest, len, at);
-    let shift = match after.get(..unit_len).unwrap_or_default().to_ascii_lowercase().as_str() {
+    let unit = after.get(..unit_len).unwrap_or_default();
+    let unit = match unit.to_ascii_lowercase().as_str() {
         "" | "l" if !is_fraction => {
             let number: u64 = text.parse().map_err(|_| wrong())?;
             return if number > 1 << 63 { Err(wrong()) } else { Ok((Kind::Whole(number), len)) };
         }
         "" | "f" | "d" => return Ok((Kind::Fraction(text.parse().map_err(|_| wrong())?), len)),
-        "b" => 0,
-        "k" | "kb" | "kib" => 10,
-        "m" | "mb" | "mib" => 20,
-        "g" | "gb" | "gib" => 30,
-        "t" | "tb" | "tib" => 40,
-        _ => return Err(wrong()),
+        unit => size::unit_bytes(unit).ok_or_else(wrong)?,
     };
     if !is_fraction {
-        let number: i64 = text.parse().map_err(|_| wrong())?;
-        let bytes = number.checked_mul(1 << shift).ok_or_else(wrong)?;
-        return Ok((Kind::Whole(bytes.unsigned_abs()), len));
+        let number: u64 = text.parse().map_err(|_| wrong())?;
+        let bytes =
+            number.checked_mul(unit).filter(|bytes| i64::try_from(*bytes).is_ok()).ok_or_else(wrong)?;
+        return Ok((Kind::Whole(bytes), len));
     }
     let number: f64 = text.parse().map_err(|_| wrong())?;
-    #[allow(clippy::cast_precision_loss)] // Powers of two.
-    let bytes = number * (1i64 << shift) as f64;
+    #[allow(clippy::cast_precision_loss)] // At most 2^40.
+    let bytes = number * unit as f64;
     // Bytes are whole; `as` keeps to the range of the type.
     #[allow(clippy::cast_possible_truncation)]
     let bytes = bytes as i64;

@@ -14,8 +14,24 @@ pub fn parse(text: &str) -> Result<u64, NoSize> {
     let wrong = || NoSize(text.to_owned());
     let at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(at);
-    let unit: u128 = match unit.trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
+    let unit = match unit.trim() {
+        "" => 1,
+        unit => unit_bytes(unit).ok_or_else(wrong)?,
+    };
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    let decimals = u32::try_from(part.len()).ok().filter(|decimals| *decimals <= 9).ok_or_else(wrong)?;
+    if whole.is_empty() || (part.is_empty() && number.contains('.')) {
+        return Err(wrong());
+    }
+    let digits: u128 = format!("{whole}{part}").parse().map_err(|_| wrong())?;
+    let bytes = digits.checked_mul(unit.into()).ok_or_else(wrong)? / 10u128.pow(decimals);
+    u64::try_from(bytes).map_err(|_| wrong())
+}
+
+/// How many bytes a unit is, written in any case; see [`parse`].
+pub fn unit_bytes(unit: &str) -> Option<u64> {
+    Some(match unit.to_ascii_lowercase().as_str() {
+        "b" => 1,
         "k" | "kib" => 1 << 10,
         "m" | "mib" => 1 << 20,
         "g" | "gib" => 1 << 30,
@@ -24,16 +40,8 @@ pub fn parse(text: &str) -> Result<u64, NoSize> {
         "mb" => 1_000_000,
         "gb" => 1_000_000_000,
         "tb" => 1_000_000_000_000,
-        _ => return Err(wrong()),
-    };
-    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
-    let decimals = u32::try_from(part.len()).ok().filter(|decimals| *decimals <= 9).ok_or_else(wrong)?;
-    if whole.is_empty() || (part.is_empty() && number.contains('.')) {
-        return Err(wrong());
-    }
-    let digits: u128 = format!("{whole}{part}").parse().map_err(|_| wrong())?;
-    let bytes = digits.checked_mul(unit).ok_or_else(wrong)? / 10u128.pow(decimals);
-    u64::try_from(bytes).map_err(|_| wrong())
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
