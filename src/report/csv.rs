@@ -88,9 +88,7 @@ impl<W: Write> Writer<W> {
             CellValue::Id(id) => self.id(*id),
             CellValue::Text(text) => self.text(text),
             CellValue::Verbatim(text) => self.escaped(text),
-            CellValue::List(_) | CellValue::Each(_) => {
-                self.text(&serde_json::to_string(value)?)
-            }
+            CellValue::List(_) | CellValue::Each(_) => self.text(&serde_json::to_string(value)?),
             CellValue::Record(values) => values.iter().try_for_each(|(_, value)| self.cell(value))?,
         }
         Ok(())
@@ -119,7 +117,8 @@ impl<W: Write> Writer<W> {
         // Nearly all texts. To look at all bytes without a branch for each takes a few vector instructions.
         let is_plain =
             |plain: bool, byte: u8| plain & matches!(byte, b' '..=b'~') & (byte != b'"') & (byte != b',');
-        if text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().fold(true, is_plain) {
+        if text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().fold(true, is_plain)
+        {
             return self.plain(text.as_bytes());
         }
         self.escaped(&escape::cell(text));

@@ -10,6 +10,7 @@ use super::answer::Line;
 pub use super::column::{Align, Fit};
 use super::column::{Columns, Header};
 use super::escape;
+use crate::index::storage::human_bytes::HumanBytes;
 
 /// How a table is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -295,18 +296,7 @@ pub fn percent(part: u64, whole: u64) -> String {
 
 /// A size for people: `1.5 GiB`.
 pub fn human_bytes(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    if bytes < 1024 {
-        return format!("{bytes} B");
-    }
-    #[allow(clippy::cast_precision_loss)]
-    let mut scaled = bytes as f64 / 1024.0;
-    let mut unit = 0;
-    while scaled >= 1023.95 && unit + 1 < UNITS.len() {
-        scaled /= 1024.0;
-        unit += 1;
-    }
-    format!("{scaled:.1} {}", UNITS.get(unit).copied().unwrap_or("EiB"))
+    HumanBytes(bytes).to_string()
 }
 
 #[cfg(test)]

@@ -125,7 +125,7 @@ fn commands_say_what_they_cannot_do() {
     assert_eq!(code(&["histo", "samples/agent/all.hprof.zst", "--run", "1"]), Some(2));
     let missing = run(&["show", text, "0x50000001f"]);
     assert_eq!((missing.status.code(), missing.stdout.len()), (Some(1), 0));
-    assert!(String::from_utf8_lossy(&missing.stderr).contains("objects next to it are 0x"));
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("the nearest objects are 0x"));
     let missing = run(&["show", "samples/agent/all.hprof.zst", "1", "--format", "json"]);
     assert_eq!(missing.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&missing.stdout).contains("\"near\": ["));

@@ -39,6 +39,27 @@ pub fn names_like<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&
     found.into_iter().map(|(_, name)| name).take(MOST).collect()
 }
 
+/// Offers names: `did you mean a, b or c?`; nothing if there are none.
+pub fn did_you_mean(names: &[impl AsRef<str>]) -> String {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => format!("did you mean {one}?"),
+        [others @ .., last] => format!("did you mean {} or {last}?", others.join(", ")),
+    }
+}
+
+/// Offers those of some names that are like `text`; if none is, the first `limit`, after the words `all`.
+pub(crate) fn did_you_mean_one_of(text: &str, names: &[&str], limit: usize, all: &str) -> String {
+    match names_like(text, names.iter().copied()).as_slice() {
+        [] => {
+            let listed: Vec<&str> = names.iter().copied().take(limit).collect();
+            format!("{all} {}", listed.join(", "))
+        }
+        like => did_you_mean(like),
+    }
+}
+
 /// Ids of objects next to one that is not there, ascending.
 pub fn object_ids(graph: &ObjectGraph, id: u64) -> Vec<u64> {
     let addresses = &graph.objects.addresses;

@@ -35,7 +35,7 @@ pub enum What {
 
 /// A text that starts like an object id and is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no object id; ids look like 0x7c00012a8")]
+#[error("`{0}` is not an object ID; object IDs look like 0x7c00012a8")]
 pub struct NoObjectId(String);
 
 /// Reads an object id: hexadecimal, with `0x`.

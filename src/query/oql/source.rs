@@ -89,7 +89,7 @@ impl Evaluator<'_, '_> {
                         let hint = if near.is_empty() {
                             String::new()
                         } else {
-                            format!("; near it are {}", near.join(", "))
+                            format!("; the nearest objects are {}", near.join(", "))
                         };
                         Wrong::unknown(from.at, format!("there is no object {id:#x} in the dump{hint}"))
                     })
@@ -206,9 +206,12 @@ impl Evaluator<'_, '_> {
             .map(|(number, _)| number)
             .collect();
         if found.is_empty() {
-            let near = suggestions::class_names(self.summary, &name);
-            let hint =
-                if near.is_empty() { String::new() } else { format!("; there are {}", near.join(", ")) };
+            let like = suggestions::class_names(self.summary, &name);
+            let hint = if like.is_empty() {
+                String::new()
+            } else {
+                format!("; {}", suggestions::did_you_mean(&like))
+            };
             return Err(Wrong::unknown(at, format!("there is no class {} in the dump{hint}", cut(&name))));
         }
         Ok(found)

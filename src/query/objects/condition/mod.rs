@@ -30,7 +30,7 @@ pub struct Condition {
 
 /// A text that is no condition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no condition; conditions look like 'count > 100', 'name ~ worker', 'next != null'")]
+#[error("`{0}` is not a condition; conditions look like 'count > 100', 'name ~ worker', 'next != null'")]
 pub struct NoCondition(String);
 
 impl FromStr for Condition {
@@ -87,7 +87,7 @@ pub enum Senseless {
         kind: &'static str,
     },
     /// The field has another type.
-    #[error("{condition}: `{name}` is {kind}, and `{value}` is none{hint}")]
+    #[error("{condition}: `{name}` is {kind}, and `{value}` is not{hint}")]
     Type {
         /// The condition.
         condition: String,
