@@ -38,9 +38,9 @@ fn objects_of_a_text() {
     let class = show(0x5000_1f90).shown.unwrap();
     assert_eq!((class.label.as_deref(), class.shallow_bytes, class.roots.len()), (Some("Plain"), None, 1));
     let nothing = show(0x5000_1f92);
-    assert_eq!((nothing.shown, nothing.near), (None, vec![0x5000_1f90, 0x5000_1f93, 0x5000_1f94]));
-    assert_eq!(show(0).near, [0x5000_1f90, 0x5000_1f93]);
-    assert_eq!(show(u64::MAX).near, [0x5000_1f93, 0x5000_1f94]);
+    assert_eq!((nothing.shown, nothing.nearest), (None, vec![0x5000_1f90, 0x5000_1f93, 0x5000_1f94]));
+    assert_eq!(show(0).nearest, [0x5000_1f90, 0x5000_1f93]);
+    assert_eq!(show(u64::MAX).nearest, [0x5000_1f93, 0x5000_1f94]);
 }
 
 #[test]

@@ -165,15 +165,15 @@ fn target(args: &Args, heap: &Heap, graph: &ObjectGraph) -> Target {
         What::Object(id) => match graph.objects.addresses.index_of(*id) {
             Some(object) => Target::Object(object),
             None => {
-                let near: Vec<String> =
+                let nearest: Vec<String> =
                     suggestions::object_ids(graph, *id).into_iter().map(object_id).collect();
                 let none = format!("there is no object {id:#x} in {path}");
-                let near = if near.is_empty() {
+                let nearest = if nearest.is_empty() {
                     String::new()
                 } else {
-                    format!("; the nearest objects are {}", near.join(", "))
+                    format!("; the nearest objects are {}", nearest.join(", "))
                 };
-                Target::None(none + &near)
+                Target::None(none + &nearest)
             }
         },
         What::Classes(pattern) => {

@@ -242,7 +242,7 @@ fn write(args: &Args, of: Of, stacks: &Stacks, file: Option<OutFile>) -> anyhow:
 }
 
 fn look(args: &Args, of: Of, stacks: &Stacks) -> Look {
-    let usual = match of {
+    let default = match of {
         Of::Cpu | Of::CpuTime => Palette::Hot,
         Of::Allocated | Of::Live => Palette::Mem,
     };
@@ -250,7 +250,7 @@ fn look(args: &Args, of: Of, stacks: &Stacks) -> Look {
         title: title(args, of, stacks),
         width: args.width,
         min_width_percent: args.min_width,
-        palette: args.colors.unwrap_or(usual),
+        palette: args.colors.unwrap_or(default),
         hanging: args.reverse,
     }
 }

@@ -92,7 +92,7 @@ pub(super) fn nothing(graph: &ObjectGraph, found: &Found, question: &Question) {
         Some(ThreadPattern::Object(id)) => {
             suggestions::object_ids(graph, *id).into_iter().map(|id| format!("{id:#x}")).collect()
         }
-        _ => found.near.clone(),
+        _ => found.suggestions.clone(),
     };
     messages::suggest(&suggested);
 }

@@ -6,7 +6,7 @@ use crate::index::ObjectGraph;
 use crate::index::model::summary::Summary;
 
 /// Names that are offered.
-const MOST: usize = 5;
+const MAX_NAMES: usize = 5;
 /// Longer names are not compared letter by letter.
 const LONGEST: usize = 64;
 
@@ -23,7 +23,7 @@ pub fn class_names<'a>(summary: &'a Summary, text: &str) -> Vec<&'a str> {
         .collect();
     names.sort_unstable();
     names.dedup();
-    names.into_iter().map(|(_, name)| name).take(MOST).collect()
+    names.into_iter().map(|(_, name)| name).take(MAX_NAMES).collect()
 }
 
 /// Those of some names that are like `text`, the most like first.
@@ -36,7 +36,7 @@ pub fn names_like<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&
         names.filter_map(|name| Some((distance(&wanted, &name.to_lowercase())?, name))).collect();
     found.sort_unstable();
     found.dedup();
-    found.into_iter().map(|(_, name)| name).take(MOST).collect()
+    found.into_iter().map(|(_, name)| name).take(MAX_NAMES).collect()
 }
 
 /// Offers names: `did you mean a, b or c?`; nothing if there are none.

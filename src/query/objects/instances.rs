@@ -12,10 +12,10 @@ use super::condition::Filter;
 use super::label::Labels;
 use super::largest::largest;
 use super::selection::{Selection, What};
-use crate::query::dominators::preorder::parts;
+use crate::query::dominators::preorder::chunks;
 
 /// Objects that one thread takes at a time.
-const PART: u32 = 1 << 16;
+const CHUNK: u32 = 1 << 16;
 
 /// Some classes, by class number.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -85,22 +85,23 @@ impl ClassSet {
         (0u32..).zip(&self.of_class).filter(|(_, is_in)| **is_in).map(|(class, _)| ClassNumber(class))
     }
 
-    /// The objects of these classes in a part of all objects, ascending.
+    /// The objects of these classes in a chunk of all objects, ascending.
     pub fn objects<'s>(
         &'s self,
         graph: &'s ObjectGraph,
-        part: Range<u32>,
+        chunk: Range<u32>,
     ) -> impl Iterator<Item = u32> + use<'s> {
-        let classes = graph.objects.classes(part.clone());
-        part.zip(classes)
+        let classes = graph.objects.classes(chunk.clone());
+        chunk
+            .zip(classes)
             .filter(|(_, class)| class.is_some_and(|class| self.contains(class)))
             .map(|(object, _)| object)
     }
 
     /// All objects of these classes, ascending.
     pub fn all_objects(&self, graph: &ObjectGraph) -> Vec<u32> {
-        let parts = parts(0..graph.objects.len(), PART);
-        let objects = parts.into_par_iter().map(|part| self.objects(graph, part).collect::<Vec<u32>>());
+        let chunks = chunks(0..graph.objects.len(), CHUNK);
+        let objects = chunks.into_par_iter().map(|chunk| self.objects(graph, chunk).collect::<Vec<u32>>());
         objects.collect::<Vec<_>>().concat()
     }
 }
@@ -147,16 +148,16 @@ pub fn find(graph: &ObjectGraph, question: &Question<'_>) -> Found {
         return largest(graph, question.classes, top, question.live);
     }
     let none = || Best::new(question.top);
-    let found = (parts(0..graph.objects.len(), PART).into_par_iter())
-        .fold(none, |mut best, part| {
-            find_in_part(graph, question, part, &mut best);
+    let found = (chunks(0..graph.objects.len(), CHUNK).into_par_iter())
+        .fold(none, |mut best, chunk| {
+            find_in_chunk(graph, question, chunk, &mut best);
             best
         })
         .reduce(none, Best::merge);
     found.finish()
 }
 
-fn find_in_part(graph: &ObjectGraph, question: &Question<'_>, part: Range<u32>, best: &mut Best) {
+fn find_in_chunk(graph: &ObjectGraph, question: &Question<'_>, chunk: Range<u32>, best: &mut Best) {
     let mut take = |object: u32| {
         let tree = &graph.tree;
         if question.live && tree.reachable_position(object).is_none() {
@@ -184,10 +185,10 @@ fn find_in_part(graph: &ObjectGraph, question: &Question<'_>, part: Range<u32>, 
         }
     };
     let Some(filter) = question.filter else {
-        question.classes.objects(graph, part).for_each(take);
+        question.classes.objects(graph, chunk).for_each(take);
         return;
     };
-    for block in parts(part, BLOCK) {
+    for block in chunks(chunk, BLOCK) {
         let mut wanted = 0u64;
         for object in question.classes.objects(graph, block.clone()) {
             wanted |= 1 << (object - block.start);

@@ -82,14 +82,14 @@ impl Evaluator<'_, '_> {
             Source::Addresses(ids) => {
                 let objects = ids.iter().map(|id| {
                     self.graph.objects.addresses.index_of(*id).ok_or_else(|| {
-                        let near: Vec<String> = suggestions::object_ids(self.graph, *id)
+                        let nearest: Vec<String> = suggestions::object_ids(self.graph, *id)
                             .iter()
                             .map(|id| format!("{id:#x}"))
                             .collect();
-                        let hint = if near.is_empty() {
+                        let hint = if nearest.is_empty() {
                             String::new()
                         } else {
-                            format!("; the nearest objects are {}", near.join(", "))
+                            format!("; the nearest objects are {}", nearest.join(", "))
                         };
                         Wrong::unknown(from.at, format!("there is no object {id:#x} in the dump{hint}"))
                     })

@@ -242,7 +242,7 @@ fn of_text(args: &Args, file: &TextFile, recorded: &Recorded) -> anyhow::Result<
         if report.heap.is_none() {
             args.input.note(&format!("{path} contains no HEAP DUMP"));
         }
-        return nothing(args, recorded, &Missing::Object(object, found.near));
+        return nothing(args, recorded, &Missing::Object(object, found.nearest));
     };
     let fields = std::mem::take(&mut shown.fields);
     let most = args.most_referrers();
@@ -291,15 +291,15 @@ fn write(
 fn nothing(args: &Args, source: &impl Source, missing: &Missing) -> anyhow::Result<Outcome> {
     let path = args.input.input.path().display();
     let text = &args.object.text;
-    let (text, near) = match missing {
-        Missing::Object(id, near) => {
-            let ids: Vec<String> = near.iter().map(|id| format!("{id:#x}")).collect();
-            let near = if ids.is_empty() {
+    let (text, suggestions) = match missing {
+        Missing::Object(id, nearest) => {
+            let ids: Vec<String> = nearest.iter().map(|id| format!("{id:#x}")).collect();
+            let hint = if ids.is_empty() {
                 String::new()
             } else {
                 format!("; the nearest objects are {}", ids.join(", "))
             };
-            (format!("there is no object {id:#x} in {path}{near}"), ids)
+            (format!("there is no object {id:#x} in {path}{hint}"), ids)
         }
         Missing::Class(names) => {
             let hint = if names.is_empty() {
@@ -333,7 +333,8 @@ fn nothing(args: &Args, source: &impl Source, missing: &Missing) -> anyhow::Resu
     };
     messages::line("error", &text);
     if args.output.format() == Format::Json {
-        let answer = Answer::new(columns::object_columns(), []).beside(&columns::near_columns(), &near);
+        let answer =
+            Answer::new(columns::object_columns(), []).beside(&columns::suggestion_columns(), &suggestions);
         source.show("show", &args.output, answer)?;
     } else {
         let answer = Answer::new(columns::part_columns("field"), []).without_rows(NoRows::Nothing);
