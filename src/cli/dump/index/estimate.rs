@@ -40,7 +40,7 @@ fn table(estimate: &Estimate) -> Builder {
         ("", Align::Left),
         ("at least", Align::Right),
         ("up to", Align::Right),
-        ("there is", Align::Right),
+        ("available", Align::Right),
         ("", Align::Left),
     ]);
     let unknown = || "?".to_owned();
