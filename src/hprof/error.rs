@@ -71,18 +71,18 @@ impl fmt::Display for Inner {
         match &self.kind {
             FormatErrorKind::Empty => return write!(f, "the file is empty"),
             FormatErrorKind::NotADump(looks_like) => return write!(f, "not a heap dump: {looks_like}"),
-            FormatErrorKind::IdSize(size) => write!(f, "identifiers of {size} bytes (4 or 8 expected)")?,
-            FormatErrorKind::HeaderCut => write!(f, "the header is cut")?,
+            FormatErrorKind::IdSize(size) => write!(f, "object IDs of {size} bytes (expected 4 or 8)")?,
+            FormatErrorKind::HeaderCut => write!(f, "the header is truncated")?,
             FormatErrorKind::RecordCut { tag, needed: Some(needed), left } => {
                 write!(f, "record {tag:#04x} needs {needed} bytes, {left} are left")?;
             }
             FormatErrorKind::RecordCut { tag, needed: None, left } => {
-                write!(f, "record {tag:#04x} is cut, {left} bytes are left")?;
+                write!(f, "record {tag:#04x} is truncated, {left} bytes are left")?;
             }
             FormatErrorKind::UnknownSubRecord(tag) => write!(f, "unknown heap sub-record {tag:#04x}")?,
             FormatErrorKind::UnknownRecord(tag) => write!(f, "unknown record {tag:#04x}")?,
             FormatErrorKind::BasicType { tag, found } => {
-                write!(f, "no basic type {found} (in sub-record {tag:#04x})")?;
+                write!(f, "unknown basic type {found} in sub-record {tag:#04x}")?;
             }
         }
         write!(f, " (at offset {:#x})", self.offset)

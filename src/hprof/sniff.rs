@@ -104,7 +104,7 @@ impl Looks {
     /// One clause for an error message.
     pub fn describe(self) -> String {
         match self {
-            Self::Hprof => "it starts as an HPROF binary of a version that is not known",
+            Self::Hprof => "it looks like an HPROF binary of an unknown version",
             Self::Gzip => "it looks like gzip",
             Self::Zstd => "it looks like Zstandard",
             Self::HprofText => "it looks like an HPROF text report (java.hprof.txt)",
@@ -118,7 +118,7 @@ impl Looks {
             Self::Bzip2 => "it looks like bzip2",
             Self::Xz => "it looks like xz",
             Self::Json => "it looks like JSON",
-            Self::Zeros => "it starts with nothing but zeros",
+            Self::Zeros => "it starts with zeros only",
             Self::Text => "it looks like text",
             Self::Other => "it does not start with \"JAVA PROFILE 1.0\"",
         }
@@ -133,16 +133,16 @@ impl Looks {
                  flamegraph read it"
             }
             Self::MangledHprof => "copy the dump again in binary mode",
-            Self::Html => "download the dump again and look at what the server answered",
+            Self::Html => "download the dump again, and check what the server answered",
             Self::Elf => "make a heap dump of a core with: jhsdb jmap --binaryheap --core CORE --exe JAVA",
-            Self::Phd => "only HPROF is read here; Eclipse MAT with DTFJ reads PHD",
+            Self::Phd => "hprof-cli reads only HPROF; Eclipse MAT with DTFJ reads PHD",
             Self::Jfr => "open recordings with: jfr print FILE",
             Self::Tar | Self::Zip | Self::Bzip2 | Self::Xz => {
-                "unpack it first; gzip, Zstandard, and a tar or zip with one dump in it are read directly"
+                "unpack it first; gzip, Zstandard, and a tar or zip archive of one dump are read directly"
             }
-            Self::Zeros => "the disk was perhaps full when the dump was written: make it again",
+            Self::Zeros => "the disk may have been full when the dump was written: make a new one",
             Self::Text => {
-                "give a heap dump, which is binary, or a text report of the HPROF agent (java.hprof.txt)"
+                "name a heap dump, which is binary, or a text report of the HPROF agent (java.hprof.txt)"
             }
             _ => "make one with: jcmd PID GC.heap_dump FILE",
         }

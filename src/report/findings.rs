@@ -1,76 +1,83 @@
 //! What a finding about a dump means for the answers, and what to do about it: the words of `doctor`.
 
+use std::borrow::Cow;
+
 use crate::index::model::problem::ProblemKind;
-use crate::query::dump::doctor::{RetainedSizes, Subject};
+use crate::query::dump::doctor::{Finding, RetainedSizes, Subject};
 
 /// What a finding means for the answers.
-pub const fn means(subject: Subject) -> &'static str {
+pub fn means(finding: &Finding) -> Cow<'static, str> {
+    match finding.read_until {
+        Some(offset) => {
+            format!("everything before offset {offset:#x} was read; everything after it is missing").into()
+        }
+        None => subject_means(finding.subject).into(),
+    }
+}
+
+const fn subject_means(subject: Subject) -> &'static str {
     match subject {
         Subject::Problem(kind) => problem_means(kind),
         Subject::MissingObjects => {
-            "the objects that refer to them are there; what only the missing ones held counts as unreachable"
+            "the referrers are in the dump; objects that only the missing ones referred to count as unreachable"
         }
-        Subject::MissingRoots => "what only those objects held counts as unreachable",
+        Subject::MissingRoots => "objects that only those referred to count as unreachable",
         Subject::BootClassesAssumed => {
-            "reachable and retained sizes are right as far as all classes of the boot loader are held by the JVM, as they are in HotSpot"
+            "reachable and retained sizes are right if the JVM keeps all classes of the boot loader, as HotSpot does"
         }
         Subject::SeveralHeapDumps => {
-            "each is a heap of its own, made at another time; they are never mixed, and the last one is read unless another is asked for"
+            "each is a separate heap, dumped at another time; they are never mixed, and the last one is read by default"
         }
-        Subject::LinesNotUnderstood => "they are left out; everything else of the text is used",
-        Subject::SeveralRuns => {
-            "each is a recording of its own; the last one is read unless another is asked for"
-        }
+        Subject::LinesNotUnderstood => "they are skipped; the rest of the text is read",
+        Subject::SeveralRuns => "each is a separate recording; the last one is read by default",
     }
 }
 
 const fn problem_means(kind: ProblemKind) -> &'static str {
     match kind {
-        ProblemKind::CutSubRecord => "the last object of the file is not whole, and left out",
-        ProblemKind::FileCut => {
-            "everything before the cut is used; what stood behind it is missing from all counts and sizes"
-        }
+        ProblemKind::CutSubRecord => "the last object of the file is incomplete and was skipped",
+        ProblemKind::FileCut => "everything after the end of the file is missing",
         ProblemKind::PackedCut => {
-            "what could be unpacked is used; what is damaged reads as zeros or is missing from all counts and sizes"
+            "what could be unpacked is read; damaged regions read as zeros or are missing from all counts and sizes"
         }
         ProblemKind::UnknownRecord | ProblemKind::BadRecord => {
-            "what cannot be read is left out and reading goes on behind it; names, threads or traces that stood there are missing"
+            "damaged regions are skipped and reading continues after them; names, threads or traces in them are missing"
         }
         ProblemKind::UnknownSubRecord | ProblemKind::BadSubRecord => {
-            "the bytes are left out and reading goes on at the next object that can be found, or at the next segment; objects and roots that stood there are missing"
+            "damaged regions are skipped and reading continues at the next object that can be found, or at the next segment; objects and roots in them are missing"
         }
         ProblemKind::LostEnd => {
-            "the length of the heap dump record is not right; objects are read as far as they can be found, records behind it may be missing"
+            "the length of the heap dump record is wrong; objects are read as far as they can be found, and records after it may be missing"
         }
         ProblemKind::TextMode => {
-            "bytes were changed all over the file: numbers in it are wrong, and nothing that is read can be believed"
+            "bytes were changed throughout the file: numbers in it are wrong, and no answer can be trusted"
         }
-        ProblemKind::MorePlaces => "each such place is counted, and the first are listed",
+        ProblemKind::MorePlaces => "all damaged regions are counted; only the first are listed",
         ProblemKind::NoEnd => {
-            "what is there is used; objects and GC roots that would have followed are missing from all counts and sizes"
+            "everything in the file was read; objects and GC roots that would have followed are missing from all counts and sizes"
         }
-        ProblemKind::NoHeapDump => "there are names and classes, and no objects",
+        ProblemKind::NoHeapDump => "the file contains names and classes, but no objects",
         ProblemKind::LengthWrapped => {
-            "nothing: it is how the JVM writes such records, and it was read in full"
+            "nothing: the JVM writes such records this way, and it was read in full"
         }
         ProblemKind::LengthOpen => {
-            "the writer could not go back to fill in the length; if it was interrupted, the end of the heap is missing"
+            "the writer did not fill in the length; if it was interrupted, the end of the heap is missing"
         }
-        ProblemKind::EmptySegments => "nothing: there is nothing in them",
+        ProblemKind::EmptySegments => "nothing: they contain no data",
         ProblemKind::RepeatedObjects => {
-            "an object counts once, as its last record says; a class object before all others"
+            "each object counts once: its last record is read, and a class object takes precedence over other objects"
         }
-        ProblemKind::RepeatedClasses => "a class counts once, as its first record says",
+        ProblemKind::RepeatedClasses => "each class counts once: its first record is read",
         ProblemKind::MissingClasses => {
-            "the objects are counted; their fields, what they refer to and their sizes are not known"
+            "the objects are counted; their fields, references and sizes are unknown"
         }
-        ProblemKind::UnnamedClasses => "they are shown by the ids of their class objects",
+        ProblemKind::UnnamedClasses => "they are shown by the IDs of their class objects",
         ProblemKind::OddInstances => "fields are read as far as the bytes go; sizes are those of the class",
         ProblemKind::CutArrays => {
-            "HotSpot writes no more of an array than fits its record: elements may be missing, and what they hold"
+            "HotSpot truncates arrays that do not fit into a record: elements, and what they refer to, may be missing"
         }
         ProblemKind::ThreadsAssumed => {
-            "what threads hold in their fields is reachable; what they hold on their stacks only is not"
+            "objects that fields of threads refer to are reachable; objects that only their stacks refer to are not"
         }
     }
 }
@@ -80,7 +87,7 @@ pub const fn advice(subject: Subject) -> &'static str {
     match subject {
         Subject::Problem(kind) => problem_advice(kind),
         Subject::MissingObjects => {
-            "if the dump is damaged this is what was lost; if it is whole the JVM has left them out, and nothing can be done"
+            "if the dump is damaged, they were lost with the rest; if it is complete, the JVM omitted them, and nothing can be done"
         }
         Subject::MissingRoots | Subject::BootClassesAssumed => "nothing",
         Subject::SeveralHeapDumps => "--heap-dump N reads another",
@@ -94,7 +101,7 @@ pub const fn advice(subject: Subject) -> &'static str {
 const fn problem_advice(kind: ProblemKind) -> &'static str {
     match kind {
         ProblemKind::FileCut | ProblemKind::CutSubRecord | ProblemKind::NoEnd | ProblemKind::NoHeapDump => {
-            "compare the length with the original's and copy it again; if that is cut too, the disk was full or the JVM was killed while it wrote: make the dump again where there is room (-XX:HeapDumpPath, or `jcmd PID GC.heap_dump -gz=1`, which writes a tenth to a third of the bytes)"
+            "compare the length with the original's and copy it again; if the original is truncated too, the disk was full or the JVM was killed while writing: make a new dump where there is enough space (-XX:HeapDumpPath, or `jcmd PID GC.heap_dump -gz=1`, which writes a tenth to a third of the bytes)"
         }
         ProblemKind::PackedCut => "copy the compressed file again, or compress the dump again",
         ProblemKind::UnknownRecord
@@ -103,16 +110,20 @@ const fn problem_advice(kind: ProblemKind) -> &'static str {
         | ProblemKind::BadSubRecord
         | ProblemKind::LostEnd
         | ProblemKind::MorePlaces => {
-            "compare checksums with the original and copy the file again; if the original is the same, make the dump again"
+            "compare checksums with the original and copy the file again; if the original is the same, make a new dump"
         }
         ProblemKind::TextMode => {
-            "copy the original again in binary mode (scp, rsync, FTP's `binary`), not through a mail or an editor"
+            "copy the original again in binary mode (scp, rsync, FTP's `binary`), not by mail or through an editor"
         }
-        ProblemKind::LengthOpen => "if figures look too small, make the dump again and let the JVM finish",
-        ProblemKind::CutArrays => "nothing: no JVM dumps such arrays whole",
-        ProblemKind::ThreadsAssumed => "as for the cut: with the whole dump the real roots are used",
+        ProblemKind::LengthOpen => {
+            "if counts or sizes look too small, make a new dump and let the JVM finish"
+        }
+        ProblemKind::CutArrays => "nothing: no JVM dumps such arrays in full",
+        ProblemKind::ThreadsAssumed => {
+            "copy the file again or make a new dump: a complete dump names its threads"
+        }
         ProblemKind::MissingClasses | ProblemKind::OddInstances | ProblemKind::RepeatedObjects => {
-            "if a program other than a JVM wrote the dump, tell its authors; a JVM's dump that says so is damaged: copy or make it again"
+            "if a program other than a JVM wrote the dump, report it to its authors; a JVM's dump with this finding is damaged: copy it again or make a new one"
         }
         ProblemKind::LengthWrapped
         | ProblemKind::EmptySegments
@@ -124,10 +135,10 @@ const fn problem_advice(kind: ProblemKind) -> &'static str {
 /// How far retained sizes can be believed, in words.
 pub const fn retained(sizes: RetainedSizes) -> &'static str {
     match sizes {
-        RetainedSizes::Exact => "exact: all that was dumped is there",
+        RetainedSizes::Exact => "exact: everything that was dumped was read",
         RetainedSizes::LowerBounds => "lower bounds: elements of primitive arrays are missing",
         RetainedSizes::OfWhatIsThere => {
-            "of what is there: lower bounds for what held lost objects, too high for what shared an object with a lost one"
+            "lower bounds for objects that retained a missing one; too large for objects that shared one with a missing one"
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Numbers and sizes for people.
 
+use crate::index::storage::human_bytes::HumanBytes;
+
 /// A count with what it counts: "1 object", "2,000 objects".
 pub fn counted(count: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
@@ -30,18 +32,7 @@ pub fn percent(part: u64, whole: u64) -> String {
 
 /// A size for people: `1.5 GiB`.
 pub fn human_bytes(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    if bytes < 1024 {
-        return format!("{bytes} B");
-    }
-    #[allow(clippy::cast_precision_loss)]
-    let mut scaled = bytes as f64 / 1024.0;
-    let mut unit = 0;
-    while scaled >= 1023.95 && unit + 1 < UNITS.len() {
-        scaled /= 1024.0;
-        unit += 1;
-    }
-    format!("{scaled:.1} {}", UNITS.get(unit).copied().unwrap_or("EiB"))
+    HumanBytes(bytes).to_string()
 }
 
 #[cfg(test)]

@@ -40,11 +40,11 @@ struct Row {
 
 /// A name is not shortened below this, however narrow the terminal.
 pub const NARROWEST: usize = 20;
-/// Columns that a cell may take in a table of [`MOST_BYTES`]. No name of a real class is that long; a hostile dump can give
+/// Columns that a cell may take in a table of [`MAX_BYTES`]. No name of a real class is that long; a hostile dump can give
 /// one of 64 KB to a million rows.
 pub const LONGEST_CELL: usize = 1000;
 /// Bytes that the rows of a table would take, all as wide as the widest, before long cells lose their middle.
-pub const MOST_BYTES: usize = 1 << 26;
+pub const MAX_BYTES: usize = 1 << 26;
 
 impl Builder {
     /// A table with these columns, of which the last is shortened to fit the terminal.
@@ -91,7 +91,7 @@ impl Builder {
         }
         self.longest = self.longest.max(row.cells.iter().map(String::len).max().unwrap_or(0));
         self.rows.push(row);
-        if !self.is_cut && self.rows.len().saturating_mul(self.longest) > MOST_BYTES {
+        if !self.is_cut && self.rows.len().saturating_mul(self.longest) > MAX_BYTES {
             self.is_cut = true;
             self.rows.iter_mut().for_each(|row| cut(&mut row.cells));
         }

@@ -456,7 +456,7 @@ fn exit_codes_say_what_became_of_the_question() {
         (&["dominators", "--all"], 2, "--format csv"),
         (&["dominators", "--all", "--top", "3"], 2, "cannot be used with"),
         (&["dominators", "--min-retained", "1GB"], 1, ""),
-        (&["dominators", "--min-retained", "lots"], 2, "is no size"),
+        (&["dominators", "--min-retained", "lots"], 2, "is not a size"),
         (&["dominators", "--depth", "0"], 2, "0"),
         (&["retained", "java.lang.String"], 0, "unreachable"),
         (&["retained", "java.util.HasMap"], 1, "java.util.HashMap"),

@@ -245,8 +245,8 @@ fn conditions_that_make_no_sense_are_refused() {
     let classes = ClassSet::new(opened.summary(), &opened.graph, &thread, false);
     for (text, said) in [
         ("nam = main", "no field `nam` in java.lang.Thread; its fields are "),
-        ("tid = x", "`tid` is a whole number, and `x` is none"),
-        ("daemon = 1", "`daemon` is a boolean, and `1` is none"),
+        ("tid = x", "`tid` is a whole number, and `x` is not"),
+        ("daemon = 1", "`daemon` is a boolean, and `1` is not"),
         ("tid ~ 1", "~ is for texts"),
         ("name.nope = 1", "no field `nope` in any class"),
         ("tid.name = 1", "`tid` is a whole number, and has no fields"),
@@ -538,7 +538,7 @@ fn the_commands_answer() {
     assert_eq!(nothing, [Some(1); 3]);
     let (code, out, err) = run("refs", &["0x123", "--format", "csv"]);
     assert_eq!((code, out.lines().count()), (Some(1), 1));
-    assert!(err.contains("there is no object 0x123") && err.contains("objects next to it are 0x"), "{err}");
+    assert!(err.contains("there is no object 0x123") && err.contains("the nearest objects are 0x"), "{err}");
     let (code, _, err) = run("refs", &["java.util.**"]);
     assert!(code == Some(1) && err.contains("classes match java.util.**: give one"), "{err}");
     let (code, _, err) = run("instances", &["java.lang.Thread", "--where", "nam = x"]);

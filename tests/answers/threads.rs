@@ -217,7 +217,7 @@ fn threads_are_chosen_and_sorted() {
     assert_eq!(names(&["--name", "ForkJoinPool-*-worker-*"]).len(), 2);
     let none = run(&dump, &["--name", "MAIN"]);
     assert_eq!(none.status.code(), Some(1), "{none:?}");
-    assert!(String::from_utf8_lossy(&none.stderr).contains("there are main"), "{none:?}");
+    assert!(String::from_utf8_lossy(&none.stderr).contains("did you mean main"), "{none:?}");
     for wrong in [["--sort", "serial"], ["--state", "asleep"], ["--run", "1"]] {
         assert_eq!(run(&dump, &wrong).status.code(), Some(2), "{wrong:?}");
     }
@@ -383,7 +383,7 @@ fn a_long_name_that_all_threads_have() {
     assert_eq!((none.status.code(), stdout(&none)), (Some(1), String::new()));
     assert!(String::from_utf8_lossy(&none.stderr).contains("none of 400,000 threads matches"), "{none:?}");
     let near = timed(&["--name", "YYYY"]);
-    assert!(String::from_utf8_lossy(&near.stderr).contains("there are yyyy"), "{near:?}");
+    assert!(String::from_utf8_lossy(&near.stderr).contains("did you mean yyyy"), "{near:?}");
     let first = stdout(&timed(&["--sort", "name", "--top", "1", "--format", "csv"]));
     assert!(first.contains("0x10000,") && first.contains(&"y".repeat(4096)), "{first}");
     assert_eq!(stdout(&timed(&["--name", "yy*y", "--top", "2"])).lines().count(), 4);

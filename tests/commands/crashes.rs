@@ -193,7 +193,7 @@ fn is_told(child: Child, file: &Path) {
     let said = stderr(&output);
     assert_eq!((output.status.signal(), output.status.code()), (None, Some(2)), "{said}");
     let expected = format!(
-        "hprof-cli: error: {} was shortened or replaced while it was read (or its disk cannot be read)\nhprof-cli: hint: ",
+        "hprof-cli: error: {} was truncated or replaced while it was read (or its disk cannot be read)\nhprof-cli: hint: ",
         file.display()
     );
     assert!(said.starts_with(&expected) && said.lines().count() == 2, "{said}");
@@ -224,7 +224,7 @@ fn a_shortened_dump_leaves_no_temporary_file_and_the_terminal_is_safe() {
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{said}");
     // Stopped when all was read already, it sees at the end that the file is another.
-    let words = [" was shortened", ": the file changed while it was read"];
+    let words = [" was truncated", ": the file changed while it was read"];
     assert!(words.iter().any(|words| said.contains(&format!("he\\u001b[2Jap.hprof{words}"))), "{said}");
     assert!(!said.contains('\u{1b}'), "{said}");
     assert!(!out.exists() && place.leftovers().is_empty(), "{:?}", place.leftovers());

@@ -63,7 +63,7 @@ impl Indexed {
             assert_eq!(output.status.code(), Some(0), "{what}: {lines}");
             assert!(output.stdout == right.as_bytes(), "{what}: {question:?}");
             if !lines.is_empty() {
-                let is_note = lines.starts_with("hprof-cli: note: ") && lines.contains("building it again");
+                let is_note = lines.starts_with("hprof-cli: note: ") && lines.contains("rebuilding it");
                 assert!(is_note && lines.lines().count() == 1, "{what}: {lines}");
                 said += 1;
             }
@@ -314,11 +314,11 @@ fn without_any_place_for_an_index_there_are_answers_and_one_note() {
         // `index` is asked for the index itself.
         let output = run(&["index"], &place.path("tmp"));
         assert_eq!(output.status.code(), Some(2));
-        assert!(stderr(&output).contains("hint: give a directory that you may write to by --index-dir"));
+        assert!(stderr(&output).contains("hint: name a writable directory with --index-dir"));
         // Nowhere at all.
         let output = run(GRAPH, &nowhere);
         assert_eq!(output.status.code(), Some(2));
-        assert!(stderr(&output).contains("hint: give a directory"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("hint: name a"), "{}", stderr(&output));
         if name == "heap.hprof" {
             assert!(run(PLAIN, &nowhere).stdout == right[2].as_bytes());
         }

@@ -85,7 +85,7 @@ fn what_cannot_work_is_refused_with_numbers() {
     let refused = index(&dump.path, dir.path(), &["--memory", "1MB"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!((refused.status.code(), refused.stdout.len()), (Some(2), 0), "{said}");
-    let numbers = said.contains("it takes at least") && said.contains("--memory leaves 0 MiB");
+    let numbers = said.contains("it needs at least") && said.contains("--memory leaves 0 B");
     assert!(numbers && said.contains("hint: raise --memory"), "{said}");
     // An empty variable is as good as none.
     let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));

@@ -90,7 +90,7 @@ fn an_index_is_built_checked_and_removed() {
     assert_eq!(code(&place.run(&["index", SAMPLE, "--verify"])), 1);
     let again = place.run(&["histo", SAMPLE]);
     assert_eq!(code(&again), 0);
-    assert!(stderr(&again).contains("it is cut or damaged; building it again"), "{}", stderr(&again));
+    assert!(stderr(&again).contains("it is truncated or damaged; rebuilding it"), "{}", stderr(&again));
     assert_eq!(code(&place.run(&["index", SAMPLE, "--verify"])), 0);
 
     let removed = place.run(&["index", SAMPLE, "--remove"]);
@@ -144,7 +144,7 @@ fn no_place_for_an_index_is_a_note_and_the_answer_comes() {
     // `index` is asked for the index itself.
     let output = place.run(&["index", &dump, "--index-dir", &file]);
     assert_eq!(code(&output), 2);
-    assert!(stderr(&output).contains("hint: give a directory that you may write to"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("hint: name a writable directory"), "{}", stderr(&output));
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn a_damaged_dump_is_answered_with_exit_code_3() {
         }
     }
     // A warning of damage is no note.
-    assert!(stderr(&place.run(&["histo", &dump, "--quiet"])).contains("the file is cut"));
+    assert!(stderr(&place.run(&["histo", &dump, "--quiet"])).contains("the file is truncated"));
     let json: serde_json::Value =
         serde_json::from_str(&stdout(&place.run(&["info", &dump, "--format", "json"]))).unwrap();
     assert_eq!(json["dump"]["damaged"], true);
@@ -242,7 +242,7 @@ fn several_heap_dumps_are_selected_by_number() {
     }
     let missing = place.run(&["histo", &dump, "--dump", "3"]);
     assert_eq!(code(&missing), 2);
-    assert!(stderr(&missing).contains("there is no heap dump 3 in the file: it holds 2"));
+    assert!(stderr(&missing).contains("there is no heap dump 3 in the file: it contains 2"));
     assert_eq!(code(&place.run(&["histo", &dump, "--dump", "0"])), 2);
 }
 

@@ -171,7 +171,7 @@ fn what_is_wrong_behind_the_dump_in_an_archive_is_said() {
     let packed = tar(&[("x", &noise(5000, 1)), ("heap.hprof", &dump)]);
     for packed in [packed[..3000].to_vec(), member(&packed[..3000], Level::fast(), None)] {
         let Err(UnpackError::Members(members)) = try_unpack(&packed, 1) else { panic!("a dump") };
-        assert!(members.to_string().contains("the tar archive is cut"), "{members}");
+        assert!(members.to_string().contains("the tar archive is truncated"), "{members}");
     }
 }
 

@@ -531,7 +531,9 @@ fn of_a_cut_file_all_before_the_cut_is_read() {
             };
             assert_eq!(count(heap.summary(), "t.Pair"), whole(&[0x21]) as u64, "cut at {cut}");
             assert_eq!(objects.len() as usize, whole(&[0x20, 0x21, 0x22, 0x23]), "cut at {cut}");
-            assert!(heap.summary().is_damaged() && problems(heap.summary()).contains("the file is cut"));
+            assert!(
+                heap.summary().is_damaged() && problems(heap.summary()).contains("the file is truncated")
+            );
         }
     }
 }

@@ -120,7 +120,7 @@ fn of_a_cut_compressed_file_what_can_be_unpacked_is_read() {
             let heap = dump.open();
             assert!(heap.summary().is_damaged());
             assert!(
-                problems(heap.summary()).contains("compressed file is cut"),
+                problems(heap.summary()).contains("compressed file is truncated"),
                 "{}",
                 problems(heap.summary())
             );
@@ -141,7 +141,7 @@ fn bytes_that_changed_inside_of_gzip_are_noticed() {
         let middle = spoiled.len() / 2;
         spoiled[middle] ^= 1;
         let heap = Dump::of(&spoiled).open();
-        assert!(problems(heap.summary()).contains("cut or damaged"), "{}", problems(heap.summary()));
+        assert!(problems(heap.summary()).contains("truncated or damaged"), "{}", problems(heap.summary()));
     }
 }
 
@@ -206,7 +206,7 @@ fn nothing_in_a_compressed_file_is_an_error() {
     }
     let twice = gzip(&gzip(&zoo(), None), None);
     let error = Dump::of(&twice).try_open().unwrap_err();
-    assert!(error.to_string().contains("gzip of something that is not a heap dump"), "{error}");
+    assert!(error.to_string().contains("gzip contents are not a heap dump"), "{error}");
 }
 
 #[test]

@@ -91,8 +91,7 @@ impl Indexed {
             assert!(!heap.is_fresh(), "{}", what());
             return Outcome::Taken;
         }
-        let words =
-            notes.contains("building it again") && notes.contains(self.dump.index().to_str().unwrap());
+        let words = notes.contains("rebuilding it") && notes.contains(self.dump.index().to_str().unwrap());
         assert!(words, "{}: {notes}", what());
         self.check_again(what);
         Outcome::Rebuilt
@@ -528,5 +527,5 @@ fn without_a_place_for_the_index_the_summary_is_still_known() {
     let (heap, graph) = Heap::open_graph(&dump.path, &options, &Quiet).unwrap();
     let all = (digest(heap.summary()), digest_graph(&graph, bytes(&heap), heap.summary().id_size()));
     assert!(all == answers(&dump) && !graph.is_damaged());
-    assert!(heap.notes().join("").contains("and removed again"), "{:?}", heap.notes());
+    assert!(heap.notes().join("").contains("and then removed"), "{:?}", heap.notes());
 }

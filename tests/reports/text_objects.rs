@@ -38,9 +38,9 @@ fn objects_of_a_text() {
     let class = show(0x5000_1f90).shown.unwrap();
     assert_eq!((class.label.as_deref(), class.shallow_bytes, class.roots.len()), (Some("Plain"), None, 1));
     let nothing = show(0x5000_1f92);
-    assert_eq!((nothing.shown, nothing.near), (None, vec![0x5000_1f90, 0x5000_1f93, 0x5000_1f94]));
-    assert_eq!(show(0).near, [0x5000_1f90, 0x5000_1f93]);
-    assert_eq!(show(u64::MAX).near, [0x5000_1f93, 0x5000_1f94]);
+    assert_eq!((nothing.shown, nothing.nearest), (None, vec![0x5000_1f90, 0x5000_1f93, 0x5000_1f94]));
+    assert_eq!(show(0).nearest, [0x5000_1f90, 0x5000_1f93]);
+    assert_eq!(show(u64::MAX).nearest, [0x5000_1f93, 0x5000_1f94]);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn commands_say_what_they_cannot_do() {
     assert_eq!(code(&["histo", "samples/agent/all.hprof.zst", "--run", "1"]), Some(2));
     let missing = run(&["show", text, "0x50000001f"]);
     assert_eq!((missing.status.code(), missing.stdout.len()), (Some(1), 0));
-    assert!(String::from_utf8_lossy(&missing.stderr).contains("objects next to it are 0x"));
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("the nearest objects are 0x"));
     let missing = run(&["show", "samples/agent/all.hprof.zst", "1", "--format", "json"]);
     assert_eq!(missing.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&missing.stdout).contains("\"near\": ["));

@@ -333,7 +333,10 @@ fn runs_that_were_appended() {
     assert_eq!([of(Some(1)), of(Some(2)), of(None)].map(|report| report.profile.calls.len()), [0, 1, 1]);
     for run in [0, 4] {
         let error = read(&file, Some(run)).unwrap_err().to_string();
-        assert_eq!(error, format!("there is no run {run}: the file holds 3; choose with --run 1 to 3"));
+        assert_eq!(
+            error,
+            format!("there is no run {run}: the file contains 3; select one with --run 1 to 3")
+        );
     }
 }
 
@@ -368,7 +371,7 @@ fn compressed_texts() {
     let half = texts.read(&packed[..packed.len() / 2]);
     assert!((1000..50_000).contains(&half.profile.traces.len()), "{}", half.profile.traces.len());
     let last = half.malformed.last().unwrap();
-    assert_eq!(last.expected, "more of a compressed file that is cut or damaged");
+    assert_eq!(last.expected, "more data of a compressed file that is truncated or damaged");
 }
 
 #[test]

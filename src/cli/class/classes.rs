@@ -116,10 +116,7 @@ fn pattern(text: &str) -> ClassPattern {
 fn note(heap: &Heap, args: &Args) {
     messages::line("note", &format!("no class of {} matches", heap.path().display()));
     for pattern in &args.patterns {
-        let near = suggestions::class_names(heap.summary(), pattern);
-        if !near.is_empty() {
-            messages::line("hint", &format!("there are {}", near.join(", ")));
-        }
+        messages::suggest(&suggestions::class_names(heap.summary(), pattern));
     }
 }
 

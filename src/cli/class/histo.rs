@@ -117,7 +117,7 @@ impl Args {
         match flags.into_iter().find(|(_, given)| *given) {
             None => Ok(()),
             Some((flag, _)) => anyhow::bail!(
-                "{flag} needs a binary dump, and {} is a text report: leave {flag} out",
+                "{flag} needs a binary dump, and {} is a text report: omit {flag}",
                 file.path().display()
             ),
         }
@@ -137,7 +137,7 @@ fn ask_text(
         match &report.heap {
             Some(heap) => histogram = text_histogram::histogram(heap, question),
             None => args.input.note(&format!(
-                "{} holds no HEAP DUMP; `hprof-cli sites` shows what it may say of allocations",
+                "{} contains no HEAP DUMP; `hprof-cli sites` shows recorded allocations, if any",
                 file.path().display()
             )),
         }

@@ -18,13 +18,14 @@ pub(super) const PROBLEM_KINDS: &str = "what kind of thing it is: `file_cut`, `c
 pub(super) fn extent_lines(extent: &Extent, line: &mut dyn FnMut(&str, String)) {
     account_lines(&extent.account, line);
     match extent.missing {
-        None => line("missing objects", "not known: all references have to be read for it".to_owned()),
+        None => line("missing objects", "unknown: finding them requires reading all references".to_owned()),
         Some(missing) if missing.references == 0 => {
-            line("missing objects", "none: each object that is referred to is there".to_owned());
+            line("missing objects", "none: there is no dangling reference".to_owned());
         }
         Some(missing) => {
             let at_least = if missing.more { "at least " } else { "" };
-            let (objects, references) = (grouped(missing.objects), counted(missing.references, "reference"));
+            let (objects, references) =
+                (grouped(missing.objects), counted(missing.references, "dangling reference"));
             line("missing objects", format!("{at_least}{objects}, by {references}"));
         }
     }
@@ -38,7 +39,7 @@ fn account_lines(account: &Account, line: &mut dyn FnMut(&str, String)) {
     line(
         "read",
         match account.expected_bytes {
-            None => format!("{}; how much is missing is not known", bytes(read)),
+            None => format!("{}; the length of the whole dump is unknown", bytes(read)),
             Some(expected) if expected == read => format!("all of {}", bytes(expected)),
             Some(expected) => {
                 let at_least = if expected > account.file_bytes { "at least " } else { "" };
@@ -48,11 +49,11 @@ fn account_lines(account: &Account, line: &mut dyn FnMut(&str, String)) {
     );
     let records = "at the top level, with one or more records each";
     let objects = "in the heap dump, with one or more objects or roots each";
-    let undumped = "of classes that are not dumped";
+    let undumped = "of classes that are not in the dump";
     let counts = [
-        ("  unreadable", account.skipped_bytes, "byte", "that are there"),
-        ("  lost records", account.lost_records, "place", records),
-        ("  lost objects", account.lost_places, "place", objects),
+        ("  unreadable", account.skipped_bytes, "byte", "of the file"),
+        ("  lost records", account.lost_records, "damaged region", records),
+        ("  lost objects", account.lost_places, "damaged region", objects),
         ("  lost classes", account.undumped_classes, "name", undumped),
         ("  odd objects", account.objects_without_class, "instance", undumped),
         (

@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             Ok((session, diagnosis)) => (session.heap, diagnosis),
             // What can be said without the graph is wanted most when there can be none.
             Err(error) if needs_no_graph(&error) => {
-                messages::line("note", &format!("without looking for missing objects: {error:#}"));
+                messages::line("note", &format!("dangling references are not counted: {error:#}"));
                 without_graph()?
             }
             Err(error) => return Err(error),
@@ -104,13 +104,13 @@ fn needs_no_graph(error: &anyhow::Error) -> bool {
 /// A text report: its lines that were not understood.
 fn text(args: &Args) -> anyhow::Result<Outcome> {
     let Some((_, recorded)) = args.input.open_text()? else {
-        anyhow::bail!("{} has changed while it was read", args.input.input.path().display());
+        anyhow::bail!("{} changed while it was read", args.input.input.path().display());
     };
     let mut found = Vec::new();
     if let RecordedFile::Text { report, .. } = &recorded.file {
         if let Some(first) = report.malformed.first() {
             let text = format!(
-                "{} lines were not understood; the first is line {}: {} expected, found {:?}",
+                "{} lines were not understood; the first is line {}: expected {}, found {:?}",
                 grouped(report.not_understood),
                 first.line,
                 first.expected,
@@ -135,9 +135,9 @@ fn verdict_name(damaged: bool, findings: &[Finding]) -> &'static str {
 
 fn verdict(damaged: bool, findings: &[Finding]) -> &'static str {
     match verdict_name(damaged, findings) {
-        "damaged" => "damaged: part of it is missing or unreadable, answers are of the rest",
-        "healthy" => "healthy: nothing is missing, and nothing is odd",
-        _ => "healthy: nothing of the file is missing; what is odd stands below",
+        "damaged" => "damaged: part of the file is missing or unreadable; answers cover only the rest",
+        "healthy" => "healthy: the file is complete",
+        _ => "healthy: the file is complete; see the notes below",
     }
 }
 
@@ -182,7 +182,7 @@ fn columns<'a>() -> Columns<'a, &'a Finding> {
             row.skipped_bytes.into()
         }),
         Column::text("means", "what it means for the answers; for people", |row: &Row<'a>| {
-            findings::means(row.subject).into()
+            findings::means(row).into()
         }),
         Column::text("advice", "what to do about it; for people", |row: &Row<'a>| {
             findings::advice(row.subject).into()
@@ -214,7 +214,7 @@ fn finding_lines(findings: &[Finding], line: &mut dyn FnMut(&str, &str)) {
         }
         let key = if finding.severity == Severity::Damage { "damage" } else { "note" };
         line(key, &text);
-        line("  means", findings::means(finding.subject));
+        line("  means", &findings::means(finding));
         line("  do", findings::advice(finding.subject));
     }
 }

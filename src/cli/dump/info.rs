@@ -338,7 +338,7 @@ fn table(info: &Info, sizes: &Sizes) -> Builder {
             }
         }
     }
-    line("JVM", info.jvm().unwrap_or_else(|| "not told by the dump".to_owned()));
+    line("JVM", info.jvm().unwrap_or_else(|| "unknown".to_owned()));
     for (key, name) in SHOWN_PROPERTIES {
         if let Some((_, value)) = info.properties.iter().find(|(property, _)| property == key)
             && !value.is_empty()
@@ -394,7 +394,7 @@ fn heap_lines(info: &Info, sizes: &Sizes, line: &mut dyn FnMut(&str, String)) {
     }
     match info.reachable {
         Some((objects, bytes)) => line("  reachable", format!("{}, {}", grouped(objects), exact(bytes))),
-        None => line("  reachable", "not known yet: `hprof-cli index` finds out".to_owned()),
+        None => line("  reachable", "unknown: run `hprof-cli index` first".to_owned()),
     }
     line("GC roots", grouped(info.roots.iter().map(|(_, count)| count).sum()));
     for (kind, count) in &info.roots {
@@ -432,7 +432,7 @@ fn evidence(info: &Info, sizes: &Sizes) -> Vec<String> {
     let source = match fit.source {
         Source::Distances => "fitted to the distances between objects' addresses",
         Source::StatedSizes => "fitted to sizes that the dump states",
-        Source::Assumed => "assumed: the dump holds nothing to fit it to",
+        Source::Assumed => "assumed: the dump contains nothing to fit it to",
         Source::Given => "given by --layout",
     };
     let mut lines = vec![source.to_owned()];

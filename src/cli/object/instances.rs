@@ -132,7 +132,7 @@ fn notes(args: &Args, heap: &Heap, unmatched: &[usize], total: u64) {
             What::Object(_) => messages::line(
                 "note",
                 &format!(
-                    "{0} is no class object of the dump; `hprof-cli show {1} {0}` shows what it is",
+                    "{0} is not a class object in the dump; `hprof-cli show {1} {0}` shows what it is",
                     selection.text,
                     heap.path().display()
                 ),
@@ -141,13 +141,13 @@ fn notes(args: &Args, heap: &Heap, unmatched: &[usize], total: u64) {
         }
     }
     if total == 0 && unmatched.len() < args.classes.len() {
-        let which = match (args.conditions.is_empty(), args.live) {
-            (true, true) => " that a root leads to",
-            (true, false) => "",
-            (false, _) => " for which that holds",
+        let none = match (args.conditions.is_empty(), args.live) {
+            (true, true) => "no reachable object of the class",
+            (true, false) => "no object of the class",
+            (false, _) => "no object of the class matches",
         };
-        let hint = if args.subclasses { "" } else { "; --subclasses takes those that extend it" };
-        messages::line("note", &format!("there is no object of the class{which}{hint}"));
+        let hint = if args.subclasses { "" } else { "; --subclasses includes its subclasses" };
+        messages::line("note", &format!("{none}{hint}"));
     }
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let text = match (&args.query, &args.file) {
         (Some(query), _) => query.clone(),
         (None, Some(file)) => read(file)?,
-        (None, None) => anyhow::bail!("there is no query; `hprof-cli oql --help` shows some"),
+        (None, None) => anyhow::bail!("no query is given; `hprof-cli oql --help` shows examples"),
     };
     let query: Query = match text.parse() {
         Ok(query) => query,

@@ -165,15 +165,15 @@ fn target(args: &Args, heap: &Heap, graph: &ObjectGraph) -> Target {
         What::Object(id) => match graph.objects.addresses.index_of(*id) {
             Some(object) => Target::Object(object),
             None => {
-                let near: Vec<String> =
+                let nearest: Vec<String> =
                     suggestions::object_ids(graph, *id).into_iter().map(object_id).collect();
                 let none = format!("there is no object {id:#x} in {path}");
-                let near = if near.is_empty() {
+                let nearest = if nearest.is_empty() {
                     String::new()
                 } else {
-                    format!("; objects next to it are {}", near.join(", "))
+                    format!("; the nearest objects are {}", nearest.join(", "))
                 };
-                Target::None(none + &near)
+                Target::None(none + &nearest)
             }
         },
         What::Classes(pattern) => {
@@ -192,7 +192,7 @@ fn target(args: &Args, heap: &Heap, graph: &ObjectGraph) -> Target {
                     let named: Vec<String> = named.collect();
                     let more = if several.len() > NAMED { ", ..." } else { "" };
                     Target::None(format!(
-                        "{} classes match {text}: give one, or the id of its class object: {}{more}",
+                        "{} classes match {text}: name one, or the ID of its class object: {}{more}",
                         grouped(several.len() as u64),
                         named.join(", ")
                     ))
@@ -203,9 +203,10 @@ fn target(args: &Args, heap: &Heap, graph: &ObjectGraph) -> Target {
 }
 
 fn no_class(summary: &Summary, text: &str) -> String {
-    let near = suggestions::class_names(summary, text);
-    let near = if near.is_empty() { String::new() } else { format!("; there are {}", near.join(", ")) };
-    format!("no class object of the dump matches {text}, and ids of objects look like 0x7c00012a8{near}")
+    let like = suggestions::class_names(summary, text);
+    let hint =
+        if like.is_empty() { String::new() } else { format!("; {}", suggestions::did_you_mean(&like)) };
+    format!("no class object in the dump matches {text}; object IDs look like 0x7c00012a8{hint}")
 }
 
 /// Shows the empty answer of an object that was not found.
@@ -228,7 +229,7 @@ fn show<R>(args: &Args, session: &Session, answer: Answer<'_, R>, about: &Beside
     }
     if let Some(instances) = about.found.instances.filter(|instances| *instances > 0) {
         let instances = grouped(instances);
-        answer = answer.under(Section::Line(format!("{instances} objects more refer to it as their class")));
+        answer = answer.under(Section::Line(format!("{instances} more objects refer to it as their class")));
     }
     session.show("refs", &args.output, answer)
 }

@@ -120,7 +120,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let repeated = heap.summary().facts().repeated_objects.get();
         if sections.heap && repeated > 0 {
             let text = format!(
-                "{} objects stand in the dump more than once, and so in the text; histo counts them once",
+                "{} objects are in the dump more than once, and so in the text; histo counts them once",
                 grouped(repeated)
             );
             messages::line("note", &text);

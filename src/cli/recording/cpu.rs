@@ -99,13 +99,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     match (args.group_by, args.sort) {
         (None, SortBy::Total) => anyhow::bail!("--sort total needs --group-by method, class or package"),
         (Some(_), SortBy::Trace) => {
-            anyhow::bail!("--sort trace needs rows that are traces: leave out --group-by")
+            anyhow::bail!("--sort trace needs rows that are traces: omit --group-by")
         }
         _ => {}
     }
     anyhow::ensure!(
         args.group_by.is_none() || !args.stack.is_shown(),
-        "--stack needs rows that are traces: leave out --group-by"
+        "--stack needs rows that are traces: omit --group-by"
     );
     let recorded = args.input.open(Want { sites: false, traces: true })?;
     let profile = &recorded.profile;
@@ -127,8 +127,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 /// Says that there are no samples, and what there is instead.
 fn note(profile: &Profile, input: &RecordedInput) {
     let instead = match (profile.times.is_some(), profile.calls.is_empty()) {
-        (true, _) => "; this file holds CPU TIME: `hprof-cli cputime` shows it",
-        (false, false) => "; this file holds calls (cpu=old): `hprof-cli cputime` shows them",
+        (true, _) => "; this file contains CPU TIME: `hprof-cli cputime` shows it",
+        (false, false) => "; this file contains calls (cpu=old): `hprof-cli cputime` shows them",
         (false, true) => "",
     };
     input.note(&format!("no CPU SAMPLES: the HPROF agent records them with cpu=samples{instead}"));

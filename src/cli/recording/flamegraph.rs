@@ -147,13 +147,13 @@ enum FormatArg {
 fn percent(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.strip_suffix('%').unwrap_or(text).parse().ok();
     let number = number.filter(|number| (0.0..=100.0).contains(number));
-    number.ok_or_else(|| format!("`{text}` is no percentage from 0 to 100"))
+    number.ok_or_else(|| format!("`{text}` is not a percentage from 0 to 100"))
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     anyhow::ensure!(
         args.format != FormatArg::Svg || args.output.is_some() || !io::stdout().is_terminal(),
-        "a picture is nothing for a terminal: give it a file with -o out.svg, or choose --format folded"
+        "an SVG cannot be shown in a terminal: write it to a file with -o out.svg, or use --format folded"
     );
     // Before a long read: a file that cannot be written is known at once.
     let file = (args.output.as_deref())
@@ -176,7 +176,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         anyhow::Error::from(error).context("choose fewer with --depth, --class or --method")
     })?;
     if stacks.stacks == 0 {
-        messages::line("note", "no stack matches, or all that match weigh nothing");
+        messages::line("note", "no stack matches, or all matching stacks have weight 0");
         return Ok(recorded.outcome(false));
     }
     write(args, of, &stacks, file)?;
@@ -202,21 +202,21 @@ fn question(args: &Args, of: Of) -> Question {
 fn nothing(args: &Args, source: &RecordedFile, held: &[Of]) -> String {
     let path = args.input.input.path().display();
     let has = match args.of {
-        None => format!("{path} holds no stacks with samples, times or sites"),
-        Some(Of::Cpu) => format!("{path} holds no CPU samples"),
+        None => format!("{path} contains no stacks with samples, times or sites"),
+        Some(Of::Cpu) => format!("{path} contains no CPU samples"),
         Some(Of::CpuTime) if matches!(source, RecordedFile::Binary(_)) => {
-            format!("{path} is a binary dump; only text reports hold CPU times")
+            format!("{path} is a binary dump; only text reports contain CPU times")
         }
-        Some(Of::CpuTime) => format!("{path} holds no CPU times"),
+        Some(Of::CpuTime) => format!("{path} contains no CPU times"),
         Some(Of::Allocated) => format!("{path} records no allocation sites"),
-        Some(Of::Live) => format!("{path} holds no sites and no objects"),
+        Some(Of::Live) => format!("{path} contains no sites and no objects"),
     };
     let words = held.iter().flat_map(|of| OF.iter().filter(move |(_, known, _)| known == of));
     let others: Vec<String> = words.map(|(word, ..)| format!("--of {word}")).collect();
     match others.split_last() {
         None => has,
-        Some((last, [])) => format!("{has}; {last} shows what it holds"),
-        Some((last, others)) => format!("{has}; {} and {last} show what it holds", others.join(", ")),
+        Some((last, [])) => format!("{has}; {last} shows what it contains"),
+        Some((last, others)) => format!("{has}; {} and {last} show what it contains", others.join(", ")),
     }
 }
 
@@ -242,7 +242,7 @@ fn write(args: &Args, of: Of, stacks: &Stacks, file: Option<OutFile>) -> anyhow:
 }
 
 fn look(args: &Args, of: Of, stacks: &Stacks) -> Look {
-    let usual = match of {
+    let default = match of {
         Of::Cpu | Of::CpuTime => Palette::Hot,
         Of::Allocated | Of::Live => Palette::Mem,
     };
@@ -250,7 +250,7 @@ fn look(args: &Args, of: Of, stacks: &Stacks) -> Look {
         title: title(args, of, stacks),
         width: args.width,
         min_width_percent: args.min_width,
-        palette: args.colors.unwrap_or(usual),
+        palette: args.colors.unwrap_or(default),
         hanging: args.reverse,
     }
 }
@@ -288,16 +288,16 @@ fn notes(args: &Args, of: Of, profile: &Profile, stacks: &Stacks) {
     let is_all = args.class.is_empty() && args.method.is_empty();
     let left = profile.samples.as_ref().map_or(0, |samples| samples.total.saturating_sub(stacks.total));
     if of == Of::Cpu && is_all && left > 0 {
-        note(&format!("{} more samples are of traces that the file leaves out", grouped(left)));
+        note(&format!("{} more samples belong to traces that the file omits", grouped(left)));
     }
     let last = profile.times.as_ref().and_then(|times| times.rows.last());
     let left = last.map_or(0.0, |row| 100.0 - row.accumulated_percent);
     if of == Of::CpuTime && is_all && left >= 1.0 {
-        note(&format!("{left:.0} % of the time is of traces that the file leaves out"));
+        note(&format!("{left:.0} % of the time belongs to traces that the file omits"));
     }
     match stacks.measure {
         Measure::PercentHundredths => {
-            note("the file states no right total of its CPU times: stacks are weighed by their percentages");
+            note("the file states a wrong total of its CPU times: stacks are weighted by their percentages");
         }
         Measure::Milliseconds if profile.times.is_some() => {
             note("milliseconds are estimated: the file states percentages of a total");
@@ -306,6 +306,6 @@ fn notes(args: &Args, of: Of, profile: &Profile, stacks: &Stacks) {
     }
     let counted = |sites: &Sites| sites.origin == Origin::Objects;
     if of == Of::Live && profile.sites.as_ref().is_some_and(counted) {
-        note("the dump records no allocation sites: they are counted over the objects that it holds");
+        note("the dump records no allocation sites: they are counted over its objects");
     }
 }

@@ -112,7 +112,7 @@ fn notes(recorded: &Recorded, args: &Args) {
     match recorded.profile.sites.as_ref().map(|sites| sites.origin) {
         Some(Origin::Recorded) => {}
         Some(Origin::Objects) => args.input.note(
-            "no allocation sites were recorded; these are counted over the objects that the dump holds, allocated = live",
+            "no allocation sites were recorded; these are counted over the objects in the dump, allocated = live",
         ),
         None => args.input.note("no allocation sites: the HPROF agent records them with heap=sites or heap=all"),
     }

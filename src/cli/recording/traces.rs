@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     };
     let traces::Answer { rows, matching } = traces::traces(profile, &question);
     if profile.traces.is_empty() {
-        args.input.note("the file holds no stack traces");
+        args.input.note("the file contains no stack traces");
     } else if rows.is_empty() {
         args.input.note("no trace matches");
     }

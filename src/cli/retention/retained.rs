@@ -88,10 +88,7 @@ fn notes(summary: &Summary, selection: &Selection, row: &Retained, quiet: bool) 
             What::Object(_) => messages::line("note", &format!("there is no object {text} in the dump")),
             What::Classes(_) => {
                 messages::line("note", &format!("no class with objects matches {text}"));
-                let near = suggestions::class_names(summary, text);
-                if !near.is_empty() {
-                    messages::line("hint", &format!("there are {}", near.join(", ")));
-                }
+                messages::suggest(&suggestions::class_names(summary, text));
             }
         }
     } else if row.unreachable_objects > 0 {

@@ -122,7 +122,7 @@ impl Input {
         if opened.1.roots.boot_classes_assumed && !self.quiet {
             messages::line(
                 "note",
-                "the dump names no sticky classes: the boot loader's classes are taken as roots",
+                "the dump contains no sticky class roots: all classes of the boot loader count as roots",
             );
         }
         Ok(opened)
@@ -224,6 +224,6 @@ fn memory_size(text: &str) -> Result<Memory, size::NoSize> {
 pub(crate) fn ratio(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(ratio) if (0.0..=1.0).contains(&ratio) => Ok(ratio),
-        _ => Err("a part of the whole is a number from 0 to 1, for example 0.0001".to_owned()),
+        _ => Err("expected a fraction from 0 to 1, for example 0.0001".to_owned()),
     }
 }

@@ -37,10 +37,13 @@ pub(crate) fn about(heap: &Heap, quiet: bool) {
     }
     let more = damage.len().saturating_sub(SHOWN);
     if more > 0 {
-        line("warning", &format!("{}: {more} more such places", heap.path().display()));
+        line("warning", &format!("{}: {more} more problems", heap.path().display()));
     }
     line("warning", &format!("{}: {}", heap.path().display(), account(heap)));
-    line("hint", "figures are of what could be read; `hprof-cli doctor` says what is missing and what to do");
+    line(
+        "hint",
+        "counts and sizes cover only what could be read; `hprof-cli doctor` shows what is missing and what to do",
+    );
 }
 
 /// What was read of a damaged dump, and what is lost, in one line.
@@ -52,21 +55,26 @@ fn account(heap: &Heap) -> String {
             format!("read {read} of at least {} bytes", grouped(bytes))
         }
         Some(bytes) => format!("read {read} of {} bytes", grouped(bytes)),
-        None => format!("read {read} bytes, and how many are missing is not known"),
+        None => format!("read {read} bytes; the length of the whole dump is unknown"),
     };
     let lost = [(account.lost_records, "at the top level"), (account.lost_places, "in the heap dump")];
     let lost = lost.iter().filter(|(count, _)| *count > 0);
-    let lost: Vec<String> =
-        lost.map(|(count, part)| format!("{} {part}", counted(*count, "place"))).collect();
-    if !lost.is_empty() {
-        text += &format!("; something is lost at {}", lost.join(", "));
+    let mut found: Vec<String> =
+        lost.map(|(count, part)| format!("{} {part}", counted(*count, "damaged region"))).collect();
+    if let Some(missing) = missing.filter(|missing| missing.references > 0) {
+        let mut dangling = counted(missing.references, "dangling reference");
+        if missing.more {
+            dangling += &format!(" to at least {}", counted(missing.objects, "missing object"));
+        } else if missing.objects != missing.references {
+            dangling += &format!(" to {}", counted(missing.objects, "missing object"));
+        }
+        found.push(dangling);
     }
-    if let Some(missing) = missing.filter(|missing| missing.objects > 0) {
-        let at_least = if missing.more { "at least " } else { "" };
-        text += &format!("; referred to and not there: {at_least}{}", counted(missing.objects, "object"));
+    if !found.is_empty() {
+        text += &format!("; {}", found.join(", "));
     }
     if retained == RetainedSizes::OfWhatIsThere {
-        text += "; retained sizes are of what is there: lower bounds for what held lost objects";
+        text += "; retained sizes are lower bounds";
     }
     text
 }
@@ -75,7 +83,7 @@ fn account(heap: &Heap) -> String {
 pub(crate) fn about_no_heap(heap: &Heap) {
     if heap.summary().facts().heap_dumps.get() == 0 {
         let path = heap.path().display();
-        line("note", &format!("{path} holds no heap dump; `hprof-cli info` says what it holds"));
+        line("note", &format!("{path} contains no heap dump; `hprof-cli info` shows what it contains"));
     }
 }
 
@@ -91,9 +99,13 @@ pub(crate) fn about_no_class(summary: &Summary, selection: &Selection) {
         line("hint", &format!("the class object of {name} is {id:#x}"));
         return;
     }
-    let near = suggestions::class_names(summary, &selection.text);
-    if !near.is_empty() {
-        line("hint", &format!("there are {}", near.join(", ")));
+    suggest(&suggestions::class_names(summary, &selection.text));
+}
+
+/// Offers what may have been meant.
+pub(crate) fn suggest(names: &[impl AsRef<str>]) {
+    if !names.is_empty() {
+        line("hint", &suggestions::did_you_mean(names));
     }
 }
 

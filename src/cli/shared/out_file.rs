@@ -30,7 +30,7 @@ impl OutFile {
         let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         anyhow::ensure!(
             fs::canonicalize(input).ok().is_none_or(|input| input != real),
-            "cannot write {}: it is the file that is read; choose another name",
+            "cannot write {}: it is the input file; use another name",
             path.display()
         );
         let there = fs::metadata(&real).ok();

@@ -44,7 +44,7 @@ impl Progress for Bar {
         self.bar.reset();
         self.bar.set_length(total);
         let template = if total > 0 {
-            "{msg} {wide_bar} {percent:>3}%  {decimal_bytes}/{decimal_total_bytes}  {decimal_bytes_per_sec}"
+            "{msg} {wide_bar} {percent:>3}%  {binary_bytes}/{binary_total_bytes}  {binary_bytes_per_sec}"
         } else {
             "{msg}"
         };

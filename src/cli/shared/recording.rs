@@ -82,13 +82,13 @@ impl RecordedInput {
         let Some(file) = TextFile::open(self.input.path()).map_err(Error::from)? else {
             anyhow::ensure!(
                 self.run.is_none(),
-                "{path} is a binary dump, which holds one run: leave out --run, or choose a heap dump with --heap-dump"
+                "{path} is a binary dump, which contains one run: omit --run, or select a heap dump with --heap-dump"
             );
             return Ok(None);
         };
         anyhow::ensure!(
             !self.input.names_heap_dump(),
-            "{path} is a text report, which holds runs: leave out --heap-dump, or choose a run with --run"
+            "{path} is a text report, which contains runs: omit --heap-dump, or select a run with --run"
         );
         let mut report = text::read(&file, self.run)
             .map_err(|error| anyhow::Error::from(error).context(format!("cannot read {path}")))?;
@@ -138,11 +138,11 @@ fn about_text(report: &TextReport, path: &str, run: Option<u32>, quiet: bool) {
     if report.runs > 1 && run.is_none() && !quiet {
         messages::line(
             "note",
-            &format!("{path} holds {} runs; this is the last, --run N shows another", report.runs),
+            &format!("{path} contains {} runs; this is the last one (--run N selects another)", report.runs),
         );
     }
     for line in report.malformed.iter().take(SHOWN) {
-        let text = format!("{path}: line {}: {} expected, found {:?}", line.line, line.expected, line.text);
+        let text = format!("{path}: line {}: expected {}, found {:?}", line.line, line.expected, line.text);
         messages::line("warning", &text);
     }
     let shown = report.malformed.len().min(SHOWN) as u64;

@@ -123,7 +123,7 @@ impl Source for Session {
 pub(crate) fn ensure_right(graph: &ObjectGraph) -> anyhow::Result<()> {
     anyhow::ensure!(
         !graph.is_damaged(),
-        "the index is damaged, so this answer is wrong; `hprof-cli index` builds it again"
+        "the index is damaged, so this answer is wrong; `hprof-cli index` rebuilds it"
     );
     Ok(())
 }

@@ -179,12 +179,12 @@ mod unix {
         let path = escape::text(&path);
         let (error, hint) = match content {
             Content::File => (
-                "was shortened or replaced while it was read (or its disk cannot be read)",
-                "run this again when nobody writes to the file; a new version is best written beside it and renamed",
+                "was truncated or replaced while it was read (or its disk cannot be read)",
+                "run this again when nothing writes to the file; to replace it, write a new file and rename it",
             ),
             Content::Scratch => (
-                "holds a file to work in that cannot be written any more (its disk is full or broken)",
-                "make room there, or give a directory with more of it by --index-dir",
+                "contains a scratch file that can no longer be written (its disk is full or broken)",
+                "free space there, or name another directory with --index-dir",
             ),
         };
         format!("hprof-cli: error: {path} {error}\nhprof-cli: hint: {hint}\n")

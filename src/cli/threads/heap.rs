@@ -80,21 +80,22 @@ pub(super) fn show_text(session: &Session, found: &Found, locals: Locals) -> any
 /// Says why there is no row, and what there is instead.
 pub(super) fn nothing(graph: &ObjectGraph, found: &Found, question: &Question) {
     if found.threads == 0 {
-        return messages::line("note", "the dump holds no threads");
+        return messages::line("note", "the dump contains no threads");
     }
     messages::line("note", &format!("none of {} threads matches", grouped(found.threads)));
-    let near = match &question.name {
+    let suggested: Vec<String> = match &question.name {
         Some(ThreadPattern::Object(id)) if graph.objects.addresses.index_of(*id).is_some() => {
-            return messages::line("hint", &format!("{id:#x} is another object; `hprof-cli show` shows it"));
+            return messages::line(
+                "hint",
+                &format!("{id:#x} is not a Thread object; `hprof-cli show` shows it"),
+            );
         }
         Some(ThreadPattern::Object(id)) => {
             suggestions::object_ids(graph, *id).into_iter().map(|id| format!("{id:#x}")).collect()
         }
-        _ => found.near.clone(),
+        _ => found.suggestions.clone(),
     };
-    if !near.is_empty() {
-        messages::line("hint", &format!("there are {}", near.join(", ")));
-    }
+    messages::suggest(&suggested);
 }
 
 /// The lines below a row.

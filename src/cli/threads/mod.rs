@@ -151,9 +151,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 fn of_recording(args: &Args) -> anyhow::Result<Outcome> {
     let Show::Rows(format) = args.format else {
-        anyhow::bail!(
-            "--format text is a thread dump, and what is recorded of started threads is none: choose table, json or csv"
-        )
+        anyhow::bail!("--format text is a thread dump, which started threads are not: use table, json or csv")
     };
     let sort_by = args.sort.and_then(|(_, sort)| sort);
     anyhow::ensure!(args.sort.is_some() == sort_by.is_some(), "started threads are sorted by serial or name");

@@ -35,7 +35,7 @@ pub(crate) fn dominators<R: Send>(
     let (found, made) = rayon::join(|| prepared.search(arena, progress), || meanwhile(memory));
     let Found { peeled, core, dominators } = found?;
     let Some(referrers) = referrers(&made) else { return Ok((None, made)) };
-    progress.begin("putting leaves back", 0);
+    progress.begin("attaching leaf objects", 0);
     let forest = leaves::attach(arena, graph, core, peeled.view(), dominators, referrers)?;
     progress.begin("sorting by retained size", 0);
     let order = order::order(arena, forest, peeled.view(), weights)?;
@@ -58,7 +58,7 @@ struct Found {
 
 impl Prepared {
     fn new(arena: &ScratchArena, graph: &GraphView<'_>, progress: &dyn Progress) -> io::Result<Self> {
-        progress.begin("taking leaves off", 0);
+        progress.begin("peeling leaf objects", 0);
         let peeled = peel::peel(arena, graph)?;
         progress.begin("collecting references", 0);
         let (core, edges) = Core::new(arena, graph, peeled.view())?;

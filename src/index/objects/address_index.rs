@@ -18,7 +18,7 @@ use crate::index::storage::scratch::ScratchArena;
 
 /// More objects than an index can number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the heap dump holds {0} objects; at most 4294967294 can be indexed")]
+#[error("the heap dump contains {0} objects; at most 4294967294 can be indexed")]
 pub struct TooManyObjects(pub u64);
 
 /// Object id -> object index.

@@ -9,6 +9,7 @@ use crate::hprof::sniff::Looks;
 use crate::hprof::{FormatError, FormatErrorKind};
 use crate::index::objects::address_index::TooManyObjects;
 use crate::index::scan::error::NoSuchHeapDump;
+use crate::index::storage::human_bytes::HumanBytes;
 use crate::index::storage::memory::{Limit, NoMemory};
 use crate::input::file::OpenError;
 use crate::input::packed::{Compression, Members, Size};
@@ -73,7 +74,7 @@ pub enum Error {
         no_room: NoRoom,
     },
     /// An archive does not hold one dump.
-    #[error("{}: a {} archive that cannot be used: {members}", path.display(), compression.name())]
+    #[error("{}: cannot read a dump from the {} archive: {members}", path.display(), compression.name())]
     Members {
         /// Which file.
         path: PathBuf,
@@ -120,15 +121,15 @@ impl Error {
     /// What to do next, in one line.
     pub fn advice(&self) -> Option<&'static str> {
         Some(match self {
-            Self::Open(OpenError::Directory(_)) => "give the dump's file, not the directory that holds it",
+            Self::Open(OpenError::Directory(_)) => "name the dump file, not its directory",
             Self::Open(OpenError::NotAFile(_)) => {
-                "save the dump to a file first: it is mapped, and read more than once"
+                "save the dump to a file first: it is memory-mapped and read more than once"
             }
             Self::Open(OpenError::Io { error, .. }) => match error.kind() {
                 io::ErrorKind::NotFound => "check the path",
                 // A limit of addresses: a map of a file takes as many as the file has bytes.
                 io::ErrorKind::OutOfMemory => {
-                    "the file is mapped, which takes as many addresses as it has bytes: raise the limit, for example: ulimit -v unlimited"
+                    "the file is memory-mapped, which takes as much address space as it has bytes: raise the limit, for example: ulimit -v unlimited"
                 }
                 io::ErrorKind::PermissionDenied => {
                     "JVMs write dumps that only their own user may read: run as that user, or chmod the file"
@@ -137,62 +138,64 @@ impl Error {
             },
             Self::Format { looks, error, .. } => match error.kind() {
                 FormatErrorKind::Empty => {
-                    "the JVM has not written it yet, or its disk was full: make the dump again"
+                    "the JVM has not written it yet, or the disk was full: make a new dump"
                 }
                 FormatErrorKind::HeaderCut | FormatErrorKind::IdSize(_) => {
-                    "the file is cut or damaged at its start: copy it or make it again"
+                    "the file is truncated or damaged at its start: copy it again or make a new dump"
                 }
                 _ => looks.advice(),
             },
             Self::NotInside { error: Some(error), .. } if error.kind() == io::ErrorKind::Unsupported => {
-                "or make it with a smaller window: zstd --long FILE"
+                "or compress it with a smaller window: zstd --long FILE"
             }
             Self::NotInside { looks: Some(looks), .. } => looks.advice(),
             Self::NotInside { error: Some(_), .. } => {
-                "the file is cut or damaged at its start: copy it or make it again"
+                "the file is truncated or damaged at its start: copy it again or make a new dump"
             }
             Self::NotInside { .. } => {
-                "what was to be compressed was not there, or the disk was full: make the dump again"
+                "the file to compress was missing, or the disk was full: make a new dump"
             }
-            Self::NoSuchHeapDump { .. } => "leave out --heap-dump to read the last one",
+            Self::NoSuchHeapDump { .. } => "omit --heap-dump to read the last one",
             Self::Changed(_) => "wait until the JVM has finished writing the dump, then run this again",
-            Self::Unpack { .. } => "give a directory with enough space by --index-dir, or unpack it yourself",
+            Self::Unpack { .. } => {
+                "name a directory with enough space with --index-dir DIR, or unpack it yourself"
+            }
             Self::NoRoom { .. } => {
-                "name a directory on a disk with more room by --index-dir DIR, or unpack it yourself"
+                "name a directory on a disk with more space with --index-dir DIR, or unpack it yourself"
             }
             Self::Members { members, compression: Compression::Zip, .. } if members.dump_count > 1 => {
-                "take one of them out: unzip -p ARCHIVE NAME > FILE"
+                "extract one of them: unzip -p ARCHIVE NAME > FILE"
             }
             Self::Members { members, .. } if members.dump_count > 1 => {
-                "take one of them out: tar -xOf ARCHIVE NAME > FILE"
+                "extract one of them: tar -xOf ARCHIVE NAME > FILE"
             }
             Self::Members { compression: Compression::Zip, .. } => {
-                "look at what is in it: unzip -l ARCHIVE; take a file out: unzip -p ARCHIVE NAME > FILE"
+                "list its files: unzip -l ARCHIVE; extract one: unzip -p ARCHIVE NAME > FILE"
             }
             Self::Members { .. } => {
-                "look at what is in it: tar -tvf ARCHIVE; take a file out: tar -xOf ARCHIVE NAME > FILE"
+                "list its files: tar -tvf ARCHIVE; extract one: tar -xOf ARCHIVE NAME > FILE"
             }
             Self::WriteIndex { error, .. } => match error.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-                    "make room there, or give a directory with more of it by --index-dir"
+                    "free space there, or name another directory with --index-dir"
                 }
                 io::ErrorKind::OutOfMemory => {
-                    "free memory, or raise its limits (ulimit -v, ulimit -d); `index --estimate` says what it takes"
+                    "free memory, or raise its limits (ulimit -v, ulimit -d); `hprof-cli index --estimate` shows what it needs"
                 }
-                _ => "give a directory that you may write to by --index-dir",
+                _ => "name a writable directory with --index-dir",
             },
             Self::NoMemory { error, .. } => match error.available.limit {
                 Limit::Given => "raise --memory, or read with fewer threads: --threads 1",
                 Limit::Data => "raise the limit, for example: ulimit -d unlimited; or try --threads 1",
                 Limit::Addresses => {
-                    "raise the limit, for example: ulimit -v unlimited; mapped files count for it"
+                    "raise the limit, for example: ulimit -v unlimited; memory-mapped files count towards it"
                 }
                 Limit::Free | Limit::Group => {
-                    "free some memory, try --threads 1, or say --memory SIZE if you know better"
+                    "free some memory, use --threads 1, or set --memory SIZE if more is available"
                 }
             },
-            Self::NoDisk { .. } => "name a directory on a disk with more room by --index-dir DIR",
-            Self::TooManyObjects { .. } => "histo and info work on it; commands that need an index do not",
+            Self::NoDisk { .. } => "name a directory on a disk with more space with --index-dir DIR",
+            Self::TooManyObjects { .. } => "histo and info can read it; commands that need an index cannot",
         })
     }
 }
@@ -201,15 +204,15 @@ impl Error {
 fn not_inside(compression: Compression, looks: Option<Looks>, error: Option<&io::Error>) -> String {
     let name = compression.name();
     match (looks, error) {
-        (Some(looks), None) => format!("{name} of something that is not a heap dump: {}", looks.describe()),
+        (Some(looks), None) => format!("{name} contents are not a heap dump: {}", looks.describe()),
         (Some(looks), Some(error)) => {
             format!(
-                "{name} of something that is not a heap dump: {}; its beginning is cut or damaged: {error}",
+                "{name} contents are not a heap dump: {}; its start is truncated or damaged: {error}",
                 looks.describe()
             )
         }
-        (None, Some(error)) => format!("{name} of which nothing can be unpacked: {error}"),
-        (None, None) => format!("{name} of an empty file"),
+        (None, Some(error)) => format!("nothing in the {name} file can be unpacked: {error}"),
+        (None, None) => format!("{name} contents are empty"),
     }
 }
 
@@ -229,29 +232,15 @@ pub struct NoRoom {
 impl fmt::Display for NoRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.size {
-            Some(Size::Stated(bytes)) => write!(f, "the copy takes {}", Bytes(bytes))?,
-            Some(Size::AtLeast(bytes)) => write!(f, "the copy takes at least {}", Bytes(bytes))?,
-            Some(Size::About(bytes)) => write!(f, "the copy takes about {}", Bytes(bytes))?,
+            Some(Size::Stated(bytes)) => write!(f, "the copy takes {}", HumanBytes(bytes))?,
+            Some(Size::AtLeast(bytes)) => write!(f, "the copy takes at least {}", HumanBytes(bytes))?,
+            Some(Size::About(bytes)) => write!(f, "the copy takes about {}", HumanBytes(bytes))?,
             None => {
-                write!(f, "the copy takes more than the {} that were written", Bytes(self.written_bytes))?
+                write!(f, "the copy takes more than {}, which were written", HumanBytes(self.written_bytes))?
             }
         }
-        write!(f, ", {} are free there", Bytes(self.free_bytes))?;
-        write!(f, ", of which {} are left alone", Bytes(self.reserve_bytes))?;
-        if self.written_bytes > 0 { write!(f, "; what was written is removed") } else { Ok(()) }
-    }
-}
-
-/// A number of bytes in the unit that disks are counted in.
-struct Bytes(u64);
-
-impl fmt::Display for Bytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(bytes) = *self;
-        match bytes {
-            0..1_000_000 => write!(f, "{bytes} bytes"),
-            1_000_000..1_000_000_000 => write!(f, "{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10),
-            _ => write!(f, "{}.{} GB", bytes / 1_000_000_000, bytes / 100_000_000 % 10),
-        }
+        write!(f, "; the disk has {} free", HumanBytes(self.free_bytes))?;
+        write!(f, ", of which {} are reserved", HumanBytes(self.reserve_bytes))?;
+        if self.written_bytes > 0 { write!(f, "; the partial copy was removed") } else { Ok(()) }
     }
 }

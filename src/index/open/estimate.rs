@@ -6,6 +6,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::index::storage::human_bytes::HumanBytes;
 use crate::index::storage::memory::{self, Available, Limit};
 
 /// Memory that large arrays take for each object if they may, and for small dumps anyway.
@@ -57,8 +58,8 @@ pub struct NoDisk {
 impl fmt::Display for NoDisk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { needed_bytes, free_bytes } = self;
-        write!(f, "it takes at least {} MB on the disk while it is built", needed_bytes.div_ceil(1_000_000))?;
-        write!(f, ", and {} MB are free there", free_bytes / 1_000_000)
+        let (needed, free) = (HumanBytes(*needed_bytes), HumanBytes(*free_bytes));
+        write!(f, "building it needs at least {needed} on the disk, which has {free} free")
     }
 }
 

@@ -14,6 +14,7 @@ use crate::index::scan::build_summary::{self, Built};
 use crate::index::scan::error::ScanError;
 use crate::index::scan::sample;
 use crate::index::scan::source::Source;
+use crate::index::storage::human_bytes::HumanBytes;
 use crate::index::storage::memory;
 use crate::index::storage::store::Stage;
 use crate::index::storage::store::directory::{IndexDirectories, IndexDirectory, Lock};
@@ -155,10 +156,8 @@ impl Opening {
             let key = self.key(Stage::Unpacked);
             let found = unpack(&self.dump, compression, &key, &self.directories, directory, progress)?;
             if found.kept && directory.is_some_and(|directory| directory.is_kept) {
-                let (kept, bytes) = (found.map.path().display(), found.map.stamp().len);
-                self.note(format!(
-                    "unpacked into {kept} ({bytes} bytes); `hprof-cli index --remove` frees that"
-                ));
+                let (kept, size) = (found.map.path().display(), HumanBytes(found.map.stamp().len));
+                self.note(format!("unpacked into {kept} ({size}); `hprof-cli index --remove` removes it"));
             }
             let _ = self.unpacked.set((found.map, found.error));
         }
@@ -224,7 +223,7 @@ impl Opening {
         let directory = self.directories.writable()?;
         if !directory.is_first {
             self.note(format!(
-                "the index lies in {}: beside the dump is no place to write",
+                "the index is in {}: the directory of the dump is not writable",
                 directory.dir.display()
             ));
         }
@@ -236,7 +235,7 @@ impl Opening {
         self.directory().or_else(|error| {
             let Ok(directory) = self.directories.temporary() else { return Err(error) };
             self.note(format!(
-                "no index is kept: {}: {error}; it is built in {} and removed again",
+                "no index is kept: {}: {error}; it is built in {} and then removed",
                 self.directories.first().display(),
                 directory.dir.display()
             ));

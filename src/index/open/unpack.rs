@@ -249,13 +249,13 @@ mod tests {
         let blocks: Vec<u8> = plain.chunks(1 << 20).flat_map(gzip).collect();
         let frame = zstd::bulk::compress(&plain, 1).unwrap();
         for (packed, size) in
-            [(gzip(&plain), "at least 20.0 MB"), (blocks, "about "), (frame, "takes 20.0 MB")]
+            [(gzip(&plain), "at least 19.1 MiB"), (blocks, "about "), (frame, "takes 19.1 MiB")]
         {
             // A twentieth of 100 MB is left to others.
             let (no_room, written) = onto(&packed, 12 * MB, 100 * MB);
             let said = no_room.unwrap().to_string();
-            assert!(said.contains(size) && said.contains("12.0 MB are free there"), "{said}");
-            assert!(said.contains("5.0 MB are left alone") && written == 0, "{said}: {written}");
+            assert!(said.contains(size) && said.contains("has 11.4 MiB free"), "{said}");
+            assert!(said.contains("4.8 MiB are reserved") && written == 0, "{said}: {written}");
             assert_eq!(onto(&packed, 30 * MB, 100 * MB), (None, 20_000_000));
         }
     }

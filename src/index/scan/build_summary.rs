@@ -142,8 +142,9 @@ fn problems(
     cut_open: bool,
 ) -> Vec<Problem> {
     let packed = source.packed_error.map(|error| {
-        let text =
-            format!("the compressed file is cut or damaged ({error}): only what could be unpacked was read");
+        let text = format!(
+            "the compressed file is truncated or damaged ({error}): only what could be unpacked was read"
+        );
         Problem::damage(ProblemKind::PackedCut, text, None)
     });
     let open = cut_open.then(|| {
@@ -152,7 +153,7 @@ fn problems(
     });
     let many = (contents.more_heap_dumps > 0).then(|| {
         let text = format!(
-            "{} heap dumps before the last one are left out: there are too many",
+            "{} heap dumps before the last one are skipped: there are too many",
             contents.more_heap_dumps
         );
         Problem::damage(ProblemKind::MorePlaces, text, None)

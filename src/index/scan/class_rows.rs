@@ -338,13 +338,13 @@ impl<'a> Builder<'a> {
         let text = "classes have objects but no CLASS DUMP: their fields are not known";
         note(ProblemKind::MissingClasses, self.missing, text);
         note(ProblemKind::UnnamedClasses, self.unnamed, "classes have no name in the dump");
-        let text = "instances have another number of field bytes than their class declares";
+        let text = "instances have more or fewer field bytes than their class declares";
         note(ProblemKind::OddInstances, self.deviant, text);
         let repeated = (scan.class_dumps.len() as u64).saturating_sub(self.class_objects);
-        let text = "class dumps repeat one of the same class; the first of each counts";
+        let text = "class dumps repeat one of the same class; the first of each is read";
         note(ProblemKind::RepeatedClasses, repeated, text);
         let cut = scan.cut_object_arrays + scan.cut_primitive_arrays;
-        let text = "arrays are as long as HotSpot can dump them: it may have cut them";
+        let text = "arrays are as long as HotSpot can dump them: it may have truncated them";
         note(ProblemKind::CutArrays, cut, text);
         problems
     }

@@ -90,7 +90,7 @@ pub(crate) fn assume_threads(
     found.dedup_by_key(|(_, id)| *id);
     found.sort_unstable();
     let text = format!(
-        "the dump names no threads, as part of it is missing: its {} Thread objects are taken as roots",
+        "part of the dump is missing, and it names no threads: its {} Thread objects count as roots",
         found.len()
     );
     scan.problems.push(Problem::note(ProblemKind::ThreadsAssumed, text, None));

@@ -4,7 +4,7 @@ use crate::index::storage::memory::NoMemory;
 
 /// The heap dump asked for is not in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("there is no heap dump {wanted} in the file: it holds {there}")]
+#[error("there is no heap dump {wanted} in the file: it contains {there}")]
 pub struct NoSuchHeapDump {
     /// The one asked for, from 1.
     pub wanted: u32,

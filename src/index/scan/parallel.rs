@@ -75,10 +75,8 @@ pub(crate) fn scan(task: &Task<'_>, mode: Mode<'_>) -> Result<Scanned, Retry> {
     // Each thread has kept its first ones, so the first ones of all are there, whoever took what.
     scan.problems.truncate(MAX_PROBLEMS);
     if scan.damaged_regions > scan.problems.len() as u64 {
-        let text = format!(
-            "{} places in the heap dump could not be read; the first are listed",
-            scan.damaged_regions
-        );
+        let text =
+            format!("{} damaged regions in the heap dump; only the first are listed", scan.damaged_regions);
         scan.problems.push(Problem::damage(ProblemKind::MorePlaces, text, None));
     }
     scan.repeated.sort_unstable();
@@ -102,15 +100,14 @@ fn scan_chunk<'a>(task: &Task<'a>, worker: &mut Worker<'a>, chunk: &Chunk) -> bo
 /// What is wrong where a walk had to skip bytes, and what was done.
 fn describe(bytes: &[u8], skip: &Skip) -> Problem {
     let (kind, what) = match skip.error.kind() {
-        FormatErrorKind::RecordCut { .. } if !skip.found && skip.to == bytes.len() => (
-            ProblemKind::CutSubRecord,
-            format!("the file is cut inside sub-record {}", tag_at(bytes, skip.from)),
-        ),
+        FormatErrorKind::RecordCut { .. } if !skip.found && skip.to == bytes.len() => {
+            (ProblemKind::CutSubRecord, format!("sub-record {} is truncated", tag_at(bytes, skip.from)))
+        }
         FormatErrorKind::UnknownSubRecord(tag) => {
             (ProblemKind::UnknownSubRecord, format!("unknown heap sub-record {tag:#04x}"))
         }
         FormatErrorKind::BasicType { found, tag } => {
-            (ProblemKind::BadSubRecord, format!("no basic type {found} (in sub-record {tag:#04x})"))
+            (ProblemKind::BadSubRecord, format!("unknown basic type {found} in sub-record {tag:#04x}"))
         }
         _ => (
             ProblemKind::BadSubRecord,

@@ -66,10 +66,8 @@ impl RecordWalk<'_> {
             at = match Record::at(self.bytes, at) {
                 Some(record) if self.is_misnamed_end(&record) => {
                     self.settle();
-                    let text = format!(
-                        "record {:#04x} stands where a heap dump ends: taken for its end",
-                        record.tag
-                    );
+                    let text =
+                        format!("record {:#04x} is in place of a heap dump end; read as one", record.tag);
                     self.mislabelled(&record, text);
                     self.heap_dump_end();
                     record.body_offset()
@@ -85,7 +83,7 @@ impl RecordWalk<'_> {
                     self.contents.expected_end = Some(at as u64 + RECORD_HEADER as u64);
                     let there = len - at;
                     let text = format!(
-                        "the file is cut inside the header of a record: {there} bytes of it are there"
+                        "the file is truncated at offset {len:#x}, in the header of a record: it has {there} of {RECORD_HEADER} bytes"
                     );
                     self.lose(ProblemKind::FileCut, text, at, there);
                     len
@@ -104,7 +102,7 @@ impl RecordWalk<'_> {
     fn settle(&mut self) {
         let Some(record) = self.doubtful.take() else { return };
         let text = if record.tag == tag::HEAP_DUMP_END {
-            format!("a heap dump end states {} bytes, and has none; skipped", record.length)
+            format!("a heap dump end states {} bytes, but has no body; skipped", record.length)
         } else if let Err(error) = self.keep(&record) {
             format!("{}; skipped", error_text(&error))
         } else {
@@ -117,7 +115,7 @@ impl RecordWalk<'_> {
     /// Says that what follows is of no use, and nothing is lost with it.
     fn stray(&mut self, at: usize) {
         let bytes = self.bytes.len() - at;
-        let text = format!("{bytes} stray bytes stand behind the last record");
+        let text = format!("{bytes} stray bytes after the last record");
         self.contents.skipped_bytes += bytes as u64;
         self.list(Problem::note(ProblemKind::UnknownRecord, text, Some(at as u64)).skipping(bytes));
     }
@@ -131,7 +129,7 @@ impl RecordWalk<'_> {
             contents.problems.push(Problem::note(ProblemKind::EmptySegments, text, None));
         }
         if self.unlisted > 0 {
-            let text = format!("{} more places at the top level are not listed", self.unlisted);
+            let text = format!("{} more damaged regions at the top level are not listed", self.unlisted);
             contents.problems.push(Problem::damage(ProblemKind::MorePlaces, text, None));
         }
         // HotSpot, the agent and Android all write an end record. A file that was cut between two records shows no other
@@ -139,11 +137,11 @@ impl RecordWalk<'_> {
         let missing = match contents.dumps.last() {
             Some(last) if !last.ended && !self.consumed => Some((
                 ProblemKind::NoEnd,
-                "the last heap dump has no end record: the file is cut between two records, or its writer was interrupted",
+                "the last heap dump has no end record: the file is truncated between two records, or its writer was interrupted",
             )),
             None if !contents.has_end && !contents.has_recordings() && !self.consumed => Some((
                 ProblemKind::NoHeapDump,
-                "the file ends before a heap dump begins: it is cut, or its writer was interrupted",
+                "the file ends before a heap dump begins: it is truncated, or its writer was interrupted",
             )),
             _ => None,
         };
@@ -166,7 +164,7 @@ impl RecordWalk<'_> {
             // It has no body: records behind it say more than its length.
             tag::HEAP_DUMP_END if record.length == 0 || self.ends_or_goes_on(record.body_offset()) => {
                 if record.length > 0 {
-                    let text = format!("a heap dump end states {} bytes, and has none", record.length);
+                    let text = format!("a heap dump end states {} bytes, but has no body", record.length);
                     self.mislabelled(record, text);
                 }
                 self.heap_dump_end();
@@ -230,7 +228,7 @@ impl RecordWalk<'_> {
         if let Some(next) = self.search.find_record(record.offset + 1..len) {
             let skipped = next - record.offset;
             let text = format!(
-                "record {:#04x} states {} bytes, and only {there} are there; skipped {skipped} bytes to the next record",
+                "record {:#04x} states {} bytes, but only {there} are left; skipped {skipped} bytes to the next record",
                 record.tag, record.length
             );
             self.lose(ProblemKind::BadRecord, text, record.offset, skipped);
@@ -243,7 +241,7 @@ impl RecordWalk<'_> {
         self.consumed = true;
         self.contents.expected_end = Some(record.end());
         let text = format!(
-            "the file is cut: record {:#04x} states {} bytes, {there} are there",
+            "the file is truncated at offset {len:#x}: record {:#04x} states {} bytes, but only {there} are left",
             record.tag, record.length
         );
         self.lose(ProblemKind::FileCut, text, record.offset, len - record.offset);
@@ -308,7 +306,7 @@ impl RecordWalk<'_> {
         let next = if self.mangled().is_none() { self.search.find_segment(start) } else { None };
         if let Some(next) = next {
             let text = format!(
-                "a heap dump segment states {} bytes, and the next record follows after {}; read up to that",
+                "a heap dump segment states {} bytes, but the next record starts after {}; read up to it",
                 record.length,
                 next - start
             );
@@ -372,7 +370,7 @@ impl RecordWalk<'_> {
         if stated > len {
             let there = len - record.body_offset();
             let text = format!(
-                "the file is cut: its last heap dump record states {} bytes, {there} are there",
+                "the file is truncated at offset {len:#x}: its last heap dump record states {} bytes, but only {there} are left",
                 record.length
             );
             self.contents.expected_end = Some(record.end());
@@ -409,14 +407,15 @@ impl RecordWalk<'_> {
             && let Some(next) = self.search.find_record(before + 1..record.offset)
         {
             self.doubtful = None;
-            let text = format!("the length of a record is wrong: records go on inside of it, at {next:#x}");
+            let text = format!(
+                "the length of a record is wrong: the next record starts inside it, at offset {next:#x}"
+            );
             self.lose(ProblemKind::BadRecord, text, before, next - before);
             return next;
         }
         self.settle();
         if let Some(how) = how {
-            let text =
-                format!("unknown record {:#04x}: {how}; nothing behind this place can be read", record.tag);
+            let text = format!("unknown record {:#04x}: {how}; nothing after it can be read", record.tag);
             self.consumed = true;
             self.contents.end_unknown = true;
             self.lose(ProblemKind::TextMode, text, record.offset, len - record.offset);
@@ -441,7 +440,7 @@ impl RecordWalk<'_> {
 
     /// Reads a record as a heap dump, which its tag does not say.
     fn misnamed(&mut self, record: &Record, form: Form) -> usize {
-        let text = format!("record {:#04x} holds heap sub-records: read as a heap dump", record.tag);
+        let text = format!("record {:#04x} contains heap sub-records; read as a heap dump", record.tag);
         self.mislabelled(record, text);
         self.heap_dump(record, form)
     }
@@ -556,9 +555,13 @@ fn mangled(bytes: &[u8]) -> Option<&'static str> {
     let line_ends = bytes.windows(2).filter(|window| *window == [0x0d, 0x0a]).count();
     let line_feeds = bytes.iter().filter(|byte| **byte == 0x0a).count();
     if replaced > 16 && replaced * 1000 > bytes.len() {
-        Some("bytes were replaced by U+FFFD, the file was treated as text; copy it again in binary mode")
+        Some(
+            "bytes were replaced with U+FFFD because the file was treated as text; copy it again in binary mode",
+        )
     } else if line_ends > 16 && line_ends == line_feeds {
-        Some("line ends were changed, the file was copied in text mode; copy it again in binary mode")
+        Some(
+            "line endings were changed because the file was copied in text mode; copy it again in binary mode",
+        )
     } else {
         None
     }

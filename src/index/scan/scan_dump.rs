@@ -248,7 +248,7 @@ fn keep_last_of_repeated(task: &Task<'_>, scan: &mut Scanned) {
     }
     scan.stack_chunks.retain(|(offset, _)| !gone.contains(offset));
     if replaced > 0 {
-        let text = format!("{replaced} objects are dumped again under the same id; the last of each counts");
+        let text = format!("{replaced} objects are dumped again with the same ID; the last of each is read");
         scan.problems.push(Problem::note(ProblemKind::RepeatedObjects, text, None));
     }
     scan.replaced = replaced;

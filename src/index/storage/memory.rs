@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use super::human_bytes::HumanBytes;
+
 /// What is left of the memory that somebody else's programs and the page cache share, in quarters: dump and index are
 /// read through the page cache, and building is slow without.
 const QUARTERS: u64 = 3;
@@ -261,8 +263,8 @@ pub struct NoMemory {
 impl fmt::Display for NoMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Available { bytes, limit } = self.available;
-        let (needed, there) = (self.needed_bytes.div_ceil(1 << 20), bytes >> 20);
-        write!(f, "it takes at least {needed} MiB more of memory, and {limit} leaves {there} MiB")
+        let (needed, left) = (HumanBytes(self.needed_bytes), HumanBytes(bytes));
+        write!(f, "it needs at least {needed} more memory, but {limit} leaves {left}")
     }
 }
 

@@ -13,6 +13,7 @@ pub(in crate::index) mod bit_packed;
 pub mod checked_column;
 pub(in crate::index) mod column;
 pub(in crate::index) mod free_space;
+pub mod human_bytes;
 pub(crate) mod id_map;
 pub mod memory;
 pub(in crate::index) mod prefetch;

@@ -106,7 +106,7 @@ impl ScratchArena {
     fn make<T: Plain>(&self, len: usize) -> io::Result<(Array<T>, bool)> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
         let explain = |error: io::Error| {
-            io::Error::new(error.kind(), format!("cannot get {bytes} bytes to work in: {error}"))
+            io::Error::new(error.kind(), format!("cannot allocate {bytes} bytes of scratch memory: {error}"))
         };
         let array = |map, in_memory| {
             let arena = self.clone();

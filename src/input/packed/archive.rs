@@ -80,7 +80,7 @@ fn sparse(name: &str) -> String {
     format!("{name} (sparse: extract it with tar -xf)")
 }
 
-const CUT: &str = "the tar archive is cut";
+const CUT: &str = "the tar archive is truncated";
 const TAR_CUT: &str = "the tar archive ends in the middle of the dump";
 const ZIP_CUT: &str = "the zip archive ends in the middle of the dump";
 
@@ -253,7 +253,7 @@ pub(super) fn zip(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> R
         let why = match (entry.is_encrypted, entry.method) {
             (true, _) => " (encrypted)",
             (_, 0 | 8 | 93) => "",
-            _ => " (packed in a way that is not read)",
+            _ => " (unsupported compression)",
         };
         let start = reader.map(|mut reader| beginning(&mut reader, u64::MAX).0).unwrap_or_default();
         if let Some(inner) = add(&mut members, &format!("{}{why}", entry.name), &start) {

@@ -134,7 +134,7 @@ impl Damage {
         let mut texts = self.texts;
         let more = self.members.saturating_sub(NAMED);
         if more > 0 {
-            texts.push(format!("{more} more such blocks"));
+            texts.push(format!("{more} more damaged blocks"));
         }
         texts.extend(self.end);
         (!texts.is_empty()).then(|| texts.join("; "))
@@ -393,7 +393,7 @@ impl Shared<'_> {
         let bytes = buffer.get(..run.filled).unwrap_or_default();
         let at = self.pass(&mut state, bytes)?;
         let there = self.packed.len() - run.start.min(self.packed.len());
-        self.end(state, format!("it ends in the middle of a block, of which {there} bytes are there"));
+        self.end(state, format!("it ends in the middle of a block, after {there} bytes of it"));
         self.out.write_at(at, bytes)
     }
 
@@ -428,11 +428,10 @@ impl Shared<'_> {
                 let zeros = len - kept;
                 let next = gap.members.get(number + 1).map_or(gap.end, |(next, _)| *next);
                 // Where the border of two blocks is damaged, nothing tells how long the first of them was.
-                let stands =
-                    if is_more_than_one(next - start.min(&next), *len) { "stands" } else { "may stand" };
+                let is = if is_more_than_one(next - start.min(&next), *len) { "is" } else { "may be" };
                 let text = format!(
                     "the block at {start:#x} is damaged: {why}; at least {zeros} bytes are missing here and read as \
-                     zeros; what is behind {stands} too early"
+                     zeros; what follows {is} at too low an offset"
                 );
                 state.damage.texts.push(text);
             }
@@ -506,8 +505,8 @@ impl Shared<'_> {
 /// Says of a damaged member that it is used all the same: no other one follows from which on all is right.
 fn used(start: usize, why: &str) -> String {
     format!(
-        "the block at {start:#x} is damaged: {why}; what could be unpacked of it is used and may be wrong; nothing \
-         behind was read"
+        "the block at {start:#x} is damaged: {why}; what could be unpacked of it was read and may be wrong; nothing \
+         after it was read"
     )
 }
 

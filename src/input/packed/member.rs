@@ -106,13 +106,13 @@ impl Inflater {
             *at = at.saturating_add(took);
             *filled = filled.saturating_add(made);
             match status {
-                Err(_) => return Stop::Bad("its data is not what gzip writes"),
+                Err(_) => return Stop::Bad("its data is not valid gzip"),
                 Ok(Status::StreamEnd) => return self.trailer(packed, at),
                 Ok(Status::Ok | Status::BufError) if took == 0 && made == 0 => {
                     return match (no_room, no_rest) {
                         (true, _) => Stop::Full,
                         (false, true) => Stop::Cut,
-                        (false, false) => Stop::Bad("its data leads nowhere"),
+                        (false, false) => Stop::Bad("its data has no end"),
                     };
                 }
                 Ok(_) => {}

@@ -102,7 +102,7 @@ impl Compression {
         if near.len() == packed.len() || start.len() as u64 == limit || !is_end {
             return (start, error);
         }
-        let text = format!("{} bytes are all that its first {bound} bytes become", start.len());
+        let text = format!("only {} bytes are unpacked from its first {bound} bytes", start.len());
         (start, Some(io::Error::new(io::ErrorKind::InvalidData, text)))
     }
 }
@@ -211,9 +211,9 @@ impl Members {
             format!("{}{more}", names.join(", "))
         };
         let mut text = match (self.dump_count, self.file_count) {
-            (0, 0) => "it holds no file".to_owned(),
-            (0, count) => format!("it holds no heap dump: {}", list(&self.files, count)),
-            (count, _) => format!("it holds {count} heap dumps: {}", list(&self.dumps, count)),
+            (0, 0) => "it contains no file".to_owned(),
+            (0, count) => format!("it contains no heap dump: {}", list(&self.files, count)),
+            (count, _) => format!("it contains {count} heap dumps: {}", list(&self.dumps, count)),
         };
         if let Some(damage) = &self.damage {
             text = format!("{text}; {damage}");

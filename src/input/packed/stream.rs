@@ -7,7 +7,7 @@ use std::thread;
 use super::{Output, Unpacked};
 
 /// Bytes that are passed on at once.
-const PART: usize = 1 << 20;
+const CHUNK: usize = 1 << 20;
 /// Parts in memory.
 const PARTS: usize = 4;
 
@@ -24,7 +24,7 @@ pub(super) fn copy(reader: &mut dyn Read, out: &dyn Output) -> io::Result<Unpack
         io::Result::Ok(())
     };
     let error = if rayon::current_num_threads() == 1 {
-        let mut buffer = vec![0; PART];
+        let mut buffer = vec![0; CHUNK];
         loop {
             let (filled, end) = fill(reader, &mut buffer);
             write(buffer.get(..filled).unwrap_or_default())?;
@@ -48,7 +48,7 @@ fn copy_by_two(
         let (written, empty) = mpsc::channel();
         for _ in 0..PARTS {
             // The other end is there.
-            let _ = written.send(vec![0; PART]);
+            let _ = written.send(vec![0; CHUNK]);
         }
         let writer = scope.spawn(move || -> io::Result<()> {
             for (buffer, filled) in to_write {
@@ -112,7 +112,7 @@ impl<R: Read> Read for Bounded<R> {
         let read = self.reader.read(buffer)?;
         self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
             let text = format!(
-                "more than {} bytes beside the dump, which is out of proportion: what is behind is not read",
+                "more than {} bytes beside the dump, which is out of proportion: what follows is not read",
                 self.bound
             );
             io::Error::new(io::ErrorKind::FileTooLarge, text)

@@ -120,7 +120,7 @@ pub(super) fn next(source: &mut dyn Source) -> io::Result<Next> {
         }
         if filled < BLOCK {
             // Archives end with blocks of zeros; what has none was cut between two members, or nobody wrote them.
-            return Ok(if filled == 0 { Next::End } else { Next::Damage("the tar archive is cut") });
+            return Ok(if filled == 0 { Next::End } else { Next::Damage("the tar archive is truncated") });
         }
         if block == [0; BLOCK] {
             return Ok(Next::End);

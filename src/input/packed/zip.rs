@@ -1,7 +1,8 @@
 //! zip archives: the directory at the end, the headers that it points to; zip64.
 
 /// Why there is nothing in an archive that can be read.
-pub(super) const NO_DIRECTORY: &str = "the zip archive is cut: the list of its files, at its end, is missing";
+pub(super) const NO_DIRECTORY: &str =
+    "the zip archive is truncated: the list of its files, at its end, is missing";
 
 /// A file in an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,7 +13,7 @@ const WINDOW_LOG: u32 = 27;
 const WINDOW_TOO_LARGE: usize = 0_usize.wrapping_sub(16);
 
 /// What to do about that.
-const TOO_LARGE: &str = "its window is larger than 128 MiB: unpack it by zstd -d --long=31";
+const TOO_LARGE: &str = "its window is larger than 128 MiB: unpack it with zstd -d --long=31";
 
 /// Unpacks all frames.
 pub(super) struct Reader<'a, R: Read>(Decoder<'a, BufReader<R>>);

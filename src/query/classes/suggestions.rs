@@ -6,7 +6,7 @@ use crate::index::ObjectGraph;
 use crate::index::model::summary::Summary;
 
 /// Names that are offered.
-const MOST: usize = 5;
+const MAX_NAMES: usize = 5;
 /// Longer names are not compared letter by letter.
 const LONGEST: usize = 64;
 
@@ -23,7 +23,7 @@ pub fn class_names<'a>(summary: &'a Summary, text: &str) -> Vec<&'a str> {
         .collect();
     names.sort_unstable();
     names.dedup();
-    names.into_iter().map(|(_, name)| name).take(MOST).collect()
+    names.into_iter().map(|(_, name)| name).take(MAX_NAMES).collect()
 }
 
 /// Those of some names that are like `text`, the most like first.
@@ -36,7 +36,28 @@ pub fn names_like<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&
         names.filter_map(|name| Some((distance(&wanted, &name.to_lowercase())?, name))).collect();
     found.sort_unstable();
     found.dedup();
-    found.into_iter().map(|(_, name)| name).take(MOST).collect()
+    found.into_iter().map(|(_, name)| name).take(MAX_NAMES).collect()
+}
+
+/// Offers names: `did you mean a, b or c?`; nothing if there are none.
+pub fn did_you_mean(names: &[impl AsRef<str>]) -> String {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => format!("did you mean {one}?"),
+        [others @ .., last] => format!("did you mean {} or {last}?", others.join(", ")),
+    }
+}
+
+/// Offers those of some names that are like `text`; if none is, the first `limit`, after the words `all`.
+pub(crate) fn did_you_mean_one_of(text: &str, names: &[&str], limit: usize, all: &str) -> String {
+    match names_like(text, names.iter().copied()).as_slice() {
+        [] => {
+            let listed: Vec<&str> = names.iter().copied().take(limit).collect();
+            format!("{all} {}", listed.join(", "))
+        }
+        like => did_you_mean(like),
+    }
 }
 
 /// Ids of objects next to one that is not there, ascending.

@@ -1,4 +1,4 @@
-//! Every reachable object with its retained size and its dominator, part by part: for answers of millions of rows.
+//! Every reachable object with its retained size and its dominator, chunk by chunk: for answers of millions of rows.
 
 use std::ops::Range;
 
@@ -8,8 +8,8 @@ use crate::index::model::summary::ClassNumber;
 
 use super::preorder::{self, Preorder};
 
-/// Objects of a part.
-const PART: u32 = 1 << 16;
+/// Objects of a chunk.
+const CHUNK: u32 = 1 << 16;
 
 /// A reachable object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -26,24 +26,24 @@ pub struct Row {
     pub dominator: Option<u64>,
 }
 
-/// The parts of all reachable objects, in preorder.
-pub fn parts(tree: &Tree) -> Vec<Range<u32>> {
-    preorder::parts(0..tree.reachable(), PART)
+/// The chunks of all reachable objects, in preorder.
+pub fn chunks(tree: &Tree) -> Vec<Range<u32>> {
+    preorder::chunks(0..tree.reachable(), CHUNK)
 }
 
-/// The rows of a part, in preorder of the dominator tree. Parts do not depend on one another.
-pub fn rows(graph: &ObjectGraph, part: Range<u32>) -> Vec<Row> {
+/// The rows of a chunk, in preorder of the dominator tree. Chunks do not depend on one another.
+pub fn rows(graph: &ObjectGraph, chunk: Range<u32>) -> Vec<Row> {
     let tree = &graph.tree;
-    let mut rows = objects(graph, part.clone());
-    // The objects that the pass is in: depth, position, shallow bytes of this part before it.
+    let mut rows = objects(graph, chunk.clone());
+    // The objects that the pass is in: depth, position, shallow bytes of this chunk before it.
     let mut open: Vec<(u32, u32, u64)> = Vec::new();
-    // The dominator of objects that have theirs in an earlier part, for objects at one depth.
+    // The dominator of objects that have theirs in an earlier chunk, for objects at one depth.
     let mut outside: Option<(u32, Option<u64>)> = None;
     let mut bytes = 0u64;
-    let id = |rows: &[Row], position: u32| rows.get((position - part.start) as usize).map(|row| row.id);
-    let mut pass = Preorder::new(tree, part.clone());
+    let id = |rows: &[Row], position: u32| rows.get((position - chunk.start) as usize).map(|row| row.id);
+    let mut pass = Preorder::new(tree, chunk.clone());
     for (position, depth) in pass.by_ref() {
-        close(&mut open, &mut rows, part.start, depth, bytes);
+        close(&mut open, &mut rows, chunk.start, depth, bytes);
         let dominator = match open.last() {
             Some((_, dominator, _)) => id(&rows, *dominator),
             None => match outside {
@@ -57,18 +57,18 @@ pub fn rows(graph: &ObjectGraph, part: Range<u32>) -> Vec<Row> {
             },
         };
         let shallow_bytes = tree.shallow_bytes(position);
-        if let Some(row) = rows.get_mut((position - part.start) as usize) {
+        if let Some(row) = rows.get_mut((position - chunk.start) as usize) {
             row.shallow_bytes = shallow_bytes;
             row.dominator = dominator;
         }
         open.push((depth, position, bytes));
         bytes = bytes.saturating_add(shallow_bytes);
     }
-    let next_depth = if part.end < tree.reachable() { pass.next_depth() } else { 0 };
-    close(&mut open, &mut rows, part.start, next_depth, bytes);
-    // What is still open reaches into the parts behind.
+    let next_depth = if chunk.end < tree.reachable() { pass.next_depth() } else { 0 };
+    close(&mut open, &mut rows, chunk.start, next_depth, bytes);
+    // What is still open reaches into the chunks after it.
     for (_, position, _) in open {
-        if let Some(row) = rows.get_mut((position - part.start) as usize) {
+        if let Some(row) = rows.get_mut((position - chunk.start) as usize) {
             row.retained_bytes = tree.retained_bytes(position);
         }
     }
@@ -84,10 +84,10 @@ fn close(open: &mut Vec<(u32, u32, u64)>, rows: &mut [Row], first: u32, depth: u
     }
 }
 
-/// Ids and classes of the objects of a part. They are looked up in the order of addresses, since they lie so in memory.
-fn objects(graph: &ObjectGraph, part: Range<u32>) -> Vec<Row> {
-    let mut rows = vec![Row::default(); part.len()];
-    let mut objects: Vec<(u32, u32)> = graph.tree.objects_at(part).zip(0u32..).collect();
+/// Ids and classes of the objects of a chunk. They are looked up in the order of addresses, since they lie so in memory.
+fn objects(graph: &ObjectGraph, chunk: Range<u32>) -> Vec<Row> {
+    let mut rows = vec![Row::default(); chunk.len()];
+    let mut objects: Vec<(u32, u32)> = graph.tree.objects_at(chunk).zip(0u32..).collect();
     objects.sort_unstable();
     for (object, at) in objects {
         if let Some(row) = rows.get_mut(at as usize) {

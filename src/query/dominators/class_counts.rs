@@ -7,12 +7,12 @@ use rayon::prelude::*;
 use crate::index::ObjectGraph;
 use crate::index::model::tables::NONE;
 
-use super::preorder::{Preorder, parts};
+use super::preorder::{Preorder, chunks};
 
 /// Positions that are looked up before the pass over them.
 const BATCH: u32 = 1 << 18;
 /// Positions that one thread takes at a time.
-const PART: u32 = 1 << 14;
+const CHUNK: u32 = 1 << 14;
 
 /// Objects and their shallow bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -27,10 +27,10 @@ pub struct Counts {
 pub fn count(graph: &ObjectGraph, positions: Range<u32>, classes: usize) -> Vec<Counts> {
     let tree = &graph.tree;
     let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1);
-    let part =
-        (positions.len() as u64 / u64::from(threads) / 4 + 1).clamp(u64::from(PART), u64::from(u32::MAX));
-    let count_part = |mut counts: Vec<Counts>, part: Range<u32>| {
-        for (position, object) in part.clone().zip(tree.objects_at(part)) {
+    let chunk =
+        (positions.len() as u64 / u64::from(threads) / 4 + 1).clamp(u64::from(CHUNK), u64::from(u32::MAX));
+    let count_chunk = |mut counts: Vec<Counts>, chunk: Range<u32>| {
+        for (position, object) in chunk.clone().zip(tree.objects_at(chunk)) {
             let class = graph.objects.class(object);
             if let Some(count) = class.and_then(|class| counts.get_mut(class.0 as usize)) {
                 count.objects += 1;
@@ -47,8 +47,8 @@ pub fn count(graph: &ObjectGraph, positions: Range<u32>, classes: usize) -> Vec<
         }
         counts
     };
-    let parts = parts(positions, u32::try_from(part).unwrap_or(u32::MAX));
-    parts.into_par_iter().with_min_len(1).fold(none, count_part).reduce(none, add)
+    let chunks = chunks(positions, u32::try_from(chunk).unwrap_or(u32::MAX));
+    chunks.into_par_iter().with_min_len(1).fold(none, count_chunk).reduce(none, add)
 }
 
 /// What the objects of each group retain together. `of_class` says by class number which group a class belongs to, or
@@ -66,9 +66,9 @@ pub fn retained(graph: &ObjectGraph, of_class: &[u32], groups: usize) -> Vec<u64
             let class = tree.object_at(position).and_then(|object| graph.objects.class(object));
             class.and_then(|class| of_class.get(class.0 as usize)).copied().unwrap_or(NONE)
         };
-        (batch.start..batch.end).into_par_iter().with_min_len(PART as usize).map(group).collect()
+        (batch.start..batch.end).into_par_iter().with_min_len(CHUNK as usize).map(group).collect()
     };
-    let batches = parts(0..tree.reachable(), BATCH);
+    let batches = chunks(0..tree.reachable(), BATCH);
     let mut groups_here = batches.first().map(|batch| look_up(batch.clone())).unwrap_or_default();
     for (number, batch) in batches.iter().enumerate() {
         let next = batches.get(number + 1).cloned();

@@ -12,12 +12,12 @@ use crate::index::ObjectGraph;
 use crate::index::graph::tree::Tree;
 use crate::index::model::summary::{ClassNumber, Summary};
 
-use super::preorder::{Preorder, Start, parts};
+use super::preorder::{Preorder, Start, chunks};
 use crate::query::classes::histogram::{self, GroupBy, Groups};
 use crate::query::objects::label::Labels;
 
 /// Positions that one thread takes at a time.
-const PART: u32 = 1 << 16;
+const CHUNK: u32 = 1 << 16;
 
 /// Which part of the tree is listed.
 #[derive(Debug, Clone, Copy)]
@@ -152,11 +152,11 @@ pub fn group(summary: &Summary, graph: &ObjectGraph, start: Start, group_by: Gro
     groups.rows.push(histogram::Row { group: unknown, ..histogram::Row::default() });
     let (positions, depth) = start.below(&graph.tree);
     let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1);
-    let part = (positions.end.saturating_sub(positions.start) / threads / 4).max(PART);
+    let chunk = (positions.end.saturating_sub(positions.start) / threads / 4).max(CHUNK);
     let none = || vec![Sum::default(); groups.rows.len()];
-    let sums = (parts(positions, part).into_par_iter())
-        .fold(none, |mut sums, part| {
-            group_part(graph, &groups, part, depth, &mut sums);
+    let sums = (chunks(positions, chunk).into_par_iter())
+        .fold(none, |mut sums, chunk| {
+            group_chunk(graph, &groups, chunk, depth, &mut sums);
             sums
         })
         .reduce(none, |mut sums, others| {
@@ -188,8 +188,8 @@ pub fn group(summary: &Summary, graph: &ObjectGraph, start: Start, group_by: Gro
     rows
 }
 
-/// Adds up the objects at a depth whose positions are in a part.
-fn group_part(graph: &ObjectGraph, groups: &Groups, part: Range<u32>, depth: u32, sums: &mut [Sum]) {
+/// Adds up the objects at a depth whose positions are in a chunk.
+fn group_chunk(graph: &ObjectGraph, groups: &Groups, chunk: Range<u32>, depth: u32, sums: &mut [Sum]) {
     let tree = &graph.tree;
     let unknown = groups.rows.len().saturating_sub(1);
     let mut add = |position: u32, retained_bytes: u64, retained_objects: u32| {
@@ -205,7 +205,7 @@ fn group_part(graph: &ObjectGraph, groups: &Groups, part: Range<u32>, depth: u32
     };
     // The object at that depth that the pass is in: its position, and the bytes since.
     let mut current: Option<(u32, u64)> = None;
-    for (position, here) in Preorder::new(tree, part) {
+    for (position, here) in Preorder::new(tree, chunk) {
         if here == depth {
             if let Some((before, bytes)) = current {
                 add(before, bytes, position - before);
@@ -216,7 +216,7 @@ fn group_part(graph: &ObjectGraph, groups: &Groups, part: Range<u32>, depth: u32
             *bytes = bytes.saturating_add(tree.shallow_bytes(position));
         }
     }
-    // The last one reaches into the next part, perhaps.
+    // The last one reaches into the next chunk, perhaps.
     if let Some((last, _)) = current {
         add(last, tree.retained_bytes(last), tree.retained_objects(last));
     }

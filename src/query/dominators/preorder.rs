@@ -8,8 +8,8 @@ use rayon::prelude::*;
 
 use crate::index::graph::tree::{ByPosition, Children, Tree};
 
-/// Positions of a part that one thread takes at a time.
-const PART: u32 = 1 << 16;
+/// Positions of a chunk that one thread takes at a time.
+const CHUNK: u32 = 1 << 16;
 /// Children that are counted one by one before all that they dominate is looked at instead.
 const FEW: usize = 1 << 10;
 
@@ -88,13 +88,13 @@ impl Start {
             return few as u64;
         }
         let (positions, depth) = self.below(tree);
-        let at_depth = |part| Preorder::new(tree, part).filter(|(_, here)| *here == depth).count() as u64;
-        parts(positions, PART).into_par_iter().map(at_depth).sum()
+        let at_depth = |chunk| Preorder::new(tree, chunk).filter(|(_, here)| *here == depth).count() as u64;
+        chunks(positions, CHUNK).into_par_iter().map(at_depth).sum()
     }
 }
 
-/// A range in parts of at most `size`.
-pub fn parts(range: Range<u32>, size: u32) -> Vec<Range<u32>> {
+/// A range in chunks of at most `size`.
+pub fn chunks(range: Range<u32>, size: u32) -> Vec<Range<u32>> {
     let size = size.max(1);
     let starts = (range.start..range.end).step_by(size as usize);
     starts.map(|start| start..start.saturating_add(size).min(range.end)).collect()

@@ -12,7 +12,7 @@ use roaring::RoaringBitmap;
 use crate::index::ObjectGraph;
 use crate::index::graph::tree::Tree;
 
-use super::preorder::{Start, parts};
+use super::preorder::{Start, chunks};
 
 /// Dominators that are climbed to find one that dominates all objects; then the walk starts from the roots.
 const MAX_CLIMB: usize = 1000;
@@ -23,7 +23,7 @@ const FEW: usize = 256;
 /// Objects of a set that are listed at a time.
 const LISTED: usize = 1 << 18;
 /// Positions that one thread takes at a time.
-const PART: u32 = 1 << 16;
+const CHUNK: u32 = 1 << 16;
 
 /// What some objects take and retain.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -60,9 +60,9 @@ pub fn retained(graph: &ObjectGraph, set: &RoaringBitmap) -> Retained {
     }
     let visited = walk(graph, start, set);
     let (below, _) = start.below(tree);
-    let (unmet_objects, unmet_bytes) = (parts(below, PART).into_par_iter())
-        .map(|part| {
-            let objects = part.clone().zip(tree.objects_at(part));
+    let (unmet_objects, unmet_bytes) = (chunks(below, CHUNK).into_par_iter())
+        .map(|chunk| {
+            let objects = chunk.clone().zip(tree.objects_at(chunk));
             objects
                 .filter(|(_, object)| !visited.contains(*object))
                 .fold((0u64, 0u64), |sum, (position, _)| {
@@ -84,8 +84,8 @@ pub fn retained_set(graph: &ObjectGraph, set: &RoaringBitmap) -> RoaringBitmap {
     let start = common_dominator(tree, first, last);
     let visited = (start != Start::Object(first)).then(|| walk(graph, start, set));
     let (below, _) = start.below(tree);
-    let unmet = parts(below, PART).into_par_iter().map(|part| -> RoaringBitmap {
-        let objects = tree.objects_at(part);
+    let unmet = chunks(below, CHUNK).into_par_iter().map(|chunk| -> RoaringBitmap {
+        let objects = tree.objects_at(chunk);
         objects.filter(|object| visited.as_ref().is_none_or(|visited| !visited.contains(*object))).collect()
     });
     unmet.reduce(RoaringBitmap::new, |a, b| a | b) | set
@@ -112,11 +112,11 @@ impl Places {
             if some.is_empty() {
                 return all;
             }
-            let parts = some.par_chunks(LISTED / 64).map(|part| {
-                let positions = part.iter().filter_map(|object| tree.position(*object));
+            let chunks = some.par_chunks(LISTED / 64).map(|chunk| {
+                let positions = chunk.iter().filter_map(|object| tree.position(*object));
                 positions.fold(Self::default(), |sum, position| sum.and(Self::one(tree, position)))
             });
-            all = all.and(parts.reduce(Self::default, Self::and));
+            all = all.and(chunks.reduce(Self::default, Self::and));
         }
     }
 

@@ -81,11 +81,13 @@ pub struct Finding {
     pub offset: Option<u64>,
     /// Bytes that were not read for all of them.
     pub skipped_bytes: u64,
+    /// Of a truncated file: the offset up to which it was read.
+    pub read_until: Option<u64>,
 }
 
 impl Finding {
     fn new(severity: Severity, subject: Subject, text: String) -> Self {
-        Self { severity, subject, text, count: 1, offset: None, skipped_bytes: 0 }
+        Self { severity, subject, text, count: 1, offset: None, skipped_bytes: 0, read_until: None }
     }
 
     /// Lines of a text report that could not be understood.
@@ -95,7 +97,7 @@ impl Finding {
 
     /// Several runs in a text report.
     pub fn of_runs(runs: u32, read: u32) -> Self {
-        let text = format!("the text holds {runs} runs; this is number {read}");
+        let text = format!("the text contains {runs} runs; this is number {read}");
         Self::new(Severity::Note, Subject::SeveralRuns, text)
     }
 }
@@ -147,6 +149,14 @@ pub fn doctor(heap: &Heap, graph: Option<&ObjectGraph>) -> Diagnosis {
             }),
         }
     }
+    // A truncated file ends in its last record, of which the start cannot be read either.
+    let until = findings.iter().filter(|finding| is_truncation(finding) && finding.skipped_bytes > 0);
+    let until = until.filter_map(|finding| finding.offset).min().unwrap_or(extent.account.file_bytes);
+    let file_cut =
+        findings.iter_mut().find(|finding| finding.subject == Subject::Problem(ProblemKind::FileCut));
+    if let Some(finding) = file_cut {
+        finding.read_until = Some(until);
+    }
     let mut note = |count: u64, subject: Subject, text: String| {
         if count > 0 {
             findings.push(Finding::new(Severity::Note, subject, text));
@@ -155,24 +165,28 @@ pub fn doctor(heap: &Heap, graph: Option<&ObjectGraph>) -> Diagnosis {
     if let Some(missing) = extent.missing {
         let at_least = if missing.more { "at least " } else { "" };
         let text = format!(
-            "objects that are not in the dump are referred to: {at_least}{}, by references: {}",
-            missing.objects, missing.references
+            "dangling references: {}; missing objects: {at_least}{}",
+            missing.references, missing.objects
         );
         note(missing.references, Subject::MissingObjects, text);
     }
     if let Some(graph) = graph {
         let roots = &graph.roots;
-        let text = format!("GC roots that name objects which are not in the dump: {}", roots.missing_objects);
+        let text = format!("GC roots that name objects that are not in the dump: {}", roots.missing_objects);
         note(roots.missing_objects, Subject::MissingRoots, text);
-        let text =
-            "the dump names no sticky classes: the boot loader's classes are taken as roots".to_owned();
+        let text = "the dump contains no sticky class roots: all classes of the boot loader count as roots"
+            .to_owned();
         note(u64::from(roots.boot_classes_assumed), Subject::BootClassesAssumed, text);
     }
     let (there, read) = (summary.facts().heap_dumps.get(), summary.facts().heap_dump.get());
-    let text = format!("the file holds {there} heap dumps; this is number {read}");
+    let text = format!("the file contains {there} heap dumps; this is number {read}");
     note(u64::from(there > 1), Subject::SeveralHeapDumps, text);
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     Diagnosis { extent, findings }
+}
+
+fn is_truncation(finding: &Finding) -> bool {
+    matches!(finding.subject, Subject::Problem(ProblemKind::FileCut | ProblemKind::CutSubRecord))
 }
 
 #[cfg(test)]

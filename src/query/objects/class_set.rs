@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::selection::{Selection, What};
 use crate::index::ObjectGraph;
 use crate::index::model::summary::{ClassNumber, Summary};
-use crate::query::dominators::preorder::parts;
+use crate::query::dominators::preorder::chunks;
 
 /// Objects that one thread takes at a time.
 const CHUNK: u32 = 1 << 16;
@@ -94,8 +94,8 @@ impl ClassSet {
 
     /// All objects of these classes, ascending.
     pub fn all_objects(&self, graph: &ObjectGraph) -> Vec<u32> {
-        let parts = parts(0..graph.objects.len(), CHUNK);
-        let objects = parts.into_par_iter().map(|part| self.objects(graph, part).collect::<Vec<u32>>());
+        let chunks = chunks(0..graph.objects.len(), CHUNK);
+        let objects = chunks.into_par_iter().map(|chunk| self.objects(graph, chunk).collect::<Vec<u32>>());
         objects.collect::<Vec<_>>().concat()
     }
 }

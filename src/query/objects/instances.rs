@@ -13,10 +13,10 @@ use super::class_set::ClassSet;
 use super::condition::Filter;
 use super::label::Labels;
 use super::largest::largest;
-use crate::query::dominators::preorder::parts;
+use crate::query::dominators::preorder::chunks;
 
 /// Objects that one thread takes at a time.
-const PART: u32 = 1 << 16;
+const CHUNK: u32 = 1 << 16;
 
 /// The order of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,16 +51,16 @@ pub fn find(graph: &ObjectGraph, question: &Question<'_>) -> Found {
         return largest(graph, question.classes, top, question.live);
     }
     let none = || Best::new(question.top);
-    let found = (parts(0..graph.objects.len(), PART).into_par_iter())
-        .fold(none, |mut best, part| {
-            find_in_part(graph, question, part, &mut best);
+    let found = (chunks(0..graph.objects.len(), CHUNK).into_par_iter())
+        .fold(none, |mut best, chunk| {
+            find_in_chunk(graph, question, chunk, &mut best);
             best
         })
         .reduce(none, Best::merge);
     found.finish()
 }
 
-fn find_in_part(graph: &ObjectGraph, question: &Question<'_>, part: Range<u32>, best: &mut Best) {
+fn find_in_chunk(graph: &ObjectGraph, question: &Question<'_>, chunk: Range<u32>, best: &mut Best) {
     let mut take = |object: u32| {
         let tree = &graph.tree;
         if question.live && tree.reachable_position(object).is_none() {
@@ -88,10 +88,10 @@ fn find_in_part(graph: &ObjectGraph, question: &Question<'_>, part: Range<u32>, 
         }
     };
     let Some(filter) = question.filter else {
-        question.classes.objects(graph, part).for_each(take);
+        question.classes.objects(graph, chunk).for_each(take);
         return;
     };
-    for block in parts(part, BLOCK) {
+    for block in chunks(chunk, BLOCK) {
         let mut wanted = 0u64;
         for object in question.classes.objects(graph, block.clone()) {
             wanted |= 1 << (object - block.start);

@@ -14,25 +14,25 @@ use crate::index::graph::tree::Tree;
 
 use super::best::{Best, Found};
 use super::class_set::ClassSet;
-use crate::query::dominators::preorder::parts;
+use crate::query::dominators::preorder::chunks;
 
 /// Positions that one thread takes at a time.
-const PART: u32 = 1 << 16;
+const CHUNK: u32 = 1 << 16;
 /// Threads that mark: each has marks of its own, a bit for each object.
-const MOST_MARKS: u32 = 4;
+const MAX_MARKS: u32 = 4;
 
 /// The `top` objects that retain most, unreachable ones last unless they are left out (`live`), equals by address.
 pub(crate) fn largest(graph: &ObjectGraph, classes: &ClassSet, top: usize, live: bool) -> Found {
     let tree = &graph.tree;
     // Bits that several threads set in one place cost more than to put a few such places together.
-    let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1).min(MOST_MARKS);
-    let all = parts(0..graph.objects.len(), graph.objects.len().div_ceil(threads).next_multiple_of(64));
-    let marked = all.into_par_iter().map(|part| Marks::new(graph, classes, part, live));
+    let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1).min(MAX_MARKS);
+    let all = chunks(0..graph.objects.len(), graph.objects.len().div_ceil(threads).next_multiple_of(64));
+    let marked = all.into_par_iter().map(|chunk| Marks::new(graph, classes, chunk, live));
     let (marks, total) = marked.reduce_with(Marks::merge).unwrap_or_default();
     let bound = AtomicU64::new(0);
     let none = || Search { tree, marks: &marks, bound: &bound, best: Best::new(Some(top)), open: Vec::new() };
-    let searches = parts(0..tree.reachable(), PART).into_par_iter().fold(none, |mut search, part| {
-        search.part(part);
+    let searches = chunks(0..tree.reachable(), CHUNK).into_par_iter().fold(none, |mut search, chunk| {
+        search.chunk(chunk);
         search
     });
     let best = searches.map(|search| search.best).reduce(|| Best::new(Some(top)), Best::merge);
@@ -50,14 +50,14 @@ pub(crate) fn largest(graph: &ObjectGraph, classes: &ClassSet, top: usize, live:
 struct Marks(Vec<u64>);
 
 impl Marks {
-    /// Marks the objects of some classes in a part of all objects, and counts them.
-    fn new(graph: &ObjectGraph, asked: &ClassSet, part: Range<u32>, live: bool) -> (Self, u64) {
+    /// Marks the objects of some classes in a chunk of all objects, and counts them.
+    fn new(graph: &ObjectGraph, asked: &ClassSet, chunk: Range<u32>, live: bool) -> (Self, u64) {
         let tree = &graph.tree;
-        let mut classes = graph.objects.classes(part.clone());
+        let mut classes = graph.objects.classes(chunk.clone());
         let mut words = vec![0u64; tree.objects().div_ceil(u64::BITS) as usize];
         let mut count = 0;
         let end = if live { tree.reachable() } else { tree.objects() };
-        tree.visit_positions(part, |position| {
+        tree.visit_positions(chunk, |position| {
             let class = classes.next().flatten();
             if position < end
                 && class.is_some_and(|class| asked.contains(class))
@@ -84,23 +84,23 @@ impl Marks {
     }
 }
 
-/// A thread's pass over some parts.
+/// A thread's pass over some chunks.
 struct Search<'s> {
     tree: &'s Tree,
     marks: &'s Marks,
     /// What the best retain at least, whoever found them.
     bound: &'s AtomicU64,
     best: Best,
-    /// Objects of the part whose end is not reached: their positions, and the shallow bytes of all before.
+    /// Objects of the chunk whose end is not reached: their positions, and the shallow bytes of all before.
     open: Vec<(u32, u64)>,
 }
 
 impl Search<'_> {
-    fn part(&mut self, part: Range<u32>) {
+    fn chunk(&mut self, chunk: Range<u32>) {
         let tree = self.tree;
         self.open.clear();
         let mut bytes = 0u64;
-        tree.visit(part, |position, ends, size| {
+        tree.visit(chunk, |position, ends, size| {
             let before = bytes;
             bytes = bytes.saturating_add(size);
             if ends == 0 {
@@ -109,12 +109,12 @@ impl Search<'_> {
             }
             self.offer(position, size);
             for _ in 1..ends {
-                // The others began in an earlier part.
+                // The others began in an earlier chunk.
                 let Some((position, before)) = self.open.pop() else { break };
                 self.offer(position, bytes - before);
             }
         });
-        // What ends in a later part is looked up. One dominates the other: they retain less and less.
+        // What ends in a later chunk is looked up. One dominates the other: they retain less and less.
         for (position, _) in std::mem::take(&mut self.open) {
             if self.marks.is_marked(position) {
                 let retained = tree.retained_bytes(position);

@@ -10,10 +10,10 @@ use crate::index::ObjectGraph;
 use crate::index::model::summary::Summary;
 
 use crate::query::classes::pattern::ClassPattern;
-use crate::query::dominators::preorder::parts;
+use crate::query::dominators::preorder::chunks;
 
 /// Objects that one thread takes at a time.
-const PART: u32 = 1 << 18;
+const CHUNK: u32 = 1 << 18;
 
 /// Some objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub enum What {
 
 /// A text that starts like an object id and is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no object id; ids look like 0x7c00012a8")]
+#[error("`{0}` is not an object ID; object IDs look like 0x7c00012a8")]
 pub struct NoObjectId(String);
 
 /// Reads an object id: hexadecimal, with `0x`.
@@ -83,14 +83,14 @@ impl Selection {
         if !matches.contains(&true) {
             return RoaringBitmap::new();
         }
-        let select = |part: Range<u32>| -> RoaringBitmap {
+        let select = |chunk: Range<u32>| -> RoaringBitmap {
             let of_class = |object: &u32| {
                 let class = graph.objects.class(*object);
                 class.and_then(|class| matches.get(class.0 as usize)).copied().unwrap_or(false)
             };
-            part.filter(|object| of_class(object)).collect()
+            chunk.filter(|object| of_class(object)).collect()
         };
-        let all = parts(0..graph.objects.len(), PART);
+        let all = chunks(0..graph.objects.len(), CHUNK);
         all.into_par_iter().map(select).reduce(RoaringBitmap::new, |a, b| a | b)
     }
 }
@@ -125,7 +125,7 @@ impl ThreadPattern {
     pub fn matches(&self, id: u64, name: Option<&str>) -> bool {
         match self {
             Self::Object(wanted) => *wanted == id,
-            Self::Part(part) => name.is_some_and(|name| name.contains(part.as_str())),
+            Self::Part(chunk) => name.is_some_and(|name| name.contains(chunk.as_str())),
             Self::Glob(glob) => name.is_some_and(|name| glob_matches(glob, name)),
         }
     }
@@ -136,10 +136,10 @@ fn glob_matches(pattern: &str, text: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut text) = text.strip_prefix(start) else { return false };
     let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
-    for part in middle.split('*') {
-        // The first place that fits leaves the most for the parts behind.
-        let Some(at) = text.find(part) else { return false };
-        text = text.get(at + part.len()..).unwrap_or_default();
+    for chunk in middle.split('*') {
+        // The first place that fits leaves the most for the chunks after it.
+        let Some(at) = text.find(chunk) else { return false };
+        text = text.get(at + chunk.len()..).unwrap_or_default();
     }
     text.ends_with(end)
 }

@@ -100,7 +100,7 @@ impl<'a> Evaluator<'_, 'a> {
     ) -> Vec<Group> {
         let with_records =
             condition.is_some() || !keys.is_empty() || of.iter().any(|aggregate| aggregate.of.is_some());
-        let part = |range| {
+        let chunk = |range| {
             let mut groups = Groups::default();
             self.each_row(source, range, with_records, |row| {
                 if condition.is_some_and(|condition| !self.holds(condition, &row)) {
@@ -114,12 +114,12 @@ impl<'a> Evaluator<'_, 'a> {
             });
             groups
         };
-        let all = self.parts_of(source);
+        let all = self.chunks_of(source);
         let mut merged = Groups::default();
-        // In waves: the groups of all parts at once would take a multiple of the memory. In order: sums of fractions are
+        // In batches: the groups of all chunks at once would take a multiple of the memory. In order: sums of fractions are
         // the same each time.
-        for wave in all.chunks(rayon::current_num_threads().saturating_mul(16).max(1)) {
-            let found: Vec<Groups> = wave.par_iter().cloned().map(part).collect();
+        for batch in all.chunks(rayon::current_num_threads().saturating_mul(16).max(1)) {
+            let found: Vec<Groups> = batch.par_iter().cloned().map(chunk).collect();
             for (key, (first, sums)) in found.into_iter().flatten() {
                 match merged.entry(key) {
                     Entry::Vacant(place) => {

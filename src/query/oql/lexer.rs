@@ -226,7 +226,10 @@ fn number(rest: &str, at: usize) -> Result<(Kind, usize), Wrong> {
 
 fn wrong_number(rest: &str, len: usize, at: usize) -> Wrong {
     let text: String = rest.get(..len).unwrap_or_default().chars().take(40).collect();
-    Wrong::new(at, format!("`{text}` is no number; numbers look like 100, 100L, 1.5, 0x7f00, 10kB or 1.5MB"))
+    Wrong::new(
+        at,
+        format!("`{text}` is not a number; numbers look like 100, 100L, 1.5, 0x7f00, 10kB or 1.5MiB"),
+    )
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::error::Wrong;
 use super::tree::Function;
+use crate::query::classes::suggestions;
 
 /// What objects have besides fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -261,9 +262,16 @@ pub(super) fn cut(name: &str) -> String {
 pub(super) fn attribute(name: &str, at: usize) -> Result<Attribute, Wrong> {
     find(name).ok_or_else(|| {
         let names: Vec<&str> = ATTRIBUTES.iter().map(|(name, _)| *name).collect();
-        let near = crate::query::classes::suggestions::names_like(name, names.iter().copied());
-        let offered = if near.is_empty() { names } else { near };
-        Wrong::new(at, format!("there is no attribute @{}; there are @{}", cut(name), offered.join(", @")))
+        let like: Vec<String> = suggestions::names_like(name, names.iter().copied())
+            .iter()
+            .map(|name| format!("@{name}"))
+            .collect();
+        let hint = if like.is_empty() {
+            format!("the attributes are @{}", names.join(", @"))
+        } else {
+            suggestions::did_you_mean(&like)
+        };
+        Wrong::new(at, format!("there is no attribute @{}; {hint}", cut(name)))
     })
 }
 
@@ -303,14 +311,9 @@ pub(super) fn method(name: &str, arguments: usize, at: usize) -> Result<Called, 
     }
     let Some((_, method, least, most)) = METHODS.iter().find(|(known, ..)| *known == name) else {
         let names: Vec<&str> = METHODS.iter().map(|(name, ..)| *name).collect();
-        let near = crate::query::classes::suggestions::names_like(name, names.iter().copied());
-        let offered = if near.is_empty() { names } else { near };
-        let text = format!(
-            "there is no method {}(); there are {}, and get...() of attributes",
-            cut(name),
-            offered.join(", ")
-        );
-        return Err(Wrong::new(at, text));
+        let all = "the methods are get...() of attributes,";
+        let hint = suggestions::did_you_mean_one_of(name, &names, names.len(), all);
+        return Err(Wrong::new(at, format!("there is no method {}(); {hint}", cut(name))));
     };
     if (*least..=*most).contains(&arguments) {
         return Ok(Called::Method(*method));

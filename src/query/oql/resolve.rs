@@ -32,7 +32,7 @@ pub(super) fn regex(pattern: &str, at: usize) -> Result<Regex, Wrong> {
     build(pattern).and_then(|_| build(&format!(r"\A(?:{pattern})\z"))).map_err(|error| {
         let said = error.to_string();
         let last = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
-        Wrong::new(at, format!("`{}` is no regular expression: {}", cut(pattern), cut(last)))
+        Wrong::new(at, format!("`{}` is not a regular expression: {}", cut(pattern), cut(last)))
     })
 }
 
@@ -115,7 +115,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
     /// A condition with its names resolved.
     pub(super) fn condition(&mut self, node: &Node) -> Result<Code, Wrong> {
         if !is_condition(node) {
-            let text = "WHERE takes what is true or false: compare this with something";
+            let text = "WHERE needs a condition: compare this with something";
             return Err(Wrong::new(node.start, text));
         }
         self.code(node)
@@ -363,8 +363,6 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         for class in upwards.take(64).filter_map(|class| summary.class(class)) {
             fields.extend(summary.fields(class).map(|(field, _)| field).take(1000));
         }
-        let near = suggestions::names_like(name, fields.iter().copied());
-        let offered: Vec<&str> = if near.is_empty() { fields.into_iter().take(12).collect() } else { near };
         let class = rows()
             .next()
             .and_then(|class| summary.class(class))
@@ -374,8 +372,11 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
             None => format!("{class} has no field {}", cut(name)),
             Some(alias) => format!("{class} has no field {} (the alias is {})", cut(name), cut(alias)),
         };
-        let hint =
-            if offered.is_empty() { String::new() } else { format!("; it has {}", offered.join(", ")) };
+        let hint = if fields.is_empty() {
+            String::new()
+        } else {
+            format!("; {}", suggestions::did_you_mean_one_of(name, &fields, LISTED, "its fields are"))
+        };
         Err(Wrong::new(at, what + &hint))
     }
 
@@ -418,10 +419,13 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
     }
 }
 
+/// Names that a message lists if none is like the one asked for.
+const LISTED: usize = 12;
+
 fn no_column(name: &str, columns: &[String], at: usize) -> Wrong {
-    let near = suggestions::names_like(name, columns.iter().map(String::as_str));
-    let offered = if near.is_empty() { columns.iter().take(12).map(String::as_str).collect() } else { near };
-    Wrong::new(at, format!("there is no column {}; there are {}", cut(name), offered.join(", ")))
+    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+    let hint = suggestions::did_you_mean_one_of(name, &columns, LISTED, "the columns are");
+    Wrong::new(at, format!("there is no column {}; {hint}", cut(name)))
 }
 
 /// Whether an expression may be true or false, as far as can be seen.

@@ -287,7 +287,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     /// What the objects retain together for which the condition holds.
     fn retained(&self, select: &Select, source: &Objects, ask: &dyn Ask) -> Result<Objects, Wrong> {
         if source.table().is_some() {
-            let text = "AS RETAINED SET is of objects, but what is selected from gives values";
+            let text = "AS RETAINED SET needs objects, but the selection gives values";
             return Err(Wrong::new(select.from.at, text));
         }
         let classes = self.row_classes(source);
@@ -334,7 +334,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             if let Some(wrong) = not_grouped(node, &is_key) {
                 return Err(Wrong::new(
                     wrong.start,
-                    "not the same for all rows of a group: put it in GROUP BY, or into count, sum, min, max or avg",
+                    "not the same for all rows of a group: add it to GROUP BY, or use count, sum, min, max or avg",
                 ));
             }
         }
@@ -344,7 +344,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         if !first.aggregates.is_empty() {
             return Err(Wrong::new(
                 select.at,
-                "aggregates stand in SELECT and ORDER BY, not in WHERE or GROUP BY",
+                "aggregates belong in SELECT and ORDER BY, not in WHERE or GROUP BY",
             ));
         }
         let mut second = Resolver::new(self, select, names, ask);
@@ -458,7 +458,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
 }
 
 fn aggregates_in_where(select: &Select) -> Wrong {
-    let text = "aggregates stand in SELECT and ORDER BY of a query that groups, not in WHERE";
+    let text = "aggregates belong in SELECT and ORDER BY of a query that groups, not in WHERE";
     Wrong::new(select.at, text)
 }
 

@@ -6,14 +6,14 @@ use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
 use crate::index::objects::object_table::BLOCK;
-use crate::query::dominators::preorder::parts;
+use crate::query::dominators::preorder::chunks;
 
 use super::code::Code;
 use super::evaluate::{Evaluator, Row};
 use super::selected::Objects;
 
 /// Objects that one thread takes at a time: as many as a container of the set holds.
-const PART: u32 = 1 << 16;
+const CHUNK: u32 = 1 << 16;
 
 impl<'a> Evaluator<'_, 'a> {
     /// The objects of a range that `source` means, a bit each: of a block at most.
@@ -66,10 +66,10 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// All rows that a source can have, in parts.
-    pub(super) fn parts_of(&self, source: &Objects) -> Vec<Range<u32>> {
+    /// All rows that a source can have, in chunks.
+    pub(super) fn chunks_of(&self, source: &Objects) -> Vec<Range<u32>> {
         let table = source.table().map(|table| u32::try_from(table.rows.len()).unwrap_or(u32::MAX));
-        parts(0..table.unwrap_or(self.graph.objects.len()), PART)
+        chunks(0..table.unwrap_or(self.graph.objects.len()), CHUNK)
     }
 
     /// The objects of a source for which a condition holds: the first `limit` of them, if there is one.
@@ -82,7 +82,7 @@ impl<'a> Evaluator<'_, 'a> {
         if let (Objects::Set(set) | Objects::Rows(_, set), None) = (source, condition) {
             return first(set.clone(), limit);
         }
-        let part = |range: Range<u32>| {
+        let chunk = |range: Range<u32>| {
             let mut found = RoaringBitmap::new();
             self.each_row(source, range, condition.is_some(), |row| {
                 if condition.is_none_or(|condition| self.holds(condition, &row)) {
@@ -97,17 +97,17 @@ impl<'a> Evaluator<'_, 'a> {
             found
         };
         let mut found = RoaringBitmap::new();
-        let all = self.parts_of(source);
+        let all = self.chunks_of(source);
         // With a limit, ever more at once: the first rows may be all that is wanted.
         let mut rest = all.as_slice();
-        let mut wave = if limit.is_some() { rayon::current_num_threads() } else { rest.len() };
+        let mut batch = if limit.is_some() { rayon::current_num_threads() } else { rest.len() };
         while !rest.is_empty() {
-            let (now, later) = rest.split_at(wave.clamp(1, rest.len()));
-            found |= now.par_iter().cloned().map(part).reduce(RoaringBitmap::new, |a, b| a | b);
+            let (now, later) = rest.split_at(batch.clamp(1, rest.len()));
+            found |= now.par_iter().cloned().map(chunk).reduce(RoaringBitmap::new, |a, b| a | b);
             if limit.is_some_and(|limit| found.len() >= limit) {
                 break;
             }
-            (rest, wave) = (later, wave.saturating_mul(2));
+            (rest, batch) = (later, batch.saturating_mul(2));
         }
         first(found, limit)
     }

@@ -92,7 +92,7 @@ impl<'a> Evaluator<'_, 'a> {
         downwards: &[bool],
         most: Option<usize>,
     ) -> Vec<u32> {
-        let part = |range| {
+        let chunk = |range| {
             let mut found = Vec::new();
             self.each_row(source, range, true, |row| {
                 let keys = order.iter().map(|code| self.sort_key(code, &row)).collect();
@@ -105,10 +105,10 @@ impl<'a> Evaluator<'_, 'a> {
             found
         };
         let mut all: Vec<Sorted<()>> = Vec::new();
-        let parts = self.parts_of(source);
-        // In waves, so that no row is there twice.
-        for wave in parts.chunks(rayon::current_num_threads().saturating_mul(16).max(1)) {
-            let found: Vec<Vec<Sorted<()>>> = wave.par_iter().cloned().map(part).collect();
+        let chunks = self.chunks_of(source);
+        // In batches, so that no row is there twice.
+        for batch in chunks.chunks(rayon::current_num_threads().saturating_mul(16).max(1)) {
+            let found: Vec<Vec<Sorted<()>>> = batch.par_iter().cloned().map(chunk).collect();
             all.extend(found.into_iter().flatten());
             if most.is_some() {
                 sort(&mut all, downwards, most);
@@ -159,7 +159,7 @@ impl<'a> Evaluator<'_, 'a> {
             let all = found.len();
             return Rows::List(found, all);
         }
-        let part = |range| {
+        let chunk = |range| {
             let mut groups: FxHashMap<Group, u32> = FxHashMap::default();
             self.each_row(source, range, true, |row| {
                 groups.entry(group(&row)).or_insert(row.object);
@@ -169,10 +169,10 @@ impl<'a> Evaluator<'_, 'a> {
             groups.sort_unstable_by_key(|(_, number)| *number);
             groups
         };
-        let parts = self.parts_of(source);
-        // In waves: what each part has for itself is not there for all of them at once.
-        for wave in parts.chunks(rayon::current_num_threads().saturating_mul(16).max(1)) {
-            let groups: Vec<Vec<(Group, u32)>> = wave.par_iter().cloned().map(part).collect();
+        let chunks = self.chunks_of(source);
+        // In batches: what each chunk has for itself is not there for all of them at once.
+        for batch in chunks.chunks(rayon::current_num_threads().saturating_mul(16).max(1)) {
+            let groups: Vec<Vec<(Group, u32)>> = batch.par_iter().cloned().map(chunk).collect();
             for (group, number) in groups.into_iter().flatten() {
                 if found.len() < limit && seen.insert(group) {
                     found.push(number);
@@ -189,7 +189,7 @@ impl<'a> Evaluator<'_, 'a> {
     /// The objects that an expression gives for some rows.
     pub(super) fn given(&self, source: &Objects, item: Option<&Code>) -> RoaringBitmap {
         let Some(item) = item else { return RoaringBitmap::new() };
-        let part = |range| {
+        let chunk = |range| {
             let mut found = RoaringBitmap::new();
             self.each_row(source, range, true, |row| {
                 found.extend(self.objects_of(self.value(item, &row)));
@@ -197,7 +197,7 @@ impl<'a> Evaluator<'_, 'a> {
             });
             found
         };
-        let all = self.parts_of(source);
-        all.into_par_iter().map(part).reduce(RoaringBitmap::new, |a, b| a | b)
+        let all = self.chunks_of(source);
+        all.into_par_iter().map(chunk).reduce(RoaringBitmap::new, |a, b| a | b)
     }
 }

@@ -42,14 +42,14 @@ impl Evaluator<'_, '_> {
             Source::Addresses(ids) => {
                 let objects = ids.iter().map(|id| {
                     self.graph.objects.addresses.index_of(*id).ok_or_else(|| {
-                        let near: Vec<String> = suggestions::object_ids(self.graph, *id)
+                        let nearest: Vec<String> = suggestions::object_ids(self.graph, *id)
                             .iter()
                             .map(|id| format!("{id:#x}"))
                             .collect();
-                        let hint = if near.is_empty() {
+                        let hint = if nearest.is_empty() {
                             String::new()
                         } else {
-                            format!("; near it are {}", near.join(", "))
+                            format!("; the nearest objects are {}", nearest.join(", "))
                         };
                         Wrong::unknown(from.at, format!("there is no object {id:#x} in the dump{hint}"))
                     })
@@ -166,9 +166,12 @@ impl Evaluator<'_, '_> {
             .map(|(number, _)| number)
             .collect();
         if found.is_empty() {
-            let near = suggestions::class_names(self.summary, &name);
-            let hint =
-                if near.is_empty() { String::new() } else { format!("; there are {}", near.join(", ")) };
+            let like = suggestions::class_names(self.summary, &name);
+            let hint = if like.is_empty() {
+                String::new()
+            } else {
+                format!("; {}", suggestions::did_you_mean(&like))
+            };
             return Err(Wrong::unknown(at, format!("there is no class {} in the dump{hint}", cut(&name))));
         }
         Ok(found)

@@ -23,9 +23,9 @@ use crate::query::objects::strength::Excluded;
 /// Objects of a level from which on it is worth to use all cores.
 const MANY: usize = 1 << 12;
 /// Objects that a thread takes at a time.
-const PART: usize = 1 << 10;
-/// Such parts whose findings threads have in hand together.
-const WAVE: usize = 1 << 10;
+const CHUNK: usize = 1 << 10;
+/// Such chunks whose findings are in memory together.
+const BATCH: usize = 1 << 10;
 /// Objects that follow one another without a branch, if branches are limited.
 const LONGEST_RUN: u32 = 1000;
 
@@ -170,7 +170,7 @@ impl Forest {
     ) -> io::Result<Self> {
         let count = edges.graph.objects.len();
         let mut holders = room.array::<u32>(count as usize)?;
-        holders.par_chunks_mut(PART).for_each(|part| part.fill(NONE));
+        holders.par_chunks_mut(CHUNK).for_each(|chunk| chunk.fill(NONE));
         let mut order = room.array::<u32>(count as usize)?;
         let roots = edges.roots.objects();
         for (place, root) in order.iter_mut().zip(&roots) {
@@ -197,14 +197,14 @@ impl Forest {
                 let mut count = 0;
                 let mut places = rest.iter_mut();
                 // What threads have found is taken from them before they go on.
-                for wave in level.chunks(WAVE * PART) {
-                    let look = |part: &[u32]| step(holders, edges, &seen, excluded, part);
-                    let parts: Vec<Vec<u32>> = if wave.len() < MANY {
-                        vec![look(wave)]
+                for batch in level.chunks(BATCH * CHUNK) {
+                    let look = |chunk: &[u32]| step(holders, edges, &seen, excluded, chunk);
+                    let found: Vec<Vec<u32>> = if batch.len() < MANY {
+                        vec![look(batch)]
                     } else {
-                        wave.par_chunks(PART).map(look).collect()
+                        batch.par_chunks(CHUNK).map(look).collect()
                     };
-                    for (object, place) in parts.into_iter().flatten().zip(&mut places) {
+                    for (object, place) in found.into_iter().flatten().zip(&mut places) {
                         *place = object;
                         count += 1;
                     }

@@ -16,11 +16,11 @@ use crate::query::objects::strength::Excluded;
 
 /// Links of chains that are looked at to find out whether an object is on a path already; beyond, such paths are left
 /// out. It takes a very long chain with side-chains to get there.
-const MOST_STEPS: u64 = 1 << 26;
+const MAX_STEPS: u64 = 1 << 26;
 /// Ways that lead again to an object that was there before; beyond, they are left out.
-const MOST_AGAIN: usize = 1 << 22;
+const MAX_AGAIN: usize = 1 << 22;
 /// Times that all objects are looked at for instances of some classes, before the instances of all classes are listed.
-const MOST_SCANS: u32 = 4;
+const MAX_SCANS: u32 = 4;
 /// Objects that a thread looks at in one go.
 const PART: u32 = 1 << 16;
 
@@ -262,14 +262,14 @@ impl Part {
             if link.object == holder {
                 return false;
             }
-            if search.steps > MOST_STEPS {
+            if search.steps > MAX_STEPS {
                 search.left_out = true;
                 return false;
             }
             next = link.next;
         }
         let before = search.again.get(&holder).copied().unwrap_or(0) + 1;
-        let may_go = before < search.ways && search.times_again < MOST_AGAIN;
+        let may_go = before < search.ways && search.times_again < MAX_AGAIN;
         search.left_out |= !may_go;
         may_go
     }
@@ -308,7 +308,7 @@ pub(crate) struct Instances {
 impl Instances {
     /// The objects of some classes, which ascend: class and object, ascending.
     fn of(&mut self, graph: &ObjectGraph, classes: &[ClassNumber]) -> Vec<(ClassNumber, u32)> {
-        if self.scans < MOST_SCANS {
+        if self.scans < MAX_SCANS {
             self.scans += 1;
             return scan(graph, |class| classes.binary_search(&class).is_ok());
         }

@@ -18,7 +18,7 @@ use crate::query::objects::reference_names::Edges;
 use crate::query::objects::strength::Excluded;
 
 /// Ways by which a search goes on from one object at most, and how many times more it tries if it finds too little.
-const MOST_WAYS: usize = 1 << 14;
+const MAX_WAYS: usize = 1 << 14;
 const MORE_WAYS: usize = 16;
 
 /// The paths to an object.
@@ -55,17 +55,17 @@ fn search(
     if most == 0 {
         return Found::default();
     }
-    let mut ways = most.min(MOST_WAYS);
+    let mut ways = most.min(MAX_WAYS);
     loop {
         let mut search = Search::new(edges, [most, ways], excluded, instances);
         let paths = go(&mut search, object);
         let is_enough = paths.len() >= most;
         // By one way it goes on from every object, so where no path is found there is none.
         let are_all = !is_enough && (!search.left_out || paths.is_empty());
-        if are_all || is_enough || ways >= MOST_WAYS {
+        if are_all || is_enough || ways >= MAX_WAYS {
             return Found { paths, only_excluded: false, are_all };
         }
-        ways = ways.saturating_mul(MORE_WAYS).min(MOST_WAYS);
+        ways = ways.saturating_mul(MORE_WAYS).min(MAX_WAYS);
     }
 }
 

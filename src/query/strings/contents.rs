@@ -11,7 +11,7 @@ use crate::query::objects::reader::Characters;
 const CHUNK: usize = 1 << 12;
 
 /// Characters that are matched, of texts that are not ASCII and so are copied for it.
-const MOST: usize = 1 << 24;
+const MAX_CHARACTERS: usize = 1 << 24;
 
 /// The hash of a text. Latin-1 texts are hashed a byte a character, all others as UTF-16: two forms of one text have
 /// the same hash. Nobody who writes a dump knows the seed.
@@ -107,7 +107,7 @@ pub(super) fn matches(pattern: &Regex, characters: &Characters<'_>, buffer: &mut
     buffer.clear();
     buffer.extend(
         char::decode_utf16(characters.units())
-            .take(MOST)
+            .take(MAX_CHARACTERS)
             .map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)),
     );
     let found = pattern.is_match(buffer);

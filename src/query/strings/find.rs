@@ -19,15 +19,15 @@ use crate::index::objects::object_table::BLOCK;
 use crate::index::objects::record_size::Shallow;
 use crate::index::objects::strings::{StringFields, StringPart};
 use crate::index::storage::scratch::{Array, Stack};
-use crate::query::dominators::preorder::parts;
+use crate::query::dominators::preorder::chunks;
 use crate::query::objects::reader::{Characters, Objects, Record};
 
 use super::contents;
 use super::{Question, STRING};
 
-/// Objects that one thread takes at a time, at least, and the number of such parts, at most.
-const PART: u32 = 1 << 16;
-const MOST_PARTS: u32 = 1 << 10;
+/// Objects that one thread takes at a time, at least, and the number of such chunks, at most.
+const CHUNK: u32 = 1 << 16;
+const MAX_CHUNKS: u32 = 1 << 10;
 /// Parts of the Strings by their hash.
 pub(super) const SHARES: usize = 256;
 /// Strings of a share that are moved to the room at a time.
@@ -157,11 +157,11 @@ pub(super) fn find<'a>(
     let shallow = Shallow::new(summary, &sizes);
     let search = Search { objects, graph, bytes, question, shallow, seed, fields };
     let count = graph.objects.len();
-    let size = PART.max((count / MOST_PARTS).next_multiple_of(BLOCK));
-    let all = parts(0..count, size);
+    let size = CHUNK.max((count / MAX_CHUNKS).next_multiple_of(BLOCK));
+    let all = chunks(0..count, size);
     let room = graph.room();
-    let strings = |part: &Range<u32>| {
-        let (found, unreadable) = search.strings(part.clone());
+    let strings = |chunk: &Range<u32>| {
+        let (found, unreadable) = search.strings(chunk.clone());
         Ok((room.copy(&found)?, unreadable))
     };
     let found: Vec<(Array<Found>, u64)> = all.par_iter().map(strings).collect::<io::Result<_>>()?;
@@ -169,11 +169,11 @@ pub(super) fn find<'a>(
     let shares: Vec<Mutex<Stack<Item>>> =
         (0..SHARES).map(|_| Mutex::new(Stack::with_top(&room, SHARE_TOP))).collect();
     let unreadable_arrays: u64 = (all.par_iter())
-        .map(|part| {
+        .map(|chunk| {
             let mut here: Vec<Found> = Vec::new();
             for (found, _) in &found {
-                let start = found.partition_point(|found| found.array < part.start);
-                let end = found.partition_point(|found| found.array < part.end);
+                let start = found.partition_point(|found| found.array < chunk.start);
+                let end = found.partition_point(|found| found.array < chunk.end);
                 here.extend_from_slice(found.get(start..end).unwrap_or_default());
             }
             let (items, unreadable) = search.arrays(here);
@@ -193,15 +193,15 @@ pub(super) fn find<'a>(
 }
 
 impl<'a> Search<'_, 'a> {
-    /// The Strings of a part, by their arrays; and how many have none.
-    fn strings(&self, part: Range<u32>) -> (Vec<Found>, u64) {
+    /// The Strings of a chunk, by their arrays; and how many have none.
+    fn strings(&self, chunk: Range<u32>) -> (Vec<Found>, u64) {
         let mut strings =
             Strings { search: self, object: 0, wanted: 0, found: Vec::new(), ids: Vec::new(), unreadable: 0 };
         let id_size = self.objects.summary.id_size();
         let places = &self.graph.objects.places;
-        for block in part.start / BLOCK..part.end.div_ceil(BLOCK) {
+        for block in chunk.start / BLOCK..chunk.end.div_ceil(BLOCK) {
             let first = block * BLOCK;
-            let wanted = self.strings_of_block(first..first.saturating_add(BLOCK).min(part.end));
+            let wanted = self.strings_of_block(first..first.saturating_add(BLOCK).min(chunk.end));
             if wanted == 0 {
                 continue;
             }

@@ -24,20 +24,20 @@ use self::fields::{Family, MAX_NAME, ThreadFields};
 use self::frames::{Frame, Frames};
 use self::names::{Name, Names, Room};
 pub use self::state::{Doing, State, Wait};
-use super::dominators::preorder::parts;
+use super::dominators::preorder::chunks;
 use super::objects::label::Labels;
 use super::objects::reader::Objects;
 use super::objects::selection::ThreadPattern;
 
 /// Objects that one thread takes at a time.
-const PART: u32 = 1 << 18;
+const CHUNK: u32 = 1 << 18;
 /// Frames that are shown of stack traces which were shown before, as those of another thread: a file in which a million
 /// threads name one long trace would have an answer without end. Threads of a JVM have a trace each.
 const SHARED_FRAMES: u64 = 1 << 20;
 /// Characters of names that are shown beside as many as the dump has bytes, before long ones are cut.
 const FREE_NAMES: usize = 1 << 22;
 /// Names that are offered if none matches.
-const NEAR: usize = 5;
+const MAX_SUGGESTIONS: usize = 5;
 
 /// What kind of thread it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,7 +122,7 @@ pub struct Answer {
     /// Threads in the dump, whatever was asked for.
     pub threads: u64,
     /// If no name matches: some that are like it.
-    pub near: Vec<String>,
+    pub suggestions: Vec<String>,
 }
 
 /// A thread.
@@ -257,7 +257,7 @@ impl<'a> Threads<'a> {
         }
         answer.virtual_threads = rows.iter().filter(|row| row.kind == Kind::Virtual).count() as u64;
         if let (true, Some(pattern)) = (rows.is_empty(), &question.name) {
-            answer.near = self.near(&all, pattern);
+            answer.suggestions = self.suggestions(&all, pattern);
         }
         // Rows are in the order of ids, and sorting keeps the order of those that are equal.
         match question.sort_by {
@@ -277,11 +277,11 @@ impl<'a> Threads<'a> {
     fn all(&self) -> Vec<u32> {
         let mut all: Vec<u32> = self.running.iter().map(|(thread, _)| *thread).collect();
         if self.fields.has_threads() {
-            let threads = |part: Range<u32>| -> Vec<u32> {
-                part.filter(|object| self.fields.family(*object) != Family::NoThread).collect()
+            let threads = |chunk: Range<u32>| -> Vec<u32> {
+                chunk.filter(|object| self.fields.family(*object) != Family::NoThread).collect()
             };
-            let parts = parts(0..self.graph.objects.len(), PART);
-            all.extend(parts.into_par_iter().map(threads).collect::<Vec<_>>().concat());
+            let chunks = chunks(0..self.graph.objects.len(), CHUNK);
+            all.extend(chunks.into_par_iter().map(threads).collect::<Vec<_>>().concat());
         }
         all.sort_unstable();
         all.dedup();
@@ -367,19 +367,20 @@ impl<'a> Threads<'a> {
     }
 
     /// Names that differ from what is wanted in case, or begin like it.
-    fn near(&self, all: &[u32], pattern: &ThreadPattern) -> Vec<String> {
+    fn suggestions(&self, all: &[u32], pattern: &ThreadPattern) -> Vec<String> {
         let (ThreadPattern::Part(wanted) | ThreadPattern::Glob(wanted)) = pattern else { return Vec::new() };
         let start = |text: &str| text.chars().flat_map(char::to_lowercase).take(3).collect::<String>();
         let wanted = wanted.trim_matches('*').to_lowercase();
         if wanted.is_empty() {
             return Vec::new();
         }
-        let is_near = |name: &&str| name.to_lowercase().contains(&wanted) || start(name) == start(&wanted);
+        let is_like = |name: &&str| name.to_lowercase().contains(&wanted) || start(name) == start(&wanted);
         let names = self.names(all.par_iter().copied());
-        let mut near: Vec<String> = names.texts().filter(is_near).take(NEAR).map(str::to_owned).collect();
-        near.sort_unstable();
-        near.dedup();
-        near
+        let mut suggestions: Vec<String> =
+            names.texts().filter(is_like).take(MAX_SUGGESTIONS).map(str::to_owned).collect();
+        suggestions.sort_unstable();
+        suggestions.dedup();
+        suggestions
     }
 
     fn id(&self, object: u32) -> u64 {

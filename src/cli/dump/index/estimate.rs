@@ -11,7 +11,7 @@ use crate::index::open::estimate::Estimate;
 use crate::index::{Heap, Options};
 use crate::report::answer::{Answer, Declared};
 use crate::report::column::{Column, Columns, Kind};
-use crate::report::number::grouped;
+use crate::report::number::{grouped, human_bytes};
 use crate::report::table::{Align, Builder};
 
 use super::file::File;
@@ -30,7 +30,7 @@ pub(crate) fn run(input: &Input, shown: &Output, options: &Options) -> anyhow::R
     let answer = Answer::new(columns(), [&estimate]).instead_of_table(table(&estimate));
     File(input.path()).show("index", shown, answer)?;
     if estimate.is_built && !input.quiet {
-        messages::line("note", "the index is there already: nothing is to be built");
+        messages::line("note", "the index is complete: nothing is to be built");
     }
     Ok(if estimate.fits() { Outcome::Fine } else { Outcome::No })
 }
@@ -41,7 +41,7 @@ fn table(estimate: &Estimate) -> Builder {
         ("", Align::Left),
         ("at least", Align::Right),
         ("up to", Align::Right),
-        ("there is", Align::Right),
+        ("available", Align::Right),
         ("", Align::Left),
     ]);
     let unknown = || "?".to_owned();
@@ -60,7 +60,12 @@ fn table(estimate: &Estimate) -> Builder {
     row("memory, bytes", bytes(estimate.memory_bytes), there, &limit);
     let free = estimate.disk_free_bytes.map_or_else(unknown, grouped);
     row("index, bytes", bytes(estimate.index_bytes), free, &estimate.dir.to_string_lossy());
-    row("scratch files, bytes", bytes(estimate.scratch_bytes), String::new(), "there too, while it is built");
+    row(
+        "scratch files, bytes",
+        bytes(estimate.scratch_bytes),
+        String::new(),
+        "in the same place, while it is built",
+    );
     table
 }
 
@@ -142,13 +147,14 @@ pub(crate) fn note(input: &Input, options: &Options) {
     }
     let disk = estimate.index_bytes.1.saturating_add(estimate.scratch_bytes.1);
     let text = format!(
-        "about {} objects: {} to {} s, up to {} MB of memory and {} MB on the disk",
+        "about {} objects: {} to {} s, up to {} of memory and {} on the disk",
         grouped(estimate.objects),
         least / 1000,
         most / 1000,
-        estimate.memory_available.map_or(u64::MAX, |there| there.bytes).min(estimate.memory_bytes.1)
-            / 1_000_000,
-        disk / 1_000_000
+        human_bytes(
+            estimate.memory_available.map_or(u64::MAX, |there| there.bytes).min(estimate.memory_bytes.1)
+        ),
+        human_bytes(disk)
     );
     messages::line("note", &text);
 }

@@ -446,7 +446,7 @@ pub(super) fn declared_columns() -> Columns<'static, DeclaredField> {
 }
 
 /// What stands beside the rows if there is no such object: IDs or names instead.
-pub(super) fn near_columns() -> Columns<'static, Vec<String>> {
+pub(super) fn suggestion_columns() -> Columns<'static, Vec<String>> {
     Columns::new([Column::new(
         "near",
         Kind::List(Box::new(Kind::Text)),
@@ -463,7 +463,7 @@ pub(super) fn declared() -> Vec<Declared> {
             "",
             "The row is the object or class object; there is none if it does not exist.",
             object_columns().fields(),
-            near_columns().fields(),
+            suggestion_columns().fields(),
         ),
         declared("CSV", "A row is a field or element.", part_columns("field").fields(), Vec::new()),
         declared("CSV with `--as hex` or `--as text`", "One row.", data_columns().fields(), Vec::new()),

@@ -129,7 +129,7 @@ impl Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     anyhow::ensure!(
         args.range.is_none() || args.object.range.is_none(),
-        "--range and a range behind the object's id say the same: leave one out"
+        "--range and a range after the object ID mean the same: omit one"
     );
     if let Some((file, recorded)) = args.input.open_text()? {
         return of_text(args, &file, &recorded);
@@ -204,7 +204,7 @@ fn of_binary(args: &Args, session: &Session, index: u32) -> anyhow::Result<Outco
     if args.form != As::Numbers {
         let Some(whole) = shower.data(index, start, end) else {
             anyhow::bail!(
-                "{} has no elements of a primitive type: --as is for arrays of them, leave it out",
+                "{} is not a primitive array: omit --as, which is for their elements",
                 args.object.text
             );
         };
@@ -230,19 +230,19 @@ fn of_text(args: &Args, file: &TextFile, recorded: &Recorded) -> anyhow::Result<
     let RecordedFile::Text { report, .. } = &recorded.file else { return Ok(recorded.outcome(false)) };
     let path = file.path().display();
     let What::Object(object) = args.object.what else {
-        anyhow::bail!("{path} is a text report: give the id of the class object, its CLS line has it");
+        anyhow::bail!("{path} is a text report: give the ID of the class object, which is in its CLS line");
     };
     anyhow::ensure!(
         args.form == As::Numbers,
-        "{path} is a text report, which holds no primitive values: leave --as out"
+        "{path} is a text report, which contains no primitive values: omit --as"
     );
     let question = text_show::Question { object, elements: args.elements(), incoming: args.incoming };
     let found = text_show::show(file, report.run, &question)?;
     let Some(mut shown) = found.shown else {
         if report.heap.is_none() {
-            args.input.note(&format!("{path} holds no HEAP DUMP"));
+            args.input.note(&format!("{path} contains no HEAP DUMP"));
         }
-        return nothing(args, recorded, &Missing::Object(object, found.near));
+        return nothing(args, recorded, &Missing::Object(object, found.nearest));
     };
     let fields = std::mem::take(&mut shown.fields);
     let most = args.most_referrers();
@@ -291,23 +291,26 @@ fn write(
 fn nothing(args: &Args, source: &impl Source, missing: &Missing) -> anyhow::Result<Outcome> {
     let path = args.input.input.path().display();
     let text = &args.object.text;
-    let (text, near) = match missing {
-        Missing::Object(id, near) => {
-            let ids: Vec<String> = near.iter().map(|id| format!("{id:#x}")).collect();
-            let near = if ids.is_empty() {
+    let (text, suggestions) = match missing {
+        Missing::Object(id, nearest) => {
+            let ids: Vec<String> = nearest.iter().map(|id| format!("{id:#x}")).collect();
+            let hint = if ids.is_empty() {
                 String::new()
             } else {
-                format!("; objects next to it are {}", ids.join(", "))
+                format!("; the nearest objects are {}", ids.join(", "))
             };
-            (format!("there is no object {id:#x} in {path}{near}"), ids)
+            (format!("there is no object {id:#x} in {path}{hint}"), ids)
         }
         Missing::Class(names) => {
-            let near =
-                if names.is_empty() { String::new() } else { format!("; there are {}", names.join(", ")) };
-            (format!("there is no class {text} in {path}{near}"), names.clone())
+            let hint = if names.is_empty() {
+                String::new()
+            } else {
+                format!("; {}", suggestions::did_you_mean(names))
+            };
+            (format!("there is no class {text} in {path}{hint}"), names.clone())
         }
         Missing::NotDumped(name) => (
-            format!("{path} holds no class object of {name}; `hprof-cli instances` lists its objects"),
+            format!("{path} contains no class object of {name}; `hprof-cli instances` lists its objects"),
             Vec::new(),
         ),
         Missing::Ambiguous(classes, total) => {
@@ -321,7 +324,7 @@ fn nothing(args: &Args, source: &impl Source, missing: &Missing) -> anyhow::Resu
                 listed.push(format!("{} more", grouped(more)));
             }
             let text = format!(
-                "{text} is {} classes; take one by the id of its class object: {}",
+                "{text} is {} classes; name one by the ID of its class object: {}",
                 grouped(*total),
                 listed.join(", ")
             );
@@ -330,7 +333,8 @@ fn nothing(args: &Args, source: &impl Source, missing: &Missing) -> anyhow::Resu
     };
     messages::line("error", &text);
     if args.output.format() == Format::Json {
-        let answer = Answer::new(columns::object_columns(), []).beside(&columns::near_columns(), &near);
+        let answer =
+            Answer::new(columns::object_columns(), []).beside(&columns::suggestion_columns(), &suggestions);
         source.show("show", &args.output, answer)?;
     } else {
         let answer = Answer::new(columns::part_columns("field"), []).without_rows(NoRows::Nothing);

@@ -200,7 +200,7 @@ fn of_contents(contents: &Contents, start: u64) -> Vec<Section> {
             format!("the first {} elements of the {kind}; --range A..B shows others", grouped(shown))
         }
         _ if shown == 0 && start > 0 => format!("the {kind} has no elements from {start} on"),
-        Some(size) => format!("the {kind} says that it has {size} elements; {shown} could be read"),
+        Some(size) => format!("the {kind} states {size} elements; {shown} could be read"),
         None if shown == 0 => format!("an empty {kind}"),
         None => return sections,
     };
@@ -218,7 +218,7 @@ fn of_referrers(referrers: impl Iterator<Item = Referrer>, more: usize) -> Vec<S
     let mut sections = vec![line(""), table];
     if more > 0 {
         let more = grouped(more as u64);
-        sections.push(Section::Line(format!("{more} more objects refer to it; --top 0 shows all")));
+        sections.push(Section::Line(format!("{more} more referrers (--top 0 shows all)")));
     }
     sections
 }

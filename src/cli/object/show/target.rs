@@ -41,14 +41,14 @@ pub(super) fn target(text: &str) -> Result<Target, String> {
         || (is_hexadecimal && digits.len() >= LONG_ID && digits.bytes().any(|byte| byte.is_ascii_digit()));
     if !is_prefixed && !is_bare {
         if name.is_empty() {
-            return Err("an object's id or the name of a class is wanted".to_owned());
+            return Err("expected an object ID or a class name".to_owned());
         }
         // Every text is a pattern.
         let Ok(pattern) = text.parse();
         return Ok(Target { text: text.to_owned(), what: What::Class(pattern), range: None });
     }
     let id = selection::object_id(&format!("0x{digits}"))
-        .map_err(|_| format!("`{name}` is no object id; ids look like 0x7c00012a8"))?;
+        .map_err(|_| format!("`{name}` is not an object ID; object IDs look like 0x7c00012a8"))?;
     let range = places.map(|places| if places.contains("..") { range(places) } else { place(places) });
     Ok(Target { text: name.to_owned(), what: What::Object(id), range: range.transpose()? })
 }
@@ -57,12 +57,14 @@ pub(super) fn target(text: &str) -> Result<Target, String> {
 fn place(text: &str) -> Result<Range<u64>, String> {
     let place = text.parse::<u64>().ok().filter(|_| !text.starts_with('+'));
     let place = place.and_then(|place| Some(place..place.checked_add(1)?));
-    place.ok_or_else(|| format!("`{text}` is no place in an array; places look like [5] or [100..200]"))
+    place.ok_or_else(|| {
+        format!("`{text}` is not a position in an array; positions look like [5] or [100..200]")
+    })
 }
 
 /// Reads `A..B`.
 pub(super) fn range(text: &str) -> Result<Range<u64>, String> {
-    let wrong = || format!("`{text}` is no range; ranges look like 100..200");
+    let wrong = || format!("`{text}` is not a range; ranges look like 100..200");
     let (start, end) = text.split_once("..").ok_or_else(wrong)?;
     let number =
         |text: &str, none| if text.is_empty() { Ok(none) } else { text.parse().map_err(|_| wrong()) };

@@ -135,7 +135,7 @@ fn missing(what: What, first: Option<What>) -> String {
         (What::Dumps, _) => "MONITOR DUMP",
         (What::Waits, _) => "WAIT or WAITED lines",
     };
-    format!("the file holds no {missing}; without --dumps and --waits you see what it holds of monitors")
+    format!("the file contains no {missing}; omit --dumps and --waits to see other monitor data")
 }
 
 pub(crate) fn declared() -> Vec<Declared> {

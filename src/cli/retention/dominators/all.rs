@@ -44,7 +44,7 @@ pub(super) fn json(args: &Args) -> anyhow::Result<Outcome> {
     let session = open(args)?;
     let graph = &session.graph;
     let names = class_names(&session);
-    let lines = all::parts(&graph.tree).into_iter().flat_map(|part| lines(graph, &names, part));
+    let lines = all::chunks(&graph.tree).into_iter().flat_map(|chunk| lines(graph, &names, chunk));
     let answer = Answer::new(columns(), lines).beside(&reachable::beside(), &graph.tree);
     let rows = session.show("dominators", &args.output, answer)?;
     Ok(session.outcome(rows > 0))
@@ -62,14 +62,14 @@ fn write_csv(session: &Session) -> anyhow::Result<()> {
     let columns = columns();
     let mut out = output::stdout();
     Writer::new(&mut out).header(&columns, None)?;
-    let text = |part: &Range<u32>| {
-        let mut writer = Writer::new(Vec::with_capacity(part.len() * 80));
-        for line in lines(&session.graph, &names, part.clone()) {
+    let text = |chunk: &Range<u32>| {
+        let mut writer = Writer::new(Vec::with_capacity(chunk.len() * 80));
+        for line in lines(&session.graph, &names, chunk.clone()) {
             writer.row(&columns, &line)?;
         }
         writer.finish()
     };
-    for some in all::parts(&session.graph.tree).chunks(rayon::current_num_threads() * CHUNKS) {
+    for some in all::chunks(&session.graph.tree).chunks(rayon::current_num_threads() * CHUNKS) {
         let texts: Vec<Vec<u8>> = some.par_iter().map(text).collect::<Result<_, _>>()?;
         session.check()?;
         for text in texts {
@@ -89,10 +89,10 @@ fn class_names(session: &Session) -> Vec<&str> {
 fn lines<'a>(
     graph: &ObjectGraph,
     names: &'a [&'a str],
-    part: Range<u32>,
+    chunk: Range<u32>,
 ) -> impl Iterator<Item = Line<'a>> + use<'a> {
     let name = |class: ClassNumber| names.get(class.0 as usize).copied();
-    all::rows(graph, part).into_iter().map(move |row| Line { class: row.class.and_then(name), row })
+    all::rows(graph, chunk).into_iter().map(move |row| Line { class: row.class.and_then(name), row })
 }
 
 fn columns<'a>() -> Columns<'a, Line<'a>> {

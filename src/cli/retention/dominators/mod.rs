@@ -24,7 +24,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let format = args.output.format();
         anyhow::ensure!(
             format != Format::Table,
-            "--all is for programs: give --format csv or --format json (--top 0 --depth N is a table of all)"
+            "--all needs --format csv or --format json (--top 0 --depth N shows all in a table)"
         );
         return if format == Format::Csv { all::csv(args) } else { all::json(args) };
     }

@@ -106,12 +106,12 @@ fn notes(summary: &Summary, trees: &Trees, selections: &[Selection]) {
     }
     let Merged { sought, found, only_excluded, unreachable, followed_all, .. } = trees.merged;
     let of_all = |some: u64| format!("{} of {} objects", grouped(some), grouped(sought));
-    let left_out = "references that are left out: weak, soft, phantom or finalizer";
+    let left_out = "excluded references: weak, soft, phantom or finalizer";
     if followed_all {
-        note(&format!("{} are held, and only through {left_out}", of_all(only_excluded)));
+        note(&format!("{} are reachable only through {left_out}", of_all(only_excluded)));
     } else if only_excluded > 0 {
         note(&format!(
-            "{} are held only through {left_out}; --all-references shows them",
+            "{} are reachable only through {left_out}; --all-references shows them",
             of_all(only_excluded)
         ));
     }
@@ -121,7 +121,10 @@ fn notes(summary: &Summary, trees: &Trees, selections: &[Selection]) {
     if let (1, Some(step)) = (found, trees.steps.last())
         && sought == 1
     {
-        messages::line("hint", &format!("give it as an object, {:#x}, to see more than one path", step.id));
+        messages::line(
+            "hint",
+            &format!("`hprof-cli paths-to-root` with the object ID {:#x} shows more than one path", step.id),
+        );
     }
 }
 
@@ -187,7 +190,7 @@ fn beside() -> Columns<'static, Merged> {
         ),
         Column::integer(
             "total.only_excluded",
-            "those that are held only through references that are left out",
+            "those that are reachable only through excluded references",
             |merged: &Merged| merged.only_excluded.into(),
         ),
         Column::integer("total.unreachable", "the unreachable ones", |merged: &Merged| {

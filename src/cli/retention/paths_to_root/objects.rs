@@ -128,9 +128,7 @@ fn notes(found: &Paths) {
         }
         Found::Nothing => format!("no path to {id} was found"),
         Found::OnlyExcluded => {
-            format!(
-                "{id} is held only through references that are left out: weak, soft, phantom or finalizer"
-            )
+            format!("{id} is reachable only through excluded references: weak, soft, phantom or finalizer")
         }
     };
     messages::line("note", &text);
@@ -204,21 +202,16 @@ fn beside<'a>() -> Columns<'a, &'a [Paths]> {
 /// What a table shows: a heading and a table for each path.
 fn sections(found: &[Paths]) -> Vec<Section> {
     let mut sections = Vec::new();
-    let empty = || Section::Line(String::new());
     for to in found {
         for (number, path) in (1u32..).zip(&to.paths) {
             if !sections.is_empty() {
-                sections.push(empty());
+                sections.push(Section::Line(String::new()));
             }
-            let through = if to.what == Found::OnlyExcluded { ", through references left out" } else { "" };
+            let through = if to.what == Found::OnlyExcluded { ", through excluded references" } else { "" };
             let of = if found.len() > 1 { format!(" to {}", object_id(to.id)) } else { String::new() };
             let root = paths::describe_root(&path.root);
             sections.push(Section::Line(format!("path {number}{of}{through}: {root}")));
             sections.push(Section::table(&line_columns(), lines(path)));
-        }
-        if to.are_all && !to.paths.is_empty() {
-            let none = format!("there is no other path to {}", object_id(to.id));
-            sections.extend([empty(), Section::Line(none)]);
         }
     }
     sections

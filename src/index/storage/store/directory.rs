@@ -65,7 +65,7 @@ impl IndexDirectories {
                 Ok(file) => file,
                 Err(error) => {
                     if !is_missing(&error) {
-                        notes.push(format!("{error}; building it again"));
+                        notes.push(format!("{error}; rebuilding it"));
                     }
                     continue;
                 }
@@ -73,10 +73,10 @@ impl IndexDirectories {
             match StageFile::open(file, key).and_then(|file| read(&file, dir)) {
                 Ok(value) => return (Some(value), Vec::new()),
                 Err(why @ Unusable::Damaged) => {
-                    notes.push(format!("{}: {why}; building it again", path.display()));
+                    notes.push(format!("{}: {why}; rebuilding it", path.display()));
                 }
                 // It is so with all files there: to be said once.
-                Err(why) => notes.push(format!("{}: {why}; building it again", dir.display())),
+                Err(why) => notes.push(format!("{}: {why}; rebuilding it", dir.display())),
             }
         }
         (None, notes)

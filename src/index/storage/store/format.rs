@@ -81,7 +81,7 @@ pub(crate) enum Unusable {
     Foreign,
     #[error("it belongs to another dump, or the dump has changed")]
     Stale,
-    #[error("it is cut or damaged")]
+    #[error("it is truncated or damaged")]
     Damaged,
 }
 

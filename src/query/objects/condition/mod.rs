@@ -30,7 +30,7 @@ pub struct Condition {
 
 /// A text that is no condition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no condition; conditions look like 'count > 100', 'name ~ worker', 'next != null'")]
+#[error("`{0}` is not a condition; conditions look like 'count > 100', 'name ~ worker', 'next != null'")]
 pub struct NoCondition(String);
 
 impl FromStr for Condition {
@@ -63,7 +63,7 @@ impl FromStr for Condition {
 
 /// Why a condition can hold for no object of some classes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Senseless {
+pub enum ConditionError {
     /// No class has the field.
     #[error("{condition}: no field `{name}` in {class}{fields}")]
     NoField {
@@ -87,7 +87,7 @@ pub enum Senseless {
         kind: &'static str,
     },
     /// The field has another type.
-    #[error("{condition}: `{name}` is {kind}, and `{value}` is none{hint}")]
+    #[error("{condition}: `{name}` is {kind}, and `{value}` is not{hint}")]
     Type {
         /// The condition.
         condition: String,
@@ -125,7 +125,7 @@ impl<'a> Filter<'a> {
         labels: &'a Labels<'a>,
         conditions: &'a [Condition],
         classes: &ClassSet,
-    ) -> Result<Self, Senseless> {
+    ) -> Result<Self, ConditionError> {
         let places: Vec<Vec<Vec<Option<Place>>>> = (conditions.iter())
             .map(|condition| {
                 let path = condition.path.iter();
@@ -238,7 +238,7 @@ impl Condition {
         summary: &Summary,
         classes: &ClassSet,
         places: &[Vec<Option<Place>>],
-    ) -> Result<(), Senseless> {
+    ) -> Result<(), ConditionError> {
         let Some(class) = classes.classes().next() else { return Ok(()) };
         let is_array = |class: ClassNumber| {
             summary.class(class).is_some_and(|class| summary.class_name(class).ends_with("[]"))
@@ -256,7 +256,7 @@ impl Condition {
             }
             let Some(kind) = kinds.first() else {
                 let row = summary.class(class).filter(|_| step == 0);
-                return Err(Senseless::NoField {
+                return Err(ConditionError::NoField {
                     condition: self.written.clone(),
                     name: name.clone(),
                     class: row.map_or("any class", |row| summary.class_name(row)).to_owned(),
@@ -267,7 +267,7 @@ impl Condition {
             let fits = |kind: BasicType| if is_last { self.fits(kind) } else { kind == BasicType::Object };
             if !kinds.iter().copied().any(fits) {
                 return Err(if is_last {
-                    Senseless::Type {
+                    ConditionError::Type {
                         condition: self.written.clone(),
                         name: name.clone(),
                         kind: kind_in_words(*kind),
@@ -275,7 +275,7 @@ impl Condition {
                         hint: if self.operator == Operator::Contains { "; ~ is for texts" } else { "" },
                     }
                 } else {
-                    Senseless::NoReference {
+                    ConditionError::NoReference {
                         condition: self.written.clone(),
                         name: name.clone(),
                         kind: kind_in_words(*kind),

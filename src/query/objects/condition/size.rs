@@ -2,7 +2,7 @@
 
 /// A text that is no size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no size; sizes look like 4096, 512KiB, 10MB or 1.5GiB")]
+#[error("`{0}` is not a size; sizes look like 4096, 512KiB, 10MB or 1.5GiB")]
 pub struct NoSize(String);
 
 /// Reads a size. `KB`, `MB`, `GB` and `TB` are powers of 1000, `KiB`, `MiB`, `GiB` and `TiB` powers of 1024 (IEC 80000-13);

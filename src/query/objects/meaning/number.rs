@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 /// Words of a BigInteger that is shown in decimal. The work grows with the square: this many take a millisecond.
-const MOST_WORDS: usize = 1024;
+const MAX_WORDS: usize = 1024;
 
 /// A double as `Double.toString` gives it since JDK 19: the shortest digits that tell it from others.
 pub fn double(value: f64) -> String {
@@ -65,10 +65,10 @@ pub(super) fn digits(words: &[u8], most: usize) -> Digits {
         let words = words.chunks_exact(4).filter_map(|word| word.first_chunk());
         let mut words = words.map(|word| u32::from_be_bytes(*word)).skip_while(|word| *word == 0);
         // One more than are taken.
-        words.by_ref().take(MOST_WORDS + 1).collect()
+        words.by_ref().take(MAX_WORDS + 1).collect()
     };
     // A word has 9.6 digits.
-    if words.len() > MOST_WORDS || words.len().saturating_mul(10) > most.saturating_add(10) {
+    if words.len() > MAX_WORDS || words.len().saturating_mul(10) > most.saturating_add(10) {
         return Digits::Hexadecimal;
     }
     const BILLION: u64 = 1_000_000_000;
@@ -177,7 +177,7 @@ mod tests {
         // 2^128 - 1
         assert_eq!(of(&[u32::MAX; 4], 99), decimal("340282366920938463463374607431768211455"));
         assert_eq!(of(&[u32::MAX; 4], 5), Digits::Hexadecimal);
-        assert_eq!(of(&[1; MOST_WORDS + 1], 1 << 20), Digits::Hexadecimal);
+        assert_eq!(of(&[1; MAX_WORDS + 1], 1 << 20), Digits::Hexadecimal);
         let bytes = [0, 0, 0, 0x0a, 0xbc];
         assert_eq!(hexadecimal(&bytes).collect::<String>(), "abc");
     }

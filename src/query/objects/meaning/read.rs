@@ -11,11 +11,11 @@ use super::text::Text;
 use super::{Fields, Meanings, time};
 
 /// Cells of a LongAdder that are added up. The JVM makes no more than there are processors.
-const MOST_CELLS: usize = 1 << 12;
+const MAX_CELLS: usize = 1 << 12;
 /// Words of zeros in front of a BigInteger that are passed over.
-const MOST_ZEROS: usize = 64;
+const MAX_ZEROS: usize = 64;
 /// Words of a BigInteger whose least significant word stands first: they are turned around.
-const MOST_OLD_WORDS: usize = 1 << 12;
+const MAX_OLD_WORDS: usize = 1 << 12;
 /// Words of a BitSet without a bit that are passed over, for a character of text.
 const WORDS_OF_CHARACTER: usize = 64;
 
@@ -322,12 +322,12 @@ impl<'a> Meanings<'a> {
             None => self.old_magnitude(fields)?,
         };
         // Java leaves no words of zeros in front: a gigabyte of them is no number.
-        let zeros = words.chunks_exact(4).take(MOST_ZEROS).take_while(|word| **word == [0; 4]).count();
+        let zeros = words.chunks_exact(4).take(MAX_ZEROS).take_while(|word| **word == [0; 4]).count();
         let words = match words {
             Cow::Borrowed(words) => Cow::Borrowed(words.get(zeros * 4..).unwrap_or_default()),
             owned => owned,
         };
-        (zeros < MOST_ZEROS).then_some((signum < 0, words))
+        (zeros < MAX_ZEROS).then_some((signum < 0, words))
     }
 
     /// Of Android until 10: the least significant word first, if the number is not kept outside of the heap.
@@ -337,9 +337,9 @@ impl<'a> Meanings<'a> {
             return None;
         };
         let count = usize::try_from(fields.integer("numberLength")?).ok()?;
-        let words: Vec<&[u8]> = digits.chunks_exact(4).take(count.min(MOST_OLD_WORDS + 1)).collect();
+        let words: Vec<&[u8]> = digits.chunks_exact(4).take(count.min(MAX_OLD_WORDS + 1)).collect();
         let words =
-            (words.len() <= MOST_OLD_WORDS).then(|| words.into_iter().rev().flatten().copied().collect())?;
+            (words.len() <= MAX_OLD_WORDS).then(|| words.into_iter().rev().flatten().copied().collect())?;
         Some((fields.integer("sign")?, Cow::Owned(words)))
     }
 
@@ -368,7 +368,7 @@ impl<'a> Meanings<'a> {
     fn sum<T>(&self, fields: Fields<'a>, zero: T, add: impl Fn(T, i64) -> T) -> Option<T> {
         let mut sum = add(zero, fields.integer("base")?);
         let cells = self.object(fields, "cells").and_then(|cells| self.objects.ids(cells));
-        if cells.as_ref().is_some_and(|cells| cells.len() > MOST_CELLS) {
+        if cells.as_ref().is_some_and(|cells| cells.len() > MAX_CELLS) {
             return None;
         }
         for id in cells.into_iter().flatten().filter(|id| *id != 0) {

@@ -17,7 +17,7 @@ pub struct Stack {
 /// Characters of a frame.
 const LONGEST: usize = 1000;
 /// HotSpot keeps frames in arrays of so many, each with a reference to the next.
-const MOST_CHUNKS: usize = 1 << 10;
+const MAX_CHUNKS: usize = 1 << 10;
 
 impl<'a> Meanings<'a> {
     /// The stack of a Throwable, up to so many frames; `None` if the object is none, or has none.
@@ -48,7 +48,7 @@ impl<'a> Meanings<'a> {
     fn backtrace(&self, fields: Fields<'a>, most: usize) -> Option<Stack> {
         let mut stack = Stack { classes_only: true, ..Stack::default() };
         let mut chunk = self.object(fields, "backtrace");
-        for _ in 0..MOST_CHUNKS {
+        for _ in 0..MAX_CHUNKS {
             let Some(parts) = chunk.and_then(|chunk| self.objects.ids(chunk)) else { break };
             let parts: Vec<Option<u32>> =
                 parts.take(8).map(|id| self.objects.graph.objects.addresses.index_of(id)).collect();

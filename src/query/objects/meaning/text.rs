@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 /// Objects that are looked at for one text: objects that refer to each other in circles must not multiply.
-const MOST_OBJECTS: u32 = 64;
+const MAX_OBJECTS: u32 = 64;
 
 /// A text of a limited length.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Text {
 impl Text {
     /// A text of at most so many characters.
     pub(super) fn new(most: usize, exact: bool) -> Self {
-        Self { text: String::new(), characters: 0, most, cut: false, exact, objects: MOST_OBJECTS }
+        Self { text: String::new(), characters: 0, most, cut: false, exact, objects: MAX_OBJECTS }
     }
 
     /// Counts an object that is looked at; `None` if it were too many.
@@ -167,6 +167,6 @@ mod tests {
     fn objects_are_counted() {
         let mut text = Text::new(1, false);
         let looked = std::iter::from_fn(|| text.look()).count();
-        assert_eq!(looked, MOST_OBJECTS as usize);
+        assert_eq!(looked, MAX_OBJECTS as usize);
     }
 }

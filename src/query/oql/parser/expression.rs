@@ -198,7 +198,7 @@ impl Parser<'_> {
                 if !steps.is_empty() || self.end() != at + 1 || !matches!(root.expression, Expression::Row) {
                     return Err(Wrong::new(
                         at,
-                        "expected an operator, found `@`; attributes stand behind a dot: s.@length",
+                        "expected an operator, found `@`; attributes follow a dot: s.@length",
                     ));
                 }
                 true

@@ -44,7 +44,7 @@ const KEYWORDS: &[&str] = &[
 /// The tree of a query.
 pub(super) fn parse(text: &str) -> Result<Union, Wrong> {
     if text.len() > MAX_LEN {
-        return Err(Wrong::new(0, "the query is longer than a megabyte"));
+        return Err(Wrong::new(0, "the query is longer than 1 MiB"));
     }
     let tokens = lexer::tokens(text)?;
     let mut parser = Parser { text, tokens: &tokens, at: 0, depth: 0 };

@@ -86,7 +86,7 @@ pub enum TextError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// There are fewer runs.
-    #[error("there is no run {asked}: the file holds {}", number_of_runs(*.runs))]
+    #[error("there is no run {asked}: the file contains {}", number_of_runs(*.runs))]
     NoSuchRun {
         /// The run that was asked for.
         asked: u32,
@@ -99,7 +99,7 @@ fn number_of_runs(runs: u32) -> String {
     match runs {
         0 => "none".to_owned(),
         1 => "one".to_owned(),
-        more => format!("{more}; choose with --run 1 to {more}"),
+        more => format!("{more}; select one with --run 1 to {more}"),
     }
 }
 
@@ -179,7 +179,7 @@ fn walk(file: &TextFile, mut take: impl FnMut(u32, u64, Event<'_>)) -> Result<u3
             Ok(None) => return Ok(run),
             // Not the system, but what unpacks.
             Err(error) if error.raw_os_error().is_none() => {
-                let expected = "more of a compressed file that is cut or damaged";
+                let expected = "more data of a compressed file that is truncated or damaged";
                 let text = error.to_string();
                 take(run, last_line + 1, Event::Malformed { expected, text: text.as_bytes() });
                 return Ok(run);

@@ -32,7 +32,7 @@ pub struct Answer {
     /// The objects that refer to it, if they were asked for, in the order of the file.
     pub referrers: Vec<Referrer>,
     /// Ids of objects next to one that is not there, ascending.
-    pub near: Vec<u64>,
+    pub nearest: Vec<u64>,
 }
 
 /// Looks for an object in the HEAP DUMP of a run.
@@ -50,7 +50,7 @@ pub fn show(file: &TextFile, run: u32, question: &Question) -> Result<Answer, Te
     if answer.shown.is_none() {
         return Ok(answer);
     }
-    answer.near.clear();
+    answer.nearest.clear();
     describe(file, run, &mut answer)?;
     Ok(answer)
 }
@@ -135,7 +135,7 @@ impl<'q> Search<'q> {
 
     /// An object begins; if it is the one, what is known of it.
     fn begin(&mut self, object: u64, class: &[u8], kind: Kind) -> Option<&mut Shown> {
-        self.near(object);
+        self.note_nearest(object);
         let current = self.current.get_or_insert_default();
         (current.object, current.kind) = (object, kind);
         if self.question.incoming {
@@ -209,27 +209,27 @@ impl<'q> Search<'q> {
     }
 
     /// Keeps the ids next to the one that is looked for.
-    fn near(&mut self, id: u64) {
+    fn note_nearest(&mut self, id: u64) {
         let wanted = self.question.object;
-        let near = &mut self.answer.near;
+        let nearest = &mut self.answer.nearest;
         let most = suggestions::IDS as usize;
-        let at = near.partition_point(|other| *other < id);
+        let at = nearest.partition_point(|other| *other < id);
         let (below, above) =
-            near.split_at_checked(near.partition_point(|other| *other < wanted)).unwrap_or_default();
+            nearest.split_at_checked(nearest.partition_point(|other| *other < wanted)).unwrap_or_default();
         let is_nearer = if id < wanted {
             below.len() < most || below.first().is_some_and(|least| id > *least)
         } else {
             above.len() < most || above.last().is_some_and(|most| id < *most)
         };
-        if !is_nearer || near.get(at) == Some(&id) {
+        if !is_nearer || nearest.get(at) == Some(&id) {
             return;
         }
         let (below, above) = (below.len(), above.len());
-        near.insert(at, id);
+        nearest.insert(at, id);
         if id < wanted && below == most {
-            near.remove(0);
+            nearest.remove(0);
         } else if id >= wanted && above == most {
-            near.pop();
+            nearest.pop();
         }
     }
 }

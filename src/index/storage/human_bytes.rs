@@ -1,0 +1,25 @@
+//! Sizes for people, in all messages and tables.
+
+use std::fmt;
+
+/// A number of bytes, shown as `1.5 GiB`: binary units, one decimal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HumanBytes(pub u64);
+
+impl fmt::Display for HumanBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+        let Self(bytes) = *self;
+        if bytes < 1024 {
+            return write!(f, "{bytes} B");
+        }
+        #[allow(clippy::cast_precision_loss)]
+        let mut scaled = bytes as f64 / 1024.0;
+        let mut unit = 0;
+        while scaled >= 1023.95 && unit + 1 < UNITS.len() {
+            scaled /= 1024.0;
+            unit += 1;
+        }
+        write!(f, "{scaled:.1} {}", UNITS.get(unit).copied().unwrap_or("EiB"))
+    }
+}
