@@ -62,18 +62,21 @@ fn write_csv(session: &Session) -> anyhow::Result<()> {
     let columns = columns();
     let mut out = output::stdout();
     Writer::new(&mut out).header(&columns, None)?;
-    let text = |chunk: &Range<u32>| {
-        let mut writer = Writer::new(Vec::with_capacity(chunk.len() * 80));
+    let write = |chunk: &Range<u32>, text: &mut Vec<u8>| {
+        text.clear();
+        let mut writer = Writer::new(text);
         for line in lines(&session.graph, &names, chunk.clone()) {
             writer.row(&columns, &line)?;
         }
-        writer.finish()
+        writer.finish().map(|_| ())
     };
-    for some in all::chunks(&session.graph.tree).chunks(rayon::current_num_threads() * CHUNKS) {
-        let texts: Vec<Vec<u8>> = some.par_iter().map(text).collect::<Result<_, _>>()?;
+    // Memory that is new costs more than what is written into it.
+    let mut texts = vec![Vec::new(); rayon::current_num_threads() * CHUNKS];
+    for some in all::chunks(&session.graph.tree).chunks(texts.len()) {
+        some.par_iter().zip(&mut texts).try_for_each(|(chunk, text)| write(chunk, text))?;
         session.check()?;
-        for text in texts {
-            out.write_all(&text)?;
+        for (_, text) in some.iter().zip(&texts) {
+            out.write_all(text)?;
         }
     }
     output::finish(out)
