@@ -540,7 +540,7 @@ fn the_commands_answer() {
     assert_eq!((code, out.lines().count()), (Some(1), 1));
     assert!(err.contains("there is no object 0x123") && err.contains("the nearest objects are 0x"), "{err}");
     let (code, _, err) = run("refs", &["java.util.**"]);
-    assert!(code == Some(1) && err.contains("classes match java.util.**: give one"), "{err}");
+    assert!(code == Some(1) && err.contains("classes match java.util.**: name one"), "{err}");
     let (code, _, err) = run("instances", &["java.lang.Thread", "--where", "nam = x"]);
     assert!(code == Some(2) && err.contains("no field `nam`"), "{err}");
     assert_eq!(run("instances", &["java.lang.Thread", "--where", "name = nobody"]).0, Some(1));

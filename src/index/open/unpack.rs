@@ -322,6 +322,6 @@ mod tests {
         let (no_room, written) = onto(&packed, 200 * MB, 1000 * MB);
         let no_room = no_room.expect("the disk is full before all is written");
         assert!(no_room.size.is_none() && written < 150 * MB, "{no_room:?} {written}");
-        assert!(no_room.to_string().contains("what was written is removed"), "{no_room}");
+        assert!(no_room.to_string().contains("the partial copy was removed"), "{no_room}");
     }
 }
