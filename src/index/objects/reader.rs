@@ -36,6 +36,8 @@ pub struct Objects<'a> {
     pub graph: &'a ObjectGraph,
     bytes: &'a [u8],
     id_size: IdSize,
+    /// java.lang.String, and where it has its fields: Strings are read most.
+    string: Option<(ClassNumber, StringFields)>,
 }
 
 /// Catches one record.
@@ -70,7 +72,11 @@ pub(crate) fn record_at(bytes: &[u8], id_size: IdSize, offset: u64) -> Option<Re
 impl<'a> Objects<'a> {
     /// The objects of `graph`; `bytes` are the dump's ([`crate::index::Heap::bytes`]).
     pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
-        Self { summary, graph, bytes, id_size: summary.id_size() }
+        let mut classes = summary.numbered_classes();
+        let string =
+            classes.find(|(_, row)| row.is_dumped() && summary.class_name(row) == "java.lang.String");
+        let string = string.and_then(|(class, _)| Some((class, StringFields::of(summary, class)?)));
+        Self { summary, graph, bytes, id_size: summary.id_size(), string }
     }
 
     /// The record of an object; `None` if it cannot be read.
@@ -191,7 +197,10 @@ impl<'a> Objects<'a> {
 
     /// The characters of a java.lang.String by its fields, or the array of a builder; `None` if it is none.
     pub fn characters(&self, fields: &Fields<'a>) -> Option<Characters<'a>> {
-        let places = StringFields::of(self.summary, fields.class())?;
+        let places = match self.string {
+            Some((class, places)) if class == fields.class() => places,
+            _ => StringFields::of(self.summary, fields.class())?,
+        };
         let (array, part) = places.read(fields.bytes(), self.id_size)?;
         let (element, elements) = self.primitives(self.graph.objects.addresses.index_of(array)?)?;
         part.characters(element, elements)
