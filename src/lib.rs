@@ -34,9 +34,9 @@
 //!
 //! # Numbers
 //!
-//! An *object id* (`u64`) is what the dump calls an object: its address. An *object* (`u32`) is its number in address
-//! order, a *class number* ([`ClassNumber`]) that of its class, and a *position* (`u32`) its place in the dominator tree.
-//! They belong to one dump. Sizes are in bytes.
+//! An *object ID* (`u64`) is the identifier of an object in the dump, in HotSpot's dumps its address. An *object index*
+//! (`u32`) is its number in address order, a *class number* ([`ClassNumber`]) that of its class, and a *tree position*
+//! (`u32`) its place in preorder of the dominator tree. All of them belong to one dump. Sizes are in bytes.
 //!
 //! # Features
 //!

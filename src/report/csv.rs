@@ -23,7 +23,6 @@ pub fn write<R>(
         writer.row(columns, &row)?;
         count += 1;
     }
-    writer.finish()?;
     Ok(count)
 }
 
@@ -142,13 +141,9 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes out what is left, and gives back what was written to.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub fn finish(mut self) -> io::Result<W> {
-        self.out.flush()?;
-        Ok(self.out)
+    /// Gives back what was written to. Nothing is flushed: what is still in a buffer can be held back.
+    pub fn into_inner(self) -> W {
+        self.out
     }
 }
 

@@ -239,14 +239,19 @@ fn value(cell: &Cell) -> Value<'_> {
     }
 }
 
-/// A cell as CSV has it.
+/// A cell as CSV has it. What is put together is escaped as a whole: with an empty key an entry starts with `=`, as a formula
+/// does.
 fn csv(cell: &Cell) -> Value<'_> {
-    Value::Verbatim(csv_text(cell).into())
+    match cell {
+        Cell::Text(text) => text.into(),
+        Cell::Object(id, ..) => Value::Id(*id),
+        Cell::Entry(_) | Cell::List(..) => csv_text(cell).into(),
+        number => Value::Verbatim(plain(number, usize::MAX).into()),
+    }
 }
 
 fn csv_text(cell: &Cell) -> String {
     match cell {
-        Cell::Text(text) => escape::cell(text).into_owned(),
         Cell::Object(id, ..) => format!("{id:#x}"),
         Cell::Entry(entry) => format!("{}={}", csv_text(&entry.0), csv_text(&entry.1)),
         Cell::List(_, first) => first.iter().map(csv_text).collect::<Vec<_>>().join(" "),
@@ -314,4 +319,22 @@ pub(crate) fn declared() -> Vec<Declared> {
             cell_columns(&["NAME".to_owned()], &[]),
         ),
     ]
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cell_of_csv_is_a_formula() {
+        let entry = |key, value| Cell::Entry(Box::new((key, value)));
+        let formula = Cell::Text("cmd|'/C calc'!A0".to_owned());
+        let cells = [entry(Cell::Null, formula.clone()), Cell::List(1, vec![entry(Cell::Null, formula)])];
+        let columns = Columns::new([Column::new("c", Kind::Any, "", |cell: &Cell| csv(cell))]);
+        let mut out = Vec::new();
+        crate::report::csv::write(&mut out, &columns, cells).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text, "c\n'=cmd|'/C calc'!A0\n'=cmd|'/C calc'!A0\n");
+    }
 }

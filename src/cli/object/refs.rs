@@ -107,7 +107,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             } else {
                 nothing(args, &session, rows())?;
             }
-            return Ok(Outcome::No);
+            return Ok(session.outcome(false));
         }
     };
     let view = View::new(&session.heap, &session.graph, session.heap.bytes(&Quiet)?);

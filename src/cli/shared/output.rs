@@ -16,6 +16,20 @@ pub(crate) fn finish(mut out: BufWriter<io::StdoutLock<'static>>) -> anyhow::Res
     Ok(out.flush()?)
 }
 
+/// Writes out what is left, if it is right; else what is still in the buffer is thrown away. Dropping would write it.
+pub(crate) fn finish_if(
+    out: BufWriter<io::StdoutLock<'static>>,
+    check: anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    match check {
+        Ok(()) => finish(out),
+        Err(error) => {
+            drop(out.into_parts());
+            Err(error)
+        }
+    }
+}
+
 /// How tables are shown on this stdout.
 pub(crate) fn style(output: &Output) -> Style {
     style_of(output.color)

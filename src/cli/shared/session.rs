@@ -51,8 +51,7 @@ pub(crate) trait Source {
     {
         let mut out = output::stdout();
         let rows = answer.write(&mut out, format, style, command, &self.dump())?;
-        self.check()?;
-        output::finish(out)?;
+        output::finish_if(out, self.check())?;
         Ok(rows)
     }
 

@@ -73,8 +73,7 @@ pub(super) fn show_text(session: &Session, found: &Found, locals: Locals) -> any
     for row in &found.rows {
         thread_dump::thread(&mut out, heap.summary(), &threads.thread(row), locals)?;
     }
-    session.check()?;
-    output::finish(out)
+    output::finish_if(out, session.check())
 }
 
 /// Says why there is no row, and what there is instead.

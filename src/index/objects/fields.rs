@@ -93,22 +93,22 @@ pub fn slots(summary: &Summary, class: ClassNumber) -> impl Iterator<Item = Slot
 pub fn places(summary: &Summary, name: &str) -> Vec<Option<Place>> {
     let table = summary.class_table();
     table.derive(|class, above: Option<&Option<Place>>| {
-        let mut left = usize::MAX;
-        let own = find(summary, class, name, &mut left);
-        own.or_else(|| {
+        find(summary, class, name, usize::MAX).or_else(|| {
             let Place { kind, at } = (*above?)?;
             Some(Place { kind, at: at.checked_add(table.own_bytes(class))? })
         })
     })
 }
 
-/// The field of this name among those that a class itself declares; its place counts from the first of them. Of `left`
-/// fields that may be looked at those are taken which were.
-fn find(summary: &Summary, class: ClassNumber, name: &str, left: &mut usize) -> Option<Place> {
+/// The field of this name among those that a class itself declares and that start within `len` bytes; its place counts from
+/// the first of them.
+fn find(summary: &Summary, class: ClassNumber, name: &str, len: usize) -> Option<Place> {
     let id_size = summary.id_size();
     let mut at = 0u32;
     for (field, kind) in summary.raw_fields(summary.class(class)?) {
-        *left = left.checked_sub(1)?;
+        if at as usize >= len {
+            return None;
+        }
         if field == name.as_bytes() {
             return Some(Place { kind, at });
         }
@@ -116,9 +116,6 @@ fn find(summary: &Summary, class: ClassNumber, name: &str, left: &mut usize) -> 
     }
     None
 }
-
-/// Fields that are looked at to find one: classes whose fields are known by name have fewer, with all their superclasses.
-const MAX_FIELDS: usize = 4096;
 
 /// The fields of one instance that a class declares or inherits: all of them, or those from a superclass on.
 #[derive(Debug, Clone, Copy)]
@@ -156,10 +153,11 @@ impl<'a> Fields<'a> {
     /// The value of the field of this name, of the class itself or of the nearest superclass that has it.
     pub fn value(&self, name: &str) -> Option<Bits> {
         let table = self.summary.class_table();
-        let (mut class, mut bytes, mut left) = (self.class, self.bytes, MAX_FIELDS);
-        // A record shorter than its class says has none of the fields behind; they are not even looked at.
-        while !bytes.is_empty() && left > 0 {
-            if let Some(place) = find(self.summary, class, name, &mut left) {
+        let (mut class, mut bytes) = (self.class, self.bytes);
+        // A record that is shorter than its class declares does not contain the fields after its end: no name of these is
+        // compared, so that the work is bounded by the bytes of the dump.
+        while !bytes.is_empty() {
+            if let Some(place) = find(self.summary, class, name, bytes.len()) {
                 return place.value(bytes, self.summary.id_size());
             }
             bytes = bytes.get(table.own_bytes(class) as usize..)?;

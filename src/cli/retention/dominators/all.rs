@@ -68,7 +68,7 @@ fn write_csv(session: &Session) -> anyhow::Result<()> {
         for line in lines(&session.graph, &names, chunk.clone()) {
             writer.row(&columns, &line)?;
         }
-        writer.finish().map(|_| ())
+        anyhow::Ok(())
     };
     // Memory that is new costs more than what is written into it.
     let mut texts = vec![Vec::new(); rayon::current_num_threads() * CHUNKS];

@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "OBJECT", value_parser = selection::object_id, help_heading = "Filter")]
     pub(super) of: Option<u64>,
 
-    /// Only objects that retain at least so much: 4096, 512KB, 10MB, 1.5GB (powers of 1024)
+    /// Only objects that retain at least so much: 4096, 512KiB, 10MB, 1.5GiB
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "0", hide_default_value = true, help_heading = "Filter")]
     pub(super) min_retained: u64,
 
