@@ -245,9 +245,14 @@ fn csv(cell: &Cell) -> Value<'_> {
     match cell {
         Cell::Text(text) => text.into(),
         Cell::Object(id, ..) => Value::Id(*id),
+        Cell::List(_, first) if first.iter().all(is_number) => Value::Verbatim(csv_text(cell).into()),
         Cell::Entry(_) | Cell::List(..) => csv_text(cell).into(),
         number => Value::Verbatim(plain(number, usize::MAX).into()),
     }
+}
+
+fn is_number(cell: &Cell) -> bool {
+    matches!(cell, Cell::Whole(_) | Cell::Float(_) | Cell::Double(_))
 }
 
 fn csv_text(cell: &Cell) -> String {
