@@ -66,6 +66,9 @@ pub enum NoRows {
     Line(&'static str),
 }
 
+/// The lines below a row of a table.
+type Below<'a, R> = Box<dyn Fn(&R) -> Vec<Line> + 'a>;
+
 /// An answer of rows `R`.
 pub struct Answer<'a, R> {
     columns: Columns<'a, R>,
@@ -74,7 +77,7 @@ pub struct Answer<'a, R> {
     above: Vec<Section>,
     under: Vec<Section>,
     totals: Vec<Vec<(&'static str, String)>>,
-    below: Option<Box<dyn Fn(&R) -> Vec<Line> + 'a>>,
+    below: Option<Below<'a, R>>,
     matching: Option<(u64, &'static str)>,
     no_rows: NoRows,
 }
