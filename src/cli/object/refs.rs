@@ -9,7 +9,6 @@ use crate::query::objects::selection::{Selection, What};
 use crate::query::paths::steps::{Step, View};
 use crate::report::answer::{Answer, Declared, NoRows, Section};
 use crate::report::column::{Column, Columns, Fit, Kind};
-use crate::report::json::object_id;
 use crate::report::number::grouped;
 
 use crate::cli::Outcome;
@@ -160,21 +159,10 @@ fn ask(args: &Args, heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Found> {
 /// Finds the object that is meant.
 fn target(args: &Args, heap: &Heap, graph: &ObjectGraph) -> Target {
     let (summary, text) = (heap.summary(), &args.object.text);
-    let path = heap.path().display();
     match &args.object.what {
         What::Object(id) => match graph.objects.addresses.index_of(*id) {
             Some(object) => Target::Object(object),
-            None => {
-                let nearest: Vec<String> =
-                    suggestions::object_ids(graph, *id).into_iter().map(object_id).collect();
-                let none = format!("there is no object {id:#x} in {path}");
-                let nearest = if nearest.is_empty() {
-                    String::new()
-                } else {
-                    format!("; the nearest objects are {}", nearest.join(", "))
-                };
-                Target::None(none + &nearest)
-            }
+            None => Target::None(object::not_found(*id, heap.path(), &suggestions::object_ids(graph, *id))),
         },
         What::Classes(pattern) => {
             let matching =

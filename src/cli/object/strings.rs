@@ -18,7 +18,7 @@ use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::limit::{Top, limit};
 use crate::cli::shared::messages;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{KEPT, Session, Source};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli strings heap.hprof
@@ -29,8 +29,6 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Characters of a text in a table when nothing is said.
 const DEFAULT_CHARS: usize = 200;
-/// Answers of more rows are not kept in memory, but made while they are written.
-const KEPT: usize = 10_000;
 /// Rows that are made at a time, and characters of their texts.
 const CHUNK: usize = 1 << 10;
 const CHUNK_CHARS: usize = 1 << 24;

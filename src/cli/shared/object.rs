@@ -1,5 +1,7 @@
 //! How objects are shown in every command.
 
+use std::path::Path;
+
 use crate::index::model::summary::{ClassNumber, Summary};
 
 /// The name of an object's class.
@@ -42,4 +44,11 @@ pub(crate) fn loader(id: u64, class: Option<&str>) -> String {
 /// A class loader in words, by its object ID.
 pub(crate) fn loader_text(summary: &Summary, id: u64) -> String {
     loader(id, summary.loader_class(id))
+}
+
+/// What is said of an object ID that no object has, with the nearest that objects have.
+pub(crate) fn not_found(id: u64, path: &Path, nearest: &[u64]) -> String {
+    let text = format!("there is no object {id:#x} in {}", path.display());
+    let nearest: Vec<String> = nearest.iter().map(|id| format!("{id:#x}")).collect();
+    if nearest.is_empty() { text } else { format!("{text}; the nearest objects are {}", nearest.join(", ")) }
 }

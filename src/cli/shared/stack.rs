@@ -114,7 +114,7 @@ pub(crate) fn frames<'a, R: 'a>(stack: impl Fn(&R) -> Stack<'a> + Copy + Send + 
 const NATIVE: i32 = -3;
 
 /// Whether a frame is of a native method.
-pub(crate) fn is_native(frame: &Frame) -> bool {
+fn is_native(frame: &Frame) -> bool {
     frame.line == NATIVE
 }
 

@@ -235,25 +235,13 @@ fn columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, Thread> {
 
 fn frame_columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, StackFrame> {
     let locals = local_columns(summary);
-    let text = |key, meaning, of: fn(&StackFrame) -> Option<&str>| {
-        Column::text(key, meaning, move |stack: &StackFrame| of(stack).into()).or_null("not known")
-    };
-    Columns::new([
-        text("class", "the class of its method", |stack| stack.frame.class.as_deref()),
-        text("method", "the method's name", |stack| stack.frame.method.as_deref()),
-        text("source", "the source file", |stack| stack.frame.source.as_deref()),
-        Column::integer("line", "the line", |stack: &StackFrame| stack.frame.line().into())
-            .or_null("not known"),
-        Column::boolean("native", "whether the method is native", |stack: &StackFrame| {
-            stack::is_native(&stack.frame).into()
-        }),
-        Column::new(
-            "locals",
-            Kind::Records(locals.fields()),
-            "what it holds, each object once",
-            move |stack: &StackFrame| list(stack.locals.iter().map(|local| locals.record(local))),
-        ),
-    ])
+    let locals_column = Column::new(
+        "locals",
+        Kind::Records(locals.fields()),
+        "what it holds, each object once",
+        move |stack: &StackFrame| list(stack.locals.iter().map(|local| locals.record(local))),
+    );
+    Columns::new(stack::frame(|stack: &StackFrame| &stack.frame).into_iter().chain([locals_column]))
 }
 
 fn local_columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, Local> {

@@ -22,6 +22,7 @@ use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, limit};
 use crate::cli::shared::messages;
+use crate::cli::shared::object;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
 use crate::cli::shared::session::{Session, Source};
 use columns::{Encoded, Line, Object};
@@ -294,12 +295,7 @@ fn nothing(args: &Args, source: &impl Source, missing: &Missing) -> anyhow::Resu
     let (text, suggestions) = match missing {
         Missing::Object(id, nearest) => {
             let ids: Vec<String> = nearest.iter().map(|id| format!("{id:#x}")).collect();
-            let hint = if ids.is_empty() {
-                String::new()
-            } else {
-                format!("; the nearest objects are {}", ids.join(", "))
-            };
-            (format!("there is no object {id:#x} in {path}{hint}"), ids)
+            (object::not_found(*id, args.input.input.path(), nearest), ids)
         }
         Missing::Class(names) => {
             let hint = if names.is_empty() {
