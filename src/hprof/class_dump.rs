@@ -1,7 +1,9 @@
 //! CLASS DUMP, the one sub-record of varying shape.
 
 use super::heap_tag::CLASS;
-use super::{BasicType, FormatError, FormatErrorKind, IdSize, be_id, be_u16, be_u32, be_value};
+use super::{
+    BasicType, FormatError, FormatErrorKind, IdSize, ObjectId, TraceSerial, be_id, be_u16, be_u32, be_value,
+};
 
 /// A class as dumped. Constant pool, statics and fields are checked to be there and decoded on demand.
 #[derive(Debug, Clone, Copy)]
@@ -11,17 +13,17 @@ pub struct ClassDump<'a> {
     /// Bytes that the sub-record takes, tag included.
     pub len: usize,
     /// Id of the class object.
-    pub id: u64,
+    pub id: ObjectId,
     /// Serial number of the allocation trace.
-    pub trace: u32,
+    pub trace: TraceSerial,
     /// Id of the superclass's class object; 0 for none.
-    pub super_class: u64,
+    pub super_class: ObjectId,
     /// Object id of the loader; 0 for the boot loader.
-    pub loader: u64,
+    pub loader: ObjectId,
     /// Object id of the signers; 0 for none.
-    pub signers: u64,
+    pub signers: ObjectId,
     /// Object id of the protection domain; 0 for none.
-    pub protection_domain: u64,
+    pub protection_domain: ObjectId,
     /// The instance size as stated: bytes of the fields in HotSpot, the real size by the agent, JDK 6 and Android.
     pub instance_size: u32,
     id_size: IdSize,
@@ -90,7 +92,7 @@ pub(super) fn parse(rest: &[u8], offset: usize, id_size: IdSize) -> Result<Class
         let left = rest.len() as u64;
         FormatError::new(FormatErrorKind::RecordCut { tag: CLASS, needed: None, left }, offset as u64)
     };
-    let id_at = |at| be_id(rest, at, id_size).ok_or_else(cut);
+    let id_at = |at| be_id(rest, at, id_size).map(ObjectId).ok_or_else(cut);
     let u4_at = |at| be_u32(rest, at).ok_or_else(cut);
     let constants_at = 9 + 7 * w;
     let list = |at, before_type, with_value| {
@@ -104,7 +106,7 @@ pub(super) fn parse(rest: &[u8], offset: usize, id_size: IdSize) -> Result<Class
         offset,
         len: end,
         id: id_at(1)?,
-        trace: u4_at(1 + w)?,
+        trace: TraceSerial(u4_at(1 + w)?),
         super_class: id_at(5 + w)?,
         loader: id_at(5 + 2 * w)?,
         signers: id_at(5 + 3 * w)?,

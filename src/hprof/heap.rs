@@ -7,7 +7,9 @@
 
 use super::class_dump::{self, ClassDump};
 use super::heap_tag::{CLASS, HEAP_INFO, INSTANCE, OBJECT_ARRAY, PRIMITIVE_ARRAY, PRIMITIVE_ARRAY_NODATA};
-use super::{BasicType, FormatError, FormatErrorKind, IdSize, RootKind, be_u32, be_u64};
+use super::{
+    BasicType, FormatError, FormatErrorKind, IdSize, ObjectId, RootKind, TraceSerial, be_u32, be_u64,
+};
 
 /// An instance.
 #[derive(Debug, Clone, Copy)]
@@ -16,12 +18,12 @@ pub struct Instance<'a> {
     pub offset: usize,
     /// Offset just past the sub-record.
     pub end: usize,
-    /// Object id.
-    pub id: u64,
+    /// Object ID.
+    pub id: ObjectId,
     /// Serial number of the allocation trace.
-    pub trace: u32,
+    pub trace: TraceSerial,
     /// Id of the class object.
-    pub class: u64,
+    pub class: ObjectId,
     /// The values of its fields: the class's own first, then its superclass's, and so on up.
     pub fields: &'a [u8],
 }
@@ -33,12 +35,12 @@ pub struct ObjectArray<'a> {
     pub offset: usize,
     /// Offset just past the sub-record.
     pub end: usize,
-    /// Object id.
-    pub id: u64,
+    /// Object ID.
+    pub id: ObjectId,
     /// Serial number of the allocation trace.
-    pub trace: u32,
+    pub trace: TraceSerial,
     /// Id of the array's class object.
-    pub class: u64,
+    pub class: ObjectId,
     /// Number of elements.
     pub length: u32,
     /// The elements, identifiers one after another.
@@ -52,10 +54,10 @@ pub struct PrimitiveArray<'a> {
     pub offset: usize,
     /// Offset just past the sub-record.
     pub end: usize,
-    /// Object id.
-    pub id: u64,
+    /// Object ID.
+    pub id: ObjectId,
     /// Serial number of the allocation trace.
-    pub trace: u32,
+    pub trace: TraceSerial,
     /// The elements' type.
     pub element: BasicType,
     /// Number of elements.
@@ -69,8 +71,8 @@ pub struct PrimitiveArray<'a> {
 pub struct Root {
     /// Why it is a root.
     pub kind: RootKind,
-    /// Object id; 0 occurs.
-    pub id: u64,
+    /// Object ID; null occurs.
+    pub id: ObjectId,
     /// Serial number of the thread, for the kinds that have one.
     pub thread: Option<u32>,
     /// The frame's number in the thread's trace (`java frame`, `JNI local`), or the trace's serial number
@@ -222,9 +224,9 @@ fn step<'a, const W: usize, V: HeapVisitor<'a>>(
             visitor.instance(Instance {
                 offset: at,
                 end: next,
-                id: id::<W>(head, 1),
-                trace: u4(head, 1 + W),
-                class: id::<W>(head, 5 + W),
+                id: ObjectId(id::<W>(head, 1)),
+                trace: TraceSerial(u4(head, 1 + W)),
+                class: ObjectId(id::<W>(head, 5 + W)),
                 fields,
             });
             Ok(next)
@@ -245,8 +247,8 @@ fn step<'a, const W: usize, V: HeapVisitor<'a>>(
             visitor.primitive_array(PrimitiveArray {
                 offset: at,
                 end: next,
-                id: id::<W>(head, 1),
-                trace: u4(head, 1 + W),
+                id: ObjectId(id::<W>(head, 1)),
+                trace: TraceSerial(u4(head, 1 + W)),
                 element,
                 length,
                 elements: stored.then_some(elements),
@@ -259,9 +261,9 @@ fn step<'a, const W: usize, V: HeapVisitor<'a>>(
             visitor.object_array(ObjectArray {
                 offset: at,
                 end: next,
-                id: id::<W>(head, 1),
-                trace: u4(head, 1 + W),
-                class: id::<W>(head, 9 + W),
+                id: ObjectId(id::<W>(head, 1)),
+                trace: TraceSerial(u4(head, 1 + W)),
+                class: ObjectId(id::<W>(head, 9 + W)),
                 length,
                 elements,
             });
@@ -315,7 +317,7 @@ fn cold_step<'a, const W: usize, V: HeapVisitor<'a>>(
                 at,
                 Root {
                     kind,
-                    id: id::<W>(head, 1),
+                    id: ObjectId(id::<W>(head, 1)),
                     thread: (has_serials && after_id >= 4).then(|| u4(head, 1 + W)),
                     frame: (has_serials && after_id >= 8).then(|| u4(head, 5 + W)),
                 },

@@ -1,6 +1,8 @@
 //! The top-level records: their headers, and readers of their bodies.
 
-use super::{BasicType, FormatError, FormatErrorKind, IdSize, be_id, be_u16, be_u32, be_u64};
+use super::{
+    BasicType, FormatError, FormatErrorKind, IdSize, ObjectId, TraceSerial, be_id, be_u16, be_u32, be_u64,
+};
 
 /// Tags of the top-level records.
 #[allow(missing_docs)]
@@ -109,10 +111,10 @@ pub struct Chain {
 pub struct LoadClass {
     /// Class serial number.
     pub serial: u32,
-    /// Id of the class object.
-    pub id: u64,
+    /// ID of the class object.
+    pub id: ObjectId,
     /// Trace serial number.
-    pub trace: u32,
+    pub trace: TraceSerial,
     /// String id of the name.
     pub name: u64,
 }
@@ -138,7 +140,7 @@ pub struct Frame {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trace<'a> {
     /// Trace serial number.
-    pub serial: u32,
+    pub serial: TraceSerial,
     /// Thread serial number.
     pub thread: u32,
     frames: &'a [u8],
@@ -158,10 +160,10 @@ impl<'a> Trace<'a> {
 pub struct StartThread {
     /// Thread serial number.
     pub serial: u32,
-    /// Object id of the thread.
-    pub id: u64,
+    /// Object ID of the thread.
+    pub id: ObjectId,
     /// Trace serial number.
-    pub trace: u32,
+    pub trace: TraceSerial,
     /// String id of the name.
     pub name: u64,
     /// String id of the group's name.
@@ -212,7 +214,7 @@ pub struct AllocSite {
     /// Class serial number.
     pub class_serial: u32,
     /// Trace serial number.
-    pub trace: u32,
+    pub trace: TraceSerial,
     /// Live bytes.
     pub live_bytes: u32,
     /// Live instances.
@@ -237,15 +239,15 @@ pub struct CpuSample {
     /// Number of samples.
     pub samples: u32,
     /// Trace serial number.
-    pub trace: u32,
+    pub trace: TraceSerial,
 }
 
 impl CpuSamples<'_> {
     /// The rows, in the order of the file.
     pub fn samples(&self) -> impl Iterator<Item = CpuSample> + '_ {
-        self.samples
-            .chunks_exact(8)
-            .filter_map(|row| Some(CpuSample { samples: be_u32(row, 0)?, trace: be_u32(row, 4)? }))
+        self.samples.chunks_exact(8).filter_map(|row| {
+            Some(CpuSample { samples: be_u32(row, 0)?, trace: TraceSerial(be_u32(row, 4)?) })
+        })
     }
 }
 
@@ -256,7 +258,7 @@ impl AllocSites<'_> {
             Some(AllocSite {
                 array: BasicType::from_code(*row.first()?),
                 class_serial: be_u32(row, 1)?,
-                trace: be_u32(row, 5)?,
+                trace: TraceSerial(be_u32(row, 5)?),
                 live_bytes: be_u32(row, 9)?,
                 live_instances: be_u32(row, 13)?,
                 allocated_bytes: be_u32(row, 17)?,
@@ -312,8 +314,8 @@ impl<'a> BodyReader<'a> {
         self.read(record, |body, w| {
             Some(LoadClass {
                 serial: be_u32(body, 0)?,
-                id: self.id(body, 4)?,
-                trace: be_u32(body, 4 + w)?,
+                id: ObjectId(self.id(body, 4)?),
+                trace: TraceSerial(be_u32(body, 4 + w)?),
                 name: self.id(body, 8 + w)?,
             })
         })
@@ -354,7 +356,7 @@ impl<'a> BodyReader<'a> {
             let frames = body.get(12..)?;
             let there = usize::try_from(wanted).unwrap_or(usize::MAX).min(frames.len());
             Some(Trace {
-                serial: be_u32(body, 0)?,
+                serial: TraceSerial(be_u32(body, 0)?),
                 thread: be_u32(body, 4)?,
                 frames: frames.get(..there)?,
                 id_size: self.id_size,
@@ -370,8 +372,8 @@ impl<'a> BodyReader<'a> {
         self.read(record, |body, w| {
             Some(StartThread {
                 serial: be_u32(body, 0)?,
-                id: self.id(body, 4)?,
-                trace: be_u32(body, 4 + w)?,
+                id: ObjectId(self.id(body, 4)?),
+                trace: TraceSerial(be_u32(body, 4 + w)?),
                 name: self.id(body, 8 + w)?,
                 group: self.id(body, 8 + 2 * w)?,
                 parent_group: self.id(body, 8 + 3 * w)?,

@@ -6,12 +6,12 @@
 use super::class_dump::ClassDump;
 use super::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use super::heap_tag;
-use super::{IdSize, be_id};
+use super::{IdSize, ObjectId, be_id};
 
 /// What is known of the classes when a boundary is sought.
 pub trait KnownClasses {
     /// Whether `id` is a class: `Some(Some(bytes))` if also the bytes of its instances' fields are known.
-    fn class(&self, id: u64) -> Option<Option<u64>>;
+    fn class(&self, id: ObjectId) -> Option<Option<u64>>;
 }
 
 /// Objects that have to follow one another without a doubt before a boundary is believed.
@@ -42,13 +42,13 @@ impl<'a, K: KnownClasses> HeapVisitor<'a> for Judge<'_, K> {
             Some(None) => self.judge(true),
             None => self.judge(false),
         }
-        self.bad |= record.id == 0;
+        self.bad |= record.id.is_null();
     }
     fn object_array(&mut self, record: ObjectArray<'a>) {
-        self.judge(record.id != 0 && self.known.class(record.class).is_some());
+        self.judge(!record.id.is_null() && self.known.class(record.class).is_some());
     }
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
-        self.judge(record.id != 0);
+        self.judge(!record.id.is_null());
     }
     fn class(&mut self, _: ClassDump<'a>) {
         // The agent and Android dump classes among objects, but not many of them in a row.
@@ -90,10 +90,10 @@ pub fn find<K: KnownClasses>(
         };
         let likely = match record.first() {
             Some(&heap_tag::INSTANCE) => {
-                be_id(record, 5 + w, id_size).is_some_and(|id| known.class(id).is_some())
+                be_id(record, 5 + w, id_size).is_some_and(|id| known.class(ObjectId(id)).is_some())
             }
             Some(&heap_tag::OBJECT_ARRAY) => {
-                be_id(record, 9 + w, id_size).is_some_and(|id| known.class(id).is_some())
+                be_id(record, 9 + w, id_size).is_some_and(|id| known.class(ObjectId(id)).is_some())
             }
             Some(&heap_tag::PRIMITIVE_ARRAY) => matches!(record.get(9 + w), Some(4..=11)),
             _ => false,

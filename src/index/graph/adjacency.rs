@@ -13,6 +13,7 @@ use std::ops::Range;
 
 use zerocopy::little_endian::U64;
 
+use super::numbers::ObjectIndex;
 use crate::index::storage::checked_column::CheckedColumn;
 
 /// Objects in a group.
@@ -50,8 +51,8 @@ impl AdjacencyLists {
     }
 
     /// The list of an object, ascending; empty for an object that does not exist.
-    pub fn list(&self, object: u32) -> Targets<'_> {
-        self.list_bytes(object).map_or_else(Targets::none, |row| Targets::new(row, object, self.objects))
+    pub fn list(&self, object: ObjectIndex) -> Targets<'_> {
+        self.list_bytes(object.0).map_or_else(Targets::none, |row| Targets::new(row, object.0, self.objects))
     }
 
     fn list_bytes(&self, object: u32) -> Option<&[u8]> {
@@ -182,15 +183,15 @@ impl<'a> Targets<'a> {
     #[inline]
     pub(crate) fn only(mut self) -> Option<u32> {
         let first = self.next()?;
-        self.bytes.is_empty().then_some(first)
+        self.bytes.is_empty().then_some(first.0)
     }
 }
 
 impl Iterator for Targets<'_> {
-    type Item = u32;
+    type Item = ObjectIndex;
 
     #[inline(always)]
-    fn next(&mut self) -> Option<u32> {
+    fn next(&mut self) -> Option<ObjectIndex> {
         let (&first, mut rest) = self.bytes.split_first()?;
         let mut number = u64::from(first & 0x7f);
         if first >= 0x80 {
@@ -215,7 +216,7 @@ impl Iterator for Targets<'_> {
         };
         let target = u32::try_from(target).ok().filter(|target| *target < self.objects)?;
         self.base = target + 1;
-        Some(target)
+        Some(ObjectIndex(target))
     }
 }
 

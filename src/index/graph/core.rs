@@ -243,8 +243,8 @@ impl Collector<'_> {
     #[inline(always)]
     fn targets(&self, node: u32, row: Targets<'_>, mut take: impl FnMut(u32)) {
         for target in row {
-            if target != node && self.peeled.is_target(target) {
-                take(target);
+            if target.0 != node && self.peeled.is_target(target.0) {
+                take(target.0);
             }
         }
         let label = self.graph.labels.of(node);

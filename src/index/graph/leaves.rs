@@ -316,7 +316,7 @@ impl<'a> Meeting<'a> {
     /// settled.
     fn settle(&mut self, node: u32, mut span: Option<Span>, referrers: AdjacencyView<'_>) {
         for referrer in referrers.list(node) {
-            span = self.join(span, self.span(referrer));
+            span = self.join(span, self.span(referrer.0));
         }
         self.dominators[node as usize] = match span.map(|span| self.meet(span)) {
             None => NONE,

@@ -20,6 +20,7 @@ mod depth_first;
 pub(in crate::index) mod dominators;
 pub(in crate::index) mod graph_view;
 mod leaves;
+pub mod numbers;
 pub(in crate::index) mod order;
 mod peel;
 pub(in crate::index) mod referrers;

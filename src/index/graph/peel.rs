@@ -121,7 +121,8 @@ fn peel_nodes(states: &[AtomicU8], graph: &GraphView<'_>) -> Vec<bool> {
         if *hub != NONE && !is_root(*hub) {
             // A class object's own class object must not matter either.
             let own = graph.labels.target(graph.labels.of(*hub));
-            let is_leaf = (own == NONE || own == *hub || is_root(own)) && graph.lists.list(*hub).all(is_root);
+            let is_leaf = (own == NONE || own == *hub || is_root(own))
+                && graph.lists.list(*hub).all(|target| is_root(target.0));
             states[*hub as usize].store(if is_leaf { HUB } else { KEPT }, Ordering::Relaxed);
         }
     }
@@ -173,7 +174,7 @@ fn try_peel(
     }
     let mut level = HUB;
     for target in targets {
-        let state = states[target as usize].load(Ordering::Relaxed);
+        let state = states[target.at()].load(Ordering::Relaxed);
         if matters(state) {
             return false;
         }

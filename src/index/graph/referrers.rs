@@ -36,7 +36,7 @@ pub(crate) fn transpose_lists(
     let each = |chunk: usize, sink: &mut Sink| {
         let first = u32::try_from(chunk).unwrap_or(u32::MAX).saturating_mul(CHUNK);
         for group in first..first.saturating_add(CHUNK).min(groups) {
-            rows.group(group, |node, targets| targets.for_each(|target| sink.edge(target, node)));
+            rows.group(group, |node, targets| targets.for_each(|target| sink.edge(target.0, node)));
         }
     };
     let at_once = BUCKETS_OF_A_THREAD * rayon::current_num_threads();
@@ -74,7 +74,7 @@ fn passes(rows: AdjacencyView<'_>, edges: u64, memory: u64) -> Vec<std::ops::Ran
     for group in 0..rows.len().div_ceil(GROUP) {
         rows.group(group, |_, targets| {
             targets.for_each(|target| {
-                if let Some(size) = sizes.get_mut((target / BUCKET) as usize) {
+                if let Some(size) = sizes.get_mut((target.0 / BUCKET) as usize) {
                     *size += EDGE_BYTES;
                 }
             });

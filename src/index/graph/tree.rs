@@ -18,6 +18,7 @@ use std::ops::Range;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use super::numbers::{ObjectIndex, TreePosition};
 use crate::index::storage::bit_packed::{BitPackedColumn, Numbers};
 use crate::index::storage::checked_column::CheckedColumn;
 
@@ -99,16 +100,17 @@ impl Tree {
 
     /// Shallow bytes of all reachable objects.
     pub fn reachable_bytes(&self) -> u64 {
-        self.bytes_before(self.reachable)
+        self.bytes_before(TreePosition(self.reachable))
     }
 
     /// The position of an object.
-    pub fn position(&self, object: u32) -> Option<u32> {
-        if object < self.objects { self.positions.get(object) } else { None }
+    pub fn position(&self, object: ObjectIndex) -> Option<TreePosition> {
+        if object.0 < self.objects { self.positions.get(object.0).map(TreePosition) } else { None }
     }
 
     /// Calls `visit` with the positions of some objects, in order.
-    pub fn visit_positions(&self, objects: Range<u32>, mut visit: impl FnMut(u32)) {
+    pub fn visit_positions(&self, objects: Range<ObjectIndex>, mut visit: impl FnMut(TreePosition)) {
+        let objects = objects.start.0..objects.end.0;
         let end = objects.end.min(self.objects);
         let mut positions = [0; BLOCK as usize];
         for block in objects.start / BLOCK..end.div_ceil(BLOCK) {
@@ -121,40 +123,43 @@ impl Tree {
                 .get(rows.start as usize..rows.end as usize)
                 .unwrap_or_default()
                 .iter()
-                .copied()
-                .for_each(&mut visit);
+                .for_each(|position| visit(TreePosition(*position)));
         }
     }
 
     /// The position of a reachable object; `None` for an unreachable one.
-    pub fn reachable_position(&self, object: u32) -> Option<u32> {
-        self.position(object).filter(|position| *position < self.reachable)
+    pub fn reachable_position(&self, object: ObjectIndex) -> Option<TreePosition> {
+        self.position(object).filter(|position| position.0 < self.reachable)
     }
 
     /// The object at a position.
-    pub fn object_at(&self, position: u32) -> Option<u32> {
-        if position < self.objects { self.order.get(position) } else { None }
+    pub fn object_at(&self, position: TreePosition) -> Option<ObjectIndex> {
+        if position.0 < self.objects { self.order.get(position.0).map(ObjectIndex) } else { None }
     }
 
     /// The objects of a range of positions.
-    pub fn objects_at(&self, positions: Range<u32>) -> impl Iterator<Item = u32> + '_ {
-        self.order.range(positions.start..positions.end.min(self.objects))
+    pub fn objects_at(&self, positions: Range<TreePosition>) -> impl Iterator<Item = ObjectIndex> + '_ {
+        self.order.range(positions.start.0..positions.end.0.min(self.objects)).map(ObjectIndex)
     }
 
     /// The number of subtrees that end right behind a position of a reachable object.
-    pub fn ends_behind(&self, position: u32) -> u64 {
-        number(&self.ends, &self.ends_apart, position)
+    pub fn ends_behind(&self, position: TreePosition) -> u64 {
+        number(&self.ends, &self.ends_apart, position.0)
     }
 
     /// The numbers of subtrees that end right behind each of some positions of reachable objects.
-    pub fn ends(&self, positions: Range<u32>) -> ByPosition<'_> {
+    pub fn ends(&self, positions: Range<TreePosition>) -> ByPosition<'_> {
+        self.ends_at(positions.start.0..positions.end.0)
+    }
+
+    fn ends_at(&self, positions: Range<u32>) -> ByPosition<'_> {
         let positions = positions.start..positions.end.min(self.reachable);
         ByPosition { next: positions.start, numbers: self.ends.range(positions), listed: &self.ends_apart }
     }
 
     /// The shallow sizes at some positions.
-    pub fn shallow_sizes(&self, positions: Range<u32>) -> impl Iterator<Item = u64> + '_ {
-        let positions = positions.start..positions.end.min(self.objects);
+    pub fn shallow_sizes(&self, positions: Range<TreePosition>) -> impl Iterator<Item = u64> + '_ {
+        let positions = positions.start.0..positions.end.0.min(self.objects);
         let first = positions.start;
         let sizes =
             ByPosition { next: first, numbers: self.sizes.range(positions), listed: &self.sizes_apart };
@@ -163,8 +168,8 @@ impl Tree {
 
     /// Calls `visit` with some positions of reachable objects, the subtrees that end behind each, and its shallow size:
     /// what [`Self::ends`] and [`Self::shallow_sizes`] say, in half the time.
-    pub fn visit(&self, positions: Range<u32>, mut visit: impl FnMut(u32, u64, u64)) {
-        let (start, end) = (positions.start, positions.end.min(self.reachable));
+    pub fn visit(&self, positions: Range<TreePosition>, mut visit: impl FnMut(TreePosition, u64, u64)) {
+        let (start, end) = (positions.start.0, positions.end.0.min(self.reachable));
         let (mut ends, mut sizes) = ([0; BLOCK as usize], [0; BLOCK as usize]);
         for block in start / BLOCK..end.div_ceil(BLOCK) {
             if self.ends.decode(block, &mut ends).and(self.sizes.decode(block, &mut sizes)).is_none() {
@@ -175,43 +180,47 @@ impl Tree {
                     continue;
                 }
                 let count = whole(*ends, &self.ends_apart, position);
-                visit(position, count, whole(*size, &self.sizes_apart, position).saturating_mul(self.unit));
+                visit(
+                    TreePosition(position),
+                    count,
+                    whole(*size, &self.sizes_apart, position).saturating_mul(self.unit),
+                );
             }
         }
     }
 
     /// The shallow size at a position.
-    pub fn shallow_bytes(&self, position: u32) -> u64 {
-        number(&self.sizes, &self.sizes_apart, position).saturating_mul(self.unit)
+    pub fn shallow_bytes(&self, position: TreePosition) -> u64 {
+        number(&self.sizes, &self.sizes_apart, position.0).saturating_mul(self.unit)
     }
 
     /// The shallow sizes of all objects before a position.
-    pub fn bytes_before(&self, position: u32) -> u64 {
-        let Some(block) = self.blocks.get((position / BLOCK) as usize) else { return 0 };
-        let before = self.shallow_sizes(position - position % BLOCK..position);
+    pub fn bytes_before(&self, position: TreePosition) -> u64 {
+        let Some(block) = self.blocks.get((position.0 / BLOCK) as usize) else { return 0 };
+        let before = self.shallow_sizes(TreePosition(position.0 - position.0 % BLOCK)..position);
         before.fold(block.bytes.get(), u64::saturating_add)
     }
 
     /// The retained size of a reachable object.
-    pub fn retained_bytes(&self, position: u32) -> u64 {
+    pub fn retained_bytes(&self, position: TreePosition) -> u64 {
         self.bytes_before(self.end(position)).saturating_sub(self.bytes_before(position))
     }
 
     /// The number of objects that an object retains, itself included.
-    pub fn retained_objects(&self, position: u32) -> u32 {
-        self.end(position).saturating_sub(position)
+    pub fn retained_objects(&self, position: TreePosition) -> u32 {
+        self.end(position).0.saturating_sub(position.0)
     }
 
     /// The depth of a reachable object; objects that nothing but the roots dominates have depth 0.
-    pub fn depth(&self, position: u32) -> u32 {
-        self.depths(position / BLOCK).nth((position % BLOCK) as usize).unwrap_or(0)
+    pub fn depth(&self, position: TreePosition) -> u32 {
+        self.depths(position.0 / BLOCK).nth((position.0 % BLOCK) as usize).unwrap_or(0)
     }
 
     /// The depths of the positions in a block, one after another.
     fn depths(&self, block: u32) -> impl Iterator<Item = u32> + '_ {
         let first = block.saturating_mul(BLOCK);
         let mut depth = self.blocks.get(block as usize).map_or(0, |block| block.depth.get());
-        self.ends(first..first.saturating_add(BLOCK)).map(move |ends| {
+        self.ends_at(first..first.saturating_add(BLOCK)).map(move |ends| {
             let here = depth;
             let ends = u32::try_from(ends).unwrap_or(u32::MAX);
             depth = depth.saturating_add(1).saturating_sub(ends);
@@ -220,30 +229,33 @@ impl Tree {
     }
 
     /// The first position behind what a reachable object dominates.
-    pub fn end(&self, position: u32) -> u32 {
+    pub fn end(&self, position: TreePosition) -> TreePosition {
         let depth = self.depth(position);
+        let position = position.0;
         let block = position / BLOCK;
         let within = (position % BLOCK) as usize;
         let here = self.depths(block).skip(within + 1).position(|other| other <= depth);
         if let Some(steps) = here {
-            return (position + 1).saturating_add(u32::try_from(steps).unwrap_or(u32::MAX));
+            return TreePosition((position + 1).saturating_add(u32::try_from(steps).unwrap_or(u32::MAX)));
         }
-        let Some(block) = self.next_block(block + 1, depth) else { return self.reachable };
+        let Some(block) = self.next_block(block + 1, depth) else {
+            return TreePosition(self.reachable);
+        };
         let steps = self.depths(block).position(|other| other <= depth).unwrap_or(0);
-        block.saturating_mul(BLOCK).saturating_add(u32::try_from(steps).unwrap_or(0))
+        TreePosition(block.saturating_mul(BLOCK).saturating_add(u32::try_from(steps).unwrap_or(0)))
     }
 
     /// The dominator of a reachable object; `None` for objects that only the roots dominate.
-    pub fn dominator(&self, position: u32) -> Option<u32> {
+    pub fn dominator(&self, position: TreePosition) -> Option<TreePosition> {
         let depth = self.depth(position).checked_sub(1)?;
         let last = |block: u32, count: usize| {
             let steps =
                 self.depths(block).take(count).enumerate().filter(|(_, other)| *other <= depth).last();
             let (steps, _) = steps?;
-            Some(block.saturating_mul(BLOCK).saturating_add(u32::try_from(steps).ok()?))
+            Some(TreePosition(block.saturating_mul(BLOCK).saturating_add(u32::try_from(steps).ok()?)))
         };
-        let block = position / BLOCK;
-        last(block, (position % BLOCK) as usize)
+        let block = position.0 / BLOCK;
+        last(block, (position.0 % BLOCK) as usize)
             .or_else(|| last(self.block_before(block, depth)?, BLOCK as usize))
     }
 
@@ -308,17 +320,17 @@ impl Tree {
     }
 
     /// The objects that an object dominates immediately, by position, largest first.
-    pub fn children(&self, position: u32) -> Children<'_> {
-        Children { tree: self, next: position.saturating_add(1), end: self.end(position) }
+    pub fn children(&self, position: TreePosition) -> Children<'_> {
+        Children { tree: self, next: TreePosition(position.0.saturating_add(1)), end: self.end(position) }
     }
 
     /// The objects that nothing but the roots dominates, by position, largest first.
     pub fn top(&self) -> Children<'_> {
-        Children { tree: self, next: 0, end: self.reachable }
+        Children { tree: self, next: TreePosition(0), end: TreePosition(self.reachable) }
     }
 
     /// Whether `ancestor` dominates the object at `position`, or is it.
-    pub fn dominates(&self, ancestor: u32, position: u32) -> bool {
+    pub fn dominates(&self, ancestor: TreePosition, position: TreePosition) -> bool {
         (ancestor..self.end(ancestor)).contains(&position)
     }
 }
@@ -374,20 +386,20 @@ impl Iterator for ByPosition<'_> {
 #[derive(Debug, Clone)]
 pub struct Children<'a> {
     tree: &'a Tree,
-    next: u32,
-    end: u32,
+    next: TreePosition,
+    end: TreePosition,
 }
 
 impl Iterator for Children<'_> {
-    type Item = u32;
+    type Item = TreePosition;
 
-    fn next(&mut self) -> Option<u32> {
+    fn next(&mut self) -> Option<TreePosition> {
         if self.next >= self.end {
             return None;
         }
         let here = self.next;
         // A damaged file must not make this go in circles.
-        self.next = self.tree.end(here).max(here.saturating_add(1));
+        self.next = self.tree.end(here).max(TreePosition(here.0.saturating_add(1)));
         Some(here)
     }
 }

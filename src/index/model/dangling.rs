@@ -1,5 +1,7 @@
 //! References to objects that a dump does not hold, counted while the references are read.
 
+use crate::hprof::ObjectId;
+
 /// Distinct ids that are told apart; more are "at least so many". Sixteen megabytes of them.
 const MAX_IDS: usize = 1 << 20;
 
@@ -18,13 +20,13 @@ pub struct MissingObjects {
 #[derive(Debug, Default)]
 pub(crate) struct MissingCounter {
     references: u64,
-    ids: Vec<u64>,
+    ids: Vec<ObjectId>,
     more: bool,
 }
 
 impl MissingCounter {
     /// Takes ids in any order, as often as they are referred to.
-    pub(crate) fn add<'a>(&mut self, ids: impl IntoIterator<Item = &'a u64>) {
+    pub(crate) fn add<'a>(&mut self, ids: impl IntoIterator<Item = &'a ObjectId>) {
         for id in ids {
             self.references += 1;
             self.take(*id);
@@ -38,7 +40,7 @@ impl MissingCounter {
         self.more |= other.more;
     }
 
-    fn take(&mut self, id: u64) {
+    fn take(&mut self, id: ObjectId) {
         if self.more {
             return;
         }

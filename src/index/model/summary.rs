@@ -8,7 +8,7 @@ use super::class_table::ClassTable;
 use super::problem::{Account, Problem, ProblemKind, Severity};
 use super::tables::*;
 use super::text_pool::{self, TextPool};
-use crate::hprof::{BasicType, IdSize, RootKind, Version};
+use crate::hprof::{BasicType, IdSize, ObjectId, RootKind, Version};
 use crate::index::layout::measurements::{Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays};
 use crate::index::storage::column::Column;
 use crate::index::storage::id_map::IdMap;
@@ -16,7 +16,7 @@ use crate::index::storage::id_map::IdMap;
 pub use super::tables::ClassNumber;
 
 /// Id of a class object -> class number.
-pub(crate) type ClassIds = IdMap<u64, ClassNumber>;
+pub(crate) type ClassIds = IdMap<ObjectId, ClassNumber>;
 
 /// The tables of a summary. Every column is a section of the stage's file.
 #[derive(Debug, Default)]
@@ -144,8 +144,8 @@ impl Summary {
 
     /// The class numbers of all classes that have a class object.
     pub(crate) fn class_ids(&self) -> ClassIds {
-        let ids = self.numbered_classes().map(|(number, class)| (class.id.get(), number));
-        ids.filter(|(id, _)| *id != 0).collect()
+        let ids = self.numbered_classes().map(|(number, class)| (ObjectId::from(class.id), number));
+        ids.filter(|(id, _)| !id.is_null()).collect()
     }
 
     /// A class's name in Java source form.
@@ -291,8 +291,8 @@ impl Summary {
     }
 
     /// The name of a loader's class, if the loader is in the dump.
-    pub fn loader_class(&self, loader: u64) -> Option<&str> {
-        let at = self.tables.loaders.binary_search_by_key(&loader, |row| row.id.get()).ok()?;
+    pub fn loader_class(&self, loader: ObjectId) -> Option<&str> {
+        let at = self.tables.loaders.binary_search_by_key(&loader, |row| row.id.into()).ok()?;
         let class = self.class(ClassNumber(self.tables.loaders.get(at)?.class.get()))?;
         Some(self.class_name(class))
     }

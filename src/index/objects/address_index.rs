@@ -11,6 +11,8 @@ use std::io;
 use zerocopy::little_endian::U64;
 
 use super::id_set::{AddressSet, CHUNK_LINES, CHUNK_WORDS, LINE_WORDS, Position};
+use crate::hprof::ObjectId;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::storage::checked_column::CheckedColumn;
 use crate::index::storage::column::Column;
 use crate::index::storage::prefetch::prefetch;
@@ -99,12 +101,12 @@ impl AddressIndex {
 
     /// The object index of an id, if the dump holds it.
     #[inline]
-    pub fn index_of(&self, id: u64) -> Option<u32> {
+    pub fn index_of(&self, id: ObjectId) -> Option<ObjectIndex> {
         if !self.ids.is_empty() {
-            return self.search(id);
+            return self.search(id.0).map(ObjectIndex);
         }
-        let place = self.place(id)?;
-        rank(self.lines.rows(place.start..place.start + LINE_WORDS)?, place.bit)
+        let place = self.place(id.0)?;
+        rank(self.lines.rows(place.start..place.start + LINE_WORDS)?, place.bit).map(ObjectIndex)
     }
 
     /// Where the bit of an id is, if there is a chunk for it.
@@ -143,12 +145,13 @@ impl AddressIndex {
     }
 
     /// The id of an object index.
-    pub fn id_of(&self, index: u32) -> Option<u64> {
+    pub fn id_of(&self, object: ObjectIndex) -> Option<ObjectId> {
+        let index = object.0;
         if index >= self.objects {
             return None;
         }
         if !self.ids.is_empty() {
-            return self.ids.get(index as usize).map(|id| id.get());
+            return self.ids.get(object.at()).map(|id| (*id).into());
         }
         // The last line that starts at or before the index.
         let line_count = self.lines.len() / LINE_WORDS;
@@ -168,7 +171,7 @@ impl AddressIndex {
                 let key = self.keys.get(usize::try_from(chunk).ok()?)?.get();
                 let line = key.checked_mul(CHUNK_LINES)?.checked_add(low as u64 % CHUNK_LINES)?;
                 let granule = line.checked_mul(super::id_set::LINE_BITS)?.checked_add(word * 64 + bit)?;
-                return granule.checked_mul(1 << self.shift);
+                return granule.checked_mul(1 << self.shift).map(ObjectId);
             }
             left -= u64::from(bits.count_ones());
         }
@@ -211,14 +214,14 @@ const AHEAD: usize = 16;
 impl Finder<'_> {
     /// Calls `found` for each id with its object index, in order.
     #[inline]
-    pub(crate) fn find(&self, ids: &[u64], mut found: impl FnMut(Option<u32>)) {
+    pub(crate) fn find(&self, ids: &[ObjectId], mut found: impl FnMut(Option<ObjectIndex>)) {
         if !self.index.ids.is_empty() {
-            ids.iter().for_each(|id| found(self.index.search(*id)));
+            ids.iter().for_each(|id| found(self.index.search(id.0).map(ObjectIndex)));
             return;
         }
         let mut ahead = [None; AHEAD];
-        let ask = |id: Option<&u64>| {
-            let place = id.and_then(|id| self.index.place(*id));
+        let ask = |id: Option<&ObjectId>| {
+            let place = id.and_then(|id| self.index.place(id.0));
             if let Some(place) = place {
                 prefetch(self.lines, place.start);
             }
@@ -230,11 +233,9 @@ impl Finder<'_> {
         for at in 0..ids.len() {
             let Some(slot) = ahead.get_mut(at % AHEAD) else { return };
             let place = std::mem::replace(slot, ask(ids.get(at + AHEAD)));
-            found(
-                place.and_then(|place| {
-                    rank(self.lines.get(place.start..place.start + LINE_WORDS)?, place.bit)
-                }),
-            );
+            found(place.and_then(|place| {
+                rank(self.lines.get(place.start..place.start + LINE_WORDS)?, place.bit).map(ObjectIndex)
+            }));
         }
     }
 }

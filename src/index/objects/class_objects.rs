@@ -1,6 +1,8 @@
 //! Classes and their class objects, both ways.
 
 use super::address_index::AddressIndex;
+use crate::hprof::ObjectId;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::model::tables::NONE;
 
@@ -10,19 +12,19 @@ pub(crate) struct ClassObjects {
     /// By class number: the object index of the class object, or NONE.
     by_class: Vec<u32>,
     /// Class objects and their classes, ascending.
-    by_object: Vec<(u32, ClassNumber)>,
+    by_object: Vec<(ObjectIndex, ClassNumber)>,
 }
 
 impl ClassObjects {
     pub(crate) fn new(summary: &Summary, addresses: &AddressIndex) -> Self {
-        let index = |id: u64| addresses.index_of(id).unwrap_or(NONE);
+        let index = |id: ObjectId| addresses.index_of(id).map_or(NONE, |object| object.0);
         let classes = summary.classes().iter();
         let by_class: Vec<u32> =
-            classes.map(|class| if class.is_dumped() { index(class.id.get()) } else { NONE }).collect();
-        let mut by_object: Vec<(u32, ClassNumber)> = (0u32..)
+            classes.map(|class| if class.is_dumped() { index(class.id.into()) } else { NONE }).collect();
+        let mut by_object: Vec<(ObjectIndex, ClassNumber)> = (0u32..)
             .zip(&by_class)
             .filter(|(_, object)| **object != NONE)
-            .map(|(class, object)| (*object, ClassNumber(class)))
+            .map(|(class, object)| (ObjectIndex(*object), ClassNumber(class)))
             .collect();
         by_object.sort_unstable();
         Self { by_class, by_object }
@@ -34,12 +36,12 @@ impl ClassObjects {
     }
 
     /// The class object of a class.
-    pub(crate) fn class_object(&self, class: ClassNumber) -> Option<u32> {
-        self.by_class.get(class.0 as usize).copied().filter(|object| *object != NONE)
+    pub(crate) fn class_object(&self, class: ClassNumber) -> Option<ObjectIndex> {
+        self.by_class.get(class.0 as usize).copied().filter(|object| *object != NONE).map(ObjectIndex)
     }
 
     /// The class that an object is the class object of.
-    pub(crate) fn class(&self, object: u32) -> Option<ClassNumber> {
+    pub(crate) fn class(&self, object: ObjectIndex) -> Option<ClassNumber> {
         let at = self.by_object.binary_search_by_key(&object, |(object, _)| *object).ok()?;
         self.by_object.get(at).map(|(_, class)| *class)
     }

@@ -3,7 +3,7 @@
 //! An instance's bytes hold the fields of its class first, then those of its superclass, and so on up. Superclasses are
 //! those of [`crate::index::model::class_table::ClassTable`]. Nothing here allocates for an object.
 
-use crate::hprof::{BasicType, IdSize, be_value};
+use crate::hprof::{BasicType, IdSize, ObjectId, be_value};
 use crate::index::model::summary::{ClassNumber, Summary};
 
 /// A primitive value, or the id of an object; 0 is null.
@@ -36,8 +36,8 @@ impl Bits {
     }
 
     /// The id of the object that it refers to; `None` also for null.
-    pub fn reference(self) -> Option<u64> {
-        (self.kind == BasicType::Object && self.bits != 0).then_some(self.bits)
+    pub fn reference(self) -> Option<ObjectId> {
+        if self.kind == BasicType::Object { ObjectId(self.bits).non_null() } else { None }
     }
 }
 
@@ -172,7 +172,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The id of the object in a field; `None` also for null.
-    pub fn reference(&self, name: &str) -> Option<u64> {
+    pub fn reference(&self, name: &str) -> Option<ObjectId> {
         self.value(name)?.reference()
     }
 }

@@ -8,6 +8,7 @@ use super::class_objects::ClassObjects;
 use super::object_table::Objects;
 use super::roots::Roots;
 use crate::index::graph::adjacency::{AdjacencyLists, Targets};
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::graph::tree::Tree;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::storage::memory;
@@ -68,27 +69,27 @@ impl ObjectGraph {
     }
 
     /// The class object of a class, by class number.
-    pub fn class_object(&self, class: ClassNumber) -> Option<u32> {
+    pub fn class_object(&self, class: ClassNumber) -> Option<ObjectIndex> {
         self.class_objects.class_object(class)
     }
 
     /// The class object of an object's class, to which every object refers; java.lang.Class's for class objects.
-    pub fn class_object_of(&self, object: u32) -> Option<u32> {
+    pub fn class_object_of(&self, object: ObjectIndex) -> Option<ObjectIndex> {
         self.class_object(self.objects.class(object)?)
     }
 
     /// All objects that an object refers to, but for its class object.
-    pub fn references(&self, object: u32) -> Targets<'_> {
+    pub fn references(&self, object: ObjectIndex) -> Targets<'_> {
         self.references.list(object)
     }
 
     /// All objects that refer to an object, but for instances that refer to it as their class.
-    pub fn referrers(&self, object: u32) -> Targets<'_> {
+    pub fn referrers(&self, object: ObjectIndex) -> Targets<'_> {
         self.referrers.list(object)
     }
 
     /// The class that an object is the class object of.
-    pub fn class_of_class_object(&self, object: u32) -> Option<ClassNumber> {
+    pub fn class_of_class_object(&self, object: ObjectIndex) -> Option<ClassNumber> {
         self.class_objects.class(object)
     }
 }

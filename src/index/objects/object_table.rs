@@ -14,10 +14,11 @@ use rayon::prelude::*;
 use roaring::RoaringBitmap;
 use zerocopy::little_endian::U64;
 
-use crate::hprof::IdSize;
 use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use crate::hprof::{IdSize, ObjectId};
 
 use super::address_index::AddressIndex;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::scan::chunks::Plan;
 use crate::index::scan::source::Source;
@@ -139,14 +140,14 @@ impl Objects {
     }
 
     /// The class of an object; of a class object that is java.lang.Class.
-    pub fn class(&self, index: u32) -> Option<ClassNumber> {
-        self.known_class(little_endian(&self.classes, index as usize, self.class_bytes)?)
+    pub fn class(&self, object: ObjectIndex) -> Option<ClassNumber> {
+        self.known_class(little_endian(&self.classes, object.at(), self.class_bytes)?)
     }
 
     /// The classes of some objects, in order: faster than one by one.
-    pub fn classes(&self, objects: Range<u32>) -> impl Iterator<Item = Option<ClassNumber>> + '_ {
+    pub fn classes(&self, objects: Range<ObjectIndex>) -> impl Iterator<Item = Option<ClassNumber>> + '_ {
         let width = usize::from(self.class_bytes);
-        let (start, end) = (objects.start as usize * width, objects.end.min(self.len()) as usize * width);
+        let (start, end) = (objects.start.at() * width, objects.end.0.min(self.len()) as usize * width);
         let rows = self.classes.rows(start..end.max(start)).unwrap_or_default();
         // A loop over two bytes takes longer than all the rest.
         let number = |bytes: &[u8]| match *bytes {
@@ -170,11 +171,11 @@ impl Objects {
     }
 
     /// The offset of an object's record in `bytes`, the dump.
-    pub fn offset(&self, bytes: &[u8], id_size: IdSize, index: u32) -> Option<u64> {
-        if index >= self.len() {
+    pub fn offset(&self, bytes: &[u8], id_size: IdSize, object: ObjectIndex) -> Option<u64> {
+        if object.0 >= self.len() {
             return None;
         }
-        self.places.offset(bytes, id_size, index)
+        self.places.offset(bytes, id_size, object.0)
     }
 }
 
@@ -302,8 +303,9 @@ pub(crate) fn class_objects(summary: &Summary, addresses: &AddressIndex) -> Roar
 /// The places of class objects, ascending by object index: each is where its CLASS DUMP is, whatever else has its id.
 fn class_places(summary: &Summary, addresses: &AddressIndex) -> Vec<(u32, u64)> {
     let dumped = summary.classes().iter().filter(|class| class.is_dumped());
-    let mut places: Vec<(u32, u64)> =
-        dumped.filter_map(|class| Some((addresses.index_of(class.id.get())?, class.offset.get()))).collect();
+    let mut places: Vec<(u32, u64)> = dumped
+        .filter_map(|class| Some((addresses.index_of(class.id.into())?.0, class.offset.get())))
+        .collect();
     places.sort_unstable();
     places
 }
@@ -392,8 +394,8 @@ struct Placer<'s> {
 
 impl Placer<'_> {
     #[inline]
-    fn object(&mut self, id: u64, offset: usize, end: usize) {
-        let Some(index) = self.shared.addresses.index_of(id) else {
+    fn object(&mut self, id: ObjectId, offset: usize, end: usize) {
+        let Some(ObjectIndex(index)) = self.shared.addresses.index_of(id) else {
             return;
         };
         let run = self.run;

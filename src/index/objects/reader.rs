@@ -8,7 +8,8 @@ use super::object_table::BLOCK;
 use super::strings::StringFields;
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use crate::hprof::{BasicType, IdSize, be_id};
+use crate::hprof::{BasicType, IdSize, ObjectId, be_id};
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
 
 pub use super::fields::{Bits, Place, Slot};
@@ -80,7 +81,7 @@ impl<'a> Objects<'a> {
     }
 
     /// The record of an object; `None` if it cannot be read.
-    pub fn record(&self, object: u32) -> Option<Record<'a>> {
+    pub fn record(&self, object: ObjectIndex) -> Option<Record<'a>> {
         self.record_at(self.graph.objects.offset(self.bytes, self.id_size, object)?)
     }
 
@@ -91,21 +92,26 @@ impl<'a> Objects<'a> {
 
     /// Calls `visit` with the records of some objects of a block: those whose bits are set, from `first` on, which is the
     /// first of the block; `None` for one that cannot be read. One after another they are found faster than one by one.
-    pub fn records_of_block(&self, first: u32, wanted: u64, mut visit: impl FnMut(u32, Option<Record<'a>>)) {
+    pub fn records_of_block(
+        &self,
+        first: ObjectIndex,
+        wanted: u64,
+        mut visit: impl FnMut(ObjectIndex, Option<Record<'a>>),
+    ) {
         let count = u64::BITS - wanted.leading_zeros();
         let mut object = first;
         let places = &self.graph.objects.places;
-        places.visit(self.bytes, self.id_size, first / BLOCK, count, &mut Catch::default(), |catch| {
+        places.visit(self.bytes, self.id_size, first.0 / BLOCK, count, &mut Catch::default(), |catch| {
             let record = catch.0.take();
-            if wanted & (1 << (object - first)) != 0 {
+            if wanted & (1 << (object.0 - first.0)) != 0 {
                 visit(object, record);
             }
-            object += 1;
+            object.0 += 1;
         });
     }
 
     /// The bytes of an instance's fields.
-    pub fn instance(&self, object: u32) -> Option<&'a [u8]> {
+    pub fn instance(&self, object: ObjectIndex) -> Option<&'a [u8]> {
         match self.record(object)? {
             Record::Instance(record) => Some(record.fields),
             _ => None,
@@ -113,12 +119,12 @@ impl<'a> Objects<'a> {
     }
 
     /// All fields of an instance.
-    pub fn fields(&self, object: u32) -> Option<Fields<'a>> {
+    pub fn fields(&self, object: ObjectIndex) -> Option<Fields<'a>> {
         Some(Fields::new(self.summary, self.graph.objects.class(object)?, self.instance(object)?))
     }
 
     /// The fields that `class` declares or inherits, of an instance of it or of a subclass.
-    pub fn fields_of(&self, object: u32, class: ClassNumber) -> Option<Fields<'a>> {
+    pub fn fields_of(&self, object: ObjectIndex, class: ClassNumber) -> Option<Fields<'a>> {
         self.fields(object)?.of(class)
     }
 
@@ -147,33 +153,36 @@ impl<'a> Objects<'a> {
     }
 
     /// The value of a field of an object, by name.
-    pub fn field(&self, object: u32, name: &str) -> Option<Bits> {
+    pub fn field(&self, object: ObjectIndex, name: &str) -> Option<Bits> {
         self.fields(object)?.value(name)
     }
 
     /// The value of a field that `class` declares or inherits, of an instance of it or of a subclass.
-    pub fn field_of(&self, object: u32, class: ClassNumber, name: &str) -> Option<Bits> {
+    pub fn field_of(&self, object: ObjectIndex, class: ClassNumber, name: &str) -> Option<Bits> {
         self.fields_of(object, class)?.value(name)
     }
 
     /// The object in a field; `None` also for null, and for what is not in the dump.
-    pub fn reference(&self, object: u32, name: &str) -> Option<u32> {
+    pub fn reference(&self, object: ObjectIndex, name: &str) -> Option<ObjectIndex> {
         self.object(self.field(object, name)?)
     }
 
     /// The object that a value refers to; `None` also for null, and for what is not in the dump.
-    pub fn object(&self, value: Bits) -> Option<u32> {
+    pub fn object(&self, value: Bits) -> Option<ObjectIndex> {
         self.graph.objects.addresses.index_of(value.reference()?)
     }
 
     /// The ids in an array of references; 0 is null.
-    pub fn elements(&self, record: &ObjectArray<'a>) -> impl ExactSizeIterator<Item = u64> + use<'a> {
+    pub fn elements(&self, record: &ObjectArray<'a>) -> impl ExactSizeIterator<Item = ObjectId> + use<'a> {
         let id_size = self.id_size;
-        record.elements.chunks_exact(id_size.bytes()).map(move |id| be_id(id, 0, id_size).unwrap_or(0))
+        record
+            .elements
+            .chunks_exact(id_size.bytes())
+            .map(move |id| ObjectId(be_id(id, 0, id_size).unwrap_or(0)))
     }
 
     /// The ids in an object that is an array of references; 0 is null.
-    pub fn ids(&self, array: u32) -> Option<impl ExactSizeIterator<Item = u64> + use<'a>> {
+    pub fn ids(&self, array: ObjectIndex) -> Option<impl ExactSizeIterator<Item = ObjectId> + use<'a>> {
         match self.record(array)? {
             Record::ObjectArray(array) => Some(self.elements(&array)),
             _ => None,
@@ -181,7 +190,7 @@ impl<'a> Objects<'a> {
     }
 
     /// The type and the elements of an object that is an array of primitives.
-    pub fn primitives(&self, array: u32) -> Option<(BasicType, &'a [u8])> {
+    pub fn primitives(&self, array: ObjectIndex) -> Option<(BasicType, &'a [u8])> {
         match self.record(array)? {
             Record::PrimitiveArray(PrimitiveArray { element, elements: Some(elements), .. }) => {
                 Some((element, elements))
@@ -191,7 +200,7 @@ impl<'a> Objects<'a> {
     }
 
     /// The characters of a java.lang.String; `None` if it is none.
-    pub fn string(&self, object: u32) -> Option<Characters<'a>> {
+    pub fn string(&self, object: ObjectIndex) -> Option<Characters<'a>> {
         self.characters(&self.fields(object)?)
     }
 

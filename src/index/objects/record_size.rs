@@ -1,6 +1,6 @@
 //! The class and the shallow size of an object, from its record.
 
-use crate::hprof::{BasicType, be_u32};
+use crate::hprof::{BasicType, ObjectId, be_u32};
 
 use crate::index::layout::fit;
 use crate::index::layout::sizes::Sizes;
@@ -12,7 +12,7 @@ use crate::index::storage::id_map::IdMap;
 pub(crate) struct Shallow<'a> {
     summary: &'a Summary,
     pub(crate) sizes: &'a Sizes,
-    numbers: IdMap<u64, ClassNumber>,
+    numbers: IdMap<ObjectId, ClassNumber>,
     /// Class numbers of primitive arrays, in the order of [`BasicType::PRIMITIVES`].
     primitive: [Option<ClassNumber>; 8],
     /// The class whose instances vary in size, and where its instances hold by how many words.
@@ -36,7 +36,7 @@ impl<'a> Shallow<'a> {
     }
 
     /// The class with this class object.
-    pub(crate) fn class(&self, id: u64) -> Option<ClassNumber> {
+    pub(crate) fn class(&self, id: ObjectId) -> Option<ClassNumber> {
         self.numbers.get(&id).copied()
     }
 

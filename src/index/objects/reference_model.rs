@@ -13,8 +13,9 @@ use super::address_index::{AddressIndex, Finder};
 use super::object_table::{BLOCK, Places, width};
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use crate::hprof::{BasicType, IdSize, be_id, be_u32};
+use crate::hprof::{BasicType, IdSize, ObjectId, be_id, be_u32};
 use crate::index::graph::adjacency::{Encoded, Encoder};
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::graph::order::Weights;
 use crate::index::layout::fit;
 use crate::index::layout::sizes::Sizes;
@@ -54,7 +55,7 @@ pub(crate) struct Describe<'a> {
     pub(crate) addresses: &'a AddressIndex,
     pub(crate) places: &'a Places,
     /// Thread and local, ascending.
-    pub(crate) locals: &'a [(u32, u32)],
+    pub(crate) locals: &'a [(ObjectIndex, ObjectIndex)],
 }
 
 /// What is known of a class before its instances are seen.
@@ -145,7 +146,7 @@ struct Shared<'a> {
     id_size: IdSize,
     what: &'a Describe<'a>,
     finder: Finder<'a>,
-    numbers: IdMap<u64, u32>,
+    numbers: IdMap<ObjectId, u32>,
     plans: Vec<ClassPlan>,
     /// Class numbers of primitive arrays, in the order of [`BasicType::PRIMITIVES`].
     primitive: [u32; 8],
@@ -210,7 +211,7 @@ impl<'a> Shared<'a> {
             row: 0,
             class: NONE,
             units: 0,
-            last: (0, NONE),
+            last: (ObjectId::NULL, NONE),
         };
         // Where the ids of each object of a block end, and what is found for them.
         let mut ends = Vec::with_capacity(BLOCK as usize);
@@ -223,7 +224,7 @@ impl<'a> Shared<'a> {
             missing: MissingCounter::default(),
             rows: None,
         };
-        let from = self.what.locals.partition_point(|(thread, _)| *thread < first);
+        let from = self.what.locals.partition_point(|(thread, _)| thread.0 < first);
         let mut locals = self.what.locals.get(from..).unwrap_or_default().iter().peekable();
         let mut index = first;
         let mut failed = None;
@@ -248,8 +249,8 @@ impl<'a> Shared<'a> {
                 let mut long = describer.long.iter().peekable();
                 let block_first = object;
                 let mut end_row = |targets: &mut Vec<u32>| {
-                    while let Some((_, local)) = locals.next_if(|(thread, _)| *thread == object) {
-                        targets.push(*local);
+                    while let Some((_, local)) = locals.next_if(|(thread, _)| thread.0 == object) {
+                        targets.push(local.0);
                     }
                     match long.next_if(|(row, _)| *row == object - block_first) {
                         Some((_, elements)) => {
@@ -268,7 +269,7 @@ impl<'a> Shared<'a> {
                         end_row(&mut targets);
                     }
                     match found {
-                        Some(target) => targets.push(target),
+                        Some(target) => targets.push(target.0),
                         None => chunk.missing.add(describer.ids.get(at)),
                     }
                     at += 1;
@@ -301,15 +302,17 @@ impl<'a> Shared<'a> {
         let mut ids = Vec::with_capacity(PART);
         for part in elements.chunks(PART * width) {
             ids.clear();
-            let all = part.chunks_exact(width).map(|element| be_id(element, 0, self.id_size).unwrap_or(0));
-            ids.extend(all.filter(|id| *id != 0));
+            let all = part
+                .chunks_exact(width)
+                .map(|element| ObjectId(be_id(element, 0, self.id_size).unwrap_or(0)));
+            ids.extend(all.filter(|id| !id.is_null()));
             let mut places = targets.iter_mut().skip(count);
             let mut at = 0;
             self.finder.find(&ids, |found| {
                 match found {
                     Some(target) => {
                         if let Some(place) = places.next() {
-                            *place = target;
+                            *place = target.0;
                             count += 1;
                         }
                     }
@@ -355,7 +358,7 @@ fn primitive_classes(summary: &Summary) -> [u32; 8] {
 struct Describer<'s> {
     shared: &'s Shared<'s>,
     /// What the objects of the block refer to, in the order of the records.
-    ids: Vec<u64>,
+    ids: Vec<ObjectId>,
     /// Long arrays of the block: which object, and its elements.
     long: Vec<(u32, &'s [u8])>,
     /// The object's place in its block.
@@ -363,12 +366,12 @@ struct Describer<'s> {
     class: u32,
     units: u64,
     /// The class met last: id and number.
-    last: (u64, u32),
+    last: (ObjectId, u32),
 }
 
 impl Describer<'_> {
     #[inline(always)]
-    fn class_number(&mut self, id: u64) -> u32 {
+    fn class_number(&mut self, id: ObjectId) -> u32 {
         if self.last.0 != id || self.last.1 == NONE {
             self.last = (id, self.shared.numbers.get(&id).copied().unwrap_or(NONE));
         }
@@ -376,8 +379,8 @@ impl Describer<'_> {
     }
 
     #[inline(always)]
-    fn refer(&mut self, id: u64) {
-        if id != 0 {
+    fn refer(&mut self, id: ObjectId) {
+        if !id.is_null() {
             self.ids.push(id);
         }
     }
@@ -406,7 +409,7 @@ impl<'a> HeapVisitor<'a> for Describer<'a> {
             loop {
                 for at in &plan.references {
                     let Some(id) = be_id(fields, *at as usize, shared.id_size) else { break };
-                    self.refer(id);
+                    self.refer(ObjectId(id));
                 }
                 fields = fields.get(plan.bytes..).unwrap_or_default();
                 match shared.plans.get(plan.above as usize) {
@@ -428,7 +431,7 @@ impl<'a> HeapVisitor<'a> for Describer<'a> {
                 return;
             }
             for element in record.elements.chunks_exact(id_size.bytes()) {
-                self.refer(be_id(element, 0, id_size).unwrap_or(0));
+                self.refer(ObjectId(be_id(element, 0, id_size).unwrap_or(0)));
             }
         }
     }
@@ -446,11 +449,11 @@ impl<'a> HeapVisitor<'a> for Describer<'a> {
         self.class = shared.java_lang_class;
         self.units = shared.what.sizes.class_object(number) / shared.unit;
         if let (true, Some(class)) = (shared.wants_rows, shared.what.summary.class(number)) {
-            self.refer(class.super_id.get());
-            self.refer(class.loader.get());
+            self.refer(class.super_id.into());
+            self.refer(class.loader.into());
             for (_, kind, value) in shared.what.summary.statics(class) {
                 if kind == BasicType::Object {
-                    self.refer(value);
+                    self.refer(ObjectId(value));
                 }
             }
         }

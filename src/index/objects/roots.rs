@@ -5,7 +5,8 @@
 //! without sticky classes gets the boot loader's classes as roots. Roots may name objects that the dump does not hold: they are
 //! counted.
 
-use crate::hprof::RootKind;
+use crate::hprof::{RootKind, TraceSerial};
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::storage::id_map::IdMap;
 
 use super::address_index::AddressIndex;
@@ -16,13 +17,13 @@ use crate::index::model::tables::NONE;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Root {
     /// The object's index.
-    pub object: u32,
+    pub object: ObjectIndex,
     /// Why it is a root.
     pub kind: RootKind,
     /// Serial number of the thread, for the kinds that have one.
     pub thread_serial: Option<u32>,
     /// Object index of that thread, if it is known.
-    pub thread: Option<u32>,
+    pub thread: Option<ObjectIndex>,
     /// The frame's number in the thread's stack trace, if the root has one.
     pub frame: Option<u32>,
     /// Whether it counts as a reference of its thread instead of as a root.
@@ -43,7 +44,7 @@ pub struct Roots {
     /// Whether the boot loader's classes were made roots, because the dump has no sticky class.
     pub boot_classes_assumed: bool,
     /// Threads by serial number: serial number, object index and serial number of the stack trace.
-    threads: Vec<(u32, u32, u32)>,
+    threads: Vec<(u32, ObjectIndex, TraceSerial)>,
 }
 
 /// Whether roots of this kind are references of their thread.
@@ -54,15 +55,15 @@ fn is_of_thread(kind: RootKind) -> bool {
 impl Roots {
     /// Finds the objects of all roots.
     pub(crate) fn new(summary: &Summary, addresses: &AddressIndex) -> Self {
-        let mut threads: Vec<(u32, u32, u32)> = (summary.tables().threads.iter())
-            .filter_map(|row| Some((row.serial.get(), addresses.index_of(row.id.get())?, row.trace.get())))
+        let mut threads: Vec<(u32, ObjectIndex, TraceSerial)> = (summary.tables().threads.iter())
+            .filter_map(|row| Some((row.serial.get(), addresses.index_of(row.id.into())?, row.trace.into())))
             .collect();
         let started = threads.len();
         for row in summary.roots() {
             if row.kind == RootKind::ThreadObject.tag()
-                && let Some(object) = addresses.index_of(row.id.get())
+                && let Some(object) = addresses.index_of(row.id.into())
             {
-                threads.push((row.thread.get(), object, row.frame.get()));
+                threads.push((row.thread.get(), object, row.frame.into()));
             }
         }
         // A thread that only a START THREAD record tells of need not be reachable: what its stack holds would not be either.
@@ -72,7 +73,7 @@ impl Roots {
         threads.rotate_left(started);
         threads.sort_by_key(|(serial, ..)| *serial);
         threads.dedup_by_key(|(serial, ..)| *serial);
-        let by_serial: IdMap<u32, u32> =
+        let by_serial: IdMap<u32, ObjectIndex> =
             threads.iter().map(|(serial, object, _)| (*serial, *object)).collect();
         let mut roots = Self { threads, ..Self::default() };
         let mut sticky = false;
@@ -83,7 +84,7 @@ impl Roots {
                 continue;
             }
             sticky |= kind == RootKind::StickyClass;
-            let Some(object) = addresses.index_of(row.id.get()) else {
+            let Some(object) = addresses.index_of(row.id.into()) else {
                 roots.missing_objects += u64::from(row.id.get() != 0);
                 continue;
             };
@@ -112,7 +113,7 @@ impl Roots {
 
     fn assume_boot_classes(&mut self, summary: &Summary, addresses: &AddressIndex) {
         let boot = summary.classes().iter().filter(|class| class.is_dumped() && class.loader.get() == 0);
-        let objects = boot.filter_map(|class| addresses.index_of(class.id.get()));
+        let objects = boot.filter_map(|class| addresses.index_of(class.id.into()));
         let rows = objects.map(|object| Root {
             object,
             kind: RootKind::StickyClass,
@@ -127,8 +128,8 @@ impl Roots {
     }
 
     /// The objects that are roots by themselves, ascending, each once.
-    pub fn objects(&self) -> Vec<u32> {
-        let mut objects: Vec<u32> =
+    pub fn objects(&self) -> Vec<ObjectIndex> {
+        let mut objects: Vec<ObjectIndex> =
             self.rows.iter().filter(|row| !row.is_local).map(|row| row.object).collect();
         objects.sort_unstable();
         objects.dedup();
@@ -136,16 +137,17 @@ impl Roots {
     }
 
     /// The pairs of thread and object of roots that count as references of their thread, ascending, each once.
-    pub fn locals(&self) -> Vec<(u32, u32)> {
+    pub fn locals(&self) -> Vec<(ObjectIndex, ObjectIndex)> {
         let locals = self.rows.iter().filter(|row| row.is_local);
-        let mut pairs: Vec<(u32, u32)> = locals.filter_map(|row| Some((row.thread?, row.object))).collect();
+        let mut pairs: Vec<(ObjectIndex, ObjectIndex)> =
+            locals.filter_map(|row| Some((row.thread?, row.object))).collect();
         pairs.sort_unstable();
         pairs.dedup();
         pairs
     }
 
     /// The serial number of the stack trace of the thread with this serial number.
-    pub fn trace_of_thread(&self, serial: u32) -> Option<u32> {
+    pub fn trace_of_thread(&self, serial: u32) -> Option<TraceSerial> {
         let at = self.threads.binary_search_by_key(&serial, |(serial, ..)| *serial).ok()?;
         self.threads.get(at).map(|(.., trace)| *trace)
     }

@@ -6,7 +6,7 @@
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::fields::{Bits, Place, slots};
-use crate::hprof::{BasicType, IdSize, be_u16};
+use crate::hprof::{BasicType, IdSize, ObjectId, be_u16};
 use crate::index::model::summary::{ClassNumber, Summary};
 
 /// The characters of a String, as they stand in the dump.
@@ -128,7 +128,7 @@ impl StringFields {
 
     /// The id of the array, and what of it are the String's characters; `None` without an array.
     #[inline]
-    pub(crate) fn read(&self, bytes: &[u8], id_size: IdSize) -> Option<(u64, StringPart)> {
+    pub(crate) fn read(&self, bytes: &[u8], id_size: IdSize) -> Option<(ObjectId, StringPart)> {
         let array = self.value.value(bytes, id_size)?.reference()?;
         let number = |place: Option<Place>| place?.value(bytes, id_size).and_then(Bits::integer);
         let wide = if number(self.coder) == Some(1) { WIDE } else { 0 };

@@ -307,6 +307,7 @@ impl Builder<'_> {
             None => self.weights(&arena, source, summary, objects)?,
         };
         let roots = Roots::new(summary, &objects.addresses).objects();
+        let roots: Vec<u32> = roots.into_iter().map(|root| root.0).collect();
         let class_objects = ClassObjects::new(summary, &objects.addresses);
         let targets = class_objects.by_class();
         let labels = Labels { column: objects.classes.all(), width: objects.class_bytes, targets };

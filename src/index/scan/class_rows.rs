@@ -7,7 +7,7 @@ use crate::index::storage::id_map::{IdMap, IdSet};
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{self, HeapVisitor};
 use crate::hprof::record::{BodyReader, LoadClass, Record};
-use crate::hprof::{BasicType, IdSize, mutf8, names};
+use crate::hprof::{BasicType, IdSize, ObjectId, TraceSerial, mutf8, names};
 
 use super::find_objects::{Found, Lookup};
 use super::tallies::{Scanned, Tally};
@@ -46,7 +46,7 @@ pub(crate) struct Builder<'a> {
     rows: Vec<ClassRow>,
     fields: Vec<FieldRow>,
     statics: Vec<StaticRow>,
-    numbers: IdMap<u64, u32>,
+    numbers: IdMap<ObjectId, u32>,
     java_lang_class: u32,
     class_objects: u64,
     unnamed: u64,
@@ -80,7 +80,7 @@ impl<'a> Builder<'a> {
 
     /// Adds all classes: those dumped, in file order; those only loaded; those only named by objects.
     pub(crate) fn add_classes(&mut self, scan: &Scanned) {
-        let loads: IdMap<u64, LoadClass> =
+        let loads: IdMap<ObjectId, LoadClass> =
             self.contents.class_loads.iter().map(|load| (load.id, *load)).collect();
         for (offset, id) in &scan.class_dumps {
             if !self.numbers.contains_key(id) {
@@ -92,7 +92,7 @@ impl<'a> Builder<'a> {
             }
         }
         self.class_objects = self.rows.len() as u64;
-        let mut rest: Vec<u64> = loads.keys().chain(scan.tallies.keys()).copied().collect();
+        let mut rest: Vec<ObjectId> = loads.keys().chain(scan.tallies.keys()).copied().collect();
         rest.sort_unstable();
         rest.dedup();
         for id in rest {
@@ -114,8 +114,8 @@ impl<'a> Builder<'a> {
     fn add_site_sizes(&mut self) {
         let reader = BodyReader::new(self.bytes, self.id_size);
         let mut sizes: IdMap<u32, u32> = IdMap::default();
-        let class_traces: IdMap<u32, u32> =
-            self.rows.iter().map(|row| (row.serial.get(), row.trace.get())).collect();
+        let class_traces: IdMap<u32, TraceSerial> =
+            self.rows.iter().map(|row| (row.serial.get(), row.trace.into())).collect();
         for offset in &self.contents.alloc_sites {
             let record = usize::try_from(*offset).ok().and_then(|at| Record::at(self.bytes, at));
             let Some(Ok(sites)) = record.map(|record| reader.alloc_sites(&record)) else {
@@ -145,13 +145,13 @@ impl<'a> Builder<'a> {
 
     fn push(&mut self, row: ClassRow) {
         // The class of id 0 is none.
-        if row.id.get() != 0 {
-            self.numbers.insert(row.id.get(), self.next_number());
+        if let Some(id) = ObjectId::from(row.id).non_null() {
+            self.numbers.insert(id, self.next_number());
         }
         self.rows.push(row);
     }
 
-    fn class_name(&mut self, id: u64, load: Option<(u32, u64)>) -> u32 {
+    fn class_name(&mut self, id: ObjectId, load: Option<(u32, u64)>) -> u32 {
         let string = load.map_or(0, |(_, name)| name);
         if let Some(number) = load.and_then(|_| self.class_names.get(&string)) {
             return *number;
@@ -222,7 +222,7 @@ impl<'a> Builder<'a> {
         self.push(row);
     }
 
-    fn add_undumped(&mut self, id: u64, tally: Option<&Tally>, load: Option<(u32, u64)>) {
+    fn add_undumped(&mut self, id: ObjectId, tally: Option<&Tally>, load: Option<(u32, u64)>) {
         if tally.is_some_and(|tally| tally.objects > 0) {
             self.missing += 1;
         }
@@ -232,7 +232,7 @@ impl<'a> Builder<'a> {
     }
 
     /// What a row has whether the class is dumped or not.
-    fn row(&mut self, id: u64, name: u32, tally: Option<&Tally>, load: Option<(u32, u64)>) -> ClassRow {
+    fn row(&mut self, id: ObjectId, name: u32, tally: Option<&Tally>, load: Option<(u32, u64)>) -> ClassRow {
         let text = crate::index::model::text_pool::text(&self.texts.ends, &self.texts.bytes, name);
         let is_array = text.ends_with("[]") || tally.is_some_and(|tally| tally.lengths.is_some());
         let primitive =
@@ -272,7 +272,7 @@ impl<'a> Builder<'a> {
             match self.rows.iter_mut().find(|row| row.kind == code && row.name.get() == name) {
                 Some(row) => row.objects = (row.objects.get() + count).into(),
                 None => {
-                    let row = self.row(0, name, None, None);
+                    let row = self.row(ObjectId::NULL, name, None, None);
                     self.push(ClassRow { objects: count.into(), ..row });
                 }
             }
@@ -282,7 +282,7 @@ impl<'a> Builder<'a> {
     /// Finds superclasses and java.lang.Class.
     fn link(&mut self) {
         for row in &mut self.rows {
-            let above = self.numbers.get(&row.super_id.get()).copied();
+            let above = self.numbers.get(&row.super_id.into()).copied();
             row.super_class = above.unwrap_or(NONE).into();
             row.flags |= u8::from(row.serial.get() != 0) << 1;
         }
@@ -297,7 +297,7 @@ impl<'a> Builder<'a> {
             Some((_, number)) => *number,
             None if self.class_objects > 0 => {
                 let number = self.next_number();
-                let row = self.row(0, name, None, None);
+                let row = self.row(ObjectId::NULL, name, None, None);
                 self.push(row);
                 number
             }
@@ -307,7 +307,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The ids of the classes of a name and of all below them.
-    pub(crate) fn with_subclasses(&self, name: &str) -> IdSet<u64> {
+    pub(crate) fn with_subclasses(&self, name: &str) -> IdSet<ObjectId> {
         let text = |row: &ClassRow| {
             crate::index::model::text_pool::text(&self.texts.ends, &self.texts.bytes, row.name.get())
         };
@@ -316,7 +316,7 @@ impl<'a> Builder<'a> {
         let superclasses = self.rows.iter().map(|row| row.super_class.get()).collect();
         ClassTable::new(superclasses, Vec::new()).add_subclasses(&mut wanted);
         let wanted = self.rows.iter().zip(wanted).filter(|(_, is_wanted)| *is_wanted);
-        wanted.map(|(row, _)| row.id.get()).filter(|id| *id != 0).collect()
+        wanted.filter_map(|(row, _)| ObjectId::from(row.id).non_null()).collect()
     }
 
     pub(crate) fn java_lang_class(&self) -> u32 {
@@ -351,7 +351,7 @@ impl<'a> Builder<'a> {
 
     /// The tables of classes and of what was measured.
     pub(crate) fn tables(&mut self, scan: &Scanned) -> Tables {
-        let number = |id: &u64| self.numbers.get(id).copied();
+        let number = |id: &ObjectId| self.numbers.get(id).copied();
         let mut lengths: Vec<(u32, &Lengths<64>)> = (scan.tallies.iter())
             .filter_map(|(id, tally)| Some((number(id)?, tally.lengths.as_deref()?)))
             .collect();
@@ -372,8 +372,11 @@ impl<'a> Builder<'a> {
             let counts = [lengths.elements].into_iter().chain(lengths.by_length);
             counts.map(|count| CountRow { count: count.into() })
         });
-        let mut class_distances: Vec<(u32, u64)> =
-            scan.class_distances.iter().filter_map(|(id, bytes)| Some((number(id)?, *bytes))).collect();
+        let mut class_distances: Vec<(u32, u64)> = scan
+            .class_distances
+            .iter()
+            .filter_map(|(id, bytes)| Some((number(&ObjectId(*id))?, *bytes)))
+            .collect();
         class_distances.sort_unstable();
         let class_distances = (class_distances.into_iter())
             .filter(|(class, _)| self.rows.get(*class as usize).is_some_and(ClassRow::is_dumped))
@@ -449,10 +452,10 @@ impl<'a> Builder<'a> {
 
 /// The class loaders that classes name, with their classes.
 pub(crate) fn loaders(summary: &Summary, lookup: &Lookup<'_>, classes: &ClassIds) -> Vec<LoaderRow> {
-    let ids: IdSet<u64> =
-        summary.classes().iter().map(|class| class.loader.get()).filter(|id| *id != 0).collect();
+    let ids: IdSet<ObjectId> =
+        summary.classes().iter().filter_map(|class| ObjectId::from(class.loader).non_null()).collect();
     let found = lookup.find(&ids);
-    let class_of = |id: &u64| match found.get(id) {
+    let class_of = |id: &ObjectId| match found.get(id) {
         Some(Found::Instance { class, .. }) => classes.get(class).map(|number| number.0),
         _ => None,
     };

@@ -2,8 +2,8 @@
 
 use rayon::prelude::*;
 
-use crate::hprof::RootKind;
 use crate::hprof::heap::{HeapVisitor, Instance, Root};
+use crate::hprof::{ObjectId, RootKind};
 
 use super::chunks::{Chunk, Plan};
 use super::class_rows;
@@ -62,8 +62,8 @@ pub(crate) fn assume_threads(
         return;
     }
     struct Finder<'t> {
-        threads: &'t IdSet<u64>,
-        found: Vec<(usize, u64)>,
+        threads: &'t IdSet<ObjectId>,
+        found: Vec<(usize, ObjectId)>,
     }
     impl<'a> HeapVisitor<'a> for Finder<'_> {
         fn instance(&mut self, record: Instance<'a>) {
@@ -81,7 +81,7 @@ pub(crate) fn assume_threads(
         plan.walk(source, chunk, &mut finder, |_| {});
         finder.found
     };
-    let mut found: Vec<(usize, u64)> = plan.chunks.par_iter().flat_map_iter(walk).collect();
+    let mut found: Vec<(usize, ObjectId)> = plan.chunks.par_iter().flat_map_iter(walk).collect();
     if found.is_empty() {
         return;
     }

@@ -5,9 +5,9 @@
 
 use std::ops::Range;
 
-use crate::hprof::IdSize;
 use crate::hprof::heap::{self, HeapVisitor, ObjectArray};
 use crate::hprof::resync::{self, KnownClasses};
+use crate::hprof::{IdSize, ObjectId};
 
 use super::chunks::{self, Chunk};
 use crate::index::model::summary::Summary;
@@ -52,7 +52,7 @@ pub(crate) struct OrderedChunks<'a> {
 
 /// What finding objects behind damage needs to know of classes.
 #[derive(Debug)]
-pub(crate) struct Classes(IdMap<u64, Option<u64>>);
+pub(crate) struct Classes(IdMap<ObjectId, Option<u64>>);
 
 impl Classes {
     /// The classes of a dump.
@@ -65,12 +65,12 @@ impl Classes {
             above.map(|above| above.saturating_add(table.own_bytes(number).into()))
         });
         let known = summary.classes().iter().zip(sums).filter(|(class, _)| class.id.get() != 0);
-        Self(known.map(|(class, sum)| (class.id.get(), sum.filter(|_| class.is_dumped()))).collect())
+        Self(known.map(|(class, sum)| (class.id.into(), sum.filter(|_| class.is_dumped()))).collect())
     }
 }
 
 impl KnownClasses for Classes {
-    fn class(&self, id: u64) -> Option<Option<u64>> {
+    fn class(&self, id: ObjectId) -> Option<Option<u64>> {
         self.0.get(&id).copied()
     }
 }

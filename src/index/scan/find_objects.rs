@@ -6,7 +6,7 @@ use crate::index::storage::id_map::{IdMap, IdSet};
 use rayon::prelude::*;
 
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use crate::hprof::{BasicType, be_id};
+use crate::hprof::{BasicType, ObjectId, be_id};
 
 use super::chunks::Plan;
 use super::source::Source;
@@ -24,28 +24,28 @@ pub(crate) struct Lookup<'a> {
 /// An object found.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Found<'a> {
-    Instance { class: u64, fields: &'a [u8] },
+    Instance { class: ObjectId, fields: &'a [u8] },
     Objects { elements: &'a [u8] },
     Primitives { element: BasicType, elements: &'a [u8] },
 }
 
 impl<'a> Lookup<'a> {
     /// Finds the objects with these ids, those that are there and in reach of the budget.
-    pub(crate) fn find(&self, ids: &IdSet<u64>) -> IdMap<u64, Found<'a>> {
-        let mut sorted: Vec<u64> = ids.iter().copied().filter(|id| *id != 0).collect();
+    pub(crate) fn find(&self, ids: &IdSet<ObjectId>) -> IdMap<ObjectId, Found<'a>> {
+        let mut sorted: Vec<ObjectId> = ids.iter().copied().filter(|id| !id.is_null()).collect();
         sorted.sort_unstable();
         let mut bytes = 0;
         let candidates: Vec<&ChunkIds> = (self.chunks.iter())
             .filter(|ids| {
-                let at = sorted.partition_point(|id| *id < ids.lowest);
-                sorted.get(at).is_some_and(|id| *id <= ids.highest)
+                let at = sorted.partition_point(|id| id.0 < ids.lowest);
+                sorted.get(at).is_some_and(|id| id.0 <= ids.highest)
             })
             .take_while(|ids| {
                 bytes += (ids.chunk.end - ids.chunk.start) as u64;
                 bytes <= self.budget
             })
             .collect();
-        let parts: Vec<Vec<(u64, Found<'a>)>> = (candidates.par_iter())
+        let parts: Vec<Vec<(ObjectId, Found<'a>)>> = (candidates.par_iter())
             .map(|ids| {
                 let mut finder = Finder { ids: &sorted, found: Vec::new() };
                 self.plan.walk(self.source, &ids.chunk, &mut finder, |_| {});
@@ -56,25 +56,25 @@ impl<'a> Lookup<'a> {
     }
 
     /// Finds one object.
-    pub(crate) fn one(&self, id: u64) -> Option<Found<'a>> {
+    pub(crate) fn one(&self, id: ObjectId) -> Option<Found<'a>> {
         self.find(&IdSet::from_iter([id])).remove(&id)
     }
 
     /// The identifiers in the elements of an object array.
-    pub(crate) fn ids_in(&self, elements: &'a [u8]) -> impl Iterator<Item = u64> + use<'a> {
+    pub(crate) fn ids_in(&self, elements: &'a [u8]) -> impl Iterator<Item = ObjectId> + use<'a> {
         let id_size = self.source.header.id_size;
-        elements.chunks_exact(id_size.bytes()).filter_map(move |chunk| be_id(chunk, 0, id_size))
+        elements.chunks_exact(id_size.bytes()).filter_map(move |chunk| be_id(chunk, 0, id_size).map(ObjectId))
     }
 }
 
 struct Finder<'s, 'a> {
     /// Ascending.
-    ids: &'s [u64],
-    found: Vec<(u64, Found<'a>)>,
+    ids: &'s [ObjectId],
+    found: Vec<(ObjectId, Found<'a>)>,
 }
 
 impl<'a> Finder<'_, 'a> {
-    fn check(&mut self, id: u64, found: impl FnOnce() -> Found<'a>) {
+    fn check(&mut self, id: ObjectId, found: impl FnOnce() -> Found<'a>) {
         if self.ids.binary_search(&id).is_ok() {
             self.found.push((id, found()));
         }

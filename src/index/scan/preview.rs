@@ -8,7 +8,7 @@ use crate::index::storage::id_map::IdMap;
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use crate::hprof::resync::KnownClasses;
-use crate::hprof::{BasicType, IdSize};
+use crate::hprof::{BasicType, IdSize, ObjectId};
 
 use super::top_level::{Contents, HeapDump};
 use crate::index::model::class_table::ClassTable;
@@ -21,9 +21,9 @@ const SAMPLE: u64 = 50_000;
 #[derive(Debug, Default)]
 pub(crate) struct Preview {
     /// Class id, superclass id and bytes of the class's own fields.
-    own: Vec<(u64, u64, u32)>,
+    own: Vec<(ObjectId, ObjectId, u32)>,
     /// Class id -> bytes of an instance's fields, where all superclasses are known.
-    known: IdMap<u64, Option<u64>>,
+    known: IdMap<ObjectId, Option<u64>>,
     /// Objects seen.
     pub(crate) objects: u64,
     /// How often an id was lower than the one before.
@@ -59,8 +59,8 @@ impl Preview {
         for load in &contents.loads {
             self.known.insert(load.id, None);
         }
-        let numbers: IdMap<u64, u32> = self.own.iter().map(|(id, ..)| *id).zip(0..).collect();
-        let superclass = |id: &u64| numbers.get(id).copied().unwrap_or(NONE);
+        let numbers: IdMap<ObjectId, u32> = self.own.iter().map(|(id, ..)| *id).zip(0..).collect();
+        let superclass = |id: &ObjectId| numbers.get(id).copied().unwrap_or(NONE);
         let table = ClassTable::new(
             self.own.iter().map(|(_, above, _)| superclass(above)).collect(),
             self.own.iter().map(|(.., bytes)| *bytes).collect(),
@@ -68,13 +68,13 @@ impl Preview {
         let sums = table.derive(|class, above: Option<&Option<u64>>| {
             let (_, super_id, bytes) = self.own.get(class.0 as usize)?;
             // A superclass that is not there, or closes a circle.
-            let above = above.copied().unwrap_or((*super_id == 0).then_some(0));
+            let above = above.copied().unwrap_or(super_id.is_null().then_some(0));
             above.map(|above| above.saturating_add((*bytes).into()))
         });
         self.known.extend(self.own.iter().map(|(id, ..)| *id).zip(sums));
     }
 
-    fn object(&mut self, id: u64) {
+    fn object(&mut self, ObjectId(id): ObjectId) {
         self.objects += 1;
         self.descents += u64::from(id < self.last);
         self.last = id;
@@ -83,7 +83,7 @@ impl Preview {
 }
 
 impl KnownClasses for Preview {
-    fn class(&self, id: u64) -> Option<Option<u64>> {
+    fn class(&self, id: ObjectId) -> Option<Option<u64>> {
         self.known.get(&id).copied()
     }
 }
@@ -102,7 +102,7 @@ impl<'a> HeapVisitor<'a> for Preview {
         let id_size = self.id_size.unwrap_or(IdSize::Eight);
         let bytes: usize = record.fields().map(|field| BasicType::dump_bytes(field.kind, id_size)).sum();
         self.own.push((record.id, record.super_class, u32::try_from(bytes).unwrap_or(u32::MAX)));
-        self.id_bits |= record.id;
+        self.id_bits |= record.id.0;
     }
     fn go_on(&mut self) -> bool {
         self.objects < SAMPLE

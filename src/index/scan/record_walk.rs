@@ -204,7 +204,7 @@ impl RecordWalk<'_> {
             tag::UNLOAD_CLASS => self.reader.serial(record).map(|serial| contents.unloads.push(serial)),
             tag::FRAME => self.reader.frame(record).map(|frame| contents.frames.push(place(frame.id))),
             tag::TRACE => {
-                self.reader.trace(record).map(|trace| contents.traces.push(place(u64::from(trace.serial))))
+                self.reader.trace(record).map(|trace| contents.traces.push(place(trace.serial.0.into())))
             }
             tag::START_THREAD => self.reader.start_thread(record).map(|thread| contents.threads.push(thread)),
             tag::END_THREAD => self.reader.serial(record).map(|serial| contents.ended_threads.push(serial)),

@@ -4,8 +4,8 @@ use std::sync::atomic::AtomicUsize;
 
 use rayon::prelude::*;
 
-use crate::hprof::BasicType;
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use crate::hprof::{BasicType, ObjectId};
 
 use super::chunks::{self, Plan};
 use super::class_rows;
@@ -103,7 +103,7 @@ pub(crate) fn scan_dump(
             Ok(scan) if form == Form::OrderedList && scan.unordered => form = Form::List,
             // Classes that no LOAD CLASS has named: their class objects too are neighbours of objects.
             Ok(scan) if is_ordered(form) && has_unnamed(&scan, &class_ids) => {
-                class_ids.extend(scan.class_dumps.iter().map(|(_, id)| *id));
+                class_ids.extend(scan.class_dumps.iter().map(|(_, id)| id.0));
                 class_ids.sort_unstable();
                 class_ids.dedup();
             }
@@ -150,7 +150,7 @@ fn is_ordered(form: Form) -> bool {
 
 /// Whether a class was dumped whose id is not among `class_ids`, which ascend.
 fn has_unnamed(scan: &Scanned, class_ids: &[u64]) -> bool {
-    scan.class_dumps.iter().any(|(_, id)| class_ids.binary_search(id).is_err())
+    scan.class_dumps.iter().any(|(_, id)| class_ids.binary_search(&id.0).is_err())
 }
 
 /// Bytes of a dump over which distances are measured when ids jump about.
@@ -180,7 +180,7 @@ fn measure(task: &Task<'_>, set: &AddressSet, scan: &mut Scanned) {
         *distance = distances.get(offset).copied();
     }
     let mut cursor = set.cursor();
-    let classes = scan.class_dumps.iter().map(|(_, id)| *id);
+    let classes = scan.class_dumps.iter().map(|(_, id)| id.0);
     scan.class_distances = classes.filter_map(|id| Some((id, cursor.distance_to_next(id)?))).collect();
 }
 
@@ -190,11 +190,11 @@ fn sort_list(scan: &mut Scanned) -> Vec<u64> {
     ids.par_sort_unstable();
     let again = ids.iter().zip(ids.iter().skip(1)).filter(|(a, b)| a == b).map(|(id, _)| *id);
     scan.repeated = again.collect();
-    let classes = scan.class_dumps.iter().map(|(_, id)| *id);
+    let classes = scan.class_dumps.iter().map(|(_, id)| id.0);
     scan.repeated.extend(classes.filter(|id| ids.binary_search(id).is_ok()));
     scan.repeated.sort_unstable();
     scan.repeated.dedup();
-    ids.extend(scan.class_dumps.iter().map(|(_, id)| *id));
+    ids.extend(scan.class_dumps.iter().map(|(_, id)| id.0));
     ids.par_sort_unstable();
     ids.dedup();
     ids
@@ -206,9 +206,9 @@ fn keep_last_of_repeated(task: &Task<'_>, scan: &mut Scanned) {
     if scan.repeated.is_empty() {
         return;
     }
-    type Found = (u64, usize, Option<u64>, Option<BasicType>, u32);
+    type Found = (ObjectId, usize, Option<ObjectId>, Option<BasicType>, u32);
     struct Finder<'s> {
-        ids: &'s IdSet<u64>,
+        ids: &'s IdSet<ObjectId>,
         found: Vec<Found>,
     }
     impl<'a> HeapVisitor<'a> for Finder<'_> {
@@ -228,7 +228,7 @@ fn keep_last_of_repeated(task: &Task<'_>, scan: &mut Scanned) {
             }
         }
     }
-    let ids: IdSet<u64> = scan.repeated.iter().copied().collect();
+    let ids: IdSet<ObjectId> = scan.repeated.iter().copied().map(ObjectId).collect();
     let mut finder = Finder { ids: &ids, found: Vec::new() };
     for chunk in task.chunks {
         chunks::walk(task.bytes, task.id_size, task.known, chunk, &mut finder, |_, _| {});
@@ -237,7 +237,7 @@ fn keep_last_of_repeated(task: &Task<'_>, scan: &mut Scanned) {
     found.sort_unstable_by_key(|(id, offset, ..)| (*id, *offset));
     let mut replaced = 0u64;
     let mut gone = IdSet::default();
-    let classes: IdSet<u64> = scan.class_dumps.iter().map(|(_, id)| *id).collect();
+    let classes: IdSet<ObjectId> = scan.class_dumps.iter().map(|(_, id)| *id).collect();
     let next_ids = found.iter().skip(1).map(|next| Some(next.0)).chain([None]);
     for (this, next) in found.iter().zip(next_ids) {
         if Some(this.0) == next || classes.contains(&this.0) {

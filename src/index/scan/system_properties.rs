@@ -4,7 +4,7 @@
 
 use crate::index::storage::id_map::{IdMap, IdSet};
 
-use crate::hprof::BasicType;
+use crate::hprof::{BasicType, ObjectId};
 
 use super::find_objects::{Found, Lookup};
 use crate::index::model::summary::{ClassIds, Summary};
@@ -64,13 +64,14 @@ fn read(summary: &Summary, lookup: &Lookup<'_>, classes: &ClassIds) -> Option<Ve
     })?;
     let props =
         summary.statics(system).find(|(name, kind, _)| *name == "props" && *kind == BasicType::Object);
-    let props = fields_of(lookup.one(props?.2)?)?;
+    let props = fields_of(lookup.one(ObjectId(props?.2))?)?;
     let map = props.reference("map").and_then(|map| fields_of(lookup.one(map)?));
     let table = map.unwrap_or(props).reference("table")?;
     let Found::Objects { elements } = lookup.one(table)? else {
         return None;
     };
-    let mut level: IdSet<u64> = lookup.ids_in(elements).filter(|id| *id != 0).take(MAX_ENTRIES).collect();
+    let mut level: IdSet<ObjectId> =
+        lookup.ids_in(elements).filter(|id| !id.is_null()).take(MAX_ENTRIES).collect();
     let mut pairs = Vec::new();
     for _ in 0..MAX_LINKS {
         if level.is_empty() || pairs.len() > MAX_ENTRIES {
@@ -102,9 +103,9 @@ fn strings(
     summary: &Summary,
     lookup: &Lookup<'_>,
     classes: &ClassIds,
-    ids: &IdSet<u64>,
-) -> IdMap<u64, String> {
-    let places: Vec<(u64, u64, StringPart)> = (lookup.find(ids).into_iter())
+    ids: &IdSet<ObjectId>,
+) -> IdMap<ObjectId, String> {
+    let places: Vec<(ObjectId, ObjectId, StringPart)> = (lookup.find(ids).into_iter())
         .filter_map(|(string, found)| {
             let Found::Instance { class, fields } = found else {
                 return None;

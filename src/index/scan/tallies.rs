@@ -1,7 +1,7 @@
 //! What a scan counts: each thread its own, merged at the end.
 
-use crate::hprof::BasicType;
 use crate::hprof::heap::Root;
+use crate::hprof::{BasicType, ObjectId};
 
 use super::chunks::Chunk;
 use crate::index::layout::measurements::{Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays};
@@ -20,7 +20,7 @@ pub(crate) struct Prev {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum What {
     /// An instance; `slot` is its class's place in this thread's table.
-    Instance { class: u64, slot: u32 },
+    Instance { class: ObjectId, slot: u32 },
     /// An array of this kind and length.
     Array { kind: u8, length: u32 },
     /// An instance of StackChunk, the last of the list.
@@ -71,12 +71,12 @@ pub(crate) struct ChunkIds {
 /// What a scan brought.
 #[derive(Debug, Default)]
 pub(crate) struct Scanned {
-    pub(crate) tallies: IdMap<u64, Tally>,
+    pub(crate) tallies: IdMap<ObjectId, Tally>,
     /// Primitive arrays, in the order of [`BasicType::PRIMITIVES`].
     pub(crate) primitive: [Lengths<PRIMITIVE_LENGTHS>; 8],
     pub(crate) short: ShortArrays,
     /// CLASS DUMPs: offset and id, in file order.
-    pub(crate) class_dumps: Vec<(usize, u64)>,
+    pub(crate) class_dumps: Vec<(usize, ObjectId)>,
     /// Roots, in file order.
     pub(crate) roots: Vec<(usize, Root)>,
     /// Distances of class objects: id and bytes.
@@ -145,7 +145,7 @@ impl Scanned {
     }
 
     /// Takes back what was counted of a record that another one with the same id replaces.
-    pub(crate) fn forget(&mut self, class: Option<u64>, element: Option<BasicType>, length: u32) {
+    pub(crate) fn forget(&mut self, class: Option<ObjectId>, element: Option<BasicType>, length: u32) {
         match (class, element) {
             (Some(class), _) => {
                 if let Some(tally) = self.tallies.get_mut(&class) {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicUsize;
 
-use crate::hprof::IdSize;
+use crate::hprof::{IdSize, ObjectId};
 
 use super::chunks::Chunk;
 use super::preview::Preview;
@@ -40,7 +40,7 @@ pub(crate) struct Task<'a> {
     /// Ids of class objects, ascending: those that stand between objects in address order.
     pub(crate) class_ids: &'a [u64],
     /// The class `jdk.internal.vm.StackChunk`, whose instances vary in size.
-    pub(crate) stack_chunk: Option<u64>,
+    pub(crate) stack_chunk: Option<ObjectId>,
     pub(crate) progress: &'a dyn Progress,
 }
 

@@ -126,9 +126,9 @@ impl Contents {
         }
         let placed = self.loads.iter().zip(&self.load_offsets);
         let mut places: Vec<RecordLocation> =
-            placed.clone().map(|(load, offset)| RecordLocation { id: load.id, offset: *offset }).collect();
+            placed.clone().map(|(load, offset)| RecordLocation { id: load.id.0, offset: *offset }).collect();
         keep_one_each(&mut places, end);
-        let naming = placed.filter(|(load, offset)| find_location(&places, load.id) == Some(**offset));
+        let naming = placed.filter(|(load, offset)| find_location(&places, load.id.0) == Some(**offset));
         self.class_loads = naming.map(|(load, _)| *load).collect();
     }
 
@@ -137,7 +137,7 @@ impl Contents {
     pub(crate) fn loaded_before_end_of(&self, dump: &HeapDump) -> Vec<u64> {
         let end = dump.segments.last().map_or(u64::MAX, |segment| segment.end as u64);
         let placed = self.loads.iter().zip(&self.load_offsets);
-        placed.filter(|(_, offset)| **offset < end).map(|(load, _)| load.id).collect()
+        placed.filter(|(_, offset)| **offset < end).map(|(load, _)| load.id.0).collect()
     }
 
     /// Whether an agent has recorded something besides a heap dump: files of such recordings need none.

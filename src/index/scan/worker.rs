@@ -1,5 +1,6 @@
 //! One thread of a scan: its tallies, and the hot path of the whole program.
 
+use crate::hprof::{ObjectId, TraceSerial};
 use std::sync::atomic::Ordering;
 
 use crate::index::storage::id_map::{IdHash, IdMap};
@@ -36,7 +37,7 @@ pub(crate) struct Worker<'a> {
     classes: ClassSlots,
     /// By slot: what was counted, and the bytes that the fields of an instance take, or [`ANY_LENGTH`].
     tallies: Vec<(Tally, u64)>,
-    stack_chunk: u64,
+    stack_chunk: Option<ObjectId>,
     prev: Prev,
     /// The next class object above `prev`, [`NOTHING`] if there is none.
     next_class: u64,
@@ -66,7 +67,7 @@ impl<'a> Worker<'a> {
             misfit: None,
             classes: ClassSlots::default(),
             tallies: Vec::new(),
-            stack_chunk: task.stack_chunk.unwrap_or(NOTHING),
+            stack_chunk: task.stack_chunk,
             prev: Prev { id: NOTHING, what: What::StackChunk },
             next_class: NOTHING,
             run_first: NOTHING,
@@ -140,14 +141,14 @@ impl<'a> Worker<'a> {
     }
 
     #[inline(always)]
-    fn trace(&mut self, trace: u32) {
+    fn trace(&mut self, TraceSerial(trace): TraceSerial) {
         self.counted.max_trace = self.counted.max_trace.max(trace);
         self.counted.max_trace_complement = self.counted.max_trace_complement.max(!trace);
     }
 
     /// Notes an object in address order: the distance of the one before is now known.
     #[inline(always)]
-    fn object(&mut self, id: u64, trace: u32, what: What) {
+    fn object(&mut self, ObjectId(id): ObjectId, trace: TraceSerial, what: What) {
         self.objects += 1;
         self.counted.id_bits |= id;
         self.trace(trace);
@@ -251,7 +252,7 @@ impl<'a> Worker<'a> {
 
     /// The slot of a class in this thread's tables.
     #[inline(always)]
-    fn slot(&mut self, class: u64) -> u32 {
+    fn slot(&mut self, class: ObjectId) -> u32 {
         match self.classes.find(class) {
             Some(slot) => slot,
             None => self.new_slot(class),
@@ -259,7 +260,7 @@ impl<'a> Worker<'a> {
     }
 
     #[cold]
-    fn new_slot(&mut self, class: u64) -> u32 {
+    fn new_slot(&mut self, class: ObjectId) -> u32 {
         let expected = self.task.known.class(class).flatten().unwrap_or(ANY_LENGTH);
         self.tallies.push((Tally::default(), expected));
         self.classes.add(class)
@@ -277,7 +278,7 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
             tally.objects += 1;
             tally.mismatched += u64::from(record.fields.len() as u64 != *expected && *expected != ANY_LENGTH);
         }
-        if record.class == self.stack_chunk {
+        if Some(record.class) == self.stack_chunk {
             what = What::StackChunk;
         }
         self.object(record.id, record.trace, what);
@@ -285,7 +286,7 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
             // After `object`: that gives the stack chunk before its distance.
             self.counted.stack_chunks.push((record.offset, None));
             if let (false, false, Some(cursor)) = (self.ordered, self.counts, &mut self.cursor) {
-                let distance = cursor.distance_to_next(record.id);
+                let distance = cursor.distance_to_next(record.id.0);
                 if let Some((_, last)) = self.counted.stack_chunks.last_mut() {
                     *last = distance;
                 }
@@ -329,11 +330,11 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
         self.trace(record.trace);
         if self.counts {
             self.counted.class_dumps.push((record.offset, record.id));
-            self.counted.id_bits |= record.id;
+            self.counted.id_bits |= record.id.0;
             // A class dumped again is found and taken back later: the class table keeps one. To a list, classes are
             // added at the end.
             if !self.lists {
-                self.collect(record.id);
+                self.collect(record.id.0);
             }
         }
         // Distances of class objects need no second pass: `scan_dump` has the list of them.
@@ -364,31 +365,36 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
 struct ClassSlots {
     hash: IdHash,
     /// Class id and slot + 1; 0 marks a free place.
-    table: Vec<(u64, u32)>,
-    ids: Vec<u64>,
-    last: (u64, u32),
+    table: Vec<(ObjectId, u32)>,
+    ids: Vec<ObjectId>,
+    last: (ObjectId, u32),
 }
 
 impl Default for ClassSlots {
     fn default() -> Self {
-        Self { hash: IdHash::default(), table: vec![(0, 0); 1024], ids: Vec::new(), last: (0, u32::MAX) }
+        Self {
+            hash: IdHash::default(),
+            table: vec![(ObjectId::NULL, 0); 1024],
+            ids: Vec::new(),
+            last: (ObjectId::NULL, u32::MAX),
+        }
     }
 }
 
 impl ClassSlots {
-    fn ids(&self) -> std::vec::IntoIter<u64> {
+    fn ids(&self) -> std::vec::IntoIter<ObjectId> {
         self.ids.clone().into_iter()
     }
 
     /// Where the search for `class` starts.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)]
-    fn home(&self, class: u64) -> usize {
-        self.hash.mix(class) as usize & (self.table.len() - 1)
+    fn home(&self, class: ObjectId) -> usize {
+        self.hash.mix(class.0) as usize & (self.table.len() - 1)
     }
 
     #[inline(always)]
-    fn find(&mut self, class: u64) -> Option<u32> {
+    fn find(&mut self, class: ObjectId) -> Option<u32> {
         if self.last.0 == class && self.last.1 != u32::MAX {
             return Some(self.last.1);
         }
@@ -405,10 +411,10 @@ impl ClassSlots {
         }
     }
 
-    fn add(&mut self, class: u64) -> u32 {
+    fn add(&mut self, class: ObjectId) -> u32 {
         if (self.ids.len() + 1) * 2 > self.table.len() {
             let len = self.table.len() * 4;
-            let old = std::mem::replace(&mut self.table, vec![(0, 0); len]);
+            let old = std::mem::replace(&mut self.table, vec![(ObjectId::NULL, 0); len]);
             for (id, slot) in old.into_iter().filter(|(_, slot)| *slot != 0) {
                 self.place(id, slot);
             }
@@ -420,7 +426,7 @@ impl ClassSlots {
         slot - 1
     }
 
-    fn place(&mut self, class: u64, slot: u32) {
+    fn place(&mut self, class: ObjectId, slot: u32) {
         let mut at = self.home(class);
         while self.table.get(at).is_some_and(|(_, taken)| *taken != 0) {
             at = (at + 1) & (self.table.len() - 1);

@@ -1,0 +1,34 @@
+//! The two numbers of an object: types of their own, so that they are not mixed.
+//!
+//! The algorithms of this folder call a node's number `u32`: they have arrays by node, by core node and by position, and make
+//! one from the other. What they have made is asked by these types alone.
+
+use std::ops::Range;
+
+/// The dense number of an object in the index, from 0, in ascending order of object IDs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ObjectIndex(pub u32);
+
+/// The place of an object in the dominator tree's preorder, from 0. Siblings are in descending order of retained size;
+/// unreachable objects come after all reachable ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct TreePosition(pub u32);
+
+macro_rules! number {
+    ($($name:ident)*) => { $(
+        impl $name {
+            /// The numbers of a range, ascending.
+            pub fn range(range: Range<Self>) -> impl DoubleEndedIterator<Item = Self> + ExactSizeIterator + Clone {
+                (range.start.0..range.end.0).map(Self)
+            }
+
+            /// As an index of an array.
+            #[inline]
+            pub fn at(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )* };
+}
+
+number!(ObjectIndex TreePosition);
