@@ -3,6 +3,8 @@
 use std::ops::Range;
 
 use crate::index::ObjectGraph;
+use crate::hprof::ObjectId;
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
 use crate::index::graph::tree::Tree;
 use crate::index::model::summary::ClassNumber;
 
@@ -15,7 +17,7 @@ const CHUNK: u32 = 1 << 16;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Row {
     /// Object id.
-    pub id: u64,
+    pub id: ObjectId,
     /// Its class, if the dump tells.
     pub class: Option<ClassNumber>,
     /// What it takes itself.
@@ -23,24 +25,24 @@ pub struct Row {
     /// What would be freed with it.
     pub retained_bytes: u64,
     /// Object id of its immediate dominator; `None` if nothing but the roots dominates it.
-    pub dominator: Option<u64>,
+    pub dominator: Option<ObjectId>,
 }
 
 /// The chunks of all reachable objects, in preorder.
-pub fn chunks(tree: &Tree) -> Vec<Range<u32>> {
-    preorder::chunks(0..tree.reachable(), CHUNK)
+pub fn chunks(tree: &Tree) -> Vec<Range<TreePosition>> {
+    preorder::chunks(TreePosition(0)..TreePosition(tree.reachable()), CHUNK)
 }
 
 /// The rows of a chunk, in preorder of the dominator tree. Chunks do not depend on one another.
-pub fn rows(graph: &ObjectGraph, chunk: Range<u32>) -> Vec<Row> {
+pub fn rows(graph: &ObjectGraph, chunk: Range<TreePosition>) -> Vec<Row> {
     let tree = &graph.tree;
     let mut rows = objects(graph, chunk.clone());
     // The objects that the pass is in: depth, position, shallow bytes of this chunk before it.
-    let mut open: Vec<(u32, u32, u64)> = Vec::new();
+    let mut open: Vec<(u32, TreePosition, u64)> = Vec::new();
     // The dominator of objects that have theirs in an earlier chunk, for objects at one depth.
-    let mut outside: Option<(u32, Option<u64>)> = None;
+    let mut outside: Option<(u32, Option<ObjectId>)> = None;
     let mut bytes = 0u64;
-    let id = |rows: &[Row], position: u32| rows.get((position - chunk.start) as usize).map(|row| row.id);
+    let id = |rows: &[Row], position: TreePosition| rows.get(position.at() - chunk.start.at()).map(|row| row.id);
     let mut pass = Preorder::new(tree, chunk.clone());
     for (position, depth) in pass.by_ref() {
         close(&mut open, &mut rows, chunk.start, depth, bytes);
@@ -57,18 +59,18 @@ pub fn rows(graph: &ObjectGraph, chunk: Range<u32>) -> Vec<Row> {
             },
         };
         let shallow_bytes = tree.shallow_bytes(position);
-        if let Some(row) = rows.get_mut((position - chunk.start) as usize) {
+        if let Some(row) = rows.get_mut(position.at() - chunk.start.at()) {
             row.shallow_bytes = shallow_bytes;
             row.dominator = dominator;
         }
         open.push((depth, position, bytes));
         bytes = bytes.saturating_add(shallow_bytes);
     }
-    let next_depth = if chunk.end < tree.reachable() { pass.next_depth() } else { 0 };
+    let next_depth = if chunk.end.0 < tree.reachable() { pass.next_depth() } else { 0 };
     close(&mut open, &mut rows, chunk.start, next_depth, bytes);
     // What is still open reaches into the chunks after it.
     for (_, position, _) in open {
-        if let Some(row) = rows.get_mut((position - chunk.start) as usize) {
+        if let Some(row) = rows.get_mut(position.at() - chunk.start.at()) {
             row.retained_bytes = tree.retained_bytes(position);
         }
     }
@@ -76,22 +78,22 @@ pub fn rows(graph: &ObjectGraph, chunk: Range<u32>) -> Vec<Row> {
 }
 
 /// Ends what objects of this depth and below dominate.
-fn close(open: &mut Vec<(u32, u32, u64)>, rows: &mut [Row], first: u32, depth: u32, bytes: u64) {
+fn close(open: &mut Vec<(u32, TreePosition, u64)>, rows: &mut [Row], first: TreePosition, depth: u32, bytes: u64) {
     while let Some((_, position, before)) = open.pop_if(|(open, ..)| *open >= depth) {
-        if let Some(row) = rows.get_mut((position - first) as usize) {
+        if let Some(row) = rows.get_mut(position.at() - first.at()) {
             row.retained_bytes = bytes - before;
         }
     }
 }
 
 /// Ids and classes of the objects of a chunk. They are looked up in the order of addresses, since they lie so in memory.
-fn objects(graph: &ObjectGraph, chunk: Range<u32>) -> Vec<Row> {
-    let mut rows = vec![Row::default(); chunk.len()];
-    let mut objects: Vec<(u32, u32)> = graph.tree.objects_at(chunk).zip(0u32..).collect();
+fn objects(graph: &ObjectGraph, chunk: Range<TreePosition>) -> Vec<Row> {
+    let mut rows = vec![Row::default(); chunk.end.at() - chunk.start.at()];
+    let mut objects: Vec<(ObjectIndex, u32)> = graph.tree.objects_at(chunk).zip(0u32..).collect();
     objects.sort_unstable();
     for (object, at) in objects {
         if let Some(row) = rows.get_mut(at as usize) {
-            row.id = graph.objects.addresses.id_of(object).unwrap_or(0);
+            row.id = graph.objects.addresses.id_of(object).unwrap_or_default();
             row.class = graph.objects.class(object);
         }
     }

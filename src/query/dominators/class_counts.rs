@@ -5,6 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::index::ObjectGraph;
+use crate::index::graph::numbers::TreePosition;
 use crate::index::model::tables::NONE;
 
 use super::preorder::{Preorder, chunks};
@@ -24,13 +25,13 @@ pub struct Counts {
 }
 
 /// Counts the objects of a range of positions, by class number. Objects of no known class are left out.
-pub fn count(graph: &ObjectGraph, positions: Range<u32>, classes: usize) -> Vec<Counts> {
+pub fn count(graph: &ObjectGraph, positions: Range<TreePosition>, classes: usize) -> Vec<Counts> {
     let tree = &graph.tree;
     let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1);
     let chunk =
-        (positions.len() as u64 / u64::from(threads) / 4 + 1).clamp(u64::from(CHUNK), u64::from(u32::MAX));
-    let count_chunk = |mut counts: Vec<Counts>, chunk: Range<u32>| {
-        for (position, object) in chunk.clone().zip(tree.objects_at(chunk)) {
+        (u64::from(positions.end.0.saturating_sub(positions.start.0)) / u64::from(threads) / 4 + 1).clamp(u64::from(CHUNK), u64::from(u32::MAX));
+    let count_chunk = |mut counts: Vec<Counts>, chunk: Range<TreePosition>| {
+        for (position, object) in TreePosition::range(chunk.clone()).zip(tree.objects_at(chunk)) {
             let class = graph.objects.class(object);
             if let Some(count) = class.and_then(|class| counts.get_mut(class.0 as usize)) {
                 count.objects += 1;
@@ -61,14 +62,14 @@ pub fn retained(graph: &ObjectGraph, of_class: &[u32], groups: usize) -> Vec<u64
     let mut pass =
         Pass { retained: vec![0; groups], is_open: vec![false; groups], open: Vec::new(), bytes: 0 };
     // Classes lie all over memory: they are looked up by all threads, and ahead of the pass, which is one thread's.
-    let look_up = |batch: Range<u32>| -> Vec<u32> {
+    let look_up = |batch: Range<TreePosition>| -> Vec<u32> {
         let group = |position: u32| {
-            let class = tree.object_at(position).and_then(|object| graph.objects.class(object));
+            let class = tree.object_at(TreePosition(position)).and_then(|object| graph.objects.class(object));
             class.and_then(|class| of_class.get(class.0 as usize)).copied().unwrap_or(NONE)
         };
-        (batch.start..batch.end).into_par_iter().with_min_len(CHUNK as usize).map(group).collect()
+        (batch.start.0..batch.end.0).into_par_iter().with_min_len(CHUNK as usize).map(group).collect()
     };
-    let batches = chunks(0..tree.reachable(), BATCH);
+    let batches = chunks(TreePosition(0)..TreePosition(tree.reachable()), BATCH);
     let mut groups_here = batches.first().map(|batch| look_up(batch.clone())).unwrap_or_default();
     for (number, batch) in batches.iter().enumerate() {
         let next = batches.get(number + 1).cloned();

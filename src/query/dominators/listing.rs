@@ -8,7 +8,9 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use crate::hprof::ObjectId;
 use crate::index::ObjectGraph;
+use crate::index::graph::numbers::TreePosition;
 use crate::index::graph::tree::Tree;
 use crate::index::model::summary::{ClassNumber, Summary};
 
@@ -35,8 +37,8 @@ pub struct Question {
 /// An object of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Object id.
-    pub id: u64,
+    /// Object ID.
+    pub id: ObjectId,
     /// Its class, if the dump tells.
     pub class: Option<ClassNumber>,
     /// A few words that tell it from others.
@@ -57,7 +59,7 @@ pub struct Row {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listing {
     /// Position and depth of each object, in preorder.
-    pub positions: Vec<(u32, u32)>,
+    pub positions: Vec<(TreePosition, u32)>,
     /// Objects below the start that are left out.
     pub others: u64,
     /// What those retain.
@@ -109,7 +111,7 @@ pub fn list(tree: &Tree, question: &Question) -> Listing {
 }
 
 /// What is known of the object at a position.
-pub fn row(graph: &ObjectGraph, labels: &Labels<'_>, (position, depth): (u32, u32)) -> Option<Row> {
+pub fn row(graph: &ObjectGraph, labels: &Labels<'_>, (position, depth): (TreePosition, u32)) -> Option<Row> {
     let tree = &graph.tree;
     let object = tree.object_at(position)?;
     Some(Row {
@@ -152,7 +154,7 @@ pub fn group(summary: &Summary, graph: &ObjectGraph, start: Start, group_by: Gro
     groups.rows.push(histogram::Row { group: unknown, ..histogram::Row::default() });
     let (positions, depth) = start.below(&graph.tree);
     let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1);
-    let chunk = (positions.end.saturating_sub(positions.start) / threads / 4).max(CHUNK);
+    let chunk = (positions.end.0.saturating_sub(positions.start.0) / threads / 4).max(CHUNK);
     let none = || vec![Sum::default(); groups.rows.len()];
     let sums = (chunks(positions, chunk).into_par_iter())
         .fold(none, |mut sums, chunk| {
@@ -189,10 +191,10 @@ pub fn group(summary: &Summary, graph: &ObjectGraph, start: Start, group_by: Gro
 }
 
 /// Adds up the objects at a depth whose positions are in a chunk.
-fn group_chunk(graph: &ObjectGraph, groups: &Groups, chunk: Range<u32>, depth: u32, sums: &mut [Sum]) {
+fn group_chunk(graph: &ObjectGraph, groups: &Groups, chunk: Range<TreePosition>, depth: u32, sums: &mut [Sum]) {
     let tree = &graph.tree;
     let unknown = groups.rows.len().saturating_sub(1);
-    let mut add = |position: u32, retained_bytes: u64, retained_objects: u32| {
+    let mut add = |position: TreePosition, retained_bytes: u64, retained_objects: u32| {
         let class = tree.object_at(position).and_then(|object| graph.objects.class(object));
         let group =
             class.and_then(|class| groups.of_class.get(class.0 as usize)).map(|group| *group as usize);
@@ -204,11 +206,11 @@ fn group_chunk(graph: &ObjectGraph, groups: &Groups, chunk: Range<u32>, depth: u
         }
     };
     // The object at that depth that the pass is in: its position, and the bytes since.
-    let mut current: Option<(u32, u64)> = None;
+    let mut current: Option<(TreePosition, u64)> = None;
     for (position, here) in Preorder::new(tree, chunk) {
         if here == depth {
             if let Some((before, bytes)) = current {
-                add(before, bytes, position - before);
+                add(before, bytes, position.0 - before.0);
             }
             current = Some((position, 0));
         }

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use crate::index::graph::numbers::TreePosition;
 use crate::index::graph::tree::{ByPosition, Children, Tree};
 
 /// Positions of a chunk that one thread takes at a time.
@@ -17,15 +18,15 @@ const FEW: usize = 1 << 10;
 #[derive(Debug, Clone)]
 pub struct Preorder<'a> {
     ends: ByPosition<'a>,
-    next: u32,
-    end: u32,
+    next: TreePosition,
+    end: TreePosition,
     depth: u32,
 }
 
 impl<'a> Preorder<'a> {
     /// The objects of a range of positions; unreachable ones are left out.
-    pub fn new(tree: &'a Tree, positions: Range<u32>) -> Self {
-        let end = positions.end.min(tree.reachable());
+    pub fn new(tree: &'a Tree, positions: Range<TreePosition>) -> Self {
+        let end = positions.end.min(TreePosition(tree.reachable()));
         let depth = if positions.start < end { tree.depth(positions.start) } else { 0 };
         Self { ends: tree.ends(positions.start..end), next: positions.start, end, depth }
     }
@@ -38,17 +39,17 @@ impl<'a> Preorder<'a> {
 
 impl Iterator for Preorder<'_> {
     /// Position and depth.
-    type Item = (u32, u32);
+    type Item = (TreePosition, u32);
 
     #[inline]
-    fn next(&mut self) -> Option<(u32, u32)> {
+    fn next(&mut self) -> Option<(TreePosition, u32)> {
         if self.next >= self.end {
             return None;
         }
         let here = (self.next, self.depth);
         let ends = u32::try_from(self.ends.next()?).unwrap_or(u32::MAX);
         self.depth = self.depth.saturating_add(1).saturating_sub(ends);
-        self.next += 1;
+        self.next.0 += 1;
         Some(here)
     }
 }
@@ -59,7 +60,7 @@ pub enum Start {
     /// The roots.
     Roots,
     /// The object at a position.
-    Object(u32),
+    Object(TreePosition),
 }
 
 impl Start {
@@ -72,11 +73,11 @@ impl Start {
     }
 
     /// The positions of all that it dominates, without itself, and the depth of its children.
-    pub fn below(self, tree: &Tree) -> (Range<u32>, u32) {
+    pub fn below(self, tree: &Tree) -> (Range<TreePosition>, u32) {
         match self {
-            Self::Roots => (0..tree.reachable(), 0),
+            Self::Roots => (TreePosition(0)..TreePosition(tree.reachable()), 0),
             Self::Object(position) => {
-                (position.saturating_add(1)..tree.end(position), tree.depth(position).saturating_add(1))
+                (TreePosition(position.0.saturating_add(1))..tree.end(position), tree.depth(position).saturating_add(1))
             }
         }
     }
@@ -94,8 +95,8 @@ impl Start {
 }
 
 /// A range in chunks of at most `size`.
-pub fn chunks(range: Range<u32>, size: u32) -> Vec<Range<u32>> {
+pub fn chunks(range: Range<TreePosition>, size: u32) -> Vec<Range<TreePosition>> {
     let size = size.max(1);
-    let starts = (range.start..range.end).step_by(size as usize);
-    starts.map(|start| start..start.saturating_add(size).min(range.end)).collect()
+    let starts = TreePosition::range(range.clone()).step_by(size as usize);
+    starts.map(|start| start..TreePosition(start.0.saturating_add(size)).min(range.end)).collect()
 }

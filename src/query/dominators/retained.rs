@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
 use crate::index::ObjectGraph;
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
 use crate::index::graph::tree::Tree;
 
 use super::preorder::{Start, chunks};
@@ -62,7 +63,7 @@ pub fn retained(graph: &ObjectGraph, set: &RoaringBitmap) -> Retained {
     let (below, _) = start.below(tree);
     let (unmet_objects, unmet_bytes) = (chunks(below, CHUNK).into_par_iter())
         .map(|chunk| {
-            let objects = chunk.clone().zip(tree.objects_at(chunk));
+            let objects = TreePosition::range(chunk.clone()).zip(tree.objects_at(chunk));
             objects
                 .filter(|(_, object)| !visited.contains(*object))
                 .fold((0u64, 0u64), |sum, (position, _)| {
@@ -79,14 +80,15 @@ pub fn retained(graph: &ObjectGraph, set: &RoaringBitmap) -> Retained {
 /// The objects that these objects retain together, themselves included; unreachable ones retain themselves.
 pub fn retained_set(graph: &ObjectGraph, set: &RoaringBitmap) -> RoaringBitmap {
     let tree = &graph.tree;
-    let positions = || set.iter().filter_map(|object| tree.reachable_position(object));
+    let positions = || set.iter().filter_map(|object| tree.reachable_position(ObjectIndex(object)));
     let (Some(first), Some(last)) = (positions().min(), positions().max()) else { return set.clone() };
     let start = common_dominator(tree, first, last);
     let visited = (start != Start::Object(first)).then(|| walk(graph, start, set));
     let (below, _) = start.below(tree);
     let unmet = chunks(below, CHUNK).into_par_iter().map(|chunk| -> RoaringBitmap {
         let objects = tree.objects_at(chunk);
-        objects.filter(|object| visited.as_ref().is_none_or(|visited| !visited.contains(*object))).collect()
+        let unmet = objects.filter(|object| visited.as_ref().is_none_or(|visited| !visited.contains(*object)));
+        unmet.map(|object| object.0).collect()
     });
     unmet.reduce(RoaringBitmap::new, |a, b| a | b) | set
 }
@@ -99,7 +101,7 @@ struct Places {
     reachable_bytes: u64,
     reachable: u64,
     /// The first and the last position of those that are reachable.
-    span: Option<(u32, u32)>,
+    span: Option<(TreePosition, TreePosition)>,
 }
 
 impl Places {
@@ -108,7 +110,7 @@ impl Places {
         let mut all = Self::default();
         let mut objects = set.iter();
         loop {
-            let some: Vec<u32> = objects.by_ref().take(LISTED).collect();
+            let some: Vec<ObjectIndex> = objects.by_ref().take(LISTED).map(ObjectIndex).collect();
             if some.is_empty() {
                 return all;
             }
@@ -120,16 +122,16 @@ impl Places {
         }
     }
 
-    fn one(tree: &Tree, position: u32) -> Self {
+    fn one(tree: &Tree, position: TreePosition) -> Self {
         let bytes = tree.shallow_bytes(position);
-        if position >= tree.reachable() {
+        if position.0 >= tree.reachable() {
             return Self { bytes, ..Self::default() };
         }
         Self { bytes, reachable_bytes: bytes, reachable: 1, span: Some((position, position)) }
     }
 
     fn and(self, other: Self) -> Self {
-        let join = |one: (u32, u32), other: (u32, u32)| (one.0.min(other.0), one.1.max(other.1));
+        let join = |one: (TreePosition, TreePosition), other: (TreePosition, TreePosition)| (one.0.min(other.0), one.1.max(other.1));
         Self {
             bytes: self.bytes.saturating_add(other.bytes),
             reachable_bytes: self.reachable_bytes.saturating_add(other.reachable_bytes),
@@ -143,7 +145,7 @@ impl Places {
 ///
 /// The objects retain nothing that it does not dominate, and a path from it to what it dominates does not leave what it
 /// dominates. So this is where a walk can start.
-fn common_dominator(tree: &Tree, first: u32, last: u32) -> Start {
+fn common_dominator(tree: &Tree, first: TreePosition, last: TreePosition) -> Start {
     let mut position = first;
     for _ in 0..MAX_CLIMB {
         if last < tree.end(position) {
@@ -162,13 +164,13 @@ fn walk(graph: &ObjectGraph, start: Start, set: &RoaringBitmap) -> Marks {
     let tree = &graph.tree;
     let visited = Marks::new(graph.objects.len());
     for object in set {
-        visited.mark(object);
+        visited.mark(ObjectIndex(object));
     }
     let within = match start {
         Start::Roots => None,
         Start::Object(position) => Some(position..tree.end(position)),
     };
-    let is_within = |object: u32| match &within {
+    let is_within = |object: ObjectIndex| match &within {
         None => true,
         Some(within) => tree.position(object).is_some_and(|position| within.contains(&position)),
     };
@@ -177,7 +179,7 @@ fn walk(graph: &ObjectGraph, start: Start, set: &RoaringBitmap) -> Marks {
         Start::Object(position) => tree.object_at(position).into_iter().collect(),
     };
     frontier.retain(|object| visited.mark(*object));
-    let visit = |share: &[u32]| {
+    let visit = |share: &[ObjectIndex]| {
         let mut stack = share.to_vec();
         for _ in 0..BUDGET {
             let Some(object) = stack.pop() else { break };
@@ -207,7 +209,7 @@ impl Marks {
 
     /// Adds an object: whether it was not there.
     #[inline]
-    fn mark(&self, object: u32) -> bool {
+    fn mark(&self, ObjectIndex(object): ObjectIndex) -> bool {
         let Some(word) = self.0.get((object / 64) as usize) else { return false };
         let bit = 1 << (object % 64);
         // Most objects are met several times: looking is cheaper than writing.
@@ -215,7 +217,7 @@ impl Marks {
     }
 
     #[inline]
-    fn contains(&self, object: u32) -> bool {
+    fn contains(&self, ObjectIndex(object): ObjectIndex) -> bool {
         let word = self.0.get((object / 64) as usize).map_or(0, |word| word.load(Ordering::Relaxed));
         word & (1 << (object % 64)) != 0
     }

@@ -12,6 +12,7 @@ use rayon::prelude::*;
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
 
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::ClassNumber;
 use crate::index::model::tables::NONE;
 use crate::index::storage::scratch::{Array, ScratchArena, atomic_u32};
@@ -65,7 +66,7 @@ impl More {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
     /// The object, by index.
-    pub object: u32,
+    pub object: ObjectIndex,
     /// The node that holds it, by its place in the list; `None` for roots.
     pub parent: Option<usize>,
     /// Links from the root.
@@ -112,7 +113,7 @@ pub fn merged(
 ) -> io::Result<Merged> {
     let mut sought = Bits::new(edges.graph.objects.len());
     let mut reachable = 0u64;
-    for object in objects {
+    for object in objects.iter().map(ObjectIndex) {
         if edges.graph.tree.reachable_position(object).is_some() {
             reachable += 1;
             sought.insert(object);
@@ -174,9 +175,9 @@ impl Forest {
         let mut order = room.array::<u32>(count as usize)?;
         let roots = edges.roots.objects();
         for (place, root) in order.iter_mut().zip(&roots) {
-            *place = *root;
-            if let Some(holder) = holders.get_mut(*root as usize) {
-                *holder = *root;
+            *place = root.0;
+            if let Some(holder) = holders.get_mut(root.at()) {
+                *holder = root.0;
             }
         }
         let mut levels = vec![0];
@@ -186,9 +187,9 @@ impl Forest {
             let (holders, order) = (atomic_u32(&mut holders), &mut *order);
             while start < end {
                 let (level, rest) = order.get_mut(start..).unwrap_or_default().split_at_mut(end - start);
-                for object in &*level {
-                    seen.insert(*object);
-                    found += u64::from(sought.contains(*object));
+                for object in level.iter().copied().map(ObjectIndex) {
+                    seen.insert(object);
+                    found += u64::from(sought.contains(object));
                 }
                 levels.push(end);
                 if found >= wanted {
@@ -218,14 +219,14 @@ impl Forest {
         Ok(Self { holders, order, levels, found })
     }
 
-    fn holder(&self, object: u32) -> Option<u32> {
-        let holder = *self.holders.get(object as usize)?;
-        Some(holder).filter(|holder| *holder != object && *holder != NONE)
+    fn holder(&self, object: ObjectIndex) -> Option<ObjectIndex> {
+        let holder = *self.holders.get(object.at())?;
+        Some(holder).filter(|holder| *holder != object.0 && *holder != NONE).map(ObjectIndex)
     }
 
-    fn levels(&self) -> impl DoubleEndedIterator<Item = &[u32]> {
+    fn levels(&self) -> impl DoubleEndedIterator<Item = impl DoubleEndedIterator<Item = ObjectIndex>> {
         self.levels.windows(2).filter_map(|ends| match ends {
-            [start, end] => self.order.get(*start..*end),
+            [start, end] => Some(self.order.get(*start..*end)?.iter().copied().map(ObjectIndex)),
             _ => None,
         })
     }
@@ -234,14 +235,14 @@ impl Forest {
     fn counts(&self, room: &ScratchArena, sought: &Bits) -> io::Result<Array<u32>> {
         let mut array = room.zeroed::<u32>(self.holders.len())?;
         let counts = &mut *array;
-        for object in self.levels().rev().flat_map(|level| level.iter().rev()) {
-            let Some(count) = counts.get_mut(*object as usize) else { continue };
-            let here = *count + u32::from(sought.contains(*object));
+        for object in self.levels().rev().flat_map(Iterator::rev) {
+            let Some(count) = counts.get_mut(object.at()) else { continue };
+            let here = *count + u32::from(sought.contains(object));
             if here == 0 {
                 continue;
             }
             *count = here;
-            if let Some(above) = self.holder(*object).and_then(|holder| counts.get_mut(holder as usize)) {
+            if let Some(above) = self.holder(object).and_then(|holder| counts.get_mut(holder.at())) {
                 *above += here;
             }
         }
@@ -259,20 +260,20 @@ fn step(
     level: &[u32],
 ) -> Vec<u32> {
     let mut next = Vec::new();
-    for object in level {
-        let class = edges.graph.objects.class(*object);
+    for object in level.iter().copied().map(ObjectIndex) {
+        let class = edges.graph.objects.class(object);
         let is_weak = class.is_some_and(|class| excluded.contains(edges.strengths.of_class(class)));
-        let left_out = if is_weak { edges.excluded_target(*object, excluded) } else { None };
+        let left_out = if is_weak { edges.excluded_target(object, excluded) } else { None };
         let class_object = class.and_then(|class| edges.graph.class_object(class));
-        for target in edges.graph.references(*object).chain(class_object) {
+        for target in edges.graph.references(object).chain(class_object) {
             if seen.contains(target) || left_out == Some(target) {
                 continue;
             }
-            let Some(holder) = holders.get(target as usize) else { continue };
-            if holder.load(Ordering::Relaxed) > *object
-                && holder.fetch_min(*object, Ordering::Relaxed) == NONE
+            let Some(holder) = holders.get(target.at()) else { continue };
+            if holder.load(Ordering::Relaxed) > object.0
+                && holder.fetch_min(object.0, Ordering::Relaxed) == NONE
             {
-                next.push(target);
+                next.push(target.0);
             }
         }
     }
@@ -297,21 +298,21 @@ struct Candidate {
     /// The node of its holder; roots have one in common.
     parent: Option<usize>,
     objects: Reverse<u32>,
-    object: u32,
+    object: ObjectIndex,
 }
 
 impl Picker<'_, '_> {
     fn pick(&mut self, forest: &Forest, counts: &[u32]) {
-        let mut shown: FxHashMap<u32, usize> = FxHashMap::default();
+        let mut shown: FxHashMap<ObjectIndex, usize> = FxHashMap::default();
         for (depth, level) in (0u32..).zip(forest.levels()) {
-            let mut candidates: Vec<Candidate> = (level.iter())
+            let mut candidates: Vec<Candidate> = level
                 .filter_map(|object| {
-                    let objects = counts.get(*object as usize).copied().filter(|count| *count > 0)?;
-                    let parent = match forest.holder(*object) {
+                    let objects = counts.get(object.at()).copied().filter(|count| *count > 0)?;
+                    let parent = match forest.holder(object) {
                         None => None,
                         Some(holder) => Some(*shown.get(&holder).filter(|node| self.is_shown(**node))?),
                     };
-                    Some(Candidate { parent, objects: Reverse(objects), object: *object })
+                    Some(Candidate { parent, objects: Reverse(objects), object })
                 })
                 .collect();
             candidates.sort_unstable();
@@ -372,7 +373,7 @@ impl Picker<'_, '_> {
         self.nodes.get(node).is_some_and(|node| node.objects > 0)
     }
 
-    fn leave_out(&mut self, parent: Option<usize>, object: u32, objects: u32) {
+    fn leave_out(&mut self, parent: Option<usize>, object: ObjectIndex, objects: u32) {
         let class = self.edges.graph.objects.class(object);
         match parent {
             None => self.more.add(class, objects),

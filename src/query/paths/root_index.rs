@@ -2,6 +2,7 @@
 
 use crate::hprof::RootKind;
 use crate::index::ObjectGraph;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::objects::roots::Root;
 
 use crate::query::objects::object_set::Bits;
@@ -14,9 +15,9 @@ use crate::query::objects::object_set::Bits;
 pub struct RootIndex<'a> {
     rows: &'a [Root],
     /// Object and row, ascending.
-    by_object: Vec<(u32, u32)>,
+    by_object: Vec<(ObjectIndex, u32)>,
     /// Thread and row of those that count as references of their thread, ascending.
-    by_thread: Vec<(u32, u32)>,
+    by_thread: Vec<(ObjectIndex, u32)>,
     bits: Bits,
 }
 
@@ -25,14 +26,14 @@ impl<'a> RootIndex<'a> {
     pub fn new(graph: &'a ObjectGraph) -> Self {
         let rows = graph.roots.rows.as_slice();
         let mut bits = Bits::new(graph.objects.len());
-        let mut by_object: Vec<(u32, u32)> =
+        let mut by_object: Vec<(ObjectIndex, u32)> =
             (0u32..).zip(rows).map(|(row, root)| (root.object, row)).collect();
         by_object.sort_unstable();
         for (object, _) in &by_object {
             bits.insert(*object);
         }
         let locals = (0u32..).zip(rows).filter(|(_, root)| root.is_local);
-        let mut by_thread: Vec<(u32, u32)> =
+        let mut by_thread: Vec<(ObjectIndex, u32)> =
             locals.filter_map(|(row, root)| Some((root.thread?, row))).collect();
         by_thread.sort_unstable();
         Self { rows, by_object, by_thread, bits }
@@ -40,42 +41,42 @@ impl<'a> RootIndex<'a> {
 
     /// Whether an object is a root.
     #[inline]
-    pub fn contains(&self, object: u32) -> bool {
+    pub fn contains(&self, object: ObjectIndex) -> bool {
         self.bits.contains(object)
     }
 
     /// The roots of an object, in the order of the file.
-    pub fn of_object(&self, object: u32) -> impl Iterator<Item = &'a Root> + '_ {
+    pub fn of_object(&self, object: ObjectIndex) -> impl Iterator<Item = &'a Root> + '_ {
         self.range(&self.by_object, object)
     }
 
     /// The roots that count as references of a thread, in the order of the file.
-    pub fn locals_of(&self, thread: u32) -> impl Iterator<Item = &'a Root> + '_ {
+    pub fn locals_of(&self, thread: ObjectIndex) -> impl Iterator<Item = &'a Root> + '_ {
         self.range(&self.by_thread, thread)
     }
 
     /// The threads that have any, ascending, each once.
-    pub fn threads(&self) -> Vec<u32> {
-        let mut threads: Vec<u32> = self.by_thread.iter().map(|(thread, _)| *thread).collect();
+    pub fn threads(&self) -> Vec<ObjectIndex> {
+        let mut threads: Vec<ObjectIndex> = self.by_thread.iter().map(|(thread, _)| *thread).collect();
         threads.dedup();
         threads
     }
 
-    fn range<'s>(&'s self, pairs: &'s [(u32, u32)], key: u32) -> impl Iterator<Item = &'a Root> + 's {
+    fn range<'s>(&'s self, pairs: &'s [(ObjectIndex, u32)], key: ObjectIndex) -> impl Iterator<Item = &'a Root> + 's {
         let start = pairs.partition_point(|(other, _)| *other < key);
         let rows = pairs.get(start..).unwrap_or_default().iter().take_while(move |(other, _)| *other == key);
         rows.filter_map(|(_, row)| self.rows.get(*row as usize))
     }
 
     /// The objects that are roots, ascending, each once.
-    pub fn objects(&self) -> Vec<u32> {
-        let mut objects: Vec<u32> = self.by_object.iter().map(|(object, _)| *object).collect();
+    pub fn objects(&self) -> Vec<ObjectIndex> {
+        let mut objects: Vec<ObjectIndex> = self.by_object.iter().map(|(object, _)| *object).collect();
         objects.dedup();
         objects
     }
 
     /// The kinds of roots that an object is, each once, in the order of the file.
-    pub fn kinds(&self, object: u32) -> Vec<RootKind> {
+    pub fn kinds(&self, object: ObjectIndex) -> Vec<RootKind> {
         let mut kinds = Vec::new();
         for root in self.of_object(object) {
             if !kinds.contains(&root.kind) {

@@ -4,8 +4,9 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::RootKind;
+use crate::hprof::{ObjectId, RootKind};
 use crate::index::ObjectGraph;
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
 use crate::index::graph::tree::Tree;
 use crate::index::model::summary::ClassNumber;
 use crate::index::objects::roots::Root;
@@ -29,7 +30,7 @@ pub struct Question {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
     /// Object id.
-    pub id: u64,
+    pub id: ObjectId,
     /// Its name, if the dump has it.
     pub name: Option<String>,
 }
@@ -38,7 +39,7 @@ pub struct Thread {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// Object id.
-    pub id: u64,
+    pub id: ObjectId,
     /// Its class, if the dump tells.
     pub class: Option<ClassNumber>,
     /// A few words that tell it from others.
@@ -90,8 +91,8 @@ pub struct Answer {
 /// Which roots there are, and what they hold.
 pub fn roots(graph: &ObjectGraph, labels: &Labels<'_>, frames: &Frames<'_>, question: &Question) -> Answer {
     let tree = &graph.tree;
-    let id = |object: u32| graph.objects.addresses.id_of(object).unwrap_or(0);
-    let mut names: FxHashMap<u32, Thread> = FxHashMap::default();
+    let id = |object: ObjectIndex| graph.objects.addresses.id_of(object).unwrap_or_default();
+    let mut names: FxHashMap<ObjectIndex, Thread> = FxHashMap::default();
     let mut is_of_thread = |root: &Root| match (&question.thread, root.thread) {
         (None, _) => true,
         (Some(_), None) => false,
@@ -140,7 +141,7 @@ pub fn roots(graph: &ObjectGraph, labels: &Labels<'_>, frames: &Frames<'_>, ques
 }
 
 /// Roots of the same key are the same.
-fn key(root: &Root) -> (RootKind, u32, Option<u32>, Option<u32>, bool) {
+fn key(root: &Root) -> (RootKind, ObjectIndex, Option<u32>, Option<u32>, bool) {
     (root.kind, root.object, root.thread_serial, root.frame, root.is_assumed)
 }
 
@@ -149,7 +150,7 @@ fn kinds(tree: &Tree, roots: &[Root]) -> Vec<KindRow> {
     let mut kinds: Vec<KindRow> = (roots.chunk_by(|a, b| a.kind == b.kind))
         .filter_map(|same| {
             let kind = same.first()?.kind;
-            let mut objects: Vec<u32> = same.iter().map(|root| root.object).collect();
+            let mut objects: Vec<ObjectIndex> = same.iter().map(|root| root.object).collect();
             objects.dedup();
             let retained_bytes = retained_bytes(tree, &objects);
             Some(KindRow { kind, roots: same.len() as u64, objects: objects.len() as u64, retained_bytes })
@@ -160,11 +161,11 @@ fn kinds(tree: &Tree, roots: &[Root]) -> Vec<KindRow> {
 }
 
 /// What objects retain together by the dominator tree: the sum over those that no other dominates.
-fn retained_bytes(tree: &Tree, objects: &[u32]) -> u64 {
-    let mut positions: Vec<u32> =
+fn retained_bytes(tree: &Tree, objects: &[ObjectIndex]) -> u64 {
+    let mut positions: Vec<TreePosition> =
         objects.iter().filter_map(|object| tree.reachable_position(*object)).collect();
     positions.sort_unstable();
-    let (mut bytes, mut end) = (0u64, 0);
+    let (mut bytes, mut end) = (0u64, TreePosition(0));
     for position in positions {
         if position >= end {
             bytes = bytes.saturating_add(tree.retained_bytes(position));

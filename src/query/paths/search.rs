@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::index::ObjectGraph;
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
 use crate::index::model::summary::ClassNumber;
 
 use crate::query::objects::object_set::Bits;
@@ -26,6 +27,8 @@ const PART: u32 = 1 << 16;
 
 /// No further link.
 const END: u32 = u32::MAX;
+/// What an object dominates that is not reachable.
+const NOTHING: Range<TreePosition> = TreePosition(0)..TreePosition(0);
 
 /// What is searched, and what all parts of a search share. No two parts come to the same object.
 pub(crate) struct Search<'s, 'a> {
@@ -38,13 +41,13 @@ pub(crate) struct Search<'s, 'a> {
     instances: &'s mut Instances,
     seen: Bits,
     /// How often objects were reached again.
-    again: FxHashMap<u32, usize>,
+    again: FxHashMap<ObjectIndex, usize>,
     times_again: usize,
     steps: u64,
     /// Whether something was not looked at because it would take too long.
     pub(crate) left_out: bool,
     /// Positions of threads whose stacks hold objects, ascending.
-    guards: Vec<u32>,
+    guards: Vec<TreePosition>,
 }
 
 impl<'s, 'a> Search<'s, 'a> {
@@ -57,7 +60,7 @@ impl<'s, 'a> Search<'s, 'a> {
         let position = |object| edges.graph.tree.reachable_position(object);
         let threads = edges.roots.threads().into_iter();
         // Threads are roots.
-        let mut guards: Vec<u32> = threads.filter_map(position).collect();
+        let mut guards: Vec<TreePosition> = threads.filter_map(position).collect();
         guards.sort_unstable();
         Self {
             edges,
@@ -76,32 +79,32 @@ impl<'s, 'a> Search<'s, 'a> {
 
     /// Positions of the objects to which all paths lead through `object`, and of itself; none if that is not known. What
     /// a thread's stack holds is reached through the thread in the tree, but here paths start there.
-    pub(crate) fn dominated(&self, object: u32) -> Range<u32> {
+    pub(crate) fn dominated(&self, object: ObjectIndex) -> Range<TreePosition> {
         let position = self.edges.graph.tree.reachable_position(object);
-        position.map_or(0..0, |position| self.dominated_at(position))
+        position.map_or(NOTHING, |position| self.dominated_at(position))
     }
 
     /// The same of the object at a position.
-    pub(crate) fn dominated_at(&self, position: u32) -> Range<u32> {
+    pub(crate) fn dominated_at(&self, position: TreePosition) -> Range<TreePosition> {
         let end = self.edges.graph.tree.end(position);
         let guard = self.guards.get(self.guards.partition_point(|guard| *guard < position));
-        if guard.is_some_and(|guard| *guard < end) { 0..0 } else { position..end }
+        if guard.is_some_and(|guard| *guard < end) { NOTHING } else { position..end }
     }
 }
 
 /// An object that leads to the one sought, and the link of the chain towards it.
 #[derive(Debug, Clone, Copy)]
 struct Link {
-    object: u32,
+    object: ObjectIndex,
     next: u32,
 }
 
 /// A part of the search: the ways to an object from one that holds it, or from any root.
 #[derive(Debug)]
 pub(crate) struct Part {
-    object: u32,
+    object: ObjectIndex,
     /// Where ways start; `None` for all roots.
-    start: Option<u32>,
+    start: Option<ObjectIndex>,
     /// Objects that were reached, nearest first.
     links: Vec<Link>,
     /// Those that were reached last, from which to go on.
@@ -111,18 +114,18 @@ pub(crate) struct Part {
     /// Class objects whose instances are still to be looked at: they hold it too.
     classes: Vec<(ClassNumber, usize)>,
     /// Positions of what the object dominates: from there every way comes back.
-    behind: Range<u32>,
+    behind: Range<TreePosition>,
     /// Ways from the start to the object, which is not in them; shortest first.
-    pub(crate) ways: Vec<Vec<u32>>,
+    pub(crate) ways: Vec<Vec<ObjectIndex>>,
 }
 
 impl Part {
     /// The ways from `start` to an object that dominates the positions `behind`.
     pub(crate) fn new(
         search: &mut Search<'_, '_>,
-        object: u32,
-        behind: Range<u32>,
-        start: Option<u32>,
+        object: ObjectIndex,
+        behind: Range<TreePosition>,
+        start: Option<ObjectIndex>,
     ) -> Self {
         search.seen.insert(object);
         let mut part = Self {
@@ -218,7 +221,7 @@ impl Part {
 
     /// Looks at an object that holds the one of a link, which dominates the positions `behind`.
     #[inline]
-    fn look(&mut self, search: &mut Search<'_, '_>, holder: u32, at: usize, behind: &Range<u32>) {
+    fn look(&mut self, search: &mut Search<'_, '_>, holder: ObjectIndex, at: usize, behind: &Range<TreePosition>) {
         let edges = search.edges;
         let Some(&Link { object, .. }) = self.links.get(at) else { return };
         if self.start.map_or_else(|| edges.roots.contains(holder), |start| start == holder) {
@@ -251,7 +254,7 @@ impl Part {
     }
 
     /// Whether an object that was there before may be taken once more: on other ways it was on, not on this one.
-    fn may_go_again(&self, search: &mut Search<'_, '_>, holder: u32, at: usize) -> bool {
+    fn may_go_again(&self, search: &mut Search<'_, '_>, holder: ObjectIndex, at: usize) -> bool {
         if search.ways == 1 {
             search.left_out = true;
             return false;
@@ -275,7 +278,7 @@ impl Part {
     }
 
     /// A way from where it starts over a link to the object.
-    fn end(&mut self, search: &Search<'_, '_>, start: u32, at: usize) {
+    fn end(&mut self, search: &Search<'_, '_>, start: ObjectIndex, at: usize) {
         // What a thread's stack holds is a root itself; that the thread holds it tells nothing more.
         let roots = &search.edges.roots;
         if at == 0
@@ -302,12 +305,12 @@ impl Part {
 pub(crate) struct Instances {
     scans: u32,
     /// The objects of all classes, ascending, once they are listed.
-    all: Option<Vec<(ClassNumber, u32)>>,
+    all: Option<Vec<(ClassNumber, ObjectIndex)>>,
 }
 
 impl Instances {
     /// The objects of some classes, which ascend: class and object, ascending.
-    fn of(&mut self, graph: &ObjectGraph, classes: &[ClassNumber]) -> Vec<(ClassNumber, u32)> {
+    fn of(&mut self, graph: &ObjectGraph, classes: &[ClassNumber]) -> Vec<(ClassNumber, ObjectIndex)> {
         if self.scans < MAX_SCANS {
             self.scans += 1;
             return scan(graph, |class| classes.binary_search(&class).is_ok());
@@ -324,12 +327,12 @@ impl Instances {
 }
 
 /// All objects of the classes that are wanted: class and object, ascending.
-fn scan(graph: &ObjectGraph, wanted: impl Fn(ClassNumber) -> bool + Sync) -> Vec<(ClassNumber, u32)> {
+fn scan(graph: &ObjectGraph, wanted: impl Fn(ClassNumber) -> bool + Sync) -> Vec<(ClassNumber, ObjectIndex)> {
     let count = graph.objects.len();
-    let parts: Vec<Vec<(ClassNumber, u32)>> = (0..count.div_ceil(PART))
+    let parts: Vec<Vec<(ClassNumber, ObjectIndex)>> = (0..count.div_ceil(PART))
         .into_par_iter()
         .map(|part| {
-            let objects = part * PART..part.saturating_add(1).saturating_mul(PART).min(count);
+            let objects = (part * PART..part.saturating_add(1).saturating_mul(PART).min(count)).map(ObjectIndex);
             let classes = objects.filter_map(|object| Some((graph.objects.class(object)?, object)));
             classes.filter(|(class, _)| wanted(*class)).collect()
         })

@@ -14,6 +14,7 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use super::search::{Instances, Part, Search};
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
 use crate::query::objects::reference_names::Edges;
 use crate::query::objects::strength::Excluded;
 
@@ -25,7 +26,7 @@ const MORE_WAYS: usize = 16;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
     /// Objects from a root to the object, by index; shortest first.
-    pub paths: Vec<Vec<u32>>,
+    pub paths: Vec<Vec<ObjectIndex>>,
     /// Whether these are there only if no reference is left out.
     pub only_excluded: bool,
     /// Whether there is no other path.
@@ -34,7 +35,7 @@ pub struct Found {
 
 /// Finds up to `most` paths to an object. References that are `excluded` are left out; if there is no path then, all are
 /// followed.
-pub fn paths(edges: &Edges<'_>, object: u32, most: usize, excluded: Excluded) -> Found {
+pub fn paths(edges: &Edges<'_>, object: ObjectIndex, most: usize, excluded: Excluded) -> Found {
     let mut instances = Instances::default();
     let mut found = search(edges, object, most, excluded, &mut instances);
     let is_reachable = edges.graph.tree.reachable_position(object).is_some();
@@ -47,7 +48,7 @@ pub fn paths(edges: &Edges<'_>, object: u32, most: usize, excluded: Excluded) ->
 
 fn search(
     edges: &Edges<'_>,
-    object: u32,
+    object: ObjectIndex,
     most: usize,
     excluded: Excluded,
     instances: &mut Instances,
@@ -72,14 +73,14 @@ fn search(
 /// A part of the paths.
 enum Ways {
     /// There is one way, and it is a reference.
-    Direct(u32),
+    Direct(ObjectIndex),
     /// What was found so far.
     Found(Box<Part>),
 }
 
 impl Ways {
     /// The ways from `start` to an object that dominates the positions `behind`; `None` if there is none.
-    fn new(search: &mut Search<'_, '_>, object: u32, behind: Range<u32>, start: Option<u32>) -> Option<Self> {
+    fn new(search: &mut Search<'_, '_>, object: ObjectIndex, behind: Range<TreePosition>, start: Option<ObjectIndex>) -> Option<Self> {
         let mut part = Part::new(search, object, behind, start);
         part.begin(search);
         match part.ways.as_slice() {
@@ -91,7 +92,7 @@ impl Ways {
 }
 
 /// Searches all parts.
-fn go(search: &mut Search<'_, '_>, object: u32) -> Vec<Vec<u32>> {
+fn go(search: &mut Search<'_, '_>, object: ObjectIndex) -> Vec<Vec<ObjectIndex>> {
     // From the object up to the roots.
     let mut parts = Vec::new();
     let (mut below, mut behind) = (object, search.dominated(object));
@@ -126,7 +127,7 @@ fn go(search: &mut Search<'_, '_>, object: u32) -> Vec<Vec<u32>> {
 
 /// The dominators through which all paths to an object lead, up to the first that is a root; and the positions that each
 /// dominates.
-fn dominators(search: &Search<'_, '_>, object: u32) -> Vec<(u32, Range<u32>)> {
+fn dominators(search: &Search<'_, '_>, object: ObjectIndex) -> Vec<(ObjectIndex, Range<TreePosition>)> {
     let (tree, roots) = (&search.edges.graph.tree, &search.edges.roots);
     let mut found = Vec::new();
     if roots.contains(object) {
@@ -200,7 +201,7 @@ impl Choices {
 }
 
 /// A path from its parts.
-fn put_together(parts: &[Ways], choice: impl Iterator<Item = Step>, object: u32) -> Vec<u32> {
+fn put_together(parts: &[Ways], choice: impl Iterator<Item = Step>, object: ObjectIndex) -> Vec<ObjectIndex> {
     let mut path = Vec::new();
     let mut chosen = choice.peekable();
     for (number, part) in parts.iter().enumerate().rev() {

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use crate::hprof::RootKind;
+use crate::hprof::{ObjectId, RootKind};
 use crate::index::Heap;
 use crate::index::ObjectGraph;
+use crate::index::graph::numbers::ObjectIndex;
 
 use crate::query::objects::label::Labels;
 use crate::query::objects::reference_names::{Edges, Holding};
@@ -15,7 +16,7 @@ use crate::query::threads::frames::{Frame, Frames};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// Object id.
-    pub id: u64,
+    pub id: ObjectId,
     /// Its class; `None` if the dump does not tell.
     pub class: Option<String>,
     /// A few words that tell it from others of its class.
@@ -36,7 +37,7 @@ pub struct Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
     /// Object id, if the thread is in the dump.
-    pub id: Option<u64>,
+    pub id: Option<ObjectId>,
     /// Its name, if the dump has it.
     pub name: Option<String>,
 }
@@ -45,7 +46,7 @@ pub struct Thread {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootView {
     /// Object id.
-    pub id: u64,
+    pub id: ObjectId,
     /// Its class; `None` if the dump does not tell.
     pub class: Option<String>,
     /// The kinds of roots that it is.
@@ -80,23 +81,23 @@ impl<'a> View<'a> {
         }
     }
 
-    fn id(&self, object: u32) -> u64 {
-        self.edges.graph.objects.addresses.id_of(object).unwrap_or(0)
+    fn id(&self, object: ObjectIndex) -> ObjectId {
+        self.edges.graph.objects.addresses.id_of(object).unwrap_or_default()
     }
 
     /// The name of an object's class.
-    pub fn class_name(&self, object: u32) -> Option<&'a str> {
+    pub fn class_name(&self, object: ObjectIndex) -> Option<&'a str> {
         let class = self.edges.graph.objects.class(object)?;
         self.edges.summary.class(class).map(|class| self.edges.summary.class_name(class))
     }
 
     /// An object that `holder` holds.
-    pub fn step(&self, object: u32, holder: Option<u32>) -> Step {
+    pub fn step(&self, object: ObjectIndex, holder: Option<ObjectIndex>) -> Step {
         self.step_held(object, holder.map(|holder| (holder, self.edges.holding(holder, object))))
     }
 
     /// An object, and how it is held.
-    pub fn step_held(&self, object: u32, held: Option<(u32, Holding<'a>)>) -> Step {
+    pub fn step_held(&self, object: ObjectIndex, held: Option<(ObjectIndex, Holding<'a>)>) -> Step {
         let tree = &self.edges.graph.tree;
         let position = tree.position(object);
         let reachable = tree.reachable_position(object);
@@ -115,7 +116,7 @@ impl<'a> View<'a> {
     }
 
     /// The objects of a path, those at these places.
-    pub fn steps(&self, path: &[u32], places: Range<usize>) -> Vec<Step> {
+    pub fn steps(&self, path: &[ObjectIndex], places: Range<usize>) -> Vec<Step> {
         let holder = places.start.checked_sub(1).and_then(|before| path.get(before)).copied();
         let objects = path.get(places).unwrap_or_default();
         let holders = std::iter::once(holder).chain(objects.iter().copied().map(Some));
@@ -123,11 +124,11 @@ impl<'a> View<'a> {
     }
 
     /// Objects that one object holds, in the order given.
-    pub fn held_by(&self, holder: u32, objects: &[u32]) -> Vec<Step> {
+    pub fn held_by(&self, holder: ObjectIndex, objects: &[ObjectIndex]) -> Vec<Step> {
         let mut sorted = objects.to_vec();
         sorted.sort_unstable();
         let holdings = self.edges.holdings(holder, &sorted);
-        let holding = |object: &u32| {
+        let holding = |object: &ObjectIndex| {
             let at = sorted.binary_search(object).ok();
             at.and_then(|at| holdings.get(at)).cloned().unwrap_or_default()
         };
@@ -135,9 +136,9 @@ impl<'a> View<'a> {
     }
 
     /// Why an object is a root.
-    pub fn root(&self, object: u32) -> RootView {
+    pub fn root(&self, object: ObjectIndex) -> RootView {
         let graph = self.edges.graph;
-        let mut frame: Option<(u32, &crate::index::objects::roots::Root)> = None;
+        let mut frame: Option<(ObjectIndex, &crate::index::objects::roots::Root)> = None;
         let mut threads = Vec::new();
         let mut is_assumed = true;
         for root in self.edges.roots.of_object(object) {
@@ -170,7 +171,7 @@ impl<'a> View<'a> {
     }
 
     /// A thread by its name, or if that is not known its serial number.
-    pub fn thread(&self, serial: u32, thread: Option<u32>) -> String {
+    pub fn thread(&self, serial: u32, thread: Option<ObjectIndex>) -> String {
         self.thread_name(serial, thread).unwrap_or_else(|| serial.to_string())
     }
 
@@ -179,7 +180,7 @@ impl<'a> View<'a> {
         self.frames.of_root(&self.edges.graph.roots, root).map(|frame| frame.to_string())
     }
 
-    fn thread_name(&self, serial: u32, thread: Option<u32>) -> Option<String> {
+    fn thread_name(&self, serial: u32, thread: Option<ObjectIndex>) -> Option<String> {
         thread.and_then(|thread| self.labels.label(thread)).or_else(|| {
             let threads = &self.edges.summary.tables().threads;
             let started = threads.iter().rev().find(|row| row.serial.get() == serial)?;
