@@ -34,9 +34,10 @@
 //!
 //! # Numbers
 //!
-//! An *object ID* (`u64`) is the identifier of an object in the dump, in HotSpot's dumps its address. An *object index*
-//! (`u32`) is its number in address order, a *class number* ([`ClassNumber`]) that of its class, and a *tree position*
-//! (`u32`) its place in preorder of the dominator tree. All of them belong to one dump. Sizes are in bytes.
+//! Each has a type of its own. An [`ObjectId`] is the identifier of an object in the dump, in HotSpot's dumps its address;
+//! an [`ObjectIndex`] is its number in the index, in ascending order of IDs; a [`TreePosition`] is its place in preorder of
+//! the dominator tree. A [`ClassNumber`] is the number of a class, a [`TraceSerial`] that of a stack trace. All of them belong
+//! to one dump. Sets of objects ([`dominators::RoaringBitmap`]) hold object indices. Sizes are in bytes.
 //!
 //! # Features
 //!
@@ -82,6 +83,8 @@ mod report;
 
 #[cfg(feature = "cli")]
 pub use cli::run;
+pub use hprof::{ObjectId, TraceSerial};
+pub use index::graph::numbers::{ObjectIndex, TreePosition};
 pub use index::model::summary::{ClassNumber, Summary};
 pub use index::{Error, Heap, ObjectGraph, Options};
 pub use progress::{Progress, Quiet};
@@ -167,9 +170,7 @@ pub mod model {
 /// ```
 pub mod sizes {
     pub use crate::index::layout::fit::{Evidence, Fit, Source};
-    pub use crate::index::layout::measurements::{
-        Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays,
-    };
+    pub use crate::index::layout::measurements::{Distance, Lengths, PRIMITIVE_LENGTHS};
     pub use crate::index::layout::object_layout::{Layout, LayoutOverride, Packing};
     pub use crate::index::layout::sizes::{SizeSource, Sizes};
 }
@@ -227,12 +228,12 @@ pub mod dominators {
 ///
 /// ```no_run
 /// use hprof_cli::paths::{Excluded, View, paths};
-/// use hprof_cli::{Heap, Options, Quiet};
+/// use hprof_cli::{Heap, ObjectId, Options, Quiet};
 ///
 /// # fn main() -> Result<(), hprof_cli::Error> {
 /// let (heap, graph) = Heap::open_graph("heap.hprof".as_ref(), &Options::default(), &Quiet)?;
 /// let view = View::new(&heap, &graph, heap.bytes(&Quiet)?);
-/// if let Some(object) = graph.objects.addresses.index_of(0x7_1a00_0018) {
+/// if let Some(object) = graph.objects.addresses.index_of(ObjectId(0x7_1a00_0018)) {
 ///     for path in paths(&view.edges, object, 3, Excluded::all()).paths {
 ///         for step in view.steps(&path, 0..path.len()) {
 ///             println!("{} {}", step.reference.unwrap_or_default(), step.class.unwrap_or_default());
@@ -255,13 +256,13 @@ pub mod paths {
 ///
 /// ```no_run
 /// use hprof_cli::objects::{Labels, Objects};
-/// use hprof_cli::{Heap, Options, Quiet};
+/// use hprof_cli::{Heap, ObjectId, Options, Quiet};
 ///
 /// # fn main() -> Result<(), hprof_cli::Error> {
 /// let (heap, graph) = Heap::open_graph("heap.hprof".as_ref(), &Options::default(), &Quiet)?;
 /// let bytes = heap.bytes(&Quiet)?;
 /// let (objects, labels) = (Objects::new(heap.summary(), &graph, bytes), Labels::new(&heap, &graph, bytes));
-/// if let Some(object) = graph.objects.addresses.index_of(0x7_1a00_0018) {
+/// if let Some(object) = graph.objects.addresses.index_of(ObjectId(0x7_1a00_0018)) {
 ///     println!("{}", labels.label(object).unwrap_or_default());
 ///     if let Some(fields) = objects.fields(object) {
 ///         for slot in objects.slots(fields.class()) {

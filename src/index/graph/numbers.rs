@@ -22,6 +22,12 @@ macro_rules! number {
                 (range.start.0..range.end.0).map(Self)
             }
 
+            /// A range in chunks of at most `size`.
+            pub fn chunks(range: Range<Self>, size: u32) -> Vec<Range<Self>> {
+                let chunks = chunks(range.start.0..range.end.0, size).into_iter();
+                chunks.map(|chunk| Self(chunk.start)..Self(chunk.end)).collect()
+            }
+
             /// As an index of an array.
             #[inline]
             pub fn at(self) -> usize {
@@ -32,3 +38,10 @@ macro_rules! number {
 }
 
 number!(ObjectIndex TreePosition);
+
+/// A range in chunks of at most `size`.
+pub(crate) fn chunks(range: Range<u32>, size: u32) -> Vec<Range<u32>> {
+    let size = size.max(1);
+    let starts = range.clone().step_by(size as usize);
+    starts.map(|start| start..start.saturating_add(size).min(range.end)).collect()
+}

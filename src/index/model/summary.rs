@@ -203,7 +203,7 @@ impl Summary {
     }
 
     /// The lengths of the object arrays of each class, by class number.
-    pub fn object_lengths(&self) -> Vec<(ClassNumber, Lengths<OBJECT_LENGTHS>)> {
+    pub(crate) fn object_lengths(&self) -> Vec<(ClassNumber, Lengths<OBJECT_LENGTHS>)> {
         let mut lengths: Vec<(ClassNumber, Lengths<OBJECT_LENGTHS>)> = (self.tables.elements.iter())
             .map(|row| {
                 let lengths = Lengths { elements: row.elements.get(), ..Lengths::default() };
@@ -237,7 +237,7 @@ impl Summary {
     }
 
     /// The distances of short arrays.
-    pub fn short_arrays(&self) -> ShortArrays {
+    pub(crate) fn short_arrays(&self) -> ShortArrays {
         let distances = self.tables.short_arrays.iter().map(|row| Distance::from(*row)).collect();
         ShortArrays::from_distances(distances).unwrap_or_default()
     }

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use crate::index::ObjectGraph;
 use crate::hprof::ObjectId;
+use crate::index::ObjectGraph;
 use crate::index::graph::numbers::{ObjectIndex, TreePosition};
 use crate::index::graph::tree::Tree;
 use crate::index::model::summary::ClassNumber;
 
-use super::preorder::{self, Preorder};
+use super::preorder::Preorder;
 
 /// Objects of a chunk.
 const CHUNK: u32 = 1 << 16;
@@ -30,7 +30,7 @@ pub struct Row {
 
 /// The chunks of all reachable objects, in preorder.
 pub fn chunks(tree: &Tree) -> Vec<Range<TreePosition>> {
-    preorder::chunks(TreePosition(0)..TreePosition(tree.reachable()), CHUNK)
+    TreePosition::chunks(TreePosition(0)..TreePosition(tree.reachable()), CHUNK)
 }
 
 /// The rows of a chunk, in preorder of the dominator tree. Chunks do not depend on one another.
@@ -42,7 +42,8 @@ pub fn rows(graph: &ObjectGraph, chunk: Range<TreePosition>) -> Vec<Row> {
     // The dominator of objects that have theirs in an earlier chunk, for objects at one depth.
     let mut outside: Option<(u32, Option<ObjectId>)> = None;
     let mut bytes = 0u64;
-    let id = |rows: &[Row], position: TreePosition| rows.get(position.at() - chunk.start.at()).map(|row| row.id);
+    let id =
+        |rows: &[Row], position: TreePosition| rows.get(position.at() - chunk.start.at()).map(|row| row.id);
     let mut pass = Preorder::new(tree, chunk.clone());
     for (position, depth) in pass.by_ref() {
         close(&mut open, &mut rows, chunk.start, depth, bytes);
@@ -78,7 +79,13 @@ pub fn rows(graph: &ObjectGraph, chunk: Range<TreePosition>) -> Vec<Row> {
 }
 
 /// Ends what objects of this depth and below dominate.
-fn close(open: &mut Vec<(u32, TreePosition, u64)>, rows: &mut [Row], first: TreePosition, depth: u32, bytes: u64) {
+fn close(
+    open: &mut Vec<(u32, TreePosition, u64)>,
+    rows: &mut [Row],
+    first: TreePosition,
+    depth: u32,
+    bytes: u64,
+) {
     while let Some((_, position, before)) = open.pop_if(|(open, ..)| *open >= depth) {
         if let Some(row) = rows.get_mut(position.at() - first.at()) {
             row.retained_bytes = bytes - before;

@@ -8,7 +8,7 @@ use crate::index::ObjectGraph;
 use crate::index::graph::numbers::TreePosition;
 use crate::index::model::tables::NONE;
 
-use super::preorder::{Preorder, chunks};
+use super::preorder::Preorder;
 
 /// Positions that are looked up before the pass over them.
 const BATCH: u32 = 1 << 18;
@@ -28,8 +28,8 @@ pub struct Counts {
 pub fn count(graph: &ObjectGraph, positions: Range<TreePosition>, classes: usize) -> Vec<Counts> {
     let tree = &graph.tree;
     let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1);
-    let chunk =
-        (u64::from(positions.end.0.saturating_sub(positions.start.0)) / u64::from(threads) / 4 + 1).clamp(u64::from(CHUNK), u64::from(u32::MAX));
+    let chunk = (u64::from(positions.end.0.saturating_sub(positions.start.0)) / u64::from(threads) / 4 + 1)
+        .clamp(u64::from(CHUNK), u64::from(u32::MAX));
     let count_chunk = |mut counts: Vec<Counts>, chunk: Range<TreePosition>| {
         for (position, object) in TreePosition::range(chunk.clone()).zip(tree.objects_at(chunk)) {
             let class = graph.objects.class(object);
@@ -48,7 +48,7 @@ pub fn count(graph: &ObjectGraph, positions: Range<TreePosition>, classes: usize
         }
         counts
     };
-    let chunks = chunks(positions, u32::try_from(chunk).unwrap_or(u32::MAX));
+    let chunks = TreePosition::chunks(positions, u32::try_from(chunk).unwrap_or(u32::MAX));
     chunks.into_par_iter().with_min_len(1).fold(none, count_chunk).reduce(none, add)
 }
 
@@ -69,7 +69,7 @@ pub fn retained(graph: &ObjectGraph, of_class: &[u32], groups: usize) -> Vec<u64
         };
         (batch.start.0..batch.end.0).into_par_iter().with_min_len(CHUNK as usize).map(group).collect()
     };
-    let batches = chunks(TreePosition(0)..TreePosition(tree.reachable()), BATCH);
+    let batches = TreePosition::chunks(TreePosition(0)..TreePosition(tree.reachable()), BATCH);
     let mut groups_here = batches.first().map(|batch| look_up(batch.clone())).unwrap_or_default();
     for (number, batch) in batches.iter().enumerate() {
         let next = batches.get(number + 1).cloned();

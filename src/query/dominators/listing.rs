@@ -14,7 +14,7 @@ use crate::index::graph::numbers::TreePosition;
 use crate::index::graph::tree::Tree;
 use crate::index::model::summary::{ClassNumber, Summary};
 
-use super::preorder::{Preorder, Start, chunks};
+use super::preorder::{Preorder, Start};
 use crate::query::classes::histogram::{self, GroupBy, Groups};
 use crate::query::objects::label::Labels;
 
@@ -156,7 +156,7 @@ pub fn group(summary: &Summary, graph: &ObjectGraph, start: Start, group_by: Gro
     let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1);
     let chunk = (positions.end.0.saturating_sub(positions.start.0) / threads / 4).max(CHUNK);
     let none = || vec![Sum::default(); groups.rows.len()];
-    let sums = (chunks(positions, chunk).into_par_iter())
+    let sums = (TreePosition::chunks(positions, chunk).into_par_iter())
         .fold(none, |mut sums, chunk| {
             group_chunk(graph, &groups, chunk, depth, &mut sums);
             sums
@@ -191,7 +191,13 @@ pub fn group(summary: &Summary, graph: &ObjectGraph, start: Start, group_by: Gro
 }
 
 /// Adds up the objects at a depth whose positions are in a chunk.
-fn group_chunk(graph: &ObjectGraph, groups: &Groups, chunk: Range<TreePosition>, depth: u32, sums: &mut [Sum]) {
+fn group_chunk(
+    graph: &ObjectGraph,
+    groups: &Groups,
+    chunk: Range<TreePosition>,
+    depth: u32,
+    sums: &mut [Sum],
+) {
     let tree = &graph.tree;
     let unknown = groups.rows.len().saturating_sub(1);
     let mut add = |position: TreePosition, retained_bytes: u64, retained_objects: u32| {

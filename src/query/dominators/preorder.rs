@@ -76,9 +76,10 @@ impl Start {
     pub fn below(self, tree: &Tree) -> (Range<TreePosition>, u32) {
         match self {
             Self::Roots => (TreePosition(0)..TreePosition(tree.reachable()), 0),
-            Self::Object(position) => {
-                (TreePosition(position.0.saturating_add(1))..tree.end(position), tree.depth(position).saturating_add(1))
-            }
+            Self::Object(position) => (
+                TreePosition(position.0.saturating_add(1))..tree.end(position),
+                tree.depth(position).saturating_add(1),
+            ),
         }
     }
 
@@ -90,13 +91,6 @@ impl Start {
         }
         let (positions, depth) = self.below(tree);
         let at_depth = |chunk| Preorder::new(tree, chunk).filter(|(_, here)| *here == depth).count() as u64;
-        chunks(positions, CHUNK).into_par_iter().map(at_depth).sum()
+        TreePosition::chunks(positions, CHUNK).into_par_iter().map(at_depth).sum()
     }
-}
-
-/// A range in chunks of at most `size`.
-pub fn chunks(range: Range<TreePosition>, size: u32) -> Vec<Range<TreePosition>> {
-    let size = size.max(1);
-    let starts = TreePosition::range(range.clone()).step_by(size as usize);
-    starts.map(|start| start..TreePosition(start.0.saturating_add(size)).min(range.end)).collect()
 }

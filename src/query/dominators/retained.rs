@@ -13,7 +13,7 @@ use crate::index::ObjectGraph;
 use crate::index::graph::numbers::{ObjectIndex, TreePosition};
 use crate::index::graph::tree::Tree;
 
-use super::preorder::{Start, chunks};
+use super::preorder::Start;
 
 /// Dominators that are climbed to find one that dominates all objects; then the walk starts from the roots.
 const MAX_CLIMB: usize = 1000;
@@ -61,7 +61,7 @@ pub fn retained(graph: &ObjectGraph, set: &RoaringBitmap) -> Retained {
     }
     let visited = walk(graph, start, set);
     let (below, _) = start.below(tree);
-    let (unmet_objects, unmet_bytes) = (chunks(below, CHUNK).into_par_iter())
+    let (unmet_objects, unmet_bytes) = (TreePosition::chunks(below, CHUNK).into_par_iter())
         .map(|chunk| {
             let objects = TreePosition::range(chunk.clone()).zip(tree.objects_at(chunk));
             objects
@@ -85,9 +85,10 @@ pub fn retained_set(graph: &ObjectGraph, set: &RoaringBitmap) -> RoaringBitmap {
     let start = common_dominator(tree, first, last);
     let visited = (start != Start::Object(first)).then(|| walk(graph, start, set));
     let (below, _) = start.below(tree);
-    let unmet = chunks(below, CHUNK).into_par_iter().map(|chunk| -> RoaringBitmap {
+    let unmet = TreePosition::chunks(below, CHUNK).into_par_iter().map(|chunk| -> RoaringBitmap {
         let objects = tree.objects_at(chunk);
-        let unmet = objects.filter(|object| visited.as_ref().is_none_or(|visited| !visited.contains(*object)));
+        let unmet =
+            objects.filter(|object| visited.as_ref().is_none_or(|visited| !visited.contains(*object)));
         unmet.map(|object| object.0).collect()
     });
     unmet.reduce(RoaringBitmap::new, |a, b| a | b) | set
@@ -131,7 +132,9 @@ impl Places {
     }
 
     fn and(self, other: Self) -> Self {
-        let join = |one: (TreePosition, TreePosition), other: (TreePosition, TreePosition)| (one.0.min(other.0), one.1.max(other.1));
+        let join = |one: (TreePosition, TreePosition), other: (TreePosition, TreePosition)| {
+            (one.0.min(other.0), one.1.max(other.1))
+        };
         Self {
             bytes: self.bytes.saturating_add(other.bytes),
             reachable_bytes: self.reachable_bytes.saturating_add(other.reachable_bytes),

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::hprof::ObjectId;
 use crate::hprof::RootKind;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::layout::sizes::Sizes;
 use crate::index::model::summary::ClassNumber;
 use crate::index::model::tables::ClassKind;
@@ -20,7 +22,7 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// The objects that are roots, ascending, each once.
-    pub(super) fn root_objects(&self) -> &Arc<[u32]> {
+    pub(super) fn root_objects(&self) -> &Arc<[ObjectIndex]> {
         self.root_objects.get_or_init(|| self.roots().objects().into())
     }
 
@@ -34,7 +36,7 @@ impl<'a> Evaluator<'_, 'a> {
             (Value::Entry(entry), Attribute::Value) => return entry.1.clone(),
             (Value::Field(..) | Value::Static(..), _) => return self.field_attribute(value, attribute),
             (Value::Snapshot | Value::SnapshotInfo, attribute) => return self.info(attribute),
-            (Value::Missing(id), Attribute::ObjectAddress) => return Value::Whole(id.cast_signed()),
+            (Value::Missing(id), Attribute::ObjectAddress) => return Value::Whole(id.0.cast_signed()),
             (value, Attribute::Length | Attribute::Size) => return self.size(value),
             _ => return Value::Null,
         };
@@ -44,7 +46,7 @@ impl<'a> Evaluator<'_, 'a> {
         };
         let text = |text: Option<String>| text.map_or(Value::Null, |text| Value::Text(text.into()));
         match attribute {
-            Attribute::ObjectId => Value::Whole(object.into()),
+            Attribute::ObjectId => Value::Whole(object.0.into()),
             Attribute::ObjectAddress => self.address(object),
             Attribute::UsedHeapSize => bytes(tree.position(object).map(|at| tree.shallow_bytes(at))),
             Attribute::RetainedHeapSize => {
@@ -90,18 +92,19 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// The class that an object is the class object of.
-    pub(super) fn class_of(&self, object: u32) -> Option<ClassNumber> {
+    pub(super) fn class_of(&self, object: ObjectIndex) -> Option<ClassNumber> {
         self.graph.class_of_class_object(object)
     }
 
-    fn class_attribute(&self, object: u32, attribute: Attribute) -> Value {
+    fn class_attribute(&self, object: ObjectIndex, attribute: Attribute) -> Value {
         let Some(number) = self.class_of(object) else { return Value::Null };
         let Some(class) = self.summary.class(number) else { return Value::Null };
         let superclass = || self.summary.class_table().superclass(number);
         let above = || superclass().and_then(|above| self.graph.class_object(above));
-        let object_of = |object: Option<u32>| object.map_or(Value::Null, Value::Object);
-        let index_of = |object: Option<u32>| object.map_or(Value::Null, |object| Value::Whole(object.into()));
-        let loader = || self.of_id(class.loader.get());
+        let object_of = |object: Option<ObjectIndex>| object.map_or(Value::Null, Value::Object);
+        let index_of =
+            |object: Option<ObjectIndex>| object.map_or(Value::Null, |object| Value::Whole(object.0.into()));
+        let loader = || self.of_id(class.loader.into());
         match attribute {
             Attribute::StaticFields => Value::List(List::Statics, object),
             Attribute::Subclasses => Value::List(List::Subclasses, object),
@@ -112,7 +115,7 @@ impl<'a> Evaluator<'_, 'a> {
             Attribute::Name => Value::Text(self.summary.class_name(class).into()),
             Attribute::Loader => loader(),
             Attribute::LoaderId => match loader() {
-                Value::Object(object) => Value::Whole(object.into()),
+                Value::Object(object) => Value::Whole(object.0.into()),
                 _ => Value::Null,
             },
             Attribute::LoaderAddress => Value::Whole(class.loader.get().cast_signed()),
@@ -128,7 +131,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    fn technical_name(&self, object: u32) -> Option<String> {
+    fn technical_name(&self, object: ObjectIndex) -> Option<String> {
         let id = self.graph.objects.addresses.id_of(object)?;
         Some(match self.class_of(object).and_then(|class| self.summary.class(class)) {
             Some(class) => format!("class {} @ {id:#x}", self.summary.class_name(class)),
@@ -137,7 +140,7 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// `key` or `value` of an object that is an entry of a map: MAT's getKey() and getValue().
-    fn entry_part(&self, object: u32, attribute: Attribute) -> Value {
+    fn entry_part(&self, object: ObjectIndex, attribute: Attribute) -> Value {
         let names: &[&str] = match attribute {
             Attribute::Key => &["key", "referent", "k"],
             _ => &["value", "val", "v"],
@@ -215,8 +218,8 @@ impl<'a> Evaluator<'_, 'a> {
             Info::NumberOfClasses => whole(self.graph.objects.class_objects().len()),
             Info::NumberOfClassLoaders => count(self.summary.loaders().len()),
             Info::NumberOfRoots => count(self.root_objects().len()),
-            Info::Classes => Value::List(List::Classes, 0),
-            Info::Roots => Value::List(List::Roots, 0),
+            Info::Classes => Value::List(List::Classes, ObjectIndex(0)),
+            Info::Roots => Value::List(List::Roots, ObjectIndex(0)),
         }
     }
 

@@ -7,6 +7,8 @@ use std::sync::{Arc, OnceLock};
 use rustc_hash::FxHashSet;
 
 use crate::hprof::BasicType;
+use crate::hprof::ObjectId;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::layout::sizes::Sizes;
 use crate::index::model::summary::Summary;
 use crate::index::model::tables::ClassKind;
@@ -38,7 +40,7 @@ pub struct Evaluator<'o, 'a> {
     pub(super) collections: OnceLock<Collections<'o, 'a>>,
     pub(super) roots: OnceLock<RootIndex<'a>>,
     /// The objects that are roots.
-    pub(super) root_objects: OnceLock<Arc<[u32]>>,
+    pub(super) root_objects: OnceLock<Arc<[ObjectIndex]>>,
     pub(super) sizes: OnceLock<Sizes>,
     pub(super) info: OnceLock<Info>,
     /// By class number: whether its objects are java.lang.Strings.
@@ -48,8 +50,8 @@ pub struct Evaluator<'o, 'a> {
 /// The object that a row is about, or the values of a row of a table.
 #[derive(Debug)]
 pub(super) struct Row<'r, 'a> {
-    /// The object, or the row's number in its table.
-    pub(super) object: u32,
+    /// The object's index, or the row's number in its table.
+    pub(super) number: u32,
     record: OnceCell<Option<Record<'a>>>,
     /// The aggregates of its group.
     pub(super) aggregates: &'r [Value],
@@ -58,14 +60,19 @@ pub(super) struct Row<'r, 'a> {
 
 impl<'r, 'a> Row<'r, 'a> {
     /// A row whose record is read when it is needed; of a table, if there is one.
-    pub(super) fn new(object: u32, aggregates: &'r [Value], table: Option<&'r Table>) -> Self {
-        let columns = table.and_then(|table| table.rows.get(object as usize)).map_or(&[][..], |row| row);
-        Self { object, record: OnceCell::new(), aggregates, columns }
+    pub(super) fn new(number: u32, aggregates: &'r [Value], table: Option<&'r Table>) -> Self {
+        let columns = table.and_then(|table| table.rows.get(number as usize)).map_or(&[][..], |row| row);
+        Self { number, record: OnceCell::new(), aggregates, columns }
+    }
+
+    /// The object that the row is about, if it is not of a table.
+    pub(super) fn object(&self) -> ObjectIndex {
+        ObjectIndex(self.number)
     }
 
     /// A row whose record was read.
-    pub(super) fn with_record(object: u32, record: Option<Record<'a>>) -> Self {
-        Self { object, record: OnceCell::from(record), aggregates: &[], columns: &[] }
+    pub(super) fn with_record(object: ObjectIndex, record: Option<Record<'a>>) -> Self {
+        Self { number: object.0, record: OnceCell::from(record), aggregates: &[], columns: &[] }
     }
 }
 
@@ -94,11 +101,11 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     pub(super) fn value(&self, code: &Code, row: &Row<'_, 'a>) -> Value {
         match code {
             Code::Value(value) => value.clone(),
-            Code::Row => Value::Object(row.object),
+            Code::Row => Value::Object(row.object()),
             Code::Column(number) => row.columns.get(*number).cloned().unwrap_or(Value::Null),
             Code::Path(base, steps) => self.path(base, steps, row),
             Code::Call(Function::ToText, argument) if matches!(**argument, Code::Row) => {
-                let text = self.string_of_row(row).or_else(|| self.object_text(row.object));
+                let text = self.string_of_row(row).or_else(|| self.object_text(row.object()));
                 text.map_or(Value::Null, |text| Value::Text(text.into()))
             }
             Code::Call(Function::ToHex, argument) => match self.value(argument, row) {
@@ -228,14 +235,14 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         match value {
             Value::Null => {}
             Value::Object(object) => {
-                found.objects.insert(object);
+                found.objects.insert(object.0);
             }
             Value::List(..) | Value::Slice(_) | Value::Many(_) => {
                 for item in self.items_of(&value).into_iter().flatten().take(MAX_SEARCHED) {
                     match item {
                         Value::Null => {}
                         Value::Object(object) => {
-                            found.objects.insert(object);
+                            found.objects.insert(object.0);
                         }
                         item => {
                             found.values.insert(item.key());
@@ -252,14 +259,14 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     /// Whether a value is among those that were found, as it would be in a list of them.
     fn is_found(&self, value: &Value, found: &Found) -> bool {
         let says = |text: &str| {
-            let texts = || found.objects.iter().filter_map(|object| self.string(object));
+            let texts = || found.objects.iter().filter_map(|object| self.string(ObjectIndex(object)));
             found.texts.get_or_init(|| texts().map(Into::into).collect()).contains(text)
         };
         let is_object = match value {
             _ if found.objects.is_empty() => false,
-            Value::Object(object) => found.objects.contains(*object),
+            Value::Object(object) => found.objects.contains(object.0),
             Value::Whole(number) => {
-                self.object_of_number(*number).is_some_and(|object| found.objects.contains(object))
+                self.object_of_number(*number).is_some_and(|object| found.objects.contains(object.0))
             }
             Value::Text(text) => says(text),
             Value::Char(unit) => says(&character(*unit)),
@@ -299,9 +306,9 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
-    pub(super) fn is_kind(&self, object: u32, kind: &Kind) -> bool {
+    pub(super) fn is_kind(&self, object: ObjectIndex, kind: &Kind) -> bool {
         let class = self.graph.objects.class(object);
-        let is_class = || self.graph.objects.class_objects().contains(object);
+        let is_class = || self.graph.objects.class_objects().contains(object.0);
         let kind_of = || class.and_then(|class| self.summary.class(class)).map(|class| class.kind());
         match kind {
             Kind::Any => true,
@@ -344,8 +351,8 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         let mut value = match (base, steps.split_first()) {
             (Code::Row, Some((Step::Field(field), after))) => {
                 rest = after;
-                let record = row.record.get_or_init(|| self.objects.record(row.object));
-                self.field(row.object, record.as_ref(), field)
+                let record = row.record.get_or_init(|| self.objects.record(row.object()));
+                self.field(row.object(), record.as_ref(), field)
             }
             _ => self.value(base, row),
         };
@@ -385,7 +392,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         value
     }
 
-    fn field(&self, object: u32, record: Option<&Record<'a>>, field: &Field) -> Value {
+    fn field(&self, object: ObjectIndex, record: Option<&Record<'a>>, field: &Field) -> Value {
         match record {
             Some(Record::Instance(record)) => {
                 let Some(class) = self.graph.objects.class(object) else { return Value::Null };
@@ -404,7 +411,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
-    fn static_field(&self, object: u32, name: &str) -> Value {
+    fn static_field(&self, object: ObjectIndex, name: &str) -> Value {
         let class = self.graph.class_of_class_object(object).and_then(|class| self.summary.class(class));
         let Some(class) = class else { return Value::Null };
         let found = self.summary.statics(class).find(|(found, ..)| *found == name);
@@ -414,7 +421,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     #[allow(clippy::cast_possible_truncation)] // The upper bits of smaller types are zero.
     pub(super) fn of_bits(&self, bits: Bits) -> Value {
         match bits.kind {
-            BasicType::Object => self.of_id(bits.bits),
+            BasicType::Object => self.of_id(ObjectId(bits.bits)),
             BasicType::Boolean => Value::Boolean(bits.bits != 0),
             BasicType::Char => Value::Char(bits.bits as u16),
             BasicType::Float => Value::Float(f32::from_bits(bits.bits as u32)),
@@ -424,16 +431,16 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     }
 
     /// The object with this id.
-    pub(super) fn of_id(&self, id: u64) -> Value {
+    pub(super) fn of_id(&self, id: ObjectId) -> Value {
         match id {
-            0 => Value::Null,
+            ObjectId::NULL => Value::Null,
             id => self.graph.objects.addresses.index_of(id).map_or(Value::Missing(id), Value::Object),
         }
     }
 
-    pub(super) fn address(&self, object: u32) -> Value {
+    pub(super) fn address(&self, object: ObjectIndex) -> Value {
         let id = self.graph.objects.addresses.id_of(object);
-        id.map_or(Value::Null, |id| Value::Whole(id.cast_signed()))
+        id.map_or(Value::Null, |id| Value::Whole(id.0.cast_signed()))
     }
 
     pub(super) fn call(&self, function: Function, value: Value) -> Value {
@@ -477,7 +484,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     }
 
     /// The characters of a String.
-    pub(super) fn string(&self, object: u32) -> Option<String> {
+    pub(super) fn string(&self, object: ObjectIndex) -> Option<String> {
         let class = self.graph.objects.class(object)?;
         let is_string = self.strings.get(class.0 as usize).copied().unwrap_or(false);
         is_string.then(|| self.objects.string(object).map(|text| text.text(MAX_TEXT))).flatten()
@@ -486,7 +493,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     /// The characters of a row that is a String: its record is there already.
     fn string_of_row(&self, row: &Row<'_, 'a>) -> Option<String> {
         let Some(Some(Record::Instance(record))) = row.record.get() else { return None };
-        let class = self.graph.objects.class(row.object)?;
+        let class = self.graph.objects.class(row.object())?;
         let is_string = self.strings.get(class.0 as usize).copied().unwrap_or(false);
         let text = is_string
             .then(|| self.objects.characters(&Fields::new(self.summary, class, record.fields)))
@@ -517,7 +524,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         })
     }
 
-    pub(super) fn object_text(&self, object: u32) -> Option<String> {
+    pub(super) fn object_text(&self, object: ObjectIndex) -> Option<String> {
         if let Some(text) = self.string(object) {
             return Some(text);
         }
@@ -533,7 +540,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     }
 
     /// The name of an object's class.
-    pub(super) fn class_name(&self, object: u32) -> Option<&'a str> {
+    pub(super) fn class_name(&self, object: ObjectIndex) -> Option<&'a str> {
         let class = self.graph.objects.class(object)?;
         self.summary.class(class).map(|class| self.summary.class_name(class))
     }

@@ -108,7 +108,7 @@ impl<'a> Evaluator<'_, 'a> {
                 }
                 let key: Box<[Key]> = keys.iter().map(|code| self.value(code, &row).key()).collect();
                 let (_, sums) =
-                    groups.entry(key).or_insert_with(|| (row.object, vec![Sum::default(); of.len()]));
+                    groups.entry(key).or_insert_with(|| (row.number, vec![Sum::default(); of.len()]));
                 self.add(&row, of, sums);
                 ControlFlow::Continue(())
             });

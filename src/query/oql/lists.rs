@@ -1,6 +1,8 @@
 //! Lists: elements of arrays and collections, references, fields. They are read while they are taken.
 
+use crate::hprof::ObjectId;
 use crate::hprof::{BasicType, be_value};
+use crate::index::graph::numbers::ObjectIndex;
 use crate::query::objects::collections::{Collections, Kind};
 use crate::query::objects::reader::{Bits, Record};
 
@@ -8,7 +10,7 @@ use super::evaluate::Evaluator;
 use super::value::{List, Slice, Value};
 
 impl<'a> Evaluator<'_, 'a> {
-    pub(super) fn length(&self, object: u32) -> Value {
+    pub(super) fn length(&self, object: ObjectIndex) -> Value {
         match self.objects.record(object) {
             Some(Record::ObjectArray(array)) => Value::Whole(array.length.into()),
             Some(Record::PrimitiveArray(array)) => Value::Whole(array.length.into()),
@@ -17,7 +19,7 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// The list that a value is; of an array its elements, of a collection what it holds.
-    fn as_list(&self, value: &Value) -> Option<(List, u32)> {
+    fn as_list(&self, value: &Value) -> Option<(List, ObjectIndex)> {
         match value {
             Value::List(list, of) => Some((*list, *of)),
             Value::Object(object) if self.length(*object) != Value::Null => Some((List::Elements, *object)),
@@ -38,7 +40,7 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// What a collection holds: elements; of maps keys and values.
-    fn entries(&self, object: u32) -> impl Iterator<Item = Value> + '_ {
+    fn entries(&self, object: ObjectIndex) -> impl Iterator<Item = Value> + '_ {
         let collections = self.collections();
         let entries = collections.collection(object).map(|collection| collections.entries(&collection));
         entries.into_iter().flatten().map(|entry| {
@@ -47,11 +49,11 @@ impl<'a> Evaluator<'_, 'a> {
         })
     }
 
-    fn subclasses(&self, object: u32) -> Vec<u32> {
+    fn subclasses(&self, object: ObjectIndex) -> Vec<ObjectIndex> {
         let Some(class) = self.class_of(object) else { return Vec::new() };
         let marks = self.with_subclasses(&[class]);
         let classes = self.class_objects(&marks);
-        classes.iter().filter(|found| *found != object).collect()
+        classes.iter().map(ObjectIndex).filter(|found| *found != object).collect()
     }
 
     /// What is in a list; `None` if the value is none.
@@ -113,7 +115,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    fn nth(&self, list: List, of: u32, index: usize) -> Option<Value> {
+    fn nth(&self, list: List, of: ObjectIndex, index: usize) -> Option<Value> {
         self.list_from(list, of, index).next()
     }
 
@@ -149,13 +151,13 @@ impl<'a> Evaluator<'_, 'a> {
     fn read(&self, element: &[u8], kind: BasicType) -> Option<Value> {
         let bits = be_value(element, 0, kind, self.summary.id_size())?;
         Some(match kind {
-            BasicType::Object => self.of_id(bits),
+            BasicType::Object => self.of_id(ObjectId(bits)),
             kind => self.of_bits(Bits { kind, bits }),
         })
     }
 
     /// The type and the bytes of an array's elements.
-    fn elements(&self, array: u32) -> Option<(BasicType, &'a [u8])> {
+    fn elements(&self, array: ObjectIndex) -> Option<(BasicType, &'a [u8])> {
         match self.objects.record(array)? {
             Record::ObjectArray(array) => Some((BasicType::Object, array.elements)),
             Record::PrimitiveArray(array) => Some((array.element, array.elements.unwrap_or_default())),
@@ -164,7 +166,7 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// What a list holds behind its first elements.
-    fn list_from(&self, list: List, of: u32, skipped: usize) -> Box<dyn Iterator<Item = Value> + '_> {
+    fn list_from(&self, list: List, of: ObjectIndex, skipped: usize) -> Box<dyn Iterator<Item = Value> + '_> {
         if list != List::Elements {
             return Box::new(self.list(list, of).skip(skipped));
         }
@@ -175,7 +177,7 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// What a list holds, read while it is taken.
-    pub(super) fn list(&self, list: List, of: u32) -> Box<dyn Iterator<Item = Value> + '_> {
+    pub(super) fn list(&self, list: List, of: ObjectIndex) -> Box<dyn Iterator<Item = Value> + '_> {
         match list {
             List::Elements => self.list_from(list, of, 0),
             List::Outbounds => {
@@ -194,7 +196,9 @@ impl<'a> Evaluator<'_, 'a> {
                 Box::new((0u32..).take(count).map(move |number| Value::Static(of, number)))
             }
             List::Subclasses => Box::new(self.subclasses(of).into_iter().map(Value::Object)),
-            List::Classes => Box::new(self.graph.objects.class_objects().iter().map(Value::Object)),
+            List::Classes => {
+                Box::new(self.graph.objects.class_objects().iter().map(ObjectIndex).map(Value::Object))
+            }
             List::Roots => Box::new(self.root_objects().iter().copied().map(Value::Object)),
             List::Inbounds => Box::new(self.graph.referrers(of).map(Value::Object)),
             List::Dominated => {

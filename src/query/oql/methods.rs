@@ -1,5 +1,7 @@
 //! Methods: what Java offers on MAT's objects, on texts, numbers and lists.
 
+use crate::hprof::ObjectId;
+use crate::index::graph::numbers::ObjectIndex;
 use std::cmp::Ordering;
 
 use super::evaluate::{Evaluator, MAX_SEARCHED, MAX_TEXT, character, cut};
@@ -99,7 +101,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// The field of this name of an object, or the static one of a class object.
-    fn field_named(&self, object: u32, name: &str) -> Option<Value> {
+    fn field_named(&self, object: ObjectIndex, name: &str) -> Option<Value> {
         if let Some(class) = self.class_of(object).and_then(|class| self.summary.class(class)) {
             let at = self.summary.statics(class).position(|(found, ..)| found == name)?;
             return Some(Value::Static(object, u32::try_from(at).ok()?));
@@ -112,12 +114,16 @@ impl Evaluator<'_, '_> {
     /// What `${snapshot}` says of an object, which is named by its index or given itself.
     fn of_snapshot(&self, method: Method, of: &Value) -> Option<Value> {
         if method == Method::IdOf {
-            let address = of.whole()?.cast_unsigned();
-            return self.graph.objects.addresses.index_of(address).map(|object| Value::Whole(object.into()));
+            let address = ObjectId(of.whole()?.cast_unsigned());
+            let object = self.graph.objects.addresses.index_of(address);
+            return object.map(|object| Value::Whole(object.0.into()));
         }
         let object = match of {
             Value::Object(object) => *object,
-            of => u32::try_from(of.whole()?).ok().filter(|object| *object < self.graph.objects.len())?,
+            of => {
+                let index = u32::try_from(of.whole()?).ok();
+                ObjectIndex(index.filter(|index| *index < self.graph.objects.len())?)
+            }
         };
         let of = Value::Object(object);
         Some(match method {

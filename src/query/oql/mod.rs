@@ -24,6 +24,8 @@ mod source;
 mod tree;
 mod value;
 
+use crate::hprof::ObjectId;
+use crate::index::graph::numbers::ObjectIndex;
 use std::sync::Arc;
 
 use roaring::RoaringBitmap;
@@ -103,7 +105,7 @@ pub enum Row {
 
 /// A row, or the object of which it is made.
 enum Made {
-    Object(u32),
+    Object(ObjectIndex),
     Row(Row),
 }
 
@@ -111,7 +113,7 @@ enum Made {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectRow {
     /// Object id.
-    pub object: u64,
+    pub object: ObjectId,
     /// The name of its class.
     pub class: Option<String>,
     /// A few words that tell it from others.
@@ -138,7 +140,7 @@ pub enum Cell {
     /// A text or a character.
     Text(String),
     /// An object: id, class, label.
-    Object(u64, Option<String>, Option<String>),
+    Object(ObjectId, Option<String>, Option<String>),
     /// A key and its value.
     Entry(Box<(Cell, Cell)>),
     /// Some values: how many, and the first of them.
@@ -172,7 +174,7 @@ impl Answer {
         let rows = self.parts.iter().flat_map(move |part| part.rows(evaluator));
         rows.filter_map(move |row| match row {
             // Those that are there already are not made.
-            Made::Object(object) if is_union && !seen.insert(object) => None,
+            Made::Object(object) if is_union && !seen.insert(object.0) => None,
             Made::Object(object) => Some(Row::Object(evaluator.object(object))),
             Made::Row(row) => Some(row),
         })
@@ -203,15 +205,17 @@ impl Part {
     }
 
     /// The objects that are rows, or that the item gives for each.
-    fn objects<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> Box<dyn Iterator<Item = u32> + 's> {
-        let Some(items) = &self.items else { return Box::new(self.numbers().take(self.most())) };
+    fn objects<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> Box<dyn Iterator<Item = ObjectIndex> + 's> {
+        let Some(items) = &self.items else {
+            return Box::new(self.numbers().map(ObjectIndex).take(self.most()));
+        };
         let given = self.numbers().flat_map(move |number| {
             let row = Of::new(number, &[], self.table.as_deref());
             let values = items.iter().map(|item| evaluator.value(item, &row)).collect::<Vec<_>>();
             values.into_iter().flat_map(|value| evaluator.objects_of(value))
         });
         let mut seen = RoaringBitmap::new();
-        Box::new(given.filter(move |object| !self.is_distinct || seen.insert(*object)).take(self.most()))
+        Box::new(given.filter(move |object| !self.is_distinct || seen.insert(object.0)).take(self.most()))
     }
 
     /// The values that are shown of each row.
@@ -228,10 +232,10 @@ impl Part {
 }
 
 impl Evaluator<'_, '_> {
-    fn object(&self, object: u32) -> ObjectRow {
+    fn object(&self, object: ObjectIndex) -> ObjectRow {
         let tree = &self.graph.tree;
         ObjectRow {
-            object: self.graph.objects.addresses.id_of(object).unwrap_or(0),
+            object: self.graph.objects.addresses.id_of(object).unwrap_or_default(),
             class: self.class_name(object).map(str::to_owned),
             label: self.meanings.short(object, MAX_CHARS),
             shallow_bytes: tree.position(object).map(|at| tree.shallow_bytes(at)),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::index::graph::numbers::ObjectIndex;
 use crate::query::dominators::retained::retained_set;
 
 use super::code::{Code, Found, Table};
@@ -92,7 +93,8 @@ impl<'r, 'o, 'a> Asking<'r, 'o, 'a> {
         let answer = self.evaluator.union(query, self.text, None)?;
         let most = MAX_ROWS + 1;
         let mut values: Vec<Value> = if answer.columns.is_none() {
-            self.evaluator.objects_of_parts(&answer.parts).iter().take(most).map(Value::Object).collect()
+            let objects = self.evaluator.objects_of_parts(&answer.parts);
+            objects.iter().take(most).map(ObjectIndex).map(Value::Object).collect()
         } else {
             let rows = one_column(&answer, query)?.flat_map(|part| part.values(self.evaluator));
             rows.filter_map(|row| row.into_iter().next()).take(most).collect()
@@ -390,10 +392,10 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                         all |= self.given(&source, Some(item));
                     }
                 }
-                _ if part.is_objects => all.extend(part.objects(self)),
+                _ if part.is_objects => all.extend(part.objects(self).map(|object| object.0)),
                 _ => {
                     let values = part.values(self).flat_map(<Box<[Value]>>::into_iter);
-                    all.extend(values.flat_map(|value| self.objects_of(value)));
+                    all.extend(values.flat_map(|value| self.objects_of(value)).map(|object| object.0));
                 }
             }
         }
@@ -429,7 +431,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     }
 
     /// The objects in a value: itself, those of a list, or the one at an address.
-    pub(super) fn objects_of(&self, value: Value) -> Box<dyn Iterator<Item = u32> + '_> {
+    pub(super) fn objects_of(&self, value: Value) -> Box<dyn Iterator<Item = ObjectIndex> + '_> {
         match value {
             Value::Object(object) => Box::new(std::iter::once(object)),
             Value::Whole(number) => Box::new(self.object_of_number(number).into_iter()),

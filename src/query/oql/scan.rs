@@ -5,8 +5,8 @@ use std::ops::{ControlFlow, Range};
 use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
+use crate::index::graph::numbers::{self, ObjectIndex};
 use crate::index::objects::object_table::BLOCK;
-use crate::query::dominators::preorder::chunks;
 
 use super::code::Code;
 use super::evaluate::{Evaluator, Row};
@@ -24,7 +24,7 @@ impl<'a> Evaluator<'_, 'a> {
                 set.range(all).fold(0, |word, object| word | 1 << (object - start))
             }
             Objects::Classes(classes) => (0u32..).zip(all).fold(0, |word, (bit, object)| {
-                let class = self.graph.objects.class(object);
+                let class = self.graph.objects.class(ObjectIndex(object));
                 let is = class.and_then(|class| classes.get(class.0 as usize)).copied().unwrap_or(false);
                 word | u64::from(is) << bit
             }),
@@ -50,14 +50,14 @@ impl<'a> Evaluator<'_, 'a> {
             let word = self.candidates(source, start, count);
             let mut going = ControlFlow::Continue(());
             if word != 0 && with_records {
-                self.objects.records_of_block(start, word, |object, record| {
+                self.objects.records_of_block(ObjectIndex(start), word, |object, record| {
                     if going.is_continue() {
                         going = visit(Row::with_record(object, record));
                     }
                 });
             } else {
                 let bits = (0..count).filter(|bit| word & (1 << bit) != 0);
-                going = bits.map(|bit| start + bit).try_for_each(|object| visit(Row::new(object, &[], None)));
+                going = bits.map(|bit| start + bit).try_for_each(|number| visit(Row::new(number, &[], None)));
             }
             if going.is_break() {
                 return;
@@ -69,7 +69,7 @@ impl<'a> Evaluator<'_, 'a> {
     /// All rows that a source can have, in chunks.
     pub(super) fn chunks_of(&self, source: &Objects) -> Vec<Range<u32>> {
         let table = source.table().map(|table| u32::try_from(table.rows.len()).unwrap_or(u32::MAX));
-        chunks(0..table.unwrap_or(self.graph.objects.len()), CHUNK)
+        numbers::chunks(0..table.unwrap_or(self.graph.objects.len()), CHUNK)
     }
 
     /// The objects of a source for which a condition holds: the first `limit` of them, if there is one.
@@ -87,7 +87,7 @@ impl<'a> Evaluator<'_, 'a> {
             self.each_row(source, range, condition.is_some(), |row| {
                 if condition.is_none_or(|condition| self.holds(condition, &row)) {
                     // In order: each is the largest so far.
-                    let _ = found.try_push(row.object);
+                    let _ = found.try_push(row.number);
                     if limit.is_some_and(|limit| found.len() >= limit) {
                         return ControlFlow::Break(());
                     }

@@ -96,7 +96,7 @@ impl<'a> Evaluator<'_, 'a> {
             let mut found = Vec::new();
             self.each_row(source, range, true, |row| {
                 let keys = order.iter().map(|code| self.sort_key(code, &row)).collect();
-                found.push(Sorted { keys, number: row.object, row: () });
+                found.push(Sorted { keys, number: row.number, row: () });
                 ControlFlow::Continue(())
             });
             if most.is_some() {
@@ -162,7 +162,7 @@ impl<'a> Evaluator<'_, 'a> {
         let chunk = |range| {
             let mut groups: FxHashMap<Group, u32> = FxHashMap::default();
             self.each_row(source, range, true, |row| {
-                groups.entry(group(&row)).or_insert(row.object);
+                groups.entry(group(&row)).or_insert(row.number);
                 if groups.len() >= limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             });
             let mut groups: Vec<(Group, u32)> = groups.into_iter().collect();
@@ -192,7 +192,7 @@ impl<'a> Evaluator<'_, 'a> {
         let chunk = |range| {
             let mut found = RoaringBitmap::new();
             self.each_row(source, range, true, |row| {
-                found.extend(self.objects_of(self.value(item, &row)));
+                found.extend(self.objects_of(self.value(item, &row)).map(|object| object.0));
                 ControlFlow::Continue(())
             });
             found

@@ -2,7 +2,9 @@
 
 use roaring::RoaringBitmap;
 
+use crate::hprof::ObjectId;
 use crate::hprof::names::java_class_name;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::ClassNumber;
 use crate::query::classes::suggestions;
 
@@ -41,7 +43,7 @@ impl Evaluator<'_, '_> {
             }
             Source::Addresses(ids) => {
                 let objects = ids.iter().map(|id| {
-                    self.graph.objects.addresses.index_of(*id).ok_or_else(|| {
+                    self.graph.objects.addresses.index_of(*id).map(|object| object.0).ok_or_else(|| {
                         let nearest: Vec<String> = suggestions::object_ids(self.graph, *id)
                             .iter()
                             .map(|id| format!("{id:#x}"))
@@ -108,7 +110,8 @@ impl Evaluator<'_, '_> {
             let text = "not all of these are classes: FROM OBJECTS takes them as objects";
             return Err(Wrong::new(from.at, text));
         }
-        let classes: Vec<ClassNumber> = objects.iter().filter_map(|object| self.class_of(object)).collect();
+        let classes: Vec<ClassNumber> =
+            objects.iter().filter_map(|object| self.class_of(ObjectIndex(object))).collect();
         Ok(Objects::Classes(if from.with_subclasses {
             self.with_subclasses(&classes)
         } else {
@@ -136,8 +139,8 @@ impl Evaluator<'_, '_> {
         // Numbers are objects if objects are asked for, and classes if classes are.
         let by_number = !from.is_objects || select.items.is_none() || select.is_objects;
         let object = |value: &Value| match value {
-            Value::Object(object) => Some(*object),
-            Value::Whole(number) if by_number => self.object_of_number(*number),
+            Value::Object(object) => Some(object.0),
+            Value::Whole(number) if by_number => self.object_of_number(*number).map(|object| object.0),
             _ => None,
         };
         let objects: RoaringBitmap = values.iter().map_while(object).collect();
@@ -153,9 +156,10 @@ impl Evaluator<'_, '_> {
     }
 
     /// The object at an address, or with an index.
-    pub(super) fn object_of_number(&self, number: i64) -> Option<u32> {
-        let at = self.graph.objects.addresses.index_of(number.cast_unsigned());
-        at.or_else(|| u32::try_from(number).ok().filter(|index| *index < self.graph.objects.len()))
+    pub(super) fn object_of_number(&self, number: i64) -> Option<ObjectIndex> {
+        let at = self.graph.objects.addresses.index_of(ObjectId(number.cast_unsigned()));
+        let index = || u32::try_from(number).ok().filter(|index| *index < self.graph.objects.len());
+        at.or_else(|| index().map(ObjectIndex))
     }
 
     pub(super) fn classes_named(&self, text: &str, at: usize) -> Result<Vec<ClassNumber>, Wrong> {
@@ -200,7 +204,7 @@ impl Evaluator<'_, '_> {
 
     pub(super) fn class_objects(&self, marks: &[bool]) -> RoaringBitmap {
         let numbers = (0u32..).zip(marks).filter(|(_, mark)| **mark).map(|(number, _)| ClassNumber(number));
-        numbers.filter_map(|class| self.graph.class_object(class)).collect()
+        numbers.filter_map(|class| Some(self.graph.class_object(class)?.0)).collect()
     }
 
     /// By class number: whether there are rows of the class.
@@ -210,7 +214,7 @@ impl Evaluator<'_, '_> {
             Objects::Rows(..) => Vec::new(),
             Objects::Set(set) => {
                 let mut marks = vec![false; self.summary.classes().len()];
-                for class in set.iter().filter_map(|object| self.graph.objects.class(object)) {
+                for class in set.iter().filter_map(|object| self.graph.objects.class(ObjectIndex(object))) {
                     if let Some(mark) = marks.get_mut(class.0 as usize) {
                         *mark = true;
                     }

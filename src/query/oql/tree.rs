@@ -1,5 +1,7 @@
 //! The syntax tree of a query.
 
+use crate::hprof::ObjectId;
+
 /// A query: one SELECT, or several with UNION between them.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Union {
@@ -55,7 +57,7 @@ pub(super) enum Source {
     /// Classes whose name matches.
     Pattern(String),
     /// Class objects, or objects, by id.
-    Addresses(Vec<u64>),
+    Addresses(Vec<ObjectId>),
     /// Class objects, or objects, by index.
     Indices(Vec<i64>),
     /// What another query gives.

@@ -3,6 +3,9 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use crate::hprof::ObjectId;
+use crate::index::graph::numbers::ObjectIndex;
+
 /// What an expression is for one row.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
@@ -21,11 +24,11 @@ pub(super) enum Value {
     /// A text.
     Text(Box<str>),
     /// An object, by index.
-    Object(u32),
+    Object(ObjectIndex),
     /// The id of an object that is not in the dump.
-    Missing(u64),
+    Missing(ObjectId),
     /// Some objects or values that belong to an object, by index.
-    List(List, u32),
+    List(List, ObjectIndex),
     /// A part of them.
     Slice(Box<Slice>),
     /// Values that a query gave.
@@ -33,9 +36,9 @@ pub(super) enum Value {
     /// Key and value of a map.
     Entry(Box<(Value, Value)>),
     /// A field of an object, by number.
-    Field(u32, u32),
+    Field(ObjectIndex, u32),
     /// A static field of a class object, by number.
-    Static(u32, u32),
+    Static(ObjectIndex, u32),
     /// `${snapshot}`
     Snapshot,
     /// `${snapshot}.@snapshotInfo`
@@ -47,7 +50,7 @@ pub(super) enum Value {
 pub(super) struct Slice {
     pub(super) list: List,
     /// The object that the list is of.
-    pub(super) of: u32,
+    pub(super) of: ObjectIndex,
     /// The first element.
     pub(super) start: u64,
     /// The one behind the last.
@@ -88,13 +91,13 @@ pub(super) enum Key {
     Char(u16),
     Double(u64),
     Text(Box<str>),
-    Object(u32),
-    Missing(u64),
-    List(List, u32),
+    Object(ObjectIndex),
+    Missing(ObjectId),
+    List(List, ObjectIndex),
     Slice(Box<Slice>),
     Many(Box<[Key]>),
-    Field(u32, u32),
-    Static(u32, u32),
+    Field(ObjectIndex, u32),
+    Static(ObjectIndex, u32),
     Snapshot,
     SnapshotInfo,
 }

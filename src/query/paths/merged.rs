@@ -224,7 +224,7 @@ impl Forest {
         Some(holder).filter(|holder| *holder != object.0 && *holder != NONE).map(ObjectIndex)
     }
 
-    fn levels(&self) -> impl DoubleEndedIterator<Item = impl DoubleEndedIterator<Item = ObjectIndex>> {
+    fn levels(&self) -> impl DoubleEndedIterator<Item: DoubleEndedIterator<Item = ObjectIndex>> {
         self.levels.windows(2).filter_map(|ends| match ends {
             [start, end] => Some(self.order.get(*start..*end)?.iter().copied().map(ObjectIndex)),
             _ => None,

@@ -62,7 +62,11 @@ impl<'a> RootIndex<'a> {
         threads
     }
 
-    fn range<'s>(&'s self, pairs: &'s [(ObjectIndex, u32)], key: ObjectIndex) -> impl Iterator<Item = &'a Root> + 's {
+    fn range<'s>(
+        &'s self,
+        pairs: &'s [(ObjectIndex, u32)],
+        key: ObjectIndex,
+    ) -> impl Iterator<Item = &'a Root> + 's {
         let start = pairs.partition_point(|(other, _)| *other < key);
         let rows = pairs.get(start..).unwrap_or_default().iter().take_while(move |(other, _)| *other == key);
         rows.filter_map(|(_, row)| self.rows.get(*row as usize))

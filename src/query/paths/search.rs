@@ -221,7 +221,13 @@ impl Part {
 
     /// Looks at an object that holds the one of a link, which dominates the positions `behind`.
     #[inline]
-    fn look(&mut self, search: &mut Search<'_, '_>, holder: ObjectIndex, at: usize, behind: &Range<TreePosition>) {
+    fn look(
+        &mut self,
+        search: &mut Search<'_, '_>,
+        holder: ObjectIndex,
+        at: usize,
+        behind: &Range<TreePosition>,
+    ) {
         let edges = search.edges;
         let Some(&Link { object, .. }) = self.links.get(at) else { return };
         if self.start.map_or_else(|| edges.roots.contains(holder), |start| start == holder) {
@@ -332,7 +338,8 @@ fn scan(graph: &ObjectGraph, wanted: impl Fn(ClassNumber) -> bool + Sync) -> Vec
     let parts: Vec<Vec<(ClassNumber, ObjectIndex)>> = (0..count.div_ceil(PART))
         .into_par_iter()
         .map(|part| {
-            let objects = (part * PART..part.saturating_add(1).saturating_mul(PART).min(count)).map(ObjectIndex);
+            let objects =
+                (part * PART..part.saturating_add(1).saturating_mul(PART).min(count)).map(ObjectIndex);
             let classes = objects.filter_map(|object| Some((graph.objects.class(object)?, object)));
             classes.filter(|(class, _)| wanted(*class)).collect()
         })

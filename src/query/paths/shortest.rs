@@ -80,7 +80,12 @@ enum Ways {
 
 impl Ways {
     /// The ways from `start` to an object that dominates the positions `behind`; `None` if there is none.
-    fn new(search: &mut Search<'_, '_>, object: ObjectIndex, behind: Range<TreePosition>, start: Option<ObjectIndex>) -> Option<Self> {
+    fn new(
+        search: &mut Search<'_, '_>,
+        object: ObjectIndex,
+        behind: Range<TreePosition>,
+        start: Option<ObjectIndex>,
+    ) -> Option<Self> {
         let mut part = Part::new(search, object, behind, start);
         part.begin(search);
         match part.ways.as_slice() {

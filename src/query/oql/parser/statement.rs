@@ -1,6 +1,7 @@
 //! Queries: SELECT, FROM and what follows them.
 
 use super::{Parser, is_keyword};
+use crate::hprof::ObjectId;
 use crate::query::oql::error::Wrong;
 use crate::query::oql::lexer::{self, Kind};
 use crate::query::oql::tree::{Expression, From, Item, Node, Select, Source, Union, What};
@@ -110,7 +111,7 @@ impl Parser<'_> {
                 Source::Pattern(pattern.clone())
             }
             Kind::Hex(_) => Source::Addresses(self.numbers(|kind| match kind {
-                Kind::Hex(number) => Some(*number),
+                Kind::Hex(number) => Some(ObjectId(*number)),
                 _ => None,
             })?),
             Kind::Whole(_) => Source::Indices(self.numbers(|kind| match kind {
