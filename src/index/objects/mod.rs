@@ -7,7 +7,7 @@ pub(crate) mod id_set;
 pub mod object_graph;
 pub mod object_table;
 pub mod reader;
-pub(crate) mod record_size;
+pub(crate) mod record_plan;
 pub(crate) mod reference_model;
 pub mod roots;
 pub mod strings;

@@ -11,19 +11,18 @@ use rayon::prelude::*;
 
 use super::address_index::{AddressIndex, Finder};
 use super::object_table::{BLOCK, Places, width};
+use super::record_plan::RecordPlans;
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use crate::hprof::{BasicType, IdSize, ObjectId, be_id, be_u32};
+use crate::hprof::{BasicType, IdSize, ObjectId, be_id};
 use crate::index::graph::adjacency::{Encoded, Encoder};
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::graph::order::Weights;
-use crate::index::layout::fit;
 use crate::index::layout::sizes::Sizes;
 use crate::index::model::dangling::{MissingCounter, MissingObjects};
 use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::model::tables::{ClassKind, ClassRow, NONE};
+use crate::index::model::tables::{ClassKind, NONE};
 use crate::index::scan::source::Source;
-use crate::index::storage::id_map::IdMap;
 use crate::index::storage::scratch::{Array, ScratchArena};
 use crate::progress::Progress;
 
@@ -58,21 +57,6 @@ pub(crate) struct Describe<'a> {
     pub(crate) locals: &'a [(ObjectIndex, ObjectIndex)],
 }
 
-/// What is known of a class before its instances are seen.
-struct ClassPlan {
-    /// Where the reference fields that the class itself declares are in the bytes of its fields.
-    references: Vec<u32>,
-    /// Bytes of the fields that the class itself declares; those of superclasses follow.
-    bytes: usize,
-    /// The number of the nearest superclass that has fields, or NONE. What a class inherits is not listed again with it:
-    /// of a hundred thousand classes, each the superclass of the next, that would be without end.
-    above: u32,
-    /// Units of an instance.
-    units: u64,
-    /// Where an instance of varying size has the number of words that it is larger.
-    words: Option<usize>,
-}
-
 impl Describe<'_> {
     /// Describes all objects. Rows are handed to `rows` in order, if they are wanted.
     ///
@@ -92,7 +76,7 @@ impl Describe<'_> {
             weights: Weights {
                 codes: self.room.array(objects as usize)?,
                 apart: Vec::new(),
-                unit: shared.unit,
+                unit: 1 << shared.unit_bits,
             },
             missing: MissingObjects::default(),
         };
@@ -146,13 +130,11 @@ struct Shared<'a> {
     id_size: IdSize,
     what: &'a Describe<'a>,
     finder: Finder<'a>,
-    numbers: IdMap<ObjectId, u32>,
-    plans: Vec<ClassPlan>,
-    /// Class numbers of primitive arrays, in the order of [`BasicType::PRIMITIVES`].
-    primitive: [u32; 8],
+    plans: RecordPlans<'a>,
     java_lang_class: u32,
     class_bytes: u8,
-    unit: u64,
+    /// All sizes are multiples of one shifted left by this.
+    unit_bits: u32,
     wants_rows: bool,
 }
 
@@ -169,7 +151,6 @@ struct Chunk {
 impl<'a> Shared<'a> {
     fn new(what: &'a Describe<'a>, class_bytes: u8, wants_rows: bool) -> Self {
         let Describe { source, summary, sizes, .. } = what;
-        let ids = summary.class_ids();
         let mut bits = u64::from(sizes.layout().alignment_bytes);
         for (number, class) in summary.numbered_classes() {
             bits |= sizes.class_object(number);
@@ -177,25 +158,16 @@ impl<'a> Shared<'a> {
                 bits |= sizes.instance(number).0;
             }
         }
-        // The largest power of two of which all sizes are multiples.
-        let unit = 1 << bits.trailing_zeros().min(12);
-        let id_size = source.header.id_size;
-        let plans = summary.numbered_classes().map(|(number, class)| {
-            let above = summary.class_table().superclass_with_fields(number).map_or(NONE, |above| above.0);
-            let units = sizes.instance(number).0 / unit;
-            ClassPlan { above, ..ClassPlan::new(summary, class, id_size, units) }
-        });
         Self {
             bytes: source.bytes,
-            id_size,
+            id_size: source.header.id_size,
             what,
             finder: what.addresses.finder(),
-            numbers: ids.iter().map(|(id, number)| (*id, number.0)).collect(),
-            plans: plans.collect(),
-            primitive: primitive_classes(summary),
+            plans: RecordPlans::new(summary, sizes),
             java_lang_class: summary.java_lang_class().map_or(NONE, |number| number.0),
             class_bytes,
-            unit,
+            // The largest power of two of which all sizes are multiples.
+            unit_bits: bits.trailing_zeros().min(12),
             wants_rows,
         }
     }
@@ -328,32 +300,6 @@ impl<'a> Shared<'a> {
     }
 }
 
-impl ClassPlan {
-    fn new(summary: &Summary, class: &ClassRow, id_size: IdSize, units: u64) -> Self {
-        let (mut references, mut words) = (Vec::new(), None);
-        let varies = fit::is_of_varying_size(summary.class_name(class));
-        let mut bytes = 0;
-        for (name, kind) in summary.fields(class) {
-            if kind == BasicType::Object {
-                references.push(u32::try_from(bytes).unwrap_or(u32::MAX));
-            } else if varies && kind == BasicType::Int && name == "size" {
-                words = Some(bytes);
-            }
-            bytes += kind.dump_bytes(id_size);
-        }
-        Self { references, bytes, above: NONE, units, words }
-    }
-}
-
-fn primitive_classes(summary: &Summary) -> [u32; 8] {
-    BasicType::PRIMITIVES.map(|element| {
-        let mut classes = summary.numbered_classes();
-        let found = classes
-            .find(|(_, class)| class.kind() == ClassKind::PrimitiveArray(element) && class.objects.get() > 0);
-        found.map_or(NONE, |(number, _)| number.0)
-    })
-}
-
 /// Describes one object after another.
 struct Describer<'s> {
     shared: &'s Shared<'s>,
@@ -373,7 +319,7 @@ impl Describer<'_> {
     #[inline(always)]
     fn class_number(&mut self, id: ObjectId) -> u32 {
         if self.last.0 != id || self.last.1 == NONE {
-            self.last = (id, self.shared.numbers.get(&id).copied().unwrap_or(NONE));
+            self.last = (id, self.shared.plans.class(id).map_or(NONE, |class| class.0));
         }
         self.last.1
     }
@@ -384,12 +330,6 @@ impl Describer<'_> {
             self.ids.push(id);
         }
     }
-
-    fn array_units(&self, element: BasicType, length: u32) -> u64 {
-        let layout = self.shared.what.sizes.layout();
-        let bytes = layout.array_base(element) + u64::from(length) * layout.value_bytes(element);
-        layout.align(bytes) / self.shared.unit
-    }
 }
 
 impl<'a> HeapVisitor<'a> for Describer<'a> {
@@ -397,24 +337,14 @@ impl<'a> HeapVisitor<'a> for Describer<'a> {
     fn instance(&mut self, record: Instance<'a>) {
         let shared = self.shared;
         self.class = self.class_number(record.class);
-        let Some(plan) = shared.plans.get(self.class as usize) else { return };
-        self.units = plan.units;
-        if let Some(at) = plan.words {
-            let words = be_u32(record.fields, at).unwrap_or(0);
-            self.units = shared.what.sizes.stack_chunk(words) / shared.unit;
-        }
+        let class = ClassNumber(self.class);
+        let Some(plan) = shared.plans.plan(class) else { return };
+        self.units = shared.plans.instance(plan, record.fields) >> shared.unit_bits;
         if shared.wants_rows {
-            // Each step takes some of the bytes, so a long chain of superclasses ends with them.
-            let (mut plan, mut fields) = (plan, record.fields);
-            loop {
+            for (_, plan, fields) in shared.plans.levels(class, record.fields) {
                 for at in &plan.references {
                     let Some(id) = be_id(fields, *at as usize, shared.id_size) else { break };
                     self.refer(ObjectId(id));
-                }
-                fields = fields.get(plan.bytes..).unwrap_or_default();
-                match shared.plans.get(plan.above as usize) {
-                    Some(above) if !fields.is_empty() => plan = above,
-                    _ => break,
                 }
             }
         }
@@ -423,7 +353,7 @@ impl<'a> HeapVisitor<'a> for Describer<'a> {
     #[inline(always)]
     fn object_array(&mut self, record: ObjectArray<'a>) {
         self.class = self.class_number(record.class);
-        self.units = self.array_units(BasicType::Object, record.length);
+        self.units = self.shared.plans.array(BasicType::Object, record.length) >> self.shared.unit_bits;
         if self.shared.wants_rows {
             let id_size = self.shared.id_size;
             if record.elements.len() > LONG * id_size.bytes() {
@@ -438,16 +368,16 @@ impl<'a> HeapVisitor<'a> for Describer<'a> {
 
     #[inline(always)]
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
-        let kind = BasicType::PRIMITIVES.iter().position(|kind| *kind == record.element);
-        self.class = kind.and_then(|kind| self.shared.primitive.get(kind)).copied().unwrap_or(NONE);
-        self.units = self.array_units(record.element, record.length);
+        let plans = &self.shared.plans;
+        self.class = plans.primitive(record.element).map_or(NONE, |class| class.0);
+        self.units = plans.array(record.element, record.length) >> self.shared.unit_bits;
     }
 
     fn class(&mut self, record: ClassDump<'a>) {
         let shared = self.shared;
-        let Some(number) = shared.numbers.get(&record.id).map(|number| ClassNumber(*number)) else { return };
+        let Some(number) = shared.plans.class(record.id) else { return };
         self.class = shared.java_lang_class;
-        self.units = shared.what.sizes.class_object(number) / shared.unit;
+        self.units = shared.what.sizes.class_object(number) >> shared.unit_bits;
         if let (true, Some(class)) = (shared.wants_rows, shared.what.summary.class(number)) {
             self.refer(class.super_id.into());
             self.refer(class.loader.into());
