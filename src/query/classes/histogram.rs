@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::names;
+use crate::hprof::{ObjectId, names};
 use crate::index::ObjectGraph;
 use crate::index::layout::sizes::Sizes;
 use crate::index::model::summary::{ClassNumber, Summary};
@@ -57,7 +57,7 @@ pub struct Question {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loader {
     /// Object id; 0 is the boot loader.
-    pub id: u64,
+    pub id: ObjectId,
     /// The name of its class, if the loader is in the dump.
     pub class: Option<Arc<str>>,
 }
@@ -73,7 +73,7 @@ pub struct Row {
     /// The loader; `None` when grouped by package, and for classes whose class object is not in the dump.
     pub loader: Option<Loader>,
     /// Object id of the class object, if the row is of one class that has one.
-    pub class_object: Option<u64>,
+    pub class_object: Option<ObjectId>,
     /// Classes that the row is of.
     pub classes: u64,
     /// Number of objects.
@@ -207,7 +207,7 @@ impl Groups {
     /// Puts the classes that match the patterns into groups.
     pub fn new(summary: &Summary, group_by: GroupBy, patterns: &[ClassPattern]) -> Self {
         let mut groups = Self { of_class: Vec::with_capacity(summary.classes().len()), rows: Vec::new() };
-        let mut known: FxHashMap<(Arc<str>, Option<u64>), u32> = FxHashMap::default();
+        let mut known: FxHashMap<(Arc<str>, Option<ObjectId>), u32> = FxHashMap::default();
         let mut shared = Shared::default();
         for class in summary.classes() {
             let name = summary.class_name(class);
@@ -218,7 +218,7 @@ impl Groups {
             let mut loader = || class.is_dumped().then(|| loader(summary, class, &mut shared));
             let row = match group_by {
                 GroupBy::Class => {
-                    let class_object = Some(class.id.get()).filter(|_| class.is_dumped());
+                    let class_object = class.is_dumped().then(|| class.id.into());
                     let loader = loader();
                     Row { name: shared.text(name), loader, class_object, ..Row::default() }
                 }
@@ -271,7 +271,7 @@ impl Shared {
 }
 
 fn loader(summary: &Summary, class: &ClassRow, shared: &mut Shared) -> Loader {
-    let id = class.loader.get();
+    let id = class.loader.into();
     Loader { id, class: summary.loader_class(id).map(|class| shared.text(class)) }
 }
 

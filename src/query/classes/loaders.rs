@@ -2,8 +2,9 @@
 
 use std::cmp::Reverse;
 
-use crate::hprof::BasicType;
+use crate::hprof::{BasicType, ObjectId};
 use crate::index::ObjectGraph;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::layout::sizes::Sizes;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::model::tables::ClassKind;
@@ -35,13 +36,13 @@ pub enum SortBy {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Row {
     /// Object id; 0 is the boot loader.
-    pub id: u64,
+    pub id: ObjectId,
     /// Its class; `None` for the boot loader, and if the loader is not in the dump.
     pub class: Option<ClassNumber>,
     /// Its name, if it has one.
     pub label: Option<String>,
     /// Object id of the loader that it asks first; 0 is the boot loader, `None` if that is not known.
-    pub parent: Option<u64>,
+    pub parent: Option<ObjectId>,
     /// Classes that it defines.
     pub classes: u64,
     /// Objects of those classes.
@@ -56,12 +57,12 @@ pub struct Row {
 pub fn loaders(objects: &Objects<'_>, labels: &Labels<'_>, sort_by: SortBy) -> Vec<Row> {
     let (summary, graph) = (objects.summary, objects.graph);
     let sizes = Sizes::new(summary, None);
-    let mut rows: IdMap<u64, Row> = IdMap::default();
-    rows.insert(0, Row::default());
+    let mut rows: IdMap<ObjectId, Row> = IdMap::default();
+    rows.insert(ObjectId::NULL, Row::default());
     for (number, class) in summary.numbered_classes() {
         // Of classes that are not dumped nothing tells the loader.
         if class.is_dumped() {
-            let id = class.loader.get();
+            let id = class.loader.into();
             let row = rows.entry(id).or_insert_with(|| Row { id, ..Row::default() });
             row.classes += 1;
             row.instances += histogram::instances(summary, number, class);
@@ -78,12 +79,13 @@ pub fn loaders(objects: &Objects<'_>, labels: &Labels<'_>, sort_by: SortBy) -> V
         }
     }
     let mut rows: Vec<Row> = rows.into_values().collect();
-    for row in rows.iter_mut().filter(|row| row.id != 0) {
+    for row in rows.iter_mut().filter(|row| !row.id.is_null()) {
         if let Some(object) = graph.objects.addresses.index_of(row.id) {
             row.class = graph.objects.class(object);
             row.label = labels.label(object);
             let parent = class_loader.and_then(|(class, _)| objects.field_of(object, class, "parent"));
-            row.parent = parent.filter(|parent| parent.kind == BasicType::Object).map(|parent| parent.bits);
+            row.parent =
+                parent.filter(|parent| parent.kind == BasicType::Object).map(|parent| ObjectId(parent.bits));
             row.retained_bytes = retained(graph, object);
         }
     }
@@ -97,7 +99,7 @@ pub fn loaders(objects: &Objects<'_>, labels: &Labels<'_>, sort_by: SortBy) -> V
     rows
 }
 
-fn retained(graph: &ObjectGraph, object: u32) -> Option<u64> {
+fn retained(graph: &ObjectGraph, object: ObjectIndex) -> Option<u64> {
     graph.tree.reachable_position(object).map(|position| graph.tree.retained_bytes(position))
 }
 
@@ -107,7 +109,7 @@ pub struct Duplicate {
     /// The class.
     pub class: ClassNumber,
     /// Object id of its loader; 0 is the boot loader.
-    pub loader: u64,
+    pub loader: ObjectId,
     /// The loader's name, if it has one.
     pub loader_label: Option<String>,
     /// How many loaders define a class of this name.
@@ -127,8 +129,8 @@ pub fn duplicates(summary: &Summary, graph: &ObjectGraph, labels: &Labels<'_>) -
     let dumped = summary.numbered_classes().filter(|(_, class)| {
         class.is_dumped() && class.kind() == ClassKind::Instance && !summary.class_name(class).ends_with("[]")
     });
-    let mut classes: Vec<(&str, u64, ClassNumber)> =
-        dumped.map(|(number, class)| (summary.class_name(class), class.loader.get(), number)).collect();
+    let mut classes: Vec<(&str, ObjectId, ClassNumber)> =
+        dumped.map(|(number, class)| (summary.class_name(class), class.loader.into(), number)).collect();
     classes.sort_unstable();
     let mut duplicates: Vec<(&str, Duplicate)> = Vec::new();
     for same_name in classes.chunk_by(|a, b| a.0 == b.0) {
@@ -137,7 +139,7 @@ pub fn duplicates(summary: &Summary, graph: &ObjectGraph, labels: &Labels<'_>) -
             continue;
         }
         for (name, loader, class) in same_name {
-            let loader_object = graph.objects.addresses.index_of(*loader).filter(|_| *loader != 0);
+            let loader_object = graph.objects.addresses.index_of(*loader).filter(|_| !loader.is_null());
             let row = summary.class(*class);
             duplicates.push((
                 name,

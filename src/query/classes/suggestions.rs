@@ -2,7 +2,9 @@
 
 use strsim::levenshtein;
 
+use crate::hprof::ObjectId;
 use crate::index::ObjectGraph;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::Summary;
 
 /// Names that are offered.
@@ -61,18 +63,19 @@ pub(crate) fn did_you_mean_one_of(text: &str, names: &[&str], limit: usize, all:
 }
 
 /// Ids of objects next to one that is not there, ascending.
-pub fn object_ids(graph: &ObjectGraph, id: u64) -> Vec<u64> {
+pub fn object_ids(graph: &ObjectGraph, id: ObjectId) -> Vec<ObjectId> {
     let addresses = &graph.objects.addresses;
     // Ids ascend with indices.
     let (mut low, mut high) = (0, addresses.objects());
     while low < high {
         let middle = low + (high - low) / 2;
-        match addresses.id_of(middle) {
+        match addresses.id_of(ObjectIndex(middle)) {
             Some(found) if found < id => low = middle + 1,
             _ => high = middle,
         }
     }
-    (low.saturating_sub(IDS)..low.saturating_add(IDS)).filter_map(|object| addresses.id_of(object)).collect()
+    let near = (low.saturating_sub(IDS)..low.saturating_add(IDS)).map(ObjectIndex);
+    near.filter_map(|object| addresses.id_of(object)).collect()
 }
 
 /// Ids that are offered on each side.

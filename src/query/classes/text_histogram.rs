@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::hprof::ObjectId;
+
 use super::histogram::{self, GroupBy, Histogram, Loader, Question, Row};
 use super::pattern::any_matches;
 use crate::query::recordings::profile::text::{TextClass, TextHeap};
@@ -11,7 +13,7 @@ use crate::query::recordings::profile::text::{TextClass, TextHeap};
 /// Counts classes, packages or loaders, as [`super::histogram::histogram`] does it of a binary dump.
 pub fn histogram(heap: &TextHeap, question: &Question) -> Histogram {
     let mut rows: Vec<Row> = Vec::new();
-    let mut known: FxHashMap<(Arc<str>, Option<u64>), usize> = FxHashMap::default();
+    let mut known: FxHashMap<(Arc<str>, Option<ObjectId>), usize> = FxHashMap::default();
     let classes = heap.classes.iter().filter(|class| class.instances > 0);
     for class in classes.filter(|class| any_matches(&question.patterns, &class.name)) {
         let row = match question.group_by {

@@ -2,11 +2,13 @@
 
 use rayon::prelude::*;
 
+use crate::index::graph::numbers::ObjectIndex;
+
 /// The objects that were found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
     /// The objects that are kept, in order.
-    pub objects: Vec<u32>,
+    pub objects: Vec<ObjectIndex>,
     /// How many there are.
     pub total: u64,
 }
@@ -15,9 +17,9 @@ pub struct Found {
 #[derive(Debug, Clone)]
 pub(crate) struct Best {
     most: usize,
-    kept: Vec<(u64, u32)>,
+    kept: Vec<(u64, ObjectIndex)>,
     /// The last of those that are surely better than all others.
-    worst: Option<(u64, u32)>,
+    worst: Option<(u64, ObjectIndex)>,
     pub(super) total: u64,
 }
 
@@ -32,7 +34,7 @@ impl Best {
     }
 
     #[inline]
-    pub(crate) fn add(&mut self, key: (u64, u32)) {
+    pub(crate) fn add(&mut self, key: (u64, ObjectIndex)) {
         if self.worst.is_some_and(|worst| key > worst) {
             return;
         }

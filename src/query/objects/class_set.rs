@@ -6,6 +6,7 @@ use rayon::prelude::*;
 
 use super::selection::{Selection, What};
 use crate::index::ObjectGraph;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::query::dominators::preorder::chunks;
 
@@ -84,18 +85,22 @@ impl ClassSet {
     pub fn objects<'s>(
         &'s self,
         graph: &'s ObjectGraph,
-        part: Range<u32>,
-    ) -> impl Iterator<Item = u32> + use<'s> {
+        part: Range<ObjectIndex>,
+    ) -> impl Iterator<Item = ObjectIndex> + use<'s> {
         let classes = graph.objects.classes(part.clone());
-        part.zip(classes)
+        ObjectIndex::range(part)
+            .zip(classes)
             .filter(|(_, class)| class.is_some_and(|class| self.contains(class)))
             .map(|(object, _)| object)
     }
 
     /// All objects of these classes, ascending.
-    pub fn all_objects(&self, graph: &ObjectGraph) -> Vec<u32> {
+    pub fn all_objects(&self, graph: &ObjectGraph) -> Vec<ObjectIndex> {
         let chunks = chunks(0..graph.objects.len(), CHUNK);
-        let objects = chunks.into_par_iter().map(|chunk| self.objects(graph, chunk).collect::<Vec<u32>>());
+        let objects = chunks.into_par_iter().map(|chunk| {
+            let part = ObjectIndex(chunk.start)..ObjectIndex(chunk.end);
+            self.objects(graph, part).collect::<Vec<_>>()
+        });
         objects.collect::<Vec<_>>().concat()
     }
 }

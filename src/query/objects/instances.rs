@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use crate::hprof::ObjectId;
 use crate::index::ObjectGraph;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::ClassNumber;
 use crate::index::objects::object_table::BLOCK;
 
@@ -61,7 +63,7 @@ pub fn find(graph: &ObjectGraph, question: &Question<'_>) -> Found {
 }
 
 fn find_in_chunk(graph: &ObjectGraph, question: &Question<'_>, chunk: Range<u32>, best: &mut Best) {
-    let mut take = |object: u32| {
+    let mut take = |object: ObjectIndex| {
         let tree = &graph.tree;
         if question.live && tree.reachable_position(object).is_none() {
             return;
@@ -87,16 +89,18 @@ fn find_in_chunk(graph: &ObjectGraph, question: &Question<'_>, chunk: Range<u32>
             }
         }
     };
+    let objects =
+        |part: Range<u32>| question.classes.objects(graph, ObjectIndex(part.start)..ObjectIndex(part.end));
     let Some(filter) = question.filter else {
-        question.classes.objects(graph, chunk).for_each(take);
+        objects(chunk).for_each(take);
         return;
     };
     for block in chunks(chunk, BLOCK) {
         let mut wanted = 0u64;
-        for object in question.classes.objects(graph, block.clone()) {
-            wanted |= 1 << (object - block.start);
+        for object in objects(block.clone()) {
+            wanted |= 1 << (object.0 - block.start);
         }
-        filter.matching(block.start, wanted, &mut take);
+        filter.matching(ObjectIndex(block.start), wanted, &mut take);
     }
 }
 
@@ -104,7 +108,7 @@ fn find_in_chunk(graph: &ObjectGraph, question: &Question<'_>, chunk: Range<u32>
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// Object id.
-    pub id: u64,
+    pub id: ObjectId,
     /// Its class, if the dump tells.
     pub class: Option<ClassNumber>,
     /// A few words that tell it from others.
@@ -116,10 +120,10 @@ pub struct Row {
 }
 
 /// What is known of an object.
-pub fn row(graph: &ObjectGraph, labels: &Labels<'_>, object: u32) -> Row {
+pub fn row(graph: &ObjectGraph, labels: &Labels<'_>, object: ObjectIndex) -> Row {
     let tree = &graph.tree;
     Row {
-        id: graph.objects.addresses.id_of(object).unwrap_or(0),
+        id: graph.objects.addresses.id_of(object).unwrap_or_default(),
         class: graph.objects.class(object),
         label: labels.label(object),
         shallow_bytes: tree.position(object).map_or(0, |position| tree.shallow_bytes(position)),
@@ -133,7 +137,8 @@ mod tests {
 
     #[test]
     fn the_best_are_kept_whatever_the_order() {
-        let keys: Vec<(u64, u32)> = (0..10_000u32).map(|at| (u64::from(at * 7919 % 1000), at)).collect();
+        let keys: Vec<(u64, ObjectIndex)> =
+            (0..10_000u32).map(|at| (u64::from(at * 7919 % 1000), ObjectIndex(at))).collect();
         let mut sorted = keys.clone();
         sorted.sort_unstable();
         for top in [None, Some(1), Some(7), Some(5000), Some(20_000)] {
@@ -147,7 +152,7 @@ mod tests {
             let [a, b] = halves;
             let found = a.merge(b).finish();
             let kept = top.unwrap_or(usize::MAX).min(keys.len());
-            let expected: Vec<u32> = sorted.iter().take(kept).map(|(_, object)| *object).collect();
+            let expected: Vec<ObjectIndex> = sorted.iter().take(kept).map(|(_, object)| *object).collect();
             assert_eq!((found.objects, found.total), (expected, 10_000), "{top:?}");
         }
     }

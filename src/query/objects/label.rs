@@ -4,6 +4,7 @@
 //! [`super::meaning`]; a label is the start of it. It is cheap: it looks at the object's record and follows at most a few
 //! references, and it is short, whatever the dump holds.
 
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::{Heap, ObjectGraph};
 
 use super::meaning::Meanings;
@@ -27,12 +28,12 @@ impl<'a> Labels<'a> {
     }
 
     /// The label of an object, if it has one. Not escaped.
-    pub fn label(&self, object: u32) -> Option<String> {
+    pub fn label(&self, object: ObjectIndex) -> Option<String> {
         self.meanings.short(object, MAX_CHARS)
     }
 
     /// The same, but not cut to a few words. Bounded all the same.
-    pub fn whole(&self, object: u32) -> Option<String> {
+    pub fn whole(&self, object: ObjectIndex) -> Option<String> {
         self.meanings.meaning(object, MAX_WHOLE).map(|meaning| meaning.text)
     }
 }

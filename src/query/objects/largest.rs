@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rayon::prelude::*;
 
 use crate::index::ObjectGraph;
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
 use crate::index::graph::tree::Tree;
 
 use super::best::{Best, Found};
@@ -27,18 +28,21 @@ pub(crate) fn largest(graph: &ObjectGraph, classes: &ClassSet, top: usize, live:
     // Bits that several threads set in one place cost more than to put a few such places together.
     let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1).min(MAX_MARKS);
     let all = chunks(0..graph.objects.len(), graph.objects.len().div_ceil(threads).next_multiple_of(64));
-    let marked = all.into_par_iter().map(|chunk| Marks::new(graph, classes, chunk, live));
+    let marked = all
+        .into_par_iter()
+        .map(|chunk| Marks::new(graph, classes, ObjectIndex(chunk.start)..ObjectIndex(chunk.end), live));
     let (marks, total) = marked.reduce_with(Marks::merge).unwrap_or_default();
     let bound = AtomicU64::new(0);
     let none = || Search { tree, marks: &marks, bound: &bound, best: Best::new(Some(top)), open: Vec::new() };
     let searches = chunks(0..tree.reachable(), CHUNK).into_par_iter().fold(none, |mut search, chunk| {
-        search.chunk(chunk);
+        search.chunk(TreePosition(chunk.start)..TreePosition(chunk.end));
         search
     });
     let best = searches.map(|search| search.best).reduce(|| Best::new(Some(top)), Best::merge);
     let mut objects = best.finish().objects;
     // Unreachable ones stand behind the others, by object index.
-    let unreachable = (tree.reachable()..tree.objects()).filter(|position| marks.is_marked(*position));
+    let unreachable = (tree.reachable()..tree.objects()).map(TreePosition);
+    let unreachable = unreachable.filter(|position| marks.is_marked(*position));
     objects.extend(
         unreachable.filter_map(|position| tree.object_at(position)).take(top - objects.len().min(top)),
     );
@@ -51,13 +55,13 @@ struct Marks(Vec<u64>);
 
 impl Marks {
     /// Marks the objects of some classes in a chunk of all objects, and counts them.
-    fn new(graph: &ObjectGraph, asked: &ClassSet, chunk: Range<u32>, live: bool) -> (Self, u64) {
+    fn new(graph: &ObjectGraph, asked: &ClassSet, chunk: Range<ObjectIndex>, live: bool) -> (Self, u64) {
         let tree = &graph.tree;
         let mut classes = graph.objects.classes(chunk.clone());
         let mut words = vec![0u64; tree.objects().div_ceil(u64::BITS) as usize];
         let mut count = 0;
         let end = if live { tree.reachable() } else { tree.objects() };
-        tree.visit_positions(chunk, |position| {
+        tree.visit_positions(chunk, |TreePosition(position)| {
             let class = classes.next().flatten();
             if position < end
                 && class.is_some_and(|class| asked.contains(class))
@@ -78,7 +82,7 @@ impl Marks {
     }
 
     #[inline]
-    fn is_marked(&self, position: u32) -> bool {
+    fn is_marked(&self, TreePosition(position): TreePosition) -> bool {
         let word = self.0.get((position / u64::BITS) as usize);
         word.is_some_and(|word| word & (1 << (position % u64::BITS)) != 0)
     }
@@ -92,11 +96,11 @@ struct Search<'s> {
     bound: &'s AtomicU64,
     best: Best,
     /// Objects of the chunk whose end is not reached: their positions, and the shallow bytes of all before.
-    open: Vec<(u32, u64)>,
+    open: Vec<(TreePosition, u64)>,
 }
 
 impl Search<'_> {
-    fn chunk(&mut self, chunk: Range<u32>) {
+    fn chunk(&mut self, chunk: Range<TreePosition>) {
         let tree = self.tree;
         self.open.clear();
         let mut bytes = 0u64;
@@ -127,7 +131,7 @@ impl Search<'_> {
     }
 
     #[inline]
-    fn offer(&mut self, position: u32, retained: u64) {
+    fn offer(&mut self, position: TreePosition, retained: u64) {
         if retained < self.bound.load(Ordering::Relaxed) || !self.marks.is_marked(position) {
             return;
         }

@@ -1,24 +1,26 @@
 //! A set of object indices, one bit each.
 
-/// A set of numbers below a limit. Its memory is not touched before something is put in.
+use crate::index::graph::numbers::ObjectIndex;
+
+/// A set of object indices below a limit. Its memory is not touched before something is put in.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bits(Vec<u64>);
 
 impl Bits {
-    /// An empty set of numbers below `limit`.
+    /// An empty set of object indices below `limit`.
     pub(crate) fn new(limit: u32) -> Self {
         Self(vec![0; limit.div_ceil(64) as usize])
     }
 
-    /// Whether it holds a number.
+    /// Whether it holds an object.
     #[inline]
-    pub(crate) fn contains(&self, number: u32) -> bool {
+    pub(crate) fn contains(&self, ObjectIndex(number): ObjectIndex) -> bool {
         self.0.get((number / 64) as usize).is_some_and(|word| word & (1 << (number % 64)) != 0)
     }
 
-    /// Puts a number in: whether it was not there. A number beyond the limit never is.
+    /// Puts an object in: whether it was not there. An object beyond the limit never is.
     #[inline]
-    pub(crate) fn insert(&mut self, number: u32) -> bool {
+    pub(crate) fn insert(&mut self, ObjectIndex(number): ObjectIndex) -> bool {
         let Some(word) = self.0.get_mut((number / 64) as usize) else { return false };
         let bit = 1 << (number % 64);
         let fresh = *word & bit == 0;
@@ -34,8 +36,13 @@ mod tests {
     #[test]
     fn numbers_are_put_in_once() {
         let mut bits = Bits::new(65);
-        assert!(bits.insert(0) && bits.insert(64) && !bits.insert(64));
-        assert!(bits.contains(0) && bits.contains(64) && !bits.contains(63) && !bits.contains(1 << 20));
-        assert!(!bits.insert(1 << 20));
+        assert!(bits.insert(ObjectIndex(0)) && bits.insert(ObjectIndex(64)) && !bits.insert(ObjectIndex(64)));
+        assert!(
+            bits.contains(ObjectIndex(0))
+                && bits.contains(ObjectIndex(64))
+                && !bits.contains(ObjectIndex(63))
+                && !bits.contains(ObjectIndex(1 << 20))
+        );
+        assert!(!bits.insert(ObjectIndex(1 << 20)));
     }
 }

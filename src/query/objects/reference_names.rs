@@ -7,8 +7,9 @@ use std::fmt;
 
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray};
-use crate::hprof::{BasicType, be_id};
+use crate::hprof::{BasicType, ObjectId, be_id};
 use crate::index::ObjectGraph;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::model::tables::NONE;
 
@@ -84,19 +85,19 @@ impl<'a> Edges<'a> {
     }
 
     /// The class that an object is the class object of.
-    pub fn class_of_class_object(&self, object: u32) -> Option<ClassNumber> {
+    pub fn class_of_class_object(&self, object: ObjectIndex) -> Option<ClassNumber> {
         self.graph.class_of_class_object(object)
     }
 
     /// The class that an object is the class object of, if objects of that class are in the dump.
-    pub fn class_with_objects(&self, object: u32) -> Option<ClassNumber> {
+    pub fn class_with_objects(&self, object: ObjectIndex) -> Option<ClassNumber> {
         let class = self.class_of_class_object(object)?;
         let objects = self.summary.class(class)?.objects.get();
         (objects > 0 || self.summary.java_lang_class() == Some(class)).then_some(class)
     }
 
     /// Calls `visit` with each reference of an object that is not null: what it means, and the object id.
-    pub fn each(&self, from: u32, visit: impl FnMut(ReferenceKind<'a>, u64)) {
+    pub fn each(&self, from: ObjectIndex, visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
         let id_size = self.summary.id_size();
         let mut reader = Reader { edges: self, from, visit };
         if let Some(offset) = self.graph.objects.offset(self.bytes, id_size, from)
@@ -110,17 +111,17 @@ impl<'a> Edges<'a> {
                 reader.take(ReferenceKind::Local { kind: root.kind, frame: root.frame }, id);
             }
         }
-        let class = self.graph.class_object_of(from).filter(|class| *class != NONE);
+        let class = self.graph.class_object_of(from).filter(|class| class.0 != NONE);
         if let Some(id) = class.and_then(|class| self.graph.objects.addresses.id_of(class)) {
             reader.take(ReferenceKind::Class, id);
         }
     }
 
     /// How one object holds others, in one look at its record. `targets` must ascend; the answers are in their order.
-    pub fn holdings(&self, from: u32, targets: &[u32]) -> Vec<Holding<'a>> {
+    pub fn holdings(&self, from: ObjectIndex, targets: &[ObjectIndex]) -> Vec<Holding<'a>> {
         // Ids ascend with indices.
-        let id = |target: &u32| self.graph.objects.addresses.id_of(*target).unwrap_or(0);
-        let ids: Vec<u64> = targets.iter().map(id).collect();
+        let id = |target: &ObjectIndex| self.graph.objects.addresses.id_of(*target).unwrap_or_default();
+        let ids: Vec<ObjectId> = targets.iter().map(id).collect();
         let mut holdings = vec![Holding::default(); ids.len()];
         self.each(from, |meaning, id| {
             let holding = ids.binary_search(&id).ok().and_then(|at| holdings.get_mut(at));
@@ -132,12 +133,12 @@ impl<'a> Edges<'a> {
     }
 
     /// How one object holds another.
-    pub fn holding(&self, from: u32, to: u32) -> Holding<'a> {
+    pub fn holding(&self, from: ObjectIndex, to: ObjectIndex) -> Holding<'a> {
         self.holdings(from, &[to]).pop().unwrap_or_default()
     }
 
     /// All that a reference means, up to `most`.
-    pub fn meanings(&self, from: u32, to: u32, most: usize) -> Vec<ReferenceKind<'a>> {
+    pub fn meanings(&self, from: ObjectIndex, to: ObjectIndex, most: usize) -> Vec<ReferenceKind<'a>> {
         let to = self.graph.objects.addresses.id_of(to);
         let mut meanings = Vec::new();
         self.each(from, |meaning, id| {
@@ -149,20 +150,20 @@ impl<'a> Edges<'a> {
     }
 
     /// How strongly `from` holds what it holds like that.
-    pub fn strength(&self, from: u32, holding: &Holding<'a>) -> Strength {
+    pub fn strength(&self, from: ObjectIndex, holding: &Holding<'a>) -> Strength {
         if holding.is_referent_only() { self.strengths.of(self.graph, from) } else { Strength::Strong }
     }
 
     /// Whether `from` holds `to`, which it refers to, by a reference that is not left out.
     #[inline]
-    pub fn is_followed(&self, from: u32, to: u32, excluded: Excluded) -> bool {
+    pub fn is_followed(&self, from: ObjectIndex, to: ObjectIndex, excluded: Excluded) -> bool {
         excluded.is_empty()
             || !excluded.contains(self.strengths.of(self.graph, from))
             || !self.holding(from, to).is_referent_only()
     }
 
     /// Whether a thread holds an object by more than its stack.
-    pub fn is_beyond_stack(&self, thread: u32, to: u32) -> bool {
+    pub fn is_beyond_stack(&self, thread: ObjectIndex, to: ObjectIndex) -> bool {
         let to = self.graph.objects.addresses.id_of(to);
         let mut beyond = false;
         self.each(thread, |meaning, id| {
@@ -172,7 +173,7 @@ impl<'a> Edges<'a> {
     }
 
     /// The object that a Reference holds as its referent and in no other way, if references like that are left out.
-    pub fn excluded_target(&self, from: u32, excluded: Excluded) -> Option<u32> {
+    pub fn excluded_target(&self, from: ObjectIndex, excluded: Excluded) -> Option<ObjectIndex> {
         if excluded.is_empty() || !excluded.contains(self.strengths.of(self.graph, from)) {
             return None;
         }
@@ -190,19 +191,19 @@ impl<'a> Edges<'a> {
 /// Reads the record of one object.
 struct Reader<'e, 'a, F> {
     edges: &'e Edges<'a>,
-    from: u32,
+    from: ObjectIndex,
     visit: F,
 }
 
-impl<'a, F: FnMut(ReferenceKind<'a>, u64)> Reader<'_, 'a, F> {
-    fn take(&mut self, meaning: ReferenceKind<'a>, id: u64) {
-        if id != 0 {
+impl<'a, F: FnMut(ReferenceKind<'a>, ObjectId)> Reader<'_, 'a, F> {
+    fn take(&mut self, meaning: ReferenceKind<'a>, id: ObjectId) {
+        if !id.is_null() {
             (self.visit)(meaning, id);
         }
     }
 }
 
-impl<'a, F: FnMut(ReferenceKind<'a>, u64)> HeapVisitor<'a> for Reader<'_, 'a, F> {
+impl<'a, F: FnMut(ReferenceKind<'a>, ObjectId)> HeapVisitor<'a> for Reader<'_, 'a, F> {
     fn instance(&mut self, record: Instance<'a>) {
         let summary = self.edges.summary;
         let id_size = summary.id_size();
@@ -214,7 +215,7 @@ impl<'a, F: FnMut(ReferenceKind<'a>, u64)> HeapVisitor<'a> for Reader<'_, 'a, F>
                     return;
                 }
                 if kind == BasicType::Object {
-                    let id = be_id(record.fields, at, id_size).unwrap_or(0);
+                    let id = be_id(record.fields, at, id_size).map(ObjectId).unwrap_or_default();
                     self.take(ReferenceKind::Field { name, class: summary.class_name(row) }, id);
                 }
                 at += kind.dump_bytes(id_size);
@@ -226,7 +227,10 @@ impl<'a, F: FnMut(ReferenceKind<'a>, u64)> HeapVisitor<'a> for Reader<'_, 'a, F>
     fn object_array(&mut self, record: ObjectArray<'a>) {
         let id_size = self.edges.summary.id_size();
         for (index, element) in (0u32..).zip(record.elements.chunks_exact(id_size.bytes())) {
-            self.take(ReferenceKind::Slot(index), be_id(element, 0, id_size).unwrap_or(0));
+            self.take(
+                ReferenceKind::Slot(index),
+                be_id(element, 0, id_size).map(ObjectId).unwrap_or_default(),
+            );
         }
     }
 
@@ -238,7 +242,7 @@ impl<'a, F: FnMut(ReferenceKind<'a>, u64)> HeapVisitor<'a> for Reader<'_, 'a, F>
         let Some(class) = class else { return };
         for (name, kind, value) in summary.statics(class) {
             if kind == BasicType::Object {
-                self.take(ReferenceKind::Static(name), value);
+                self.take(ReferenceKind::Static(name), ObjectId(value));
             }
         }
     }

@@ -5,8 +5,10 @@ use std::cmp::Reverse;
 
 use roaring::RoaringBitmap;
 
+use crate::hprof::ObjectId;
 use crate::hprof::heap::ObjectArray;
 use crate::index::ObjectGraph;
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
 use crate::index::graph::tree::Tree;
 use crate::index::model::summary::ClassNumber;
 
@@ -30,7 +32,7 @@ pub enum Direction {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// Object id.
-    pub id: u64,
+    pub id: ObjectId,
     /// Its class; `None` if the dump does not tell, or does not hold the object.
     pub class: Option<String>,
     /// A few words that tell it from others of its class.
@@ -80,7 +82,7 @@ impl<'a> Refs<'a> {
 
     /// The references of an object, made while they are taken: outgoing ones in the order of its record, incoming ones by
     /// the address of who refers to it.
-    pub fn rows(&self, object: u32, direction: Direction) -> Box<dyn Iterator<Item = Row> + '_> {
+    pub fn rows(&self, object: ObjectIndex, direction: Direction) -> Box<dyn Iterator<Item = Row> + '_> {
         match (direction, self.array(object)) {
             (Direction::Incoming, _) => {
                 Box::new(self.graph().referrers(object).map(move |from| self.incoming(from, object)))
@@ -93,7 +95,7 @@ impl<'a> Refs<'a> {
             (Direction::Outgoing, Some(array)) => {
                 let class = self.graph().class_object_of(object);
                 let class = class.and_then(|class| self.graph().objects.addresses.id_of(class));
-                let elements = (0u32..).zip(self.objects.elements(&array)).filter(|(_, id)| *id != 0);
+                let elements = (0u32..).zip(self.objects.elements(&array)).filter(|(_, id)| !id.is_null());
                 let meanings = elements.map(|(index, id)| (ReferenceKind::Slot(index), id));
                 let all = meanings.chain(class.map(|id| (ReferenceKind::Class, id)));
                 Box::new(all.map(move |(meaning, id)| self.outgoing(object, &meaning, id)))
@@ -102,19 +104,19 @@ impl<'a> Refs<'a> {
     }
 
     /// The number of those rows.
-    pub fn count(&self, object: u32, direction: Direction) -> u64 {
+    pub fn count(&self, object: ObjectIndex, direction: Direction) -> u64 {
         match (direction, self.array(object)) {
             (Direction::Incoming, _) => self.graph().referrers(object).count() as u64,
             (Direction::Outgoing, None) => self.few(object).len() as u64,
             (Direction::Outgoing, Some(array)) => {
-                let elements = self.objects.elements(&array).filter(|id| *id != 0).count() as u64;
+                let elements = self.objects.elements(&array).filter(|id| !id.is_null()).count() as u64;
                 elements + u64::from(self.graph().class_object_of(object).is_some())
             }
         }
     }
 
     /// The record of an array of references.
-    fn array(&self, object: u32) -> Option<ObjectArray<'a>> {
+    fn array(&self, object: ObjectIndex) -> Option<ObjectArray<'a>> {
         match self.objects.record(object)? {
             Record::ObjectArray(array) => Some(array),
             _ => None,
@@ -122,18 +124,18 @@ impl<'a> Refs<'a> {
     }
 
     /// The references of an object that is no array.
-    fn few(&self, object: u32) -> Vec<(ReferenceKind<'a>, u64)> {
+    fn few(&self, object: ObjectIndex) -> Vec<(ReferenceKind<'a>, ObjectId)> {
         let mut few = Vec::new();
         self.view.edges.each(object, |meaning, id| few.push((meaning, id)));
         few
     }
 
-    fn retained(&self, object: u32) -> Option<u64> {
+    fn retained(&self, object: ObjectIndex) -> Option<u64> {
         let tree = &self.graph().tree;
         tree.reachable_position(object).map(|position| tree.retained_bytes(position))
     }
 
-    fn outgoing(&self, from: u32, meaning: &ReferenceKind<'a>, id: u64) -> Row {
+    fn outgoing(&self, from: ObjectIndex, meaning: &ReferenceKind<'a>, id: ObjectId) -> Row {
         let strength = if is_referent(meaning) {
             self.view.edges.strengths.of(self.graph(), from)
         } else {
@@ -153,7 +155,7 @@ impl<'a> Refs<'a> {
         }
     }
 
-    fn incoming(&self, from: u32, to: u32) -> Row {
+    fn incoming(&self, from: ObjectIndex, to: ObjectIndex) -> Row {
         let holding = self.view.edges.holding(from, to);
         let step = self.view.step(from, None);
         Row {
@@ -169,21 +171,24 @@ impl<'a> Refs<'a> {
     }
 
     /// The number of objects that refer to an object as their class. They are in no list: there are as many as instances.
-    pub fn instances(&self, object: u32) -> Option<u64> {
+    pub fn instances(&self, object: ObjectIndex) -> Option<u64> {
         let summary = self.objects.summary;
         let number = self.view.edges.class_of_class_object(object)?;
         summary.class(number).map(|class| histogram::instances(summary, number, class))
     }
 
     /// The objects at the other ends by class, those that retain most first.
-    pub fn groups(&self, object: u32, direction: Direction) -> Vec<GroupRow> {
+    pub fn groups(&self, object: ObjectIndex, direction: Direction) -> Vec<GroupRow> {
         let graph = self.graph();
         let others: RoaringBitmap = match direction {
-            Direction::Incoming => graph.referrers(object).collect(),
-            Direction::Outgoing => graph.references(object).chain(graph.class_object_of(object)).collect(),
+            Direction::Incoming => graph.referrers(object).map(|other| other.0).collect(),
+            Direction::Outgoing => {
+                let others = graph.references(object).chain(graph.class_object_of(object));
+                others.map(|other| other.0).collect()
+            }
         };
-        let mut of_class: Vec<(Option<ClassNumber>, u32)> =
-            others.iter().map(|other| (graph.objects.class(other), other)).collect();
+        let mut of_class: Vec<(Option<ClassNumber>, ObjectIndex)> =
+            others.iter().map(ObjectIndex).map(|other| (graph.objects.class(other), other)).collect();
         of_class.sort_unstable();
         let same_class = of_class.chunk_by(|(a, _), (b, _)| a == b);
         let mut rows: Vec<GroupRow> = same_class
@@ -192,7 +197,7 @@ impl<'a> Refs<'a> {
                 let mut row =
                     GroupRow { class, objects: group.len() as u64, shallow_bytes: 0, retained_bytes: 0 };
                 let positions = group.iter().filter_map(|(_, object)| graph.tree.position(*object));
-                let mut positions: Vec<u32> = positions.collect();
+                let mut positions: Vec<TreePosition> = positions.collect();
                 add_up(&graph.tree, &mut positions, &mut row);
                 Some(row)
             })
@@ -203,12 +208,12 @@ impl<'a> Refs<'a> {
 }
 
 /// Adds up objects by their positions.
-fn add_up(tree: &Tree, positions: &mut [u32], row: &mut GroupRow) {
+fn add_up(tree: &Tree, positions: &mut [TreePosition], row: &mut GroupRow) {
     positions.sort_unstable();
-    let mut end = 0;
+    let mut end = TreePosition(0);
     for position in positions {
         row.shallow_bytes = row.shallow_bytes.saturating_add(tree.shallow_bytes(*position));
-        if *position >= end && *position < tree.reachable() {
+        if *position >= end && position.0 < tree.reachable() {
             // Looked up once: that is most of the time it takes.
             end = tree.end(*position);
             let retained = tree.bytes_before(end).saturating_sub(tree.bytes_before(*position));

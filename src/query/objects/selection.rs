@@ -6,7 +6,9 @@ use std::str::FromStr;
 use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
+use crate::hprof::ObjectId;
 use crate::index::ObjectGraph;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::Summary;
 
 use crate::query::classes::pattern::ClassPattern;
@@ -28,7 +30,7 @@ pub struct Selection {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     /// The object with this id.
-    Object(u64),
+    Object(ObjectId),
     /// The objects of all classes that match.
     Classes(ClassPattern),
 }
@@ -42,12 +44,13 @@ pub struct NoObjectId(String);
 ///
 /// # Errors
 /// If it is none.
-pub fn object_id(text: &str) -> Result<u64, NoObjectId> {
+pub fn object_id(text: &str) -> Result<ObjectId, NoObjectId> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
     // `from_str_radix` would take a sign.
     digits
         .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
         .and_then(|digits| u64::from_str_radix(digits, 16).ok())
+        .map(ObjectId)
         .ok_or_else(|| NoObjectId(text.to_owned()))
 }
 
@@ -75,7 +78,9 @@ impl Selection {
     /// The indices of the objects that are selected.
     pub fn objects(&self, summary: &Summary, graph: &ObjectGraph) -> RoaringBitmap {
         let pattern = match &self.what {
-            What::Object(id) => return graph.objects.addresses.index_of(*id).into_iter().collect(),
+            What::Object(id) => {
+                return graph.objects.addresses.index_of(*id).map(|object| object.0).into_iter().collect();
+            }
             What::Classes(pattern) => pattern,
         };
         let matches: Vec<bool> =
@@ -85,7 +90,7 @@ impl Selection {
         }
         let select = |chunk: Range<u32>| -> RoaringBitmap {
             let of_class = |object: &u32| {
-                let class = graph.objects.class(*object);
+                let class = graph.objects.class(ObjectIndex(*object));
                 class.and_then(|class| matches.get(class.0 as usize)).copied().unwrap_or(false)
             };
             chunk.filter(|object| of_class(object)).collect()
@@ -99,7 +104,7 @@ impl Selection {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ThreadPattern {
     /// The thread with this object id.
-    Object(u64),
+    Object(ObjectId),
     /// Threads whose name contains this.
     Part(String),
     /// Threads whose whole name is of this form; `*` stands for anything.
@@ -122,7 +127,7 @@ impl FromStr for ThreadPattern {
 
 impl ThreadPattern {
     /// Whether a thread of this object id and name is meant.
-    pub fn matches(&self, id: u64, name: Option<&str>) -> bool {
+    pub fn matches(&self, id: ObjectId, name: Option<&str>) -> bool {
         match self {
             Self::Object(wanted) => *wanted == id,
             Self::Part(chunk) => name.is_some_and(|name| name.contains(chunk.as_str())),
@@ -152,7 +157,7 @@ mod tests {
     #[test]
     fn ids_and_classes() {
         let what = |text: &str| text.parse::<Selection>().map(|selection| selection.what);
-        assert_eq!(what("0x7c00012a8"), Ok(What::Object(0x7_c000_12a8)));
+        assert_eq!(what("0x7c00012a8"), Ok(What::Object(ObjectId(0x7_c000_12a8))));
         assert_eq!(what("com.acme.**"), Ok(What::Classes("com.acme.**".parse().unwrap())));
         for wrong in ["0x", "0xg", "0x+1", "0x11112222333344445"] {
             assert_eq!(what(wrong), Err(NoObjectId(wrong.to_owned())));
@@ -161,7 +166,8 @@ mod tests {
 
     #[test]
     fn threads() {
-        let matches = |pattern: &str, name| pattern.parse::<ThreadPattern>().unwrap().matches(16, Some(name));
+        let matches =
+            |pattern: &str, name| pattern.parse::<ThreadPattern>().unwrap().matches(ObjectId(16), Some(name));
         assert!(matches("0x10", "x") && !matches("0x11", "x"));
         assert!(matches("pool-1", "pool-1-thread-2") && !matches("pool-2", "pool-1-thread-2"));
         assert!(matches("main*", "main") && matches("*main", "a.main") && !matches("main*", "a.main"));

@@ -3,6 +3,7 @@
 //! Only the field `referent` is weaker than others: what a subclass keeps in fields of its own it holds strongly.
 
 use crate::index::ObjectGraph;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
 
 use super::reference_kind::ReferenceKind;
@@ -118,7 +119,7 @@ impl Strengths {
     }
 
     /// How strongly an object holds its referent.
-    pub fn of(&self, graph: &ObjectGraph, object: u32) -> Strength {
+    pub fn of(&self, graph: &ObjectGraph, object: ObjectIndex) -> Strength {
         graph.objects.class(object).map_or(Strength::Strong, |class| self.of_class(class))
     }
 }

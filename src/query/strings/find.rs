@@ -12,8 +12,10 @@ use rayon::prelude::*;
 use regex::Regex;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::hprof::ObjectId;
 use crate::hprof::heap::{HeapVisitor, Instance, PrimitiveArray};
 use crate::index::ObjectGraph;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::layout::sizes::Sizes;
 use crate::index::objects::object_table::BLOCK;
 use crate::index::objects::record_size::Shallow;
@@ -93,7 +95,7 @@ impl Item {
     /// The characters; `None` only if the dump has changed since.
     pub(super) fn characters<'a>(&self, objects: &Objects<'a>) -> Option<Characters<'a>> {
         if self.place & 3 == Form::Part as u64 {
-            return objects.string(self.string);
+            return objects.string(ObjectIndex(self.string));
         }
         let Record::PrimitiveArray(array) = objects.record_at(self.place >> 2)? else { return None };
         let array = array.elements?;
@@ -195,8 +197,14 @@ pub(super) fn find<'a>(
 impl<'a> Search<'_, 'a> {
     /// The Strings of a chunk, by their arrays; and how many have none.
     fn strings(&self, chunk: Range<u32>) -> (Vec<Found>, u64) {
-        let mut strings =
-            Strings { search: self, object: 0, wanted: 0, found: Vec::new(), ids: Vec::new(), unreadable: 0 };
+        let mut strings = Strings {
+            search: self,
+            object: ObjectIndex(0),
+            wanted: 0,
+            found: Vec::new(),
+            ids: Vec::new(),
+            unreadable: 0,
+        };
         let id_size = self.objects.summary.id_size();
         let places = &self.graph.objects.places;
         for block in chunk.start / BLOCK..chunk.end.div_ceil(BLOCK) {
@@ -205,7 +213,7 @@ impl<'a> Search<'_, 'a> {
             if wanted == 0 {
                 continue;
             }
-            (strings.object, strings.wanted) = (first, wanted);
+            (strings.object, strings.wanted) = (ObjectIndex(first), wanted);
             places.visit(
                 self.bytes,
                 id_size,
@@ -223,7 +231,7 @@ impl<'a> Search<'_, 'a> {
         let before = found.len();
         found.retain_mut(|found| match indices.next().flatten() {
             Some(array) => {
-                found.array = array;
+                found.array = array.0;
                 true
             }
             None => false,
@@ -248,7 +256,9 @@ impl<'a> Search<'_, 'a> {
         }
         if self.question.live {
             for (bit, object) in (0..BLOCK).zip(block) {
-                if wanted & (1 << bit) != 0 && self.graph.tree.reachable_position(object).is_none() {
+                if wanted & (1 << bit) != 0
+                    && self.graph.tree.reachable_position(ObjectIndex(object)).is_none()
+                {
                     wanted &= !(1 << bit);
                 }
             }
@@ -262,7 +272,7 @@ impl<'a> Search<'_, 'a> {
         found.sort_unstable_by_key(|found| (found.array, found.string));
         let mut arrays = Arrays {
             search: self,
-            object: 0,
+            object: ObjectIndex(0),
             found: &[],
             pattern: self.question.pattern.clone(),
             buffer: String::new(),
@@ -274,7 +284,7 @@ impl<'a> Search<'_, 'a> {
         for of_block in found.chunk_by(|a, b| a.array / BLOCK == b.array / BLOCK) {
             let Some(last) = of_block.last() else { continue };
             let block = last.array / BLOCK;
-            (arrays.object, arrays.found) = (block * BLOCK, of_block);
+            (arrays.object, arrays.found) = (ObjectIndex(block * BLOCK), of_block);
             places.visit(self.bytes, id_size, block, last.array % BLOCK + 1, &mut arrays, Arrays::done);
         }
         (arrays.items, arrays.unreadable)
@@ -285,12 +295,12 @@ impl<'a> Search<'_, 'a> {
 struct Strings<'v, 's, 'a> {
     search: &'v Search<'s, 'a>,
     /// The object that is visited.
-    object: u32,
+    object: ObjectIndex,
     /// Which objects of the block are Strings.
     wanted: u64,
     found: Vec<Found>,
     /// The ids of the arrays.
-    ids: Vec<u64>,
+    ids: Vec<ObjectId>,
     unreadable: u64,
 }
 
@@ -299,7 +309,7 @@ impl Strings<'_, '_, '_> {
         // A String whose record was no instance.
         self.unreadable += self.wanted & 1;
         self.wanted >>= 1;
-        self.object += 1;
+        self.object.0 += 1;
     }
 }
 
@@ -316,7 +326,7 @@ impl<'a> HeapVisitor<'a> for Strings<'_, '_, 'a> {
         if let Some((id, part)) = read {
             self.wanted &= !1;
             self.ids.push(id);
-            self.found.push(Found { array: 0, string: self.object, part });
+            self.found.push(Found { array: 0, string: self.object.0, part });
         }
     }
 }
@@ -325,7 +335,7 @@ impl<'a> HeapVisitor<'a> for Strings<'_, '_, 'a> {
 struct Arrays<'v, 's, 'a> {
     search: &'v Search<'s, 'a>,
     /// The object that is visited.
-    object: u32,
+    object: ObjectIndex,
     /// The Strings of this array and of later ones.
     found: &'v [Found],
     pattern: Option<Regex>,
@@ -340,14 +350,14 @@ impl Arrays<'_, '_, '_> {
         while self.next_of_object().is_some() {
             self.unreadable += 1;
         }
-        self.object += 1;
+        self.object.0 += 1;
     }
 
     /// The next String of the object that is visited.
     #[inline(always)]
     fn next_of_object(&mut self) -> Option<Found> {
         let (first, rest) = self.found.split_first()?;
-        if first.array != self.object {
+        if first.array != self.object.0 {
             return None;
         }
         self.found = rest;

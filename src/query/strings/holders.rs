@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::BasicType;
+use crate::hprof::{BasicType, ObjectId};
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::model::tables::ClassKind;
 use crate::query::objects::reader::{Objects, Record};
@@ -47,7 +48,7 @@ pub struct Holder {
 }
 
 /// Who refers to most of these copies. At most [`SAMPLE`] of them may be given.
-pub(super) fn holders(objects: &Objects<'_>, copies: &[u32]) -> Vec<Holder> {
+pub(super) fn holders(objects: &Objects<'_>, copies: &[ObjectIndex]) -> Vec<Holder> {
     let graph = objects.graph;
     let mut counts: FxHashMap<(ClassNumber, By), u64> = FxHashMap::default();
     let mut of_copy = Vec::new();
@@ -69,7 +70,7 @@ pub(super) fn holders(objects: &Objects<'_>, copies: &[u32]) -> Vec<Holder> {
 }
 
 /// By what an object refers to the one with this id.
-fn holding(objects: &Objects<'_>, from: u32, id: u64) -> Option<(ClassNumber, By)> {
+fn holding(objects: &Objects<'_>, from: ObjectIndex, id: ObjectId) -> Option<(ClassNumber, By)> {
     let (summary, graph) = (objects.summary, objects.graph);
     if let Some(class) = graph.class_of_class_object(from) {
         return class_holding(summary, class, id);
@@ -84,15 +85,15 @@ fn holding(objects: &Objects<'_>, from: u32, id: u64) -> Option<(ClassNumber, By
     }
     let slots = (0u32..).zip(objects.slots(class));
     let mut references = slots.filter(|(_, slot)| slot.kind == BasicType::Object);
-    let found =
-        references.find(|(_, slot)| objects.value(record.fields, slot).is_some_and(|value| value.bits == id));
+    let found = references
+        .find(|(_, slot)| objects.value(record.fields, slot).is_some_and(|value| value.bits == id.0));
     Some((class, found.map_or(By::Other, |(at, _)| By::Field(at))))
 }
 
 /// By which static field a class object refers to the object with this id.
-fn class_holding(summary: &Summary, class: ClassNumber, id: u64) -> Option<(ClassNumber, By)> {
+fn class_holding(summary: &Summary, class: ClassNumber, id: ObjectId) -> Option<(ClassNumber, By)> {
     let mut statics = (0u32..).zip(summary.statics(summary.class(class)?)).take(STATICS);
-    let is_it = |kind, value| kind == BasicType::Object && value == id;
+    let is_it = |kind, value| kind == BasicType::Object && value == id.0;
     let found = statics.find(|(_, (_, kind, value))| is_it(*kind, *value));
     Some((class, found.map_or(By::Other, |(at, _)| By::Static(at))))
 }

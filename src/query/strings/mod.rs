@@ -17,7 +17,9 @@ use std::ops::RangeInclusive;
 use rayon::prelude::*;
 use regex::Regex;
 
+use crate::hprof::ObjectId;
 use crate::index::ObjectGraph;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::layout::sizes::Sizes;
 use crate::index::model::summary::Summary;
 use crate::index::storage::id_map::{IdMap, IdSet};
@@ -105,7 +107,7 @@ struct Group {
     /// How many.
     count: u32,
     /// The first object.
-    first: u32,
+    first: ObjectIndex,
     /// UTF-16 units.
     length: u32,
     /// The place in the share of the first String of this text, which other rows may have; once rows are sorted by text,
@@ -146,7 +148,7 @@ pub const LONGEST: usize = 1 << 24;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// Object id; of the first copy.
-    pub id: u64,
+    pub id: ObjectId,
     /// The text, or its beginning.
     pub text: String,
     /// Whether `text` is not all of it.
@@ -188,7 +190,7 @@ impl StringBytes {
     }
 
     #[inline(always)]
-    fn of(&self, graph: &ObjectGraph, string: u32) -> u64 {
+    fn of(&self, graph: &ObjectGraph, string: ObjectIndex) -> u64 {
         self.same
             .unwrap_or_else(|| graph.objects.class(string).map_or(0, |class| self.sizes.instance(class).0))
     }
@@ -287,8 +289,9 @@ impl Grouping<'_, '_> {
 
     /// The row of Strings of the same text, which stand at `start` of their share; all that have it stand at `text`.
     fn group(&self, share: u32, (text, start): (u32, u32), same: &[Item]) -> Group {
-        let bytes =
-            |item: &Item| item.array_bytes.saturating_add(self.sizes.of(self.objects.graph, item.string));
+        let bytes = |item: &Item| {
+            item.array_bytes.saturating_add(self.sizes.of(self.objects.graph, ObjectIndex(item.string)))
+        };
         let own = same.first().map_or(0, bytes);
         let all = same.iter().fold(0u64, |sum, item| sum.saturating_add(bytes(item)));
         Group {
@@ -296,7 +299,7 @@ impl Grouping<'_, '_> {
             start,
             // There are fewer objects than that.
             count: u32::try_from(same.len()).unwrap_or(u32::MAX),
-            first: same.first().map_or(0, |item| item.string),
+            first: same.first().map_or(ObjectIndex(0), |item| ObjectIndex(item.string)),
             length: same.first().map_or(0, |item| item.length),
             text,
             bytes: all,
@@ -431,7 +434,7 @@ impl<'a> Reader<'a> {
             Rows::Duplicates => self.sample(group),
         };
         Some(Row {
-            id: graph.objects.addresses.id_of(group.first).unwrap_or(0),
+            id: graph.objects.addresses.id_of(group.first).unwrap_or_default(),
             text,
             is_cut,
             length: group.length.into(),
@@ -446,13 +449,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Some copies, far apart.
-    fn sample(&self, group: &Group) -> Vec<u32> {
+    fn sample(&self, group: &Group) -> Vec<ObjectIndex> {
         let start = group.start as usize;
         let share = self.answer.shares.get(group.share as usize);
         let copies = share.and_then(|share| share.get(start..start.checked_add(group.count as usize)?));
         let copies = copies.unwrap_or_default();
         let step = copies.len().div_ceil(holders::SAMPLE).max(1);
-        copies.iter().step_by(step).map(|item| item.string).collect()
+        copies.iter().step_by(step).map(|item| ObjectIndex(item.string)).collect()
     }
 }
 

@@ -2,10 +2,11 @@
 //!
 //! Every walk ends: it takes no more steps than the dump has objects, and chains that lead in a circle stop there.
 
-use crate::hprof::{BasicType, be_value};
+use crate::hprof::{BasicType, ObjectId, be_value};
 
 use super::known::{Form, Nulls};
 use super::{Entry, NULL};
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::ClassNumber;
 use crate::query::objects::reader::{Bits, Objects};
 
@@ -15,14 +16,14 @@ fn value(value: Bits) -> Entry {
     Entry { key: None, value }
 }
 
-fn reference(id: u64) -> Bits {
-    Bits { kind: BasicType::Object, bits: id }
+fn reference(id: ObjectId) -> Bits {
+    Bits { kind: BasicType::Object, bits: id.0 }
 }
 
 /// What an object of this form holds.
 pub(super) fn entries<'o, 'a>(
     objects: &'o Objects<'a>,
-    object: u32,
+    object: ObjectIndex,
     class: ClassNumber,
     form: Form,
 ) -> Entries<'o> {
@@ -35,7 +36,7 @@ pub(super) fn entries<'o, 'a>(
             Box::new(ids(objects, field(array)).take(most).map(|id| value(reference(id))))
         }
         Form::Scattered(array) => {
-            let there = ids(objects, field(array)).filter(|id| *id != 0);
+            let there = ids(objects, field(array)).filter(|id| !id.is_null());
             Box::new(there.map(|id| value(reference(id))))
         }
         Form::Ring => {
@@ -89,7 +90,7 @@ pub(super) fn entries<'o, 'a>(
             }))
         }
         Form::Pairs { table, .. } => {
-            let there = pairs(objects, field(table)).filter(|(key, _)| *key != 0);
+            let there = pairs(objects, field(table)).filter(|(key, _)| !key.is_null());
             Box::new(there.map(|(key, value)| Entry { key: Some(reference(key)), value: reference(value) }))
         }
         Form::Dense { table, size } => {
@@ -100,7 +101,7 @@ pub(super) fn entries<'o, 'a>(
         Form::Skips => Box::new(skips(objects, field("head"))),
         Form::Enums => {
             let keys = ids(objects, field("keyUniverse"));
-            let there = keys.zip(ids(objects, field("vals"))).filter(|(_, value)| *value != 0);
+            let there = keys.zip(ids(objects, field("vals"))).filter(|(_, value)| !value.is_null());
             Box::new(there.map(|(key, value)| Entry { key: Some(reference(key)), value: reference(value) }))
         }
         Form::Fields(names) => {
@@ -138,7 +139,7 @@ pub(super) fn entries<'o, 'a>(
 pub(super) fn ids<'o, 'a>(
     objects: &'o Objects<'a>,
     array: Option<Bits>,
-) -> impl Iterator<Item = u64> + 'o + use<'o, 'a> {
+) -> impl Iterator<Item = ObjectId> + 'o + use<'o, 'a> {
     let ids = array.and_then(|array| objects.ids(objects.object(array)?));
     ids.into_iter().flatten()
 }
@@ -147,7 +148,7 @@ pub(super) fn ids<'o, 'a>(
 fn pairs<'o, 'a>(
     objects: &'o Objects<'a>,
     array: Option<Bits>,
-) -> impl Iterator<Item = (u64, u64)> + 'o + use<'o, 'a> {
+) -> impl Iterator<Item = (ObjectId, ObjectId)> + 'o + use<'o, 'a> {
     let mut ids = ids(objects, array);
     std::iter::from_fn(move || Some((ids.next()?, ids.next()?)))
 }
@@ -172,7 +173,7 @@ fn buckets<'o, 'a>(
     value: &'static str,
     most: u32,
 ) -> impl Iterator<Item = Entry> + 'o + use<'o, 'a> {
-    let heads = ids(objects, table).filter(|id| *id != 0);
+    let heads = ids(objects, table).filter(|id| !id.is_null());
     let nodes = heads.flat_map(move |head| {
         let head = objects.object(reference(head));
         // A TreeBin of a ConcurrentHashMap stands before its nodes.
@@ -184,17 +185,17 @@ fn buckets<'o, 'a>(
 }
 
 /// The key and the value of a node.
-fn entry(objects: &Objects<'_>, node: u32, key: &str, value: &str) -> Option<Entry> {
+fn entry(objects: &Objects<'_>, node: ObjectIndex, key: &str, value: &str) -> Option<Entry> {
     Some(Entry { key: Some(objects.field(node, key)?), value: objects.field(node, value)? })
 }
 
 /// The object that a field refers to.
-fn objects_in(objects: &Objects<'_>, field: Option<Bits>) -> impl Iterator<Item = u32> + use<> {
+fn objects_in(objects: &Objects<'_>, field: Option<Bits>) -> impl Iterator<Item = ObjectIndex> + use<> {
     field.and_then(|field| objects.object(field)).into_iter()
 }
 
-fn id_of(objects: &Objects<'_>, object: u32) -> u64 {
-    objects.graph.objects.addresses.id_of(object).unwrap_or(0)
+fn id_of(objects: &Objects<'_>, object: ObjectIndex) -> ObjectId {
+    objects.graph.objects.addresses.id_of(object).unwrap_or_default()
 }
 
 /// Nodes one behind the other, from the one that a field refers to.
@@ -202,7 +203,7 @@ fn chain<'o, 'a>(
     objects: &'o Objects<'a>,
     first: Option<Bits>,
     next: &'static str,
-) -> impl Iterator<Item = u32> + 'o + use<'o, 'a> {
+) -> impl Iterator<Item = ObjectIndex> + 'o + use<'o, 'a> {
     let first = first.and_then(|first| objects.object(first));
     // Brent: a node that the walk comes back to is compared with one that it passed at a power of two.
     let (mut mark, mut steps, mut power) = (first, 0u32, 1u32);
@@ -224,8 +225,8 @@ fn chain<'o, 'a>(
 struct Tree<'o, 'a> {
     objects: &'o Objects<'a>,
     /// Nodes whose left side is done, and which are not.
-    open: Vec<u32>,
-    next: Option<u32>,
+    open: Vec<ObjectIndex>,
+    next: Option<ObjectIndex>,
     /// Steps that may be taken.
     left: u32,
 }

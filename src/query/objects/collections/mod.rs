@@ -9,7 +9,8 @@ mod known;
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::BasicType;
+use crate::hprof::{BasicType, ObjectId};
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::ClassNumber;
 
 use super::reader::{Bits, Objects};
@@ -57,7 +58,7 @@ pub struct Collection {
     /// How many elements it says it has, if it says so.
     pub size: Option<u64>,
     form: Form,
-    object: u32,
+    object: ObjectIndex,
     /// The class that says how it is read, of which the object may be an instance of a subclass.
     class: ClassNumber,
     /// What of the entries of the map that it stands on are its elements.
@@ -89,8 +90,8 @@ pub struct Collections<'o, 'a> {
     objects: &'o Objects<'a>,
     /// By class number: how instances are read.
     forms: Vec<Option<Known>>,
-    /// Objects that stand for something that cannot be kept as it is; 0 if the dump has none.
-    masks: [u64; MASKS.len()],
+    /// Objects that stand for something that cannot be kept as it is; null if the dump has none.
+    masks: [ObjectId; MASKS.len()],
 }
 
 impl<'o, 'a> Collections<'o, 'a> {
@@ -113,13 +114,13 @@ impl<'o, 'a> Collections<'o, 'a> {
         let masks = MASKS.map(|(class, field)| {
             let mut classes = summary.classes().iter().filter(|row| summary.class_name(row) == class);
             let mut statics = classes.next().into_iter().flat_map(|row| summary.statics(row));
-            statics.find(|(name, _, _)| *name == field).map_or(0, |(_, _, id)| id)
+            statics.find(|(name, _, _)| *name == field).map_or(ObjectId::NULL, |(_, _, id)| ObjectId(id))
         });
         Self { objects, forms, masks }
     }
 
     /// The collection that an object is, if it is one.
-    pub fn collection(&self, object: u32) -> Option<Collection> {
+    pub fn collection(&self, object: ObjectIndex) -> Option<Collection> {
         let (kind, mut form, mut class) = self.form(object)?;
         let (mut object, mut of_entries) = (object, OfEntries::All);
         let mut part = (0, usize::MAX);
@@ -155,13 +156,13 @@ impl<'o, 'a> Collections<'o, 'a> {
         None
     }
 
-    fn form(&self, object: u32) -> Option<Known> {
+    fn form(&self, object: ObjectIndex) -> Option<Known> {
         let class = self.objects.graph.objects.class(object)?;
         self.forms.get(class.0 as usize).copied().flatten()
     }
 
     /// How many elements a collection says it has.
-    fn size(&self, object: u32, form: Form, class: ClassNumber) -> Option<u64> {
+    fn size(&self, object: ObjectIndex, form: Form, class: ClassNumber) -> Option<u64> {
         let field = |name| self.objects.field_of(object, class, name);
         let number = |name| u64::try_from(field(name)?.integer()?).ok();
         match form {
@@ -192,9 +193,7 @@ impl<'o, 'a> Collections<'o, 'a> {
         let (of_entries, (skipped, taken)) = (collection.of_entries, collection.part);
         let entries = iterate::entries(self.objects, collection.object, collection.class, collection.form);
         let masks = self.masks;
-        let is_masked = move |value: Bits| {
-            value.bits != 0 && value.kind == BasicType::Object && masks.contains(&value.bits)
-        };
+        let is_masked = move |value: Bits| value.reference().is_some_and(|id| masks.contains(&id));
         let unmask = move |value: Bits| if is_masked(value) { NULL } else { value };
         let has_holes = matches!(collection.form, Form::Fields(_));
         let entries = entries.filter(move |entry| !has_holes || !is_masked(entry.value));

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::hprof::BasicType;
+use crate::hprof::{BasicType, ObjectId};
 use crate::query::objects::condition::size;
 use crate::query::objects::reader::{Bits, Characters};
 use crate::query::objects::selection;
@@ -60,7 +60,7 @@ pub(super) struct Literal {
     /// As a `float` of Java: 0.1 is not the same number there.
     pub(super) single: Option<f32>,
     /// An object id.
-    pub(super) id: Option<u64>,
+    pub(super) id: Option<ObjectId>,
     /// Where each start of the text can go on when it breaks off: for the search in linear time.
     borders: Vec<usize>,
 }
@@ -77,7 +77,7 @@ impl Literal {
         let id = selection::object_id(plain).ok();
         #[allow(clippy::cast_precision_loss)] // So does Java.
         // The bits of a long, as programs print them, and a size: `10MB`.
-        let other = id.map(u64::cast_signed).or_else(|| i64::try_from(size::parse(plain).ok()?).ok());
+        let other = id.map(|id| id.0.cast_signed()).or_else(|| i64::try_from(size::parse(plain).ok()?).ok());
         let units: Vec<u16> = text.encode_utf16().collect();
         Self {
             borders: borders(&units),

@@ -6,6 +6,7 @@ pub mod size;
 use std::str::FromStr;
 
 use crate::hprof::BasicType;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
 
 use super::class_set::ClassSet;
@@ -141,7 +142,7 @@ impl<'a> Filter<'a> {
     }
 
     /// Calls `take` with those of 64 objects that match: from `first` on, those whose bits are set.
-    pub fn matching(&self, first: u32, wanted: u64, mut take: impl FnMut(u32)) {
+    pub fn matching(&self, first: ObjectIndex, wanted: u64, mut take: impl FnMut(ObjectIndex)) {
         if wanted == 0 {
             return;
         }
@@ -153,7 +154,7 @@ impl<'a> Filter<'a> {
     }
 
     /// Whether all conditions hold for an object.
-    pub fn matches(&self, object: u32, record: &Record<'_>) -> bool {
+    pub fn matches(&self, object: ObjectIndex, record: &Record<'_>) -> bool {
         let pairs = self.conditions.iter().zip(&self.places);
         pairs.into_iter().all(|(condition, places)| {
             let value = self.value(object, record, condition, places);
@@ -164,7 +165,7 @@ impl<'a> Filter<'a> {
     /// The value at the end of a path; `None` if it leads nowhere.
     fn value(
         &self,
-        mut object: u32,
+        mut object: ObjectIndex,
         record: &Record<'_>,
         condition: &Condition,
         places: &[Vec<Option<Place>>],
@@ -203,7 +204,7 @@ impl<'a> Filter<'a> {
             return *operator == Operator::NotEqual;
         }
         if let (Some(id), true) = (literal.id, operator.is_equality()) {
-            return (value.bits == id) == (*operator == Operator::Equal);
+            return (value.bits == id.0) == (*operator == Operator::Equal);
         }
         let object = self.objects.object(value);
         let is_in = |set: &ClassSet| {

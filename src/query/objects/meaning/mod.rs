@@ -16,6 +16,7 @@ use rustc_hash::FxHashMap;
 use crate::hprof::BasicType;
 use crate::hprof::heap::{Instance, PrimitiveArray};
 use crate::index::ObjectGraph;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
 
 use super::reader::{Characters, Objects, Record};
@@ -58,14 +59,14 @@ impl<'a> Meanings<'a> {
     }
 
     /// What an object means, in at most so many characters. Not escaped; half a character is `\udXXX`.
-    pub fn meaning(&self, object: u32, most: usize) -> Option<Meaning> {
+    pub fn meaning(&self, object: ObjectIndex, most: usize) -> Option<Meaning> {
         let mut text = Text::new(most, true);
         self.append(&mut text, object, MAX_STEPS)?;
         Some(Meaning { is_cut: text.is_cut(), text: text.into_text() })
     }
 
     /// The same, cut to a few words; an ellipsis stands for what is left out.
-    pub(crate) fn short(&self, object: u32, most: usize) -> Option<String> {
+    pub(crate) fn short(&self, object: ObjectIndex, most: usize) -> Option<String> {
         let mut text = Text::new(most, false);
         self.append(&mut text, object, MAX_STEPS)?;
         Some(text.into_short())
@@ -82,7 +83,7 @@ impl<'a> Meanings<'a> {
     }
 
     /// The object in a field; `None` also for null.
-    fn object(&self, fields: Fields<'a>, name: &str) -> Option<u32> {
+    fn object(&self, fields: Fields<'a>, name: &str) -> Option<ObjectIndex> {
         self.objects.object(fields.value(name)?)
     }
 
@@ -91,7 +92,7 @@ impl<'a> Meanings<'a> {
         self.objects.primitives(self.object(fields, name)?)
     }
 
-    fn append(&self, text: &mut Text, object: u32, steps: u32) -> Option<()> {
+    fn append(&self, text: &mut Text, object: ObjectIndex, steps: u32) -> Option<()> {
         let steps = steps.checked_sub(1)?;
         text.look()?;
         let graph = self.objects.graph;

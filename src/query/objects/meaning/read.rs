@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::hprof::BasicType;
+use crate::hprof::{BasicType, ObjectId};
 use crate::query::objects::reader::Bits;
 
 use super::known::How;
@@ -193,7 +193,7 @@ impl<'a> Meanings<'a> {
             text.push(null);
             return Some(());
         }
-        let object = self.objects.graph.objects.addresses.index_of(held.bits);
+        let object = self.objects.graph.objects.addresses.index_of(ObjectId(held.bits));
         let mut part = text.part();
         let found = object.and_then(|object| self.append(&mut part, object, steps));
         text.look_as(&part);
@@ -371,7 +371,7 @@ impl<'a> Meanings<'a> {
         if cells.as_ref().is_some_and(|cells| cells.len() > MAX_CELLS) {
             return None;
         }
-        for id in cells.into_iter().flatten().filter(|id| *id != 0) {
+        for id in cells.into_iter().flatten().filter(|id| !id.is_null()) {
             let cell = self.objects.fields(self.objects.graph.objects.addresses.index_of(id)?)?;
             sum = add(sum, cell.integer("value")?);
         }

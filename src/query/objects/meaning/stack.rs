@@ -1,5 +1,7 @@
 //! Where a Throwable was made.
 
+use crate::index::graph::numbers::ObjectIndex;
+
 use super::text::Text;
 use super::{Fields, MAX_STEPS, Meanings};
 
@@ -21,7 +23,7 @@ const MAX_CHUNKS: usize = 1 << 10;
 
 impl<'a> Meanings<'a> {
     /// The stack of a Throwable, up to so many frames; `None` if the object is none, or has none.
-    pub fn stack(&self, object: u32, most: usize) -> Option<Stack> {
+    pub fn stack(&self, object: ObjectIndex, most: usize) -> Option<Stack> {
         let (_, fields) = self.how(self.objects.fields(object)?)?;
         if self.class_name(fields.class())? != "java.lang.Throwable" {
             return None;
@@ -50,11 +52,11 @@ impl<'a> Meanings<'a> {
         let mut chunk = self.object(fields, "backtrace");
         for _ in 0..MAX_CHUNKS {
             let Some(parts) = chunk.and_then(|chunk| self.objects.ids(chunk)) else { break };
-            let parts: Vec<Option<u32>> =
+            let parts: Vec<Option<ObjectIndex>> =
                 parts.take(8).map(|id| self.objects.graph.objects.addresses.index_of(id)).collect();
             let part = |at: usize| parts.get(at).copied().flatten();
             let classes = part(2).and_then(|classes| self.objects.ids(classes));
-            for id in classes.into_iter().flatten().take_while(|id| *id != 0) {
+            for id in classes.into_iter().flatten().take_while(|id| !id.is_null()) {
                 if stack.frames.len() >= most {
                     stack.more = stack.more.saturating_add(1);
                     continue;

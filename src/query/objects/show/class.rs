@@ -1,7 +1,8 @@
 //! A class: found by its name, and what there is to say of it.
 
-use crate::hprof::BasicType;
+use crate::hprof::{BasicType, ObjectId};
 use crate::index::ObjectGraph;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::layout::sizes::Sizes;
 use crate::index::model::summary::Summary;
 use crate::index::model::tables::ClassKind;
@@ -42,18 +43,18 @@ pub struct Declared {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedClass {
     /// Object id of its class object.
-    pub id: u64,
+    pub id: ObjectId,
     /// Its name.
     pub name: String,
     /// Object id of its loader; 0 is the boot loader.
-    pub loader: u64,
+    pub loader: ObjectId,
 }
 
 /// Which class a pattern means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClassFound {
     /// One: the object index of its class object.
-    One(u32),
+    One(ObjectIndex),
     /// Several: the first of them by name, and how many there are.
     Several(Vec<NamedClass>, u64),
     /// There is one or more of that name, but the dump does not hold a class object of any.
@@ -91,9 +92,9 @@ pub fn find_class(summary: &Summary, graph: &ObjectGraph, text: &str, pattern: &
             classes.sort_unstable_by_key(|(name, object, _)| (*name, *object));
             let total = classes.len() as u64;
             let listed = classes.iter().take(LISTED).map(|(name, _, class)| NamedClass {
-                id: class.id.get(),
+                id: class.id.into(),
                 name: (*name).to_owned(),
-                loader: class.loader.get(),
+                loader: class.loader.into(),
             });
             ClassFound::Several(listed.collect(), total)
         }
@@ -102,7 +103,7 @@ pub fn find_class(summary: &Summary, graph: &ObjectGraph, text: &str, pattern: &
 
 impl Shower<'_> {
     /// The class that an object is the class object of.
-    pub(super) fn class(&self, object: u32) -> Option<ClassShown> {
+    pub(super) fn class(&self, object: ObjectIndex) -> Option<ClassShown> {
         let summary = self.objects.summary;
         let number = self.view.edges.class_of_class_object(object)?;
         let class = summary.class(number)?;
@@ -114,8 +115,8 @@ impl Shower<'_> {
         let fields = summary.fields(class);
         Some(ClassShown {
             name: name.to_owned(),
-            superclass: Some(class.super_id.get()).filter(|id| *id != 0).map(|id| self.refer(id)),
-            loader: self.loader_of(class.loader.get()),
+            superclass: ObjectId::from(class.super_id).non_null().map(|id| self.refer(id)),
+            loader: self.loader_of(class.loader.into()),
             instances: histogram::instances(summary, number, class),
             shallow_bytes: sizes.total(number),
             instance_bytes: is_fixed.then(|| sizes.instance(number).0),

@@ -2,6 +2,7 @@
 
 use crate::hprof::BasicType;
 use crate::hprof::heap::PrimitiveArray;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::query::objects::reader::{Characters, Record};
 
 use super::Shower;
@@ -42,7 +43,7 @@ impl Form {
 impl<'a> Shower<'a> {
     /// The bytes of the elements of an array of primitives, from `start` on and before `end`; `None` if the object is no
     /// such array, or the dump leaves its elements out.
-    pub fn data(&self, object: u32, start: u64, end: u64) -> Option<Data<'a>> {
+    pub fn data(&self, object: ObjectIndex, start: u64, end: u64) -> Option<Data<'a>> {
         let Record::PrimitiveArray(PrimitiveArray { element, elements: Some(elements), .. }) =
             self.objects.record(object)?
         else {

@@ -7,8 +7,9 @@ mod data;
 
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{Instance, PrimitiveArray};
-use crate::hprof::{BasicType, be_value};
+use crate::hprof::{BasicType, ObjectId, TraceSerial, be_value};
 use crate::index::ObjectGraph;
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
 use crate::index::model::summary::Summary;
 
 use super::collections::{self, Collections};
@@ -23,13 +24,13 @@ pub use data::{Data, Form};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Shown {
     /// Object id.
-    pub object: u64,
+    pub object: ObjectId,
     /// What it is.
     pub kind: Kind,
     /// Its class in Java source form.
     pub class: Option<String>,
     /// Object id of its class's class object.
-    pub class_object: Option<u64>,
+    pub class_object: Option<ObjectId>,
     /// A few words that tell it from others of its class.
     pub label: Option<String>,
     /// What it takes itself.
@@ -37,7 +38,7 @@ pub struct Shown {
     /// What it retains; `None` in texts, and if no root leads to it.
     pub retained_bytes: Option<u64>,
     /// Serial number of the trace where it was allocated.
-    pub trace: u32,
+    pub trace: TraceSerial,
     /// Elements of an array.
     pub length: Option<u64>,
     /// Its fields, or what a class object refers to and its static fields.
@@ -160,7 +161,7 @@ pub enum Value {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Referred {
     /// Object id.
-    pub object: u64,
+    pub object: ObjectId,
     /// Its class, if it is in the dump.
     pub class: Option<String>,
     /// Its label.
@@ -182,7 +183,7 @@ pub struct RootShown {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Referrer {
     /// Object id.
-    pub object: u64,
+    pub object: ObjectId,
     /// Its class.
     pub class: Option<String>,
     /// Its label.
@@ -193,9 +194,9 @@ pub struct Referrer {
 
 impl Value {
     /// A value that is read; an id becomes what `refer` says of it.
-    fn new(value: Bits, refer: impl FnOnce(u64) -> Referred) -> Self {
+    fn new(value: Bits, refer: impl FnOnce(ObjectId) -> Referred) -> Self {
         match value.kind {
-            BasicType::Object => Self::Reference((value.bits != 0).then(|| refer(value.bits))),
+            BasicType::Object => Self::Reference(ObjectId(value.bits).non_null().map(refer)),
             BasicType::Boolean => Self::Boolean(value.bits != 0),
             BasicType::Float => Self::Float(value.as_float()),
             BasicType::Double => Self::Double(f64::from_bits(value.bits)),
@@ -225,11 +226,11 @@ impl<'a> Shower<'a> {
         self.objects.graph
     }
 
-    fn id_of(&self, object: u32) -> Option<u64> {
+    fn id_of(&self, object: ObjectIndex) -> Option<ObjectId> {
         self.graph().objects.addresses.id_of(object)
     }
 
-    fn refer(&self, id: u64) -> Referred {
+    fn refer(&self, id: ObjectId) -> Referred {
         let step = self.graph().objects.addresses.index_of(id).map(|object| self.view.step(object, None));
         let (class, label) = step.map_or((None, None), |step| (step.class, step.label));
         Referred { object: id, class, label }
@@ -240,7 +241,7 @@ impl<'a> Shower<'a> {
     }
 
     /// An object, by object index.
-    pub fn show(&self, object: u32) -> Shown {
+    pub fn show(&self, object: ObjectIndex) -> Shown {
         let step = self.view.step(object, None);
         let tree = &self.graph().tree;
         let position = tree.reachable_position(object);
@@ -282,7 +283,12 @@ impl<'a> Shower<'a> {
 
     /// What an instance means, in at most so many characters, if its class is known; and of a Throwable, where it was
     /// made, up to so many frames.
-    pub fn meaning(&self, object: u32, characters: usize, frames: usize) -> (Option<Meaning>, Option<Stack>) {
+    pub fn meaning(
+        &self,
+        object: ObjectIndex,
+        characters: usize,
+        frames: usize,
+    ) -> (Option<Meaning>, Option<Stack>) {
         match self.objects.record(object) {
             Some(Record::Instance(_)) => {
                 (self.meanings.meaning(object, characters), self.meanings.stack(object, frames))
@@ -291,23 +297,23 @@ impl<'a> Shower<'a> {
         }
     }
 
-    fn dominator(&self, position: u32) -> Dominator {
+    fn dominator(&self, position: TreePosition) -> Dominator {
         let tree = &self.graph().tree;
         let above = tree.dominator(position).and_then(|above| self.id_of(tree.object_at(above)?));
         above.map_or(Dominator::Roots, |id| Dominator::Object(self.refer(id)))
     }
 
-    fn loader(&self, object: u32) -> Option<Loader> {
+    fn loader(&self, object: ObjectIndex) -> Option<Loader> {
         let class = self.view.edges.class_of_class_object(object).or(self.graph().objects.class(object))?;
         let class = self.objects.summary.class(class).filter(|class| class.is_dumped())?;
-        Some(self.loader_of(class.loader.get()))
+        Some(self.loader_of(class.loader.into()))
     }
 
-    fn loader_of(&self, id: u64) -> Loader {
-        if id == 0 { Loader::Boot } else { Loader::Object(self.refer(id)) }
+    fn loader_of(&self, id: ObjectId) -> Loader {
+        if id.is_null() { Loader::Boot } else { Loader::Object(self.refer(id)) }
     }
 
-    fn instance(&self, object: u32, record: &Instance<'a>) -> Vec<Part> {
+    fn instance(&self, object: ObjectIndex, record: &Instance<'a>) -> Vec<Part> {
         let summary = self.objects.summary;
         let class = self.graph().objects.class(object);
         let slots = class.into_iter().flat_map(|class| self.objects.slots(class));
@@ -322,7 +328,7 @@ impl<'a> Shower<'a> {
         parts.collect()
     }
 
-    fn class_object(&self, object: u32, record: &ClassDump<'a>) -> Vec<Part> {
+    fn class_object(&self, object: ObjectIndex, record: &ClassDump<'a>) -> Vec<Part> {
         let summary = self.objects.summary;
         let mut parts = Vec::new();
         for (name, id) in [
@@ -331,7 +337,7 @@ impl<'a> Shower<'a> {
             (SIGNERS, record.signers),
             (DOMAIN, record.protection_domain),
         ] {
-            if id != 0 {
+            if !id.is_null() {
                 let value = Value::Reference(Some(self.refer(id)));
                 parts.push(Part { name: name.to_owned(), class: None, kind: BasicType::Object, value });
             }
@@ -354,7 +360,7 @@ impl<'a> Shower<'a> {
         parts
     }
 
-    fn roots(&self, object: u32) -> Vec<RootShown> {
+    fn roots(&self, object: ObjectIndex) -> Vec<RootShown> {
         let roots = self.view.edges.roots.of_object(object).filter(|root| !root.is_assumed);
         roots
             .map(|root| RootShown {
@@ -366,7 +372,7 @@ impl<'a> Shower<'a> {
     }
 
     /// What an object holds, if it is a collection that is known: the elements from `start` on and before `end`.
-    pub fn contents(&self, object: u32, start: u64, end: u64) -> Option<Contents> {
+    pub fn contents(&self, object: ObjectIndex, start: u64, end: u64) -> Option<Contents> {
         let collections = Collections::new(&self.objects);
         let collection = collections.collection(object)?;
         let (skip, count) = (start, end.saturating_sub(start));
@@ -383,7 +389,7 @@ impl<'a> Shower<'a> {
     }
 
     /// The elements of an array, those from `start` on and before `end`, made while they are taken.
-    pub fn elements(&self, object: u32, start: u64, end: u64) -> impl Iterator<Item = Part> + '_ {
+    pub fn elements(&self, object: ObjectIndex, start: u64, end: u64) -> impl Iterator<Item = Part> + '_ {
         let (kind, bytes) = match self.objects.record(object) {
             Some(Record::ObjectArray(record)) => (BasicType::Object, record.elements),
             Some(Record::PrimitiveArray(PrimitiveArray { element, elements: Some(elements), .. })) => {
@@ -403,7 +409,7 @@ impl<'a> Shower<'a> {
 
     /// The objects that refer to an object, made while they are taken. Instances that refer to it as their class are
     /// left out.
-    pub fn referrers(&self, object: u32) -> impl Iterator<Item = Referrer> + '_ {
+    pub fn referrers(&self, object: ObjectIndex) -> impl Iterator<Item = Referrer> + '_ {
         self.graph().referrers(object).map(move |from| {
             let step = self.view.step(from, None);
             let reference = self.view.edges.holding(from, object).to_string();
@@ -449,6 +455,6 @@ mod tests {
         assert_eq!(value(BasicType::Double, 0xbff0_0000_0000_0000), Value::Double(-1.0));
         assert_eq!(value(BasicType::Boolean, 1), Value::Boolean(true));
         assert_eq!(value(BasicType::Object, 0), Value::Reference(None));
-        assert_eq!(value(BasicType::Object, 9), Value::Reference(Some(refer(9))));
+        assert_eq!(value(BasicType::Object, 9), Value::Reference(Some(refer(ObjectId(9)))));
     }
 }
