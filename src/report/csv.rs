@@ -81,7 +81,7 @@ impl<W: Write> Writer<W> {
             Value::Integer(number) => self.number(*number),
             Value::Signed(number) => self.number(*number),
             Value::Float(_) => self.plain(&serde_json::to_vec(value)?),
-            Value::Id(id) => self.id(*id),
+            Value::Id(id) => self.id(id.0),
             Value::Text(text) => self.text(text),
             Value::Verbatim(text) => self.escaped(text),
             Value::List(_) | Value::Each(_) => self.text(&serde_json::to_string(value)?),
@@ -151,6 +151,7 @@ impl<W: Write> Writer<W> {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
+    use crate::hprof::ObjectId;
     use crate::report::column::{Column, Kind};
     use crate::report::value::{list, record};
 
@@ -160,7 +161,7 @@ mod tests {
             Column::new("a,b", Kind::Any, "", |row: &[Value<'static>; 2]| row[0].clone()),
             Column::new("c", Kind::Any, "", |row: &[Value<'static>; 2]| row[1].clone()),
         ]);
-        let ids = [0, 1, 0xf, 0x10, 0x7_c000_12a8, u64::MAX].map(|id| [Value::Id(id), id.into()]);
+        let ids = [0, 1, 0xf, 0x10, 0x7_c000_12a8, u64::MAX].map(|id| [Value::Id(ObjectId(id)), id.into()]);
         let texts =
             ["", "=x", "a,b", "say \"a\"", "\n", "\u{202e}é"].map(|text| [text.into(), (-1i32).into()]);
         let others = [[list(["a", "b"]), Value::Float(0.5)], [Value::Null, true.into()]];

@@ -99,11 +99,6 @@ impl<F: Formatter> Formatter for Harmless<F> {
     }
 }
 
-/// An object id as it is printed.
-pub fn object_id(id: u64) -> String {
-    format!("{id:#x}")
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {

@@ -1,5 +1,6 @@
 //! Values of cells: what a column says of a row, before a renderer gives it a form.
 
+use crate::hprof::{ObjectId, TraceSerial};
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
@@ -22,7 +23,7 @@ pub enum Value<'a> {
     /// A number with a fraction.
     Float(f64),
     /// An object ID, `0x7c00012a8`.
-    Id(u64),
+    Id(ObjectId),
     /// A text.
     Text(Cow<'a, str>),
     /// A text that CSV takes as it is: a number with the digits that Java gives it, or what is escaped already.
@@ -135,6 +136,12 @@ impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
 }
 
 /// What serde makes of a type of the library: records of figures.
+impl From<TraceSerial> for Value<'_> {
+    fn from(serial: TraceSerial) -> Self {
+        Value::Integer(serial.0.into())
+    }
+}
+
 impl From<serde_json::Value> for Value<'_> {
     fn from(value: serde_json::Value) -> Self {
         use serde_json::Value as Json;
@@ -166,7 +173,7 @@ pub fn list<'a, T: Into<Value<'a>>>(values: impl IntoIterator<Item = T>) -> Valu
 }
 
 /// An object ID, if there is one.
-pub fn id<'a>(id: impl Into<Option<u64>>) -> Value<'a> {
+pub fn id<'a>(id: impl Into<Option<ObjectId>>) -> Value<'a> {
     id.into().map_or(Value::Null, Value::Id)
 }
 

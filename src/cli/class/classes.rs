@@ -7,6 +7,7 @@ use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
 use crate::cli::shared::messages;
 use crate::cli::shared::object;
 use crate::cli::shared::session::Source;
+use crate::hprof::ObjectId;
 use crate::index::Heap;
 use crate::index::model::summary::Summary;
 use crate::query::classes::hierarchy::{self, Question, Row, SortBy};
@@ -144,11 +145,11 @@ impl Line<'_> {
     /// The class loader; `None` if the class is not dumped.
     fn loader(&self) -> Option<String> {
         let class = self.summary.class(self.row.class).filter(|class| class.is_dumped())?;
-        Some(object::loader_text(self.summary, class.loader.get()))
+        Some(object::loader_text(self.summary, class.loader.into()))
     }
 
-    fn class_object(&self) -> Option<u64> {
-        self.summary.class(self.row.class).filter(|class| class.is_dumped()).map(|class| class.id.get())
+    fn class_object(&self) -> Option<ObjectId> {
+        self.summary.class(self.row.class).filter(|class| class.is_dumped()).map(|class| class.id.into())
     }
 
     fn in_list(&self) -> String {

@@ -204,7 +204,7 @@ pub(crate) fn loader_label(row: &Row) -> Option<String> {
 
 /// The object ID of a loader that is an object.
 fn loader_object(row: &Row) -> Value<'static> {
-    id(row.loader.as_ref().map(|loader| loader.id).filter(|id| *id != 0))
+    id(row.loader.as_ref().and_then(|loader| loader.id.non_null()))
 }
 
 /// The title of the column of names.

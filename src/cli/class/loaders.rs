@@ -7,6 +7,7 @@ use crate::cli::shared::limit::Top;
 use crate::cli::shared::messages;
 use crate::cli::shared::object;
 use crate::cli::shared::session::{Session, Source};
+use crate::hprof::ObjectId;
 use crate::index::Quiet;
 use crate::index::model::summary::Summary;
 use crate::index::model::tables::ClassRow;
@@ -100,13 +101,13 @@ struct Line<'a, R> {
 }
 
 /// A loader's object ID; null for the boot loader.
-fn loader_id(loader: u64) -> Value<'static> {
-    id(Some(loader).filter(|id| *id != 0))
+fn loader_id(loader: ObjectId) -> Value<'static> {
+    id(loader.non_null())
 }
 
 impl<'a> Line<'a, Row> {
     fn class(&self) -> Option<&'a str> {
-        if self.row.id == 0 {
+        if self.row.id.is_null() {
             Some(object::BOOT_LOADER)
         } else {
             object::class_name(self.summary, self.row.class)
@@ -116,14 +117,14 @@ impl<'a> Line<'a, Row> {
     fn parent(&self) -> Value<'static> {
         match self.row.parent {
             None => Value::Null,
-            Some(0) => object::BOOT_LOADER.into(),
+            Some(ObjectId::NULL) => object::BOOT_LOADER.into(),
             Some(parent) => Value::Id(parent),
         }
     }
 
     fn in_table(&self) -> String {
-        match (self.row.id, self.class()) {
-            (1.., None) => "not in the dump".to_owned(),
+        match (self.row.id.non_null(), self.class()) {
+            (Some(_), None) => "not in the dump".to_owned(),
             (_, class) => object::describe_without_id(class, self.row.label.as_deref()),
         }
     }
@@ -202,7 +203,7 @@ fn duplicate_columns<'a>() -> Columns<'a, Line<'a, Duplicate>> {
         .place(5)
         .fit(Fit::Shorten { priority: 0 }),
         Column::id("class_object", "the class object", |line: &Line<'a, Duplicate>| {
-            id(line.class().map(|class| class.id.get()))
+            id(line.class().map(|class| ObjectId::from(class.id)))
         })
         .header("class object")
         .place(3),

@@ -1,5 +1,6 @@
 //! `instances`: the objects of some classes.
 
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::{Heap, ObjectGraph, Quiet};
 use crate::query::objects::best;
 use crate::query::objects::class_set::ClassSet;
@@ -73,7 +74,7 @@ pub(crate) struct Args {
 
 /// What was found.
 struct Found {
-    rows: Rows<u32, Row>,
+    rows: Rows<ObjectIndex, Row>,
     /// How many there are without `--top`.
     total: u64,
     /// Selections, by number, that no class matches.

@@ -1,5 +1,6 @@
 //! `refs`: what an object refers to, or what refers to it.
 
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::Summary;
 use crate::index::{Heap, ObjectGraph, Quiet};
 use crate::query::classes::histogram::GroupBy;
@@ -76,7 +77,7 @@ impl Args {
 
 /// The object that was meant.
 enum Target {
-    Object(u32),
+    Object(ObjectIndex),
     /// None; with what is like it, in words.
     None(String),
 }
@@ -167,7 +168,7 @@ fn target(args: &Args, heap: &Heap, graph: &ObjectGraph) -> Target {
         What::Classes(pattern) => {
             let matching =
                 summary.numbered_classes().filter(|(_, class)| pattern.matches(summary.class_name(class)));
-            let found: Vec<(u32, &str)> = matching
+            let found: Vec<(ObjectIndex, &str)> = matching
                 .filter_map(|(number, class)| Some((graph.class_object(number)?, summary.class_name(class))))
                 .collect();
             match found.as_slice() {
@@ -175,7 +176,7 @@ fn target(args: &Args, heap: &Heap, graph: &ObjectGraph) -> Target {
                 [] => Target::None(no_class(summary, text)),
                 several => {
                     let named = several.iter().take(NAMED).map(|(object, name)| {
-                        format!("{name} {:#x}", graph.objects.addresses.id_of(*object).unwrap_or(0))
+                        format!("{name} {:#x}", graph.objects.addresses.id_of(*object).unwrap_or_default())
                     });
                     let named: Vec<String> = named.collect();
                     let more = if several.len() > NAMED { ", ..." } else { "" };

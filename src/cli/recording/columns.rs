@@ -1,5 +1,6 @@
 //! Columns that several commands about recordings declare.
 
+use crate::hprof::TraceSerial;
 use crate::query::recordings::sites::Totals;
 use crate::report::column::{Column, Columns, Kind};
 
@@ -21,7 +22,7 @@ pub(super) fn rank<'a, R: 'a>(meaning: &'static str, rank: fn(&R) -> u64) -> Col
     column.header("rank").place(RANK).cell(move |row| rank(row).to_string())
 }
 
-pub(super) fn trace<'a, R: 'a>(trace: fn(&R) -> u32) -> Column<'a, R> {
+pub(super) fn trace<'a, R: 'a>(trace: fn(&R) -> TraceSerial) -> Column<'a, R> {
     let column = Column::integer("trace", "serial number of the stack trace", move |row| trace(row).into());
     column.header("trace").place(TRACE).cell(move |row| trace(row).to_string())
 }

@@ -7,6 +7,7 @@ use crate::cli::shared::limit::Top;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::Source;
 use crate::cli::shared::stack::StackArgs;
+use crate::hprof::TraceSerial;
 use crate::query::classes::pattern::{ClassPattern, MethodPattern};
 use crate::query::recordings::profile::binary::Want;
 use crate::query::recordings::profile::{Origin, Sites, Traces};
@@ -80,7 +81,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let question = Question {
         classes: args.patterns.clone(),
         methods: args.method.clone(),
-        traces: args.trace.clone(),
+        traces: args.trace.iter().copied().map(TraceSerial).collect(),
         cutoff: args.cutoff,
         sort_by: args.sort,
         top: args.top.rows(args.output.format()),

@@ -6,6 +6,7 @@ use crate::cli::shared::limit::Top;
 use crate::cli::shared::recording::RecordedInput;
 use crate::cli::shared::session::Source;
 use crate::cli::shared::stack::{self, Stack};
+use crate::hprof::TraceSerial;
 use crate::query::classes::pattern::{ClassPattern, MethodPattern};
 use crate::query::recordings::profile::binary::Want;
 use crate::query::recordings::profile::{Frame, StartedThread, Trace, Traces};
@@ -68,7 +69,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let recorded = args.input.open(Want { sites: false, traces: true })?;
     let profile = &recorded.profile;
     let question = Question {
-        serials: args.serials.clone(),
+        serials: args.serials.iter().copied().map(TraceSerial).collect(),
         filter: StackFilter { classes: args.class.clone(), methods: args.method.clone() },
         thread: args.thread.clone(),
         top: args.top.rows(format),

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::hprof::ObjectId;
 use crate::index::model::summary::{ClassNumber, Summary};
 
 /// The name of an object's class.
@@ -10,7 +11,7 @@ pub(crate) fn class_name(summary: &Summary, class: Option<ClassNumber>) -> Optio
 }
 
 /// An object in a table: its class, its id, and the label that tells it from others.
-pub(crate) fn describe(class: Option<&str>, id: u64, label: Option<&str>) -> String {
+pub(crate) fn describe(class: Option<&str>, id: ObjectId, label: Option<&str>) -> String {
     match (class, label) {
         (Some("java.lang.Class"), Some(label)) => format!("class {label} {id:#x}"),
         (class, None) => format!("{} {id:#x}", class.unwrap_or(UNKNOWN)),
@@ -33,21 +34,21 @@ const UNKNOWN: &str = "<unknown class>";
 pub(crate) const BOOT_LOADER: &str = "<boot loader>";
 
 /// A class loader in words: its class, and its id.
-pub(crate) fn loader(id: u64, class: Option<&str>) -> String {
+pub(crate) fn loader(id: ObjectId, class: Option<&str>) -> String {
     match (id, class) {
-        (0, _) => BOOT_LOADER.to_owned(),
+        (ObjectId::NULL, _) => BOOT_LOADER.to_owned(),
         (id, Some(class)) => format!("{class} @ {id:#x}"),
         (id, None) => format!("{id:#x}"),
     }
 }
 
 /// A class loader in words, by its object ID.
-pub(crate) fn loader_text(summary: &Summary, id: u64) -> String {
+pub(crate) fn loader_text(summary: &Summary, id: ObjectId) -> String {
     loader(id, summary.loader_class(id))
 }
 
 /// What is said of an object ID that no object has, with the nearest that objects have.
-pub(crate) fn not_found(id: u64, path: &Path, nearest: &[u64]) -> String {
+pub(crate) fn not_found(id: ObjectId, path: &Path, nearest: &[ObjectId]) -> String {
     let text = format!("there is no object {id:#x} in {}", path.display());
     let nearest: Vec<String> = nearest.iter().map(|id| format!("{id:#x}")).collect();
     if nearest.is_empty() { text } else { format!("{text}; the nearest objects are {}", nearest.join(", ")) }

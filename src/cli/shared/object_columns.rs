@@ -1,5 +1,6 @@
 //! Columns that all answers have whose rows are objects.
 
+use crate::hprof::ObjectId;
 use crate::report::column::{Align, Column, Fit};
 use crate::report::value::Value;
 
@@ -9,7 +10,7 @@ use super::object;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Named<'r> {
     /// Object ID.
-    pub(crate) id: u64,
+    pub(crate) id: ObjectId,
     /// Its class; `None` if the dump does not say.
     pub(crate) class: Option<&'r str>,
     /// A few words that tell it from others of its class.
@@ -46,7 +47,7 @@ pub(crate) fn named<'c, R>(
 }
 
 /// `object`: the ID.
-pub(crate) fn object<'c, R>(id: impl Fn(&R) -> u64 + Send + Sync + 'c) -> Column<'c, R> {
+pub(crate) fn object<'c, R>(id: impl Fn(&R) -> ObjectId + Send + Sync + 'c) -> Column<'c, R> {
     Column::id("object", "the object's ID", move |row| Value::Id(id(row)))
 }
 

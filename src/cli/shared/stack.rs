@@ -1,5 +1,6 @@
 //! Stacks in answers: below the rows of a table, as frames in JSON, in one cell of CSV.
 
+use crate::hprof::TraceSerial;
 use crate::query::recordings::profile::{Frame, Traces};
 use crate::report::answer::{Answer, Line};
 use crate::report::column::{Column, Columns, Kind};
@@ -33,14 +34,14 @@ impl StackArgs {
     pub(crate) fn column<'a, R: 'a>(
         &self,
         traces: &'a Traces,
-        trace: fn(&R) -> u32,
+        trace: fn(&R) -> TraceSerial,
     ) -> Option<Column<'a, R>> {
         let depth = self.depth;
         self.stack.then(|| frames(move |row| Stack::new(traces, trace(row), depth)))
     }
 
     /// The stack below a row of a table, if stacks are asked for.
-    pub(crate) fn lines(&self, traces: &Traces, trace: u32) -> Vec<Line> {
+    pub(crate) fn lines(&self, traces: &Traces, trace: TraceSerial) -> Vec<Line> {
         if self.stack { Stack::new(traces, trace, self.depth).lines(INDENT) } else { Vec::new() }
     }
 
@@ -49,7 +50,7 @@ impl StackArgs {
         &'a self,
         answer: Answer<'a, R>,
         traces: &'a Traces,
-        trace: fn(&R) -> u32,
+        trace: fn(&R) -> TraceSerial,
     ) -> Answer<'a, R>
     where
         R: 'a,
@@ -68,7 +69,7 @@ pub(crate) struct Stack<'a> {
 
 impl<'a> Stack<'a> {
     /// The `depth` innermost frames; 0 or `None` for all.
-    pub(crate) fn new(traces: &'a Traces, serial: u32, depth: Option<usize>) -> Self {
+    pub(crate) fn new(traces: &'a Traces, serial: TraceSerial, depth: Option<usize>) -> Self {
         let depth = depth.filter(|depth| *depth > 0).unwrap_or(usize::MAX);
         let Some(trace) = traces.get(serial) else {
             return Self { is_known: false, frames: Vec::new(), left_out: 0 };

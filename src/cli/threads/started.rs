@@ -1,5 +1,6 @@
 //! `threads --started`: the threads that were started while a profiler ran.
 
+use crate::hprof::TraceSerial;
 use crate::query::recordings::profile::StartedThread;
 use crate::query::recordings::profile::binary::Want;
 use crate::query::recordings::started_threads::{self, Answer as Found, Question};
@@ -32,8 +33,8 @@ pub(super) fn run(
 }
 
 /// The trace where a thread was started, if it is known.
-fn trace(thread: &StartedThread) -> Option<u32> {
-    Some(thread.trace).filter(|trace| *trace != 0)
+fn trace(thread: &StartedThread) -> Option<TraceSerial> {
+    Some(thread.trace).filter(|trace| *trace != TraceSerial::default())
 }
 
 fn columns<'a>() -> Columns<'a, &'a StartedThread> {

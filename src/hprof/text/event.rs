@@ -1,7 +1,9 @@
 //! What lines of a text report say.
 
 use super::serials::Serials;
+use crate::hprof::ObjectId;
 use crate::hprof::RootKind;
+use crate::hprof::TraceSerial;
 
 /// What a line says. Names are bytes as they stand in the file.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,7 +27,7 @@ pub enum Event<'a> {
     /// `THREAD START (obj=50001f82, id = 200004, name="holder", group="main")`
     ThreadStart {
         /// Object id.
-        object: u64,
+        object: ObjectId,
         /// Serial number.
         serial: u32,
         /// Name.
@@ -41,7 +43,7 @@ pub enum Event<'a> {
     /// `TRACE 300001: (thread=200001)`
     Trace {
         /// Serial number.
-        serial: u32,
+        serial: TraceSerial,
         /// Serial number of the thread, 0 for none.
         thread: u32,
         /// The phase of the JVM, if the line names one.
@@ -63,18 +65,18 @@ pub enum Event<'a> {
     /// `CLS 50001f90 (name=java.security.ProtectionDomain[], trace=300000)`
     Class {
         /// Object id of the class object.
-        object: u64,
+        object: ObjectId,
         /// Name.
         name: &'a [u8],
         /// Serial number of the trace.
-        trace: u32,
+        trace: TraceSerial,
     },
     /// A line below a CLS.
     ClassReference {
         /// What refers.
         what: ClassReference<'a>,
         /// The object referred to.
-        object: u64,
+        object: ObjectId,
     },
     /// An OBJ line.
     Object(Object<'a>),
@@ -85,14 +87,14 @@ pub enum Event<'a> {
         /// The field's name.
         name: &'a [u8],
         /// The object referred to.
-        object: u64,
+        object: ObjectId,
     },
     /// A line below an ARR: an element that is not null.
     Element {
         /// Its index.
         index: u64,
         /// The object referred to.
-        object: u64,
+        object: ObjectId,
     },
     /// `HEAP DUMP END`
     HeapEnd,
@@ -127,7 +129,7 @@ pub enum Event<'a> {
         /// Serial number of the thread.
         thread: u32,
         /// Serial number of the trace.
-        trace: u32,
+        trace: TraceSerial,
         /// The state, as it stands there.
         status: &'a [u8],
     },
@@ -185,13 +187,13 @@ pub struct Frame<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Root<'a> {
     /// The object.
-    pub object: u64,
+    pub object: ObjectId,
     /// The kind.
     pub kind: RootKind,
     /// Serial number of the thread.
     pub thread: Option<u32>,
     /// Serial number of the trace.
-    pub trace: Option<u32>,
+    pub trace: Option<TraceSerial>,
     /// The frame, from 0.
     pub frame: Option<i64>,
     /// The global reference.
@@ -221,33 +223,33 @@ pub enum ClassReference<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Object<'a> {
     /// Object id.
-    pub object: u64,
+    pub object: ObjectId,
     /// Bytes.
     pub size: u64,
     /// Serial number of the trace.
-    pub trace: u32,
+    pub trace: TraceSerial,
     /// Name of the class.
     pub class: &'a [u8],
     /// Object id of the class object.
-    pub class_object: Option<u64>,
+    pub class_object: Option<ObjectId>,
 }
 
 /// An array: `ARR 50000003 (sz=32, trace=300000, nelems=2, elem type=java.lang.Class[]@50000102)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Array<'a> {
     /// Object id.
-    pub object: u64,
+    pub object: ObjectId,
     /// Bytes.
     pub size: u64,
     /// Serial number of the trace.
-    pub trace: u32,
+    pub trace: TraceSerial,
     /// Number of elements.
     pub length: u64,
     /// What follows `elem type=`. The agent of JDK 5 to 8 writes the array's class (`char[]`), the one before the
     /// class of its elements.
     pub class: &'a [u8],
     /// The class object that belongs to that name; none for arrays of primitives.
-    pub class_object: Option<u64>,
+    pub class_object: Option<ObjectId>,
 }
 
 /// A row of SITES.
@@ -268,7 +270,7 @@ pub struct Site<'a> {
     /// Objects ever allocated.
     pub allocated_instances: u64,
     /// Serial number of the trace.
-    pub trace: u32,
+    pub trace: TraceSerial,
     /// Name of the class.
     pub class: &'a [u8],
 }
@@ -296,7 +298,7 @@ pub struct Row<'a> {
     /// Samples, calls or contentions.
     pub count: u64,
     /// Serial number of the trace.
-    pub trace: u32,
+    pub trace: TraceSerial,
     /// The method (`java.lang.String.charAt`), or the monitor; none for `<empty trace>`.
     pub name: Option<&'a [u8]>,
 }

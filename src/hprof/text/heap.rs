@@ -1,7 +1,8 @@
 //! HEAP DUMP: ROOT, CLS, OBJ, ARR and the lines below them.
 
 use super::event::{Array, ClassReference, Event, Object, Root};
-use super::scan::{Scan, last_word, rsplit_once, trim_start, whole_hex};
+use super::scan::{Scan, last_word, rsplit_once, trim_start, whole_id};
+use crate::hprof::ObjectId;
 use crate::hprof::RootKind;
 
 /// What the lines with an indent belong to.
@@ -68,7 +69,7 @@ fn indented(body: Body, line: &[u8]) -> (&'static str, Option<Event<'_>>) {
 #[inline]
 fn field(line: &[u8]) -> Option<Event<'_>> {
     let (name, id) = last_word(trim_start(line))?;
-    Some(Event::Field { name, object: whole_hex(id)? })
+    Some(Event::Field { name, object: whole_id(id)? })
 }
 
 #[inline]
@@ -79,14 +80,14 @@ fn element(line: &[u8]) -> Option<Event<'_>> {
     let index = scan.decimal()?;
     scan.literal(b"]")?;
     scan.spaces();
-    let object = scan.hex()?;
+    let object = scan.id()?;
     scan.done()?;
     Some(Event::Element { index, object })
 }
 
 fn class_reference(line: &[u8]) -> Option<Event<'_>> {
     let (name, id) = last_word(trim_start(line))?;
-    let object = whole_hex(id)?;
+    let object = whole_id(id)?;
     let what = match name {
         b"super" => ClassReference::Super,
         b"loader" => ClassReference::Loader,
@@ -119,11 +120,11 @@ fn class_reference(line: &[u8]) -> Option<Event<'_>> {
 fn object(line: &[u8]) -> Option<Event<'_>> {
     let mut scan = Scan::new(line);
     scan.literal(b"OBJ ")?;
-    let object = scan.hex()?;
+    let object = scan.id()?;
     scan.literal(b" (sz=")?;
     let size = scan.decimal()?;
     scan.literal(b", trace=")?;
-    let trace = scan.serial()?;
+    let trace = scan.trace()?;
     scan.literal(b", class=")?;
     let (class, class_object) = class_and_id(scan.rest().strip_suffix(b")")?);
     Some(Event::Object(Object { object, size, trace, class, class_object }))
@@ -133,11 +134,11 @@ fn object(line: &[u8]) -> Option<Event<'_>> {
 fn array(line: &[u8]) -> Option<Event<'_>> {
     let mut scan = Scan::new(line);
     scan.literal(b"ARR ")?;
-    let object = scan.hex()?;
+    let object = scan.id()?;
     scan.literal(b" (sz=")?;
     let size = scan.decimal()?;
     scan.literal(b", trace=")?;
-    let trace = scan.serial()?;
+    let trace = scan.trace()?;
     scan.literal(b", nelems=")?;
     let length = scan.decimal()?;
     scan.literal(b", elem type=")?;
@@ -147,20 +148,20 @@ fn array(line: &[u8]) -> Option<Event<'_>> {
 
 /// `Plain$Node@500001ae`; without an id for primitive types.
 #[inline]
-fn class_and_id(text: &[u8]) -> (&[u8], Option<u64>) {
+fn class_and_id(text: &[u8]) -> (&[u8], Option<ObjectId>) {
     let at = text.iter().rposition(|byte| *byte == b'@');
-    let parts = at.and_then(|at| Some((text.get(..at)?, whole_hex(text.get(at + 1..)?)?)));
+    let parts = at.and_then(|at| Some((text.get(..at)?, whole_id(text.get(at + 1..)?)?)));
     parts.map_or((text, None), |(name, id)| (name, Some(id)))
 }
 
 fn class(line: &[u8]) -> Option<Event<'_>> {
     let mut scan = Scan::new(line);
     scan.literal(b"CLS ")?;
-    let object = scan.hex()?;
+    let object = scan.id()?;
     scan.literal(b" (name=")?;
     let (name, trace) = rsplit_once(scan.rest().strip_suffix(b")")?, b", trace=")?;
     let mut scan = Scan::new(trace);
-    let trace = scan.serial()?;
+    let trace = scan.trace()?;
     scan.done()?;
     Some(Event::Class { object, name, trace })
 }
@@ -168,7 +169,7 @@ fn class(line: &[u8]) -> Option<Event<'_>> {
 fn root(line: &[u8]) -> Option<Event<'_>> {
     let mut scan = Scan::new(line);
     scan.literal(b"ROOT ")?;
-    let object = scan.hex()?;
+    let object = scan.id()?;
     scan.literal(b" (kind=<")?;
     let kind = kind(scan.until(b'>')?)?;
     let mut root =
@@ -183,7 +184,7 @@ fn root(line: &[u8]) -> Option<Event<'_>> {
         match scan.until(b'=')? {
             b"id" if kind == RootKind::JniGlobal => root.reference = Some(scan.hex()?),
             b"id" | b"thread" => root.thread = Some(scan.serial()?),
-            b"trace" => root.trace = Some(scan.serial()?),
+            b"trace" => root.trace = Some(scan.trace()?),
             b"frame" => root.frame = Some(scan.signed()?),
             _ => return None,
         }

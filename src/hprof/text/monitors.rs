@@ -21,7 +21,7 @@ fn thread_state(text: &[u8]) -> Option<Event<'_>> {
     scan.literal(b"THREAD ")?;
     let thread = scan.serial()?;
     scan.literal(b", trace ")?;
-    let trace = scan.serial()?;
+    let trace = scan.trace()?;
     scan.literal(b", status: ")?;
     let status = scan.rest();
     (!status.is_empty()).then_some(Event::ThreadState { thread, trace, status })

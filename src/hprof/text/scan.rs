@@ -1,5 +1,7 @@
 //! Taking a line apart: literals, numbers, words.
 
+use crate::hprof::{ObjectId, TraceSerial};
+
 /// What is left of a line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scan<'a> {
@@ -68,6 +70,18 @@ impl<'a> Scan<'a> {
         u32::try_from(self.decimal()?).ok()
     }
 
+    /// Takes the serial number of a trace.
+    #[inline]
+    pub(super) fn trace(&mut self) -> Option<TraceSerial> {
+        self.serial().map(TraceSerial)
+    }
+
+    /// Takes an object ID.
+    #[inline]
+    pub(super) fn id(&mut self) -> Option<ObjectId> {
+        self.hex().map(ObjectId)
+    }
+
     /// Takes a hexadecimal number of up to 64 bits, with or without `0x`.
     #[inline]
     pub(super) fn hex(&mut self) -> Option<u64> {
@@ -127,6 +141,12 @@ fn hex_digit(byte: u8) -> Option<u8> {
         b'A'..=b'F' => byte - b'A' + 10,
         _ => return None,
     })
+}
+
+/// A whole text as an object ID.
+#[inline]
+pub(super) fn whole_id(text: &[u8]) -> Option<ObjectId> {
+    whole_hex(text).map(ObjectId)
 }
 
 /// A whole text as a hexadecimal number.

@@ -3,6 +3,7 @@
 
 use super::event::{Event, Ranking, Row, Site};
 use super::scan::Scan;
+use crate::hprof::TraceSerial;
 
 /// `SITES BEGIN (ordered by live bytes) Sat Nov 21 01:58:24 2026`
 pub(super) fn sites_begin(line: &[u8]) -> Option<Event<'_>> {
@@ -35,7 +36,7 @@ pub(super) fn site(line: &[u8]) -> Event<'_> {
         };
         let (live_bytes, live_instances) = (number()?, number()?);
         let (allocated_bytes, allocated_instances) = (number()?, number()?);
-        let trace = u32::try_from(number()?).ok()?;
+        let trace = TraceSerial(u32::try_from(number()?).ok()?);
         let class = Some(scan.rest()).filter(|class| !class.is_empty())?;
         Some(Site {
             rank,
@@ -96,7 +97,7 @@ pub(super) fn row(line: &[u8]) -> Event<'_> {
         let (rank, self_percent, accumulated_percent) = ranked(&mut scan)?;
         let count = scan.decimal()?;
         gap(&mut scan)?;
-        let trace = scan.serial()?;
+        let trace = scan.trace()?;
         gap(&mut scan)?;
         let name = match scan.rest() {
             b"" => return None,

@@ -7,7 +7,7 @@ use super::scan::{Scan, rsplit_once, trim_end, trim_start};
 pub(super) fn thread_start(line: &[u8]) -> Option<Event<'_>> {
     let mut scan = Scan::new(line);
     scan.literal(b"THREAD START (obj=")?;
-    let object = scan.hex()?;
+    let object = scan.id()?;
     scan.literal(b", id = ")?;
     let serial = scan.serial()?;
     scan.literal(b", name=\"")?;
@@ -30,7 +30,7 @@ pub(super) fn thread_end(line: &[u8]) -> Option<Event<'_>> {
 pub(super) fn trace(line: &[u8]) -> Option<Event<'_>> {
     let mut scan = Scan::new(line);
     scan.literal(b"TRACE ")?;
-    let serial = scan.serial()?;
+    let serial = scan.trace()?;
     scan.literal(b":")?;
     scan.spaces();
     let mut thread = 0;

@@ -93,6 +93,11 @@ impl Tree {
         self.reachable
     }
 
+    /// The positions of all reachable objects.
+    pub fn all(&self) -> Range<TreePosition> {
+        TreePosition(0)..TreePosition(self.reachable)
+    }
+
     /// Number of all objects.
     pub fn objects(&self) -> u32 {
         self.objects

@@ -128,6 +128,11 @@ impl Objects {
         self.addresses.objects()
     }
 
+    /// The indices of all objects.
+    pub fn all(&self) -> Range<ObjectIndex> {
+        ObjectIndex(0)..ObjectIndex(self.len())
+    }
+
     /// Reads and checks ids and classes; what is damaged sets the mark of the file.
     pub(crate) fn check(&self) {
         self.addresses.check();

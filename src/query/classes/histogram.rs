@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::hprof::{ObjectId, names};
 use crate::index::ObjectGraph;
+use crate::index::graph::numbers::TreePosition;
 use crate::index::layout::sizes::Sizes;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::model::tables::{ClassKind, ClassRow, NONE};
@@ -151,14 +152,14 @@ pub fn histogram_of(
     with: With,
 ) -> Histogram {
     let groups = Groups::new(summary, question.group_by, &question.patterns);
-    let (reachable, objects) = (graph.tree.reachable(), graph.tree.objects());
+    let (reachable, end) = (graph.tree.all(), TreePosition(graph.tree.objects()));
     let mut rows = match scope {
         Scope::All => {
             let sizes = Sizes::new(summary, None);
             groups.count(summary, |number, class| all(summary, &sizes, number, class))
         }
         Scope::Reachable | Scope::Unreachable => {
-            let positions = if scope == Scope::Reachable { 0..reachable } else { reachable..objects };
+            let positions = if scope == Scope::Reachable { reachable } else { reachable.end..end };
             let counts = class_counts::count(graph, positions, summary.classes().len());
             groups.count(summary, |number, _| counts.get(number.0 as usize).copied().unwrap_or_default())
         }

@@ -30,7 +30,7 @@ pub struct Row {
 
 /// The chunks of all reachable objects, in preorder.
 pub fn chunks(tree: &Tree) -> Vec<Range<TreePosition>> {
-    TreePosition::chunks(TreePosition(0)..TreePosition(tree.reachable()), CHUNK)
+    TreePosition::chunks(tree.all(), CHUNK)
 }
 
 /// The rows of a chunk, in preorder of the dominator tree. Chunks do not depend on one another.

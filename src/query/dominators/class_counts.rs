@@ -69,7 +69,7 @@ pub fn retained(graph: &ObjectGraph, of_class: &[u32], groups: usize) -> Vec<u64
         };
         (batch.start.0..batch.end.0).into_par_iter().with_min_len(CHUNK as usize).map(group).collect()
     };
-    let batches = TreePosition::chunks(TreePosition(0)..TreePosition(tree.reachable()), BATCH);
+    let batches = TreePosition::chunks(tree.all(), BATCH);
     let mut groups_here = batches.first().map(|batch| look_up(batch.clone())).unwrap_or_default();
     for (number, batch) in batches.iter().enumerate() {
         let next = batches.get(number + 1).cloned();

@@ -75,7 +75,7 @@ impl Start {
     /// The positions of all that it dominates, without itself, and the depth of its children.
     pub fn below(self, tree: &Tree) -> (Range<TreePosition>, u32) {
         match self {
-            Self::Roots => (TreePosition(0)..TreePosition(tree.reachable()), 0),
+            Self::Roots => (tree.all(), 0),
             Self::Object(position) => (
                 TreePosition(position.0.saturating_add(1))..tree.end(position),
                 tree.depth(position).saturating_add(1),

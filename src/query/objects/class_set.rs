@@ -8,7 +8,6 @@ use super::selection::{Selection, What};
 use crate::index::ObjectGraph;
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
-use crate::query::dominators::preorder::chunks;
 
 /// Objects that one thread takes at a time.
 const CHUNK: u32 = 1 << 16;
@@ -96,11 +95,8 @@ impl ClassSet {
 
     /// All objects of these classes, ascending.
     pub fn all_objects(&self, graph: &ObjectGraph) -> Vec<ObjectIndex> {
-        let chunks = chunks(0..graph.objects.len(), CHUNK);
-        let objects = chunks.into_par_iter().map(|chunk| {
-            let part = ObjectIndex(chunk.start)..ObjectIndex(chunk.end);
-            self.objects(graph, part).collect::<Vec<_>>()
-        });
+        let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK);
+        let objects = chunks.into_par_iter().map(|chunk| self.objects(graph, chunk).collect::<Vec<_>>());
         objects.collect::<Vec<_>>().concat()
     }
 }

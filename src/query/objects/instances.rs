@@ -15,7 +15,6 @@ use super::class_set::ClassSet;
 use super::condition::Filter;
 use super::label::Labels;
 use super::largest::largest;
-use crate::query::dominators::preorder::chunks;
 
 /// Objects that one thread takes at a time.
 const CHUNK: u32 = 1 << 16;
@@ -53,7 +52,7 @@ pub fn find(graph: &ObjectGraph, question: &Question<'_>) -> Found {
         return largest(graph, question.classes, top, question.live);
     }
     let none = || Best::new(question.top);
-    let found = (chunks(0..graph.objects.len(), CHUNK).into_par_iter())
+    let found = (ObjectIndex::chunks(graph.objects.all(), CHUNK).into_par_iter())
         .fold(none, |mut best, chunk| {
             find_in_chunk(graph, question, chunk, &mut best);
             best
@@ -62,7 +61,7 @@ pub fn find(graph: &ObjectGraph, question: &Question<'_>) -> Found {
     found.finish()
 }
 
-fn find_in_chunk(graph: &ObjectGraph, question: &Question<'_>, chunk: Range<u32>, best: &mut Best) {
+fn find_in_chunk(graph: &ObjectGraph, question: &Question<'_>, chunk: Range<ObjectIndex>, best: &mut Best) {
     let mut take = |object: ObjectIndex| {
         let tree = &graph.tree;
         if question.live && tree.reachable_position(object).is_none() {
@@ -89,18 +88,16 @@ fn find_in_chunk(graph: &ObjectGraph, question: &Question<'_>, chunk: Range<u32>
             }
         }
     };
-    let objects =
-        |part: Range<u32>| question.classes.objects(graph, ObjectIndex(part.start)..ObjectIndex(part.end));
     let Some(filter) = question.filter else {
-        objects(chunk).for_each(take);
+        question.classes.objects(graph, chunk).for_each(take);
         return;
     };
-    for block in chunks(chunk, BLOCK) {
+    for block in ObjectIndex::chunks(chunk, BLOCK) {
         let mut wanted = 0u64;
-        for object in objects(block.clone()) {
-            wanted |= 1 << (object.0 - block.start);
+        for object in question.classes.objects(graph, block.clone()) {
+            wanted |= 1 << (object.0 - block.start.0);
         }
-        filter.matching(ObjectIndex(block.start), wanted, &mut take);
+        filter.matching(block.start, wanted, &mut take);
     }
 }
 

@@ -15,7 +15,6 @@ use crate::index::graph::tree::Tree;
 
 use super::best::{Best, Found};
 use super::class_set::ClassSet;
-use crate::query::dominators::preorder::chunks;
 
 /// Positions that one thread takes at a time.
 const CHUNK: u32 = 1 << 16;
@@ -27,15 +26,14 @@ pub(crate) fn largest(graph: &ObjectGraph, classes: &ClassSet, top: usize, live:
     let tree = &graph.tree;
     // Bits that several threads set in one place cost more than to put a few such places together.
     let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1).min(MAX_MARKS);
-    let all = chunks(0..graph.objects.len(), graph.objects.len().div_ceil(threads).next_multiple_of(64));
-    let marked = all
-        .into_par_iter()
-        .map(|chunk| Marks::new(graph, classes, ObjectIndex(chunk.start)..ObjectIndex(chunk.end), live));
+    let share = graph.objects.len().div_ceil(threads).next_multiple_of(64);
+    let all = ObjectIndex::chunks(graph.objects.all(), share);
+    let marked = all.into_par_iter().map(|chunk| Marks::new(graph, classes, chunk, live));
     let (marks, total) = marked.reduce_with(Marks::merge).unwrap_or_default();
     let bound = AtomicU64::new(0);
     let none = || Search { tree, marks: &marks, bound: &bound, best: Best::new(Some(top)), open: Vec::new() };
-    let searches = chunks(0..tree.reachable(), CHUNK).into_par_iter().fold(none, |mut search, chunk| {
-        search.chunk(TreePosition(chunk.start)..TreePosition(chunk.end));
+    let searches = TreePosition::chunks(tree.all(), CHUNK).into_par_iter().fold(none, |mut search, chunk| {
+        search.chunk(chunk);
         search
     });
     let best = searches.map(|search| search.best).reduce(|| Best::new(Some(top)), Best::merge);

@@ -12,7 +12,6 @@ use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::Summary;
 
 use crate::query::classes::pattern::ClassPattern;
-use crate::query::dominators::preorder::chunks;
 
 /// Objects that one thread takes at a time.
 const CHUNK: u32 = 1 << 18;
@@ -88,14 +87,14 @@ impl Selection {
         if !matches.contains(&true) {
             return RoaringBitmap::new();
         }
-        let select = |chunk: Range<u32>| -> RoaringBitmap {
-            let of_class = |object: &u32| {
-                let class = graph.objects.class(ObjectIndex(*object));
+        let select = |chunk: Range<ObjectIndex>| -> RoaringBitmap {
+            let of_class = |object: &ObjectIndex| {
+                let class = graph.objects.class(*object);
                 class.and_then(|class| matches.get(class.0 as usize)).copied().unwrap_or(false)
             };
-            chunk.filter(|object| of_class(object)).collect()
+            ObjectIndex::range(chunk).filter(of_class).map(|object| object.0).collect()
         };
-        let all = chunks(0..graph.objects.len(), CHUNK);
+        let all = ObjectIndex::chunks(graph.objects.all(), CHUNK);
         all.into_par_iter().map(select).reduce(RoaringBitmap::new, |a, b| a | b)
     }
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::hprof::ObjectId;
 use crate::hprof::RootKind;
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::layout::sizes::Sizes;

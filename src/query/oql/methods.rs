@@ -138,7 +138,7 @@ impl Evaluator<'_, '_> {
             Method::DominatorOf => self.call(Function::DominatorOf, of),
             Method::RootsOf => self.attribute(&of, Attribute::Roots),
             Method::IsArray => Value::Boolean(self.attribute(&of, Attribute::Length) != Value::Null),
-            Method::IsClass => Value::Boolean(self.graph.objects.class_objects().contains(object)),
+            Method::IsClass => Value::Boolean(self.graph.objects.class_objects().contains(object.0)),
             Method::IsRoot => Value::Boolean(self.roots().contains(object)),
             _ => return None,
         })

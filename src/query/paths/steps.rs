@@ -138,7 +138,7 @@ impl<'a> View<'a> {
     /// Why an object is a root.
     pub fn root(&self, object: ObjectIndex) -> RootView {
         let graph = self.edges.graph;
-        let mut frame: Option<(ObjectIndex, &crate::index::objects::roots::Root)> = None;
+        let mut frame: Option<(u32, &crate::index::objects::roots::Root)> = None;
         let mut threads = Vec::new();
         let mut is_assumed = true;
         for root in self.edges.roots.of_object(object) {

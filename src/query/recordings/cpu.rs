@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
+use crate::hprof::TraceSerial;
 use crate::hprof::names;
 
 use super::percent::two_decimals;
@@ -43,7 +44,7 @@ pub struct Row {
     /// Its place in the file, from 1.
     pub rank: u64,
     /// Trace serial number.
-    pub trace: u32,
+    pub trace: TraceSerial,
     /// Samples.
     pub samples: u64,
     /// Its part of all samples, to two decimals.

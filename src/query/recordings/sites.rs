@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use super::profile::{Site, Sites, Traces, ratio};
 use super::stack_filter::StackFilter;
+use crate::hprof::TraceSerial;
 use crate::query::classes::pattern::{self, ClassPattern, MethodPattern};
 
 /// Which sites are asked for.
@@ -14,7 +15,7 @@ pub struct Question {
     /// With a frame of one of these methods.
     pub methods: Vec<MethodPattern>,
     /// With one of these traces; with any if there are none.
-    pub traces: Vec<u32>,
+    pub traces: Vec<TraceSerial>,
     /// Sites are left out whose live bytes are below this part of all live bytes.
     pub cutoff: f64,
     /// Their order; that of the file by default.

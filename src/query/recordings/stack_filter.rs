@@ -1,6 +1,7 @@
 //! Which stack traces a user means: those with a frame of a class, or of a method.
 
 use super::profile::{Frame, Traces};
+use crate::hprof::TraceSerial;
 use crate::query::classes::pattern::{ClassPattern, MethodPattern};
 
 /// Which stack traces are meant. What is empty asks for nothing.
@@ -57,7 +58,7 @@ pub struct Matcher<'a> {
 
 impl Matcher<'_> {
     /// Whether the trace with this serial number is meant. One that is not there is, if nothing is asked for.
-    pub fn matches(&self, serial: u32) -> bool {
+    pub fn matches(&self, serial: TraceSerial) -> bool {
         if self.classes.is_none() && self.methods.is_none() {
             return true;
         }

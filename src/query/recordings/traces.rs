@@ -6,13 +6,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::profile::{Profile, StartedThread, Trace};
 use super::stack_filter::StackFilter;
+use crate::hprof::TraceSerial;
 use crate::query::objects::selection::{NoObjectId, ThreadPattern};
 
 /// Which traces are asked for.
 #[derive(Debug, Clone, Default)]
 pub struct Question {
     /// With these serial numbers; all if there are none.
-    pub serials: Vec<u32>,
+    pub serials: Vec<TraceSerial>,
     /// With such frames.
     pub filter: StackFilter,
     /// Of these threads.
@@ -54,7 +55,7 @@ pub struct Answer<'a> {
 /// The traces asked for.
 pub fn traces<'a>(profile: &'a Profile, question: &Question) -> Answer<'a> {
     let stacks = question.filter.of(&profile.traces);
-    let serials: FxHashSet<u32> = question.serials.iter().copied().collect();
+    let serials: FxHashSet<TraceSerial> = question.serials.iter().copied().collect();
     let threads = started_threads(profile);
     let is_of_thread = |serial: u32| match &question.thread {
         None => true,

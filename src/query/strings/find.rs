@@ -16,12 +16,12 @@ use crate::hprof::ObjectId;
 use crate::hprof::heap::{HeapVisitor, Instance, PrimitiveArray};
 use crate::index::ObjectGraph;
 use crate::index::graph::numbers::ObjectIndex;
+use crate::index::graph::numbers::chunks;
 use crate::index::layout::sizes::Sizes;
 use crate::index::objects::object_table::BLOCK;
-use crate::index::objects::record_size::Shallow;
+use crate::index::objects::record_plan::RecordPlans;
 use crate::index::objects::strings::{StringFields, StringPart};
 use crate::index::storage::scratch::{Array, Stack};
-use crate::query::dominators::preorder::chunks;
 use crate::query::objects::reader::{Characters, Objects, Record};
 
 use super::contents;
@@ -135,7 +135,7 @@ struct Search<'s, 'a> {
     graph: &'a ObjectGraph,
     bytes: &'a [u8],
     question: &'s Question,
-    shallow: Shallow<'s>,
+    plans: RecordPlans<'s>,
     seed: u64,
     /// By class number.
     fields: Vec<Option<StringFields>>,
@@ -156,8 +156,8 @@ pub(super) fn find<'a>(
             (summary.class_name(class) == STRING).then(|| StringFields::of(summary, number))?
         })
         .collect();
-    let shallow = Shallow::new(summary, &sizes);
-    let search = Search { objects, graph, bytes, question, shallow, seed, fields };
+    let plans = RecordPlans::new(summary, &sizes);
+    let search = Search { objects, graph, bytes, question, plans, seed, fields };
     let count = graph.objects.len();
     let size = CHUNK.max((count / MAX_CHUNKS).next_multiple_of(BLOCK));
     let all = chunks(0..count, size);
@@ -381,7 +381,7 @@ fn hash_of_wanted(
 impl<'a> HeapVisitor<'a> for Arrays<'_, '_, 'a> {
     #[inline(always)]
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
-        let mut array_bytes = self.search.shallow.array(record.element, record.length);
+        let mut array_bytes = self.search.plans.array(record.element, record.length);
         let mut known: [Option<Option<u64>>; 3] = [None; 3];
         // Strings that overlap in one array again and again: a hostile dump would have them all read for ever.
         let mut left = OVERLAP.saturating_mul(record.length.into()).saturating_add(FREE);

@@ -1,6 +1,7 @@
 //! What the fields of a Thread object say of it.
 
 use crate::hprof::BasicType;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::objects::fields::Fields;
 use crate::index::storage::id_map::IdMap;
@@ -85,7 +86,7 @@ impl<'a> ThreadFields<'a> {
     }
 
     /// What kind of thread an object is.
-    pub(super) fn family(&self, object: u32) -> Family {
+    pub(super) fn family(&self, object: ObjectIndex) -> Family {
         let class = self.objects.graph.objects.class(object);
         class.and_then(|class| self.families.get(class.0 as usize)).copied().unwrap_or(Family::NoThread)
     }
@@ -97,7 +98,7 @@ impl<'a> ThreadFields<'a> {
     }
 
     /// The fields of java.lang.Thread.
-    pub(super) fn thread(&self, object: u32) -> Option<Fields<'a>> {
+    pub(super) fn thread(&self, object: ObjectIndex) -> Option<Fields<'a>> {
         match self.family(object) {
             Family::NoThread => None,
             _ => self.objects.fields_of(object, self.thread?),
@@ -105,7 +106,7 @@ impl<'a> ThreadFields<'a> {
     }
 
     /// The object in a field; `None` also for null.
-    pub(super) fn object(&self, fields: Fields<'a>, name: &str) -> Option<u32> {
+    pub(super) fn object(&self, fields: Fields<'a>, name: &str) -> Option<ObjectIndex> {
         self.objects.object(fields.value(name)?)
     }
 
@@ -137,7 +138,7 @@ impl<'a> ThreadFields<'a> {
     }
 
     /// What a thread is doing.
-    pub(super) fn doing(&self, object: u32) -> Doing {
+    pub(super) fn doing(&self, object: ObjectIndex) -> Doing {
         let doing = match self.family(object) {
             Family::Virtual => self.virtual_doing(object),
             _ => self.platform_doing(object),
@@ -145,12 +146,12 @@ impl<'a> ThreadFields<'a> {
         doing.unwrap_or_default()
     }
 
-    fn platform_doing(&self, object: u32) -> Option<Doing> {
+    fn platform_doing(&self, object: ObjectIndex) -> Option<Doing> {
         let status = self.holder(self.thread(object)?)?.value("threadStatus")?;
         (status.kind == BasicType::Int).then(|| Doing::of_bits(status.bits))
     }
 
-    fn virtual_doing(&self, object: u32) -> Option<Doing> {
+    fn virtual_doing(&self, object: ObjectIndex) -> Option<Doing> {
         let fields = self.objects.fields_of(object, self.virtual_thread?)?;
         let state = fields.value("state")?.bits & !SUSPENDED;
         let doing = *self.states.get(&state)?;
@@ -163,7 +164,7 @@ impl<'a> ThreadFields<'a> {
     }
 
     /// The thread that carries a virtual thread, if it is mounted.
-    pub(super) fn carrier(&self, object: u32) -> Option<u32> {
+    pub(super) fn carrier(&self, object: ObjectIndex) -> Option<ObjectIndex> {
         match self.family(object) {
             Family::Virtual => {
                 self.object(self.objects.fields_of(object, self.virtual_thread?)?, "carrierThread")

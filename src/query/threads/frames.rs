@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::hprof::TraceSerial;
 use crate::hprof::mutf8;
 use crate::hprof::names::java_class_name;
 use crate::hprof::record::{BodyReader, Record};
@@ -109,8 +110,8 @@ impl<'a> Frames<'a> {
     }
 
     /// The ids of the frames of a stack trace, innermost first.
-    pub fn of_trace(&self, serial: u32) -> impl Iterator<Item = u64> + use<'a> {
-        let record = self.record(self.summary.traces(), u64::from(serial));
+    pub fn of_trace(&self, serial: TraceSerial) -> impl Iterator<Item = u64> + use<'a> {
+        let record = self.record(self.summary.traces(), serial.0.into());
         let trace = record.and_then(|record| self.reader.trace(&record).ok());
         trace.into_iter().flat_map(|trace| trace.frames())
     }

@@ -14,7 +14,10 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use crate::hprof::ObjectId;
 use crate::hprof::RootKind;
+use crate::hprof::TraceSerial;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::ClassNumber;
 use crate::index::model::tables::NONE;
 use crate::index::storage::id_map::{IdMap, IdSet};
@@ -24,7 +27,6 @@ use self::fields::{Family, MAX_NAME, ThreadFields};
 use self::frames::{Frame, Frames};
 use self::names::{Name, Names, Room};
 pub use self::state::{Doing, State, Wait};
-use super::dominators::preorder::chunks;
 use super::objects::label::Labels;
 use super::objects::reader::Objects;
 use super::objects::selection::ThreadPattern;
@@ -94,12 +96,12 @@ pub enum SortBy {
 /// A thread that was found. [`Threads::thread`] reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    object: u32,
+    object: ObjectIndex,
     retained_bytes: Option<u64>,
     state: Option<State>,
     kind: Kind,
     /// The trace of its stack.
-    trace: Option<u32>,
+    trace: Option<TraceSerial>,
     /// Frames that it has.
     frames: u64,
     /// Frames of it that are shown at most.
@@ -129,7 +131,7 @@ pub struct Answer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
     /// Object id.
-    pub object: u64,
+    pub object: ObjectId,
     /// Its class.
     pub class: Option<ClassNumber>,
     /// Its name, or the beginning of a long one. Virtual threads may have an empty one.
@@ -149,7 +151,7 @@ pub struct Thread {
     /// The JVM's own address of the thread, if it has one: what thread dumps call tid.
     pub native_address: Option<u64>,
     /// Object id of the thread that carries it: of a virtual thread that is mounted.
-    pub carrier: Option<u64>,
+    pub carrier: Option<ObjectId>,
     /// What it is parked for: `LockSupport.getBlocker`.
     pub blocker: Option<Object>,
     /// What it takes itself.
@@ -168,7 +170,7 @@ pub struct Thread {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Object {
     /// Object id.
-    pub id: u64,
+    pub id: ObjectId,
     /// Its class.
     pub class: Option<ClassNumber>,
 }
@@ -205,9 +207,9 @@ pub struct Threads<'a> {
     labels: Labels<'a>,
     frames: Frames<'a>,
     /// Threads that run, and serial numbers of their stack traces; ascending.
-    running: Vec<(u32, u32)>,
+    running: Vec<(ObjectIndex, Option<TraceSerial>)>,
     /// Thread, frame or NONE, and the root of each object that a stack holds; ascending.
-    locals: Vec<(u32, u32, u32)>,
+    locals: Vec<(ObjectIndex, u32, u32)>,
 }
 
 impl<'a> Threads<'a> {
@@ -223,7 +225,7 @@ impl<'a> Threads<'a> {
             match root.kind {
                 // Of several objects with one serial number it is the first one's.
                 RootKind::ThreadObject if thread == root.object => {
-                    running.push((thread, row, roots.trace_of_thread(serial).unwrap_or(NONE)));
+                    running.push((thread, row, roots.trace_of_thread(serial)));
                 }
                 RootKind::JavaFrame | RootKind::JniLocal | RootKind::NativeStack | RootKind::ThreadBlock => {
                     locals.push((thread, root.frame.unwrap_or(NONE), row));
@@ -274,13 +276,15 @@ impl<'a> Threads<'a> {
     }
 
     /// All Thread objects, and what roots say is one; ascending.
-    fn all(&self) -> Vec<u32> {
-        let mut all: Vec<u32> = self.running.iter().map(|(thread, _)| *thread).collect();
+    fn all(&self) -> Vec<ObjectIndex> {
+        let mut all: Vec<ObjectIndex> = self.running.iter().map(|(thread, _)| *thread).collect();
         if self.fields.has_threads() {
-            let threads = |chunk: Range<u32>| -> Vec<u32> {
-                chunk.filter(|object| self.fields.family(*object) != Family::NoThread).collect()
+            let threads = |chunk: Range<ObjectIndex>| -> Vec<ObjectIndex> {
+                ObjectIndex::range(chunk)
+                    .filter(|object| self.fields.family(*object) != Family::NoThread)
+                    .collect()
             };
-            let chunks = chunks(0..self.graph.objects.len(), CHUNK);
+            let chunks = ObjectIndex::chunks(self.graph.objects.all(), CHUNK);
             all.extend(chunks.into_par_iter().map(threads).collect::<Vec<_>>().concat());
         }
         all.sort_unstable();
@@ -288,16 +292,15 @@ impl<'a> Threads<'a> {
         all
     }
 
-    fn row(&self, object: u32) -> Row {
+    fn row(&self, object: ObjectIndex) -> Row {
         let at = self.running.binary_search_by_key(&object, |(thread, _)| *thread).ok();
-        let trace = at.and_then(|at| self.running.get(at)).map(|(_, trace)| *trace);
+        let trace = at.and_then(|at| self.running.get(at)).and_then(|(_, trace)| *trace);
         let kind = match self.fields.family(object) {
             Family::NoThread | Family::Platform => Kind::Platform,
             Family::Bound | Family::Virtual => Kind::Virtual,
         };
         let state = self.fields.doing(object).state;
         let retained_bytes = self.retained_bytes(object);
-        let trace = trace.filter(|trace| *trace != NONE);
         Row { object, retained_bytes, state, kind, trace, frames: 0, depth: 0, name: MAX_NAME }
     }
 
@@ -316,8 +319,9 @@ impl<'a> Threads<'a> {
         if let ThreadPattern::Object(_) = pattern {
             return rows.into_iter().filter(|row| pattern.matches(self.id(row.object), None)).collect();
         }
-        let meant =
-            self.names(rows.par_iter().map(|row| row.object)).test(|name| pattern.matches(0, Some(name)));
+        let meant = self
+            .names(rows.par_iter().map(|row| row.object))
+            .test(|name| pattern.matches(ObjectId::NULL, Some(name)));
         rows.into_iter().zip(meant).filter_map(|(row, is_meant)| is_meant.then_some(row)).collect()
     }
 
@@ -330,14 +334,14 @@ impl<'a> Threads<'a> {
     }
 
     /// The names of some threads.
-    fn names(&self, threads: impl IndexedParallelIterator<Item = u32>) -> Names {
+    fn names(&self, threads: impl IndexedParallelIterator<Item = ObjectIndex>) -> Names {
         let names: Vec<Option<Name<'a>>> = threads.map(|thread| self.name(thread)).collect();
         Names::new(names, Room::new(self.length.saturating_add(FREE_NAMES)))
     }
 
     /// How many frames are shown of each.
     fn limit(&self, rows: &mut [Row], depth: usize) {
-        let mut lengths = IdMap::<u32, u64>::default();
+        let mut lengths = IdMap::<TraceSerial, u64>::default();
         let mut shared = SHARED_FRAMES;
         for row in rows {
             row.depth = depth;
@@ -367,7 +371,7 @@ impl<'a> Threads<'a> {
     }
 
     /// Names that differ from what is wanted in case, or begin like it.
-    fn suggestions(&self, all: &[u32], pattern: &ThreadPattern) -> Vec<String> {
+    fn suggestions(&self, all: &[ObjectIndex], pattern: &ThreadPattern) -> Vec<String> {
         let (ThreadPattern::Part(wanted) | ThreadPattern::Glob(wanted)) = pattern else { return Vec::new() };
         let start = |text: &str| text.chars().flat_map(char::to_lowercase).take(3).collect::<String>();
         let wanted = wanted.trim_matches('*').to_lowercase();
@@ -383,23 +387,23 @@ impl<'a> Threads<'a> {
         suggestions
     }
 
-    fn id(&self, object: u32) -> u64 {
-        self.graph.objects.addresses.id_of(object).unwrap_or(0)
+    fn id(&self, object: ObjectIndex) -> ObjectId {
+        self.graph.objects.addresses.id_of(object).unwrap_or_default()
     }
 
-    fn name(&self, object: u32) -> Option<Name<'a>> {
+    fn name(&self, object: ObjectIndex) -> Option<Name<'a>> {
         match self.fields.thread(object) {
             Some(fields) => self.fields.name(fields).map(Name::Characters),
             None => self.labels.label(object).map(Name::Label),
         }
     }
 
-    fn retained_bytes(&self, object: u32) -> Option<u64> {
+    fn retained_bytes(&self, object: ObjectIndex) -> Option<u64> {
         let tree = &self.graph.tree;
         tree.reachable_position(object).map(|position| tree.retained_bytes(position))
     }
 
-    fn object(&self, object: u32) -> Object {
+    fn object(&self, object: ObjectIndex) -> Object {
         Object { id: self.id(object), class: self.graph.objects.class(object) }
     }
 
@@ -445,7 +449,7 @@ impl<'a> Threads<'a> {
         let end = self.locals.partition_point(|(owner, ..)| *owner <= row.object);
         let held = self.locals.get(start..end).unwrap_or_default();
         let mut known = IdMap::<u64, Frame>::default();
-        let number_of = |held: &[(u32, u32, u32)]| held.first().map_or(NONE, |(_, frame, _)| *frame);
+        let number_of = |held: &[(ObjectIndex, u32, u32)]| held.first().map_or(NONE, |(_, frame, _)| *frame);
         let mut by_frame = held.chunk_by(|(_, a, _), (_, b, _)| a == b).peekable();
         let ids = row.trace.into_iter().flat_map(|trace| self.frames.of_trace(trace)).take(row.depth);
         for (number, id) in (0..NONE).zip(ids) {
@@ -460,7 +464,7 @@ impl<'a> Threads<'a> {
         thread.locals = elsewhere.flat_map(|held| self.held(held)).collect();
     }
 
-    fn held(&self, held: &[(u32, u32, u32)]) -> Vec<Local> {
+    fn held(&self, held: &[(ObjectIndex, u32, u32)]) -> Vec<Local> {
         let mut seen = IdSet::default();
         let roots = held.iter().filter_map(|(.., row)| self.graph.roots.rows.get(*row as usize));
         roots

@@ -6,12 +6,14 @@ use std::ops::Range;
 use super::Report;
 use super::date::ctime;
 use super::in_order::{Text, in_order};
+use crate::hprof::ObjectId;
+use crate::hprof::TraceSerial;
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
 use crate::hprof::{BasicType, IdSize, RootKind, be_id};
 use crate::index::Progress;
 use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::objects::record_size::Shallow;
+use crate::index::objects::record_plan::{ClassPlan, RecordPlans};
 use crate::index::scan::file_order::{Classes, OrderedChunks};
 use crate::query::classes::histogram;
 use crate::query::recordings::profile::rfc3339;
@@ -33,8 +35,8 @@ pub(super) fn write(
     let facts = summary.facts();
     let date = rfc3339(facts.created_ms.get(), facts.time_us.get());
     writeln!(out, "HEAP DUMP BEGIN ({objects} objects, {size} bytes) {}", ctime(date.as_deref()))?;
-    let shallow = Shallow::new(summary, sizes);
-    let texts = Texts::new(summary, &shallow);
+    let plans = RecordPlans::new(summary, sizes);
+    let texts = Texts::new(summary, &plans);
     let classes = Classes::new(summary);
     let chunks = OrderedChunks::new(bytes, summary, &classes);
     let walk = chunks.walker();
@@ -44,11 +46,11 @@ pub(super) fn write(
             bytes,
             id_size: summary.id_size(),
             summary,
-            shallow: &shallow,
+            plans: &plans,
             texts: &texts,
             text,
             elements: chunk.elements.clone(),
-            last: (0, None),
+            last: (ObjectId::NULL, None),
             levels: Vec::new(),
         };
         walk.chunk(&chunk, &mut formatter);
@@ -66,13 +68,8 @@ struct ClassText {
     before_trace: Vec<u8>,
     /// Its name and its class object's id, to the end of the line: `java.lang.String@7f0)`.
     name: Vec<u8>,
-    /// Where the references that the class itself declares are in the bytes of its fields, and where the field's name
-    /// stands in the names.
-    fields: Vec<(u32, Range<u32>)>,
-    /// Bytes of the fields that the class itself declares; those of superclasses follow.
-    bytes: usize,
-    /// The nearest superclass that has fields: what is inherited is not listed again.
-    above: Option<ClassNumber>,
+    /// For each of the references that the class itself declares, where its name is in the names.
+    fields: Vec<Range<u32>>,
 }
 
 /// The texts of all classes.
@@ -84,27 +81,18 @@ struct Texts {
 }
 
 impl Texts {
-    fn new(summary: &Summary, shallow: &Shallow<'_>) -> Self {
+    fn new(summary: &Summary, plans: &RecordPlans<'_>) -> Self {
         let mut names = Names::default();
         let classes = (summary.numbered_classes())
             .map(|(number, class)| {
                 let name = escape::text(summary.class_name(class)).into_owned();
                 let id = class.id.get();
-                let mut text = ClassText {
-                    name: format!("{name}@{id:x})\n").into_bytes(),
-                    above: summary.class_table().superclass_with_fields(number),
-                    ..ClassText::default()
-                };
-                for (name, kind) in summary.fields(class) {
-                    if kind == BasicType::Object {
-                        let at = u32::try_from(text.bytes).unwrap_or(u32::MAX);
-                        text.fields.push((at, names.name(name)));
-                    }
-                    text.bytes += kind.dump_bytes(summary.id_size());
-                }
-                if shallow.varying(number).is_none() {
-                    let size = shallow.sizes.instance(number).0;
-                    text.before_trace = format!(" (sz={size}, trace=").into_bytes();
+                let mut text =
+                    ClassText { name: format!("{name}@{id:x})\n").into_bytes(), ..ClassText::default() };
+                let references = summary.fields(class).filter(|(_, kind)| *kind == BasicType::Object);
+                text.fields.extend(references.map(|(name, _)| names.name(name)));
+                if let Some(plan) = plans.plan(number).filter(|plan| plan.words.is_none()) {
+                    text.before_trace = format!(" (sz={}, trace=", plan.size).into_bytes();
                 }
                 text
             })
@@ -146,22 +134,22 @@ struct Formatter<'a, 't, 's, 'o> {
     bytes: &'a [u8],
     id_size: IdSize,
     summary: &'a Summary,
-    shallow: &'a Shallow<'a>,
+    plans: &'a RecordPlans<'a>,
     texts: &'a Texts,
     text: &'t mut Text<'s, 'o>,
     /// Of a long array only these elements are wanted.
     elements: Option<Range<u32>>,
     /// The class met last.
-    last: (u64, Option<ClassNumber>),
+    last: (ObjectId, Option<ClassNumber>),
     /// An instance's classes, from its own upwards, and the bytes of each's fields.
-    levels: Vec<(&'a ClassText, &'a [u8])>,
+    levels: Vec<(&'a ClassText, &'a ClassPlan, &'a [u8])>,
 }
 
 impl Formatter<'_, '_, '_, '_> {
     #[inline(always)]
-    fn class_number(&mut self, id: u64) -> Option<ClassNumber> {
+    fn class_number(&mut self, id: ObjectId) -> Option<ClassNumber> {
         if self.last.0 != id {
-            self.last = (id, self.shallow.class(id));
+            self.last = (id, self.plans.class(id));
         }
         self.last.1
     }
@@ -172,8 +160,8 @@ impl Formatter<'_, '_, '_, '_> {
     }
 
     #[inline(always)]
-    fn hex(&mut self, number: u64) {
-        push_hex(&mut self.text.bytes, number);
+    fn hex(&mut self, id: ObjectId) {
+        push_hex(&mut self.text.bytes, id.0);
     }
 
     #[inline(always)]
@@ -182,20 +170,20 @@ impl Formatter<'_, '_, '_, '_> {
     }
 
     /// `ARR 7f0 (sz=24, trace=1, nelems=3` and what follows.
-    fn array(&mut self, id: u64, size: u64, trace: u32, length: u32) {
+    fn array(&mut self, id: ObjectId, size: u64, trace: TraceSerial, length: u32) {
         self.put(b"ARR ");
         self.hex(id);
         self.put(b" (sz=");
         self.decimal(size);
         self.put(b", trace=");
-        self.decimal(trace);
+        self.decimal(trace.0);
         self.put(b", nelems=");
         self.decimal(length);
     }
 
     /// The name of a class to the end of the line.
     #[inline(always)]
-    fn end_of_class(&mut self, text: Option<&ClassText>, id: u64) {
+    fn end_of_class(&mut self, text: Option<&ClassText>, id: ObjectId) {
         match text {
             Some(text) => self.put(&text.name),
             None => self.put(format!("{UNKNOWN}@{id:x})\n").as_bytes()),
@@ -203,8 +191,8 @@ impl Formatter<'_, '_, '_, '_> {
     }
 
     /// A line of a class object, if it refers to something.
-    fn reference(&mut self, name: &str, id: u64) {
-        if id != 0 {
+    fn reference(&mut self, name: &str, id: ObjectId) {
+        if !id.is_null() {
             self.put(b"\t");
             self.put(name.as_bytes());
             self.hex(id);
@@ -232,27 +220,26 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
         match text.map(|text| text.before_trace.as_slice()).filter(|text| !text.is_empty()) {
             Some(text) => self.put(text),
             None => {
-                let size = class.map_or(0, |class| self.shallow.instance(class, record.fields));
+                let plan = class.and_then(|class| self.plans.plan(class));
+                let size = plan.map_or(0, |plan| self.plans.instance(plan, record.fields));
                 self.put(b" (sz=");
                 self.decimal(size);
                 self.put(b", trace=");
             }
         }
-        self.decimal(record.trace);
+        self.decimal(record.trace.0);
         self.put(b", class=");
         self.end_of_class(text, record.class);
-        // The fields of the topmost superclass come first, as the agent writes them. Each level takes some of the bytes,
-        // so a long chain of superclasses ends with them.
-        let (mut level, mut fields) = (text, record.fields);
-        while let Some(class) = level {
-            self.levels.push((class, fields));
-            fields = fields.get(class.bytes..).unwrap_or_default();
-            level = texts.class(class.above).filter(|_| !fields.is_empty());
+        // The fields of the topmost superclass come first, as the agent writes them.
+        for (class, plan, fields) in
+            class.into_iter().flat_map(|class| self.plans.levels(class, record.fields))
+        {
+            self.levels.extend(texts.class(Some(class)).map(|text| (text, plan, fields)));
         }
-        while let Some((class, fields)) = self.levels.pop() {
-            for (at, name) in &class.fields {
+        while let Some((text, plan, fields)) = self.levels.pop() {
+            for (at, name) in plan.references.iter().zip(&text.fields) {
                 let Some(value) = be_id(fields, *at as usize, self.id_size) else { break };
-                if value != 0 {
+                if let Some(value) = ObjectId(value).non_null() {
                     self.put(texts.names.get(name.start as usize..name.end as usize).unwrap_or_default());
                     self.hex(value);
                     self.put(b"\n");
@@ -268,7 +255,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
         let wanted = self.elements.clone().unwrap_or(0..record.length);
         if wanted.start == 0 {
             let class = self.class_number(record.class);
-            let size = self.shallow.array(BasicType::Object, record.length);
+            let size = self.plans.array(BasicType::Object, record.length);
             self.array(record.id, size, record.trace, record.length);
             self.put(b", elem type=");
             self.end_of_class(self.texts.class(class), record.class);
@@ -279,7 +266,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
         let elements = record.elements.get(bytes).unwrap_or_default();
         for (index, element) in (wanted.start..).zip(elements.chunks_exact(width)) {
             let value = be_id(element, 0, self.id_size).unwrap_or(0);
-            if value != 0 {
+            if let Some(value) = ObjectId(value).non_null() {
                 self.put(b"\t[");
                 self.decimal(index);
                 self.put(b"]\t\t");
@@ -291,7 +278,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
 
     #[inline(always)]
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
-        let size = self.shallow.array(record.element, record.length);
+        let size = self.plans.array(record.element, record.length);
         self.array(record.id, size, record.trace, record.length);
         self.put(b", elem type=");
         self.put(record.element.java_name().as_bytes());
@@ -299,9 +286,9 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
     }
 
     fn class(&mut self, record: ClassDump<'a>) {
-        let number = self.shallow.class(record.id);
+        let number = self.plans.class(record.id);
         // A class that is dumped again counts once.
-        let Some(class) = number.filter(|number| self.shallow.is_counted(*number, record.offset)) else {
+        let Some(class) = number.filter(|number| self.plans.is_counted(*number, record.offset)) else {
             return;
         };
         self.put(b"CLS ");
@@ -316,12 +303,15 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
         let summary = self.summary;
         for (name, kind, value) in summary.class(class).into_iter().flat_map(|class| summary.statics(class)) {
             if kind == BasicType::Object {
-                self.reference(&format!("static {}\t", escape::text(name)), value);
+                self.reference(&format!("static {}\t", escape::text(name)), ObjectId(value));
             }
         }
         for constant in record.constants() {
             if constant.kind == BasicType::Object {
-                self.reference(&format!("constant pool entry {}\t", constant.index), constant.value);
+                self.reference(
+                    &format!("constant pool entry {}\t", constant.index),
+                    ObjectId(constant.value),
+                );
             }
         }
     }
@@ -341,7 +331,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
             RootKind::JavaFrame => format!("<Java stack>, thread={thread}, frame={frame}"),
             RootKind::NativeStack => format!("<native stack>, thread={thread}"),
             RootKind::StickyClass => {
-                format!("<system class>, name={}", self.class_name(self.shallow.class(root.id)))
+                format!("<system class>, name={}", self.class_name(self.plans.class(root.id)))
             }
             RootKind::ThreadBlock => format!("<thread block>, thread={thread}"),
             RootKind::MonitorUsed => "<busy monitor>".to_owned(),

@@ -49,7 +49,7 @@ pub fn thread(out: &mut dyn Write, summary: &Summary, thread: &Thread, locals: L
     if thread.kind == Kind::Virtual {
         write!(out, " virtual")?;
     }
-    let address = thread.native_address.unwrap_or(thread.object);
+    let address = thread.native_address.unwrap_or(thread.object.0);
     let priority = thread.priority.unwrap_or(5);
     let doing = doing(thread);
     writeln!(out, " prio={priority} os_prio=0 tid=0x{address:016x} nid=0x0 {doing} [0x0000000000000000]")?;

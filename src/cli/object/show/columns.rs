@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::hprof::ObjectId;
 use crate::query::objects::collections;
 use crate::query::objects::meaning;
 use crate::query::objects::show::{
@@ -106,7 +107,7 @@ fn referred(shows: &Shows) -> Value<'static> {
 /// A class loader as `histo` names it.
 pub(super) fn loader_text(loader: &Loader) -> String {
     match loader {
-        Loader::Boot => object::loader(0, None),
+        Loader::Boot => object::loader(ObjectId::NULL, None),
         Loader::Object(to) => object::loader(to.object, to.class.as_deref()),
     }
 }

@@ -8,6 +8,8 @@ use std::ops::Range;
 
 use clap::ValueEnum;
 
+use crate::hprof::ObjectId;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::{Heap, ObjectGraph, Quiet};
 use crate::input::file::TextFile;
 use crate::query::classes::suggestions;
@@ -145,7 +147,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 /// Why there is nothing to show.
 enum Missing {
     /// No such object; ids next to it.
-    Object(u64, Vec<u64>),
+    Object(ObjectId, Vec<ObjectId>),
     /// No such class; names like it.
     Class(Vec<String>),
     /// Several classes of that name, the first of them, and how many they are.
@@ -154,7 +156,7 @@ enum Missing {
     NotDumped(String),
 }
 
-fn find(args: &Args, heap: &Heap, graph: &ObjectGraph) -> Result<u32, Missing> {
+fn find(args: &Args, heap: &Heap, graph: &ObjectGraph) -> Result<ObjectIndex, Missing> {
     let target = &args.object;
     let pattern = match &target.what {
         What::Object(id) => {
@@ -188,7 +190,7 @@ fn encoded(args: &Args, data: &Data<'_>) -> anyhow::Result<Encoded> {
     Ok(Encoded { text, form: form.name() })
 }
 
-fn of_binary(args: &Args, session: &Session, index: u32) -> anyhow::Result<Outcome> {
+fn of_binary(args: &Args, session: &Session, index: ObjectIndex) -> anyhow::Result<Outcome> {
     let (heap, graph) = (&session.heap, &session.graph);
     let bytes = heap.bytes(&Quiet)?;
     let shower = Shower::new(heap.summary(), graph, bytes, View::new(heap, graph, bytes));
@@ -311,7 +313,7 @@ fn nothing(args: &Args, source: &impl Source, missing: &Missing) -> anyhow::Resu
         ),
         Missing::Ambiguous(classes, total) => {
             let listed = classes.iter().map(|class| match class.loader {
-                0 => format!("{} {:#x}", class.name, class.id),
+                ObjectId::NULL => format!("{} {:#x}", class.name, class.id),
                 loader => format!("{} {:#x} of loader {loader:#x}", class.name, class.id),
             });
             let mut listed: Vec<String> = listed.collect();

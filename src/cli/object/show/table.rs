@@ -1,5 +1,6 @@
 //! An object as people read it: what stands above and below the table of its fields or elements.
 
+use crate::hprof::TraceSerial;
 use crate::query::objects::show::{ClassShown, Contents, Data, Dominator, Kind, Referrer, RootShown, Shown};
 use crate::report::answer::{Answer, NoRows, Section};
 use crate::report::column::{Align, Column, Columns, Fit};
@@ -136,7 +137,7 @@ fn head(shown: &Shown) -> Vec<Section> {
         ("shallow", size(shown.shallow_bytes)),
         ("retained", size(shown.retained_bytes)),
         ("dominator", dominator),
-        ("trace", Some(shown.trace.to_string()).filter(|_| shown.trace != 0)),
+        ("trace", Some(shown.trace.to_string()).filter(|_| shown.trace != TraceSerial::default())),
         ("length", shown.length.map(grouped)),
     ];
     let rows = rows.into_iter().filter_map(|(name, text)| Some((name, text?)));

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::hprof::ObjectId;
 use crate::query::classes::pattern::ClassPattern;
 use crate::query::objects::selection;
 
@@ -18,7 +19,7 @@ pub(super) struct Target {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum What {
     /// The object with this id.
-    Object(u64),
+    Object(ObjectId),
     /// The class of this name.
     Class(ClassPattern),
 }
@@ -82,9 +83,9 @@ mod tests {
         assert_eq!(id("50001f93"), Ok((What::Object(0x5000_1f93), None)));
         assert_eq!(id("f058b2e0"), Ok((What::Object(0xf058_b2e0), None)));
         assert_eq!(id("0x7c00012a8"), Ok((What::Object(0x7_c000_12a8), None)));
-        assert_eq!(id("0x10[0..20]"), Ok((What::Object(16), Some(0..20))));
-        assert_eq!(id("0x10[5]"), Ok((What::Object(16), Some(5..6))));
-        assert_eq!(id("10[7..]"), Ok((What::Object(16), Some(7..u64::MAX))));
+        assert_eq!(id("0x10[0..20]"), Ok((What::Object(ObjectId(16)), Some(0..20))));
+        assert_eq!(id("0x10[5]"), Ok((What::Object(ObjectId(16)), Some(5..6))));
+        assert_eq!(id("10[7..]"), Ok((What::Object(ObjectId(16)), Some(7..u64::MAX))));
         for wrong in
             ["", "0x", "0xg", "1z", "0x0x1", "11112222333344445", "0x1[x]", "0x1[5..1]", "0x1[-1]", "0x1[+1]"]
         {

@@ -8,6 +8,8 @@ use crate::cli::shared::args::Output;
 use crate::cli::shared::recording::Recorded;
 use crate::cli::shared::session::Source;
 use crate::cli::shared::stack::StackArgs;
+use crate::hprof::ObjectId;
+use crate::hprof::TraceSerial;
 use crate::query::classes::pattern::{self, ClassPattern};
 use crate::query::recordings::profile::{Monitor, MonitorDump, StartedThread, Traces};
 use crate::query::recordings::traces;
@@ -61,7 +63,7 @@ struct Thread<'a> {
     serial: u32,
     name: Option<&'a str>,
     state: &'a str,
-    trace: u32,
+    trace: TraceSerial,
 }
 
 /// A monitor in a dump, and the name of its owner.
@@ -87,7 +89,7 @@ impl<'a> Dump<'a> {
         wanted: &[ClassPattern],
     ) -> Self {
         let name = |serial: u32| names.get(&serial).map(|thread| thread.name.as_str());
-        let thread = |(serial, trace, state): &'a (u32, u32, String)| Thread {
+        let thread = |(serial, trace, state): &'a (u32, TraceSerial, String)| Thread {
             serial: *serial,
             name: name(*serial),
             state,
@@ -228,7 +230,7 @@ fn monitor_columns<'a>() -> Columns<'a, Named<'a>> {
         .fit(Fit::Shorten { priority: 0 })
         .cell(|named| format!("{}{}", if named.monitor.raw { "raw " } else { "" }, named.monitor.name)),
         Column::id("id", "the object, or the raw monitor's address", |named: &Named<'a>| {
-            id(named.monitor.id)
+            id(named.monitor.id.map(ObjectId))
         })
         .or_null("not stated (JDK 5 and later)")
         .header("id")
@@ -316,7 +318,7 @@ fn item_columns<'a>() -> Columns<'a, Item<'a>> {
         })
         .or_null(THREAD),
         Column::id("id", "the object, or the raw monitor's address", |item: &Item<'a>| {
-            id(item.monitor.as_ref().and_then(|named| named.monitor.id))
+            id(item.monitor.as_ref().and_then(|named| named.monitor.id).map(ObjectId))
         })
         .or_null("a thread, or not stated (JDK 5 and later)"),
         Column::integer("entry_count", "how often the owner has entered", |item: &Item<'a>| {

@@ -6,6 +6,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::index::ObjectGraph;
+use crate::index::graph::numbers::TreePosition;
 use crate::index::model::summary::ClassNumber;
 use crate::query::dominators::all::{self, Row};
 use crate::report::answer::{Answer, Declared};
@@ -62,7 +63,7 @@ fn write_csv(session: &Session) -> anyhow::Result<()> {
     let columns = columns();
     let mut out = output::stdout();
     Writer::new(&mut out).header(&columns, None)?;
-    let write = |chunk: &Range<u32>, text: &mut Vec<u8>| {
+    let write = |chunk: &Range<TreePosition>, text: &mut Vec<u8>| {
         text.clear();
         let mut writer = Writer::new(text);
         for line in lines(&session.graph, &names, chunk.clone()) {
@@ -92,7 +93,7 @@ fn class_names(session: &Session) -> Vec<&str> {
 fn lines<'a>(
     graph: &ObjectGraph,
     names: &'a [&'a str],
-    chunk: Range<u32>,
+    chunk: Range<TreePosition>,
 ) -> impl Iterator<Item = Line<'a>> + use<'a> {
     let name = |class: ClassNumber| names.get(class.0 as usize).copied();
     all::rows(graph, chunk).into_iter().map(move |row| Line { class: row.class.and_then(name), row })

@@ -1,5 +1,6 @@
 //! The arguments of `dominators`, and where they say that an answer starts.
 
+use crate::hprof::ObjectId;
 use crate::index::ObjectGraph;
 use crate::query::classes::histogram::GroupBy;
 use crate::query::dominators::preorder::Start;
@@ -32,7 +33,7 @@ pub(crate) struct Args {
 
     /// Start from this object and show what it dominates
     #[arg(long, value_name = "OBJECT", value_parser = selection::object_id, help_heading = "Filter")]
-    pub(super) of: Option<u64>,
+    pub(super) of: Option<ObjectId>,
 
     /// Only objects that retain at least so much: 4096, 512KiB, 10MB, 1.5GiB
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "0", hide_default_value = true, help_heading = "Filter")]

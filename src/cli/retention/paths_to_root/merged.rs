@@ -2,6 +2,7 @@
 
 use roaring::RoaringBitmap;
 
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::Summary;
 use crate::index::{Heap, ObjectGraph, Quiet};
 use crate::query::objects::selection::{Selection, What};
@@ -82,7 +83,7 @@ fn steps(view: &View<'_>, nodes: &[Node]) -> Vec<Step> {
     let parent = |at: &usize| nodes.get(*at).and_then(|node| node.parent);
     let mut steps: Vec<(usize, Step)> = Vec::with_capacity(nodes.len());
     for siblings in order.chunk_by(|a, b| parent(a) == parent(b)) {
-        let objects: Vec<u32> =
+        let objects: Vec<ObjectIndex> =
             siblings.iter().filter_map(|at| nodes.get(*at)).map(|node| node.object).collect();
         let holder = siblings.first().and_then(parent).and_then(|parent| nodes.get(parent));
         let described = match holder {

@@ -3,6 +3,7 @@
 mod merged;
 mod objects;
 
+use crate::hprof::ObjectId;
 use crate::query::objects::selection::{Selection, What};
 use crate::query::objects::strength::{Excluded, Strength};
 use crate::query::paths::merged::Show;
@@ -116,7 +117,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         What::Object(id) => Some(id),
         What::Classes(_) => None,
     };
-    match selections.iter().map(id).collect::<Option<Vec<u64>>>() {
+    match selections.iter().map(id).collect::<Option<Vec<ObjectId>>>() {
         Some(ids) => objects::run(input, output, &ids, args.paths, args.excluded()),
         None => merged::run(input, output, selections, args.excluded(), args.show()),
     }

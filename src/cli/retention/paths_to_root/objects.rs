@@ -1,5 +1,6 @@
 //! `paths-to-root OBJECT`: the shortest paths to each of some objects.
 
+use crate::hprof::ObjectId;
 use crate::index::{ObjectGraph, Quiet};
 use crate::query::objects::strength::Excluded;
 use crate::query::paths::shortest;
@@ -7,7 +8,6 @@ use crate::query::paths::steps::{RootView, Step, View};
 use crate::report::Format;
 use crate::report::answer::{Answer, Declared, NoRows, Section};
 use crate::report::column::{Align, Column, Columns, Fit, Kind};
-use crate::report::json::object_id;
 use crate::report::number::grouped;
 use crate::report::value::Value;
 
@@ -21,7 +21,7 @@ const MAX_STEPS: usize = 40;
 
 /// The paths to one object, and why there are those.
 struct Paths {
-    id: u64,
+    id: ObjectId,
     what: Found,
     paths: Vec<PathView>,
     /// Whether there is no other path.
@@ -63,7 +63,7 @@ struct PathView {
 pub(super) fn run(
     input: &Input,
     output: &Output,
-    ids: &[u64],
+    ids: &[ObjectId],
     most: u16,
     excluded: Excluded,
 ) -> anyhow::Result<Outcome> {
@@ -71,7 +71,7 @@ pub(super) fn run(
     let most_steps = if is_table { MAX_STEPS } else { usize::MAX };
     let (session, found) = Session::ask(input, |heap, graph| {
         let view = View::new(heap, graph, heap.bytes(&Quiet)?);
-        let find = |id: &u64| find(graph, &view, *id, (most, most_steps), excluded);
+        let find = |id: &ObjectId| find(graph, &view, *id, (most, most_steps), excluded);
         Ok(ids.iter().map(find).collect::<Vec<Paths>>())
     })?;
     let rows = found.iter().flat_map(|to| to.paths.iter().map(move |path| Row { to, path }));
@@ -92,7 +92,7 @@ pub(super) fn run(
 fn find(
     graph: &ObjectGraph,
     view: &View<'_>,
-    id: u64,
+    id: ObjectId,
     (most, most_steps): (u16, usize),
     excluded: Excluded,
 ) -> Paths {
@@ -119,7 +119,7 @@ fn find(
 
 /// Says what rows cannot.
 fn notes(found: &Paths) {
-    let id = object_id(found.id);
+    let id = format!("{:#x}", found.id);
     let text = match found.what {
         Found::Paths => return,
         Found::NoSuchObject => format!("there is no object {id} in the dump"),
@@ -208,7 +208,7 @@ fn sections(found: &[Paths]) -> Vec<Section> {
                 sections.push(Section::Line(String::new()));
             }
             let through = if to.what == Found::OnlyExcluded { ", through excluded references" } else { "" };
-            let of = if found.len() > 1 { format!(" to {}", object_id(to.id)) } else { String::new() };
+            let of = if found.len() > 1 { format!(" to {:#x}", to.id) } else { String::new() };
             let root = paths::describe_root(&path.root);
             sections.push(Section::Line(format!("path {number}{of}{through}: {root}")));
             sections.push(Section::table(&line_columns(), lines(path)));

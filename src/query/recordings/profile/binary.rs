@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use super::site_records::{self, Recorded};
 use super::{Frame, Origin, Profile, Samples, Sites, StartedThread, ThreadEvent, object_sites, rfc3339};
 use crate::hprof::Header;
+use crate::hprof::TraceSerial;
 use crate::hprof::record::{AllocSites, BodyReader, CpuSamples, Record, is_known, tag};
 use crate::index::layout::sizes::Sizes;
 use crate::index::model::summary::Summary;
@@ -141,8 +142,8 @@ impl<'a> Records<'a> {
         ended.sort_unstable();
         let threads = self.summary.threads().iter().map(|row| StartedThread {
             serial: row.serial.get(),
-            object: row.id.get(),
-            trace: row.trace.get(),
+            object: row.id.into(),
+            trace: row.trace.into(),
             name: self.text(row.name.get()),
             group: self.text(row.group.get()),
             parent_group: self.frames.text(row.parent_group.get()).filter(|name| !name.is_empty()),
@@ -172,7 +173,7 @@ impl<'a> Records<'a> {
     /// All records together: the agent sets its counts back whenever it has written them.
     fn samples(&self) -> Option<Samples> {
         let mut samples: Option<Samples> = None;
-        let mut places: FxHashMap<u32, usize> = FxHashMap::default();
+        let mut places: FxHashMap<TraceSerial, usize> = FxHashMap::default();
         let mut records = 0;
         for record in self.tagged(tag::CPU_SAMPLES) {
             let Ok(found) = self.reader().cpu_samples(&record) else { continue };
@@ -226,7 +227,7 @@ impl<'a> Records<'a> {
 }
 
 /// Adds a record to those before; `places` are those of the rows by trace.
-fn add_samples(sum: &mut Samples, places: &mut FxHashMap<u32, usize>, record: &CpuSamples<'_>) {
+fn add_samples(sum: &mut Samples, places: &mut FxHashMap<TraceSerial, usize>, record: &CpuSamples<'_>) {
     sum.total = sum.total.saturating_add(u64::from(record.total));
     for row in record.samples() {
         match places.get(&row.trace).and_then(|at| sum.rows.get_mut(*at)) {

@@ -10,6 +10,8 @@ mod sites;
 pub mod text;
 mod traces;
 
+use crate::hprof::ObjectId;
+use crate::hprof::TraceSerial;
 use jiff::SignedDuration;
 use jiff::civil::date;
 
@@ -54,9 +56,9 @@ pub struct StartedThread {
     /// Thread serial number.
     pub serial: u32,
     /// Object id of the thread.
-    pub object: u64,
+    pub object: ObjectId,
     /// Serial number of the trace where it was started; 0 for none, and in texts.
-    pub trace: u32,
+    pub trace: TraceSerial,
     /// Name.
     pub name: String,
     /// Name of its group.
@@ -82,7 +84,7 @@ pub struct Samples {
     /// All samples, also those of traces that the writer left out.
     pub total: u64,
     /// Trace serial number and samples, most first.
-    pub rows: Vec<(u32, u64)>,
+    pub rows: Vec<(TraceSerial, u64)>,
     /// When they were written down, as [`Profile::created`].
     pub date: Option<String>,
 }
@@ -102,7 +104,7 @@ pub struct Times {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TimeRow {
     /// Trace serial number.
-    pub trace: u32,
+    pub trace: TraceSerial,
     /// Calls, or contentions.
     pub count: u64,
     /// Part of the total.
@@ -152,7 +154,7 @@ pub struct Contention {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MonitorDump {
     /// Thread serial number, trace serial number, state (`R`, `CW`, `S|MW`, ...).
-    pub threads: Vec<(u32, u32, String)>,
+    pub threads: Vec<(u32, TraceSerial, String)>,
     /// The monitors.
     pub monitors: Vec<Monitor>,
 }

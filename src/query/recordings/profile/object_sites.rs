@@ -5,12 +5,13 @@ use std::sync::{Mutex, PoisonError};
 
 use super::{Origin, Site, Sites};
 use crate::hprof::BasicType;
+use crate::hprof::TraceSerial;
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use crate::index::Progress;
 use crate::index::layout::sizes::Sizes;
 use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::objects::record_size::Shallow;
+use crate::index::objects::record_plan::RecordPlans;
 use crate::index::scan::file_order::{Classes, OrderedChunks};
 use crate::index::storage::id_map::IdMap;
 use crate::query::classes::histogram;
@@ -25,7 +26,7 @@ pub(super) fn count(
     progress: &dyn Progress,
 ) -> Option<Sites> {
     let facts = summary.facts();
-    let (lowest, highest) = (facts.min_trace.get(), facts.max_trace.get());
+    let (lowest, highest) = (TraceSerial::from(facts.min_trace), TraceSerial::from(facts.max_trace));
     let mut rows: Vec<Site> = if lowest == highest {
         one_trace(summary, sizes, highest)
     } else if lowest < highest {
@@ -56,7 +57,13 @@ pub(super) fn count(
     Some(sites)
 }
 
-fn site(summary: &Summary, class: Option<ClassNumber>, trace: u32, instances: u64, bytes: u64) -> Site {
+fn site(
+    summary: &Summary,
+    class: Option<ClassNumber>,
+    trace: TraceSerial,
+    instances: u64,
+    bytes: u64,
+) -> Site {
     let name = class.and_then(|class| summary.class(class)).map(|class| summary.class_name(class));
     Site {
         class: name.unwrap_or(UNKNOWN_CLASS).into(),
@@ -71,7 +78,7 @@ fn site(summary: &Summary, class: Option<ClassNumber>, trace: u32, instances: u6
 
 const UNKNOWN_CLASS: &str = "<unknown class>";
 
-fn one_trace(summary: &Summary, sizes: &Sizes, trace: u32) -> Vec<Site> {
+fn one_trace(summary: &Summary, sizes: &Sizes, trace: TraceSerial) -> Vec<Site> {
     (summary.numbered_classes())
         .map(|(number, class)| (number, histogram::instances(summary, number, class)))
         .filter(|(_, instances)| *instances > 0)
@@ -80,13 +87,13 @@ fn one_trace(summary: &Summary, sizes: &Sizes, trace: u32) -> Vec<Site> {
 }
 
 fn several_traces(summary: &Summary, sizes: &Sizes, bytes: &[u8], progress: &dyn Progress) -> Vec<Site> {
-    let (classes, shallow) = (Classes::new(summary), Shallow::new(summary, sizes));
+    let (classes, plans) = (Classes::new(summary), RecordPlans::new(summary, sizes));
     let chunks = OrderedChunks::new(bytes, summary, &classes);
     let walk = chunks.walker();
     progress.begin("counting allocation sites", chunks.bytes());
     let (chunks, counted) = (Mutex::new(chunks), Mutex::new(Counts::default()));
     rayon::broadcast(|_| {
-        let mut counter = Counter { summary, shallow: &shallow, counts: Counts::default(), skip: false };
+        let mut counter = Counter { summary, sizes, plans: &plans, counts: Counts::default(), skip: false };
         loop {
             let chunk = chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some(chunk) = chunk else { break };
@@ -110,17 +117,18 @@ fn several_traces(summary: &Summary, sizes: &Sizes, bytes: &[u8], progress: &dyn
 }
 
 /// Class number (or the highest number) and trace -> objects and bytes.
-type Counts = IdMap<(u32, u32), (u64, u64)>;
+type Counts = IdMap<(u32, TraceSerial), (u64, u64)>;
 
 struct Counter<'a> {
     summary: &'a Summary,
-    shallow: &'a Shallow<'a>,
+    sizes: &'a Sizes,
+    plans: &'a RecordPlans<'a>,
     counts: Counts,
     skip: bool,
 }
 
 impl Counter<'_> {
-    fn count(&mut self, class: Option<ClassNumber>, trace: u32, bytes: u64) {
+    fn count(&mut self, class: Option<ClassNumber>, trace: TraceSerial, bytes: u64) {
         if self.skip {
             return;
         }
@@ -131,22 +139,23 @@ impl Counter<'_> {
 
 impl<'a> HeapVisitor<'a> for Counter<'_> {
     fn instance(&mut self, record: Instance<'a>) {
-        let class = self.shallow.class(record.class);
-        let bytes = class.map_or(0, |class| self.shallow.instance(class, record.fields));
+        let class = self.plans.class(record.class);
+        let plan = class.and_then(|class| self.plans.plan(class));
+        let bytes = plan.map_or(0, |plan| self.plans.instance(plan, record.fields));
         self.count(class, record.trace, bytes);
     }
     fn object_array(&mut self, record: ObjectArray<'a>) {
-        let bytes = self.shallow.array(BasicType::Object, record.length);
-        self.count(self.shallow.class(record.class), record.trace, bytes);
+        let bytes = self.plans.array(BasicType::Object, record.length);
+        self.count(self.plans.class(record.class), record.trace, bytes);
     }
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
-        let bytes = self.shallow.array(record.element, record.length);
-        self.count(self.shallow.primitive(record.element), record.trace, bytes);
+        let bytes = self.plans.array(record.element, record.length);
+        self.count(self.plans.primitive(record.element), record.trace, bytes);
     }
     fn class(&mut self, record: ClassDump<'a>) {
-        let Some(class) = self.shallow.class(record.id) else { return };
-        if self.shallow.is_counted(class, record.offset) {
-            let bytes = self.shallow.sizes.class_object(class);
+        let Some(class) = self.plans.class(record.id) else { return };
+        if self.plans.is_counted(class, record.offset) {
+            let bytes = self.sizes.class_object(class);
             self.count(self.summary.java_lang_class(), record.trace, bytes);
         }
     }

@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::Site;
 use crate::hprof::BasicType;
+use crate::hprof::TraceSerial;
 use crate::hprof::record::{AllocSite, AllocSites, HeapSummary, Record};
 
 /// Bit 0 of the flags.
@@ -78,7 +79,7 @@ fn totals(totals: &HeapSummary) -> Site {
 #[derive(Default)]
 struct Table {
     rows: Vec<Row>,
-    places: FxHashMap<(u32, u32), usize>,
+    places: FxHashMap<(u32, TraceSerial), usize>,
     /// The four figures of all rows together: no sum of 32-bit numbers out of a file comes near 128 bits.
     sums: [u128; 4],
 }

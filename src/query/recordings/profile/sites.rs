@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::hprof::TraceSerial;
 use crate::query::recordings::percent::two_decimals;
 
 /// Where the figures of sites come from.
@@ -20,7 +21,7 @@ pub struct Site {
     /// Class in Java source form.
     pub class: Arc<str>,
     /// Trace serial number.
-    pub trace: u32,
+    pub trace: TraceSerial,
     /// Bytes of its objects that are alive.
     pub live_bytes: u64,
     /// Its objects that are alive.

@@ -12,6 +12,7 @@ pub mod show;
 use std::io;
 
 use super::Profile;
+use crate::hprof::ObjectId;
 use crate::hprof::text::{Event, Reader};
 use crate::input::file::TextFile;
 
@@ -68,9 +69,9 @@ pub struct TextClass {
     /// Name in Java source form.
     pub name: String,
     /// Object id of the class object, if the text names it.
-    pub class_object: Option<u64>,
+    pub class_object: Option<ObjectId>,
     /// Object id of the loader, if there is a CLS: 0 for the boot loader.
-    pub loader: Option<u64>,
+    pub loader: Option<ObjectId>,
     /// The class of the loader, if it is in the text ([`find_loaders`]).
     pub loader_class: Option<String>,
     /// Objects.

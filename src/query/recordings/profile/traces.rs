@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::hprof::TraceSerial;
 pub use crate::query::threads::frames::Frame;
 
 /// A stack trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
     /// Serial number.
-    pub serial: u32,
+    pub serial: TraceSerial,
     /// Serial number of the thread; 0 for none.
     pub thread: u32,
     /// The phase of the JVM, where a text names one (`VM_START`).
@@ -28,7 +29,7 @@ pub struct Traces {
     table: Vec<Frame>,
     numbers: FxHashMap<Frame, u32>,
     names: FxHashSet<Arc<str>>,
-    by_serial: FxHashMap<u32, usize>,
+    by_serial: FxHashMap<TraceSerial, usize>,
 }
 
 impl PartialEq for Traces {
@@ -45,7 +46,7 @@ impl Traces {
     /// Adds a trace; frames innermost first.
     pub fn add(
         &mut self,
-        serial: u32,
+        serial: TraceSerial,
         thread: u32,
         phase: Option<String>,
         frames: impl IntoIterator<Item = Frame>,
@@ -59,13 +60,18 @@ impl Traces {
     }
 
     /// Adds a trace of frames that are known by their numbers, innermost first.
-    pub(super) fn add_numbers(&mut self, serial: u32, thread: u32, numbers: impl Iterator<Item = u32>) {
+    pub(super) fn add_numbers(
+        &mut self,
+        serial: TraceSerial,
+        thread: u32,
+        numbers: impl Iterator<Item = u32>,
+    ) {
         let first = self.frames.len();
         self.frames.extend(numbers);
         self.finish(serial, thread, None, first);
     }
 
-    fn finish(&mut self, serial: u32, thread: u32, phase: Option<String>, first: usize) {
+    fn finish(&mut self, serial: TraceSerial, thread: u32, phase: Option<String>, first: usize) {
         let trace = Trace { serial, thread, phase, frames: first..self.frames.len() };
         match self.by_serial.get(&serial).and_then(|at| self.traces.get_mut(*at)) {
             Some(known) => *known = trace,
@@ -110,7 +116,7 @@ impl Traces {
     }
 
     /// The trace with this serial number.
-    pub fn get(&self, serial: u32) -> Option<&Trace> {
+    pub fn get(&self, serial: TraceSerial) -> Option<&Trace> {
         self.by_serial.get(&serial).and_then(|at| self.traces.get(*at))
     }
 
@@ -135,7 +141,7 @@ impl Traces {
     }
 
     /// The innermost frame's class and method, as the reports name a trace: `com.acme.Main.run`.
-    pub fn method(&self, serial: u32) -> Option<String> {
+    pub fn method(&self, serial: TraceSerial) -> Option<String> {
         let top = self.frames(self.get(serial)?).next()?;
         Some(top.qualified_method())
     }

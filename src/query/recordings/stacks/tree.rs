@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::hprof::TraceSerial;
 use crate::query::classes::pattern;
 use crate::query::recordings::profile::{Profile, Site, Times};
 use crate::query::recordings::stack_filter::{Matcher, StackFilter};
@@ -46,10 +47,10 @@ pub(super) struct Tree<'a> {
     nodes: Vec<Node>,
     children: FxHashMap<(u32, u32), u32>,
     /// The nodes where traces end, by serial number and label of the objects.
-    ends: FxHashMap<(u32, Option<u32>), Option<u32>>,
+    ends: FxHashMap<(TraceSerial, Option<u32>), Option<u32>>,
     steps: u64,
     /// Traces that are deeper than was asked for.
-    cut: FxHashSet<u32>,
+    cut: FxHashSet<TraceSerial>,
 }
 
 impl<'a> Tree<'a> {
@@ -138,7 +139,7 @@ impl<'a> Tree<'a> {
         Ok(Measure::Milliseconds)
     }
 
-    fn add_trace(&mut self, serial: u32, class: Option<&str>, weight: u64) -> Result<(), TooLarge> {
+    fn add_trace(&mut self, serial: TraceSerial, class: Option<&str>, weight: u64) -> Result<(), TooLarge> {
         if weight == 0 {
             return Ok(());
         }
@@ -167,7 +168,7 @@ impl<'a> Tree<'a> {
     }
 
     /// The node where the stack of a trace ends.
-    fn path(&mut self, serial: u32, object: Option<u32>) -> Result<u32, TooLarge> {
+    fn path(&mut self, serial: TraceSerial, object: Option<u32>) -> Result<u32, TooLarge> {
         if !self.question.reverse {
             // Sites of one trace share all but their objects.
             let Some(object) = object else { return self.forward(serial) };
@@ -189,14 +190,14 @@ impl<'a> Tree<'a> {
         self.descend(end, frames)
     }
 
-    fn forward(&mut self, serial: u32) -> Result<u32, TooLarge> {
+    fn forward(&mut self, serial: TraceSerial) -> Result<u32, TooLarge> {
         let thread = self.thread(serial)?;
         let frames = self.frames(serial);
         self.descend(thread, frames.into_iter().rev())
     }
 
     /// The node of the trace's thread, if threads are shown; else that of all stacks.
-    fn thread(&mut self, serial: u32) -> Result<u32, TooLarge> {
+    fn thread(&mut self, serial: TraceSerial) -> Result<u32, TooLarge> {
         if !self.question.by_thread {
             return Ok(ALL);
         }
@@ -214,11 +215,14 @@ impl<'a> Tree<'a> {
     }
 
     /// The labels of a trace, innermost first.
-    fn frames(&mut self, serial: u32) -> Vec<u32> {
+    fn frames(&mut self, serial: TraceSerial) -> Vec<u32> {
         let profile = self.profile;
         let Some(trace) = profile.traces.get(serial) else {
-            let name =
-                if serial == 0 { "<no trace>".to_owned() } else { format!("<unknown trace {serial}>") };
+            let name = if serial == TraceSerial::default() {
+                "<no trace>".to_owned()
+            } else {
+                format!("<unknown trace {serial}>")
+            };
             return vec![self.label(name, LabelKind::Nothing)];
         };
         let all = profile.traces.numbers(trace);
@@ -285,7 +289,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Whether a stack is one that was asked for. Frames beyond the depth count too.
-    fn wants(&self, serial: u32, class: Option<&str>) -> bool {
+    fn wants(&self, serial: TraceSerial, class: Option<&str>) -> bool {
         let classes = &self.question.filter.classes;
         let of_class = class.is_some_and(|class| pattern::any_matches(classes, class));
         (of_class || self.of_class.matches(serial)) && self.of_method.matches(serial)

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{TextClass, TextError, TextHeap, names, walk};
+use crate::hprof::ObjectId;
+use crate::hprof::TraceSerial;
 use crate::hprof::text::Event;
 use crate::hprof::text::event::{Array, ClassReference, Object};
 use crate::index::storage::id_map::{IdMap, IdSet};
@@ -18,17 +20,17 @@ pub(super) struct HeapCounter {
     date: Option<String>,
     classes: Vec<Class>,
     /// Object id of the class object -> its class.
-    by_id: IdMap<u64, u32>,
+    by_id: IdMap<ObjectId, u32>,
     /// Object id of the class object of the elements -> the class of the arrays.
-    by_element: IdMap<u64, u32>,
+    by_element: IdMap<ObjectId, u32>,
     /// Names of classes of which no class object is known, as they stand in the file.
     by_name: HashMap<Vec<u8>, u32>,
     /// The same, of classes of elements.
     by_element_name: HashMap<Vec<u8>, u32>,
     /// Class and trace -> objects and bytes.
-    sites: IdMap<(u32, u32), (u64, u64)>,
+    sites: IdMap<(u32, TraceSerial), (u64, u64)>,
     /// Loader -> its class.
-    loaders: IdMap<u64, Option<u32>>,
+    loaders: IdMap<ObjectId, Option<u32>>,
     /// The class of the last CLS.
     class: Option<u32>,
     /// The trace of all CLS, as long as it is one.
@@ -41,7 +43,7 @@ pub(super) struct HeapCounter {
 enum ClassTrace {
     #[default]
     None,
-    One(u32),
+    One(TraceSerial),
     Several,
 }
 
@@ -49,8 +51,8 @@ enum ClassTrace {
 struct Class {
     /// As it stands in the file.
     name: Vec<u8>,
-    id: Option<u64>,
-    loader: Option<u64>,
+    id: Option<ObjectId>,
+    loader: Option<ObjectId>,
     /// Whether the name is that of the elements.
     of_elements: bool,
     objects: u64,
@@ -83,7 +85,7 @@ impl HeapCounter {
         self.heap.roots += 1;
     }
 
-    pub(super) fn class(&mut self, id: u64, name: &[u8], trace: u32) {
+    pub(super) fn class(&mut self, id: ObjectId, name: &[u8], trace: TraceSerial) {
         self.heap.class_objects += 1;
         self.class_trace = match self.class_trace {
             ClassTrace::None => ClassTrace::One(trace),
@@ -93,12 +95,12 @@ impl HeapCounter {
         let number = self.number(name, Some(id), Named::Itself);
         if let Some(class) = self.classes.get_mut(number as usize) {
             // The boot loader has no line of its own.
-            class.loader = class.loader.or(Some(0));
+            class.loader = class.loader.or(Some(ObjectId::NULL));
         }
         self.class = Some(number);
     }
 
-    pub(super) fn class_reference(&mut self, what: ClassReference<'_>, object: u64) {
+    pub(super) fn class_reference(&mut self, what: ClassReference<'_>, object: ObjectId) {
         if what == ClassReference::Loader
             && let Some(class) = self.class.and_then(|class| self.classes.get_mut(class as usize))
         {
@@ -128,7 +130,7 @@ impl HeapCounter {
     }
 
     #[inline]
-    fn count(&mut self, class: u32, trace: u32, bytes: u64) {
+    fn count(&mut self, class: u32, trace: TraceSerial, bytes: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
         if let Some(class) = self.classes.get_mut(class as usize) {
             class.objects += 1;
@@ -140,7 +142,7 @@ impl HeapCounter {
 
     /// The number of a class. An id that is missing, 0 or another class's does not count.
     #[inline]
-    fn number(&mut self, name: &[u8], id: Option<u64>, named: Named) -> u32 {
+    fn number(&mut self, name: &[u8], id: Option<ObjectId>, named: Named) -> u32 {
         let by_id = if named == Named::Itself { &self.by_id } else { &self.by_element };
         if let Some(number) = id.and_then(|id| by_id.get(&id))
             && self.classes.get(*number as usize).is_some_and(|class| class.name == name)
@@ -150,7 +152,7 @@ impl HeapCounter {
         self.other_number(name, id, named)
     }
 
-    fn other_number(&mut self, name: &[u8], id: Option<u64>, named: Named) -> u32 {
+    fn other_number(&mut self, name: &[u8], id: Option<ObjectId>, named: Named) -> u32 {
         // There are fewer classes than u32 has numbers: each takes more than a byte of memory.
         let next = u32::try_from(self.classes.len()).unwrap_or(u32::MAX);
         let of_elements = named == Named::ByElements;
@@ -158,7 +160,7 @@ impl HeapCounter {
             Named::Itself => (&mut self.by_id, &mut self.by_name),
             Named::ByElements => (&mut self.by_element, &mut self.by_element_name),
         };
-        let id = id.filter(|id| *id != 0 && !by_id.contains_key(id));
+        let id = id.filter(|id| !id.is_null() && !by_id.contains_key(id));
         match id {
             Some(id) => {
                 by_id.insert(id, next);
@@ -178,7 +180,7 @@ impl HeapCounter {
 
     /// The heap, and the sites that its objects come to.
     pub(super) fn finish(mut self) -> (TextHeap, Option<Sites>) {
-        let loader_class = |loader: &u64| {
+        let loader_class = |loader: &ObjectId| {
             let class = self.loaders.get(loader).copied().flatten()?;
             Some(self.classes.get(class as usize)?.java_name())
         };
@@ -195,7 +197,9 @@ impl HeapCounter {
             };
             // A class of the boot loader is meant by a name alone: arrays of primitives have no other.
             let place = by_name.entry(row.name.clone()).or_insert(rows.len());
-            if row.loader == Some(0) && rows.get(*place).is_some_and(|other| other.loader != Some(0)) {
+            if row.loader == Some(ObjectId::NULL)
+                && rows.get(*place).is_some_and(|other| other.loader != Some(ObjectId::NULL))
+            {
                 *place = rows.len();
             }
             rows.push(row);
@@ -291,7 +295,7 @@ impl HeapCounter {
 
 const CLASS: &str = "java.lang.Class";
 
-fn site(class: Arc<str>, trace: u32, objects: u64, bytes: u64) -> Site {
+fn site(class: Arc<str>, trace: TraceSerial, objects: u64, bytes: u64) -> Site {
     Site {
         class,
         trace,
@@ -306,12 +310,12 @@ fn site(class: Arc<str>, trace: u32, objects: u64, bytes: u64) -> Site {
 /// Looks in the whole file for the loaders whose classes are not known yet.
 pub(super) fn find_loaders(file: &TextFile, run: u32, heap: &mut TextHeap) -> Result<(), TextError> {
     let unknown = |class: &&TextClass| class.loader_class.is_none();
-    let wanted: IdSet<u64> =
-        heap.classes.iter().filter(unknown).filter_map(|class| class.loader).filter(|id| *id != 0).collect();
+    let wanted: IdSet<ObjectId> =
+        heap.classes.iter().filter(unknown).filter_map(|class| class.loader?.non_null()).collect();
     if wanted.is_empty() {
         return Ok(());
     }
-    let mut found: IdMap<u64, String> = IdMap::default();
+    let mut found: IdMap<ObjectId, String> = IdMap::default();
     walk(file, |number, _, event| match event {
         Event::Object(object) if number == run && wanted.contains(&object.object) => {
             found.insert(object.object, names::class(object.class));

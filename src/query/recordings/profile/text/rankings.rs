@@ -5,6 +5,7 @@
 use std::cmp::Reverse;
 
 use super::names;
+use crate::hprof::TraceSerial;
 use crate::hprof::text::event::{MonitorName, Ranking, Row};
 use crate::index::storage::id_map::IdMap;
 use crate::query::recordings::profile::sites::percent;
@@ -47,7 +48,7 @@ impl Tables {
         let date = self.tables.last()?.date.clone();
         let several = self.tables.len() > 1;
         let mut samples = Samples { date, ..Samples::default() };
-        let mut places: IdMap<u32, usize> = IdMap::default();
+        let mut places: IdMap<TraceSerial, usize> = IdMap::default();
         for table in self.tables {
             let mut sum = 0u64;
             for row in table.rows {
@@ -91,7 +92,7 @@ impl Tables {
         let mut date = None;
         let mut rows: Vec<(f64, TimeRow)> = Vec::new();
         // Names are texts of a hostile file: this map has the hash of the standard library.
-        let mut places: std::collections::HashMap<(u32, Option<String>), usize> =
+        let mut places: std::collections::HashMap<(TraceSerial, Option<String>), usize> =
             std::collections::HashMap::new();
         for table in self.tables {
             total = total.saturating_add(table.total.max(0));

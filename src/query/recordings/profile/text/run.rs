@@ -3,6 +3,7 @@
 use super::heap::HeapCounter;
 use super::rankings::Tables;
 use super::{TextHeap, names};
+use crate::hprof::TraceSerial;
 use crate::hprof::text::event::{self, Event, Ranking};
 use crate::index::storage::id_map::IdMap;
 use crate::query::recordings::profile::{
@@ -26,7 +27,7 @@ pub(super) struct Run {
 
 #[derive(Debug)]
 struct Trace {
-    serial: u32,
+    serial: TraceSerial,
     thread: u32,
     phase: Option<String>,
     frames: Vec<Frame>,

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::{TextError, names, walk};
 use crate::hprof::BasicType;
+use crate::hprof::ObjectId;
 use crate::hprof::text::Event;
 use crate::hprof::text::event::{ClassReference, Root};
 use crate::index::storage::id_map::IdMap;
@@ -15,7 +16,7 @@ use crate::query::objects::show::{self, Kind, Part, Referred, Referrer, RootShow
 #[derive(Debug, Clone)]
 pub struct Question {
     /// Object id.
-    pub object: u64,
+    pub object: ObjectId,
     /// Elements of an array that are wanted.
     pub elements: Range<u64>,
     /// Whether to look for the objects that refer to it.
@@ -32,7 +33,7 @@ pub struct Answer {
     /// The objects that refer to it, if they were asked for, in the order of the file.
     pub referrers: Vec<Referrer>,
     /// Ids of objects next to one that is not there, ascending.
-    pub nearest: Vec<u64>,
+    pub nearest: Vec<ObjectId>,
 }
 
 /// Looks for an object in the HEAP DUMP of a run.
@@ -58,7 +59,7 @@ pub fn show(file: &TextFile, run: u32, question: &Question) -> Result<Answer, Te
 /// The object whose lines are being read.
 #[derive(Debug, Default)]
 struct Current {
-    object: u64,
+    object: ObjectId,
     class: Vec<u8>,
     kind: Kind,
 }
@@ -134,7 +135,7 @@ impl<'q> Search<'q> {
     }
 
     /// An object begins; if it is the one, what is known of it.
-    fn begin(&mut self, object: u64, class: &[u8], kind: Kind) -> Option<&mut Shown> {
+    fn begin(&mut self, object: ObjectId, class: &[u8], kind: Kind) -> Option<&mut Shown> {
         self.note_nearest(object);
         let current = self.current.get_or_insert_default();
         (current.object, current.kind) = (object, kind);
@@ -155,11 +156,11 @@ impl<'q> Search<'q> {
         self.current.as_ref().is_some_and(|current| current.object == self.question.object)
     }
 
-    fn is_referrer(&self, to: u64) -> bool {
+    fn is_referrer(&self, to: ObjectId) -> bool {
         self.question.incoming && to == self.question.object
     }
 
-    fn reference(&mut self, to: u64, name: impl Fn() -> String) {
+    fn reference(&mut self, to: ObjectId, name: impl Fn() -> String) {
         if self.is_at_object()
             && let Some(shown) = &mut self.answer.shown
         {
@@ -209,7 +210,7 @@ impl<'q> Search<'q> {
     }
 
     /// Keeps the ids next to the one that is looked for.
-    fn note_nearest(&mut self, id: u64) {
+    fn note_nearest(&mut self, id: ObjectId) {
         let wanted = self.question.object;
         let nearest = &mut self.answer.nearest;
         let most = suggestions::IDS as usize;
@@ -237,7 +238,7 @@ impl<'q> Search<'q> {
 const MORE: &str = ", ...";
 const CLASS: &str = "java.lang.Class";
 
-fn part(name: String, object: u64) -> Part {
+fn part(name: String, object: ObjectId) -> Part {
     let value = Value::Reference(Some(Referred { object, class: None, label: None }));
     Part { name, class: None, kind: BasicType::Object, value }
 }
@@ -256,7 +257,7 @@ fn is_primitive(array: &str) -> bool {
 /// Looks once more for the classes of the objects that are referred to.
 fn describe(file: &TextFile, run: u32, answer: &mut Answer) -> Result<(), TextError> {
     let fields = answer.shown.iter_mut().flat_map(|shown| &mut shown.fields);
-    let mut wanted: IdMap<u64, (Option<String>, Option<String>)> = IdMap::default();
+    let mut wanted: IdMap<ObjectId, (Option<String>, Option<String>)> = IdMap::default();
     let mut referred: Vec<&mut Referred> = Vec::new();
     for part in fields.chain(&mut answer.elements) {
         if let Value::Reference(Some(object)) = &mut part.value {
