@@ -11,6 +11,8 @@
 )]
 
 #[cfg(unix)]
+mod completions;
+#[cfg(unix)]
 mod crashes;
 #[cfg(unix)]
 mod crashes_index;
