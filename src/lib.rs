@@ -170,7 +170,6 @@ pub mod model {
 /// ```
 pub mod sizes {
     pub use crate::index::layout::fit::{Evidence, Fit, Source};
-    pub use crate::index::layout::measurements::{Distance, Lengths, PRIMITIVE_LENGTHS};
     pub use crate::index::layout::object_layout::{Layout, LayoutOverride, Packing};
     pub use crate::index::layout::sizes::{SizeSource, Sizes};
 }

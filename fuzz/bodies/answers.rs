@@ -30,6 +30,7 @@ use hprof_cli::query::threads::Threads;
 use hprof_cli::query::threads::frames::Frames;
 use hprof_cli::report::hprof_text::{Report, Sections};
 use hprof_cli::report::stacks::{folded, thread_dump};
+use hprof_cli::{ObjectIndex, TreePosition};
 
 /// Objects that are looked at one by one, from each end of the heap.
 const LOOKED_AT: u32 = 48;
@@ -178,9 +179,9 @@ fn check_tree(tree: &Tree, sum: &Sum) {
     sum.check(tree.reachable() <= tree.objects(), "more is reachable than there is");
     let retained = tree.top().fold(0u64, |all, position| all.saturating_add(tree.retained_bytes(position)));
     sum.check(retained == tree.reachable_bytes(), "the tops of the tree do not retain what is reachable");
-    for position in some(tree.reachable()) {
+    for position in some(tree.reachable()).map(TreePosition) {
         let end = tree.end(position);
-        sum.check(end > position && end <= tree.reachable(), "a part of the tree outside of it");
+        sum.check(end > position && end <= tree.all().end, "a part of the tree outside of it");
         let sizes = [tree.retained_bytes(position), tree.shallow_bytes(position)];
         sum.check(
             sizes.is_sorted_by(|retained, shallow| retained >= shallow),
@@ -196,15 +197,15 @@ fn check_tree(tree: &Tree, sum: &Sum) {
 
 fn objects(graph: &ObjectGraph, summary: &Summary, bytes: &[u8], sum: &mut Sum) {
     let mut last = None;
-    for object in 0..graph.objects.len() {
+    for object in ObjectIndex::range(graph.objects.all()) {
         let id = graph.objects.addresses.id_of(object);
         sum.check(id.is_some() && last < id, "ids do not ascend");
         last = id;
         let offset = graph.objects.offset(bytes, summary.id_size(), object);
         sum.check(offset.is_none_or(|offset| offset < bytes.len() as u64), "a record behind the end");
         let rows = [graph.references(object), graph.referrers(object)].map(|row| {
-            let row: Vec<u32> = row.take(MOST_EDGES).collect();
-            sum.check(row.iter().all(|target| *target < graph.objects.len()), "a reference to no object");
+            let row: Vec<ObjectIndex> = row.take(MOST_EDGES).collect();
+            sum.check(row.iter().all(|target| target.0 < graph.objects.len()), "a reference to no object");
             row
         });
         let position = graph.tree.position(object);
@@ -238,7 +239,7 @@ fn look(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
     let refs = Refs::new(&view);
     let shower = Shower::new(summary, graph, bytes, View::new(heap, graph, bytes));
     let edges = Edges::new(summary, graph, bytes);
-    for object in some(graph.objects.len()) {
+    for object in some(graph.objects.len()).map(ObjectIndex) {
         sum.add(&shower.show(object));
         sum.add(&shower.meaning(object, 200, 20));
         sum.add(&shower.data(object, 0, 100).and_then(|data| data.text()));

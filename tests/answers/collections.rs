@@ -1,5 +1,6 @@
 //! Collections of real dumps against what the program that was dumped had put into them (`samples/java/HeapZoo.java`).
 
+use hprof_cli::{ObjectId, ObjectIndex};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -19,24 +20,25 @@ impl Zoo<'_> {
         let summary = self.heap.summary();
         let class = summary.classes().iter().find(|class| summary.class_name(class) == "HeapZoo").unwrap();
         let (_, _, id) = summary.statics(class).find(|(field, _, _)| *field == name).unwrap();
-        self.graph.objects.addresses.index_of(id).unwrap()
+        self.graph.objects.addresses.index_of(ObjectId(id)).unwrap().0
     }
 
     fn class(&self, object: u32) -> String {
-        let class = self.graph.objects.class(object).and_then(|class| self.heap.summary().class(class));
+        let class =
+            self.graph.objects.class(ObjectIndex(object)).and_then(|class| self.heap.summary().class(class));
         self.heap.summary().class_name(class.unwrap()).to_owned()
     }
 
     fn object(&self, value: Bits) -> u32 {
-        self.objects.object(value).unwrap()
+        self.objects.object(value).unwrap().0
     }
 
     fn text(&self, value: Bits) -> String {
-        self.objects.string(self.object(value)).unwrap().text(1000)
+        self.objects.string(ObjectIndex(self.object(value))).unwrap().text(1000)
     }
 
     fn integer(&self, value: Bits) -> i64 {
-        self.objects.field(self.object(value), "value").unwrap().integer().unwrap()
+        self.objects.field(ObjectIndex(self.object(value)), "value").unwrap().integer().unwrap()
     }
 }
 
@@ -68,7 +70,7 @@ fn what_the_zoo_keeps_is_there() {
 
 fn keeps(zoo: &Zoo<'_>, dump: &str) {
     let collections = Collections::new(&zoo.objects);
-    let keep = collections.collection(zoo.static_field("keep")).unwrap();
+    let keep = collections.collection(ObjectIndex(zoo.static_field("keep"))).unwrap();
     let kept: Vec<u32> = collections.entries(&keep).map(|entry| zoo.object(entry.value)).collect();
     assert_eq!((keep.kind, keep.size), (Kind::List, Some(kept.len() as u64)), "{dump}");
     assert!(kept.len() > 5_300, "{dump}: {}", kept.len());
@@ -78,7 +80,7 @@ fn keeps(zoo: &Zoo<'_>, dump: &str) {
     for object in kept {
         let class = zoo.class(object);
         *counts.entry(class.clone()).or_insert(0) += 1;
-        let Some(found) = collections.collection(object) else { continue };
+        let Some(found) = collections.collection(ObjectIndex(object)) else { continue };
         let entries: Vec<_> = collections.entries(&found).collect();
         if let Some(size) = found.size {
             assert_eq!(size, entries.len() as u64, "{dump}: {class}");
@@ -125,14 +127,14 @@ fn a_map_of_two_thousand_sessions() {
     for dump in ["jdk8.hprof.zst", "jdk17.hprof.zst", "jdk25-compact.hprof.zst"] {
         with_zoo(dump, |zoo| {
             let collections = Collections::new(&zoo.objects);
-            let cache = collections.collection(zoo.static_field("SESSION_CACHE")).unwrap();
+            let cache = collections.collection(ObjectIndex(zoo.static_field("SESSION_CACHE"))).unwrap();
             assert_eq!((cache.kind, cache.size), (Kind::Map, Some(2000)), "{dump}");
             let mut keys = BTreeSet::new();
             for entry in collections.entries(&cache) {
                 let key = zoo.text(entry.key.unwrap());
                 let session = zoo.object(entry.value);
-                assert_eq!(zoo.text(zoo.objects.field(session, "id").unwrap()), key, "{dump}");
-                let attributes = zoo.objects.reference(session, "attributes").unwrap();
+                assert_eq!(zoo.text(zoo.objects.field(ObjectIndex(session), "id").unwrap()), key, "{dump}");
+                let attributes = zoo.objects.reference(ObjectIndex(session), "attributes").unwrap();
                 let attributes = collections.collection(attributes).unwrap();
                 let names: BTreeSet<String> =
                     collections.entries(&attributes).map(|entry| zoo.text(entry.key.unwrap())).collect();

@@ -1,6 +1,7 @@
 //! Dominators, retained sizes, roots and labels of real dumps, against a naive reading of the same dumps that knows no
 //! dominator tree: it decodes every reference and walks.
 
+use hprof_cli::ObjectIndex;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -415,7 +416,7 @@ fn labels_tell_objects_apart() {
     let dump = Dump::written(&model.write(&Options::hotspot()));
     let (heap, graph) = Heap::open_graph(&dump.path, &dump.options(), &Quiet).unwrap();
     let labels = Labels::new(&heap, &graph, dump::bytes(&heap));
-    let label = |id: u64| labels.label(graph.objects.addresses.index_of(id).unwrap());
+    let label = |id: u64| labels.label(graph.objects.addresses.index_of(hprof_cli::ObjectId(id)).unwrap());
     for (id, expected) in [
         (latin.0, Some("café\u{1b}")),
         (wide.0, Some("日本語")),
@@ -442,8 +443,8 @@ fn labels_tell_objects_apart() {
 fn exit_codes_say_what_became_of_the_question() {
     let Sample { dump, heap, graph } = Sample::open("jdk/jdk17.hprof.zst");
     let unreachable = (0..graph.objects.len())
-        .find(|object| graph.tree.reachable_position(*object).is_none())
-        .and_then(|object| graph.objects.addresses.id_of(object))
+        .find(|object| graph.tree.reachable_position(ObjectIndex(*object)).is_none())
+        .and_then(|object| graph.objects.addresses.id_of(ObjectIndex(object)))
         .unwrap();
     assert!(!heap.summary().is_damaged());
     let unreachable = format!("{unreachable:#x}");

@@ -1,6 +1,7 @@
 //! The graph of random dumps: references both ways, roots, dominators and sizes are those that follow from the model
 //! that was written, by definition.
 
+use hprof_cli::{ObjectIndex, TreePosition};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -163,15 +164,35 @@ fn check_references(naive: &Naive, graph: &ObjectGraph) {
     assert_eq!((graph.references.edges(), graph.referrers.edges()), (edges as u64, edges as u64));
     for (object, id) in (0u32..).zip(&naive.ids) {
         let at = object as usize;
-        assert!(graph.references(object).eq(naive.rows[at].iter().copied()), "references of {id:#x}");
-        assert!(graph.referrers(object).eq(referrers[at].iter().copied()), "referrers of {id:#x}");
-        assert_eq!(graph.class_object_of(object), naive.classes[at], "class of {id:#x}");
+        assert!(
+            graph.references(ObjectIndex(object)).eq(naive.rows[at].iter().copied().map(ObjectIndex)),
+            "references of {id:#x}"
+        );
+        assert!(
+            graph.referrers(ObjectIndex(object)).eq(referrers[at].iter().copied().map(ObjectIndex)),
+            "referrers of {id:#x}"
+        );
+        assert_eq!(
+            graph.class_object_of(ObjectIndex(object)),
+            naive.classes[at].map(ObjectIndex),
+            "class of {id:#x}"
+        );
     }
-    assert_eq!((graph.references(graph.objects.len()).count(), graph.referrers(u32::MAX).count()), (0, 0));
+    assert_eq!(
+        (
+            graph.references(ObjectIndex(graph.objects.len())).count(),
+            graph.referrers(ObjectIndex(u32::MAX)).count()
+        ),
+        (0, 0)
+    );
 }
 
 fn check_roots(naive: &Naive, graph: &ObjectGraph) {
-    assert!(graph.roots.objects().iter().eq(&naive.roots), "{:?}", graph.roots);
+    assert!(
+        graph.roots.objects().into_iter().eq(naive.roots.iter().copied().map(ObjectIndex)),
+        "{:?}",
+        graph.roots
+    );
     let missing = (graph.roots.missing_objects, graph.roots.missing_threads);
     assert_eq!(
         (missing, graph.roots.boot_classes_assumed),
@@ -186,18 +207,22 @@ fn check_dominators(naive: &Naive, graph: &ObjectGraph) {
     let dominated = naive.dominated();
     assert_eq!((tree.objects() as usize, tree.reachable() as usize), (naive.ids.len(), dominated.len()));
     for object in 0..tree.objects() {
-        assert_eq!(tree.reachable_position(object).is_some(), dominated.contains_key(&object));
-        assert_eq!(tree.position(object).and_then(|at| tree.object_at(at)), Some(object));
+        assert_eq!(tree.reachable_position(ObjectIndex(object)).is_some(), dominated.contains_key(&object));
+        assert_eq!(
+            tree.position(ObjectIndex(object)).and_then(|at| tree.object_at(at)),
+            Some(ObjectIndex(object))
+        );
     }
     for (object, below) in &dominated {
-        let at = tree.reachable_position(*object).unwrap();
-        let found: BTreeSet<u32> = tree.objects_at(at..tree.end(at)).collect();
+        let at = tree.reachable_position(ObjectIndex(*object)).unwrap();
+        let found: BTreeSet<u32> = tree.objects_at(at..tree.end(at)).map(|object| object.0).collect();
         assert_eq!(found, *below, "dominated by {object}");
-        let bytes: u64 = below.iter().map(|below| tree.shallow_bytes(tree.position(*below).unwrap())).sum();
+        let bytes: u64 =
+            below.iter().map(|below| tree.shallow_bytes(tree.position(ObjectIndex(*below)).unwrap())).sum();
         assert_eq!((tree.retained_bytes(at), tree.retained_objects(at) as usize), (bytes, below.len()));
         // Of what dominates it, the one that dominates least.
         let above = dominated.iter().filter(|(above, all)| *above != object && all.contains(object));
-        let nearest = above.min_by_key(|(_, all)| all.len()).map(|(above, _)| *above);
+        let nearest = above.min_by_key(|(_, all)| all.len()).map(|(above, _)| ObjectIndex(*above));
         assert_eq!(tree.dominator(at).and_then(|above| tree.object_at(above)), nearest, "above {object}");
         let retained: Vec<u64> = tree.children(at).map(|child| tree.retained_bytes(child)).collect();
         assert!(retained.is_sorted_by(|one, other| one >= other), "largest first: {retained:?}");
@@ -213,8 +238,8 @@ fn check_sizes(heap: &Heap, graph: &ObjectGraph) {
     let sizes = Sizes::new(summary, None);
     let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
     for at in 0..graph.tree.objects() {
-        let class = graph.objects.class(graph.tree.object_at(at).unwrap()).unwrap();
-        *sums.entry(class.0).or_default() += graph.tree.shallow_bytes(at);
+        let class = graph.objects.class(graph.tree.object_at(TreePosition(at)).unwrap()).unwrap();
+        *sums.entry(class.0).or_default() += graph.tree.shallow_bytes(TreePosition(at));
     }
     for (number, class) in summary.numbered_classes() {
         let sum = sums.get(&number.0).copied().unwrap_or(0);
@@ -401,7 +426,8 @@ fn fields_of_a_very_long_chain_of_superclasses() {
         let dump = Dump::of(&file);
         let (heap, graph) = dump.open_graph();
         let view = View::new(&heap, &graph, bytes(&heap));
-        let path = [array, deep, held].map(|id| graph.objects.addresses.index_of(id).unwrap());
+        let path =
+            [array, deep, held].map(|id| graph.objects.addresses.index_of(hprof_cli::ObjectId(id)).unwrap());
         assert!(graph.references(path[1]).eq([path[2]]));
         let found = shortest::paths(&view.edges, path[2], 5, Excluded::all());
         assert_eq!((found.paths, found.are_all), (vec![path.to_vec()], true));

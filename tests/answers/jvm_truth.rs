@@ -1,6 +1,7 @@
 //! Real dumps against what others say of them: sizes against the histogram of the JVM that was dumped, layouts against
 //! its flags, counts against an independent reader.
 
+use hprof_cli::ObjectIndex;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -258,16 +259,16 @@ fn all_objects_of_real_dumps_are_found_again() {
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
         let mut last = None;
         for index in 0..objects.len() {
-            let id = objects.addresses.id_of(index).unwrap();
-            assert_eq!(objects.addresses.index_of(id), Some(index), "{file} {id:#x}");
+            let id = objects.addresses.id_of(ObjectIndex(index)).unwrap();
+            assert_eq!(objects.addresses.index_of(id), Some(ObjectIndex(index)), "{file} {id:#x}");
             assert!(last.is_none_or(|last| last < id), "{file} {id:#x}");
             last = Some(id);
-            let at = objects.offset(bytes, summary.id_size(), index).unwrap() as usize;
+            let at = objects.offset(bytes, summary.id_size(), ObjectIndex(index)).unwrap() as usize;
             assert!(matches!(bytes[at], 0x20..=0x23 | 0xC3), "{file} {id:#x} at {at:#x}");
             let width = summary.id_size().bytes();
             let there = bytes[at + 1..at + 1 + width].iter().fold(0, |id, byte| (id << 8) | u64::from(*byte));
-            assert_eq!(there, id, "{file} at {at:#x}");
-            let class = summary.class(objects.class(index).unwrap()).unwrap();
+            assert_eq!(there, id.0, "{file} at {at:#x}");
+            let class = summary.class(objects.class(ObjectIndex(index)).unwrap()).unwrap();
             *counts.entry(one_spelling(summary.class_name(class))).or_default() += 1;
         }
         assert_eq!(Some(&counts), reference.get(file), "{file}");

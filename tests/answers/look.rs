@@ -1,5 +1,6 @@
 //! `instances`, `refs`, `classes` and `loaders` against dumps that are read without the index.
 
+use hprof_cli::{ObjectId, ObjectIndex};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -50,11 +51,11 @@ impl Opened {
     }
 
     fn id(&self, object: u32) -> u64 {
-        self.graph.objects.addresses.id_of(object).unwrap()
+        self.graph.objects.addresses.id_of(ObjectIndex(object)).unwrap().0
     }
 
     fn index(&self, id: u64) -> u32 {
-        self.graph.objects.addresses.index_of(id).unwrap()
+        self.graph.objects.addresses.index_of(ObjectId(id)).unwrap().0
     }
 
     /// The names of a class and of its superclasses.
@@ -66,7 +67,7 @@ impl Opened {
 
     fn retained(&self, object: u32) -> Option<u64> {
         let tree = &self.graph.tree;
-        tree.reachable_position(object).map(|position| tree.retained_bytes(position))
+        tree.reachable_position(ObjectIndex(object)).map(|position| tree.retained_bytes(position))
     }
 
     /// Objects of a class as the dump says, by object id.
@@ -93,7 +94,7 @@ impl Opened {
         };
         let found = instances::find(&self.graph, &question);
         assert_eq!(found.total, found.objects.len() as u64);
-        found.objects.into_iter().map(|object| self.id(object)).collect()
+        found.objects.into_iter().map(|object| self.id(object.0)).collect()
     }
 }
 
@@ -111,7 +112,11 @@ fn instances_are_those_of_the_dump() {
         }
         for above in ["java.util.AbstractMap", "java.lang.ref.Reference", "java.lang.ClassLoader"] {
             let is_below = |object: &u32| {
-                opened.graph.objects.class(*object).is_some_and(|class| opened.chain(class).contains(&above))
+                opened
+                    .graph
+                    .objects
+                    .class(ObjectIndex(*object))
+                    .is_some_and(|class| opened.chain(class).contains(&above))
             };
             let naive: Vec<u64> =
                 (0..opened.graph.objects.len()).filter(is_below).map(|object| opened.id(object)).collect();
@@ -126,7 +131,7 @@ fn the_first_are_those_that_retain_most() {
     for opened in SAMPLES.iter().map(|name| Opened::sample(name)) {
         let classes = ClassSet::new(opened.summary(), &opened.graph, &["java.**".parse().unwrap()], false);
         let tree = &opened.graph.tree;
-        let mut naive: Vec<u32> = (0..opened.graph.objects.len())
+        let mut naive: Vec<ObjectIndex> = ObjectIndex::range(opened.graph.objects.all())
             .filter(|object| opened.graph.objects.class(*object).is_some_and(|class| classes.contains(class)))
             .collect();
         for live in [false, true] {
@@ -135,7 +140,7 @@ fn the_first_are_those_that_retain_most() {
                 let mut sorted = naive.clone();
                 sorted.sort_by_key(|object| match sort_by {
                     SortBy::Retained => {
-                        std::cmp::Reverse(opened.retained(*object).map_or(0, |bytes| bytes + 1))
+                        std::cmp::Reverse(opened.retained(object.0).map_or(0, |bytes| bytes + 1))
                     }
                     SortBy::Shallow => std::cmp::Reverse(tree.shallow_bytes(tree.position(*object).unwrap())),
                     SortBy::Address => std::cmp::Reverse(0),
@@ -168,7 +173,7 @@ fn conditions_hold_for_those_that_are_kept() {
         let check = |class: &str, condition: &str, field: &str, holds: &dyn Fn(&Value) -> bool| {
             let naive: Vec<u64> = (opened.naive_instances(class).into_iter())
                 .filter(|id| {
-                    let shown = shower.show(opened.index(*id));
+                    let shown = shower.show(ObjectIndex(opened.index(*id)));
                     shown.fields.iter().find(|part| part.name == field).is_some_and(|part| holds(&part.value))
                 })
                 .collect();
@@ -219,7 +224,8 @@ fn conditions_hold_for_those_that_are_kept() {
         let naive: Vec<u64> = (opened.naive_instances(map).into_iter())
             .filter(|id| {
                 let table = opened.raw.references[id].iter().find(|reference| reference.label == "table");
-                let length = table.map(|table| shower.show(opened.index(table.to)).length.unwrap());
+                let length =
+                    table.map(|table| shower.show(ObjectIndex(opened.index(table.to))).length.unwrap());
                 length.is_some_and(|length| length >= 64)
             })
             .collect();
@@ -285,37 +291,38 @@ fn references_are_those_of_the_dump() {
         let some = (0..opened.graph.objects.len()).step_by(37);
         for object in some.chain(references.into_iter().map(|id| opened.index(id))) {
             let id = opened.id(object);
-            let rows: Vec<_> = refs.rows(object, Direction::Outgoing).collect();
-            assert_eq!(refs.count(object, Direction::Outgoing), rows.len() as u64);
+            let rows: Vec<_> = refs.rows(ObjectIndex(object), Direction::Outgoing).collect();
+            assert_eq!(refs.count(ObjectIndex(object), Direction::Outgoing), rows.len() as u64);
             let there = rows.iter().filter(|row| row.shallow_bytes.is_some());
-            let found = counted(there.map(|row| (row.reference.as_deref().unwrap(), row.id)));
+            let found = counted(there.map(|row| (row.reference.as_deref().unwrap(), row.id.0)));
             let raw = &opened.raw.references[&id];
             let known = raw.iter().map(|reference| (reference.label.as_str(), reference.to));
             // Where the dump has no class for primitive arrays there is one in the table, without a class object.
             assert_eq!(found, counted(known), "{}: {id:#x}", opened.name);
             for row in &rows {
                 let raw =
-                    raw.iter().find(|raw| raw.to == row.id && Some(&raw.label) == row.reference.as_ref());
+                    raw.iter().find(|raw| raw.to == row.id.0 && Some(&raw.label) == row.reference.as_ref());
                 if raw.is_some_and(|raw| raw.is_referent) && !opened.name.starts_with("public") {
                     assert_eq!(row.strength.name(), opened.raw.strength(id), "{id:#x}");
                 }
             }
-            let rows: Vec<_> = refs.rows(object, Direction::Incoming).collect();
-            assert_eq!(refs.count(object, Direction::Incoming), rows.len() as u64);
-            let found: BTreeSet<u64> = rows.iter().map(|row| row.id).collect();
+            let rows: Vec<_> = refs.rows(ObjectIndex(object), Direction::Incoming).collect();
+            assert_eq!(refs.count(ObjectIndex(object), Direction::Incoming), rows.len() as u64);
+            let found: BTreeSet<u64> = rows.iter().map(|row| row.id.0).collect();
             assert_eq!(found, holders.get(&id).cloned().unwrap_or_default(), "{}: {id:#x}", opened.name);
             for row in rows {
                 let reference = row.reference.unwrap();
-                let raw = opened.raw.between(row.id, id);
+                let raw = opened.raw.between(row.id.0, id);
                 assert!(raw.iter().any(|raw| reference.starts_with(&raw.label)), "{id:#x}: {reference}");
             }
             for direction in [Direction::Outgoing, Direction::Incoming] {
-                let groups = refs.groups(object, direction);
-                let rows = refs.rows(object, direction).filter(|row| row.shallow_bytes.is_some());
-                let distinct: BTreeSet<u64> = rows.map(|row| row.id).collect();
+                let groups = refs.groups(ObjectIndex(object), direction);
+                let rows =
+                    refs.rows(ObjectIndex(object), direction).filter(|row| row.shallow_bytes.is_some());
+                let distinct: BTreeSet<u64> = rows.map(|row| row.id.0).collect();
                 assert_eq!(groups.iter().map(|group| group.objects).sum::<u64>(), distinct.len() as u64);
                 let sizes = distinct.iter().map(|id| {
-                    let position = opened.graph.tree.position(opened.index(*id)).unwrap();
+                    let position = opened.graph.tree.position(ObjectIndex(opened.index(*id))).unwrap();
                     opened.graph.tree.shallow_bytes(position)
                 });
                 assert_eq!(groups.iter().map(|group| group.shallow_bytes).sum::<u64>(), sizes.sum::<u64>());
@@ -333,9 +340,10 @@ fn classes_add_up() {
         let mut own_bytes: HashMap<ClassNumber, u64> = HashMap::new();
         let mut below: HashMap<String, u64> = HashMap::new();
         for object in 0..opened.graph.objects.len() {
-            let Some(class) = opened.graph.objects.class(object) else { continue };
+            let Some(class) = opened.graph.objects.class(ObjectIndex(object)) else { continue };
             *own.entry(class).or_default() += 1;
-            *own_bytes.entry(class).or_default() += tree.shallow_bytes(tree.position(object).unwrap());
+            *own_bytes.entry(class).or_default() +=
+                tree.shallow_bytes(tree.position(ObjectIndex(object)).unwrap());
             for name in opened.chain(class) {
                 *below.entry(name.to_owned()).or_default() += 1;
             }
@@ -380,20 +388,25 @@ fn loaders_define_what_the_dump_says() {
             }
         }
         let mut seen = BTreeSet::new();
-        for row in rows.iter().filter(|row| row.id != 0) {
-            assert!(seen.insert(row.id), "{}: {:#x} twice", opened.name, row.id);
-            assert_eq!(row.classes, defined.get(&row.id).copied().unwrap_or(0), "{}", opened.name);
-            assert_eq!(row.retained_bytes, opened.retained(opened.index(row.id)));
+        for row in rows.iter().filter(|row| row.id != ObjectId(0)) {
+            assert!(seen.insert(row.id.0), "{}: {:#x} twice", opened.name, row.id);
+            assert_eq!(row.classes, defined.get(&row.id.0).copied().unwrap_or(0), "{}", opened.name);
+            assert_eq!(row.retained_bytes, opened.retained(opened.index(row.id.0)));
         }
         assert!(defined.keys().all(|id| seen.contains(id)), "{}", opened.name);
         let mut with_parent = 0;
-        for row in rows.iter().filter(|row| row.id != 0) {
+        for row in rows.iter().filter(|row| row.id != ObjectId(0)) {
             // Loaders of the JDK have a field of their own of that name.
             let parents =
-                opened.raw.references[&row.id].iter().filter(|reference| reference.label == "parent");
+                opened.raw.references[&row.id.0].iter().filter(|reference| reference.label == "parent");
             let parents: Vec<u64> = parents.map(|reference| reference.to).collect();
-            let stated = row.parent.filter(|parent| *parent != 0);
-            assert!(stated.is_none_or(|parent| parents.contains(&parent)), "{}: {:#x}", opened.name, row.id);
+            let stated = row.parent.filter(|parent| *parent != ObjectId(0));
+            assert!(
+                stated.is_none_or(|parent| parents.contains(&parent.0)),
+                "{}: {:#x}",
+                opened.name,
+                row.id
+            );
             with_parent += usize::from(stated.is_some());
         }
         // The agent's dumps are of a JVM that had started just then.
@@ -402,7 +415,7 @@ fn loaders_define_what_the_dump_says() {
         let dumped = opened.summary().classes().iter().filter(|class| class.is_dumped()).count();
         assert_eq!(sum(|row| row.classes), dumped as u64, "{}", opened.name);
         let of_dumped = (0..opened.graph.objects.len()).filter(|object| {
-            let class = opened.graph.objects.class(*object);
+            let class = opened.graph.objects.class(ObjectIndex(*object));
             class.and_then(|class| opened.summary().class(class)).is_some_and(|class| class.is_dumped())
         });
         assert_eq!(sum(|row| row.instances), of_dumped.count() as u64, "{}", opened.name);
@@ -441,8 +454,9 @@ fn a_loader_with_a_field_named_parent() {
     let labels = Labels::new(&heap, &graph, bytes(&heap));
     let objects = Objects::new(heap.summary(), &graph, bytes(&heap));
     let rows = loaders::loaders(&objects, &labels, loaders::SortBy::Retained);
-    let parent = |loader: hprof_writer::ObjectId| rows.iter().find(|row| row.id == loader.0).unwrap().parent;
-    assert_eq!((parent(first), parent(second)), (Some(0), Some(first.0)));
+    let parent =
+        |loader: hprof_writer::ObjectId| rows.iter().find(|row| row.id == ObjectId(loader.0)).unwrap().parent;
+    assert_eq!((parent(first), parent(second)), (Some(ObjectId(0)), Some(ObjectId(first.0))));
 }
 
 #[test]
@@ -486,7 +500,7 @@ fn conditions_on_what_is_no_string() {
             top: None,
         };
         let found = instances::find(&graph, &question).objects;
-        found.into_iter().map(|object| graph.objects.addresses.id_of(object).unwrap()).collect()
+        found.into_iter().map(|object| graph.objects.addresses.id_of(object).unwrap().0).collect()
     };
     let [long, year, builder] = holders.map(|holder| holder.0);
     assert_eq!(find("it ~ file.txt"), [long]);

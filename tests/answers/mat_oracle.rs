@@ -5,6 +5,7 @@
 //! tree instead. Objects and dominators are compared one by one, without exceptions but for MAT's object 0x0: it stands
 //! for the boot loader, which has no object in a dump.
 
+use hprof_cli::{ObjectId, ObjectIndex, TreePosition};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -74,19 +75,25 @@ impl Oracle {
     }
 
     fn id(&self, object: u32) -> u64 {
-        self.graph.objects.addresses.id_of(object).unwrap()
+        self.graph.objects.addresses.id_of(ObjectIndex(object)).unwrap().0
     }
 
     /// The position of the object with an address.
     fn position(&self, address: u64) -> u32 {
-        self.graph.tree.reachable_position(self.graph.objects.addresses.index_of(address).unwrap()).unwrap()
+        self.graph
+            .tree
+            .reachable_position(self.graph.objects.addresses.index_of(ObjectId(address)).unwrap())
+            .unwrap()
+            .0
     }
 
     /// Our dominator tree, in MAT's words.
     fn tree(&self) -> BTreeMap<u64, Option<u64>> {
         let tree = &self.graph.tree;
-        let id = |position| self.id(tree.object_at(position).unwrap());
-        (0..tree.reachable()).map(|position| (id(position), tree.dominator(position).map(id))).collect()
+        let id = |position| self.id(tree.object_at(position).unwrap().0);
+        (0..tree.reachable())
+            .map(|position| (id(TreePosition(position)), tree.dominator(TreePosition(position)).map(id)))
+            .collect()
     }
 }
 
@@ -134,7 +141,7 @@ fn retained_sizes_are_sums_over_the_tree_of_mat() {
     for oracle in Oracle::all() {
         let mat = mat_tree(oracle.name);
         let tree = &oracle.graph.tree;
-        let shallow = |address: u64| tree.shallow_bytes(oracle.position(address));
+        let shallow = |address: u64| tree.shallow_bytes(TreePosition(oracle.position(address)));
         let mut retained: BTreeMap<u64, (u64, u32)> = mat
             .keys()
             .filter(|address| **address != 0)
@@ -162,12 +169,13 @@ fn retained_sizes_are_sums_over_the_tree_of_mat() {
         }
         for (address, wanted) in &retained {
             let position = oracle.position(*address);
-            let ours = (tree.retained_bytes(position), tree.retained_objects(position));
+            let ours =
+                (tree.retained_bytes(TreePosition(position)), tree.retained_objects(TreePosition(position)));
             assert_eq!(ours, *wanted, "{}: {address:#x}", oracle.name);
         }
         assert_eq!(top, tree.reachable_bytes(), "{}", oracle.name);
         // All that is reachable, as the shallow sizes tell it.
-        let all: u64 = (0..tree.reachable()).map(|position| tree.shallow_bytes(position)).sum();
+        let all: u64 = (0..tree.reachable()).map(|position| tree.shallow_bytes(TreePosition(position))).sum();
         assert_eq!(top, all, "{}", oracle.name);
     }
 }
@@ -198,7 +206,7 @@ fn roots_are_those_of_mat() {
         }
         let mut ours: BTreeMap<u64, BTreeSet<String>> = BTreeMap::new();
         for root in oracle.graph.roots.rows.iter().filter(|root| !root.is_local) {
-            ours.entry(oracle.id(root.object)).or_default().insert(mat_kind(root.kind).to_owned());
+            ours.entry(oracle.id(root.object.0)).or_default().insert(mat_kind(root.kind).to_owned());
         }
         let differ: Vec<_> = (mat.keys().chain(ours.keys()))
             .filter(|at| mat.get(*at) != ours.get(*at))
@@ -206,7 +214,7 @@ fn roots_are_those_of_mat() {
             .collect();
         assert_eq!(differ, Vec::<String>::new(), "{}", oracle.name);
         let objects: Vec<u64> =
-            oracle.graph.roots.objects().iter().map(|object| oracle.id(*object)).collect();
+            oracle.graph.roots.objects().iter().map(|object| oracle.id(object.0)).collect();
         assert!(objects.iter().eq(mat.keys()), "{}", oracle.name);
         assert!(!oracle.heap.summary().is_damaged());
         compared += mat.len();

@@ -30,24 +30,24 @@ struct Records {
 
 impl<'a> HeapVisitor<'a> for Records {
     fn instance(&mut self, record: Instance<'a>) {
-        self.fields.insert(record.id, (record.class, record.fields.to_vec()));
+        self.fields.insert(record.id.0, (record.class.0, record.fields.to_vec()));
     }
     fn object_array(&mut self, record: ObjectArray<'a>) {
         let width = record.elements.len() / record.length.max(1) as usize;
-        let mut references = vec![record.class];
+        let mut references = vec![record.class.0];
         references.extend(record.elements.chunks(width.max(1)).map(number));
-        self.references.insert(record.id, references);
+        self.references.insert(record.id.0, references);
     }
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
-        self.primitives.push((record.id, record.element));
+        self.primitives.push((record.id.0, record.element));
     }
     fn class(&mut self, record: ClassDump<'a>) {
         let statics = record.statics().filter(|field| field.kind == BasicType::Object);
-        let mut references = vec![record.super_class, record.loader];
+        let mut references = vec![record.super_class.0, record.loader.0];
         references.extend(statics.map(|field| field.value));
-        self.references.insert(record.id, references);
+        self.references.insert(record.id.0, references);
         let fields = record.fields().map(|field| field.kind).collect();
-        self.classes.insert(record.id, (record.super_class, fields));
+        self.classes.insert(record.id.0, (record.super_class.0, fields));
     }
     fn root(&mut self, _: usize, root: Root) {
         self.roots.push(root);
@@ -97,12 +97,12 @@ impl Naive {
     fn take_roots(&mut self, records: &Records, summary: &Summary) {
         let threads: HashMap<u32, usize> = (records.roots.iter())
             .filter(|root| root.kind == RootKind::ThreadObject)
-            .filter_map(|root| Some((root.thread?, *self.numbers.get(&root.id)?)))
+            .filter_map(|root| Some((root.thread?, *self.numbers.get(&root.id.0)?)))
             .collect();
         let mut sticky = false;
         for root in records.roots.iter().filter(|root| root.kind != RootKind::Unreachable) {
             sticky |= root.kind == RootKind::StickyClass;
-            let Some(object) = self.numbers.get(&root.id).copied() else { continue };
+            let Some(object) = self.numbers.get(&root.id.0).copied() else { continue };
             let thread = root.thread.and_then(|thread| threads.get(&thread).copied());
             use RootKind::{JavaFrame, JniLocal, NativeStack, ThreadBlock};
             match (root.kind, thread) {

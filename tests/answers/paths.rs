@@ -1,5 +1,6 @@
 //! Paths from the roots, against the references of the dump as they are read without the index.
 
+use hprof_cli::ObjectIndex;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::process::Command;
@@ -47,12 +48,12 @@ impl Opened {
         View::new(&self.heap, &self.graph, bytes(&self.heap))
     }
 
-    fn index(&self, id: impl Into<ObjectId>) -> u32 {
-        self.graph.objects.addresses.index_of(id.into().0).unwrap()
+    fn index(&self, id: impl Into<ObjectId>) -> ObjectIndex {
+        self.graph.objects.addresses.index_of(hprof_cli::ObjectId(id.into().0)).unwrap()
     }
 
-    fn id(&self, object: u32) -> u64 {
-        self.graph.objects.addresses.id_of(object).unwrap()
+    fn id(&self, object: ObjectIndex) -> u64 {
+        self.graph.objects.addresses.id_of(object).unwrap().0
     }
 
     fn paths(&self, id: impl Into<ObjectId>, most: usize, excluded: Excluded) -> Found {
@@ -60,7 +61,7 @@ impl Opened {
     }
 
     /// The references along a path, as they are shown.
-    fn labels(&self, path: &[u32]) -> Vec<Option<String>> {
+    fn labels(&self, path: &[ObjectIndex]) -> Vec<Option<String>> {
         self.view().steps(path, 0..path.len()).into_iter().map(|step| step.reference).collect()
     }
 
@@ -71,7 +72,7 @@ impl Opened {
     }
 
     /// Checks that each link of a path is there, and what is said of it.
-    fn check(&self, view: &View<'_>, path: &[u32], excluded: &[&str]) {
+    fn check(&self, view: &View<'_>, path: &[ObjectIndex], excluded: &[&str]) {
         let raw = &self.raw;
         let ids: Vec<u64> = path.iter().map(|object| self.id(*object)).collect();
         assert!(raw.roots.contains_key(&ids[0]), "{ids:x?} starts at a root");
@@ -106,7 +107,7 @@ impl Opened {
         let mut below = vec![0u32; merged.nodes.len()];
         let mut found = BTreeSet::new();
         for (at, node) in merged.nodes.iter().enumerate().rev() {
-            let id = self.id(node.object);
+            let id = self.id(ObjectIndex(node.object.0));
             assert_eq!(distances[&id], node.depth as usize, "{id:x} is on a shortest path");
             assert_eq!(node.is_sought, sought.contains(&id));
             assert_eq!(node.objects, below[at] + u32::from(node.is_sought), "{id:x}");
@@ -119,7 +120,7 @@ impl Opened {
                 Some(parent) => {
                     assert!(parent < at && merged.nodes[parent].depth + 1 == node.depth);
                     below[parent] += node.objects;
-                    let holder = self.id(merged.nodes[parent].object);
+                    let holder = self.id(ObjectIndex(merged.nodes[parent].object.0));
                     let holds = |reference: &&raw::Reference| raw.is_followed(holder, reference, excluded);
                     assert!(raw.between(holder, id).iter().any(holds), "{holder:x} holds {id:x}");
                 }
@@ -147,14 +148,14 @@ fn paths_of_real_dumps_are_chains_of_least_length() {
         let (strong, all) = (opened.raw.distances(ALL), opened.raw.distances(&[]));
         let (mut several, mut weak) = (0, 0);
         for object in (0..opened.graph.objects.len()).step_by(97) {
-            let id = opened.id(object);
+            let id = opened.id(ObjectIndex(object));
             // There is a chain of 100,000 links, of which some are enough.
             if all.get(&id).is_some_and(|distance| *distance > 100) && object % 499 != 0 {
                 continue;
             }
-            let found = shortest::paths(&view.edges, object, 4, Excluded::all());
+            let found = shortest::paths(&view.edges, ObjectIndex(object), 4, Excluded::all());
             let Some(distance) = all.get(&id) else {
-                assert_eq!(found.paths, Vec::<Vec<u32>>::new(), "{name}: {id:x} is unreachable");
+                assert_eq!(found.paths, Vec::<Vec<ObjectIndex>>::new(), "{name}: {id:x} is unreachable");
                 continue;
             };
             let distance = strong.get(&id).unwrap_or(distance);
@@ -164,7 +165,7 @@ fn paths_of_real_dumps_are_chains_of_least_length() {
             assert_eq!(found.paths.iter().collect::<BTreeSet<_>>().len(), found.paths.len());
             let excluded = if found.only_excluded { &[] } else { ALL };
             for path in &found.paths {
-                assert_eq!(path.last(), Some(&object));
+                assert_eq!(path.last(), Some(&ObjectIndex(object)));
                 opened.check(&view, path, excluded);
             }
             several += usize::from(found.paths.len() > 1);
@@ -322,7 +323,8 @@ fn all_paths_of_small_heaps_are_found() {
                     let names = if only_excluded { &[] } else { names };
                     found.paths.iter().for_each(|path| opened.check(&view, path, names));
                     if most == 1000 {
-                        let ids = |path: &Vec<u32>| path.iter().map(|object| opened.id(*object)).collect();
+                        let ids =
+                            |path: &Vec<ObjectIndex>| path.iter().map(|object| opened.id(*object)).collect();
                         let mut found: Vec<Vec<u64>> = found.paths.iter().map(ids).collect();
                         found.sort_by_key(|path| (path.len(), path.clone()));
                         assert_eq!(found, expected);
@@ -418,7 +420,7 @@ fn what_a_thread_holds_that_is_no_root_is_a_root() {
     let position = tree.reachable_position(local).expect("a running thread holds it");
     assert_eq!((tree.dominator(position), tree.retained_objects(position)), (None, 2));
     assert_eq!(tree.reachable_position(thread), None);
-    assert_eq!(opened.view().root(local).thread.unwrap().id, Some(0x100));
+    assert_eq!(opened.view().root(local).thread.unwrap().id, Some(hprof_cli::ObjectId(0x100)));
 }
 
 #[test]

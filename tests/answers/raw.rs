@@ -50,14 +50,14 @@ impl<'a> HeapVisitor<'a> for Classes<'_> {
         let mut add = |label: &str, to| {
             references.push(Reference { label: label.to_owned(), is_referent: false, to });
         };
-        add("<super>", record.super_class);
-        add("<loader>", record.loader);
+        add("<super>", record.super_class.0);
+        add("<loader>", record.loader.0);
         for field in record.statics().filter(|field| field.kind == BasicType::Object) {
             add(&self.strings[&field.name], field.value);
         }
-        self.raw.classes.insert(record.id, Class { super_class: record.super_class, fields });
-        self.raw.references.insert(record.id, references);
-        self.raw.class_of.insert(record.id, 0);
+        self.raw.classes.insert(record.id.0, Class { super_class: record.super_class.0, fields });
+        self.raw.references.insert(record.id.0, references);
+        self.raw.class_of.insert(record.id.0, 0);
     }
 
     fn root(&mut self, _: usize, root: Root) {
@@ -69,12 +69,12 @@ impl<'a> HeapVisitor<'a> for Classes<'_> {
             return;
         }
         if root.kind == RootKind::ThreadObject {
-            self.raw.threads.insert(root.thread.unwrap(), root.id);
+            self.raw.threads.insert(root.thread.unwrap(), root.id.0);
         }
         if of_thread {
-            self.raw.locals.push((root.thread.unwrap(), root.kind, root.id));
+            self.raw.locals.push((root.thread.unwrap(), root.kind, root.id.0));
         }
-        self.raw.roots.entry(root.id).or_default().push(root.kind);
+        self.raw.roots.entry(root.id.0).or_default().push(root.kind);
     }
 }
 
@@ -97,7 +97,7 @@ impl Objects<'_> {
 impl<'a> HeapVisitor<'a> for Objects<'_> {
     fn instance(&mut self, record: Instance<'a>) {
         let mut references = Vec::new();
-        let (mut class, mut at) = (record.class, 0);
+        let (mut class, mut at) = (record.class.0, 0);
         while let Some(known) = self.raw.classes.get(&class) {
             for (name, kind) in &known.fields {
                 if *kind == BasicType::Object && at < record.fields.len() {
@@ -109,8 +109,8 @@ impl<'a> HeapVisitor<'a> for Objects<'_> {
             }
             class = known.super_class;
         }
-        self.raw.class_of.insert(record.id, record.class);
-        self.raw.references.insert(record.id, references);
+        self.raw.class_of.insert(record.id.0, record.class.0);
+        self.raw.references.insert(record.id.0, references);
     }
 
     fn object_array(&mut self, record: ObjectArray<'a>) {
@@ -118,14 +118,14 @@ impl<'a> HeapVisitor<'a> for Objects<'_> {
         let references = slots
             .map(|(slot, id)| Reference { label: format!("[{slot}]"), is_referent: false, to: self.id(id) })
             .collect();
-        self.raw.class_of.insert(record.id, record.class);
-        self.raw.references.insert(record.id, references);
+        self.raw.class_of.insert(record.id.0, record.class.0);
+        self.raw.references.insert(record.id.0, references);
     }
 
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
         let name = format!("{}[]", record.element.java_name());
-        self.raw.class_of.insert(record.id, self.by_name.get(&name).copied().unwrap_or(0));
-        self.raw.references.insert(record.id, Vec::new());
+        self.raw.class_of.insert(record.id.0, self.by_name.get(&name).copied().unwrap_or(0));
+        self.raw.references.insert(record.id.0, Vec::new());
     }
 }
 
@@ -150,7 +150,7 @@ impl Raw {
         }
         let mut raw = Self::default();
         for load in loads {
-            raw.names.insert(load.id, names::java_class_name(&strings[&load.name]));
+            raw.names.insert(load.id.0, names::java_class_name(&strings[&load.name]));
         }
         for segment in &segments {
             let (start, end) = (segment.body_offset(), usize::try_from(segment.end()).unwrap());

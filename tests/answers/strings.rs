@@ -61,13 +61,13 @@ struct Records {
 
 impl<'a> HeapVisitor<'a> for Records {
     fn instance(&mut self, record: Instance<'a>) {
-        if self.string_classes.contains(&record.class) {
-            self.strings.insert(record.id, record.fields.to_vec());
+        if self.string_classes.contains(&record.class.0) {
+            self.strings.insert(record.id.0, record.fields.to_vec());
         }
     }
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
         if let Some(elements) = record.elements {
-            self.arrays.insert(record.id, (record.element, elements.to_vec()));
+            self.arrays.insert(record.id.0, (record.element, elements.to_vec()));
         }
     }
 }
@@ -143,7 +143,7 @@ fn naive(heap: &Heap) -> (BTreeMap<u64, Naive>, u64) {
 }
 
 fn shallow_bytes(graph: &ObjectGraph, id: u64) -> u64 {
-    let object = graph.objects.addresses.index_of(id).unwrap();
+    let object = graph.objects.addresses.index_of(hprof_cli::ObjectId(id)).unwrap();
     graph.tree.shallow_bytes(graph.tree.position(object).unwrap())
 }
 

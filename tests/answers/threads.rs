@@ -491,7 +491,7 @@ fn virtual_threads_that_carry_themselves() {
     ends("virtual", dump, |answer, threads| {
         assert_eq!((answer.threads, answer.virtual_threads), (2, 2));
         let thread = threads.next().unwrap();
-        assert_eq!((thread.carrier, thread.doing.state), (Some(at(0)), None::<State>));
+        assert_eq!((thread.carrier, thread.doing.state), (Some(hprof_cli::ObjectId(at(0))), None::<State>));
         assert_eq!((thread.is_daemon, thread.priority), (Some(true), Some(5)));
         assert_eq!(threads.next().unwrap().name, None);
     });

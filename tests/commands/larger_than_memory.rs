@@ -1,5 +1,6 @@
 //! Building and asking with little memory: the same index, byte by byte, and a refusal with numbers where it cannot work.
 
+use hprof_cli::ObjectIndex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -180,12 +181,13 @@ fn long_arrays_refer_to_each_element_once() {
     let model = model(100_000);
     let dump = Dump::written(&model.write(&Options::hotspot()));
     let (heap, graph) = dump.open_graph();
-    let longest = (0..graph.objects.len()).max_by_key(|object| graph.references(*object).count()).unwrap();
+    let all = || ObjectIndex::range(graph.objects.all());
+    let longest = all().max_by_key(|object| graph.references(*object).count()).unwrap();
     // All nodes, each once; and nothing that is null.
     let class =
         heap.summary().classes().iter().position(|class| heap.summary().class_name(class) == "Node").unwrap();
-    let nodes = (0..graph.objects.len())
-        .filter(|object| graph.objects.class(*object).is_some_and(|number| number.0 as usize == class));
+    let nodes =
+        all().filter(|object| graph.objects.class(*object).is_some_and(|number| number.0 as usize == class));
     assert!(graph.references(longest).eq(nodes));
     assert_eq!(graph.references(longest).count(), 100_000);
 }

@@ -5,10 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hprof_cli::hprof::{BasicType, IdSize};
+use hprof_cli::index::layout::measured;
 use hprof_cli::index::layout::sizes::Sizes;
 use hprof_cli::index::model::summary::Summary;
 use hprof_cli::index::objects::object_table::Objects;
 use hprof_cli::index::{Error, Heap, ObjectGraph, Options, Quiet};
+use hprof_cli::{ObjectIndex, TreePosition};
 use tempfile::TempDir;
 
 use hprof_writer::Written;
@@ -116,11 +118,12 @@ pub fn digest(summary: &Summary) -> String {
         let name = summary.class_name(class);
         writeln!(out, "{name} {class:?} {fields:?} {statics:?} {size:?}").expect("strings take text");
     }
-    let lengths: Vec<_> = BasicType::PRIMITIVES.iter().map(|kind| summary.primitive_lengths(*kind)).collect();
+    let lengths: Vec<_> =
+        BasicType::PRIMITIVES.iter().map(|kind| measured::primitive_lengths(summary, *kind)).collect();
     let parts = [
-        format!("{:?}", summary.object_lengths()),
+        format!("{:?}", measured::object_lengths(summary)),
         format!("{lengths:?}"),
-        format!("{:?}", summary.short_arrays()),
+        format!("{:?}", measured::short_arrays(summary)),
         format!("{:?}", summary.class_distances().collect::<Vec<_>>()),
         format!("{:?}", summary.stack_chunks()),
         format!("{:?} {:?}", summary.roots(), summary.root_counts()),
@@ -137,7 +140,7 @@ pub fn digest(summary: &Summary) -> String {
 /// Everything the stage `objects` says, as text to compare.
 fn digest_objects(objects: &Objects, bytes: &[u8], id_size: IdSize) -> String {
     let mut out = format!("{} {:?}\n", objects.len(), objects.class_objects());
-    for index in 0..objects.len() {
+    for index in ObjectIndex::range(objects.all()) {
         let id = objects.addresses.id_of(index);
         let offset = objects.offset(bytes, id_size, index);
         writeln!(out, "{id:x?} {:?} {offset:?}", objects.class(index)).expect("strings take text");
@@ -149,16 +152,16 @@ fn digest_objects(objects: &Objects, bytes: &[u8], id_size: IdSize) -> String {
 pub fn digest_graph(graph: &ObjectGraph, bytes: &[u8], id_size: IdSize) -> String {
     let mut out = digest_objects(&graph.objects, bytes, id_size);
     let tree = &graph.tree;
-    for index in 0..graph.objects.len() {
+    for index in ObjectIndex::range(graph.objects.all()) {
         let rows = (graph.references(index).collect::<Vec<_>>(), graph.referrers(index).collect::<Vec<_>>());
         let (at, class) = (tree.position(index), graph.class_object_of(index));
         writeln!(out, "{rows:?} {at:?} {class:?}").expect("strings take text");
     }
-    for at in 0..tree.objects() {
+    for at in (0..tree.objects()).map(TreePosition) {
         let shallow = (tree.shallow_bytes(at), tree.bytes_before(at));
         writeln!(out, "{:?} {shallow:?}", tree.object_at(at)).expect("strings take text");
     }
-    for at in 0..tree.reachable() {
+    for at in TreePosition::range(tree.all()) {
         let place = (tree.dominator(at), tree.end(at), tree.depth(at), tree.retained_bytes(at));
         writeln!(out, "{place:?}").expect("strings take text");
     }

@@ -2,6 +2,7 @@
 //! that the tests' own writer notes, never from the reader.
 
 use crate::kit::dump::{Dump, count, problems};
+use hprof_cli::ObjectId;
 use hprof_cli::index::MissingObjects;
 use hprof_cli::index::model::problem::{Account, ProblemKind};
 use hprof_cli::query::dump::doctor::{self, RetainedSizes, Subject};
@@ -377,7 +378,7 @@ fn a_dump_that_is_cut_before_its_threads_takes_thread_objects_as_roots() {
         let dump = Dump::of(&bytes);
         let (heap, graph) = dump.open_graph();
         let reachable = |id: hprof_writer::ObjectId| {
-            let index = graph.objects.addresses.index_of(id.0).unwrap();
+            let index = graph.objects.addresses.index_of(ObjectId(id.0)).unwrap();
             graph.tree.reachable_position(index).is_some()
         };
         assert!(reachable(main) && reachable(worker) && reachable(work), "{}", problems(heap.summary()));

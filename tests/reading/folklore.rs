@@ -2,6 +2,7 @@
 //!
 //! Random combinations of most of it are in `reader_properties.rs`; here each has its name.
 
+use hprof_cli::ObjectId;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -386,7 +387,7 @@ fn of_an_object_dumped_again_the_last_record_counts() {
         let summary = heap.summary();
         assert_eq!((count(summary, "A"), count(summary, "byte[]"), objects.len()), (199, 1, 201));
         assert_eq!(summary.facts().repeated_objects.get(), 1);
-        let index = objects.addresses.index_of(0x2010).unwrap();
+        let index = objects.addresses.index_of(ObjectId(0x2010)).unwrap();
         assert_eq!(objects.offset(bytes(&heap), FoundIdSize::Eight, index), Some(placed.at(at)));
         let row = summary.class(objects.class(index).unwrap()).unwrap();
         assert_eq!(summary.class_name(row), "byte[]");
@@ -403,7 +404,7 @@ fn ids_that_jump_about_are_measured_and_found() {
     let (heap, graph) = Dump::written(&written).open_graph();
     let objects = &graph.objects;
     for object in &model.expected().objects {
-        let index = objects.addresses.index_of(object.id).unwrap();
+        let index = objects.addresses.index_of(ObjectId(object.id)).unwrap();
         let offset = objects.offset(bytes(&heap), FoundIdSize::Eight, index);
         assert_eq!(offset, written.object_at(object.id));
     }
@@ -482,9 +483,9 @@ fn an_array_that_holds_a_heap_dump_is_one_array() {
         let summary = heap.summary();
         assert_eq!((count(summary, "A"), count(summary, "byte[]")), (100_000, 3));
         assert!(!summary.is_damaged(), "{}", problems(summary));
-        assert_eq!((objects.len(), objects.addresses.index_of(0x4000_0000)), (100_004, None));
+        assert_eq!((objects.len(), objects.addresses.index_of(ObjectId(0x4000_0000))), (100_004, None));
         for sub in written.subs.iter().step_by(97) {
-            let index = objects.addresses.index_of(sub.id).unwrap();
+            let index = objects.addresses.index_of(ObjectId(sub.id)).unwrap();
             assert_eq!(objects.offset(bytes(&heap), summary.id_size(), index), Some(sub.at));
         }
     }

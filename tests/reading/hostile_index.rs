@@ -1,6 +1,7 @@
 //! Indexes that are not right: cut, changed, of another dump, half written. None is ever believed: the answer is the one
 //! that the dump itself gives.
 
+use hprof_cli::{ObjectIndex, TreePosition};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::ops::Range;
@@ -294,14 +295,20 @@ fn a_damaged_block_gives_no_data_and_the_rest_does() {
 }
 
 /// Class, references, referrers, position and retained bytes of an object.
-type Answer = (Option<u32>, Vec<u32>, Vec<u32>, Option<(u32, u64)>);
+type Answer = (Option<u32>, Vec<ObjectIndex>, Vec<ObjectIndex>, Option<(TreePosition, u64)>);
 
 /// What a graph says of an object.
 fn ask(graph: &ObjectGraph, object: u32) -> Answer {
     let tree = &graph.tree;
-    let retained = tree.reachable_position(object).map(|at| (tree.end(at), tree.retained_bytes(at)));
-    let class = graph.objects.class(object).map(|class| class.0);
-    (class, graph.references(object).collect(), graph.referrers(object).collect(), retained)
+    let retained =
+        tree.reachable_position(ObjectIndex(object)).map(|at| (tree.end(at), tree.retained_bytes(at)));
+    let class = graph.objects.class(ObjectIndex(object)).map(|class| class.0);
+    (
+        class,
+        graph.references(ObjectIndex(object)).collect(),
+        graph.referrers(ObjectIndex(object)).collect(),
+        retained,
+    )
 }
 
 /// What is built anew may not rest on a damaged file: it would outlive the damage.

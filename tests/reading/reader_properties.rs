@@ -3,11 +3,13 @@
 //! The model that a dump is written from says what a correct reader must find, however it is written; the writer knows
 //! the place of every record. Nothing here depends on how the library reads.
 
+use hprof_cli::{ObjectId, ObjectIndex};
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::kit::dump::{self, Dump, bytes, digest, digest_graph, with_threads};
 use crate::kit::strategies::dump;
 use hprof_cli::hprof::BasicType;
+use hprof_cli::index::layout::measured;
 use hprof_cli::index::layout::object_layout::{LayoutOverride, Packing};
 use hprof_cli::index::layout::sizes::Sizes;
 use hprof_cli::index::model::summary::{ClassNumber, Summary};
@@ -94,14 +96,14 @@ impl<'h> Found<'h> {
             };
             let arrays: Vec<_> = expected.objects.iter().filter(of_type).collect();
             assert_eq!(dump::count(self.summary, &name), arrays.len() as u64, "{name}");
-            let lengths = self.summary.primitive_lengths(basic(element));
+            let lengths = measured::primitive_lengths(self.summary, basic(element));
             let elements: u64 = arrays.iter().map(|array| u64::from(array.elements)).sum();
             assert_eq!((lengths.count(), lengths.elements), (arrays.len() as u64, elements), "{name}");
         }
     }
 
     fn check_object_arrays(&self, expected: &Expected) {
-        let lengths = self.summary.object_lengths();
+        let lengths = measured::object_lengths(self.summary);
         let sum = |class: u64| -> u64 {
             let number = self.by_id.get(&class).map(|(number, _)| *number);
             let found = lengths.iter().filter(|(of, _)| Some(*of) == number);
@@ -194,13 +196,18 @@ fn check_objects(heap: &Heap, objects: &Objects, written: &Written, expected: &E
     let summary = heap.summary();
     let ids: Vec<u64> = expected.objects.iter().map(|object| object.id).collect();
     assert_eq!(objects.len() as usize, ids.len());
-    let found: Vec<u64> = (0..objects.len()).map(|index| objects.addresses.id_of(index).unwrap()).collect();
+    let found: Vec<u64> =
+        (0..objects.len()).map(|index| objects.addresses.id_of(ObjectIndex(index)).unwrap().0).collect();
     assert_eq!(found, ids);
     for (index, object) in (0u32..).zip(&expected.objects) {
         let id = object.id;
-        assert_eq!(objects.addresses.index_of(id), Some(index), "{id:#x}");
-        assert_eq!(objects.offset(bytes(heap), summary.id_size(), index), written.object_at(id), "{id:#x}");
-        let number = objects.class(index).unwrap();
+        assert_eq!(objects.addresses.index_of(ObjectId(id)), Some(ObjectIndex(index)), "{id:#x}");
+        assert_eq!(
+            objects.offset(bytes(heap), summary.id_size(), ObjectIndex(index)),
+            written.object_at(id),
+            "{id:#x}"
+        );
+        let number = objects.class(ObjectIndex(index)).unwrap();
         let row = summary.class(number).unwrap();
         match object.kind {
             ObjectKind::Class => assert_eq!(Some(number), summary.java_lang_class()),
@@ -211,15 +218,15 @@ fn check_objects(heap: &Heap, objects: &Objects, written: &Written, expected: &E
         }
         assert_eq!(objects.class_objects().contains(index), object.kind == ObjectKind::Class, "{id:#x}");
         if !ids.contains(&(id + 1)) {
-            assert_eq!(objects.addresses.index_of(id + 1), None);
+            assert_eq!(objects.addresses.index_of(ObjectId(id + 1)), None);
         }
     }
     for nowhere in [0, 1, 8, 0xDEAD_BEE8, u64::from(u32::MAX), u64::MAX] {
-        assert_eq!(objects.addresses.index_of(nowhere), None, "{nowhere:#x}");
+        assert_eq!(objects.addresses.index_of(ObjectId(nowhere)), None, "{nowhere:#x}");
     }
-    assert_eq!(objects.addresses.id_of(objects.len()), None);
-    assert_eq!(objects.class(objects.len()), None);
-    assert_eq!(objects.offset(bytes(heap), summary.id_size(), objects.len()), None);
+    assert_eq!(objects.addresses.id_of(ObjectIndex(objects.len())), None);
+    assert_eq!(objects.class(ObjectIndex(objects.len())), None);
+    assert_eq!(objects.offset(bytes(heap), summary.id_size(), ObjectIndex(objects.len())), None);
 }
 
 /// The sizes by a given layout are those of the writer's own model of a JVM.

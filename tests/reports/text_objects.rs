@@ -1,6 +1,7 @@
 //! `histo` and `show` on text reports, against the binary dumps that the texts were made of.
 
 use crate::agent_texts::{ALL, Texts, run};
+use hprof_cli::ObjectId;
 use hprof_cli::query::objects::show::Value;
 use hprof_cli::query::recordings::profile::text::show;
 
@@ -9,7 +10,7 @@ fn objects_of_a_text() {
     let texts = Texts::new();
     let file = texts.file(ALL);
     let show = |object| {
-        let question = show::Question { object, elements: 0..1, incoming: true };
+        let question = show::Question { object: ObjectId(object), elements: 0..1, incoming: true };
         show::show(&file, 1, &question).unwrap()
     };
     let value = |part: &hprof_cli::query::objects::show::Part| match &part.value {
@@ -21,12 +22,12 @@ fn objects_of_a_text() {
     let instance = show(0x5000_1f93);
     let shown = instance.shown.unwrap();
     assert_eq!(
-        (shown.class.as_deref(), shown.shallow_bytes, shown.trace),
+        (shown.class.as_deref(), shown.shallow_bytes, shown.trace.0),
         (Some("Plain"), Some(24), 300_001)
     );
     assert_eq!(shown.fields.iter().map(value).collect::<Vec<_>>(), ["next 50001f94 Some(\"Plain[]\") None"]);
     let referrers: Vec<_> = (instance.referrers.iter())
-        .map(|from| (from.object, from.class.as_deref().unwrap(), from.reference.as_deref().unwrap()))
+        .map(|from| (from.object.0, from.class.as_deref().unwrap(), from.reference.as_deref().unwrap()))
         .collect();
     assert_eq!(
         referrers,
@@ -38,9 +39,10 @@ fn objects_of_a_text() {
     let class = show(0x5000_1f90).shown.unwrap();
     assert_eq!((class.label.as_deref(), class.shallow_bytes, class.roots.len()), (Some("Plain"), None, 1));
     let nothing = show(0x5000_1f92);
-    assert_eq!((nothing.shown, nothing.nearest), (None, vec![0x5000_1f90, 0x5000_1f93, 0x5000_1f94]));
-    assert_eq!(show(0).nearest, [0x5000_1f90, 0x5000_1f93]);
-    assert_eq!(show(u64::MAX).nearest, [0x5000_1f93, 0x5000_1f94]);
+    let ids = |nearest: &[ObjectId]| nearest.iter().map(|id| id.0).collect::<Vec<_>>();
+    assert_eq!((nothing.shown, ids(&nothing.nearest)), (None, vec![0x5000_1f90, 0x5000_1f93, 0x5000_1f94]));
+    assert_eq!(ids(&show(0).nearest), [0x5000_1f90, 0x5000_1f93]);
+    assert_eq!(ids(&show(u64::MAX).nearest), [0x5000_1f93, 0x5000_1f94]);
 }
 
 #[test]

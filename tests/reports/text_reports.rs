@@ -9,6 +9,7 @@ use hprof_cli::input::file::TextFile;
 use hprof_cli::query::recordings::profile::text::show;
 use hprof_cli::query::recordings::profile::text::{TextReport, find_loaders, read};
 use hprof_cli::query::recordings::profile::{Origin, WaitKind};
+use hprof_cli::{ObjectId, TraceSerial};
 
 /// All texts of the agent.
 fn real_texts() -> Vec<PathBuf> {
@@ -173,7 +174,7 @@ fn heaps_of_real_texts_count_up() {
         let plain = heap.classes.iter().find(|class| class.name == "Plain").unwrap();
         assert_eq!(plain.loader_class.as_deref(), Some("sun.misc.Launcher$AppClassLoader"));
         let class = heap.classes.iter().find(|class| class.name == "java.lang.Class").unwrap();
-        assert_eq!((class.loader, class.loader_class.as_deref()), (Some(0), None));
+        assert_eq!((class.loader, class.loader_class.as_deref()), (Some(ObjectId(0)), None));
     }
 }
 
@@ -206,7 +207,7 @@ fn the_agent_before_jdk_5() {
     assert_eq!(profile.created.as_deref(), Some("2002-08-29T16:41:59"));
     let frames: Vec<String> = profile
         .traces
-        .frames(profile.traces.get(5).unwrap())
+        .frames(profile.traces.get(TraceSerial(5)).unwrap())
         .map(|frame| format!("{frame}/{}", frame.line))
         .collect();
     assert_eq!(
@@ -214,7 +215,7 @@ fn the_agent_before_jdk_5() {
         ["java.util.Locale.toLowerCase(Locale.java:1188)/1188", "java.util.Locale.<clinit>(Locale.java)/-2"]
     );
     let dump = &profile.monitor_dumps[0];
-    assert_eq!(dump.threads, [(8, 1, "R".to_owned()), (4, 5, "CW".to_owned())]);
+    assert_eq!(dump.threads, [(8, TraceSerial(1), "R".to_owned()), (4, TraceSerial(5), "CW".to_owned())]);
     let [lock, raw] = &dump.monitors[..] else { panic!("{dump:?}") };
     assert_eq!(
         (lock.name.as_str(), lock.id, lock.raw),
@@ -251,7 +252,7 @@ fn the_agent_before_jdk_5() {
     let sites = profile.sites.unwrap();
     let classes: Vec<_> = sites.rows.iter().map(|site| &*site.class).collect();
     assert_eq!((classes, sites.by_allocation), (vec!["char[]", "java.lang.String"], true));
-    assert_eq!(profile.samples.unwrap().rows, [(77, 501)]);
+    assert_eq!(profile.samples.unwrap().rows, [(TraceSerial(77), 501)]);
 }
 
 #[test]
@@ -273,9 +274,10 @@ fn android_writes_without_a_header() {
          \x20  2 34,38% 100,00%     284     1 a.b.run\nCPU SAMPLES END\nTHREAD END (id = 1)\n",
     );
     assert_eq!((report.not_understood, report.runs, report.profile.format.as_str()), (0, 1, ""));
-    assert_eq!(report.profile.samples.unwrap().rows, [(2, 542), (1, 284)]);
+    assert_eq!(report.profile.samples.unwrap().rows, [(TraceSerial(2), 542), (TraceSerial(1), 284)]);
     let traces = &report.profile.traces;
-    let frames: Vec<String> = traces.frames(traces.get(2).unwrap()).map(ToString::to_string).collect();
+    let frames: Vec<String> =
+        traces.frames(traces.get(TraceSerial(2)).unwrap()).map(ToString::to_string).collect();
     assert_eq!(frames, ["java.lang.Long.parseLong(Long.java:353)", "java.lang.Object.wait(Native Method)"]);
     assert!(report.profile.threads[0].ended);
 }
@@ -285,12 +287,15 @@ fn all_sections_of_a_run() {
     let report = Texts::new().read(ALL);
     assert_eq!((report.not_understood, report.runs), (0, 1));
     let profile = report.profile;
-    assert_eq!(profile.traces.frames(profile.traces.get(300_001).unwrap()).len(), 2);
+    assert_eq!(profile.traces.frames(profile.traces.get(TraceSerial(300_001)).unwrap()).len(), 2);
     let samples = profile.samples.unwrap();
-    assert_eq!((samples.total, &samples.rows[..]), (8, &[(300_000, 5), (300_001, 3)][..]));
+    assert_eq!(
+        (samples.total, &samples.rows[..]),
+        (8, &[(TraceSerial(300_000), 5), (TraceSerial(300_001), 3)][..])
+    );
     assert_eq!(samples.date.as_deref(), Some("2026-11-21T01:58:25"));
     let times = profile.times.unwrap();
-    let rows: Vec<_> = times.rows.iter().map(|row| (row.trace, row.count, row.self_percent)).collect();
+    let rows: Vec<_> = times.rows.iter().map(|row| (row.trace.0, row.count, row.self_percent)).collect();
     assert_eq!((times.total_ms, rows), (400, vec![(300_000, 3, 85.0), (300_001, 6, 15.0)]));
     assert_eq!(profile.contention.unwrap().rows[0].name.as_deref(), Some("com.acme.Lock"));
     let waits: Vec<_> = profile
@@ -487,7 +492,8 @@ fn changed_texts_are_read_without_a_panic() {
         let Some(file) = TextFile::open(&path).unwrap() else { continue };
         let mut report = read(&file, None).unwrap();
         find_loaders(&file, &mut report).unwrap();
-        let question = show::Question { object: 0x5000_1f93, elements: 0..u64::MAX, incoming: true };
+        let question =
+            show::Question { object: ObjectId(0x5000_1f93), elements: 0..u64::MAX, incoming: true };
         show::show(&file, report.run, &question).unwrap();
         assert!(report.malformed.len() as u64 <= report.not_understood);
         assert!(

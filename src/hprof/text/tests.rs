@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+use crate::hprof::ObjectId;
+use crate::hprof::TraceSerial;
 use std::io::BufReader;
 
 use super::event::*;
@@ -73,12 +75,12 @@ fn threads() {
     check(
         "",
         "THREAD START (obj=50001f82, id = 200004, name=\"holder\", group=\"main\")\nTHREAD END (id = 200004)\n",
-        &[start(0x5000_1f82, 200_004, b"holder", b"main"), Event::ThreadEnd { serial: 200_004 }],
+        &[start(ObjectId(0x5000_1f82), 200_004, b"holder", b"main"), Event::ThreadEnd { serial: 200_004 }],
     );
     check(
         "",
         "THREAD START (obj=1, id = 2, name=\"say \"hi\", group=\"x\", group=\"\")\r\n",
-        &[start(1, 2, b"say \"hi\", group=\"x", b"")],
+        &[start(ObjectId(1), 2, b"say \"hi\", group=\"x", b"")],
     );
 }
 
@@ -91,10 +93,10 @@ fn traces_and_frames() {
         "TRACE 300000:\n\t<empty>\nTRACE 300001: (thread=200001)\nTRACE 1073: (thread=1) (from VM_START phase of JVM)\n\
          TRACE 2: (from <unknown> phase of JVM)\n",
         &[
-            trace(300_000, 0, None),
-            trace(300_001, 200_001, None),
-            trace(1073, 1, Some(b"VM_START")),
-            trace(2, 0, Some(b"<unknown>")),
+            trace(TraceSerial(300_000), 0, None),
+            trace(TraceSerial(300_001), 200_001, None),
+            trace(TraceSerial(1073), 1, Some(b"VM_START")),
+            trace(TraceSerial(2), 0, Some(b"<unknown>")),
         ],
     );
     let frames = [
@@ -138,39 +140,47 @@ fn roots() {
         reference: None,
         class: None,
     };
-    let unknown = root(0x5000_01ac, RootKind::Unknown);
+    let unknown = root(ObjectId(0x5000_01ac), RootKind::Unknown);
     let cases = [
         (
             "ROOT 50000a (kind=<thread>, id=200001, trace=300001)",
-            Root { thread: Some(200_001), trace: Some(300_001), ..root(0x50_000a, RootKind::ThreadObject) },
+            Root {
+                thread: Some(200_001),
+                trace: Some(TraceSerial(300_001)),
+                ..root(ObjectId(0x50_000a), RootKind::ThreadObject)
+            },
         ),
         ("ROOT 500001ac (kind=<unknown>)", unknown),
         (
             "ROOT 1 (kind=<JNI global ref>, id=1f, trace=300000)",
-            Root { reference: Some(0x1f), trace: Some(300_000), ..root(1, RootKind::JniGlobal) },
+            Root {
+                reference: Some(0x1f),
+                trace: Some(TraceSerial(300_000)),
+                ..root(ObjectId(1), RootKind::JniGlobal)
+            },
         ),
         (
             "ROOT 1 (kind=<JNI local ref>, thread=7, frame=-1)",
-            Root { thread: Some(7), frame: Some(-1), ..root(1, RootKind::JniLocal) },
+            Root { thread: Some(7), frame: Some(-1), ..root(ObjectId(1), RootKind::JniLocal) },
         ),
         (
             "ROOT 1 (kind=<system class>, name=a.B(, name=x))",
-            Root { class: Some(b"a.B(, name=x)"), ..root(1, RootKind::StickyClass) },
+            Root { class: Some(b"a.B(, name=x)"), ..root(ObjectId(1), RootKind::StickyClass) },
         ),
-        ("ROOT 1 (kind=<busy monitor>)", root(1, RootKind::MonitorUsed)),
+        ("ROOT 1 (kind=<busy monitor>)", root(ObjectId(1), RootKind::MonitorUsed)),
         (
             "ROOT 1 (kind=<thread block>, thread=9)",
-            Root { thread: Some(9), ..root(1, RootKind::ThreadBlock) },
+            Root { thread: Some(9), ..root(ObjectId(1), RootKind::ThreadBlock) },
         ),
         (
             "ROOT 1 (kind=<Java stack>, thread=9, frame=3)",
-            Root { thread: Some(9), frame: Some(3), ..root(1, RootKind::JavaFrame) },
+            Root { thread: Some(9), frame: Some(3), ..root(ObjectId(1), RootKind::JavaFrame) },
         ),
         (
             "ROOT 1 (kind=<native stack>, thread=9)",
-            Root { thread: Some(9), ..root(1, RootKind::NativeStack) },
+            Root { thread: Some(9), ..root(ObjectId(1), RootKind::NativeStack) },
         ),
-        ("ROOT 1 (kind=<interned string>)", root(1, RootKind::InternedString)),
+        ("ROOT 1 (kind=<interned string>)", root(ObjectId(1), RootKind::InternedString)),
     ];
     for (line, root) in cases {
         check(HEAP, &format!("{line}\nHEAP DUMP END\n"), &[Event::Root(root), END]);
@@ -199,41 +209,53 @@ fn classes_objects_and_arrays() {
         "CLS 50001f90 (name=a.B[], trace=300000)\n\tsuper\t\t1\n\tloader\t\t2\n\tsigners\t\t3\n\tdomain\t\t4\n\
          \tstatic loader\t5\n\tconstant pool entry 4\t6\n    constant[25]    7\nHEAP DUMP END\n",
         &[
-            Event::Class { object: 0x5000_1f90, name: b"a.B[]", trace: 300_000 },
-            what(ClassReference::Super, 1),
-            what(ClassReference::Loader, 2),
-            what(ClassReference::Signers, 3),
-            what(ClassReference::Domain, 4),
-            what(ClassReference::Static(b"loader"), 5),
-            what(ClassReference::Constant(4), 6),
-            what(ClassReference::Constant(25), 7),
+            Event::Class { object: ObjectId(0x5000_1f90), name: b"a.B[]", trace: TraceSerial(300_000) },
+            what(ClassReference::Super, ObjectId(1)),
+            what(ClassReference::Loader, ObjectId(2)),
+            what(ClassReference::Signers, ObjectId(3)),
+            what(ClassReference::Domain, ObjectId(4)),
+            what(ClassReference::Static(b"loader"), ObjectId(5)),
+            what(ClassReference::Constant(4), ObjectId(6)),
+            what(ClassReference::Constant(25), ObjectId(7)),
             END,
         ],
     );
-    let object = Object { object: 0xa, size: 24, trace: 1, class: b"a@b.Node", class_object: Some(0xae) };
+    let object = Object {
+        object: ObjectId(0xa),
+        size: 24,
+        trace: TraceSerial(1),
+        class: b"a@b.Node",
+        class_object: Some(ObjectId(0xae)),
+    };
     check(
         HEAP,
         "OBJ a (sz=24, trace=1, class=a@b.Node@ae)\n\tnext\t\t5\n\tinheritedAccess\t0x6\n\tsuper\t\t7\n\
          OBJ a (sz=24, trace=1, class=Gone)\nHEAP DUMP END\n",
         &[
             Event::Object(object),
-            Event::Field { name: b"next", object: 5 },
-            Event::Field { name: b"inheritedAccess", object: 6 },
-            Event::Field { name: b"super", object: 7 },
+            Event::Field { name: b"next", object: ObjectId(5) },
+            Event::Field { name: b"inheritedAccess", object: ObjectId(6) },
+            Event::Field { name: b"super", object: ObjectId(7) },
             Event::Object(Object { class: b"Gone", class_object: None, ..object }),
             END,
         ],
     );
-    let array =
-        Array { object: 3, size: 32, trace: 0, length: 2, class: b"a.B[]", class_object: Some(0x102) };
+    let array = Array {
+        object: ObjectId(3),
+        size: 32,
+        trace: TraceSerial(0),
+        length: 2,
+        class: b"a.B[]",
+        class_object: Some(ObjectId(0x102)),
+    };
     check(
         HEAP,
         "ARR 3 (sz=32, trace=0, nelems=2, elem type=a.B[]@102)\n\t[0]\t\t5\n  [1]  6\n\
          ARR 3 (sz=32, trace=0, nelems=2, elem type=char [])\nHEAP DUMP END\n",
         &[
             Event::Array(array),
-            Event::Element { index: 0, object: 5 },
-            Event::Element { index: 1, object: 6 },
+            Event::Element { index: 0, object: ObjectId(5) },
+            Event::Element { index: 1, object: ObjectId(6) },
             Event::Array(Array { class: b"char []", class_object: None, ..array }),
             END,
         ],
@@ -291,7 +313,7 @@ fn sites() {
                 live_instances: 5000,
                 allocated_bytes: 130_000,
                 allocated_instances: 5001,
-                trace: 300_575,
+                trace: TraceSerial(300_575),
                 class: b"Plain$Node",
             }),
             Event::Site(Site {
@@ -302,7 +324,7 @@ fn sites() {
                 live_instances: 12_345_678_901,
                 allocated_bytes: 123_456_789_012,
                 allocated_instances: 12_345_678_901,
-                trace: u32::MAX,
+                trace: TraceSerial(u32::MAX),
                 class: b"char []",
             }),
             Event::SitesEnd,
@@ -331,8 +353,8 @@ fn rankings() {
          \x20  2 100.00% 100.00% 12345678 301000 <empty trace>\nCPU SAMPLES END\n",
         &[
             begin(Ranking::Samples, 981),
-            row(1, (0.82, 0.82), 8, 301_000, Some(b"java.lang.ClassLoader.defineClass1")),
-            row(2, (100.0, 100.0), 12_345_678, 301_000, None),
+            row(1, (0.82, 0.82), 8, TraceSerial(301_000), Some(b"java.lang.ClassLoader.defineClass1")),
+            row(2, (100.0, 100.0), 12_345_678, TraceSerial(301_000), None),
             Event::RankingEnd(Ranking::Samples),
         ],
     );
@@ -351,7 +373,7 @@ fn rankings() {
         "CPU SAMPLES BEGIN (total = 826) Wed Jul 21 12:03:46 2010\n",
         "   1 65.62% 65.62%     542   302 java.lang.Long.parseLong\nCPU SAMPLES END\n",
         &[
-            row(1, (65.62, 65.62), 542, 302, Some(b"java.lang.Long.parseLong")),
+            row(1, (65.62, 65.62), 542, TraceSerial(302), Some(b"java.lang.Long.parseLong")),
             Event::RankingEnd(Ranking::Samples),
         ],
     );

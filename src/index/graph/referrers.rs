@@ -134,6 +134,7 @@ fn encode(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::super::adjacency::{AdjacencyLists, adjacency_of};
+    use super::super::numbers::ObjectIndex;
     use super::*;
 
     #[test]
@@ -158,8 +159,8 @@ mod tests {
             objects: nodes,
             edges: forward.edges(),
         };
-        assert!(back.list(3).eq((0..nodes).filter(|node| *node != 5)));
-        assert_eq!(back.list(4).count(), 0);
+        assert!(back.list(ObjectIndex(3)).eq((0..nodes).filter(|node| *node != 5).map(ObjectIndex)));
+        assert_eq!(back.list(ObjectIndex(4)).count(), 0);
     }
 
     #[test]
@@ -171,7 +172,7 @@ mod tests {
         let forward = adjacency_of(&rows);
         let mut expected = vec![Vec::new(); nodes as usize];
         for node in 0..nodes {
-            forward.list(node).for_each(|target| expected[target as usize].push(node));
+            forward.list(ObjectIndex(node)).for_each(|target| expected[target.at()].push(ObjectIndex(node)));
         }
         let dir = tempfile::tempdir().unwrap();
         for memory in [0, 600_000, 1 << 30] {
@@ -191,7 +192,11 @@ mod tests {
             let back = AdjacencyLists { groups: groups.into(), bytes: bytes.into(), objects: nodes, edges };
             assert_eq!(back.edges(), forward.edges());
             for node in 0..nodes {
-                assert_eq!(back.list(node).collect::<Vec<_>>(), expected[node as usize], "node {node}");
+                assert_eq!(
+                    back.list(ObjectIndex(node)).collect::<Vec<_>>(),
+                    expected[node as usize],
+                    "node {node}"
+                );
             }
         }
     }

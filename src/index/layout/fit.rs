@@ -10,6 +10,7 @@
 
 use crate::hprof::{IdSize, Version};
 
+use super::measured;
 use super::object_layout::{FieldCounts, Layout, Packing, Shape, hidden_fields};
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::model::tables::ClassKind;
@@ -165,7 +166,7 @@ pub(crate) fn weigh(summary: &Summary, layout: &Layout, shapes: &Shapes, sizes_s
         } else if class.site_size.get() > 0 {
             u64::from(class.site_size.get())
         } else {
-            let distance = summary.distance(class);
+            let distance = measured::distance(class);
             if distance.seen == 0 || is_of_varying_size(summary.class_name(class)) {
                 continue;
             }
@@ -177,7 +178,7 @@ pub(crate) fn weigh(summary: &Summary, layout: &Layout, shapes: &Shapes, sizes_s
         evidence.classes_refuting += u64::from(size > measured);
     }
     if !sizes_stated {
-        for (element, length, distance) in summary.short_arrays().iter() {
+        for (element, length, distance) in measured::short_arrays(summary).iter() {
             let size = layout.array_size(element, length);
             evidence.arrays += 1;
             evidence.arrays_exact += u64::from(size == u64::from(distance.min));

@@ -11,6 +11,7 @@
 use crate::hprof::BasicType;
 
 use super::fit::{self, Fit, STACK_CHUNK, Shapes, Source};
+use super::measured;
 use super::measurements::Lengths;
 use super::object_layout::{FieldCounts, Layout, LayoutOverride, align_up, statics_bytes};
 use crate::index::model::summary::{ClassNumber, Summary};
@@ -124,7 +125,7 @@ impl Sizes {
                 if class.site_size.get() > 0 && !given {
                     return (u64::from(class.site_size.get()), SizeSource::Stated);
                 }
-                let distance = summary.distance(class);
+                let distance = measured::distance(class);
                 let min = u64::from(distance.min);
                 if given || distance.seen == 0 || fit::is_of_varying_size(summary.class_name(class)) {
                     return (model, SizeSource::Model);
@@ -202,11 +203,11 @@ impl Sizes {
                 ClassKind::Instance => class.objects.get().saturating_mul(self.instance(number).0),
                 ClassKind::ObjectArray => 0,
                 ClassKind::PrimitiveArray(element) => {
-                    array_bytes(&layout, element, &summary.primitive_lengths(element))
+                    array_bytes(&layout, element, &measured::primitive_lengths(summary, element))
                 }
             })
             .collect();
-        for (class, lengths) in summary.object_lengths() {
+        for (class, lengths) in measured::object_lengths(summary) {
             if let Some(total) = self.totals.get_mut(class.0 as usize) {
                 *total = total.saturating_add(array_bytes(&layout, BasicType::Object, &lengths));
             }
@@ -247,7 +248,7 @@ fn statics_of(summary: &Summary, layout: &Layout, class: &crate::index::model::t
 fn is_compacted(summary: &Summary, layout: &Layout, shapes: &Shapes) -> bool {
     let (mut classes, mut ratios) = (0.0, 0.0);
     for (ClassNumber(number), class) in summary.numbered_classes() {
-        let distance = summary.distance(class);
+        let distance = measured::distance(class);
         let by_model = u64::from(distance.min) == shapes.size(layout, number as usize);
         if class.kind() == ClassKind::Instance && distance.seen >= 4 {
             classes += 1.0;

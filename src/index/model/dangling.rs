@@ -73,26 +73,26 @@ mod tests {
     #[test]
     fn ids_count_once_and_references_each_time() {
         let mut counter = MissingCounter::default();
-        counter.add(&[7, 5, 7]);
-        counter.add(&[5, u64::MAX, 1]);
+        counter.add(&[7, 5, 7].map(ObjectId));
+        counter.add(&[5, u64::MAX, 1].map(ObjectId));
         assert_eq!(counter.finish(), MissingObjects { references: 6, objects: 4, more: false });
         assert_eq!(MissingCounter::default().finish(), MissingObjects::default());
     }
 
     #[test]
     fn more_than_can_be_told_apart_are_said_to_be_more() {
-        let ids: Vec<u64> = (0..MAX_IDS as u64).collect();
+        let ids: Vec<ObjectId> = (0..MAX_IDS as u64).map(ObjectId).collect();
         let mut exact = MissingCounter::default();
         (0..3).for_each(|_| exact.add(&ids));
         let all = MissingObjects { references: 3 << 20, objects: 1 << 20, more: false };
         assert_eq!(exact.finish(), all);
         let mut over = MissingCounter::default();
         over.add(&ids);
-        over.add(&[u64::MAX]);
+        over.add(&[ObjectId(u64::MAX)]);
         over.add(&ids);
         let most = MissingObjects { references: (2 << 20) + 1, objects: 1 << 20, more: true };
         let mut both = MissingCounter::default();
-        both.add(&[1, u64::MAX]);
+        both.add(&[1, u64::MAX].map(ObjectId));
         both.merge(over);
         assert_eq!(both.finish(), MissingObjects { references: most.references + 2, ..most });
     }

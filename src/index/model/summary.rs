@@ -9,7 +9,7 @@ use super::problem::{Account, Problem, ProblemKind, Severity};
 use super::tables::*;
 use super::text_pool::{self, TextPool};
 use crate::hprof::{BasicType, IdSize, ObjectId, RootKind, Version};
-use crate::index::layout::measurements::{Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays};
+use crate::index::layout::measurements::PRIMITIVE_LENGTHS;
 use crate::index::storage::column::Column;
 use crate::index::storage::id_map::IdMap;
 
@@ -191,55 +191,6 @@ impl Summary {
     pub fn java_lang_class(&self) -> Option<ClassNumber> {
         let number = ClassNumber(self.facts.java_lang_class.get());
         self.class(number).map(|_| number)
-    }
-
-    /// The distances of a class's instances.
-    pub fn distance(&self, class: &ClassRow) -> Distance {
-        Distance {
-            min: class.distance_min.get(),
-            hits: class.distance_hits.get(),
-            seen: class.distance_seen.get(),
-        }
-    }
-
-    /// The lengths of the object arrays of each class, by class number.
-    pub(crate) fn object_lengths(&self) -> Vec<(ClassNumber, Lengths<OBJECT_LENGTHS>)> {
-        let mut lengths: Vec<(ClassNumber, Lengths<OBJECT_LENGTHS>)> = (self.tables.elements.iter())
-            .map(|row| {
-                let lengths = Lengths { elements: row.elements.get(), ..Lengths::default() };
-                (ClassNumber(row.class.get()), lengths)
-            })
-            .collect();
-        for row in self.tables.object_lengths.iter() {
-            let at = lengths.binary_search_by_key(&row.class.get(), |(number, _)| number.0);
-            let found = at.ok().and_then(|at| lengths.get_mut(at));
-            let count = found.and_then(|(_, lengths)| lengths.by_length.get_mut(usize::from(row.length)));
-            if let Some(count) = count {
-                *count = row.count.get();
-            }
-        }
-        lengths
-    }
-
-    /// The lengths of the primitive arrays of a type.
-    pub fn primitive_lengths(&self, element: BasicType) -> Lengths<PRIMITIVE_LENGTHS> {
-        let mut lengths = Lengths::default();
-        let at = BasicType::PRIMITIVES.iter().position(|kind| *kind == element);
-        let start = at.map_or(usize::MAX, |at| at * (PRIMITIVE_LENGTHS + 1));
-        let rows = self.tables.primitive_lengths.get(start..).unwrap_or_default();
-        if let Some((elements, counts)) = rows.split_first() {
-            lengths.elements = elements.count.get();
-            for (count, row) in lengths.by_length.iter_mut().zip(counts) {
-                *count = row.count.get();
-            }
-        }
-        lengths
-    }
-
-    /// The distances of short arrays.
-    pub(crate) fn short_arrays(&self) -> ShortArrays {
-        let distances = self.tables.short_arrays.iter().map(|row| Distance::from(*row)).collect();
-        ShortArrays::from_distances(distances).unwrap_or_default()
     }
 
     /// Class objects whose distance to the next object is known: class number and bytes.

@@ -290,14 +290,14 @@ mod tests {
     fn check(index: &AddressIndex, ids: &[u64]) {
         assert_eq!(index.objects() as usize, ids.len());
         for (number, id) in (0u32..).zip(ids) {
-            assert_eq!(index.index_of(*id), Some(number));
-            assert_eq!(index.id_of(number), Some(*id));
-            assert_eq!(index.index_of(id + 1), None);
+            assert_eq!(index.index_of(ObjectId(*id)), Some(ObjectIndex(number)));
+            assert_eq!(index.id_of(ObjectIndex(number)), Some(ObjectId(*id)));
+            assert_eq!(index.index_of(ObjectId(id + 1)), None);
         }
         for outside in [0, 8, u64::MAX, !7, 1 << 62] {
-            assert_eq!(index.index_of(outside), None);
+            assert_eq!(index.index_of(ObjectId(outside)), None);
         }
-        assert_eq!(index.id_of(index.objects()), None);
+        assert_eq!(index.id_of(ObjectIndex(index.objects())), None);
     }
 
     #[test]
@@ -315,6 +315,9 @@ mod tests {
     #[test]
     fn an_empty_index_finds_nothing() {
         let index = AddressIndex::of_set(AddressSet::new(3, 0), &room()).unwrap().unwrap();
-        assert_eq!((index.objects(), index.index_of(8), index.id_of(0)), (0, None, None));
+        assert_eq!(
+            (index.objects(), index.index_of(ObjectId(8)), index.id_of(ObjectIndex(0))),
+            (0, None, None)
+        );
     }
 }

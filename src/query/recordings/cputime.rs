@@ -161,6 +161,7 @@ fn positive(time_ms: i64) -> u64 {
 mod tests {
     use super::super::stack_filter::tests::traces;
     use super::*;
+    use crate::hprof::TraceSerial;
 
     fn rows() -> Vec<TimeRow> {
         let row = |trace, count, self_percent: f64, name: Option<&str>| TimeRow {
@@ -170,7 +171,11 @@ mod tests {
             accumulated_percent: 0.0,
             name: name.map(str::to_owned),
         };
-        vec![row(3, 1, 44.18, Some("a.A")), row(2, 9, 44.18, Some("b.B")), row(1, 5, 1.03, None)]
+        vec![
+            row(TraceSerial(3), 1, 44.18, Some("a.A")),
+            row(TraceSerial(2), 9, 44.18, Some("b.B")),
+            row(TraceSerial(1), 5, 1.03, None),
+        ]
     }
 
     #[test]

@@ -134,7 +134,7 @@ mod tests {
     fn site(class: &str, trace: u32, live: (u64, u64), allocated: (u64, u64), self_percent: f64) -> Site {
         Site {
             class: class.into(),
-            trace,
+            trace: TraceSerial(trace),
             live_bytes: live.0,
             live_instances: live.1,
             allocated_bytes: allocated.0,
@@ -199,7 +199,7 @@ mod tests {
         let by = |classes: &[&str], methods: &[&str], traces: &[u32]| Question {
             classes: classes.iter().map(|text| text.parse().unwrap()).collect(),
             methods: methods.iter().map(|text| text.parse().unwrap()).collect(),
-            traces: traces.to_vec(),
+            traces: traces.iter().copied().map(TraceSerial).collect(),
             ..Question::default()
         };
         assert_eq!(ranks(&sample(), &by(&["a.*"], &[], &[])), [2, 3]);

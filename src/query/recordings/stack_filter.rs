@@ -87,7 +87,12 @@ pub(crate) mod tests {
     pub(crate) fn traces(of: &[(u32, &[(&str, &str)])]) -> Traces {
         let mut traces = Traces::default();
         for (serial, frames) in of {
-            traces.add(*serial, 0, None, frames.iter().map(|(class, method)| frame(class, method)));
+            traces.add(
+                TraceSerial(*serial),
+                0,
+                None,
+                frames.iter().map(|(class, method)| frame(class, method)),
+            );
         }
         traces
     }
@@ -106,7 +111,7 @@ pub(crate) mod tests {
                 methods: methods.iter().map(|text| text.parse().unwrap()).collect(),
             };
             let matcher = filter.of(&traces);
-            (1..=5).filter(|serial| matcher.matches(*serial)).collect()
+            (1..=5).filter(|serial| matcher.matches(TraceSerial(*serial))).collect()
         };
         assert_eq!(found(&[], &[]), [1, 2, 3, 4, 5]);
         assert_eq!(found(&["b.*"], &[]), [1, 4]);

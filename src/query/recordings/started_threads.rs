@@ -52,6 +52,7 @@ pub fn threads<'a>(threads: &'a [StartedThread], question: &Question) -> Answer<
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::hprof::ObjectId;
 
     #[test]
     fn threads_by_name_and_in_order() {
@@ -61,7 +62,11 @@ mod tests {
             name: name.to_owned(),
             ..StartedThread::default()
         };
-        let all = [thread(3, 16, "main"), thread(1, 17, "worker"), thread(2, 18, "main")];
+        let all = [
+            thread(3, ObjectId(16), "main"),
+            thread(1, ObjectId(17), "worker"),
+            thread(2, ObjectId(18), "main"),
+        ];
         let serials = |question: Question| -> Vec<u32> {
             super::threads(&all, &question).rows.iter().map(|thread| thread.serial).collect()
         };

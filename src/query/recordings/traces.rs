@@ -83,16 +83,17 @@ pub fn started_threads(profile: &Profile) -> FxHashMap<u32, &StartedThread> {
 mod tests {
     use super::super::stack_filter::tests::frame;
     use super::*;
+    use crate::hprof::ObjectId;
 
     fn sample() -> Profile {
         let mut profile = Profile::default();
-        profile.traces.add(7, 1, None, [frame("a.A", "x")]);
-        profile.traces.add(5, 2, None, [frame("a.A", "y"), frame("b.B", "main")]);
-        profile.traces.add(6, 0, None, []);
+        profile.traces.add(TraceSerial(7), 1, None, [frame("a.A", "x")]);
+        profile.traces.add(TraceSerial(5), 2, None, [frame("a.A", "y"), frame("b.B", "main")]);
+        profile.traces.add(TraceSerial(6), 0, None, []);
         for (serial, object, name) in [(1, 16, "main"), (2, 17, "pool-1")] {
             profile.threads.push(StartedThread {
                 serial,
-                object,
+                object: ObjectId(object),
                 name: name.to_owned(),
                 ..Default::default()
             });
@@ -104,11 +105,14 @@ mod tests {
     fn traces_by_serial_number_thread_and_frame() {
         let profile = sample();
         let found = |question: Question| -> Vec<u32> {
-            super::traces(&profile, &question).rows.iter().map(|trace| trace.serial).collect()
+            super::traces(&profile, &question).rows.iter().map(|trace| trace.serial.0).collect()
         };
         let of_thread = |text: &str| Question { thread: Some(text.parse().unwrap()), ..Question::default() };
         assert_eq!(found(Question::default()), [7, 5, 6]);
-        assert_eq!(found(Question { serials: vec![6, 7, 7, 9], ..Question::default() }), [7, 6]);
+        assert_eq!(
+            found(Question { serials: [6, 7, 7, 9].map(TraceSerial).into(), ..Question::default() }),
+            [7, 6]
+        );
         assert_eq!(found(of_thread("2")), [5]);
         assert_eq!(found(of_thread("main")), [7]);
         assert_eq!(found(of_thread("0x11")), [5]);

@@ -1,5 +1,6 @@
 //! Every object of damaged dumps is shown: nothing panics, nothing goes on for ever.
 
+use hprof_cli::ObjectIndex;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -41,16 +42,16 @@ fn every_object_of_a_damaged_dump() {
         let shower = Shower::new(heap.summary(), &graph, bytes(&heap), view);
         let begin = Instant::now();
         for object in 0..graph.objects.len() {
-            let (value, stack) = shower.meaning(object, 300, 10);
+            let (value, stack) = shower.meaning(ObjectIndex(object), 300, 10);
             assert!(value.is_none_or(|value| value.text.chars().count() <= 300));
             assert!(stack.is_none_or(|stack| stack.frames.len() <= 10));
-            shown += usize::from(!shower.show(object).fields.is_empty());
-            let _ = shower.data(object, 3, 10).and_then(|data| data.text());
-            shower.elements(object, 2, 5).for_each(drop);
+            shown += usize::from(!shower.show(ObjectIndex(object)).fields.is_empty());
+            let _ = shower.data(ObjectIndex(object), 3, 10).and_then(|data| data.text());
+            shower.elements(ObjectIndex(object), 2, 5).for_each(drop);
         }
         // What collections are known is looked up each time.
         for object in (0..graph.objects.len()).step_by(97) {
-            let contents = shower.contents(object, 0, 20);
+            let contents = shower.contents(ObjectIndex(object), 0, 20);
             assert!(contents.is_none_or(|contents| contents.entries.len() <= 20));
         }
         assert!(begin.elapsed() < Duration::from_secs(120), "{:?}", begin.elapsed());

@@ -1,6 +1,7 @@
 //! Field values of real dumps against the program that was dumped (`samples/java/HeapZoo.java`), and Strings against a
 //! reading that shares nothing with the library.
 
+use hprof_cli::{ObjectId, ObjectIndex};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -69,35 +70,36 @@ fn fields(shown: &Shown) -> BTreeMap<String, String> {
 
 impl Zoo<'_> {
     fn object(&self, id: u64) -> u32 {
-        self.graph.objects.addresses.index_of(id).unwrap()
+        self.graph.objects.addresses.index_of(ObjectId(id)).unwrap().0
     }
 
     fn show(&self, id: u64) -> Shown {
-        self.shower.show(self.object(id))
+        self.shower.show(ObjectIndex(self.object(id)))
     }
 
     fn class_object(&self, name: &str) -> u64 {
         match find_class(self.heap.summary(), self.graph, name, &name.parse().unwrap()) {
-            ClassFound::One(object) => self.graph.objects.addresses.id_of(object).unwrap(),
+            ClassFound::One(object) => self.graph.objects.addresses.id_of(object).unwrap().0,
             other => panic!("{}: {name}: {other:?}", self.name),
         }
     }
 
     fn static_field(&self, name: &str) -> u64 {
-        refers(field(&self.show(self.class_object("HeapZoo")), name)).object
+        refers(field(&self.show(self.class_object("HeapZoo")), name)).object.0
     }
 
     fn elements(&self, id: u64) -> Vec<Value> {
-        self.shower.elements(self.object(id), 0, u64::MAX).map(|part| part.value).collect()
+        self.shower.elements(ObjectIndex(self.object(id)), 0, u64::MAX).map(|part| part.value).collect()
     }
 
     fn value(&self, id: u64) -> Option<String> {
-        self.shower.meaning(self.object(id), 1 << 20, 100).0.map(|value| value.text)
+        self.shower.meaning(ObjectIndex(self.object(id)), 1 << 20, 100).0.map(|value| value.text)
     }
 
     /// What `HeapZoo.keep` holds, in order.
     fn keep(&self) -> Vec<Referred> {
-        let contents = self.shower.contents(self.object(self.static_field("keep")), 0, u64::MAX).unwrap();
+        let contents =
+            self.shower.contents(ObjectIndex(self.object(self.static_field("keep"))), 0, u64::MAX).unwrap();
         let refer = |value: &Value| match value {
             Value::Reference(Some(to)) => to.clone(),
             other => panic!("{other:?}"),
@@ -123,7 +125,7 @@ fn fields_of_every_type() {
         let colors: Vec<u64> = ["RED", "GREEN", "BLUE"]
             .map(|color| {
                 let class = zoo.show(zoo.class_object("HeapZoo$Color"));
-                refers(field(&class, color)).object
+                refers(field(&class, color)).object.0
             })
             .into();
         for i in 0..500 {
@@ -161,10 +163,10 @@ fn fields_of_every_type() {
             for (object, expected) in five.iter().zip(expected) {
                 let expected: BTreeMap<String, String> =
                     expected.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-                assert_eq!(fields(&zoo.show(object.object)), expected, "{} {i}", zoo.name);
+                assert_eq!(fields(&zoo.show(object.object.0)), expected, "{} {i}", zoo.name);
             }
             // The class's own fields first, then those of its superclass.
-            let shown = zoo.show(five[0].object);
+            let shown = zoo.show(five[0].object.0);
             let mut groups: Vec<&str> =
                 shown.fields.iter().map(|part| part.class.as_deref().unwrap()).collect();
             groups.dedup();
@@ -180,7 +182,7 @@ fn strings_as_the_source_has_them() {
         let keep = zoo.keep();
         for (i, object) in keep[REPEATED..STRINGS].iter().enumerate() {
             let expected = format!("duplicate string number {}", i % 10);
-            assert_eq!(zoo.value(object.object), Some(expected), "{} {i}", zoo.name);
+            assert_eq!(zoo.value(object.object.0), Some(expected), "{} {i}", zoo.name);
         }
         let expected = [
             "Grüße",
@@ -192,7 +194,7 @@ fn strings_as_the_source_has_them() {
         ];
         for (object, expected) in keep[STRINGS..COLLECTIONS].iter().zip(expected) {
             assert_eq!(object.class.as_deref(), Some("java.lang.String"));
-            assert_eq!(zoo.value(object.object).as_deref(), Some(expected), "{}", zoo.name);
+            assert_eq!(zoo.value(object.object.0).as_deref(), Some(expected), "{}", zoo.name);
         }
         assert_eq!(refers_label(&keep[STRINGS + 5]), "lone surrogate \u{fffd} here");
     });
@@ -208,9 +210,9 @@ fn arrays_of_every_type() {
         let keep = zoo.keep();
         let name = zoo.name;
         let array = |at: usize, class: &str, length: u64| {
-            let shown = zoo.show(keep[ARRAYS + at].object);
+            let shown = zoo.show(keep[ARRAYS + at].object.0);
             assert_eq!((shown.class.as_deref(), shown.length), (Some(class), Some(length)), "{name} {at}");
-            zoo.elements(shown.object)
+            zoo.elements(shown.object.0)
         };
         let null = Value::Reference(None);
         assert_eq!(array(0, "boolean[]", 2), [Value::Boolean(true), Value::Boolean(false)]);
@@ -232,8 +234,8 @@ fn arrays_of_every_type() {
         for (class, length) in [("java.lang.String[][]", 3), ("java.lang.String[]", 4)] {
             let inner = level.iter().flat_map(|value| {
                 let Value::Reference(Some(to)) = value else { panic!("{value:?}") };
-                assert_eq!((to.class.as_deref(), zoo.show(to.object).length), (Some(class), Some(length)));
-                zoo.elements(to.object)
+                assert_eq!((to.class.as_deref(), zoo.show(to.object.0).length), (Some(class), Some(length)));
+                zoo.elements(to.object.0)
             });
             level = inner.collect();
         }
@@ -249,17 +251,20 @@ fn arrays_of_every_type() {
         assert!(matches!(&own[0], Value::Reference(Some(to)) if to.object == keep[ARRAYS + 15].object));
 
         // Parts of arrays, and their bytes.
-        let long = zoo.object(keep[ARRAYS + 7].object);
-        let part: Vec<Part> = zoo.shower.elements(long, 1, 2).collect();
+        let long = zoo.object(keep[ARRAYS + 7].object.0);
+        let part: Vec<Part> = zoo.shower.elements(ObjectIndex(long), 1, 2).collect();
         assert_eq!((part.len(), part[0].name.as_str()), (1, "[1]"));
-        let data = zoo.shower.data(long, 0, 1).unwrap();
+        let data = zoo.shower.data(ObjectIndex(long), 0, 1).unwrap();
         assert_eq!((data.hexadecimal().as_str(), data.offset), ("8000000000000000", 0));
-        let data = zoo.shower.data(long, 1, u64::MAX).unwrap();
+        let data = zoo.shower.data(ObjectIndex(long), 1, u64::MAX).unwrap();
         assert_eq!((data.hexadecimal().as_str(), data.offset), ("7fffffffffffffff", 8));
-        assert!(zoo.shower.data(long, 5, 9).unwrap().bytes.is_empty());
-        let chars = zoo.shower.data(zoo.object(keep[ARRAYS + 1].object), 0, 2).unwrap();
+        assert!(zoo.shower.data(ObjectIndex(long), 5, 9).unwrap().bytes.is_empty());
+        let chars = zoo.shower.data(ObjectIndex(zoo.object(keep[ARRAYS + 1].object.0)), 0, 2).unwrap();
         assert_eq!(chars.text().unwrap().0, "a€");
-        assert!(zoo.shower.data(zoo.object(keep[ARRAYS + 9].object), 0, 1).is_none(), "no primitives");
+        assert!(
+            zoo.shower.data(ObjectIndex(zoo.object(keep[ARRAYS + 9].object.0)), 0, 1).is_none(),
+            "no primitives"
+        );
     });
 }
 
@@ -270,10 +275,10 @@ fn what_known_objects_mean() {
         let is = |at: usize, class: &str, value: &str| {
             let object = &keep[at];
             assert_eq!(object.class.as_deref(), Some(class), "{}", zoo.name);
-            assert_eq!(zoo.value(object.object).as_deref(), Some(value), "{} {class}", zoo.name);
+            assert_eq!(zoo.value(object.object.0).as_deref(), Some(value), "{} {class}", zoo.name);
         };
         let one_by_one = ARRAYS + 16;
-        let buffer = zoo.show(keep[one_by_one].object);
+        let buffer = zoo.show(keep[one_by_one].object.0);
         let Value::Integer(address) = field(&buffer, "address").value else { panic!("{buffer:?}") };
         is(
             one_by_one,
@@ -287,15 +292,15 @@ fn what_known_objects_mean() {
             "24250429618215260598957696001935175135959229619080974590971174872813112994997",
         );
         is(one_by_one + 2, "java.util.Optional", "opt");
-        let uuid = zoo.value(keep[one_by_one + 3].object).unwrap();
+        let uuid = zoo.value(keep[one_by_one + 3].object.0).unwrap();
         let dashes: Vec<usize> = uuid.match_indices('-').map(|(at, _)| at).collect();
         // Random ones have version 4, variant 2.
         assert_eq!((uuid.len(), dashes, &uuid[14..15]), (36, vec![8, 13, 18, 23], "4"), "{uuid}");
         assert!("89ab".contains(&uuid[19..20]), "{uuid}");
-        let shown = zoo.show(keep[one_by_one + 3].object);
+        let shown = zoo.show(keep[one_by_one + 3].object.0);
         let Value::Integer(low) = field(&shown, "leastSigBits").value else { panic!() };
         assert_eq!(uuid.replace('-', "")[16..], format!("{low:016x}"));
-        let date = zoo.show(keep[one_by_one + 4].object);
+        let date = zoo.show(keep[one_by_one + 4].object.0);
         let Value::Integer(millis) = field(&date, "fastTime").value else { panic!() };
         let millis = millis.cast_unsigned();
         let created = zoo.heap.summary().facts().created_ms.get();
@@ -310,11 +315,11 @@ fn what_known_objects_mean() {
             let (instance, class) = (&keep[one_by_one + 6 + 2 * i], &keep[one_by_one + 7 + 2 * i]);
             assert_eq!(instance.class.as_deref(), Some("HeapZoo$Empty"));
             assert_eq!(class.label.as_deref(), Some("HeapZoo$Empty"));
-            let shown = zoo.show(instance.object);
+            let shown = zoo.show(instance.object.0);
             assert_eq!(shown.class_object, Some(class.object));
             let Some(Loader::Object(loader)) = shown.loader else { panic!("{:?}", shown.loader) };
             assert_eq!(loader.class.as_deref(), Some("HeapZoo$Loader"));
-            let class = zoo.show(class.object);
+            let class = zoo.show(class.object.0);
             assert_eq!(class.loader, Some(Loader::Object(loader)));
             assert_eq!(class.of_class.unwrap().instances, 1);
         }
@@ -322,7 +327,7 @@ fn what_known_objects_mean() {
             find_class(zoo.heap.summary(), zoo.graph, "HeapZoo$Empty", &"HeapZoo$Empty".parse().unwrap());
         let ClassFound::Several(classes, 6) = found else { panic!("{found:?}") };
         assert!(classes.iter().all(|class| class.name == "HeapZoo$Empty"));
-        let anonymous = zoo.show(keep[one_by_one + 17].object);
+        let anonymous = zoo.show(keep[one_by_one + 17].object.0);
         assert_eq!(field(&anonymous, "hidden").value, Value::Integer(7));
     });
 }
@@ -332,14 +337,14 @@ fn references_collections_and_cycles() {
     with_zoos(|zoo| {
         let keep = zoo.keep();
         // SoftReference of byte[1000], WeakReference of `keep`, PhantomReference, WeakHashMap.
-        let soft = zoo.show(keep[REFERENCES].object);
-        let referent = zoo.show(refers(field(&soft, "referent")).object);
+        let soft = zoo.show(keep[REFERENCES].object.0);
+        let referent = zoo.show(refers(field(&soft, "referent")).object.0);
         assert_eq!((referent.class.as_deref(), referent.length), (Some("byte[]"), Some(1000)));
-        let weak = zoo.show(keep[REFERENCES + 1].object);
-        assert_eq!(refers(field(&weak, "referent")).object, zoo.static_field("keep"));
+        let weak = zoo.show(keep[REFERENCES + 1].object.0);
+        assert_eq!(refers(field(&weak, "referent")).object, ObjectId(zoo.static_field("keep")));
         for object in &keep[FINALIZABLES..REPEATED] {
-            let data = refers(field(&zoo.show(object.object), "data")).object;
-            assert_eq!(zoo.show(data).length, Some(64));
+            let data = refers(field(&zoo.show(object.object.0), "data")).object;
+            assert_eq!(zoo.show(data.0).length, Some(64));
         }
         let value = |value: &Value| match value {
             Value::Reference(Some(to)) => to.label.clone().unwrap_or_default(),
@@ -347,7 +352,8 @@ fn references_collections_and_cycles() {
         };
         for (i, six) in keep[COLLECTIONS..ARRAYS].chunks(6).enumerate() {
             let contents = |at: usize| -> Vec<String> {
-                let contents = zoo.shower.contents(zoo.object(six[at].object), 0, u64::MAX).unwrap();
+                let contents =
+                    zoo.shower.contents(ObjectIndex(zoo.object(six[at].object.0)), 0, u64::MAX).unwrap();
                 let text = |entry: &hprof_cli::query::objects::show::ContentEntry| {
                     let key = entry.key.as_ref().map(|key| format!("{}=", value(key)));
                     key.unwrap_or_default() + &value(&entry.value)
@@ -371,18 +377,18 @@ fn references_collections_and_cycles() {
         };
         let r = |object: u64| refers(field(&zoo.show(object), "r")).object;
         assert_eq!(shared[2..], [Value::Reference(None), Value::Reference(None)]);
-        let sides = zoo.elements(r(id(&shared[0])));
-        let bottom = r(id(&sides[0]));
-        assert_eq!((sides.len(), r(id(&sides[1]))), (2, bottom));
-        assert_eq!(zoo.value(r(bottom)).as_deref(), Some("diamond bottom"));
+        let sides = zoo.elements(r(id(&shared[0]).0).0);
+        let bottom = r(id(&sides[0]).0);
+        assert_eq!((sides.len(), r(id(&sides[1]).0)), (2, bottom));
+        assert_eq!(zoo.value(r(bottom.0).0).as_deref(), Some("diamond bottom"));
         let x = id(&shared[1]);
-        assert_eq!(r(r(x)), x);
+        assert_eq!(r(r(x.0).0), x);
         // A chain of 100,000.
         let mut link = zoo.static_field("chain");
         for v in (99_000..100_000).rev() {
             let shown = zoo.show(link);
             assert_eq!(field(&shown, "v").value, Value::Integer(v));
-            link = refers(field(&shown, "next")).object;
+            link = refers(field(&shown, "next")).object.0;
         }
     });
 }
@@ -427,16 +433,17 @@ fn classes_as_the_source_and_the_jvm_have_them() {
         let array = zoo.show(zoo.class_object("byte[]")).of_class.unwrap();
         assert_eq!(array.instance_bytes, None, "arrays differ");
         // `String` is the name behind the last dot, too.
-        assert_eq!(zoo.class_object("String"), string.object);
+        assert_eq!(zoo.class_object("String"), string.object.0);
         let main = zoo.show(zoo.class_object("HeapZoo"));
         let keep = zoo.show(zoo.static_field("keep"));
         let Some(Dominator::Object(above)) = keep.dominator else { panic!("{:?}", keep.dominator) };
         assert_eq!(above.object, main.object);
         // A session's buffer is its own.
-        let cache = zoo.shower.contents(zoo.object(zoo.static_field("SESSION_CACHE")), 0, 10).unwrap();
+        let cache =
+            zoo.shower.contents(ObjectIndex(zoo.object(zoo.static_field("SESSION_CACHE"))), 0, 10).unwrap();
         for entry in cache.entries {
             let Value::Reference(Some(session)) = entry.value else { panic!() };
-            let buffer = zoo.show(refers(field(&zoo.show(session.object), "buffer")).object);
+            let buffer = zoo.show(refers(field(&zoo.show(session.object.0), "buffer")).object.0);
             let Some(Dominator::Object(above)) = buffer.dominator else { panic!() };
             assert_eq!((above.object, buffer.length), (session.object, Some(512)));
         }
@@ -460,7 +467,7 @@ fn all_strings_read_naively() {
         assert!(naive.len() >= at_least, "{name}: {}", naive.len());
         let mut characters = 0;
         for (id, units) in naive {
-            let object = graph.objects.addresses.index_of(id).unwrap();
+            let object = graph.objects.addresses.index_of(ObjectId(id)).unwrap();
             let found = meanings.meaning(object, usize::MAX).unwrap();
             assert_eq!(found.text, naive::text(&units), "{name}: {id:#x}");
             assert!(!found.is_cut);

@@ -161,7 +161,7 @@ fn numbers() {
     };
     made.expected.pop();
     let (heap, graph) = dump.open_graph();
-    let index = graph.objects.addresses.index_of(large.0).unwrap();
+    let index = graph.objects.addresses.index_of(hprof_cli::ObjectId(large.0)).unwrap();
     let meanings = Meanings::new(heap.summary(), &graph, bytes(&heap));
     let text = meanings.meaning(index, 1 << 20).unwrap().text;
     // BigInteger.ONE.shiftLeft(32000).toString()
@@ -364,7 +364,9 @@ fn throwables_have_their_stacks() {
     let (heap, graph) = dump.open_graph();
     let meanings = Meanings::new(heap.summary(), &graph, bytes(&heap));
     let stack = |object: ObjectId, most| {
-        meanings.stack(graph.objects.addresses.index_of(object.0).unwrap(), most).unwrap()
+        meanings
+            .stack(graph.objects.addresses.index_of(hprof_cli::ObjectId(object.0)).unwrap(), most)
+            .unwrap()
     };
     let found = stack(seen, 10);
     assert_eq!(found.frames, ["com.acme.Main.run(Main.java:5)", "com.acme.Main.main"]);
@@ -414,7 +416,7 @@ fn hostile_objects_are_read_in_bounded_time() {
     let labels = Labels::new(&heap, &graph, bytes(&heap));
     let start = Instant::now();
     let found = objects.map(|object| {
-        let index = graph.objects.addresses.index_of(object.0).unwrap();
+        let index = graph.objects.addresses.index_of(hprof_cli::ObjectId(object.0)).unwrap();
         let label = labels.label(index);
         // Collections go in circles, too.
         let held = contents(&heap, &graph, object).map_or(0, |(_, _, entries)| entries.len());

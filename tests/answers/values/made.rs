@@ -73,7 +73,7 @@ impl Made {
         let meanings = Meanings::new(heap.summary(), &graph, bytes(&heap));
         let labels = Labels::new(&heap, &graph, bytes(&heap));
         for (object, expected) in &self.expected {
-            let index = graph.objects.addresses.index_of(object.0).unwrap();
+            let index = graph.objects.addresses.index_of(hprof_cli::ObjectId(object.0)).unwrap();
             let class = graph.objects.class(index).and_then(|class| heap.summary().class(class)).unwrap();
             let name = heap.summary().class_name(class);
             let found = meanings.meaning(index, 1 << 20).map(|meaning| meaning.text);
@@ -106,7 +106,7 @@ pub fn contents(
     let objects = Objects::new(heap.summary(), graph, bytes(heap));
     let labels = Labels::new(heap, graph, bytes(heap));
     let collections = Collections::new(&objects);
-    let found = collections.collection(graph.objects.addresses.index_of(object.0)?)?;
+    let found = collections.collection(graph.objects.addresses.index_of(hprof_cli::ObjectId(object.0))?)?;
     let text = |value: hprof_cli::query::objects::reader::Bits| match (value.integer(), value.bits) {
         (Some(number), _) => number.to_string(),
         (None, 0) => "null".to_owned(),

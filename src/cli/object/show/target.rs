@@ -80,9 +80,9 @@ mod tests {
     #[test]
     fn ids() {
         let id = |text: &str| target(text).map(|target| (target.what, target.range));
-        assert_eq!(id("50001f93"), Ok((What::Object(0x5000_1f93), None)));
-        assert_eq!(id("f058b2e0"), Ok((What::Object(0xf058_b2e0), None)));
-        assert_eq!(id("0x7c00012a8"), Ok((What::Object(0x7_c000_12a8), None)));
+        assert_eq!(id("50001f93"), Ok((What::Object(ObjectId(0x5000_1f93)), None)));
+        assert_eq!(id("f058b2e0"), Ok((What::Object(ObjectId(0xf058_b2e0)), None)));
+        assert_eq!(id("0x7c00012a8"), Ok((What::Object(ObjectId(0x7_c000_12a8)), None)));
         assert_eq!(id("0x10[0..20]"), Ok((What::Object(ObjectId(16)), Some(0..20))));
         assert_eq!(id("0x10[5]"), Ok((What::Object(ObjectId(16)), Some(5..6))));
         assert_eq!(id("10[7..]"), Ok((What::Object(ObjectId(16)), Some(7..u64::MAX))));

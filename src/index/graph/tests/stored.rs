@@ -2,6 +2,7 @@
 
 use super::definition::{Dominator, Naive};
 use super::{Graph, Numbers, arena, weights_by};
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
 use crate::index::graph::order::{Order, Weights};
 use crate::index::graph::tree::Tree;
 use crate::index::graph::tree_columns::Columns;
@@ -45,17 +46,32 @@ pub(super) fn check_stored(graph: &Graph, order: &Order, weights: &Weights, domi
     let fits = units.iter().map(|units| u128::from(*units) * 8).sum::<u128>() < u128::from(u64::MAX);
     for (position, node) in (0u32..).zip(&naive.nodes) {
         let reachable = position < naive.reachable;
-        assert_eq!(tree.position(*node), Some(position));
-        assert_eq!(tree.reachable_position(*node), reachable.then_some(position));
-        assert_eq!(tree.object_at(position), Some(*node));
+        let (at, object) = (TreePosition(position), ObjectIndex(*node));
+        assert_eq!(tree.position(object), Some(at));
+        assert_eq!(tree.reachable_position(object), reachable.then_some(at));
+        assert_eq!(tree.object_at(at), Some(object));
         if reachable && fits {
-            assert_eq!(tree.retained_bytes(position), naive.retained[*node as usize] * 8, "of {node}");
-            assert_eq!(tree.retained_objects(position), naive.counts[*node as usize]);
+            assert_eq!(
+                tree.retained_bytes(TreePosition(position)),
+                naive.retained[*node as usize] * 8,
+                "of {node}"
+            );
+            assert_eq!(tree.retained_objects(TreePosition(position)), naive.counts[*node as usize]);
         }
     }
-    assert!(tree.objects_at(0..graph.len()).eq(naive.nodes.iter().copied()));
+    assert!(
+        tree.objects_at(TreePosition(0)..TreePosition(graph.len())).eq(naive
+            .nodes
+            .iter()
+            .copied()
+            .map(ObjectIndex))
+    );
     for nowhere in [graph.len(), graph.len() + 64, u32::MAX] {
-        assert_eq!((tree.position(nowhere), tree.object_at(nowhere)), (None, None), "{nowhere}");
+        assert_eq!(
+            (tree.position(ObjectIndex(nowhere)), tree.object_at(TreePosition(nowhere))),
+            (None, None),
+            "{nowhere}"
+        );
     }
     Shape::of(parents).check(&tree, &units, 8, u32::MAX);
 }
@@ -113,13 +129,17 @@ impl Shape {
         assert_eq!((tree.reachable(), tree.reachable_bytes()), (self.len(), before[self.parents.len()]));
         for (position, parent) in (0u32..).zip(&self.parents) {
             let (at, end) = (position as usize, self.ends[position as usize]);
-            assert_eq!(tree.depth(position), self.depths[at], "depth at {position}");
-            assert_eq!(tree.end(position), end, "end of {position}");
-            assert_eq!(tree.dominator(position), *parent, "dominator of {position}");
-            assert_eq!(tree.ends_behind(position), ending[at], "ends behind {position}");
-            assert_eq!(tree.retained_objects(position), end - position);
+            assert_eq!(tree.depth(TreePosition(position)), self.depths[at], "depth at {position}");
+            assert_eq!(tree.end(TreePosition(position)), TreePosition(end), "end of {position}");
             assert_eq!(
-                tree.retained_bytes(position),
+                tree.dominator(TreePosition(position)),
+                parent.map(TreePosition),
+                "dominator of {position}"
+            );
+            assert_eq!(tree.ends_behind(TreePosition(position)), ending[at], "ends behind {position}");
+            assert_eq!(tree.retained_objects(TreePosition(position)), end - position);
+            assert_eq!(
+                tree.retained_bytes(TreePosition(position)),
                 before[end as usize] - before[at],
                 "bytes of {position}"
             );
@@ -128,18 +148,28 @@ impl Shape {
                 siblings.push(position);
             }
         }
-        assert!(tree.ends(0..self.len()).eq(ending.iter().copied()));
+        assert!(tree.ends(TreePosition(0)..TreePosition(self.len())).eq(ending.iter().copied()));
         for (position, units) in (0u32..).zip(units) {
-            assert_eq!(tree.shallow_bytes(position), units.saturating_mul(unit), "shallow at {position}");
-            assert_eq!(tree.bytes_before(position), before[position as usize], "bytes before {position}");
+            assert_eq!(
+                tree.shallow_bytes(TreePosition(position)),
+                units.saturating_mul(unit),
+                "shallow at {position}"
+            );
+            assert_eq!(
+                tree.bytes_before(TreePosition(position)),
+                before[position as usize],
+                "bytes before {position}"
+            );
         }
         for (position, first) in (0u32..).zip(&first) {
             assert!(
-                tree.children(position).take(most as usize).eq(first.iter().copied()),
+                tree.children(TreePosition(position))
+                    .take(most as usize)
+                    .eq(first.iter().copied().map(TreePosition)),
                 "children of {position}"
             );
         }
-        assert!(tree.top().take(most as usize).eq(top), "top");
+        assert!(tree.top().take(most as usize).eq(top.into_iter().map(TreePosition)), "top");
         self.check_dominates(tree);
     }
 
@@ -158,7 +188,11 @@ impl Shape {
                 _ => numbers.below(self.len()),
             };
             let inside = ancestor <= position && position < self.ends[ancestor as usize];
-            assert_eq!(tree.dominates(ancestor, position), inside, "{ancestor} and {position}");
+            assert_eq!(
+                tree.dominates(TreePosition(ancestor), TreePosition(position)),
+                inside,
+                "{ancestor} and {position}"
+            );
         }
     }
 }
@@ -184,9 +218,13 @@ fn check_shape(name: &str, parents: Vec<Option<u32>>, unit: u64, lost: u32) {
     let tree = stored(&order, &weights_by(&by_node, unit));
     assert_eq!(tree.objects(), all, "{name}");
     for node in [0, 1, shape.len() / 2, shape.len() - 1, all - 1] {
-        let position = order.positions[node as usize];
-        assert_eq!((tree.position(node), tree.object_at(position)), (Some(position), Some(node)), "{name}");
-        assert_eq!(tree.reachable_position(node), Some(position).filter(|_| node < shape.len()), "{name}");
+        let (object, position) = (ObjectIndex(node), TreePosition(order.positions[node as usize]));
+        assert_eq!(
+            (tree.position(object), tree.object_at(position)),
+            (Some(position), Some(object)),
+            "{name}"
+        );
+        assert_eq!(tree.reachable_position(object), Some(position).filter(|_| node < shape.len()), "{name}");
     }
     shape.check(&tree, &by_position, unit, 300);
 }
@@ -262,7 +300,13 @@ fn random_trees_are_kept() {
 fn an_empty_tree_answers() {
     for tree in [Tree::default(), stored(&Shape::of(Vec::new()).order(&arena(0).1, 0), &weights_by(&[], 8))] {
         assert_eq!((tree.reachable(), tree.objects(), tree.reachable_bytes()), (0, 0, 0));
-        assert_eq!((tree.position(0), tree.object_at(0), tree.dominator(0)), (None, None, None));
-        assert_eq!((tree.top().count(), tree.depth(0), tree.shallow_bytes(0)), (0, 0, 0));
+        assert_eq!(
+            (tree.position(ObjectIndex(0)), tree.object_at(TreePosition(0)), tree.dominator(TreePosition(0))),
+            (None, None, None)
+        );
+        assert_eq!(
+            (tree.top().count(), tree.depth(TreePosition(0)), tree.shallow_bytes(TreePosition(0))),
+            (0, 0, 0)
+        );
     }
 }

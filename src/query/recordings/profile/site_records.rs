@@ -207,7 +207,7 @@ mod tests {
         rows.iter()
             .map(|row| {
                 let [live, objects, bytes, allocated] = figures(&row.site);
-                [row.class_serial.into(), row.site.trace.into(), live, objects, bytes, allocated]
+                [row.class_serial.into(), row.site.trace.0.into(), live, objects, bytes, allocated]
             })
             .collect()
     }
@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(figures(&table.totals), [739_880, 11_225, 739_880, 11_225]);
         assert!(!table.by_allocation);
         let found: Vec<_> =
-            table.rows.iter().map(|row| (row.unnamed(), row.site.trace, figures(&row.site))).collect();
+            table.rows.iter().map(|row| (row.unnamed(), row.site.trace.0, figures(&row.site))).collect();
         let expected = [
             ("<unknown class 100496>", 300_441, [120_000, 5000, 120_000, 5000]),
             ("char[]", 300_000, [74_848, 838, 74_848, 838]),

@@ -161,20 +161,20 @@ mod tests {
     #[test]
     fn the_last_trace_with_a_serial_number_counts() {
         let mut traces = Traces::default();
-        traces.add(1, 0, None, [frame("x"), frame("y")]);
-        traces.add(2, 7, None, []);
-        traces.add(1, 3, None, [frame("y")]);
-        assert_eq!((traces.len(), traces.get(1).unwrap().thread), (2, 3));
-        assert_eq!(traces.method(1).unwrap(), "a.B.y");
-        assert_eq!((traces.method(2), traces.method(3)), (None, None));
-        assert_eq!(traces.frames(traces.get(1).unwrap()).count(), 1);
+        traces.add(TraceSerial(1), 0, None, [frame("x"), frame("y")]);
+        traces.add(TraceSerial(2), 7, None, []);
+        traces.add(TraceSerial(1), 3, None, [frame("y")]);
+        assert_eq!((traces.len(), traces.get(TraceSerial(1)).unwrap().thread), (2, 3));
+        assert_eq!(traces.method(TraceSerial(1)).unwrap(), "a.B.y");
+        assert_eq!((traces.method(TraceSerial(2)), traces.method(TraceSerial(3))), (None, None));
+        assert_eq!(traces.frames(traces.get(TraceSerial(1)).unwrap()).count(), 1);
     }
 
     #[test]
     fn equal_frames_have_equal_numbers() {
         let mut traces = Traces::default();
-        traces.add(1, 0, None, [frame("x"), frame("y"), frame("x")]);
-        let trace = traces.get(1).unwrap();
+        traces.add(TraceSerial(1), 0, None, [frame("x"), frame("y"), frame("x")]);
+        let trace = traces.get(TraceSerial(1)).unwrap();
         assert_eq!(traces.numbers(trace), [0, 1, 0]);
         assert_eq!(traces.frame(1), Some(&frame("y")));
     }
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn equal_names_are_kept_once() {
         let mut traces = Traces::default();
-        traces.add(1, 0, None, [frame("x"), frame("y")]);
+        traces.add(TraceSerial(1), 0, None, [frame("x"), frame("y")]);
         let class = |number| traces.frame(number).unwrap().class.as_ref().unwrap();
         assert!(Arc::ptr_eq(class(0), class(1)));
     }

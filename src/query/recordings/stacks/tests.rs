@@ -1,4 +1,5 @@
 use super::*;
+use crate::hprof::TraceSerial;
 use crate::query::recordings::profile::{
     Call, Frame, Method, Samples, Site, Sites, StartedThread, TimeRow, Times, Traces,
 };
@@ -12,23 +13,30 @@ fn traces(of: &[&[&str]]) -> Traces {
     let mut traces = Traces::default();
     for (serial, methods) in (1..).zip(of) {
         let frames: Vec<Frame> = (10..).zip(*methods).map(|(line, method)| frame(method, line)).collect();
-        traces.add(serial, 7, None, frames.into_iter().rev());
+        traces.add(TraceSerial(serial), 7, None, frames.into_iter().rev());
     }
     traces
 }
 
+fn by_trace(rows: &[(u32, u64)]) -> Vec<(TraceSerial, u64)> {
+    rows.iter().map(|(trace, samples)| (TraceSerial(*trace), *samples)).collect()
+}
+
 fn sampled(of: &[&[&str]], rows: &[(u32, u64)]) -> Profile {
     let total = rows.iter().map(|(_, samples)| samples).sum();
-    Profile {
-        traces: traces(of),
-        samples: Some(Samples { total, rows: rows.to_vec(), date: None }),
-        ..Profile::default()
-    }
+    let rows = by_trace(rows);
+    Profile { traces: traces(of), samples: Some(Samples { total, rows, date: None }), ..Profile::default() }
 }
 
 fn site(class: &str, trace: u32, bytes: u64) -> Site {
     let class = class.to_owned();
-    let live = Site { class: class.into(), trace, live_bytes: bytes, live_instances: 1, ..Site::default() };
+    let live = Site {
+        class: class.into(),
+        trace: TraceSerial(trace),
+        live_bytes: bytes,
+        live_instances: 1,
+        ..Site::default()
+    };
     Site { allocated_bytes: bytes * 10, allocated_instances: 5, ..live }
 }
 
@@ -115,7 +123,7 @@ fn objects_are_the_innermost_frame() {
 fn threads_are_the_root() {
     let mut profile = sampled(&[&["main", "x"], &["y"]], &[(1, 4), (2, 3), (5, 1)]);
     let mut traces = std::mem::take(&mut profile.traces);
-    traces.add(2, 8, None, [frame("y", 1)]);
+    traces.add(TraceSerial(2), 8, None, [frame("y", 1)]);
     profile.traces = traces;
     profile.threads = vec![StartedThread { serial: 7, name: "pool;1".to_owned(), ..Default::default() }];
     let by_thread = Question { by_thread: true, ..Question::new(Of::Cpu) };
@@ -130,8 +138,8 @@ fn threads_are_the_root() {
 #[test]
 fn lines_and_depth() {
     let mut profile = sampled(&[&["main", "x"], &["main", "y", "x"]], &[(1, 4), (2, 3)]);
-    profile.traces.add(3, 0, None, [frame("x", 99)]);
-    profile.samples.as_mut().unwrap().rows.push((3, 1));
+    profile.traces.add(TraceSerial(3), 0, None, [frame("x", 99)]);
+    profile.samples.as_mut().unwrap().rows.push((TraceSerial(3), 1));
     let lines = Question { lines: true, depth: Some(1), ..Question::new(Of::Cpu) };
     let found = stacks(&profile, &lines).unwrap();
     assert_eq!(folded(&found), ["x(B.java:11) 4", "x(B.java:12) 3", "x(B.java:99) 1"]);
@@ -164,7 +172,13 @@ fn only_stacks_that_match() {
 #[test]
 fn times_are_estimated() {
     let row = |trace, self_percent| TimeRow { trace, self_percent, ..TimeRow::default() };
-    let rows = vec![row(1, 50.0), row(2, 33.33), row(1, 0.0), row(2, -1.0), row(2, f64::NAN)];
+    let rows = vec![
+        row(TraceSerial(1), 50.0),
+        row(TraceSerial(2), 33.33),
+        row(TraceSerial(1), 0.0),
+        row(TraceSerial(2), -1.0),
+        row(TraceSerial(2), f64::NAN),
+    ];
     let mut profile = Profile {
         traces: traces(&[&["main"], &["main", "x"]]),
         times: Some(Times { total_ms: 2000, rows, date: None }),
@@ -208,7 +222,7 @@ fn what_a_file_holds() {
     let mut profile = with_sites(&[], vec![site("a.C", 0, 1)]);
     assert_eq!(held(&profile), [Of::Allocated, Of::Live]);
     profile.sites.as_mut().unwrap().origin = Origin::Objects;
-    profile.samples = Some(Samples { total: 1, rows: vec![(1, 1)], date: None });
+    profile.samples = Some(Samples { total: 1, rows: vec![(TraceSerial(1), 1)], date: None });
     assert_eq!(held(&profile), [Of::Cpu, Of::Live]);
 }
 
@@ -221,7 +235,7 @@ fn weights_do_not_overflow() {
 
 fn sampled_of(rows: &[(u32, u64)]) -> Profile {
     let mut profile = sampled(&[&["main", "x"], &["main", "y"]], &[]);
-    profile.samples = Some(Samples { total: 0, rows: rows.to_vec(), date: None });
+    profile.samples = Some(Samples { total: 0, rows: by_trace(rows), date: None });
     profile
 }
 
@@ -245,7 +259,7 @@ fn long_names_are_cut() {
 #[test]
 fn a_million_sites_of_a_deep_trace() {
     let mut traces = Traces::default();
-    traces.add(1, 0, None, (0..100_000).map(|number| frame("x", number % 50)));
+    traces.add(TraceSerial(1), 0, None, (0..100_000).map(|number| frame("x", number % 50)));
     let rows = (0..1_000_000).map(|number| site(&format!("C{}", number % 1000), 1, 1)).collect();
     let mut profile = with_sites(&[], rows);
     profile.traces = traces;

@@ -1,3 +1,4 @@
+use crate::hprof::TraceSerial;
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
@@ -18,13 +19,13 @@ fn profile(methods: &[&[&str]], weights: &[u64]) -> Profile {
             source: Some("A.java".into()),
             line: 3,
         });
-        traces.add(serial, 1, None, frames);
+        traces.add(TraceSerial(serial), 1, None, frames);
     }
-    let rows: Vec<(u32, u64)> = (1..).zip(weights.iter().copied()).collect();
+    let rows = (1..).map(TraceSerial).zip(weights.iter().copied()).collect();
     let samples = Samples { total: 0, rows, date: None };
     let sites = weights.iter().map(|weight| Site {
         class: HOSTILE.into(),
-        trace: 1,
+        trace: TraceSerial(1),
         allocated_bytes: *weight,
         ..Site::default()
     });

@@ -1,0 +1,55 @@
+//! What a scan measured, as a summary has it: distances and lengths of arrays.
+
+use super::measurements::{Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays};
+use crate::hprof::BasicType;
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::model::tables::ClassRow;
+
+/// The distances of a class's instances.
+pub fn distance(class: &ClassRow) -> Distance {
+    Distance {
+        min: class.distance_min.get(),
+        hits: class.distance_hits.get(),
+        seen: class.distance_seen.get(),
+    }
+}
+
+/// The lengths of the object arrays of each class, by class number.
+pub fn object_lengths(summary: &Summary) -> Vec<(ClassNumber, Lengths<OBJECT_LENGTHS>)> {
+    let mut lengths: Vec<(ClassNumber, Lengths<OBJECT_LENGTHS>)> = (summary.tables().elements.iter())
+        .map(|row| {
+            let lengths = Lengths { elements: row.elements.get(), ..Lengths::default() };
+            (ClassNumber(row.class.get()), lengths)
+        })
+        .collect();
+    for row in summary.tables().object_lengths.iter() {
+        let at = lengths.binary_search_by_key(&row.class.get(), |(number, _)| number.0);
+        let found = at.ok().and_then(|at| lengths.get_mut(at));
+        let count = found.and_then(|(_, lengths)| lengths.by_length.get_mut(usize::from(row.length)));
+        if let Some(count) = count {
+            *count = row.count.get();
+        }
+    }
+    lengths
+}
+
+/// The lengths of the primitive arrays of a type.
+pub fn primitive_lengths(summary: &Summary, element: BasicType) -> Lengths<PRIMITIVE_LENGTHS> {
+    let mut lengths = Lengths::default();
+    let at = BasicType::PRIMITIVES.iter().position(|kind| *kind == element);
+    let start = at.map_or(usize::MAX, |at| at * (PRIMITIVE_LENGTHS + 1));
+    let rows = summary.tables().primitive_lengths.get(start..).unwrap_or_default();
+    if let Some((elements, counts)) = rows.split_first() {
+        lengths.elements = elements.count.get();
+        for (count, row) in lengths.by_length.iter_mut().zip(counts) {
+            *count = row.count.get();
+        }
+    }
+    lengths
+}
+
+/// The distances of short arrays.
+pub fn short_arrays(summary: &Summary) -> ShortArrays {
+    let distances = summary.tables().short_arrays.iter().map(|row| Distance::from(*row)).collect();
+    ShortArrays::from_distances(distances).unwrap_or_default()
+}
