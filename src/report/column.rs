@@ -27,7 +27,7 @@ pub enum Kind {
     Boolean,
     /// `time`: RFC 3339.
     Time,
-    /// A record with these fields.
+    /// A record with these fields; with any if none are declared.
     Record(Vec<Field>),
     /// A list of records with these fields.
     Records(Vec<Field>),
@@ -266,6 +266,14 @@ impl<'c, R> Column<'c, R> {
 
     pub(super) fn csv_value<'r>(&self, row: &'r R) -> Value<'r> {
         self.csv.as_ref().unwrap_or(&self.value)(row)
+    }
+
+    /// The type of [`Column::csv_value`]: what CSV has instead of a record is one cell.
+    pub(super) fn csv_kind(&self) -> &Kind {
+        match &self.field {
+            Some(field) if self.csv.is_none() => &field.kind,
+            _ => &Kind::Any,
+        }
     }
 
     /// The cell of a table, not escaped yet.
