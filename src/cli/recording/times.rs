@@ -1,10 +1,9 @@
 //! Rankings by time: CPU TIME in `cputime`, MONITOR TIME in `monitors`. They differ in what a row is named after.
 
 use crate::cli::Outcome;
-use crate::cli::shared::args::Output;
 use crate::cli::shared::recording::Recorded;
 use crate::cli::shared::session::Source;
-use crate::cli::shared::stack::StackArgs;
+use crate::cli::shared::stack::{StackArgs, StackedOutput};
 use crate::query::recordings::cputime::{self, Question, Row};
 use crate::query::recordings::profile::{Profile, Times, Traces};
 use crate::report::answer::{Answer, Declared};
@@ -52,8 +51,7 @@ pub(super) fn show(
     recorded: &Recorded,
     of: Of,
     question: &Question,
-    stack: &StackArgs,
-    output: &Output,
+    StackedOutput { stack, output, .. }: &StackedOutput,
 ) -> anyhow::Result<Outcome> {
     let traces = &recorded.profile.traces;
     let stated = of.stated(&recorded.profile);

@@ -1,5 +1,7 @@
 //! Stacks in answers: below the rows of a table, as frames in JSON, in one cell of CSV.
 
+use crate::cli::shared::args::Output;
+use crate::cli::shared::limit::Top;
 use crate::query::recordings::profile::{Frame, Trace, Traces};
 use crate::report::answer::{Answer, Line};
 use crate::report::column::{Column, Columns, Kind};
@@ -18,6 +20,19 @@ pub(crate) struct StackArgs {
     /// Only the N innermost frames of each stack; 0 for all [default: 0]
     #[arg(long, value_name = "N", requires = "stack", help_heading = "Output")]
     depth: Option<usize>,
+}
+
+/// How much is shown of an answer whose rows have stacks, and how.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StackedOutput {
+    #[command(flatten)]
+    pub(crate) top: Top,
+
+    #[command(flatten)]
+    pub(crate) stack: StackArgs,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 impl StackArgs {
