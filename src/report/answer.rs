@@ -3,12 +3,13 @@
 //! Rows are made while they are written: an answer of millions of them takes no memory, but as a table, whose columns are
 //! as wide as their widest cell.
 
+use std::borrow::{Borrow, Cow};
 use std::cell::Cell;
 use std::io::{self, Write};
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::column::{Columns, Field};
+use super::column::{Columns, Field, Node};
 use super::json::{self, Dump};
 use super::number::grouped;
 use super::stream::Streamed;
@@ -170,8 +171,8 @@ impl<'a, R> Answer<'a, R> {
             Format::Json => {
                 let count = Cell::new(0);
                 let rows = self.rows.inspect(|_| count.set(count.get() + 1));
-                let nested = self.columns.is_nested();
-                let rows = rows.map(|row| JsonRow { columns: &self.columns, row, nested });
+                let (columns, keys) = (&self.columns, self.columns.keys());
+                let rows = rows.map(|row| JsonRow { columns, keys, row });
                 json::write(out, command, dump, Streamed::new(rows), &self.beside)?;
                 Ok(count.get())
             }
@@ -216,21 +217,23 @@ fn more_rows(out: &mut dyn Write, more: u64, what: &str) -> io::Result<()> {
     writeln!(out, "{} more {one} (--top 0 shows all)", grouped(more))
 }
 
-/// A row as a JSON object.
-struct JsonRow<'c, 'a, R> {
+/// A row, or the part of it behind a dot, as a JSON object. Values are made while they are written.
+struct JsonRow<'c, 'a, R, Q> {
     columns: &'c Columns<'a, R>,
-    row: R,
-    /// Whether keys have dots.
-    nested: bool,
+    keys: &'c [(Cow<'static, str>, Node)],
+    row: Q,
 }
 
-impl<R> Serialize for JsonRow<'_, '_, R> {
+impl<R, Q: Borrow<R>> Serialize for JsonRow<'_, '_, R, Q> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.nested {
-            return self.columns.record(&self.row).serialize(serializer);
+        let (columns, row) = (self.columns, self.row.borrow());
+        let mut map = serializer.serialize_map(Some(self.keys.len()))?;
+        for (key, node) in self.keys {
+            match node {
+                Node::Value(at) => map.serialize_entry(key, &columns.value(*at, row))?,
+                Node::Record(keys) => map.serialize_entry(key, &JsonRow { columns, keys, row })?,
+            }
         }
-        let mut map = serializer.serialize_map(None)?;
-        self.columns.values(&self.row).try_for_each(|(key, value)| map.serialize_entry(key, &value))?;
         map.end()
     }
 }
@@ -248,4 +251,86 @@ pub struct Declared {
     pub rows: Vec<Field>,
     /// Keys beside `rows`.
     pub beside: Vec<Field>,
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::report::column::{Align, Column, Kind};
+    use crate::report::value::Each;
+
+    fn dump() -> Dump<'static> {
+        Dump {
+            path: "a".into(),
+            file_bytes: None,
+            format: None,
+            id_bytes: None,
+            created: None,
+            heap_dump: None,
+            damaged: None,
+        }
+    }
+
+    #[test]
+    fn a_list_beside_a_key_with_a_dot_is_made_while_it_is_written() {
+        /// Takes 64 KiB.
+        struct Full(usize);
+
+        impl Write for Full {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0 += bytes.len();
+                if self.0 < 1 << 16 { Ok(bytes.len()) } else { Err(io::ErrorKind::StorageFull.into()) }
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let columns = Columns::new([
+            Column::integer("a.b", "", |_: &()| 1u64.into()),
+            Column::new("c", Kind::Any, "", |_: &()| {
+                let one = |number: u64| {
+                    MADE.fetch_add(1, Ordering::Relaxed);
+                    Value::Integer(number)
+                };
+                Each::new(move || (0..1_000_000).map(one)).into()
+            }),
+        ]);
+        let answer = Answer::new(columns, [()]);
+        answer.write(&mut Full(0), Format::Json, Style::default(), "a", &dump()).unwrap_err();
+        assert!(MADE.load(Ordering::Relaxed) < 100_000);
+    }
+
+    #[test]
+    fn what_dots_put_into_one_object_is_together() {
+        let columns = || {
+            let key = |key: &'static str| Column::text(key, "", move |_: &()| key.into());
+            Columns::new(["a.b", "c", "a.d.e", "a.f", "a.d.g"].map(key))
+        };
+        let row = r#"{"a":{"b":"a.b","d":{"e":"a.d.e","g":"a.d.g"},"f":"a.f"},"c":"c"}"#;
+        let json = |columns: &Columns<'_, ()>| {
+            serde_json::to_string(&JsonRow { columns, keys: columns.keys(), row: () }).unwrap()
+        };
+        assert_eq!(json(&columns()), row);
+        assert_eq!(serde_json::to_string(&columns().record(&())).unwrap(), row);
+        let flat = r#"{"a.b":"a.b","c":"c","a.d.e":"a.d.e","a.f":"a.f","a.d.g":"a.d.g"}"#;
+        assert_eq!(json(&columns().flat()), flat);
+    }
+
+    #[test]
+    fn a_header_says_what_a_table_shows_wherever_it_is_declared() {
+        let columns = Columns::new([
+            Column::integer("a", "", |_: &()| 1u64.into()).place(1).align(Align::Left).header("first"),
+            Column::integer("b", "", |_: &()| 2u64.into()).header("second").place(0),
+            Column::integer("c", "", |_: &()| 3u64.into()).place(2),
+        ]);
+        let mut out = Vec::new();
+        Answer::new(columns, [()]).write(&mut out, Format::Table, Style::default(), "a", &dump()).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "second  first\n     2  1\n");
+    }
 }

@@ -27,7 +27,7 @@ pub enum Kind {
     Boolean,
     /// `time`: RFC 3339.
     Time,
-    /// A record with these fields.
+    /// A record with these fields; with any if none are declared.
     Record(Vec<Field>),
     /// A list of records with these fields.
     Records(Vec<Field>),
@@ -93,8 +93,9 @@ type MakeValue<'c, R> = Box<dyn for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + '
 pub struct Column<'c, R> {
     /// `None` of a column that is in tables only.
     field: Option<Field>,
-    /// `None` of a column that is not in tables.
-    header: Option<Header>,
+    header: Header,
+    /// Whether the column is in tables.
+    is_shown: bool,
     value: MakeValue<'c, R>,
     csv: Option<MakeValue<'c, R>>,
     cell: Option<Make<'c, R, String>>,
@@ -111,11 +112,14 @@ pub(super) struct Header {
 
 impl Header {
     pub(super) fn new(title: impl Into<Cow<'static, str>>, align: Align, fit: Fit) -> Self {
-        let title = match title.into() {
-            Cow::Borrowed(title) => escape::text(title),
-            Cow::Owned(title) => Cow::Owned(escape::text(&title).into_owned()),
-        };
-        Self { title, align, fit, place: usize::MAX }
+        Self { title: escaped(title.into()), align, fit, place: usize::MAX }
+    }
+}
+
+fn escaped(title: Cow<'static, str>) -> Cow<'static, str> {
+    match title {
+        Cow::Borrowed(title) => escape::text(title),
+        Cow::Owned(title) => Cow::Owned(escape::text(&title).into_owned()),
     }
 }
 
@@ -127,8 +131,13 @@ impl<'c, R> Column<'c, R> {
         meaning: &'static str,
         value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
     ) -> Self {
+        let align = match &kind {
+            Kind::Integer | Kind::Signed | Kind::Float => Align::Right,
+            _ => Align::Left,
+        };
+        let header = Header::new("", align, Fit::Whole);
         let field = Some(Field::new(key, kind, meaning));
-        Self { field, header: None, value: Box::new(value), csv: None, cell: None }
+        Self { field, header, is_shown: false, value: Box::new(value), csv: None, cell: None }
     }
 
     /// A column of tables only: what is put together out of others, such as a share or a bar.
@@ -137,8 +146,9 @@ impl<'c, R> Column<'c, R> {
         align: Align,
         cell: impl Fn(&R) -> String + Send + Sync + 'c,
     ) -> Self {
-        let header = Some(Header::new(title, align, Fit::Whole));
-        Self { field: None, header, value: Box::new(|_| Value::Null), csv: None, cell: Some(Box::new(cell)) }
+        let header = Header::new(title, align, Fit::Whole);
+        let cell: Option<Make<'c, R, String>> = Some(Box::new(cell));
+        Self { field: None, header, is_shown: true, value: Box::new(|_| Value::Null), csv: None, cell }
     }
 
     /// A record by declared columns, or `null`; see [`Column::new`].
@@ -215,35 +225,26 @@ impl<'c, R> Column<'c, R> {
 
     /// Shows the column in tables: numbers on the right, with their thousands apart.
     pub fn header(mut self, title: impl Into<Cow<'static, str>>) -> Self {
-        let align = match self.field.as_ref().map(|field| &field.kind) {
-            Some(Kind::Integer | Kind::Signed | Kind::Float) => Align::Right,
-            _ => Align::Left,
-        };
-        self.header = Some(Header::new(title, align, Fit::Whole));
+        self.header.title = escaped(title.into());
+        self.is_shown = true;
         self
     }
 
     /// The column's place in tables, where it is another than in JSON. Those without one come last, in their order.
     pub fn place(mut self, place: usize) -> Self {
-        if let Some(header) = &mut self.header {
-            header.place = place;
-        }
+        self.header.place = place;
         self
     }
 
     /// On which side the cells of a table stand.
     pub fn align(mut self, align: Align) -> Self {
-        if let Some(header) = &mut self.header {
-            header.align = align;
-        }
+        self.header.align = align;
         self
     }
 
     /// What happens to cells that are too wide.
     pub fn fit(mut self, fit: Fit) -> Self {
-        if let Some(header) = &mut self.header {
-            header.fit = fit;
-        }
+        self.header.fit = fit;
         self
     }
 
@@ -266,6 +267,14 @@ impl<'c, R> Column<'c, R> {
 
     pub(super) fn csv_value<'r>(&self, row: &'r R) -> Value<'r> {
         self.csv.as_ref().unwrap_or(&self.value)(row)
+    }
+
+    /// The type of [`Column::csv_value`]: what CSV has instead of a record is one cell.
+    pub(super) fn csv_kind(&self) -> &Kind {
+        match &self.field {
+            Some(field) if self.csv.is_none() => &field.kind,
+            _ => &Kind::Any,
+        }
     }
 
     /// The cell of a table, not escaped yet.
@@ -315,8 +324,16 @@ pub struct Columns<'c, R> {
     all: Vec<Column<'c, R>>,
     /// Those that tables show, in their order.
     shown: Vec<usize>,
-    /// Whether a dot in a key nests.
-    nests: bool,
+    /// Those of JSON and CSV.
+    keys: Vec<(Cow<'static, str>, Node)>,
+}
+
+/// What a key of a row stands for.
+pub(super) enum Node {
+    /// A column, by number.
+    Value(usize),
+    /// A record of the columns whose keys go on behind a dot.
+    Record(Vec<(Cow<'static, str>, Node)>),
 }
 
 impl<R> std::fmt::Debug for Columns<'_, R> {
@@ -330,15 +347,25 @@ impl<'c, R> Columns<'c, R> {
     pub fn new(columns: impl IntoIterator<Item = Column<'c, R>>) -> Self {
         let all: Vec<Column<'c, R>> = columns.into_iter().collect();
         let mut shown: Vec<(usize, usize)> = (all.iter().enumerate())
-            .filter_map(|(at, column)| Some((column.header.as_ref()?.place, at)))
+            .filter(|(_, column)| column.is_shown)
+            .map(|(at, column)| (column.header.place, at))
             .collect();
         shown.sort_unstable();
-        Self { shown: shown.into_iter().map(|(_, at)| at).collect(), all, nests: true }
+        let mut keys = Vec::new();
+        for (at, column) in all.iter().enumerate() {
+            if let Some(field) = &column.field {
+                nest(&mut keys, field.key.clone(), at);
+            }
+        }
+        Self { shown: shown.into_iter().map(|(_, at)| at).collect(), all, keys }
     }
 
     /// The same, but dots in keys mean nothing: the user chose the keys.
     pub fn flat(self) -> Self {
-        Self { nests: false, ..self }
+        let key = |(at, column): (usize, &Column<'c, R>)| {
+            Some((column.field.as_ref()?.key.clone(), Node::Value(at)))
+        };
+        Self { keys: self.all.iter().enumerate().filter_map(key).collect(), ..self }
     }
 
     /// What the reference says of them.
@@ -346,30 +373,32 @@ impl<'c, R> Columns<'c, R> {
         self.all.iter().filter_map(|column| column.field.clone()).collect()
     }
 
-    /// Keys and values of a row.
-    pub fn values<'r>(&'r self, row: &'r R) -> impl Iterator<Item = (&'r str, Value<'r>)> + 'r {
-        self.programs().map(|column| (column.key().unwrap_or_default(), column.value(row)))
-    }
-
     /// The row as one value: a record, nested where keys have dots.
     pub fn record(&self, row: &R) -> Value<'static> {
-        let mut out: Vec<(Cow<'static, str>, Value<'static>)> = Vec::new();
-        for column in self.programs() {
-            let Some(field) = &column.field else { continue };
-            let (key, value) = (field.key.clone(), column.value(row).into_owned());
-            if self.nests { nest(&mut out, key, value) } else { out.push((key, value)) }
-        }
-        Value::Record(out)
+        self.record_of(&self.keys, row)
+    }
+
+    fn record_of(&self, keys: &[(Cow<'static, str>, Node)], row: &R) -> Value<'static> {
+        let value = |node: &Node| match node {
+            Node::Value(at) => self.value(*at, row).into_owned(),
+            Node::Record(keys) => self.record_of(keys, row),
+        };
+        Value::Record(keys.iter().map(|(key, node)| (key.clone(), value(node))).collect())
+    }
+
+    /// The keys of a row.
+    pub(super) fn keys(&self) -> &[(Cow<'static, str>, Node)] {
+        &self.keys
+    }
+
+    /// The value of a column, by number.
+    pub(super) fn value<'r>(&self, at: usize, row: &'r R) -> Value<'r> {
+        self.all.get(at).map_or(Value::Null, |column| column.value(row))
     }
 
     /// Takes all columns out of tables.
     pub(super) fn hide_from_tables(&mut self) {
         self.shown.clear();
-    }
-
-    /// Whether keys have dots that nest.
-    pub(super) fn is_nested(&self) -> bool {
-        self.nests && self.programs().any(|column| column.key().is_some_and(|key| key.contains('.')))
     }
 
     /// The columns of JSON and CSV.
@@ -381,19 +410,23 @@ impl<'c, R> Columns<'c, R> {
     pub(super) fn shown(&self) -> impl Iterator<Item = (&Header, &Column<'c, R>)> {
         self.shown.iter().filter_map(|at| {
             let column = self.all.get(*at)?;
-            Some((column.header.as_ref()?, column))
+            Some((&column.header, column))
         })
     }
 }
 
-/// Puts a value where its key says: behind each dot in a record of its own.
-fn nest(out: &mut Vec<(Cow<'static, str>, Value<'static>)>, key: Cow<'static, str>, value: Value<'static>) {
-    let Some((outer, inner)) = key.split_once('.') else { return out.push((key, value)) };
-    let at = out.iter().position(|(known, _)| known == outer).unwrap_or_else(|| {
-        out.push((Cow::Owned(outer.to_owned()), Value::Record(Vec::new())));
-        out.len() - 1
-    });
-    if let Some((_, Value::Record(values))) = out.get_mut(at) {
-        nest(values, Cow::Owned(inner.to_owned()), value);
+/// Puts a column where its key says: behind each dot in a record of its own.
+fn nest(out: &mut Vec<(Cow<'static, str>, Node)>, key: Cow<'static, str>, at: usize) {
+    let Some((outer, inner)) = key.split_once('.') else { return out.push((key, Node::Value(at))) };
+    let inner = Cow::Owned(inner.to_owned());
+    for (known, node) in out.iter_mut() {
+        if let Node::Record(keys) = node
+            && known == outer
+        {
+            return nest(keys, inner, at);
+        }
     }
+    let mut keys = Vec::new();
+    nest(&mut keys, inner, at);
+    out.push((Cow::Owned(outer.to_owned()), Node::Record(keys)));
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::column::Columns;
+use super::column::{Columns, Kind};
 use super::value::Value;
 use super::{digits, escape};
 
@@ -43,7 +43,8 @@ impl<W: Write> Writer<W> {
         Self { out, line: Vec::new() }
     }
 
-    /// Writes the line of titles. A record becomes a column for each of its values, which the first row tells.
+    /// Writes the line of titles. A record has a column for each of its declared fields. Which keys a record has that declares
+    /// none, the first row tells.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -51,15 +52,21 @@ impl<W: Write> Writer<W> {
         for column in columns.programs() {
             let key = column.key().unwrap_or_default();
             let value = first.map_or(Value::Null, |row| column.csv_value(row));
-            self.titles(key, &value);
+            self.titles(key, column.csv_kind(), &value);
         }
         self.end_of_row()
     }
 
-    fn titles(&mut self, key: &str, value: &Value<'_>) {
-        match value {
-            Value::Record(values) => {
-                values.iter().for_each(|(inner, value)| self.titles(&format!("{key}.{inner}"), value));
+    fn titles(&mut self, key: &str, kind: &Kind, value: &Value<'_>) {
+        match (kind, value) {
+            (Kind::Record(fields), Value::Record(values)) if fields.is_empty() => {
+                values.iter().for_each(|(inner, value)| self.titles(&format!("{key}.{inner}"), kind, value));
+            }
+            (Kind::Record(fields), _) if !fields.is_empty() => {
+                let of = |field: &str| format!("{key}.{field}");
+                fields
+                    .iter()
+                    .for_each(|field| self.titles(&of(&field.key), &field.kind, value.at(&field.key)));
             }
             _ => self.text(key),
         }
@@ -70,8 +77,21 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// If it cannot be written.
     pub fn row<R>(&mut self, columns: &Columns<'_, R>, row: &R) -> io::Result<()> {
-        columns.programs().try_for_each(|column| self.cell(&column.csv_value(row)))?;
+        columns.programs().try_for_each(|column| self.cells(column.csv_kind(), &column.csv_value(row)))?;
         self.end_of_row()
+    }
+
+    /// As many cells as there are titles, also of a record that is `null` in this row.
+    fn cells(&mut self, kind: &Kind, value: &Value<'_>) -> io::Result<()> {
+        match (kind, value) {
+            (Kind::Record(fields), Value::Record(values)) if fields.is_empty() => {
+                values.iter().try_for_each(|(_, value)| self.cells(kind, value))
+            }
+            (Kind::Record(fields), _) if !fields.is_empty() => {
+                fields.iter().try_for_each(|field| self.cells(&field.kind, value.at(&field.key)))
+            }
+            _ => self.cell(value),
+        }
     }
 
     fn cell(&mut self, value: &Value<'_>) -> io::Result<()> {
@@ -84,8 +104,7 @@ impl<W: Write> Writer<W> {
             Value::Id(id) => self.id(id.0),
             Value::Text(text) => self.text(text),
             Value::Verbatim(text) => self.escaped(text),
-            Value::List(_) | Value::Each(_) => self.text(&serde_json::to_string(value)?),
-            Value::Record(values) => values.iter().try_for_each(|(_, value)| self.cell(value))?,
+            Value::List(_) | Value::Each(_) | Value::Record(_) => self.text(&serde_json::to_string(value)?),
         }
         Ok(())
     }
@@ -152,7 +171,7 @@ impl<W: Write> Writer<W> {
 mod tests {
     use super::*;
     use crate::hprof::ObjectId;
-    use crate::report::column::{Column, Kind};
+    use crate::report::column::{Column, Field};
     use crate::report::value::{list, record};
 
     #[test]
@@ -189,13 +208,45 @@ mod tests {
 
     #[test]
     fn nested_rows_become_columns() {
+        let fields = ["c", "d"].map(|key| Field::new(key, Kind::Text, ""));
         let columns = Columns::new([
             Column::new("a", Kind::Integer, "", |_: &()| 1u64.into()),
-            Column::new("b", Kind::Any, "", |_: &()| record([("c", "=x".into()), ("d", Value::Null)])),
+            Column::new("b", Kind::Record(fields.to_vec()), "", |_: &()| {
+                record([("c", "=x".into()), ("d", Value::Null)])
+            }),
             Column::new("e", Kind::Any, "", |_: &()| list([1u64, 2])),
         ]);
         let mut out = Vec::new();
         write(&mut out, &columns, [()]).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "a,b.c,b.d,e\n1,'=x,,\"[1,2]\"\n");
+    }
+    #[test]
+    fn titles_are_declared_and_not_those_of_the_first_row() {
+        let inner = Columns::new([
+            Column::integer("x.y", "", |n: &u64| (*n).into()),
+            Column::integer("x.z", "", |n: &u64| (*n + 1).into()),
+        ]);
+        let columns = Columns::new([
+            Column::record("a", "", inner, |row: &Option<u64>| *row),
+            Column::new("b", Kind::Record(Vec::new()), "", |row: &Option<u64>| (*row).into()),
+        ]);
+        let text = |rows: &[Option<u64>]| {
+            let mut out = Vec::new();
+            write(&mut out, &columns, rows.iter().copied()).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(text(&[]), "a.x.y,a.x.z,b\n");
+        assert_eq!(text(&[None, Some(7)]), "a.x.y,a.x.z,b\n,,\n7,8,7\n");
+        assert_eq!(text(&[Some(7), None]), "a.x.y,a.x.z,b\n7,8,7\n,,\n");
+    }
+
+    #[test]
+    fn a_record_without_declared_fields_has_the_keys_of_the_first_row() {
+        let columns = Columns::new([Column::new("a", Kind::Record(Vec::new()), "", |key: &&str| {
+            record([(key, 1u64.into()), ("e", record([("f.g", 2u64.into())]))])
+        })]);
+        let mut out = Vec::new();
+        write(&mut out, &columns, ["b.c"]).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "a.b.c,a.e.f.g\n1,2\n");
     }
 }

@@ -30,7 +30,7 @@ pub enum Value<'a> {
     Verbatim(Cow<'a, str>),
     /// A list; in CSV a cell of JSON.
     List(Vec<Value<'a>>),
-    /// A record; in CSV a column for each of its values.
+    /// A record; in CSV a column for each field that its column declares.
     Record(Vec<(Cow<'a, str>, Value<'a>)>),
     /// A list that is made while it is written.
     Each(Each<'a>),
@@ -78,6 +78,16 @@ impl PartialEq for Each<'_> {
 }
 
 impl Value<'_> {
+    /// The value that a record has for a key, nested ones behind a dot; `Null` if there is none.
+    pub(super) fn at(&self, key: &str) -> &Self {
+        let Self::Record(values) = self else { return &Self::Null };
+        match (values.iter().find(|(known, _)| known == key), key.split_once('.')) {
+            (Some((_, value)), _) => value,
+            (None, Some((outer, inner))) => self.at(outer).at(inner),
+            (None, None) => &Self::Null,
+        }
+    }
+
     /// The value, independent of what it was read from.
     pub fn into_owned(self) -> Value<'static> {
         match self {

@@ -351,6 +351,33 @@ fn a_damaged_index_that_cannot_be_removed_is_passed_over() {
     }
 }
 
+/// What only the rows read, not what finds them: the first thing that a damaged block could spoil after it was shown.
+#[test]
+fn a_block_found_damaged_while_rows_are_made_is_built_again() {
+    let place = Place::new("heap.hprof", &zoo());
+    let query = "SELECT s.@retainedHeapSize, s FROM INSTANCEOF java.lang.Object s";
+    let first = place.answer(&["oql", "SELECT * FROM INSTANCEOF java.lang.Object s", "--format", "csv"]);
+    let object = first.lines().nth(1).and_then(|line| line.split(',').next()).unwrap().to_owned();
+    let path = place.index().join("dominators");
+    let mut changed = fs::read(&path).unwrap();
+    let sizes = changed[72..].chunks(32).find(|row| row[0] == 7).unwrap();
+    let at = u64::from_le_bytes(*sizes[8..].first_chunk().unwrap()) as usize;
+    changed[at] ^= 1;
+    let selected: [&[&str]; 2] = [&["oql", query], &["show", &object, "--incoming"]];
+    for arguments in selected {
+        for format in ["table", "json", "csv"] {
+            let question = [arguments, &["--format", format]].concat();
+            let right = place.answer(&question);
+            fs::write(&path, &changed).unwrap();
+            let output = place.run(&question);
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(0), "{question:?}: {said}");
+            assert!(output.stdout == right.as_bytes(), "{question:?}");
+            assert!(said.contains("rebuilding it"), "{question:?}: {said}");
+        }
+    }
+}
+
 /// Runs a command whose files may have so many blocks of 512 bytes (some shells: 1024).
 fn limited(place: &Place, blocks: u32, arguments: &[&str]) -> Output {
     finish(place.in_shell(&format!("ulimit -f {blocks}"), arguments).spawn().unwrap())

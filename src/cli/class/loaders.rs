@@ -15,7 +15,7 @@ use crate::query::classes::loaders::{self, Duplicate, Row, SortBy};
 use crate::query::objects::label::Labels;
 use crate::query::objects::reader::Objects;
 use crate::report::answer::{Answer, Declared, NoRows};
-use crate::report::column::{Align, Column, Columns, Fit, Kind};
+use crate::report::column::{Column, Columns, Fit, Kind};
 use crate::report::value::{Value, id};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -176,11 +176,12 @@ fn columns<'a>() -> Columns<'a, Line<'a, Row>> {
 }
 
 fn loader_total() -> Columns<'static, u64> {
-    Columns::new([Column::integer(
-        "total.loaders",
-        "loaders, also those that `--top` leaves out",
-        |total: &u64| Value::Integer(*total),
-    )])
+    total("total.loaders", "loaders, also those that `--top` leaves out")
+}
+
+/// How many there are.
+fn total(key: &'static str, meaning: &'static str) -> Columns<'static, u64> {
+    Columns::new([Column::integer(key, meaning, |total: &u64| (*total).into())])
 }
 
 impl<'a> Line<'a, Duplicate> {
@@ -241,17 +242,12 @@ fn duplicate_columns<'a>() -> Columns<'a, Line<'a, Duplicate>> {
         Column::integer("retained_bytes", "what the class object retains", |line: &Line<'a, Duplicate>| {
             line.row.retained_bytes.into()
         })
-        .or_null("it is unreachable")
-        .align(Align::Right),
+        .or_null("it is unreachable"),
     ])
 }
 
 fn duplicate_total() -> Columns<'static, u64> {
-    Columns::new([Column::integer(
-        "total.rows",
-        "rows, also those that `--top` leaves out",
-        |total: &u64| Value::Integer(*total),
-    )])
+    total("total.rows", "rows, also those that `--top` leaves out")
 }
 
 pub(crate) fn declared() -> Vec<Declared> {

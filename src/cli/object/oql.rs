@@ -18,7 +18,7 @@ use crate::report::{Format, escape};
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::limit::Top;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{KEPT, Session, Source};
 use crate::cli::shared::{messages, object};
 
 pub(crate) const EXAMPLES: &str = r#"Examples:
@@ -34,6 +34,8 @@ const DEFAULT_TOP: usize = 25;
 const TABLE_ELEMENTS: usize = 5;
 /// Characters of a text in a cell of a table.
 const TABLE_TEXT: usize = 200;
+/// Bytes of rows that are made before anything is shown; [`KEPT`] rows with long texts would take more.
+const KEPT_BYTES: usize = 16 << 20;
 
 /// Ask a question in OQL, the query language of Eclipse MAT
 ///
@@ -71,13 +73,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         Err(error) => return Err(say(&error)),
     };
     let top = args.top.rows(args.output.format());
-    let (session, found) = Session::ask(&args.input, |heap, graph| {
+    let (session, answer) = Session::ask(&args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let objects = Objects::new(heap.summary(), graph, bytes);
-        Ok(Evaluator::new(heap, &objects, bytes).run(&query, top))
+        let evaluator = Evaluator::new(heap, &objects, bytes);
+        Ok(evaluator.run(&query, top).map(|found| {
+            let first = First::new(args, &found, &evaluator);
+            (found, first)
+        }))
     })?;
-    match found {
-        Ok(found) => show(args, &session, &found, top.unwrap_or(usize::MAX)),
+    match answer {
+        Ok((found, first)) => show(args, &session, &found, first),
         Err(error) if error.is_unknown => {
             let _ = say(&error);
             messages::line("error", &error.to_string());
@@ -118,26 +124,71 @@ fn say(error: &QueryError) -> anyhow::Error {
     error.clone().into()
 }
 
-fn show(args: &Args, session: &Session, found: &Found, most: usize) -> anyhow::Result<Outcome> {
+/// The rows that are made while the question is asked, where a damaged index is noticed: all of a table, whose columns
+/// they are needed for, the first of other formats.
+struct First {
+    rows: Vec<Row>,
+    has_more: bool,
+}
+
+impl First {
+    fn new(args: &Args, found: &Found, evaluator: &Evaluator<'_, '_>) -> Self {
+        let is_table = args.output.format() == Format::Table;
+        let most = args.top.rows(args.output.format()).unwrap_or(usize::MAX);
+        let mut all = found.rows(evaluator).fuse();
+        let (mut rows, mut left) = (Vec::new(), KEPT_BYTES);
+        while rows.len() < most && (is_table || (rows.len() < KEPT && left > 0)) {
+            let Some(row) = all.next() else { break };
+            left = left.saturating_sub(row_bytes(&row));
+            rows.push(row);
+        }
+        let is_known = if is_table { found.total().is_some() } else { rows.len() >= most };
+        Self { has_more: !is_known && all.next().is_some(), rows }
+    }
+}
+
+/// About what a row takes in memory.
+fn row_bytes(row: &Row) -> usize {
+    fn text(text: Option<&String>) -> usize {
+        text.map_or(0, String::len)
+    }
+    fn cell_bytes(cell: &Cell) -> usize {
+        size_of::<Cell>()
+            + match cell {
+                Cell::Text(value) => value.len(),
+                Cell::Object(_, class, label) => text(class.as_ref()) + text(label.as_ref()),
+                Cell::Entry(entry) => cell_bytes(&entry.0) + cell_bytes(&entry.1),
+                Cell::List(_, first) => first.iter().map(cell_bytes).sum(),
+                _ => 0,
+            }
+    }
+    match row {
+        Row::Object(object) => size_of::<Row>() + text(object.class.as_ref()) + text(object.label.as_ref()),
+        Row::Cells(cells) => cells.iter().map(cell_bytes).sum(),
+    }
+}
+
+fn show(args: &Args, session: &Session, found: &Found, first: First) -> anyhow::Result<Outcome> {
     let bytes = session.heap.bytes(&Quiet)?;
     let objects = Objects::new(session.heap.summary(), &session.graph, bytes);
     let evaluator = Evaluator::new(&session.heap, &objects, bytes);
     let total = found.total();
-    let mut rows = found.rows(&evaluator);
-    // The rows of a table tell on which side its columns stand; others are made while they are written.
+    let First { rows: first, has_more } = first;
     let is_table = args.output.format() == Format::Table;
-    let first: Vec<Row> = rows.by_ref().take(if is_table { most } else { 0 }).collect();
-    let has_more = is_table && total.is_none() && rows.next().is_some();
     let columns = match &found.columns {
         None => object_columns(),
         Some(names) => cell_columns(names, &first),
     };
     let names = columns.fields().iter().map(|field| Value::from(field.key.to_string())).collect();
-    let rows = first.into_iter().chain(rows.take(if is_table { 0 } else { most }));
+    // What was made is taken up again where it ended.
+    let made = first.len();
+    let rest = (has_more && !is_table).then(|| found.rows_from(&evaluator, made));
+    let most = args.top.rows(args.output.format()).unwrap_or(usize::MAX);
+    let rows = first.into_iter().chain(rest.into_iter().flatten()).take(most);
     let mut answer = Answer::new(columns, rows).beside(&beside(), &Beside { names, total });
     if let Some(total) = total {
         answer = answer.matching(total, "rows");
-    } else if has_more {
+    } else if is_table && has_more {
         answer = answer.under(Section::Line("more rows (--top 0 shows all)".to_owned()));
     }
     let rows = session.show("oql", &args.output, answer)?;

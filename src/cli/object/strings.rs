@@ -1,7 +1,5 @@
 //! `strings`: what Strings say, which say the same, and who holds those.
 
-use std::fmt::Write;
-
 use rayon::prelude::*;
 use regex::Regex;
 
@@ -320,25 +318,22 @@ pub(crate) fn declared() -> Vec<Declared> {
 
 /// `com.acme.Order.currency 98.4%, java.lang.Object[][] 1.6%`: of how many of the copies that were looked at.
 fn holders_text(row: &Row) -> String {
-    let mut text = String::new();
-    for holder in &row.holders {
-        let Holder { class, field, copies, .. } = holder;
-        let comma = if text.is_empty() { "" } else { ", " };
-        // Writing to a String cannot fail.
-        let _ = match field.as_deref() {
-            Some("[]") => write!(text, "{comma}{class} element"),
-            Some(field) => write!(text, "{comma}{class}.{field}"),
-            None => write!(text, "{comma}{class}"),
-        };
-        let _ = write!(text, " {}", percent(*copies, row.sampled));
-    }
-    text
+    let texts = row.holders.iter().map(|holder| holder_text(&holder.class, holder, row.sampled));
+    texts.collect::<Vec<_>>().join(", ")
 }
 
 /// The first holder, without the packages of its class.
 fn short_holder(row: &Row) -> String {
     let Some(first) = row.holders.first() else { return String::new() };
-    let class = first.class.rsplit('.').next().unwrap_or(&first.class).to_owned();
-    let short = Row { holders: vec![Holder { class, ..first.clone() }], ..row.clone() };
-    holders_text(&short)
+    holder_text(first.class.rsplit('.').next().unwrap_or(&first.class), first, row.sampled)
+}
+
+/// A holder, whose class is shown as `class`.
+fn holder_text(class: &str, holder: &Holder, sampled: u64) -> String {
+    let copies = percent(holder.copies, sampled);
+    match holder.field.as_deref() {
+        Some("[]") => format!("{class} element {copies}"),
+        Some(field) => format!("{class}.{field} {copies}"),
+        None => format!("{class} {copies}"),
+    }
 }

@@ -1,12 +1,11 @@
 //! `cputime`: CPU time that the agent measured, and calls.
 
 use crate::cli::Outcome;
-use crate::cli::shared::args::{self, Output};
+use crate::cli::shared::args;
 use crate::cli::shared::keys::{Key, keys};
-use crate::cli::shared::limit::Top;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::Source;
-use crate::cli::shared::stack::StackArgs;
+use crate::cli::shared::stack::StackedOutput;
 use crate::query::classes::pattern::{ClassPattern, MethodPattern};
 use crate::query::recordings::cputime::{self, CallQuestion, CallRow, Question, SortBy};
 use crate::query::recordings::profile::binary::Want;
@@ -65,13 +64,7 @@ pub(crate) struct Args {
     sort: Option<SortBy>,
 
     #[command(flatten)]
-    top: Top,
-
-    #[command(flatten)]
-    stack: StackArgs,
-
-    #[command(flatten)]
-    output: Output,
+    shown: StackedOutput,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -85,13 +78,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         note(profile, args);
     }
     let filter = StackFilter { classes: args.class.clone(), methods: args.method.clone() };
-    let top = args.top.rows(args.output.format());
+    let top = args.shown.top.rows(args.shown.output.format());
     if are_calls {
         let question = CallQuestion { filter, cutoff: args.cutoff, sort_by: args.sort, top };
         return show_calls(&recorded, args, &question);
     }
     let question = Question { filter, names: Vec::new(), cutoff: args.cutoff, sort_by: args.sort, top };
-    times::show(&recorded, Of::CpuTime, &question, &args.stack, &args.output)
+    times::show(&recorded, Of::CpuTime, &question, &args.shown)
 }
 
 /// Says that there is no such table, and what there is instead.
@@ -113,7 +106,7 @@ fn show_calls(recorded: &Recorded, args: &Args, question: &CallQuestion) -> anyh
     let beside = Beside { matching, shown: rows.len(), of: () };
     let answer =
         Answer::new(call_columns(), rows).beside(&beside_calls(), &beside).matching(matching, "calls");
-    let rows = recorded.show("cputime", &args.output, answer)?;
+    let rows = recorded.show("cputime", &args.shown.output, answer)?;
     Ok(recorded.outcome(rows > 0))
 }
 

@@ -1,12 +1,11 @@
 //! `sites`: where objects were allocated.
 
 use crate::cli::Outcome;
-use crate::cli::shared::args::{self, Output};
+use crate::cli::shared::args;
 use crate::cli::shared::keys::{Key, keys};
-use crate::cli::shared::limit::Top;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::Source;
-use crate::cli::shared::stack::StackArgs;
+use crate::cli::shared::stack::{StackArgs, StackedOutput};
 use crate::hprof::TraceSerial;
 use crate::query::classes::pattern::{ClassPattern, MethodPattern};
 use crate::query::recordings::profile::binary::Want;
@@ -65,13 +64,7 @@ pub(crate) struct Args {
     sort: Option<SortBy>,
 
     #[command(flatten)]
-    top: Top,
-
-    #[command(flatten)]
-    stack: StackArgs,
-
-    #[command(flatten)]
-    output: Output,
+    shown: StackedOutput,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -84,7 +77,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         traces: args.trace.iter().copied().map(TraceSerial).collect(),
         cutoff: args.cutoff,
         sort_by: args.sort,
-        top: args.top.rows(args.output.format()),
+        top: args.shown.top.rows(args.shown.output.format()),
     };
     let sites::Answer { rows, matching } =
         sites.map(|sites| sites::sites(sites, traces, &question)).unwrap_or_default();
@@ -92,7 +85,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     // Over objects allocated is live: the columns would say the same twice.
     let origin = sites.map_or(Origin::Recorded, |sites| sites.origin);
     let beside = Beside { matching: matching.rows, shown: rows.len(), of: (sites, matching) };
-    let mut answer = Answer::new(columns(traces, &args.stack, origin), rows)
+    let mut answer = Answer::new(columns(traces, &args.shown.stack, origin), rows)
         .beside(&beside_columns(), &beside)
         .matching(matching.rows, "sites");
     if sites.is_some() {
@@ -104,8 +97,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             (NAME, "total".to_owned()),
         ]);
     }
-    let answer = args.stack.below(answer, traces, |row: &Row<'_>| row.site.trace);
-    let rows = recorded.show("sites", &args.output, answer)?;
+    let answer = args.shown.stack.below(answer, traces, |row: &Row<'_>| row.site.trace);
+    let rows = recorded.show("sites", &args.shown.output, answer)?;
     Ok(recorded.outcome(rows > 0))
 }
 

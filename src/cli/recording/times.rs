@@ -1,12 +1,11 @@
 //! Rankings by time: CPU TIME in `cputime`, MONITOR TIME in `monitors`. They differ in what a row is named after.
 
 use crate::cli::Outcome;
-use crate::cli::shared::args::Output;
 use crate::cli::shared::recording::Recorded;
 use crate::cli::shared::session::Source;
-use crate::cli::shared::stack::StackArgs;
+use crate::cli::shared::stack::{StackArgs, StackedOutput};
 use crate::query::recordings::cputime::{self, Question, Row};
-use crate::query::recordings::profile::{Profile, TimeRow, Traces};
+use crate::query::recordings::profile::{Profile, Times, Traces};
 use crate::report::answer::{Answer, Declared};
 use crate::report::column::{Column, Columns, Fit, Kind};
 use crate::report::number::grouped;
@@ -20,13 +19,6 @@ pub(super) enum Of {
     CpuTime,
     /// MONITOR TIME: threads that wait to enter monitors.
     Contention,
-}
-
-/// What the file states.
-struct Stated<'a> {
-    total_ms: i64,
-    rows: &'a [TimeRow],
-    date: Option<&'a str>,
 }
 
 impl Of {
@@ -45,12 +37,12 @@ impl Of {
         }
     }
 
-    fn stated(self, profile: &Profile) -> Option<Stated<'_>> {
-        let (total_ms, rows, date) = match self {
-            Self::CpuTime => profile.times.as_ref().map(|of| (of.total_ms, &of.rows, &of.date)),
-            Self::Contention => profile.contention.as_ref().map(|of| (of.total_ms, &of.rows, &of.date)),
-        }?;
-        Some(Stated { total_ms, rows, date: date.as_deref() })
+    /// What the file states.
+    fn stated(self, profile: &Profile) -> Option<&Times> {
+        match self {
+            Self::CpuTime => profile.times.as_ref(),
+            Self::Contention => profile.contention.as_ref(),
+        }
     }
 }
 
@@ -59,12 +51,11 @@ pub(super) fn show(
     recorded: &Recorded,
     of: Of,
     question: &Question,
-    stack: &StackArgs,
-    output: &Output,
+    StackedOutput { stack, output, .. }: &StackedOutput,
 ) -> anyhow::Result<Outcome> {
     let traces = &recorded.profile.traces;
     let stated = of.stated(&recorded.profile);
-    let (rows, total_ms) = stated.as_ref().map_or((&[][..], 0), |stated| (stated.rows, stated.total_ms));
+    let (rows, total_ms) = stated.map_or((&[][..], 0), |stated| (&stated.rows[..], stated.total_ms));
     let cputime::Answer { rows, matching } = cputime::times(rows, total_ms, traces, question);
     let beside = Beside { matching, shown: rows.len(), of: stated };
     let mut answer = Answer::new(columns(of, traces, stack), rows)
@@ -141,19 +132,19 @@ fn columns<'a>(of: Of, traces: &'a Traces, stack: &StackArgs) -> Columns<'a, Row
     Columns::new(columns.into_iter().chain(stack.column(traces, |row: &Row<'a>| row.time.trace)))
 }
 
-fn beside_columns<'a>() -> Columns<'a, Beside<Option<Stated<'a>>>> {
+fn beside_columns<'a>() -> Columns<'a, Beside<Option<&'a Times>>> {
     Columns::new([
         Column::new(
             "total.self_ms",
             Kind::Signed,
             "milliseconds altogether, as the file states them: the agent writes a wrong number, maybe a negative one, where \
              they do not fit into 31 bits",
-            |beside: &Beside<Option<Stated<'a>>>| beside.of.as_ref().map(|stated| stated.total_ms).into(),
+            |beside: &Beside<Option<&'a Times>>| beside.of.map(|stated| stated.total_ms).into(),
         )
         .or_null("the file holds no such times"),
         columns::matching(),
         columns::left_out(),
-        columns::date(|of: &Option<Stated<'a>>| of.as_ref().and_then(|stated| stated.date)),
+        columns::date(|of: &Option<&'a Times>| of.and_then(|stated| stated.date.as_deref())),
     ])
 }
 

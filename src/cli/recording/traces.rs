@@ -9,7 +9,7 @@ use crate::cli::shared::stack::{self, Stack};
 use crate::hprof::TraceSerial;
 use crate::query::classes::pattern::{ClassPattern, MethodPattern};
 use crate::query::recordings::profile::binary::Want;
-use crate::query::recordings::profile::{Frame, StartedThread, Trace, Traces};
+use crate::query::recordings::profile::{Frame, StartedThread, Trace};
 use crate::query::recordings::stack_filter::StackFilter;
 use crate::query::recordings::traces::{self, Question, ThreadFilter};
 use crate::report::Format;
@@ -85,21 +85,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let rows = rows.into_iter().enumerate().map(|(at, trace)| Row {
         trace,
         thread: threads.get(&trace.thread).copied(),
+        stack: Stack::new(&profile.traces, trace.serial, args.depth),
         is_last: at + 1 == shown,
     });
-    let stack = |row: &Row<'_>| Stack::new(&profile.traces, row.trace.serial, args.depth);
     if format == Format::Csv {
         let rows = rows.flat_map(|row| {
-            let frames = stack(&row).frames().to_vec();
-            frames.into_iter().enumerate().map(move |(depth, frame)| FrameRow { row, depth, frame })
+            row.stack.frames().enumerate().map(move |(depth, frame)| FrameRow { row, depth, frame })
         });
         recorded.show("traces", &args.output, Answer::new(frame_columns(), rows))?;
     } else {
-        let answer = Answer::new(columns(&profile.traces, args.depth), rows)
+        let answer = Answer::new(columns(), rows)
             .beside(&beside_columns(), &Beside { matching, shown, of: () })
             .below(|row| {
                 let gap = (!row.is_last).then(|| Line { indent: 0, text: String::new() });
-                stack(row).lines(INDENT).into_iter().chain(gap).collect()
+                row.stack.lines(INDENT).into_iter().chain(gap).collect()
             })
             .matching(matching, "traces")
             .without_rows(NoRows::Nothing);
@@ -108,11 +107,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     Ok(recorded.outcome(shown > 0))
 }
 
-/// A trace, and the thread that it is of.
+/// A trace, the thread that it is of, and its frames.
 #[derive(Clone, Copy)]
 struct Row<'a> {
     trace: &'a Trace,
     thread: Option<&'a StartedThread>,
+    stack: Stack<'a>,
     is_last: bool,
 }
 
@@ -153,8 +153,7 @@ fn thread<'a, R: 'a>(serial: fn(&R) -> Option<u32>, name: fn(&R) -> Option<&str>
     ]
 }
 
-fn columns<'a>(traces: &'a Traces, depth: Option<usize>) -> Columns<'a, Row<'a>> {
-    let stack = move |row: &Row<'a>| Stack::new(traces, row.trace.serial, depth);
+fn columns<'a>() -> Columns<'a, Row<'a>> {
     let [serial, name] = thread(Row::serial, Row::name);
     Columns::new([
         Column::table("", Align::Left, Row::title),
@@ -165,9 +164,9 @@ fn columns<'a>(traces: &'a Traces, depth: Option<usize>) -> Columns<'a, Row<'a>>
             row.trace.phase.as_deref().into()
         })
         .or_null("not stated; only texts state it"),
-        stack::frames(stack),
-        Column::integer("frames_left_out", "frames that `--depth` leaves out", move |row: &Row<'a>| {
-            stack(row).left_out().into()
+        stack::frames(|row: &Row<'a>| row.stack),
+        Column::integer("frames_left_out", "frames that `--depth` leaves out", |row: &Row<'a>| {
+            row.stack.left_out().into()
         }),
     ])
 }
@@ -194,7 +193,7 @@ pub(crate) fn declared() -> Vec<Declared> {
             command: "traces",
             variant: "",
             about: "A row is a stack trace. Rows are in the order of the file. In CSV a line is a frame, as below.",
-            rows: columns(&Traces::default(), None).fields(),
+            rows: columns().fields(),
             beside: beside_columns().fields(),
         },
         Declared {

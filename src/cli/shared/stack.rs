@@ -1,7 +1,9 @@
 //! Stacks in answers: below the rows of a table, as frames in JSON, in one cell of CSV.
 
+use crate::cli::shared::args::Output;
+use crate::cli::shared::limit::Top;
 use crate::hprof::TraceSerial;
-use crate::query::recordings::profile::{Frame, Traces};
+use crate::query::recordings::profile::{Frame, Trace, Traces};
 use crate::report::answer::{Answer, Line};
 use crate::report::column::{Column, Columns, Kind};
 use crate::report::value::list;
@@ -19,6 +21,19 @@ pub(crate) struct StackArgs {
     /// Only the N innermost frames of each stack; 0 for all [default: 0]
     #[arg(long, value_name = "N", requires = "stack", help_heading = "Output")]
     depth: Option<usize>,
+}
+
+/// How much is shown of an answer whose rows have stacks, and how.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StackedOutput {
+    #[command(flatten)]
+    pub(crate) top: Top,
+
+    #[command(flatten)]
+    pub(crate) stack: StackArgs,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 impl StackArgs {
@@ -60,41 +75,37 @@ impl StackArgs {
 }
 
 /// The frames of a trace that are shown.
+#[derive(Clone, Copy)]
 pub(crate) struct Stack<'a> {
-    /// Whether there is such a trace.
-    is_known: bool,
-    frames: Vec<&'a Frame>,
-    left_out: usize,
+    traces: &'a Traces,
+    /// `None` if there is no such trace.
+    trace: Option<&'a Trace>,
+    depth: usize,
 }
 
 impl<'a> Stack<'a> {
     /// The `depth` innermost frames; 0 or `None` for all.
     pub(crate) fn new(traces: &'a Traces, serial: TraceSerial, depth: Option<usize>) -> Self {
         let depth = depth.filter(|depth| *depth > 0).unwrap_or(usize::MAX);
-        let Some(trace) = traces.get(serial) else {
-            return Self { is_known: false, frames: Vec::new(), left_out: 0 };
-        };
-        let frames = traces.frames(trace);
-        let left_out = frames.len().saturating_sub(depth);
-        Self { is_known: true, frames: frames.take(depth).collect(), left_out }
+        Self { traces, trace: traces.get(serial), depth }
     }
 
     /// The frames that are shown, innermost first.
-    pub(crate) fn frames(&self) -> &[&'a Frame] {
-        &self.frames
+    pub(crate) fn frames(self) -> impl Iterator<Item = &'a Frame> {
+        self.trace.into_iter().flat_map(move |trace| self.traces.frames(trace).take(self.depth))
     }
 
     /// Frames that are not shown.
-    pub(crate) fn left_out(&self) -> usize {
-        self.left_out
+    pub(crate) fn left_out(self) -> usize {
+        self.trace.map_or(0, |trace| self.traces.frames(trace).len().saturating_sub(self.depth))
     }
 
     /// The frames below a row of a table, one a line.
-    pub(crate) fn lines(&self, indent: usize) -> Vec<Line> {
-        let none = if self.is_known { "<empty>" } else { "<no trace>" };
-        let none = self.frames.is_empty().then(|| none.to_owned());
-        let more = (self.left_out > 0).then(|| format!("… {} more frames", self.left_out));
-        let texts = none.into_iter().chain(self.frames.iter().map(ToString::to_string)).chain(more);
+    pub(crate) fn lines(self, indent: usize) -> Vec<Line> {
+        let none = if self.trace.is_some() { "<empty>" } else { "<no trace>" };
+        let none = self.frames().next().is_none().then(|| none.to_owned());
+        let more = Some(self.left_out()).filter(|more| *more > 0).map(|more| format!("… {more} more frames"));
+        let texts = none.into_iter().chain(self.frames().map(ToString::to_string)).chain(more);
         texts.map(|text| Line { indent, text }).collect()
     }
 }
@@ -106,9 +117,9 @@ pub(crate) fn frames<'a, R: 'a>(stack: impl Fn(&R) -> Stack<'a> + Copy + Send + 
         "frames",
         Kind::Records(columns.fields()),
         "the frames of the trace, innermost first, of which `--depth` may leave out some",
-        move |row| list(stack(row).frames.into_iter().map(|frame| columns.record(frame))),
+        move |row| list(stack(row).frames().map(|frame| columns.record(frame))),
     )
-    .csv(move |row| list(stack(row).frames.iter().map(ToString::to_string)))
+    .csv(move |row| list(stack(row).frames().map(ToString::to_string)))
 }
 
 /// The line number of a native method.

@@ -103,10 +103,13 @@ pub enum Row {
     Cells(Vec<Cell>),
 }
 
-/// A row, or the object of which it is made.
-enum Made {
+/// What a row is made of.
+enum Origin<'s> {
+    /// The object that is the row.
     Object(ObjectIndex),
-    Row(Row),
+    /// What a SELECT shows of a row of its source.
+    Number(&'s Part, u32),
+    Values(&'s [Value]),
 }
 
 /// An object that is a row.
@@ -169,14 +172,28 @@ impl Answer {
 
     /// The rows, made while they are taken.
     pub fn rows<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> impl Iterator<Item = Row> + 's {
+        self.rows_from(evaluator, 0)
+    }
+
+    /// As [`Answer::rows`], without the first so many, which are not made.
+    pub fn rows_from<'s>(
+        &'s self,
+        evaluator: &'s Evaluator<'_, '_>,
+        first: usize,
+    ) -> impl Iterator<Item = Row> + 's {
         let is_union = self.columns.is_none() && self.parts.len() > 1;
         let mut seen = RoaringBitmap::new();
-        let rows = self.parts.iter().flat_map(move |part| part.rows(evaluator));
-        rows.filter_map(move |row| match row {
-            // Those that are there already are not made.
-            Made::Object(object) if is_union && !seen.insert(object.0) => None,
-            Made::Object(object) => Some(Row::Object(evaluator.object(object))),
-            Made::Row(row) => Some(row),
+        let origins = self.parts.iter().flat_map(move |part| part.origins(evaluator));
+        // Those that are there already are not made.
+        let origins = origins.filter(move |origin| match origin {
+            Origin::Object(object) => !is_union || seen.insert(object.0),
+            Origin::Number(..) | Origin::Values(_) => true,
+        });
+        let cells = |values: &[Value]| values.iter().map(|value| evaluator.cell(value)).collect();
+        origins.skip(first).map(move |origin| match origin {
+            Origin::Object(object) => Row::Object(evaluator.object(object)),
+            Origin::Number(part, number) => Row::Cells(cells(&part.values_of(evaluator, number))),
+            Origin::Values(values) => Row::Cells(cells(values)),
         })
     }
 }
@@ -187,12 +204,13 @@ impl Part {
         self.limit.unwrap_or(usize::MAX)
     }
 
-    fn rows<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> Box<dyn Iterator<Item = Made> + 's> {
-        if self.is_objects || (self.items.is_none() && !matches!(self.rows, Rows::Values(_))) {
-            return Box::new(self.objects(evaluator).map(Made::Object));
+    fn origins<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> Box<dyn Iterator<Item = Origin<'s>> + 's> {
+        match &self.rows {
+            _ if self.is_objects => Box::new(self.objects(evaluator).map(Origin::Object)),
+            Rows::Values(rows) => Box::new(rows.iter().map(|row| Origin::Values(row))),
+            _ if self.items.is_none() => Box::new(self.objects(evaluator).map(Origin::Object)),
+            _ => Box::new(self.numbers().map(|number| Origin::Number(self, number)).take(self.most())),
         }
-        let cells = |row: Box<[Value]>| row.iter().map(|value| evaluator.cell(value)).collect();
-        Box::new(self.values(evaluator).map(move |row| Made::Row(Row::Cells(cells(row)))))
     }
 
     /// The rows by number.
@@ -223,11 +241,14 @@ impl Part {
         if let Rows::Values(rows) = &self.rows {
             return Box::new(rows.iter().cloned());
         }
-        let rows = self.numbers().map(move |number| {
-            let row = Of::new(number, &[], self.table.as_deref());
-            self.items.iter().flatten().map(|item| evaluator.value(item, &row)).collect()
-        });
+        let rows = self.numbers().map(move |number| self.values_of(evaluator, number));
         Box::new(rows.take(self.most()))
+    }
+
+    /// The values that are shown of a row of the source.
+    fn values_of(&self, evaluator: &Evaluator<'_, '_>, number: u32) -> Box<[Value]> {
+        let row = Of::new(number, &[], self.table.as_deref());
+        self.items.iter().flatten().map(|item| evaluator.value(item, &row)).collect()
     }
 }
 

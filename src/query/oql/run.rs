@@ -47,9 +47,9 @@ impl Select {
         matches!(&node.expression, Expression::Name(name) if self.from.alias.as_ref() == Some(name))
     }
 
-    /// An expression, or that of the column of this name.
+    /// An expression, or that of the column of this name, which may be in quotes.
     fn named<'s>(&'s self, node: &'s Node) -> &'s Node {
-        let Expression::Name(name) = &node.expression else { return node };
+        let (Expression::Name(name) | Expression::Text(name)) = &node.expression else { return node };
         let mut items = self.items.iter().flatten();
         items.find(|item| item.name == *name).map_or(node, |item| &item.node)
     }

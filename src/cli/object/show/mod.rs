@@ -13,7 +13,7 @@ use crate::index::graph::numbers::ObjectIndex;
 use crate::index::{Heap, ObjectGraph, Quiet};
 use crate::input::file::TextFile;
 use crate::query::classes::suggestions;
-use crate::query::objects::show::{self, ClassFound, Data, NamedClass, Shower};
+use crate::query::objects::show::{self, ClassFound, Data, NamedClass, Part, Referrer, Shower, Shown};
 use crate::query::paths::steps::View;
 use crate::query::recordings::profile::text::show as text_show;
 use crate::report::Format;
@@ -26,7 +26,7 @@ use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, limit};
 use crate::cli::shared::messages;
 use crate::cli::shared::object;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{KEPT, Session, Source};
 use columns::{Encoded, Line, Object};
 use table::Extent;
 use target::{Target, What, range, target};
@@ -137,9 +137,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if let Some((file, recorded)) = args.input.open_text()? {
         return of_text(args, &file, &recorded);
     }
-    let (session, found) = Session::ask(&args.input.input, |heap, graph| Ok(find(args, heap, graph)))?;
+    let (session, found) = Session::ask(&args.input.input, |heap, graph| {
+        Ok(match find(args, heap, graph) {
+            Ok(object) => Ok(look(args, heap, graph, object)?),
+            Err(missing) => Err(missing),
+        })
+    })?;
     match found {
-        Ok(object) => of_binary(args, &session, object),
+        Ok(looked) => of_binary(args, &session, looked),
         Err(missing) => nothing(args, &session, &missing),
     }
 }
@@ -190,10 +195,26 @@ fn encoded(args: &Args, data: &Data<'_>) -> anyhow::Result<Encoded> {
     Ok(Encoded { text, form: form.name() })
 }
 
-fn of_binary(args: &Args, session: &Session, index: ObjectIndex) -> anyhow::Result<Outcome> {
-    let (heap, graph) = (&session.heap, &session.graph);
+/// What is read of an object before anything is shown of it: of its elements and referrers the first [`KEPT`].
+struct Looked {
+    index: ObjectIndex,
+    /// Without fields.
+    shown: Shown,
+    /// Fields, then elements.
+    parts: Vec<Part>,
+    /// The elements that are not made yet.
+    rest: Range<u64>,
+    referrers: Vec<Referrer>,
+    more_referrers: usize,
+}
+
+fn shower<'a>(heap: &'a Heap, graph: &'a ObjectGraph) -> anyhow::Result<Shower<'a>> {
     let bytes = heap.bytes(&Quiet)?;
-    let shower = Shower::new(heap.summary(), graph, bytes, View::new(heap, graph, bytes));
+    Ok(Shower::new(heap.summary(), graph, bytes, View::new(heap, graph, bytes)))
+}
+
+fn look(args: &Args, heap: &Heap, graph: &ObjectGraph, index: ObjectIndex) -> anyhow::Result<Looked> {
+    let shower = shower(heap, graph)?;
     let mut shown = shower.show(index);
     let (characters, frames) = match args.output.format() {
         Format::Table => (table::SHOWN_CHARS, table::SHOWN_FRAMES),
@@ -203,6 +224,20 @@ fn of_binary(args: &Args, session: &Session, index: ObjectIndex) -> anyhow::Resu
     let Range { start, end } = args.elements();
     let most = if args.has_range() { u64::MAX } else { MAX_CONTENTS };
     shown.contents = shower.contents(index, start, end.min(start.saturating_add(most)));
+    let end = if args.form == As::Numbers { end } else { start };
+    let made = end.min(start.saturating_add(KEPT as u64));
+    let mut parts = std::mem::take(&mut shown.fields);
+    parts.extend(shower.elements(index, start, made));
+    let most = args.most_referrers();
+    let more_referrers = graph.referrers(index).count().saturating_sub(most);
+    let referrers = shower.referrers(index).take(most.min(KEPT)).collect();
+    Ok(Looked { index, shown, parts, rest: made..end, referrers, more_referrers })
+}
+
+fn of_binary(args: &Args, session: &Session, looked: Looked) -> anyhow::Result<Outcome> {
+    let shower = shower(&session.heap, &session.graph)?;
+    let Looked { index, shown, parts, rest, referrers, more_referrers } = looked;
+    let Range { start, end } = args.elements();
     let mut data = None;
     if args.form != As::Numbers {
         let Some(whole) = shower.data(index, start, end) else {
@@ -218,12 +253,11 @@ fn of_binary(args: &Args, session: &Session, index: ObjectIndex) -> anyhow::Resu
         data = Some(Data { bytes: most, ..whole });
     }
     let encoded = data.as_ref().map(|data| encoded(args, data)).transpose()?;
-    let end = if data.is_some() { 0 } else { end };
-    let fields = std::mem::take(&mut shown.fields);
-    let most = args.most_referrers();
-    let more_referrers = graph.referrers(index).count().saturating_sub(most);
-    let parts = || boxed(fields.iter().cloned().chain(shower.elements(index, start, end)).map(Line::Part));
-    let referrers = || boxed(shower.referrers(index).take(most));
+    let elements = || shower.elements(index, rest.start, rest.end);
+    let parts = || boxed(parts.iter().cloned().chain(elements()).map(Line::Part));
+    let more = || shower.referrers(index).take(args.most_referrers()).skip(KEPT);
+    let more = || (referrers.len() == KEPT).then(more).into_iter().flatten();
+    let referrers = || boxed(referrers.iter().cloned().chain(more()));
     let object =
         Object { shown, parts: &parts, referrers: args.incoming.then_some(&referrers), data: encoded };
     write(args, session, object, data.filter(|_| args.form == As::Hex), more_referrers)

@@ -4,11 +4,10 @@ mod dumps;
 mod waits;
 
 use crate::cli::Outcome;
-use crate::cli::shared::args::{self, Output};
+use crate::cli::shared::args;
 use crate::cli::shared::keys::{Key, keys};
-use crate::cli::shared::limit::Top;
 use crate::cli::shared::recording::RecordedInput;
-use crate::cli::shared::stack::StackArgs;
+use crate::cli::shared::stack::StackedOutput;
 use crate::query::classes::pattern::{ClassPattern, MethodPattern};
 use crate::query::recordings::cputime::{Question, SortBy};
 use crate::query::recordings::monitors::WaitQuestion;
@@ -73,13 +72,7 @@ pub(crate) struct Args {
     sort: Option<SortBy>,
 
     #[command(flatten)]
-    top: Top,
-
-    #[command(flatten)]
-    stack: StackArgs,
-
-    #[command(flatten)]
-    output: Output,
+    shown: StackedOutput,
 }
 
 /// What of monitors is shown.
@@ -107,7 +100,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if !holds.contains(&(what, true)) {
         args.input.note(&missing(what, first));
     }
-    let top = args.top.rows(args.output.format());
+    let top = args.shown.top.rows(args.shown.output.format());
     let monitors = args.monitor.clone();
     match what {
         What::Contention => {
@@ -118,10 +111,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
                 sort_by: args.sort,
                 top,
             };
-            times::show(&recorded, Of::Contention, &question, &args.stack, &args.output)
+            times::show(&recorded, Of::Contention, &question, &args.shown)
         }
-        What::Dumps => dumps::show(&recorded, &monitors, top, &args.stack, &args.output),
-        What::Waits => waits::show(&recorded, &WaitQuestion { monitors, top }, &args.output),
+        What::Dumps => dumps::show(&recorded, &monitors, top, &args.shown.stack, &args.shown.output),
+        What::Waits => waits::show(&recorded, &WaitQuestion { monitors, top }, &args.shown.output),
     }
 }
 

@@ -39,7 +39,7 @@ pub struct Profile {
     /// The table of `cpu=old`: from texts only.
     pub calls: Vec<Call>,
     /// MONITOR TIME: from texts only.
-    pub contention: Option<Contention>,
+    pub contention: Option<Times>,
     /// MONITOR DUMP, in the order of the file: from texts only.
     pub monitor_dumps: Vec<MonitorDump>,
     /// WAIT, WAITED, SLEEP and EXIT lines, in the order of the file: from texts only.
@@ -89,7 +89,7 @@ pub struct Samples {
     pub date: Option<String>,
 }
 
-/// CPU TIME (ms): time spent in each trace.
+/// CPU TIME (ms): time spent in each trace. MONITOR TIME: time lost in each waiting to enter monitors.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Times {
     /// Milliseconds altogether, as the file states them; the agent writes garbage when they overflow 31 bits.
@@ -137,17 +137,6 @@ pub struct Method {
     pub name: String,
     /// JVM signature, `(I)V`.
     pub signature: String,
-}
-
-/// MONITOR TIME: time lost waiting to enter monitors.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Contention {
-    /// Milliseconds altogether.
-    pub total_ms: i64,
-    /// The rows, in the order of the file.
-    pub rows: Vec<TimeRow>,
-    /// When they were written down, as [`Profile::created`].
-    pub date: Option<String>,
 }
 
 /// MONITOR DUMP: the state of threads and monitors at a moment.

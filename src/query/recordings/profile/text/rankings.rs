@@ -9,7 +9,7 @@ use crate::hprof::TraceSerial;
 use crate::hprof::text::event::{MonitorName, Ranking, Row};
 use crate::index::storage::id_map::IdMap;
 use crate::query::recordings::profile::sites::percent;
-use crate::query::recordings::profile::{Contention, Samples, TimeRow, Times};
+use crate::query::recordings::profile::{Samples, TimeRow, Times};
 
 /// The tables of one kind, in the order of the file.
 #[derive(Debug, Default)]
@@ -74,11 +74,6 @@ impl Tables {
     pub(super) fn times(self) -> Option<Times> {
         let Table { total, rows, date } = self.sum()?;
         Some(Times { total_ms: total, rows, date })
-    }
-
-    pub(super) fn contention(self) -> Option<Contention> {
-        let Table { total, rows, date } = self.sum()?;
-        Some(Contention { total_ms: total, rows, date })
     }
 
     /// The only table as it is, or the sum of several: times are what percentages of totals come to.

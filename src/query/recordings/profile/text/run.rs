@@ -199,7 +199,7 @@ impl Run {
         self.end_trace();
         self.profile.samples = self.samples.samples();
         self.profile.times = self.times.times();
-        self.profile.contention = self.contention.contention();
+        self.profile.contention = self.contention.times();
         let counted = self.heap.map(HeapCounter::finish);
         let (heap, sites) = counted.map_or((None, None), |(heap, sites)| (Some(heap), sites));
         if self.profile.sites.is_none() {
