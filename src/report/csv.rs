@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use super::column::{Columns, Kind};
 use super::value::Value;
 use super::{digits, escape};
+use crate::hprof::ObjectId;
 
 /// Writes rows by declared columns. Returns how many there were.
 ///
@@ -101,7 +102,7 @@ impl<W: Write> Writer<W> {
             Value::Integer(number) => self.number(*number),
             Value::Signed(number) => self.number(*number),
             Value::Float(_) => self.plain(&serde_json::to_vec(value)?),
-            Value::Id(id) => self.id(id.0),
+            Value::Id(id) => self.id(*id),
             Value::Text(text) => self.text(text),
             Value::Verbatim(text) => self.escaped(text),
             Value::List(_) | Value::Each(_) | Value::Record(_) => self.text(&serde_json::to_string(value)?),
@@ -121,9 +122,9 @@ impl<W: Write> Writer<W> {
     }
 
     /// `0x7c00012a8`
-    fn id(&mut self, id: u64) {
+    fn id(&mut self, id: ObjectId) {
         self.line.extend_from_slice(b"0x");
-        digits::push_hex(&mut self.line, id);
+        digits::push_hex(&mut self.line, id.0);
         self.line.push(b',');
     }
 
@@ -170,7 +171,6 @@ impl<W: Write> Writer<W> {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
-    use crate::hprof::ObjectId;
     use crate::report::column::{Column, Field};
     use crate::report::value::{list, record};
 

@@ -1,12 +1,13 @@
 //! Values of cells: what a column says of a row, before a renderer gives it a form.
 
-use crate::hprof::{ObjectId, TraceSerial};
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use crate::hprof::{ObjectId, TraceSerial};
 
 /// The value of a cell. Texts are raw, as they are in the dump: each renderer escapes them.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -145,13 +146,13 @@ impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
     }
 }
 
-/// What serde makes of a type of the library: records of figures.
 impl From<TraceSerial> for Value<'_> {
     fn from(serial: TraceSerial) -> Self {
         Value::Integer(serial.0.into())
     }
 }
 
+/// What serde makes of a type of the library: records of figures.
 impl From<serde_json::Value> for Value<'_> {
     fn from(value: serde_json::Value) -> Self {
         use serde_json::Value as Json;

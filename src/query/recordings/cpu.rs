@@ -4,8 +4,7 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::TraceSerial;
-use crate::hprof::names;
+use crate::hprof::{TraceSerial, names};
 
 use super::percent::two_decimals;
 use super::profile::{Frame, Samples, Traces, ratio};

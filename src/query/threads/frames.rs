@@ -3,10 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::hprof::TraceSerial;
-use crate::hprof::mutf8;
 use crate::hprof::names::java_class_name;
 use crate::hprof::record::{BodyReader, Record};
+use crate::hprof::{TraceSerial, mutf8};
 use crate::index::model::summary::Summary;
 use crate::index::model::tables::PlaceRow;
 use crate::index::objects::roots::{Root, Roots};

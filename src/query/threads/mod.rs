@@ -14,9 +14,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::hprof::ObjectId;
-use crate::hprof::RootKind;
-use crate::hprof::TraceSerial;
+use crate::hprof::{ObjectId, RootKind, TraceSerial};
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::ClassNumber;
 use crate::index::model::tables::NONE;
@@ -225,7 +223,8 @@ impl<'a> Threads<'a> {
             match root.kind {
                 // Of several objects with one serial number it is the first one's.
                 RootKind::ThreadObject if thread == root.object => {
-                    running.push((thread, row, roots.trace_of_thread(serial)));
+                    let trace = roots.trace_of_thread(serial).filter(|trace| trace.0 != NONE);
+                    running.push((thread, row, trace));
                 }
                 RootKind::JavaFrame | RootKind::JniLocal | RootKind::NativeStack | RootKind::ThreadBlock => {
                     locals.push((thread, root.frame.unwrap_or(NONE), row));

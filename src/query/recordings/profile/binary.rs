@@ -6,9 +6,8 @@ use rustc_hash::FxHashMap;
 
 use super::site_records::{self, Recorded};
 use super::{Frame, Origin, Profile, Samples, Sites, StartedThread, ThreadEvent, object_sites, rfc3339};
-use crate::hprof::Header;
-use crate::hprof::TraceSerial;
 use crate::hprof::record::{AllocSites, BodyReader, CpuSamples, Record, is_known, tag};
+use crate::hprof::{Header, TraceSerial};
 use crate::index::layout::sizes::Sizes;
 use crate::index::model::summary::Summary;
 use crate::index::storage::id_map::IdMap;

@@ -10,10 +10,10 @@ mod sites;
 pub mod text;
 mod traces;
 
-use crate::hprof::ObjectId;
-use crate::hprof::TraceSerial;
 use jiff::SignedDuration;
 use jiff::civil::date;
+
+use crate::hprof::{ObjectId, TraceSerial};
 
 pub(crate) use sites::ratio;
 pub use sites::{Origin, Site, Sites};

@@ -4,10 +4,9 @@ use std::cmp::Reverse;
 use std::sync::{Mutex, PoisonError};
 
 use super::{Origin, Site, Sites};
-use crate::hprof::BasicType;
-use crate::hprof::TraceSerial;
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use crate::hprof::{BasicType, TraceSerial};
 use crate::index::Progress;
 use crate::index::layout::sizes::Sizes;
 use crate::index::model::summary::{ClassNumber, Summary};

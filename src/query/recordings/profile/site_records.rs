@@ -9,9 +9,8 @@
 use rustc_hash::FxHashMap;
 
 use super::Site;
-use crate::hprof::BasicType;
-use crate::hprof::TraceSerial;
 use crate::hprof::record::{AllocSite, AllocSites, HeapSummary, Record};
+use crate::hprof::{BasicType, TraceSerial};
 
 /// Bit 0 of the flags.
 const INCREMENTAL: u16 = 1;

@@ -5,10 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{TextClass, TextError, TextHeap, names, walk};
-use crate::hprof::ObjectId;
-use crate::hprof::TraceSerial;
 use crate::hprof::text::Event;
 use crate::hprof::text::event::{Array, ClassReference, Object};
+use crate::hprof::{ObjectId, TraceSerial};
 use crate::index::storage::id_map::{IdMap, IdSet};
 use crate::input::file::TextFile;
 use crate::query::recordings::profile::{Origin, Site, Sites};

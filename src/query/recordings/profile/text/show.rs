@@ -3,10 +3,9 @@
 use std::ops::Range;
 
 use super::{TextError, names, walk};
-use crate::hprof::BasicType;
-use crate::hprof::ObjectId;
 use crate::hprof::text::Event;
 use crate::hprof::text::event::{ClassReference, Root};
+use crate::hprof::{BasicType, ObjectId};
 use crate::index::storage::id_map::IdMap;
 use crate::input::file::TextFile;
 use crate::query::classes::suggestions;
