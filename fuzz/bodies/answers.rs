@@ -245,7 +245,7 @@ fn look(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
         sum.add(&shower.data(object, 0, 100).and_then(|data| data.text()));
         sum.add(&shower.contents(object, 0, 20));
         shower.elements(object, 0, 20).for_each(|part| sum.add(&part));
-        shower.referrers(object).take(ROWS).for_each(|referrer| sum.add(&referrer));
+        shower.referrers(object, 0).take(ROWS).for_each(|referrer| sum.add(&referrer));
         for direction in [Direction::Outgoing, Direction::Incoming] {
             refs.rows(object, direction).take(ROWS).for_each(|row| sum.add(&row));
             sum.add(&refs.count(object, direction));

@@ -7,7 +7,7 @@ use zerocopy::little_endian::{U32, U64};
 /// The identifier of an object in the dump; in HotSpot's dumps its address. 0 is null.
 ///
 /// Written in hexadecimal (`{:#x}`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ObjectId(pub u64);
 
 impl ObjectId {
@@ -33,15 +33,27 @@ impl From<U64> for ObjectId {
     }
 }
 
+impl fmt::Debug for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:#x}")
+    }
+}
+
 impl fmt::LowerHex for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::LowerHex::fmt(&self.0, f)
     }
 }
 
-/// The serial number of a stack trace: what STACK TRACE records define, and objects, threads and samples refer to.
+/// The serial number of a stack trace: what STACK TRACE records define, and objects, threads and samples refer to. 0 is
+/// none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct TraceSerial(pub u32);
+
+impl TraceSerial {
+    /// The number that stands for no trace.
+    pub const NONE: Self = Self(0);
+}
 
 impl From<U32> for TraceSerial {
     fn from(serial: U32) -> Self {

@@ -34,7 +34,7 @@ pub(super) fn run(
 
 /// The trace where a thread was started, if it is known.
 fn trace(thread: &StartedThread) -> Option<TraceSerial> {
-    Some(thread.trace).filter(|trace| *trace != TraceSerial::default())
+    Some(thread.trace).filter(|trace| *trace != TraceSerial::NONE)
 }
 
 fn columns<'a>() -> Columns<'a, &'a StartedThread> {

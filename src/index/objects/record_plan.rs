@@ -11,6 +11,8 @@ use crate::index::storage::id_map::IdMap;
 /// What is known of the instances of a class.
 #[derive(Debug)]
 pub(crate) struct ClassPlan {
+    /// The class.
+    pub(crate) class: ClassNumber,
     /// Where the reference fields that the class itself declares are in the bytes of its fields.
     pub(crate) references: Vec<u32>,
     /// Bytes of the fields that the class itself declares; those of superclasses follow.
@@ -31,13 +33,13 @@ impl ClassPlan {
         for (name, kind) in summary.fields(class) {
             if kind == BasicType::Object {
                 references.push(u32::try_from(bytes).unwrap_or(u32::MAX));
-            } else if varies && kind == BasicType::Int && name == "size" {
+            } else if varies && words.is_none() && kind == BasicType::Int && name == "size" {
                 words = Some(bytes);
             }
             bytes += kind.dump_bytes(summary.id_size());
         }
         let above = summary.class_table().superclass_with_fields(number);
-        Self { references, bytes, above, size: sizes.instance(number).0, words }
+        Self { class: number, references, bytes, above, size: sizes.instance(number).0, words }
     }
 }
 
@@ -61,7 +63,10 @@ impl<'a> RecordPlans<'a> {
             classes.find(|(_, class)| of_kind(class) && class.objects.get() > 0).map(|(number, _)| number)
         });
         let plan = |(number, class)| ClassPlan::new(summary, sizes, number, class);
-        let classes = summary.numbered_classes().map(plan).collect();
+        let mut classes: Vec<ClassPlan> = summary.numbered_classes().map(plan).collect();
+        // There is one such class. Of several in a file that is not right, the first counts.
+        let varying = classes.iter_mut().filter(|plan| plan.words.is_some());
+        varying.skip(1).for_each(|plan| plan.words = None);
         Self { summary, sizes, numbers: summary.class_ids(), classes, primitive }
     }
 
@@ -84,21 +89,18 @@ impl<'a> RecordPlans<'a> {
         self.classes.get(class.0 as usize)
     }
 
-    /// An instance's class and those of its superclasses that have fields, from its own upwards, each with the bytes from its
-    /// own fields on. Each takes some of the bytes, so a long chain of superclasses ends with them.
+    /// The plan of an instance's class, and those of its superclasses that have fields, from its own upwards; each with the
+    /// bytes from its own fields on. Each takes some of the bytes, so a long chain of superclasses ends with them.
     #[inline]
-    pub(crate) fn levels<'f>(
-        &self,
-        class: ClassNumber,
+    pub(crate) fn levels<'s, 'f>(
+        &'s self,
+        plan: &'s ClassPlan,
         fields: &'f [u8],
-    ) -> impl Iterator<Item = (ClassNumber, &ClassPlan, &'f [u8])> {
-        let mut next = Some((class, fields));
-        std::iter::from_fn(move || {
-            let (class, fields) = next?;
-            let plan = self.plan(class)?;
+    ) -> impl Iterator<Item = (&'s ClassPlan, &'f [u8])> {
+        std::iter::successors(Some((plan, fields)), |(plan, fields)| {
             let rest = fields.get(plan.bytes..).unwrap_or_default();
-            next = plan.above.filter(|_| !rest.is_empty()).map(|above| (above, rest));
-            Some((class, plan, fields))
+            let above = plan.above.filter(|_| !rest.is_empty())?;
+            Some((self.plan(above)?, rest))
         })
     }
 
@@ -114,8 +116,7 @@ impl<'a> RecordPlans<'a> {
     /// The size of an array.
     #[inline]
     pub(crate) fn array(&self, element: BasicType, length: u32) -> u64 {
-        let layout = self.sizes.layout();
-        layout.align(layout.array_base(element) + u64::from(length) * layout.value_bytes(element))
+        self.sizes.layout().array_size(element, length.into())
     }
 
     /// Whether the CLASS DUMP at this offset is the one that counts: classes can be dumped again.

@@ -133,7 +133,7 @@ struct Shared<'a> {
     plans: RecordPlans<'a>,
     java_lang_class: u32,
     class_bytes: u8,
-    /// All sizes are multiples of one shifted left by this.
+    /// All sizes are multiples of `1 << unit_bits`.
     unit_bits: u32,
     wants_rows: bool,
 }
@@ -337,11 +337,10 @@ impl<'a> HeapVisitor<'a> for Describer<'a> {
     fn instance(&mut self, record: Instance<'a>) {
         let shared = self.shared;
         self.class = self.class_number(record.class);
-        let class = ClassNumber(self.class);
-        let Some(plan) = shared.plans.plan(class) else { return };
+        let Some(plan) = shared.plans.plan(ClassNumber(self.class)) else { return };
         self.units = shared.plans.instance(plan, record.fields) >> shared.unit_bits;
         if shared.wants_rows {
-            for (_, plan, fields) in shared.plans.levels(class, record.fields) {
+            for (plan, fields) in shared.plans.levels(plan, record.fields) {
                 for at in &plan.references {
                     let Some(id) = be_id(fields, *at as usize, shared.id_size) else { break };
                     self.refer(ObjectId(id));

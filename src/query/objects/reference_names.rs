@@ -11,7 +11,6 @@ use crate::hprof::{BasicType, ObjectId, be_id};
 use crate::index::ObjectGraph;
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::model::tables::NONE;
 
 use super::reference_kind::ReferenceKind;
 use super::strength::{Excluded, Strength, Strengths, is_referent};
@@ -111,7 +110,7 @@ impl<'a> Edges<'a> {
                 reader.take(ReferenceKind::Local { kind: root.kind, frame: root.frame }, id);
             }
         }
-        let class = self.graph.class_object_of(from).filter(|class| class.0 != NONE);
+        let class = self.graph.class_object_of(from);
         if let Some(id) = class.and_then(|class| self.graph.objects.addresses.id_of(class)) {
             reader.take(ReferenceKind::Class, id);
         }

@@ -15,11 +15,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use crate::hprof::ObjectId;
 use crate::hprof::heap::{HeapVisitor, Instance, PrimitiveArray};
 use crate::index::ObjectGraph;
-use crate::index::graph::numbers::ObjectIndex;
-use crate::index::graph::numbers::chunks;
+use crate::index::graph::numbers::{ObjectIndex, chunks};
+use crate::index::layout::object_layout::Layout;
 use crate::index::layout::sizes::Sizes;
 use crate::index::objects::object_table::BLOCK;
-use crate::index::objects::record_plan::RecordPlans;
 use crate::index::objects::strings::{StringFields, StringPart};
 use crate::index::storage::scratch::{Array, Stack};
 use crate::query::objects::reader::{Characters, Objects, Record};
@@ -135,7 +134,7 @@ struct Search<'s, 'a> {
     graph: &'a ObjectGraph,
     bytes: &'a [u8],
     question: &'s Question,
-    plans: RecordPlans<'s>,
+    layout: &'s Layout,
     seed: u64,
     /// By class number.
     fields: Vec<Option<StringFields>>,
@@ -156,8 +155,7 @@ pub(super) fn find<'a>(
             (summary.class_name(class) == STRING).then(|| StringFields::of(summary, number))?
         })
         .collect();
-    let plans = RecordPlans::new(summary, &sizes);
-    let search = Search { objects, graph, bytes, question, plans, seed, fields };
+    let search = Search { objects, graph, bytes, question, layout: sizes.layout(), seed, fields };
     let count = graph.objects.len();
     let size = CHUNK.max((count / MAX_CHUNKS).next_multiple_of(BLOCK));
     let all = chunks(0..count, size);
@@ -381,7 +379,7 @@ fn hash_of_wanted(
 impl<'a> HeapVisitor<'a> for Arrays<'_, '_, 'a> {
     #[inline(always)]
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
-        let mut array_bytes = self.search.plans.array(record.element, record.length);
+        let mut array_bytes = self.search.layout.array_size(record.element, record.length.into());
         let mut known: [Option<Option<u64>>; 3] = [None; 3];
         // Strings that overlap in one array again and again: a hostile dump would have them all read for ever.
         let mut left = OVERLAP.saturating_mul(record.length.into()).saturating_add(FREE);

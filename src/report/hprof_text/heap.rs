@@ -211,14 +211,13 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
     #[inline(always)]
     fn instance(&mut self, record: Instance<'a>) {
         let class = self.class_number(record.class);
-        let texts = self.texts;
+        let (texts, plan) = (self.texts, class.and_then(|class| self.plans.plan(class)));
         let text = texts.class(class);
         self.put(b"OBJ ");
         self.hex(record.id);
         match text.map(|text| text.before_trace.as_slice()).filter(|text| !text.is_empty()) {
             Some(text) => self.put(text),
             None => {
-                let plan = class.and_then(|class| self.plans.plan(class));
                 let size = plan.map_or(0, |plan| self.plans.instance(plan, record.fields));
                 self.put(b" (sz=");
                 self.decimal(size);
@@ -229,10 +228,11 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
         self.put(b", class=");
         self.end_of_class(text, record.class);
         // The fields of the topmost superclass come first, as the agent writes them.
-        for (class, plan, fields) in
-            class.into_iter().flat_map(|class| self.plans.levels(class, record.fields))
-        {
-            self.levels.extend(texts.class(Some(class)).map(|text| (text, plan, fields)));
+        if let Some(plan) = plan {
+            let levels = self.plans.levels(plan, record.fields);
+            self.levels.extend(
+                levels.filter_map(|(plan, fields)| Some((texts.class(Some(plan.class))?, plan, fields))),
+            );
         }
         while let Some((text, plan, fields)) = self.levels.pop() {
             for (at, name) in plan.references.iter().zip(&text.fields) {

@@ -122,7 +122,8 @@ impl Args {
     }
 
     fn most_referrers(&self) -> usize {
-        if !self.incoming {
+        // CSV has no referrers.
+        if !self.incoming || self.output.format() == Format::Csv {
             return 0;
         }
         limit(self.top, self.output.format(), DEFAULT_TOP_OBJECTS).unwrap_or(usize::MAX)
@@ -230,7 +231,7 @@ fn look(args: &Args, heap: &Heap, graph: &ObjectGraph, index: ObjectIndex) -> an
     parts.extend(shower.elements(index, start, made));
     let most = args.most_referrers();
     let more_referrers = graph.referrers(index).count().saturating_sub(most);
-    let referrers = shower.referrers(index).take(most.min(KEPT)).collect();
+    let referrers = shower.referrers(index, 0).take(most.min(KEPT)).collect();
     Ok(Looked { index, shown, parts, rest: made..end, referrers, more_referrers })
 }
 
@@ -255,7 +256,8 @@ fn of_binary(args: &Args, session: &Session, looked: Looked) -> anyhow::Result<O
     let encoded = data.as_ref().map(|data| encoded(args, data)).transpose()?;
     let elements = || shower.elements(index, rest.start, rest.end);
     let parts = || boxed(parts.iter().cloned().chain(elements()).map(Line::Part));
-    let more = || shower.referrers(index).take(args.most_referrers()).skip(KEPT);
+    let left = args.most_referrers().saturating_sub(KEPT);
+    let more = || shower.referrers(index, KEPT).take(left);
     let more = || (referrers.len() == KEPT).then(more).into_iter().flatten();
     let referrers = || boxed(referrers.iter().cloned().chain(more()));
     let object =

@@ -137,7 +137,7 @@ fn head(shown: &Shown) -> Vec<Section> {
         ("shallow", size(shown.shallow_bytes)),
         ("retained", size(shown.retained_bytes)),
         ("dominator", dominator),
-        ("trace", Some(shown.trace.to_string()).filter(|_| shown.trace != TraceSerial::default())),
+        ("trace", Some(shown.trace.to_string()).filter(|_| shown.trace != TraceSerial::NONE)),
         ("length", shown.length.map(grouped)),
     ];
     let rows = rows.into_iter().filter_map(|(name, text)| Some((name, text?)));

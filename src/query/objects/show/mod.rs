@@ -407,10 +407,10 @@ impl<'a> Shower<'a> {
         })
     }
 
-    /// The objects that refer to an object, made while they are taken. Instances that refer to it as their class are
-    /// left out.
-    pub fn referrers(&self, object: ObjectIndex) -> impl Iterator<Item = Referrer> + '_ {
-        self.graph().referrers(object).map(move |from| {
+    /// The objects that refer to an object, without the first so many, made while they are taken. Instances that refer to
+    /// it as their class are left out.
+    pub fn referrers(&self, object: ObjectIndex, first: usize) -> impl Iterator<Item = Referrer> + '_ {
+        self.graph().referrers(object).skip(first).map(move |from| {
             let step = self.view.step(from, None);
             let reference = self.view.edges.holding(from, object).to_string();
             Referrer {

@@ -218,7 +218,7 @@ impl<'a> Tree<'a> {
     fn frames(&mut self, serial: TraceSerial) -> Vec<u32> {
         let profile = self.profile;
         let Some(trace) = profile.traces.get(serial) else {
-            let name = if serial == TraceSerial::default() {
+            let name = if serial == TraceSerial::NONE {
                 "<no trace>".to_owned()
             } else {
                 format!("<unknown trace {serial}>")
