@@ -54,8 +54,9 @@ pub(super) fn run(
     excluded: Excluded,
     show: Show,
 ) -> anyhow::Result<Outcome> {
-    let (session, trees) = Session::ask(input, |heap, graph| find(heap, graph, selections, excluded, show))?;
     let is_table = output.format() == Format::Table;
+    let (session, trees) =
+        Session::ask(input, |heap, graph| find(heap, graph, selections, (excluded, is_table), show))?;
     let mut answer = Answer::new(columns(), rows(&trees).filter(|_| !is_table))
         .beside(&beside(), &trees.merged)
         .without_rows(NoRows::Nothing);
@@ -74,7 +75,7 @@ fn find(
     heap: &Heap,
     graph: &ObjectGraph,
     selections: &[Selection],
-    excluded: Excluded,
+    (excluded, is_table): (Excluded, bool),
     show: Show,
 ) -> anyhow::Result<Trees> {
     let view = View::new(heap, graph, heap.bytes(&Quiet)?);
@@ -84,7 +85,9 @@ fn find(
     let objects = sets.into_iter().fold(RoaringBitmap::new(), |all, set| all | set);
     let merged = merged::merged(&view.edges, &objects, excluded, show)?;
     let roots = merged.nodes.iter().filter(|node| node.parent.is_none());
-    let roots = roots.map(|node| view.root(node.object)).collect();
+    let root =
+        |node: &Node| if is_table { view.start(node.object, excluded) } else { view.root(node.object) };
+    let roots = roots.map(root).collect();
     Ok(Trees { steps: steps(&view, &merged.nodes), merged, roots, missing })
 }
 

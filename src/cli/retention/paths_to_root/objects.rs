@@ -126,7 +126,7 @@ fn find(
             false => Default::default(),
         };
         Some(PathView {
-            root: view.root(root),
+            root: if is_table { view.start(root, excluded) } else { view.root(root) },
             through_frame: path.through_frame,
             also_held_by,
             also_on,
