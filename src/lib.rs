@@ -246,6 +246,7 @@ pub mod paths {
     pub use crate::query::objects::reference_kind::ReferenceKind;
     pub use crate::query::objects::reference_names::{Edges, Holding};
     pub use crate::query::objects::strength::{Excluded, Strength, Strengths};
+    pub use crate::query::paths::beyond_frames;
     pub use crate::query::paths::root_index::RootIndex;
     pub use crate::query::paths::shortest::{Found, paths};
     pub use crate::query::paths::steps::{RootView, Step, Thread, View};

@@ -13,6 +13,7 @@
 mod collections;
 mod dominators;
 mod graph_properties;
+mod held_by_fields;
 mod jvm_truth;
 #[path = "../kit/mod.rs"]
 mod kit;

@@ -19,40 +19,40 @@ use hprof_writer::{
     StartThread, Type, Value, Version,
 };
 
-const ALL: &[&str] = &["weak", "soft", "phantom", "finalizer"];
+pub const ALL: &[&str] = &["weak", "soft", "phantom", "finalizer"];
 
 fn open(dump: &Dump) -> (Heap, ObjectGraph) {
     Heap::open_graph(&dump.path, &dump.options(), &Quiet).unwrap()
 }
 
 /// A dump of a model, opened, and the same read plainly.
-struct Opened {
-    heap: Heap,
-    graph: ObjectGraph,
-    raw: Raw,
+pub struct Opened {
+    pub heap: Heap,
+    pub graph: ObjectGraph,
+    pub raw: Raw,
     _dump: Dump,
 }
 
 impl Opened {
-    fn of(model: &HeapModel) -> Self {
+    pub fn of(model: &HeapModel) -> Self {
         Self::open(Dump::of(&model.write(&Options::hotspot()).bytes()))
     }
 
-    fn open(dump: Dump) -> Self {
+    pub fn open(dump: Dump) -> Self {
         let (heap, graph) = open(&dump);
         let raw = Raw::read(bytes(&heap));
         Self { heap, graph, raw, _dump: dump }
     }
 
-    fn view(&self) -> View<'_> {
+    pub fn view(&self) -> View<'_> {
         View::new(&self.heap, &self.graph, bytes(&self.heap))
     }
 
-    fn index(&self, id: impl Into<ObjectId>) -> ObjectIndex {
+    pub fn index(&self, id: impl Into<ObjectId>) -> ObjectIndex {
         self.graph.objects.addresses.index_of(hprof_cli::ObjectId(id.into().0)).unwrap()
     }
 
-    fn id(&self, object: ObjectIndex) -> u64 {
+    pub fn id(&self, object: ObjectIndex) -> u64 {
         self.graph.objects.addresses.id_of(object).unwrap().0
     }
 
@@ -103,7 +103,7 @@ impl Opened {
     /// Checks trees of merged paths in which nothing is left out.
     fn check_merged(&self, merged: &Merged, sought: &BTreeSet<u64>, excluded: &[&str]) {
         let raw = &self.raw;
-        let distances = raw.distances(excluded);
+        let distances = raw.depths(|_| true, excluded);
         let mut below = vec![0u32; merged.nodes.len()];
         let mut found = BTreeSet::new();
         for (at, node) in merged.nodes.iter().enumerate().rev() {
@@ -213,7 +213,7 @@ fn merged_paths_of_real_dumps_are_shortest_paths() {
 }
 
 /// Small heaps with random references of all sorts.
-fn random_model(seed: u64) -> (HeapModel, Vec<ObjectId>) {
+pub fn random_model(seed: u64) -> (HeapModel, Vec<ObjectId>) {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut random = |below: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -498,7 +498,7 @@ fn a_long_chain_is_followed_to_its_end() {
 }
 
 /// Runs `paths-to-root` on a dump: exit code, stdout, stderr.
-fn run(dump: &Dump, arguments: &[&str]) -> (i32, String, String) {
+pub fn run(dump: &Dump, arguments: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
     command.arg("paths-to-root").arg(&dump.path).args(arguments);
     command.arg("--index-dir").arg(dump.options().index_dir.unwrap());

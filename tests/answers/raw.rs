@@ -15,6 +15,13 @@ pub struct Reference {
     pub to: u64,
 }
 
+impl Reference {
+    /// Whether it is one of a thread to what its stack holds.
+    fn is_of_stack(&self) -> bool {
+        RootKind::ALL.iter().any(|kind| is_of_stack(*kind) && self.label == format!("<{}>", kind.name()))
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 struct Class {
     super_class: u64,
@@ -61,17 +68,13 @@ impl<'a> HeapVisitor<'a> for Classes<'_> {
     }
 
     fn root(&mut self, _: usize, root: Root) {
-        let of_thread = matches!(
-            root.kind,
-            RootKind::JavaFrame | RootKind::JniLocal | RootKind::NativeStack | RootKind::ThreadBlock
-        );
         if root.kind == RootKind::Unreachable {
             return;
         }
         if root.kind == RootKind::ThreadObject {
             self.raw.threads.insert(root.thread.unwrap(), root.id.0);
         }
-        if of_thread {
+        if is_of_stack(root.kind) {
             self.raw.locals.push((root.thread.unwrap(), root.kind, root.id.0));
         }
         self.raw.roots.entry(root.id.0).or_default().push(root.kind);
@@ -216,12 +219,25 @@ impl Raw {
 
     /// How far objects are from the nearest root.
     pub fn distances(&self, excluded: &[&str]) -> HashMap<u64, usize> {
-        let mut distances: HashMap<u64, usize> = self.roots.keys().map(|id| (*id, 0)).collect();
-        let mut queue: VecDeque<u64> = self.roots.keys().copied().collect();
+        self.distances_from(|_| true, excluded)
+    }
+
+    /// How far objects are from the nearest root that has a kind that is wanted. A thread's stack is no reference of it.
+    pub fn distances_from(
+        &self,
+        wanted: impl Fn(RootKind) -> bool,
+        excluded: &[&str],
+    ) -> HashMap<u64, usize> {
+        let starts = self.starts(wanted);
+        let mut distances: HashMap<u64, usize> = starts.iter().map(|id| (*id, 0)).collect();
+        let mut queue: VecDeque<u64> = starts.into_iter().collect();
         while let Some(id) = queue.pop_front() {
             let next = distances[&id] + 1;
             for reference in &self.references[&id] {
-                if self.is_followed(id, reference, excluded) && !distances.contains_key(&reference.to) {
+                if self.is_followed(id, reference, excluded)
+                    && !reference.is_of_stack()
+                    && !distances.contains_key(&reference.to)
+                {
                     distances.insert(reference.to, next);
                     queue.push_back(reference.to);
                 }
@@ -230,23 +246,40 @@ impl Raw {
         distances
     }
 
+    /// How deep objects are in merged paths: how far from the nearest root that is no local of a thread; what is not
+    /// reachable from these, from the nearest local.
+    pub fn depths(&self, wanted: impl Fn(RootKind) -> bool + Copy, excluded: &[&str]) -> HashMap<u64, usize> {
+        let mut depths = self.distances_from(|kind| wanted(kind) && is_of_stack(kind), excluded);
+        depths.extend(self.distances_from(|kind| wanted(kind) && !is_of_stack(kind), excluded));
+        depths
+    }
+
+    /// The roots that have a kind that is wanted.
+    pub fn starts(&self, wanted: impl Fn(RootKind) -> bool) -> BTreeSet<u64> {
+        let roots = self.roots.iter().filter(|(_, kinds)| kinds.iter().any(|kind| wanted(*kind)));
+        roots.map(|(id, _)| *id).collect()
+    }
+
     /// All paths to an object, shortest first: chains in which no object is there twice and none in between is a root.
     /// That a thread's stack holds a root makes no path of its own.
     pub fn all_paths(&self, object: u64, excluded: &[&str]) -> Vec<Vec<u64>> {
+        self.all_paths_from(&self.starts(|_| true), object, excluded)
+    }
+
+    /// The same from some roots only: others may be in between.
+    pub fn all_paths_from(&self, starts: &BTreeSet<u64>, object: u64, excluded: &[&str]) -> Vec<Vec<u64>> {
         let mut holders: HashMap<u64, BTreeSet<u64>> = HashMap::new();
         for (from, references) in &self.references {
             for reference in
                 references.iter().filter(|reference| self.is_followed(*from, reference, excluded))
             {
-                let is_local = reference.label != "<class>"
-                    && RootKind::ALL.iter().any(|kind| reference.label == format!("<{}>", kind.name()));
-                if !is_local {
+                if !reference.is_of_stack() {
                     holders.entry(reference.to).or_default().insert(*from);
                 }
             }
         }
         let mut paths = Vec::new();
-        if self.roots.contains_key(&object) {
+        if starts.contains(&object) {
             paths.push(vec![object]);
         }
         let mut open = vec![vec![object]];
@@ -257,7 +290,7 @@ impl Raw {
                 }
                 let mut longer = chain.clone();
                 longer.push(*holder);
-                if self.roots.contains_key(holder) {
+                if starts.contains(holder) {
                     longer.reverse();
                     paths.push(longer);
                 } else {
@@ -268,4 +301,9 @@ impl Raw {
         paths.sort_by_key(|path| (path.len(), path.clone()));
         paths
     }
+}
+
+/// Whether a thread's stack makes an object a root of this kind.
+pub fn is_of_stack(kind: RootKind) -> bool {
+    matches!(kind, RootKind::JavaFrame | RootKind::JniLocal | RootKind::NativeStack | RootKind::ThreadBlock)
 }

@@ -53,7 +53,7 @@ pub(crate) struct Args {
 }
 
 /// Reads a kind: `jni-global`, or as it is shown, `JNI global`.
-fn kind(text: &str) -> Result<RootKind, String> {
+pub(super) fn kind(text: &str) -> Result<RootKind, String> {
     let option = |kind: RootKind| kind.name().to_lowercase().replace(' ', "-");
     let wanted = text.to_lowercase().replace([' ', '_'], "-");
     let found = RootKind::ALL.into_iter().find(|kind| option(*kind) == wanted);

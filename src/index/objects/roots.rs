@@ -32,6 +32,13 @@ pub struct Root {
     pub is_assumed: bool,
 }
 
+impl Root {
+    /// Whether only a thread's stack makes it a root, whether that thread is known or not.
+    pub fn is_of_stack(&self) -> bool {
+        is_of_thread(self.kind)
+    }
+}
+
 /// All GC roots.
 #[derive(Debug, Default)]
 pub struct Roots {

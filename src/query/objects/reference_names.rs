@@ -156,13 +156,22 @@ impl<'a> Edges<'a> {
     /// Whether `from` holds `to`, which it refers to, by a reference that is not left out.
     #[inline]
     pub fn is_followed(&self, from: ObjectIndex, to: ObjectIndex, excluded: Excluded) -> bool {
-        excluded.is_empty()
+        excluded.follows_all()
             || !excluded.contains(self.strengths.of(self.graph, from))
             || !self.holding(from, to).is_referent_only()
     }
 
+    /// Whether one object holds another only because it is a thread, and its stack holds it.
+    pub fn is_stack_only(&self, from: ObjectIndex, to: ObjectIndex) -> bool {
+        // Threads are roots, and what their stacks hold is one.
+        self.roots.contains(to)
+            && self.roots.contains(from)
+            && self.roots.of_object(to).any(|root| root.is_local && root.thread == Some(from))
+            && !self.is_beyond_stack(from, to)
+    }
+
     /// Whether a thread holds an object by more than its stack.
-    pub fn is_beyond_stack(&self, thread: ObjectIndex, to: ObjectIndex) -> bool {
+    fn is_beyond_stack(&self, thread: ObjectIndex, to: ObjectIndex) -> bool {
         let to = self.graph.objects.addresses.id_of(to);
         let mut beyond = false;
         self.each(thread, |meaning, id| {
@@ -173,7 +182,7 @@ impl<'a> Edges<'a> {
 
     /// The object that a Reference holds as its referent and in no other way, if references like that are left out.
     pub fn excluded_target(&self, from: ObjectIndex, excluded: Excluded) -> Option<ObjectIndex> {
-        if excluded.is_empty() || !excluded.contains(self.strengths.of(self.graph, from)) {
+        if excluded.follows_all() || !excluded.contains(self.strengths.of(self.graph, from)) {
             return None;
         }
         let mut referent = None;

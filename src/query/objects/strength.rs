@@ -2,6 +2,7 @@
 //!
 //! Only the field `referent` is weaker than others: what a subclass keeps in fields of its own it holds strongly.
 
+use crate::hprof::RootKind;
 use crate::index::ObjectGraph;
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
@@ -58,22 +59,37 @@ pub fn is_referent(meaning: &ReferenceKind<'_>) -> bool {
     matches!(meaning, ReferenceKind::Field { name: "referent", class: REFERENCE })
 }
 
-/// References of some strengths, which are left out.
+/// References of some strengths and roots of some kinds, which are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Excluded(u8);
+pub struct Excluded {
+    strengths: u8,
+    /// One bit for each of [`RootKind::ALL`].
+    roots: u16,
+}
 
 impl Excluded {
     /// Leaves nothing out.
-    pub const NONE: Self = Self(0);
+    pub const NONE: Self = Self { strengths: 0, roots: 0 };
 
-    /// Leaves these out; strong ones never.
+    /// Leaves these references out; strong ones never.
     pub fn of(strengths: impl IntoIterator<Item = Strength>) -> Self {
-        Self(strengths.into_iter().fold(0, |bits, strength| bits | Self::bit(strength)))
+        let strengths = strengths.into_iter().fold(0, |bits, strength| bits | Self::bit(strength));
+        Self { strengths, roots: 0 }
     }
 
-    /// Leaves out all that are not strong.
+    /// Leaves out all references that are not strong.
     pub fn all() -> Self {
         Self::of(Strength::EXCLUDABLE)
+    }
+
+    /// The same, without roots of these kinds.
+    pub fn without_roots(self, kinds: impl IntoIterator<Item = RootKind>) -> Self {
+        Self { roots: kinds.into_iter().fold(self.roots, |bits, kind| bits | Self::root_bit(kind)), ..self }
+    }
+
+    /// The same, but all references are followed.
+    pub fn following_all(self) -> Self {
+        Self { strengths: 0, ..self }
     }
 
     fn bit(strength: Strength) -> u8 {
@@ -86,14 +102,24 @@ impl Excluded {
         }
     }
 
-    /// Whether references of this strength are left out.
-    pub fn contains(self, strength: Strength) -> bool {
-        self.0 & Self::bit(strength) != 0
+    fn root_bit(kind: RootKind) -> u16 {
+        let mut bits = (0..16).map(|place| 1 << place).zip(RootKind::ALL);
+        bits.find(|(_, other)| *other == kind).map_or(0, |(bit, _)| bit)
     }
 
-    /// Whether nothing is left out.
-    pub fn is_empty(self) -> bool {
-        self.0 == 0
+    /// Whether references of this strength are left out.
+    pub fn contains(self, strength: Strength) -> bool {
+        self.strengths & Self::bit(strength) != 0
+    }
+
+    /// Whether roots of this kind are left out.
+    pub fn contains_root(self, kind: RootKind) -> bool {
+        self.roots & Self::root_bit(kind) != 0
+    }
+
+    /// Whether no reference is left out.
+    pub fn follows_all(self) -> bool {
+        self.strengths == 0
     }
 }
 

@@ -1,7 +1,12 @@
 //! The shortest paths from the GC roots to many objects at once, merged into trees: what keeps all of them alive.
 //!
-//! One walk from all roots, level by level, gives each object the holder through which it is nearest to a root; of several
+//! A walk from the roots, level by level, gives each object the holder through which it is nearest to a root; of several
 //! the one with the lowest object index. So the paths make trees whose tops are roots, and each object is in one place.
+//!
+//! The first walk starts at objects that are roots for another reason than a thread's stack: what holds an object when the
+//! methods that now run have returned. Only for objects that it does not reach a second one starts at what the stacks hold.
+//! That a thread's stack holds an object is no reference of the thread in either. Roots of kinds that are excluded are no
+//! starts: paths lead through them as through any other object.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,6 +25,8 @@ use crate::index::storage::scratch::{Array, ScratchArena, atomic_u32};
 use crate::query::objects::object_set::Bits;
 use crate::query::objects::reference_names::Edges;
 use crate::query::objects::strength::Excluded;
+
+use super::starts::{Starts, Which};
 
 /// Objects of a level from which on it is worth to use all cores.
 const MANY: usize = 1 << 12;
@@ -92,7 +99,9 @@ pub struct Merged {
     pub sought: u64,
     /// Those that the paths lead to.
     pub found: u64,
-    /// Those that are reachable, but not if references are left out.
+    /// Those of them whose paths start in threads' stacks, because no others lead there.
+    pub only_frames: u64,
+    /// Those that are reachable, but not if what is excluded is left out.
     pub only_excluded: u64,
     /// Those that are not reachable at all.
     pub unreachable: u64,
@@ -100,8 +109,8 @@ pub struct Merged {
     pub followed_all: bool,
 }
 
-/// Finds and merges the shortest paths to `objects`. References that are `excluded` are left out; if there is no path
-/// then, all are followed.
+/// Finds and merges the shortest paths to `objects`. What is `excluded` is left out; if there is no path then, all
+/// references are followed, still from the same roots.
 ///
 /// # Errors
 /// If there is neither memory nor disk space for a few numbers for each object.
@@ -126,12 +135,13 @@ pub fn merged(
     }
     let room = edges.graph.room();
     let mut forest = Forest::grow(&room, edges, &sought, reachable, excluded)?;
-    merged.followed_all = forest.found == 0 && !excluded.is_empty();
-    if merged.followed_all {
+    if forest.found == 0 && !excluded.follows_all() {
         drop(forest);
-        forest = Forest::grow(&room, edges, &sought, reachable, Excluded::NONE)?;
+        forest = Forest::grow(&room, edges, &sought, reachable, excluded.following_all())?;
+        merged.followed_all = forest.found > 0;
     }
     merged.found = forest.found;
+    merged.only_frames = forest.only_frames;
     merged.only_excluded = if merged.followed_all { reachable } else { reachable - forest.found };
     let counts = forest.counts(&room, &sought)?;
     let mut picker = Picker {
@@ -152,16 +162,18 @@ pub fn merged(
 struct Forest {
     /// By object: the holder; a root itself; NONE for objects that were not reached.
     holders: Array<u32>,
-    /// The objects that were reached, level by level, ascending in each.
+    /// The objects that were reached, walk by walk and level by level, ascending in each.
     order: Array<u32>,
-    /// Where each level starts in `order`, and where the last ends.
-    levels: Vec<usize>,
+    /// Of each walk, where each level starts in `order`, and where the last ends.
+    walks: Vec<Vec<usize>>,
     /// Objects sought that were reached.
     found: u64,
+    /// Those that only the second walk reached.
+    only_frames: u64,
 }
 
 impl Forest {
-    /// Walks from all roots until all objects sought are found.
+    /// Walks until all objects sought are found, first from roots that are not locals, then from locals.
     fn grow(
         room: &ScratchArena,
         edges: &Edges<'_>,
@@ -173,50 +185,25 @@ impl Forest {
         let mut holders = room.array::<u32>(count as usize)?;
         holders.par_chunks_mut(CHUNK).for_each(|chunk| chunk.fill(NONE));
         let mut order = room.array::<u32>(count as usize)?;
-        let roots = edges.roots.objects();
-        for (place, root) in order.iter_mut().zip(&roots) {
-            *place = root.0;
-            if let Some(holder) = holders.get_mut(root.at()) {
-                *holder = root.0;
-            }
-        }
-        let mut levels = vec![0];
-        let (mut start, mut end, mut found) = (0, roots.len().min(order.len()), 0);
+        let (mut walks, mut found, mut only_frames) = (Vec::new(), 0, 0);
         let mut seen = Bits::new(count);
-        {
-            let (holders, order) = (atomic_u32(&mut holders), &mut *order);
-            while start < end {
-                let (level, rest) = order.get_mut(start..).unwrap_or_default().split_at_mut(end - start);
-                for object in level.iter().copied().map(ObjectIndex) {
-                    seen.insert(object);
-                    found += u64::from(sought.contains(object));
-                }
-                levels.push(end);
-                if found >= wanted {
-                    break;
-                }
-                let mut count = 0;
-                let mut places = rest.iter_mut();
-                // What threads have found is taken from them before they go on.
-                for batch in level.chunks(BATCH * CHUNK) {
-                    let look = |chunk: &[u32]| step(holders, edges, &seen, excluded, chunk);
-                    let found: Vec<Vec<u32>> = if batch.len() < MANY {
-                        vec![look(batch)]
-                    } else {
-                        batch.par_chunks(CHUNK).map(look).collect()
-                    };
-                    for (object, place) in found.into_iter().flatten().zip(&mut places) {
-                        *place = object;
-                        count += 1;
-                    }
-                }
-                if let Some(next) = rest.get_mut(..count) {
-                    if count < MANY { next.sort_unstable() } else { next.par_sort_unstable() }
-                }
-                (start, end) = (end, end + count);
+        let mut start = 0;
+        for which in [Which::BeyondFrames, Which::Frames] {
+            if found >= wanted {
+                break;
+            }
+            let mut walk =
+                Walk { edges, excluded, sought, seen: &mut seen, holders: atomic_u32(&mut holders) };
+            let starts = Starts::new(&edges.roots, excluded, which);
+            let (levels, reached) = walk.go(&mut order, start, starts.objects(), wanted - found);
+            start = levels.last().copied().unwrap_or(start);
+            walks.push(levels);
+            found += reached;
+            if which == Which::Frames {
+                only_frames = reached;
             }
         }
-        Ok(Self { holders, order, levels, found })
+        Ok(Self { holders, order, walks, found, only_frames })
     }
 
     fn holder(&self, object: ObjectIndex) -> Option<ObjectIndex> {
@@ -224,10 +211,15 @@ impl Forest {
         Some(holder).filter(|holder| *holder != object.0 && *holder != NONE).map(ObjectIndex)
     }
 
+    /// The objects by their depth, those of the first walk before those of the second.
     fn levels(&self) -> impl DoubleEndedIterator<Item: DoubleEndedIterator<Item = ObjectIndex>> {
-        self.levels.windows(2).filter_map(|ends| match ends {
-            [start, end] => Some(self.order.get(*start..*end)?.iter().copied().map(ObjectIndex)),
-            _ => None,
+        let depths = self.walks.iter().map(|levels| levels.len().saturating_sub(1)).max();
+        (0..depths.unwrap_or(0)).map(move |depth| {
+            let level = move |levels: &Vec<usize>| {
+                let (start, end) = (*levels.get(depth)?, *levels.get(depth + 1)?);
+                Some(self.order.get(start..end)?.iter().copied().map(ObjectIndex))
+            };
+            self.walks.iter().filter_map(level).flatten()
         })
     }
 
@@ -250,34 +242,96 @@ impl Forest {
     }
 }
 
-/// Gives what these objects refer to their holder, and lists what has none before. Which thread is first makes no
-/// difference: the lowest index stays.
-fn step(
-    holders: &[AtomicU32],
-    edges: &Edges<'_>,
-    seen: &Bits,
+/// A walk from some roots, level by level.
+struct Walk<'w, 'a> {
+    edges: &'w Edges<'a>,
     excluded: Excluded,
-    level: &[u32],
-) -> Vec<u32> {
-    let mut next = Vec::new();
-    for object in level.iter().copied().map(ObjectIndex) {
-        let class = edges.graph.objects.class(object);
-        let is_weak = class.is_some_and(|class| excluded.contains(edges.strengths.of_class(class)));
-        let left_out = if is_weak { edges.excluded_target(object, excluded) } else { None };
-        let class_object = class.and_then(|class| edges.graph.class_object(class));
-        for target in edges.graph.references(object).chain(class_object) {
-            if seen.contains(target) || left_out == Some(target) {
-                continue;
-            }
-            let Some(holder) = holders.get(target.at()) else { continue };
-            if holder.load(Ordering::Relaxed) > object.0
-                && holder.fetch_min(object.0, Ordering::Relaxed) == NONE
-            {
-                next.push(target.0);
+    sought: &'w Bits,
+    /// What was reached on levels before, or by a walk before.
+    seen: &'w mut Bits,
+    holders: &'w [AtomicU32],
+}
+
+impl Walk<'_, '_> {
+    /// Walks until so many objects sought are found. What is reached is put into `order` from `start` on. Returns where
+    /// each level starts, and where the last ends; and how many objects sought were found.
+    fn go(
+        &mut self,
+        order: &mut [u32],
+        start: usize,
+        roots: &[ObjectIndex],
+        wanted: u64,
+    ) -> (Vec<usize>, u64) {
+        let (mut start, mut end, mut found) = (start, start, 0);
+        let fresh = roots.iter().filter(|root| !self.seen.contains(**root));
+        for (place, root) in order.get_mut(start..).unwrap_or_default().iter_mut().zip(fresh) {
+            *place = root.0;
+            end += 1;
+            if let Some(holder) = self.holders.get(root.at()) {
+                holder.store(root.0, Ordering::Relaxed);
             }
         }
+        let mut levels = vec![start];
+        while start < end {
+            let (level, rest) = order.get_mut(start..).unwrap_or_default().split_at_mut(end - start);
+            for object in level.iter().copied().map(ObjectIndex) {
+                self.seen.insert(object);
+                found += u64::from(self.sought.contains(object));
+            }
+            levels.push(end);
+            if found >= wanted {
+                break;
+            }
+            let mut count = 0;
+            let mut places = rest.iter_mut();
+            // What threads have found is taken from them before they go on.
+            for batch in level.chunks(BATCH * CHUNK) {
+                let look = |chunk: &[u32]| self.step(chunk);
+                let found: Vec<Vec<u32>> = if batch.len() < MANY {
+                    vec![look(batch)]
+                } else {
+                    batch.par_chunks(CHUNK).map(look).collect()
+                };
+                for (object, place) in found.into_iter().flatten().zip(&mut places) {
+                    *place = object;
+                    count += 1;
+                }
+            }
+            if let Some(next) = rest.get_mut(..count) {
+                if count < MANY { next.sort_unstable() } else { next.par_sort_unstable() }
+            }
+            (start, end) = (end, end + count);
+        }
+        (levels, found)
     }
-    next
+
+    /// Gives what these objects refer to their holder, and lists what has none before. Which thread is first makes no
+    /// difference: the lowest index stays.
+    fn step(&self, level: &[u32]) -> Vec<u32> {
+        let (edges, excluded) = (self.edges, self.excluded);
+        let mut next = Vec::new();
+        for object in level.iter().copied().map(ObjectIndex) {
+            let class = edges.graph.objects.class(object);
+            let is_weak = class.is_some_and(|class| excluded.contains(edges.strengths.of_class(class)));
+            let left_out = if is_weak { edges.excluded_target(object, excluded) } else { None };
+            let class_object = class.and_then(|class| edges.graph.class_object(class));
+            for target in edges.graph.references(object).chain(class_object) {
+                if self.seen.contains(target)
+                    || left_out == Some(target)
+                    || edges.is_stack_only(object, target)
+                {
+                    continue;
+                }
+                let Some(holder) = self.holders.get(target.at()) else { continue };
+                if holder.load(Ordering::Relaxed) > object.0
+                    && holder.fetch_min(object.0, Ordering::Relaxed) == NONE
+                {
+                    next.push(target.0);
+                }
+            }
+        }
+        next
+    }
 }
 
 /// Chooses what is shown.

@@ -1,8 +1,10 @@
 //! Questions about what keeps objects alive: roots and shortest paths from them.
 
+pub mod beyond_frames;
 pub mod merged;
 pub mod root_index;
 pub mod roots;
 pub(crate) mod search;
 pub mod shortest;
+pub(crate) mod starts;
 pub mod steps;

@@ -55,11 +55,9 @@ impl<'a> RootIndex<'a> {
         self.range(&self.by_thread, thread)
     }
 
-    /// The threads that have any, ascending, each once.
-    pub fn threads(&self) -> Vec<ObjectIndex> {
-        let mut threads: Vec<ObjectIndex> = self.by_thread.iter().map(|(thread, _)| *thread).collect();
-        threads.dedup();
-        threads
+    /// The threads that have any such roots that are wanted, ascending, each once.
+    pub fn threads_of(&self, wanted: impl Fn(&Root) -> bool) -> Vec<ObjectIndex> {
+        self.keys(&self.by_thread, wanted)
     }
 
     fn range<'s>(
@@ -74,9 +72,20 @@ impl<'a> RootIndex<'a> {
 
     /// The objects that are roots, ascending, each once.
     pub fn objects(&self) -> Vec<ObjectIndex> {
-        let mut objects: Vec<ObjectIndex> = self.by_object.iter().map(|(object, _)| *object).collect();
-        objects.dedup();
-        objects
+        self.objects_of(|_| true)
+    }
+
+    /// The objects of the roots that are wanted, ascending, each once.
+    pub fn objects_of(&self, wanted: impl Fn(&Root) -> bool) -> Vec<ObjectIndex> {
+        self.keys(&self.by_object, wanted)
+    }
+
+    fn keys(&self, pairs: &[(ObjectIndex, u32)], wanted: impl Fn(&Root) -> bool) -> Vec<ObjectIndex> {
+        let is_wanted = |row: u32| self.rows.get(row as usize).is_some_and(&wanted);
+        let found = pairs.iter().filter(|(_, row)| is_wanted(*row));
+        let mut keys: Vec<ObjectIndex> = found.map(|(key, _)| *key).collect();
+        keys.dedup();
+        keys
     }
 
     /// The kinds of roots that an object is, each once, in the order of the file.

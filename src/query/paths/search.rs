@@ -15,6 +15,8 @@ use crate::query::objects::object_set::Bits;
 use crate::query::objects::reference_names::Edges;
 use crate::query::objects::strength::Excluded;
 
+use super::starts::Starts;
+
 /// Links of chains that are looked at to find out whether an object is on a path already; beyond, such paths are left
 /// out. It takes a very long chain with side-chains to get there.
 const MAX_STEPS: u64 = 1 << 26;
@@ -33,6 +35,8 @@ const NOTHING: Range<TreePosition> = TreePosition(0)..TreePosition(0);
 /// What is searched, and what all parts of a search share. No two parts come to the same object.
 pub(crate) struct Search<'s, 'a> {
     pub(crate) edges: &'s Edges<'a>,
+    /// Where paths start.
+    pub(crate) starts: &'s Starts<'s, 'a>,
     /// Paths that are wanted.
     pub(crate) most: usize,
     /// Ways by which it goes on from one object.
@@ -46,24 +50,24 @@ pub(crate) struct Search<'s, 'a> {
     steps: u64,
     /// Whether something was not looked at because it would take too long.
     pub(crate) left_out: bool,
-    /// Positions of threads whose stacks hold objects, ascending.
+    /// Positions of threads whose stacks hold objects at which paths start, ascending.
     guards: Vec<TreePosition>,
 }
 
 impl<'s, 'a> Search<'s, 'a> {
     pub(crate) fn new(
-        edges: &'s Edges<'a>,
+        (edges, starts): (&'s Edges<'a>, &'s Starts<'s, 'a>),
         [most, ways]: [usize; 2],
         excluded: Excluded,
         instances: &'s mut Instances,
     ) -> Self {
-        let position = |object| edges.graph.tree.reachable_position(object);
-        let threads = edges.roots.threads().into_iter();
+        let position = |object: &ObjectIndex| edges.graph.tree.reachable_position(*object);
         // Threads are roots.
-        let mut guards: Vec<TreePosition> = threads.filter_map(position).collect();
+        let mut guards: Vec<TreePosition> = starts.threads().iter().filter_map(position).collect();
         guards.sort_unstable();
         Self {
             edges,
+            starts,
             most,
             ways,
             excluded,
@@ -77,8 +81,11 @@ impl<'s, 'a> Search<'s, 'a> {
         }
     }
 
-    /// Positions of the objects to which all paths lead through `object`, and of itself; none if that is not known. What
-    /// a thread's stack holds is reached through the thread in the tree, but here paths start there.
+    /// Positions of the objects to which all paths lead through `object`, and of itself; none if that is not known.
+    ///
+    /// The dominator tree is one of more references than are followed here, and of more roots: what dominates an object
+    /// there does so here. Only what a thread's stack holds is reached through the thread in the tree, while here paths
+    /// may start there: above such starts it is not known.
     pub(crate) fn dominated(&self, object: ObjectIndex) -> Range<TreePosition> {
         let position = self.edges.graph.tree.reachable_position(object);
         position.map_or(NOTHING, |position| self.dominated_at(position))
@@ -138,7 +145,7 @@ impl Part {
             behind,
             ways: Vec::new(),
         };
-        if start.is_none() && search.edges.roots.contains(object) {
+        if start.is_none() && search.starts.contains(object) {
             part.ways.push(Vec::new());
         }
         part
@@ -219,7 +226,8 @@ impl Part {
         }
     }
 
-    /// Looks at an object that holds the one of a link, which dominates the positions `behind`.
+    /// Looks at an object that holds the one of a link, which dominates the positions `behind`. That a thread's stack holds
+    /// an object is a root of that object, not a link.
     #[inline]
     fn look(
         &mut self,
@@ -230,9 +238,12 @@ impl Part {
     ) {
         let edges = search.edges;
         let Some(&Link { object, .. }) = self.links.get(at) else { return };
-        if self.start.map_or_else(|| edges.roots.contains(holder), |start| start == holder) {
-            if holder != self.object && edges.is_followed(holder, object, search.excluded) {
-                self.end(search, holder, at);
+        if self.start.map_or_else(|| search.starts.contains(holder), |start| start == holder) {
+            if holder != self.object
+                && edges.is_followed(holder, object, search.excluded)
+                && !edges.is_stack_only(holder, object)
+            {
+                self.end(holder, at);
             }
             return;
         }
@@ -243,6 +254,7 @@ impl Part {
         let is_again = search.seen.contains(holder);
         if is_again && !self.may_go_again(search, holder, at)
             || !edges.is_followed(holder, object, search.excluded)
+            || edges.is_stack_only(holder, object)
         {
             return;
         }
@@ -284,15 +296,7 @@ impl Part {
     }
 
     /// A way from where it starts over a link to the object.
-    fn end(&mut self, search: &Search<'_, '_>, start: ObjectIndex, at: usize) {
-        // What a thread's stack holds is a root itself; that the thread holds it tells nothing more.
-        let roots = &search.edges.roots;
-        if at == 0
-            && roots.of_object(self.object).any(|row| row.is_local && row.thread == Some(start))
-            && !search.edges.is_beyond_stack(start, self.object)
-        {
-            return;
-        }
+    fn end(&mut self, start: ObjectIndex, at: usize) {
         let mut way = vec![start];
         let mut next = u32::try_from(at).unwrap_or(END);
         // The first link is the object itself.

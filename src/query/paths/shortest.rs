@@ -1,8 +1,11 @@
 //! The shortest paths from the GC roots to an object: what keeps it alive.
 //!
-//! A path is a chain of objects, each holding the next, from a root to the object. No other object in between is a root
-//! (the path from there is shorter and says the same), and none is on it twice. Paths come shortest first, in the same
-//! order each time.
+//! A path is a chain of objects, each holding the next, from a root to the object. No other object in between is a root at
+//! which paths start (the path from there is shorter and says the same), and none is on it twice. Paths come shortest
+//! first, in the same order each time. What a thread's stack holds is a root; it is no reference of the thread.
+//!
+//! [`paths`] lets them start at all roots of kinds that are not excluded, and excluded roots are objects like others. So
+//! a path that starts in a thread's stack ends the search there: [`super::beyond_frames`] goes on.
 //!
 //! All paths to an object lead through its dominators. So they are searched in parts, from dominator to dominator, each
 //! part apart from the others: what is a long way from a root is mostly a short way from its next dominator. Paths are
@@ -14,6 +17,7 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use super::search::{Instances, Part, Search};
+use super::starts::{Starts, Which};
 use crate::index::graph::numbers::{ObjectIndex, TreePosition};
 use crate::query::objects::reference_names::Edges;
 use crate::query::objects::strength::Excluded;
@@ -33,32 +37,34 @@ pub struct Found {
     pub are_all: bool,
 }
 
-/// Finds up to `most` paths to an object. References that are `excluded` are left out; if there is no path then, all are
-/// followed.
+/// Finds up to `most` paths to an object. What is `excluded` is left out; if there is no path then, all references are
+/// followed, still from the same roots.
 pub fn paths(edges: &Edges<'_>, object: ObjectIndex, most: usize, excluded: Excluded) -> Found {
-    let mut instances = Instances::default();
-    let mut found = search(edges, object, most, excluded, &mut instances);
+    let starts = Starts::new(&edges.roots, excluded, Which::All);
+    let mut found = search(edges, &starts, object, most, excluded);
     let is_reachable = edges.graph.tree.reachable_position(object).is_some();
-    if found.paths.is_empty() && !excluded.is_empty() && is_reachable {
-        found = search(edges, object, most, Excluded::NONE, &mut instances);
+    if found.paths.is_empty() && !excluded.follows_all() && is_reachable {
+        found = search(edges, &starts, object, most, excluded.following_all());
         found.only_excluded = !found.paths.is_empty();
     }
     found
 }
 
-fn search(
+/// The same from given roots, without those references that are excluded in any case.
+pub(super) fn search(
     edges: &Edges<'_>,
+    starts: &Starts<'_, '_>,
     object: ObjectIndex,
     most: usize,
     excluded: Excluded,
-    instances: &mut Instances,
 ) -> Found {
     if most == 0 {
         return Found::default();
     }
+    let mut instances = Instances::default();
     let mut ways = most.min(MAX_WAYS);
     loop {
-        let mut search = Search::new(edges, [most, ways], excluded, instances);
+        let mut search = Search::new((edges, starts), [most, ways], excluded, &mut instances);
         let paths = go(&mut search, object);
         let is_enough = paths.len() >= most;
         // By one way it goes on from every object, so where no path is found there is none.
@@ -106,7 +112,7 @@ fn go(search: &mut Search<'_, '_>, object: ObjectIndex) -> Vec<Vec<ObjectIndex>>
         parts.push(ways);
         (below, behind) = (dominator, dominated);
     }
-    if below == object || !search.edges.roots.contains(below) {
+    if below == object || !search.starts.contains(below) {
         let Some(ways) = Ways::new(search, below, behind, None) else { return Vec::new() };
         parts.push(ways);
     }
@@ -130,12 +136,12 @@ fn go(search: &mut Search<'_, '_>, object: ObjectIndex) -> Vec<Vec<ObjectIndex>>
     }
 }
 
-/// The dominators through which all paths to an object lead, up to the first that is a root; and the positions that each
-/// dominates.
+/// The dominators through which all paths to an object lead, up to the first where paths start; and the positions that
+/// each dominates.
 fn dominators(search: &Search<'_, '_>, object: ObjectIndex) -> Vec<(ObjectIndex, Range<TreePosition>)> {
-    let (tree, roots) = (&search.edges.graph.tree, &search.edges.roots);
+    let (tree, starts) = (&search.edges.graph.tree, search.starts);
     let mut found = Vec::new();
-    if roots.contains(object) {
+    if starts.contains(object) {
         return found;
     }
     let mut position = tree.reachable_position(object);
@@ -146,7 +152,7 @@ fn dominators(search: &Search<'_, '_>, object: ObjectIndex) -> Vec<(ObjectIndex,
         let dominated = search.dominated_at(dominator);
         if !dominated.is_empty() {
             found.push((object, dominated));
-            if roots.contains(object) {
+            if starts.contains(object) {
                 break;
             }
         }

@@ -6,10 +6,11 @@ use crate::hprof::{ObjectId, RootKind};
 use crate::index::Heap;
 use crate::index::ObjectGraph;
 use crate::index::graph::numbers::ObjectIndex;
+use crate::index::objects::roots::Root;
 
 use crate::query::objects::label::Labels;
 use crate::query::objects::reference_names::{Edges, Holding};
-use crate::query::objects::strength::Strength;
+use crate::query::objects::strength::{Excluded, Strength};
 use crate::query::threads::frames::{Frame, Frames};
 
 /// An object on a path.
@@ -137,12 +138,31 @@ impl<'a> View<'a> {
 
     /// Why an object is a root.
     pub fn root(&self, object: ObjectIndex) -> RootView {
+        self.root_of(object, |_| true)
+    }
+
+    /// Why paths start at an object if what is `excluded` is left out: for what reason other than a thread's frame, if there
+    /// is one.
+    pub fn start(&self, object: ObjectIndex, excluded: Excluded) -> RootView {
+        let is_start = |root: &Root| !excluded.contains_root(root.kind);
+        let beyond_frames = |root: &Root| is_start(root) && !root.is_of_stack();
+        if self.edges.roots.of_object(object).any(beyond_frames) {
+            self.root_of(object, beyond_frames)
+        } else {
+            self.root_of(object, is_start)
+        }
+    }
+
+    fn root_of(&self, object: ObjectIndex, wanted: impl Fn(&Root) -> bool) -> RootView {
         let graph = self.edges.graph;
-        let mut frame: Option<(u32, &crate::index::objects::roots::Root)> = None;
-        let mut threads = Vec::new();
+        let mut frame: Option<(u32, &Root)> = None;
+        let (mut threads, mut kinds) = (Vec::new(), Vec::new());
         let mut is_assumed = true;
-        for root in self.edges.roots.of_object(object) {
+        for root in self.edges.roots.of_object(object).filter(|root| wanted(root)) {
             is_assumed &= root.is_assumed;
+            if !kinds.contains(&root.kind) {
+                kinds.push(root.kind);
+            }
             if let Some(serial) = root.thread_serial
                 && !threads.iter().any(|(known, _)| *known == serial)
             {
@@ -159,7 +179,7 @@ impl<'a> View<'a> {
         RootView {
             id: self.id(object),
             class: self.class_name(object).map(str::to_owned),
-            kinds: self.edges.roots.kinds(object),
+            kinds,
             is_assumed,
             thread: threads.first().map(|(serial, thread)| Thread {
                 id: thread.map(|thread| self.id(thread)),
@@ -176,7 +196,7 @@ impl<'a> View<'a> {
     }
 
     /// The frame in which a root lies, if it is known.
-    pub fn frame(&self, root: &crate::index::objects::roots::Root) -> Option<String> {
+    pub fn frame(&self, root: &Root) -> Option<String> {
         self.frames.of_root(&self.edges.graph.roots, root).map(|frame| frame.to_string())
     }
 

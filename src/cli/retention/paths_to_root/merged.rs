@@ -1,5 +1,7 @@
 //! `paths-to-root CLASS`: the paths to many objects, merged into trees.
 
+use std::ops::Range;
+
 use roaring::RoaringBitmap;
 
 use crate::index::graph::numbers::ObjectIndex;
@@ -21,8 +23,11 @@ use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::session::{Session, Source};
 use crate::cli::shared::{messages, object, object_columns, paths};
 
-/// Steps without a branch that a table shows; of more the middle is left out.
-const MAX_STEPS: usize = 12;
+use super::chains::{self, Piece};
+use super::{excluded_references, excluded_roots};
+
+/// Lines without a branch that a table shows; of more the middle is left out.
+const MAX_LINES: usize = 12;
 
 /// The trees, and all that is shown of their objects.
 struct Trees {
@@ -35,6 +40,13 @@ struct Trees {
     missing: Vec<usize>,
 }
 
+impl Trees {
+    /// What holds a node.
+    fn holder(&self, at: usize) -> Option<&Step> {
+        self.merged.nodes.get(at)?.parent.and_then(|parent| self.steps.get(parent))
+    }
+}
+
 pub(super) fn run(
     input: &Input,
     output: &Output,
@@ -42,8 +54,9 @@ pub(super) fn run(
     excluded: Excluded,
     show: Show,
 ) -> anyhow::Result<Outcome> {
-    let (session, trees) = Session::ask(input, |heap, graph| find(heap, graph, selections, excluded, show))?;
     let is_table = output.format() == Format::Table;
+    let (session, trees) =
+        Session::ask(input, |heap, graph| find(heap, graph, selections, (excluded, is_table), show))?;
     let mut answer = Answer::new(columns(), rows(&trees).filter(|_| !is_table))
         .beside(&beside(), &trees.merged)
         .without_rows(NoRows::Nothing);
@@ -53,7 +66,7 @@ pub(super) fn run(
     }
     session.show("paths-to-root", output, answer)?;
     if !input.quiet {
-        notes(session.heap.summary(), &trees, selections);
+        notes(session.heap.summary(), &trees, selections, excluded);
     }
     Ok(session.outcome(trees.merged.found > 0))
 }
@@ -62,7 +75,7 @@ fn find(
     heap: &Heap,
     graph: &ObjectGraph,
     selections: &[Selection],
-    excluded: Excluded,
+    (excluded, is_table): (Excluded, bool),
     show: Show,
 ) -> anyhow::Result<Trees> {
     let view = View::new(heap, graph, heap.bytes(&Quiet)?);
@@ -72,7 +85,9 @@ fn find(
     let objects = sets.into_iter().fold(RoaringBitmap::new(), |all, set| all | set);
     let merged = merged::merged(&view.edges, &objects, excluded, show)?;
     let roots = merged.nodes.iter().filter(|node| node.parent.is_none());
-    let roots = roots.map(|node| view.root(node.object)).collect();
+    let root =
+        |node: &Node| if is_table { view.start(node.object, excluded) } else { view.root(node.object) };
+    let roots = roots.map(root).collect();
     Ok(Trees { steps: steps(&view, &merged.nodes), merged, roots, missing })
 }
 
@@ -97,7 +112,7 @@ fn steps(view: &View<'_>, nodes: &[Node]) -> Vec<Step> {
 }
 
 /// Says what rows cannot.
-fn notes(summary: &Summary, trees: &Trees, selections: &[Selection]) {
+fn notes(summary: &Summary, trees: &Trees, selections: &[Selection], excluded: Excluded) {
     let note = |text: &str| messages::line("note", text);
     for selection in trees.missing.iter().filter_map(|at| selections.get(*at)) {
         match selection.what {
@@ -105,15 +120,24 @@ fn notes(summary: &Summary, trees: &Trees, selections: &[Selection]) {
             What::Classes(_) => messages::about_no_class(summary, selection),
         }
     }
-    let Merged { sought, found, only_excluded, unreachable, followed_all, .. } = trees.merged;
+    let Merged { sought, found, only_frames, only_excluded, unreachable, followed_all, .. } = trees.merged;
     let of_all = |some: u64| format!("{} of {} objects", grouped(some), grouped(sought));
-    let left_out = "excluded references: weak, soft, phantom or finalizer";
-    if followed_all {
-        note(&format!("{} are reachable only through {left_out}", of_all(only_excluded)));
-    } else if only_excluded > 0 {
+    let (references, roots) = (excluded_references(excluded), excluded_roots(excluded));
+    let left_out = match (references.is_empty(), roots.is_empty()) {
+        (false, true) => format!("through excluded references: {references}"),
+        (true, _) => format!("from excluded GC roots: {roots}"),
+        (false, false) => {
+            format!("through excluded references: {references}; or from excluded GC roots: {roots}")
+        }
+    };
+    if followed_all || only_excluded > 0 {
+        let hint = if followed_all || !roots.is_empty() { "" } else { "; --all-references shows them" };
+        note(&format!("{} are reachable only {left_out}{hint}", of_all(only_excluded)));
+    }
+    if only_frames > 0 {
         note(&format!(
-            "{} are reachable only through {left_out}; --all-references shows them",
-            of_all(only_excluded)
+            "{} are held only by frames of threads: no path leads to them through fields",
+            of_all(only_frames)
         ));
     }
     if unreachable > 0 {
@@ -190,8 +214,13 @@ fn beside() -> Columns<'static, Merged> {
             |merged: &Merged| merged.found.into(),
         ),
         Column::integer(
+            "total.only_frames",
+            "those with a path only from what threads' frames hold; the paths of all others start at other roots",
+            |merged: &Merged| merged.only_frames.into(),
+        ),
+        Column::integer(
             "total.only_excluded",
-            "those that are reachable only through excluded references",
+            "those that are reachable only through excluded references, or from excluded roots",
             |merged: &Merged| merged.only_excluded.into(),
         ),
         Column::integer("total.unreachable", "the unreachable ones", |merged: &Merged| {
@@ -211,6 +240,8 @@ fn beside() -> Columns<'static, Merged> {
 enum Line {
     /// A node, by its place.
     Node(usize),
+    /// Equal steps below one another, by the place of the first, and how many.
+    Chain(usize, usize),
     /// Steps in between that are left out.
     Between(usize),
     /// What is left out below a node, or of the roots.
@@ -219,7 +250,8 @@ enum Line {
 
 /// The lines of the table: how deep they are drawn, and whether a line starts a branch. Only branches are drawn deeper
 /// than what they are below of.
-fn lines(merged: &Merged) -> Vec<(u32, bool, Line)> {
+fn lines(trees: &Trees) -> Vec<(u32, bool, Line)> {
+    let merged = &trees.merged;
     let nodes = &merged.nodes;
     let mut below = vec![0usize; nodes.len()];
     for parent in nodes.iter().filter_map(|node| node.parent) {
@@ -253,7 +285,7 @@ fn lines(merged: &Merged) -> Vec<(u32, bool, Line)> {
         steps = if starts { 0 } else { steps + 1 };
         lines.push((depth, starts, Line::Node(at)));
         if branches(at, node) != 1 || node.more.nodes > 0 {
-            cut(&mut lines, steps);
+            shorten(&mut lines, trees, at + 1 - steps..at + 1);
             steps = 0;
         }
         if node.more.nodes > 0 {
@@ -269,16 +301,26 @@ fn lines(merged: &Merged) -> Vec<(u32, bool, Line)> {
     lines
 }
 
-/// Leaves out the middle of the last `steps` lines, which are one below the other without a branch.
-fn cut(lines: &mut Vec<(u32, bool, Line)>, steps: usize) {
-    if steps <= MAX_STEPS {
-        return;
-    }
-    let kept = MAX_STEPS / 2;
-    let start = lines.len() - steps + kept;
-    let end = lines.len() - kept;
-    let depth = lines.get(start).map_or(0, |(depth, ..)| *depth);
-    lines.splice(start..end, [(depth, false, Line::Between(end - start))]);
+/// Shortens the last lines, those of nodes one below the other without a branch.
+fn shorten(lines: &mut Vec<(u32, bool, Line)>, trees: &Trees, nodes: Range<usize>) {
+    let kept = lines.len().saturating_sub(nodes.len());
+    let Some((depth, ..)) = lines.get(kept) else { return };
+    let depth = *depth;
+    let key = |at: usize| {
+        let step = trees.steps.get(at)?;
+        let reference = step.reference.as_deref()?;
+        Some((trees.holder(at)?.class.as_deref(), reference, step.is_static, step.class.as_deref()))
+    };
+    let pieces = chains::shorten(nodes, MAX_LINES, key);
+    lines.truncate(kept);
+    lines.extend(pieces.into_iter().map(|piece| {
+        let line = match piece {
+            Piece::Step(at) => Line::Node(at),
+            Piece::Chain { first, steps } => Line::Chain(first, steps),
+            Piece::Between(steps) => Line::Between(steps),
+        };
+        (depth, false, line)
+    }));
 }
 
 /// A line of the table, as it is shown.
@@ -290,7 +332,7 @@ struct Shown<'a> {
 
 /// The lines of the table with the tree drawn.
 fn shown<'a>(summary: &Summary, trees: &'a Trees) -> Vec<Shown<'a>> {
-    let lines = lines(&trees.merged);
+    let lines = lines(trees);
     let heads: Vec<u32> = lines.iter().filter(|(_, starts, _)| *starts).map(|(depth, ..)| *depth).collect();
     let mut heads = tree::branches(&heads).into_iter();
     let rows: Vec<Row<'_>> = rows(trees).collect();
@@ -322,8 +364,14 @@ fn shown<'a>(summary: &Summary, trees: &'a Trees) -> Vec<Shown<'a>> {
                 };
                 Shown { objects: Some(row.node.objects.into()), step: Some(row.step), text }
             }
+            Line::Chain(at, steps) => {
+                let held = trees.steps.get(at).map(paths::describe_held).unwrap_or_default();
+                let holder = trees.holder(at).and_then(|step| step.class.as_deref());
+                let text = format!("{lead}{}", chains::describe(steps, holder, &held));
+                Shown { objects: None, step: None, text }
+            }
             Line::Between(steps) => {
-                let text = format!("{lead}… {} objects in between", grouped(steps as u64));
+                let text = format!("{lead}{}", chains::describe_between(steps));
                 Shown { objects: None, step: None, text }
             }
             Line::More(more) => {
@@ -355,7 +403,8 @@ pub(super) fn declared() -> Declared {
         command: "paths-to-root",
         variant: "Classes",
         about: "Given a class among them: the shortest path to each object of the classes, merged. A row is an object on at \
-                least one of these paths. Rows are in preorder: below each object those that it holds, those that lead to \
+                least one of these paths. Paths start at what a thread's frame holds only where no other leads to the object. \
+                Rows are in preorder: below each object those that it holds, those that lead to \
                 most objects first.",
         rows: columns().fields(),
         beside: beside().fields(),

@@ -1,9 +1,10 @@
 //! `paths-to-root`: what keeps an object alive.
 
+mod chains;
 mod merged;
 mod objects;
 
-use crate::hprof::ObjectId;
+use crate::hprof::{ObjectId, RootKind};
 use crate::query::objects::selection::{Selection, What};
 use crate::query::objects::strength::{Excluded, Strength};
 use crate::query::paths::merged::Show;
@@ -14,6 +15,8 @@ use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::limit::Top;
+
+use super::roots;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli paths-to-root heap.hprof 0x7c00012a8
@@ -38,6 +41,10 @@ const STRENGTHS: &[Key<Strength>] = &[
 ///
 /// Given objects, the shortest paths to each, every one another chain of objects, none leading through a further root.
 /// Given classes, the shortest path to each of their objects, merged into trees.
+///
+/// What a thread's frame holds is a root only while the method runs. So where paths start in a frame, the shortest one
+/// that goes on to a root of another kind, through fields, is shown too; merged paths start in frames only if no other
+/// lead there.
 ///
 /// What only the referent of a weak, soft or phantom reference or of a finalizer holds is not kept alive by it. Such
 /// references are left out; where nothing else leads to an object, the paths over them are shown, and marked.
@@ -69,6 +76,10 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Filter")]
     all_references: bool,
 
+    /// Roots at which no path starts: java-frame, jni-local, jni-global, sticky-class, ... [default: none]
+    #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = roots::kind, help_heading = "Filter")]
+    exclude_roots: Vec<RootKind>,
+
     /// Paths to each object
     #[arg(
         long,
@@ -92,11 +103,12 @@ pub(crate) struct Args {
 
 impl Args {
     fn excluded(&self) -> Excluded {
-        match &self.exclude {
+        let references = match &self.exclude {
             _ if self.all_references => Excluded::NONE,
             None => Excluded::all(),
             Some(strengths) => Excluded::of(strengths.iter().copied()),
-        }
+        };
+        references.without_roots(self.exclude_roots.iter().copied())
     }
 
     /// What is shown of merged paths.
@@ -120,6 +132,25 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     match selections.iter().map(id).collect::<Option<Vec<ObjectId>>>() {
         Some(ids) => objects::run(input, output, &ids, args.paths, args.excluded()),
         None => merged::run(input, output, selections, args.excluded(), args.show()),
+    }
+}
+
+/// The references that are left out: `weak, soft or phantom`.
+fn excluded_references(excluded: Excluded) -> String {
+    either(Strength::EXCLUDABLE.into_iter().filter(|of| excluded.contains(*of)).map(Strength::name))
+}
+
+/// The kinds of roots that are left out: `java frame or JNI local`.
+fn excluded_roots(excluded: Excluded) -> String {
+    either(RootKind::ALL.into_iter().filter(|of| excluded.contains_root(*of)).map(RootKind::name))
+}
+
+fn either(words: impl Iterator<Item = &'static str>) -> String {
+    let words: Vec<&str> = words.collect();
+    match words.as_slice() {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [some @ .., last] => format!("{} or {last}", some.join(", ")),
     }
 }
 

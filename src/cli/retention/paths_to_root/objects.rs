@@ -1,9 +1,11 @@
 //! `paths-to-root OBJECT`: the shortest paths to each of some objects.
 
 use crate::hprof::ObjectId;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::{ObjectGraph, Quiet};
+use crate::query::objects::reference_kind::ReferenceKind;
 use crate::query::objects::strength::Excluded;
-use crate::query::paths::shortest;
+use crate::query::paths::beyond_frames;
 use crate::query::paths::steps::{RootView, Step, View};
 use crate::report::Format;
 use crate::report::answer::{Answer, Declared, NoRows, Section};
@@ -14,10 +16,17 @@ use crate::report::value::Value;
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::session::{Session, Source};
-use crate::cli::shared::{messages, object_columns, paths};
+use crate::cli::shared::{messages, object, object_columns, paths};
 
-/// Steps of a path that a table shows; of more the middle is left out.
-const MAX_STEPS: usize = 40;
+use super::chains::{self, Piece};
+use super::{excluded_references, excluded_roots};
+
+/// Lines of a path that a table shows; of more the middle is left out.
+const MAX_LINES: usize = 40;
+/// Steps at either end of a path among which a table's chains are found.
+const LOOKED_AT: usize = 5000;
+/// Fields that are named which also hold what a frame holds.
+const MAX_HOLDERS: usize = 3;
 
 /// The paths to one object, and why there are those.
 struct Paths {
@@ -26,6 +35,8 @@ struct Paths {
     paths: Vec<PathView>,
     /// Whether there is no other path.
     are_all: bool,
+    /// Whether all paths there are lead through frames.
+    only_frames: bool,
 }
 
 /// Why there are the paths that there are.
@@ -33,7 +44,7 @@ struct Paths {
 enum Found {
     NoSuchObject,
     Unreachable,
-    /// Reachable, and no path was found: then something is wrong with the roots.
+    /// Reachable, but not from the roots that are left; else something is wrong with the roots.
     Nothing,
     Paths,
     /// Over references that were to be left out.
@@ -55,9 +66,12 @@ impl Found {
 
 struct PathView {
     root: RootView,
-    steps: Vec<Step>,
-    /// Objects that are left out in the middle of `steps`.
-    left_out: usize,
+    through_frame: bool,
+    /// Fields that also hold the object at which a path through a frame starts, nearest first.
+    also_held_by: Vec<String>,
+    /// The number of the path on which these are.
+    also_on: usize,
+    lines: Vec<Line>,
 }
 
 pub(super) fn run(
@@ -68,10 +82,9 @@ pub(super) fn run(
     excluded: Excluded,
 ) -> anyhow::Result<Outcome> {
     let is_table = output.format() == Format::Table;
-    let most_steps = if is_table { MAX_STEPS } else { usize::MAX };
     let (session, found) = Session::ask(input, |heap, graph| {
         let view = View::new(heap, graph, heap.bytes(&Quiet)?);
-        let find = |id: &ObjectId| find(graph, &view, *id, (most, most_steps), excluded);
+        let find = |id: &ObjectId| find(graph, &view, *id, (most, is_table), excluded);
         Ok(ids.iter().map(find).collect::<Vec<Paths>>())
     })?;
     let rows = found.iter().flat_map(|to| to.paths.iter().map(move |path| Row { to, path }));
@@ -84,7 +97,7 @@ pub(super) fn run(
     }
     session.show("paths-to-root", output, answer)?;
     if !input.quiet {
-        found.iter().for_each(notes);
+        found.iter().for_each(|found| notes(found, usize::from(most), excluded));
     }
     Ok(session.outcome(found.iter().any(|to| !to.paths.is_empty())))
 }
@@ -93,13 +106,13 @@ fn find(
     graph: &ObjectGraph,
     view: &View<'_>,
     id: ObjectId,
-    (most, most_steps): (u16, usize),
+    (most, is_table): (u16, bool),
     excluded: Excluded,
 ) -> Paths {
     let Some(object) = graph.objects.addresses.index_of(id) else {
-        return Paths { id, what: Found::NoSuchObject, paths: Vec::new(), are_all: true };
+        return Paths { id, what: Found::NoSuchObject, paths: Vec::new(), are_all: true, only_frames: false };
     };
-    let found = shortest::paths(&view.edges, object, usize::from(most), excluded);
+    let found = beyond_frames::paths(&view.edges, object, usize::from(most), excluded);
     let what = match (found.paths.is_empty(), found.only_excluded) {
         (false, true) => Found::OnlyExcluded,
         (false, false) => Found::Paths,
@@ -107,28 +120,89 @@ fn find(
         (true, _) => Found::Nothing,
     };
     let paths = found.paths.iter().filter_map(|path| {
-        let root = view.root(*path.first()?);
-        let left_out = path.len().saturating_sub(most_steps);
-        let (start, end) = if left_out > 0 { (most_steps / 2, path.len() - most_steps / 2) } else { (0, 0) };
-        let mut steps = view.steps(path, 0..start);
-        steps.extend(view.steps(path, end..path.len()));
-        Some(PathView { root, steps, left_out })
+        let root = *path.objects.first()?;
+        let (also_on, also_held_by) = match path.through_frame && is_table {
+            true => also_held_by(view, root, &found.paths).unwrap_or_default(),
+            false => Default::default(),
+        };
+        Some(PathView {
+            root: if is_table { view.start(root, excluded) } else { view.root(root) },
+            through_frame: path.through_frame,
+            also_held_by,
+            also_on,
+            lines: if is_table {
+                lines(view, &path.objects)
+            } else {
+                view.steps(&path.objects, 0..path.objects.len()).into_iter().map(Line::Step).collect()
+            },
+        })
     });
-    Paths { id, what, paths: paths.collect(), are_all: found.are_all }
+    let only_frames = found.only_frames();
+    Paths { id, what, paths: paths.collect(), are_all: found.are_all, only_frames }
 }
 
-/// Says what rows cannot.
-fn notes(found: &Paths) {
+/// The fields that hold a root that only a frame makes one, nearest first, up to a static one: those of the first path
+/// through fields that leads over it, and the number of that path.
+fn also_held_by(
+    view: &View<'_>,
+    root: ObjectIndex,
+    paths: &[beyond_frames::Path],
+) -> Option<(usize, Vec<String>)> {
+    let through_fields = (1..).zip(paths).filter(|(_, path)| !path.through_frame);
+    let (number, above) = through_fields.into_iter().find_map(|(number, path)| {
+        let place = path.objects.iter().position(|object| *object == root)?;
+        Some((number, path.objects.get(..=place)?))
+    })?;
+    let mut holders = Vec::new();
+    for pair in above.windows(2).rev() {
+        let [holder, held] = pair else { continue };
+        let described = || paths::named(&view.step(*holder, None)).describe();
+        let meanings = view.edges.holding(*holder, *held).meanings;
+        let field = meanings.iter().find_map(|meaning| match meaning {
+            ReferenceKind::Field { name, .. } => Some((format!("field {name}"), false)),
+            ReferenceKind::Static(name) => Some((format!("static field {name}"), true)),
+            _ => None,
+        });
+        if let Some((field, is_static)) = field {
+            holders.push(format!("{field} of {}", described()));
+            if is_static || holders.len() >= MAX_HOLDERS {
+                break;
+            }
+        }
+    }
+    Some((number, holders))
+}
+
+/// Says what rows cannot: why there are none, or whether there are others, and what was left out.
+fn notes(found: &Paths, most: usize, excluded: Excluded) {
     let id = format!("{:#x}", found.id);
+    let (references, roots) = (excluded_references(excluded), excluded_roots(excluded));
     let text = match found.what {
-        Found::Paths => return,
         Found::NoSuchObject => format!("there is no object {id} in the dump"),
         Found::Unreachable => {
             format!("{id} is unreachable: no path leads to it, and the next full GC frees it")
         }
+        Found::Nothing if !roots.is_empty() => {
+            format!("all paths to {id} start at excluded GC roots: {roots}")
+        }
         Found::Nothing => format!("no path to {id} was found"),
         Found::OnlyExcluded => {
-            format!("{id} is reachable only through excluded references: weak, soft, phantom or finalizer")
+            let roots = if roots.is_empty() { roots } else { format!(", and GC roots: {roots}") };
+            format!("{id} is reachable only through excluded references: {references}{roots}")
+        }
+        Found::Paths => {
+            let first = if found.only_frames {
+                format!("only frames of threads hold {id}: no path leads to it through fields")
+            } else if found.are_all {
+                format!("no other path leads to {id}")
+            } else {
+                format!("more paths may lead to {id}; --paths {} looks for them", most.saturating_mul(2))
+            };
+            let over = if references.is_empty() { references } else { format!("{references} references") };
+            let from = if roots.is_empty() { roots } else { format!("GC roots of kind {roots}") };
+            let and = if over.is_empty() || from.is_empty() { "" } else { ", and " };
+            let left_out = format!("{over}{and}{from}");
+            if left_out.is_empty() { first } else { format!("{first} (excluded: {left_out})") }
         }
     };
     messages::line("note", &text);
@@ -150,12 +224,18 @@ fn columns<'a>() -> Columns<'a, Row<'a>> {
          object",
         |row: &Row<'a>| (row.to.what == Found::OnlyExcluded).into(),
     ));
+    columns.push(Column::boolean(
+        "through_frame",
+        "whether the root is one only because a thread's frame holds it (java frame, JNI local, native stack, thread \
+         block); of paths through fields, which go on beyond such objects, at least the shortest is among the rows",
+        |row: &Row<'a>| row.path.through_frame.into(),
+    ));
     columns.push(Column::new(
         "steps",
         Kind::Records(step.fields()),
         "the objects of the path, from the root to the object; both are among them",
         move |row: &Row<'a>| {
-            let steps = row.path.steps.iter().enumerate();
+            let steps = row.path.lines.iter().filter_map(Line::step).enumerate();
             Value::List(
                 steps.map(|(at, shown)| step.record(&PathStep { step: shown, is_root: at == 0 })).collect(),
             )
@@ -183,13 +263,18 @@ fn beside<'a>() -> Columns<'a, &'a [Paths]> {
         Column::text(
             "found",
             "`paths`; `only excluded`: paths, but only over references that were to be left out; `unreachable`; `no such \
-             object`; `no path`: something is wrong with the roots",
+             object`; `no path`: from roots that were to be left out only (`--exclude-roots`), or something is wrong with the roots",
             |to: &Paths| to.what.name().into(),
         ),
         Column::integer("paths", "its rows", |to: &Paths| to.paths.len().into()),
         Column::new("all_paths", Kind::Boolean, "whether there is no other path", |to: &Paths| {
             to.are_all.into()
         }),
+        Column::boolean(
+            "only_frames",
+            "whether there are paths, and all start at what only a thread's frame holds",
+            |to: &Paths| to.only_frames.into(),
+        ),
     ]);
     Columns::new([Column::new(
         "objects",
@@ -203,58 +288,87 @@ fn beside<'a>() -> Columns<'a, &'a [Paths]> {
 fn sections(found: &[Paths]) -> Vec<Section> {
     let mut sections = Vec::new();
     for to in found {
+        let has_frames = to.paths.iter().any(|path| path.through_frame);
         for (number, path) in (1u32..).zip(&to.paths) {
             if !sections.is_empty() {
                 sections.push(Section::Line(String::new()));
             }
+            let fields = if has_frames && !path.through_frame { ", through fields" } else { "" };
             let through = if to.what == Found::OnlyExcluded { ", through excluded references" } else { "" };
             let of = if found.len() > 1 { format!(" to {:#x}", to.id) } else { String::new() };
             let root = paths::describe_root(&path.root);
-            sections.push(Section::Line(format!("path {number}{of}{through}: {root}")));
-            sections.push(Section::table(&line_columns(), lines(path)));
+            sections.push(Section::Line(format!("path {number}{of}{fields}{through}: {root}")));
+            for (at, holder) in path.also_held_by.iter().enumerate() {
+                let lead = if at == 0 { "also held by: " } else { "  in " };
+                let is_last = at + 1 == path.also_held_by.len();
+                let end = if is_last { format!(" (path {})", path.also_on) } else { ",".to_owned() };
+                sections.push(Section::Line(format!("{lead}{holder}{end}")));
+            }
+            sections.push(Section::table(&line_columns(), path.lines.iter()));
         }
     }
     sections
 }
 
 /// A line of the table of a path.
-enum Line<'a> {
-    Step(&'a Step),
-    /// Objects that are left out.
-    Between(usize),
+enum Line {
+    Step(Step),
+    /// Objects that are shown together, or left out, in words.
+    Between(String),
 }
 
-impl Line<'_> {
-    /// What is shown of a step.
-    fn of_step(&self, cell: impl Fn(&Step) -> String) -> String {
+impl Line {
+    fn step(&self) -> Option<&Step> {
         match self {
-            Self::Step(step) => cell(step),
-            Self::Between(_) => String::new(),
+            Self::Step(step) => Some(step),
+            Self::Between(_) => None,
         }
     }
-}
 
-fn lines(path: &PathView) -> Vec<Line<'_>> {
-    let mut lines: Vec<Line<'_>> = path.steps.iter().map(Line::Step).collect();
-    if path.left_out > 0 {
-        lines.insert(lines.len().min(MAX_STEPS / 2), Line::Between(path.left_out));
+    /// What is shown of a step.
+    fn of_step(&self, cell: impl Fn(&Step) -> String) -> String {
+        self.step().map(cell).unwrap_or_default()
     }
-    lines
 }
 
-fn line_columns<'a>() -> Columns<'a, Line<'a>> {
+/// The lines of the table of a path.
+fn lines(view: &View<'_>, path: &[ObjectIndex]) -> Vec<Line> {
+    let (graph, summary) = (view.edges.graph, view.edges.summary);
+    let holder = |place: usize| path.get(place.checked_sub(1)?).copied();
+    let key = |place: usize| {
+        let (holder, object) = (holder(place)?, *path.get(place)?);
+        let holding = Some(view.edges.holding(holder, object)).filter(|of| !of.meanings.is_empty())?;
+        Some((graph.objects.class(holder), holding, graph.objects.class(object)))
+    };
+    let end = path.len();
+    let places = (0..end.min(LOOKED_AT)).chain(end.saturating_sub(LOOKED_AT).max(LOOKED_AT)..end);
+    let line = |piece: Piece| {
+        Some(match piece {
+            Piece::Step(place) => Line::Step(view.step(*path.get(place)?, holder(place))),
+            Piece::Chain { first, steps } => {
+                let (class, holding, _) = key(first)?;
+                let class = object::class_name(summary, class);
+                Line::Between(chains::describe(steps, class, &holding.to_string()))
+            }
+            Piece::Between(steps) => {
+                Line::Between(format!("{}; --format json shows all", chains::describe_between(steps)))
+            }
+        })
+    };
+    chains::shorten(places, MAX_LINES, key).into_iter().filter_map(line).collect()
+}
+
+fn line_columns<'a>() -> Columns<'a, &'a Line> {
     let size = |title, bytes: fn(&Step) -> u64| {
-        Column::table(title, Align::Right, move |line: &Line<'a>| line.of_step(|step| grouped(bytes(step))))
+        Column::table(title, Align::Right, move |line: &&'a Line| line.of_step(|step| grouped(bytes(step))))
     };
     Columns::new([
         size("shallow", |step| step.shallow_bytes),
         size("retained", |step| step.retained_bytes),
-        Column::table("held by", Align::Left, |line: &Line<'a>| line.of_step(paths::describe_held)),
-        Column::table("object", Align::Left, |line: &Line<'a>| match line {
+        Column::table("held by", Align::Left, |line: &&'a Line| line.of_step(paths::describe_held)),
+        Column::table("object", Align::Left, |line: &&'a Line| match line {
             Line::Step(step) => paths::named(step).describe(),
-            Line::Between(objects) => {
-                format!("… {} objects in between; --format json shows all", grouped(*objects as u64))
-            }
+            Line::Between(text) => text.clone(),
         })
         .fit(Fit::Shorten { priority: 0 }),
     ])
@@ -264,7 +378,8 @@ pub(super) fn declared() -> Declared {
     Declared {
         command: "paths-to-root",
         variant: "Objects",
-        about: "Given objects only: a row is a path, the objects in the order given, the paths of each shortest first.",
+        about: "Given objects only: a row is a path, the objects in the order given, the paths of each shortest first. Where the \
+                shortest ones all start at what a thread's frame holds, the shortest that does not is one row more.",
         rows: columns().fields(),
         beside: beside().fields(),
     }

@@ -1,0 +1,125 @@
+//! Long paths in tables: chains of equal steps become one line, `… 14 x HashMap$Node.next`, and of what is still too long
+//! the middle is left out.
+
+use crate::report::number::grouped;
+
+/// Equal steps from which on they are one line.
+const LEAST: usize = 3;
+
+/// What a line of a table stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// A step, by its place.
+    Step(usize),
+    /// Equal steps.
+    Chain {
+        /// The place of the first.
+        first: usize,
+        /// How many.
+        steps: usize,
+    },
+    /// Steps that are left out.
+    Between(usize),
+}
+
+impl Piece {
+    fn steps(self) -> usize {
+        match self {
+            Self::Step(_) => 1,
+            Self::Chain { steps, .. } | Self::Between(steps) => steps,
+        }
+    }
+}
+
+/// Makes at most `most` lines, and one for the middle, of the steps at these places, which ascend. Steps of the same `key`
+/// that follow one another are a chain; the last step, which the others lead to, and steps without a key are not part
+/// of any.
+pub(super) fn shorten<K: PartialEq>(
+    places: impl IntoIterator<Item = usize>,
+    most: usize,
+    key: impl Fn(usize) -> Option<K>,
+) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut run: Vec<usize> = Vec::new();
+    let mut run_key = None;
+    let close = |pieces: &mut Vec<Piece>, run: &mut Vec<usize>| match run.first() {
+        Some(first) if run.len() >= LEAST => {
+            pieces.push(Piece::Chain { first: *first, steps: run.len() });
+            run.clear();
+        }
+        _ => pieces.extend(run.drain(..).map(Piece::Step)),
+    };
+    let mut places = places.into_iter().peekable();
+    let mut before = None;
+    while let Some(place) = places.next() {
+        let gap = before.map_or(0, |before: usize| place.saturating_sub(before.saturating_add(1)));
+        before = Some(place);
+        let own = if places.peek().is_some() { key(place) } else { None };
+        if gap > 0 || own.is_none() || own != run_key {
+            close(&mut pieces, &mut run);
+        }
+        if gap > 0 {
+            pieces.push(Piece::Between(gap));
+        }
+        run_key = own;
+        run.push(place);
+    }
+    close(&mut pieces, &mut run);
+    if pieces.len() > most {
+        let (start, end) = (most / 2, pieces.len() - most / 2);
+        let left_out = pieces.get(start..end).unwrap_or_default().iter().map(|piece| piece.steps()).sum();
+        pieces.splice(start..end, [Piece::Between(left_out)]);
+    }
+    pieces
+}
+
+/// A chain in words, by the class of the object before and how that holds the first.
+pub(super) fn describe(steps: usize, holder: Option<&str>, held: &str) -> String {
+    let holder = holder.map(|class| class.rsplit('.').next().unwrap_or(class)).unwrap_or_default();
+    let dot = if holder.is_empty() || held.starts_with('[') { "" } else { "." };
+    format!("… {} x {holder}{dot}{held}", grouped(steps as u64))
+}
+
+/// Steps that are left out, in words.
+pub(super) fn describe_between(steps: usize) -> String {
+    format!("… {} objects in between", grouped(steps as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces(keys: &str, most: usize) -> Vec<Piece> {
+        let key = |place: usize| keys.chars().nth(place).filter(|key| *key != '-');
+        shorten(0..keys.len(), most, key)
+    }
+
+    #[test]
+    fn equal_steps_are_one_line() {
+        use Piece::{Between, Chain, Step};
+        assert_eq!(pieces("", 9), []);
+        assert_eq!(pieces("-aab", 9), [Step(0), Step(1), Step(2), Step(3)]);
+        // The last step stays.
+        assert_eq!(pieces("-aaa", 9), [Step(0), Step(1), Step(2), Step(3)]);
+        assert_eq!(pieces("-aaaa", 9), [Step(0), Chain { first: 1, steps: 3 }, Step(4)]);
+        assert_eq!(
+            pieces("aaabbbb-c", 9),
+            [Chain { first: 0, steps: 3 }, Chain { first: 3, steps: 4 }, Step(7), Step(8)]
+        );
+        assert_eq!(pieces("---", 9), [Step(0), Step(1), Step(2)]);
+        // What is left out is counted in steps.
+        assert_eq!(
+            pieces("-aaaabcd", 4),
+            [Step(0), Chain { first: 1, steps: 4 }, Between(1), Step(6), Step(7)]
+        );
+        assert_eq!(pieces("-bcdaaaae", 2), [Step(0), Between(7), Step(8)]);
+        assert_eq!(shorten([0, 1, 7, 8], 9, |_| Some(())), [Step(0), Step(1), Between(5), Step(7), Step(8)]);
+    }
+
+    #[test]
+    fn a_chain_is_named_by_its_holder() {
+        assert_eq!(describe(1400, Some("java.util.HashMap$Node"), "next"), "… 1,400 x HashMap$Node.next");
+        assert_eq!(describe(3, Some("java.lang.Object[]"), "[0]"), "… 3 x Object[][0]");
+        assert_eq!(describe(3, None, "next"), "… 3 x next");
+    }
+}

@@ -1,0 +1,60 @@
+//! The roots at which paths start.
+
+use crate::index::graph::numbers::ObjectIndex;
+use crate::index::objects::roots::Root;
+use crate::query::objects::strength::Excluded;
+
+use super::root_index::RootIndex;
+
+/// Which roots paths start at. What a thread's stack holds is one of its roots of kind java frame, JNI local, native stack
+/// or thread block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// All.
+    All,
+    /// Objects that are roots for another reason than a thread's stack.
+    BeyondFrames,
+    /// Objects that a thread's stack holds.
+    Frames,
+}
+
+/// The roots at which paths start.
+#[derive(Debug)]
+pub(crate) struct Starts<'e, 'a> {
+    roots: &'e RootIndex<'a>,
+    /// The objects, ascending.
+    objects: Vec<ObjectIndex>,
+    /// The threads whose stacks hold some of them, ascending.
+    threads: Vec<ObjectIndex>,
+}
+
+impl<'e, 'a> Starts<'e, 'a> {
+    /// Of some roots, those that are not `excluded`.
+    pub(crate) fn new(roots: &'e RootIndex<'a>, excluded: Excluded, which: Which) -> Self {
+        let is_wanted = |root: &Root| {
+            !excluded.contains_root(root.kind)
+                && match which {
+                    Which::All => true,
+                    Which::BeyondFrames => !root.is_of_stack(),
+                    Which::Frames => root.is_of_stack(),
+                }
+        };
+        Self { roots, objects: roots.objects_of(is_wanted), threads: roots.threads_of(is_wanted) }
+    }
+
+    /// Whether paths start at an object.
+    #[inline]
+    pub(crate) fn contains(&self, object: ObjectIndex) -> bool {
+        self.roots.contains(object) && self.objects.binary_search(&object).is_ok()
+    }
+
+    /// The objects, ascending, each once.
+    pub(crate) fn objects(&self) -> &[ObjectIndex] {
+        &self.objects
+    }
+
+    /// The threads whose stacks hold some of them, ascending, each once.
+    pub(crate) fn threads(&self) -> &[ObjectIndex] {
+        &self.threads
+    }
+}

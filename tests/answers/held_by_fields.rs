@@ -1,0 +1,327 @@
+//! Paths beyond what a thread's frame holds: dumps of programs that died while they filled the leaking map, and small heaps
+//! whose paths are enumerated naively.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use hprof_cli::ObjectIndex;
+use hprof_cli::hprof::RootKind;
+use hprof_cli::query::objects::selection::Selection;
+use hprof_cli::query::objects::strength::Excluded;
+use hprof_cli::query::paths::beyond_frames;
+use hprof_cli::query::paths::merged::{self, Show};
+use hprof_writer::{HeapModel, Jdk, ObjectId, Options, Root, StackFrame, Type};
+use serde_json::Value;
+
+use crate::kit::dump::Dump;
+use crate::paths::{ALL, Opened, random_model, run};
+use crate::raw::is_of_stack;
+
+fn sample(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/leaks").join(name)
+}
+
+/// The object of a class that retains most.
+fn largest(opened: &Opened, class: &str) -> ObjectIndex {
+    let selection: Selection = class.parse().unwrap();
+    let objects = selection.objects(opened.heap.summary(), &opened.graph);
+    let tree = &opened.graph.tree;
+    let retained = |object: &ObjectIndex| {
+        tree.reachable_position(*object).map_or(0, |position| tree.retained_bytes(position))
+    };
+    objects.iter().map(ObjectIndex).max_by_key(retained).unwrap()
+}
+
+fn json(dump: &Dump, arguments: &[&str]) -> Value {
+    let mut arguments = arguments.to_vec();
+    arguments.extend(["-f", "json"]);
+    serde_json::from_str(&run(dump, &arguments).1).unwrap()
+}
+
+/// Class and reference of the steps of a path.
+fn steps(row: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let steps = row["steps"].as_array().unwrap().iter();
+    steps.map(|step| (text(&step["class"]), text(&step["reference"]))).collect()
+}
+
+/// Checks the paths to the table of a leaking map, of which frames of a dying thread hold something: the JSON rows through
+/// frames and through fields.
+fn table_of_map(name: &str, excluded: &[&str]) -> (Vec<Value>, Vec<Value>, String) {
+    let dump = Dump::at(Some(&sample(name)));
+    let opened = Opened::open(Dump::at(Some(&sample(name))));
+    let table = largest(&opened, "java.util.HashMap$Node[]");
+    let id = opened.id(table);
+    let text = format!("{id:#x}");
+    let mut arguments = vec![text.as_str()];
+    arguments.extend(excluded);
+    let answer = json(&dump, &arguments);
+    let rows = answer["rows"].as_array().unwrap().clone();
+    let (frames, fields): (Vec<Value>, Vec<Value>) =
+        rows.into_iter().partition(|row| row["through_frame"].as_bool().unwrap());
+    for row in &frames {
+        assert_eq!(row["root"]["kinds"], serde_json::json!(["java frame"]));
+    }
+    // As far as a naive walk finds it, which knows no locals.
+    let distances = opened.raw.distances_from(|kind| !is_of_stack(kind), ALL);
+    if excluded.is_empty() {
+        assert_eq!(steps(&fields[0]).len(), distances[&id] + 1);
+    }
+    let (code, table, notes) = run(&dump, &arguments);
+    assert_eq!(code, 0);
+    (frames, fields, table + &notes)
+}
+
+#[test]
+fn a_map_that_a_dying_thread_fills_is_held_by_its_field() {
+    let (frames, fields, table) = table_of_map("s5.hprof.zst", &[]);
+    assert_eq!((frames.len(), fields.len()), (2, 1));
+    assert_eq!(steps(&frames[0]).len(), 1);
+    let pair = |class: &str, reference: &str| (class.to_owned(), reference.to_owned());
+    let found = steps(&fields[0]);
+    assert_eq!((found[0].0.as_str(), found[1].0.as_str()), ("java.lang.Thread", "orders.ImportJob"));
+    assert!(found[1].1.contains("target"), "{found:?}");
+    assert_eq!(
+        found[2..],
+        [
+            pair("orders.OrderIndex", "index"),
+            pair("java.util.HashMap", "byNumber"),
+            pair("java.util.HashMap$Node[]", "table"),
+        ]
+    );
+    assert!(table.contains("also held by: field table of java.util.HashMap 0x"), "{table}");
+    assert!(table.contains("field byNumber of orders.OrderIndex 0x"), "{table}");
+    assert!(
+        table.contains("path 3, through fields: thread object of thread \"order-import-3\"\n"),
+        "{table}"
+    );
+    assert!(
+        table.contains("(excluded: weak, soft, phantom or finalizer references)")
+            && !table.contains("GC roots"),
+        "{table}"
+    );
+    // One path, and the one that is added.
+    let (frames, fields, _) = table_of_map("s5.hprof.zst", &["--paths", "1", "--all-references"]);
+    assert_eq!((frames.len(), fields.len()), (1, 1));
+}
+
+#[test]
+fn a_map_that_a_dying_thread_fills_is_held_by_its_static_field() {
+    let (frames, fields, table) = table_of_map("s5-static.hprof.zst", &[]);
+    assert_eq!(frames.len(), 1);
+    for row in &fields {
+        let found = steps(row);
+        let held = ("java.util.HashMap".to_owned(), "BY_NUMBER".to_owned());
+        assert_eq!(found[found.len() - 2], held);
+        let class = &row["steps"][found.len() - 3];
+        assert_eq!(
+            (&class["class"], &class["label"]),
+            (&"java.lang.Class".into(), &"orders.StaticIndex".into())
+        );
+    }
+    assert!(!fields.is_empty());
+    assert!(table.contains("also held by: static field BY_NUMBER of class orders.StaticIndex 0x"), "{table}");
+}
+
+#[test]
+fn excluded_kinds_of_roots_start_no_path() {
+    let (frames, fields, table) = table_of_map("s5.hprof.zst", &["--exclude-roots", "java-frame"]);
+    assert_eq!((frames.len(), fields.len()), (0, 1));
+    assert!(table.contains("references, and GC roots of kind java frame)"), "{table}");
+    // No longer held by itself, the thread is held by its group.
+    let (frames, fields, _) = table_of_map("s5.hprof.zst", &["--exclude-roots", "java-frame,thread-object"]);
+    assert_eq!(frames.len(), 0);
+    let found = steps(&fields[0]);
+    assert_eq!(fields[0]["root"]["kinds"], serde_json::json!(["JNI global"]));
+    assert!(found.iter().any(|(class, _)| class == "orders.OrderIndex"), "{found:?}");
+    assert!(found.len() > 6, "{found:?}");
+}
+
+#[test]
+fn merged_paths_start_in_frames_only_if_nothing_else_leads_there() {
+    for (name, class, held, reference, all) in [
+        ("s5.hprof.zst", "orders.Order", "java.util.HashMap", "byNumber", 55_418),
+        ("s5-static.hprof.zst", "orders.StaticIndex$Receipt", "java.util.HashMap", "BY_NUMBER", 32_329),
+    ] {
+        let dump = Dump::at(Some(&sample(name)));
+        let answer = json(&dump, &[class, "--depth", "5"]);
+        let rows = answer["rows"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["reference"] == reference).unwrap();
+        assert_eq!((&row["class"], &row["objects"]), (&held.into(), &(all - 1).into()), "{name}");
+        // The one that was being put in.
+        assert_eq!(answer["total"]["only_frames"], 1);
+        assert_eq!(answer["total"]["with_path"], all);
+        let local = rows.iter().filter(|row| row["root"]["kinds"] == serde_json::json!(["java frame"]));
+        assert_eq!(local.map(|row| row["objects"].as_u64().unwrap()).sum::<u64>(), 1);
+        let (_, table, notes) = run(&dump, &[class]);
+        assert!(table.contains(&format!("{reference}: {held}")), "{table}");
+        assert!(notes.contains("are held only by frames of threads"), "{notes}");
+    }
+}
+
+/// Small heaps with more roots, many of them locals, of threads that are known or not.
+fn with_locals(seed: u64) -> (HeapModel, Vec<ObjectId>) {
+    let (mut model, objects) = random_model(seed);
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap() % below
+    };
+    for _ in 0..random(5) {
+        let object = objects[random(objects.len())];
+        let root = match random(6) {
+            0 => Root::JniGlobal { reference: 2 },
+            1 => Root::JniLocal { thread: 1, frame: -1 },
+            2 => Root::NativeStack { thread: 1 },
+            3 => Root::JavaFrame { thread: 77, frame: -1 },
+            _ => Root::JavaFrame { thread: 1, frame: 0 },
+        };
+        model.root(object, root);
+    }
+    (model, objects)
+}
+
+const EXCLUDED_ROOTS: &[&[RootKind]] = &[
+    &[],
+    &[RootKind::JavaFrame],
+    &[RootKind::ThreadObject],
+    &[RootKind::StickyClass, RootKind::NativeStack],
+    &[RootKind::JniGlobal, RootKind::JniLocal, RootKind::StickyClass, RootKind::ThreadObject],
+];
+
+#[test]
+fn paths_of_small_heaps_are_those_of_a_naive_search() {
+    let (mut added, mut beyond, mut none) = (0, 0, 0);
+    for seed in 0..150 {
+        let (model, objects) = with_locals(seed);
+        let opened = Opened::of(&model);
+        let view = opened.view();
+        for (object, kinds) in
+            objects.iter().flat_map(|object| EXCLUDED_ROOTS.iter().map(move |of| (object, of)))
+        {
+            let wanted = |kind: RootKind| !kinds.contains(&kind);
+            let all = opened.raw.starts(wanted);
+            let fields = opened.raw.starts(|kind| wanted(kind) && !is_of_stack(kind));
+            for (excluded, names) in [(Excluded::all(), ALL), (Excluded::NONE, &[] as &[&str])] {
+                let paths =
+                    |starts: &BTreeSet<u64>, names| opened.raw.all_paths_from(starts, object.0, names);
+                let mut nearest = paths(&all, names);
+                let only_excluded = nearest.is_empty() && !paths(&all, &[]).is_empty();
+                let names = if only_excluded { &[] } else { names };
+                if only_excluded {
+                    nearest = paths(&all, names);
+                }
+                let through_fields = paths(&fields, names);
+                let mut expected: BTreeSet<(usize, Vec<u64>)> = BTreeSet::new();
+                expected.extend(nearest.iter().chain(&through_fields).map(|path| (path.len(), path.clone())));
+                let expected: Vec<Vec<u64>> = expected.into_iter().map(|(_, path)| path).collect();
+                for most in [1, 2, 3, 1000] {
+                    let excluded = excluded.without_roots(kinds.iter().copied());
+                    let found = beyond_frames::paths(&view.edges, opened.index(*object), most, excluded);
+                    let context = format!("seed {seed}, {:x}, {kinds:?}, {names:?}, {most}", object.0);
+                    assert_eq!(found.only_excluded, only_excluded, "{context}");
+                    let ids: Vec<Vec<u64>> = (found.paths.iter())
+                        .map(|path| path.objects.iter().map(|object| opened.id(*object)).collect())
+                        .collect();
+                    for (path, ids) in found.paths.iter().zip(&ids) {
+                        assert!(expected.contains(ids), "{context}: {ids:x?}");
+                        assert_eq!(path.through_frame, !fields.contains(&ids[0]), "{context}");
+                    }
+                    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "{context}");
+                    let mut lengths: Vec<usize> = expected.iter().take(most).map(Vec::len).collect();
+                    let got: Vec<usize> = ids.iter().map(Vec::len).collect();
+                    if got.len() > lengths.len() {
+                        assert!(found.paths[..most].iter().all(|path| path.through_frame), "{context}");
+                        lengths.push(through_fields[0].len());
+                        added += 1;
+                    }
+                    assert_eq!(got, lengths, "{context}");
+                    let has_fields = found.paths.iter().any(|path| !path.through_frame);
+                    assert_eq!(has_fields, !through_fields.is_empty(), "{context}");
+                    assert_eq!(found.only_frames(), through_fields.is_empty() && !expected.is_empty());
+                    // Where exactly so many are found, it is not known that there are no more.
+                    if most == 1000 {
+                        assert!(found.are_all, "{context}");
+                    } else if found.are_all {
+                        assert_eq!(ids.len(), expected.len(), "{context}");
+                    }
+                    beyond += usize::from(expected.len() > nearest.len());
+                    none += usize::from(expected.is_empty());
+                }
+            }
+        }
+    }
+    assert!(added > 50 && beyond > 50 && none > 50, "{added} {beyond} {none}");
+}
+
+#[test]
+fn merged_paths_of_small_heaps_are_those_of_naive_walks() {
+    let (mut only_frames, mut left_out) = (0, 0);
+    for seed in 0..150 {
+        let (model, _) = with_locals(seed);
+        let opened = Opened::of(&model);
+        let view = opened.view();
+        let selection: Selection = "Node".parse().unwrap();
+        let sought = selection.objects(opened.heap.summary(), &opened.graph);
+        let ids: BTreeSet<u64> = sought.iter().map(|object| opened.id(ObjectIndex(object))).collect();
+        for kinds in EXCLUDED_ROOTS {
+            let excluded = Excluded::all().without_roots(kinds.iter().copied());
+            let merged = merged::merged(&view.edges, &sought, excluded, Show::default()).unwrap();
+            let wanted = |kind: RootKind| !kinds.contains(&kind);
+            let of = |names| {
+                let depths = opened.raw.depths(wanted, names);
+                ids.iter().filter(|id| depths.contains_key(id)).count() as u64
+            };
+            let followed_all = of(ALL) == 0 && of(&[]) > 0;
+            let names = if followed_all { &[] } else { ALL };
+            assert_eq!((merged.followed_all, merged.found), (followed_all, of(names)), "seed {seed}");
+            let depths = opened.raw.depths(wanted, names);
+            let fields = opened.raw.distances_from(|kind| wanted(kind) && !is_of_stack(kind), names);
+            for node in &merged.nodes {
+                let id = opened.id(node.object);
+                assert_eq!(depths[&id], node.depth as usize, "seed {seed}: {id:x}");
+            }
+            let local = ids.iter().filter(|id| depths.contains_key(id) && !fields.contains_key(id)).count();
+            assert_eq!(merged.only_frames, local as u64, "seed {seed}");
+            only_frames += local;
+            left_out += usize::from(merged.found == 0 && merged.unreachable < merged.sought);
+        }
+    }
+    assert!(only_frames > 50 && left_out > 5, "{only_frames} {left_out}");
+}
+
+#[test]
+fn chains_of_equal_steps_are_one_line_of_a_table() {
+    let mut model = HeapModel::default();
+    let jdk = Jdk::add_to(&mut model);
+    let node =
+        model.class("a.Map$Node", Some(jdk.object), &[("next", Type::Object), ("value", Type::Object)]);
+    let sought = jdk.string(&mut model, "sought");
+    let mut next = model.instance_with(node, &[("value", sought.into())]);
+    for _ in 0..1400 {
+        next = model.instance_with(node, &[("next", next.into())]);
+    }
+    let holder = model.class("a.Holder", Some(jdk.object), &[("first", Type::Object)]);
+    let holder = model.instance_with(holder, &[("first", next.into())]);
+    let thread = jdk.thread(&mut model, "worker", false, 5);
+    let trace = model.trace(4, &[StackFrame::new(node, "run", "Map.java", 3)]);
+    model.root(thread, Root::ThreadObject { thread: 4, trace });
+    model.root(holder, Root::JavaFrame { thread: 4, frame: 0 });
+    model.root(jdk.object, Root::StickyClass);
+    let dump = Dump::of(&model.write(&Options::hotspot()).bytes());
+
+    let id = format!("{:#x}", sought.0);
+    let (_, table, notes) = run(&dump, &[&id]);
+    assert!(table.contains("… 1,400 x Map$Node.next\n"), "{table}");
+    assert!(table.contains("first") && table.contains("value"), "{table}");
+    // The path, the titles, the holder, the first node, the chain, the String.
+    assert_eq!(table.lines().count(), 6, "{table}");
+    assert!(notes.contains(&format!("only frames of threads hold {id}: no path leads to it through fields")));
+    assert_eq!(steps(&json(&dump, &[&id])["rows"][0]).len(), 1403);
+
+    let (_, table, _) = run(&dump, &["java.lang.String"]);
+    assert!(table.contains("… 1,400 x Map$Node.next\n"), "{table}");
+    let json = json(&dump, &["java.lang.String"]);
+    let next = json["rows"].as_array().unwrap().iter().filter(|row| row["reference"] == "next").count();
+    assert_eq!(next, 1400);
+}
