@@ -71,6 +71,7 @@ macro_rules! commands {
 }
 
 commands! {
+    Overview in dump::overview;
     Histo in class::histo;
     Dominators in retention::dominators;
     Retained in retention::retained;

@@ -193,7 +193,9 @@ impl<'o, 'a> Collections<'o, 'a> {
             Form::Linked { size, .. } => {
                 let count = field(size)?;
                 u64::try_from(match count.kind {
-                    BasicType::Object => self.objects.field(self.objects.object(count)?, "value")?.integer()?,
+                    BasicType::Object => {
+                        self.objects.field(self.objects.object(count)?, "value")?.integer()?
+                    }
                     _ => count.integer()?,
                 })
                 .ok()

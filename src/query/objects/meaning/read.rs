@@ -387,7 +387,13 @@ impl<'a> Meanings<'a> {
 
     /// The name of a class loader. Those of JDK 8 have none, nor have many of applications: it is what the loader's own
     /// fields say, or the first place that it loads from.
-    fn append_loader(&self, text: &mut Text, fields: Fields<'a>, whole: Fields<'a>, steps: u32) -> Option<()> {
+    fn append_loader(
+        &self,
+        text: &mut Text,
+        fields: Fields<'a>,
+        whole: Fields<'a>,
+        steps: u32,
+    ) -> Option<()> {
         let names = LOADER_NAMES.iter().filter_map(|name| self.object(whole, name));
         for name in self.object(fields, "name").into_iter().chain(names) {
             if self.objects.string(name).is_some() {
