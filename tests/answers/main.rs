@@ -16,6 +16,7 @@ mod graph_properties;
 mod jvm_truth;
 #[path = "../kit/mod.rs"]
 mod kit;
+mod labels;
 mod look;
 mod mat_oracle;
 mod naive;
@@ -23,5 +24,6 @@ mod oql;
 mod paths;
 mod raw;
 mod strings;
+mod thread_groups;
 mod threads;
 mod values;

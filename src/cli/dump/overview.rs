@@ -342,17 +342,25 @@ fn columns() -> Columns<'static, Facts> {
         Column::new(
             "out_of_memory",
             Kind::Record(out_of_memory_fields()),
-            "the thread that ran into an OutOfMemoryError, with at most 8 frames",
+            "the thread that ran into an OutOfMemoryError, with at most 8 frames; in CSV its name",
             out_of_memory,
         )
+        .csv(|facts: &Facts| {
+            let thread = facts.overview.out_of_memory.as_ref();
+            thread.map(|thread| thread.name.clone().unwrap_or_else(|| format!("{:#x}", thread.object))).into()
+        })
         .or_null("none did"),
         Column::new(
             "largest",
             Kind::Records(largest_fields()),
             "what holds most, five rows at most, largest first: the largest dominators, followed down while one object \
-             holds 70 % of what is above it; or all objects of a class that only roots dominate",
+             holds 70 % of what is above it; or all objects of a class that only roots dominate. In CSV bytes and text",
             |facts: &Facts| list(facts.overview.largest.iter().map(largest_record)),
-        ),
+        )
+        .csv(|facts: &Facts| {
+            let text = |holder: &Holder| format!("{} {}", holder.retained_bytes, text(holder, [false, false]));
+            joined(facts.overview.largest.iter().map(text))
+        }),
         Column::integer("finalizer_queue", "objects that wait for the finalizer", |facts: &Facts| {
             facts.overview.odd.finalizer_queue.into()
         })
@@ -383,14 +391,15 @@ fn columns() -> Columns<'static, Facts> {
             Kind::List(Box::new(Kind::Text)),
             "what looks odd, in words; for people",
             |facts: &Facts| list(odd(&facts.overview)),
-        ),
+        )
+        .csv(|facts: &Facts| joined(odd(&facts.overview))),
         Column::new(
             "next",
             Kind::Records(vec![
                 Field::new("command", Kind::Text, "a command line"),
                 Field::new("why", Kind::Text, "what it answers"),
             ]),
-            "the commands to type next",
+            "the commands to type next; in CSV without reasons",
             |facts: &Facts| {
                 list(
                     facts.next.iter().map(|step| {
@@ -400,6 +409,11 @@ fn columns() -> Columns<'static, Facts> {
             },
         ),
     ])
+}
+
+/// Several texts in one cell of CSV.
+fn joined(texts: impl IntoIterator<Item = String>) -> Value<'static> {
+    texts.into_iter().collect::<Vec<_>>().join("; ").into()
 }
 
 fn out_of_memory_fields() -> Vec<Field> {

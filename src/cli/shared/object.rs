@@ -33,8 +33,9 @@ fn quoted(class: Option<&str>, label: &str) -> String {
     let starts = |start: &str| label.starts_with(start);
     let is_said = match class {
         Some("java.lang.String" | "java.lang.Thread") | None => false,
-        Some(class) if class.starts_with("java.lang.ThreadLocal") => starts("of "),
-        Some(_) => starts("size=") || starts("pos="),
+        Some(class) => {
+            starts("size=") || starts("pos=") || starts("of ") && class.starts_with("java.lang.ThreadLocal")
+        }
     };
     if is_said { label.to_owned() } else { format!("\"{label}\"") }
 }

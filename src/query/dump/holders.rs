@@ -275,8 +275,12 @@ impl<'a> Holders<'a> {
             if self.graph.tree.reachable_position(from).is_none() {
                 continue;
             }
-            // A map's views and iterators hold it too.
             let from_name = self.class_name(from);
+            // Arrays have no fields, and may be long.
+            if from_name.ends_with("[]") {
+                continue;
+            }
+            // A map's views and iterators hold it too.
             if from_name.strip_prefix(name).is_some_and(|rest| rest.starts_with('$')) {
                 continue;
             }

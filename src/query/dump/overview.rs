@@ -148,11 +148,11 @@ fn direct_memory(objects: &Objects<'_>) -> (u64, u64) {
     let capacity = |buffer: ObjectIndex| -> Option<u64> {
         let fields = objects.fields(buffer)?;
         let is_null = |name: &str| fields.value(name).is_none_or(|value| value.bits == 0);
-        // The JDK's own files of classes are mapped by native code, and look like memory.
-        let is_image = |from| class_name(objects, from).starts_with("jdk.internal.jimage.");
-        let is_own = is_null("att")
-            && is_null("fd")
-            && !objects.graph.referrers(buffer).take(MAX_REFERRERS).any(is_image);
+        // The JDK maps its own classes by native code: through views that is no memory of the program.
+        let is_image = |from: ObjectIndex| class_name(objects, from).starts_with("jdk.internal.jimage.");
+        let referrers = |object| objects.graph.referrers(object).take(MAX_REFERRERS);
+        let is_of_image = |from| is_image(from) || referrers(from).any(is_image);
+        let is_own = is_null("att") && is_null("fd") && !referrers(buffer).any(is_of_image);
         u64::try_from(fields.integer("capacity")?).ok().filter(|capacity| is_own && *capacity > 0)
     };
     let own = classes.all_objects(objects.graph).into_iter().filter_map(capacity);
