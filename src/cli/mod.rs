@@ -4,6 +4,7 @@
 
 mod class;
 mod dump;
+mod first_word;
 mod meta;
 mod object;
 mod recording;
@@ -71,6 +72,7 @@ macro_rules! commands {
 }
 
 commands! {
+    Overview in dump::overview;
     Histo in class::histo;
     Dominators in retention::dominators;
     Retained in retention::retained;
@@ -115,8 +117,18 @@ pub(crate) enum Outcome {
 /// It takes the process for its own: it handles signals, so that temporary files are removed.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     signals::install();
+    let command = command();
+    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    let arguments = match first_word::with_command(arguments.into_iter().collect(), &names) {
+        Ok(arguments) => arguments,
+        Err(none) => {
+            messages::line("error", &format!("there is no command {}", none.word));
+            messages::line("hint", &none.hint);
+            return ExitCode::from(2);
+        }
+    };
     let cli =
-        match command().try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches)) {
+        match command.try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches)) {
             Ok(cli) => cli,
             Err(error) => {
                 // Help and version go to stdout, usage errors to stderr; a closed pipe is no error.

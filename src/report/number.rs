@@ -1,23 +1,11 @@
 //! Numbers and sizes for people.
 
 use crate::index::storage::human_bytes::HumanBytes;
+pub use crate::index::storage::human_bytes::grouped;
 
 /// A count with what it counts: "1 object", "2,000 objects".
 pub fn counted(count: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
-}
-
-/// A number with its thousands apart: `1,234,567`.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() * 4 / 3 + 1);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// A part of a whole in percent, with one decimal; empty if the whole is nothing.

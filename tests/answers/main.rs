@@ -17,6 +17,7 @@ mod held_by_fields;
 mod jvm_truth;
 #[path = "../kit/mod.rs"]
 mod kit;
+mod labels;
 mod look;
 mod mat_oracle;
 mod naive;
@@ -24,5 +25,6 @@ mod oql;
 mod paths;
 mod raw;
 mod strings;
+mod thread_groups;
 mod threads;
 mod values;

@@ -4,3 +4,5 @@ mod account;
 pub(crate) mod doctor;
 pub(crate) mod index;
 pub(crate) mod info;
+mod next;
+pub(crate) mod overview;

@@ -15,7 +15,7 @@ pub(crate) fn describe(class: Option<&str>, id: ObjectId, label: Option<&str>) -
     match (class, label) {
         (Some("java.lang.Class"), Some(label)) => format!("class {label} {id:#x}"),
         (class, None) => format!("{} {id:#x}", class.unwrap_or(UNKNOWN)),
-        (class, Some(label)) => format!("{} {id:#x} \"{label}\"", class.unwrap_or(UNKNOWN)),
+        (class, Some(label)) => format!("{} {id:#x} {}", class.unwrap_or(UNKNOWN), quoted(class, label)),
     }
 }
 
@@ -24,8 +24,20 @@ pub(crate) fn describe_without_id(class: Option<&str>, label: Option<&str>) -> S
     match (class, label) {
         (Some("java.lang.Class"), Some(label)) => format!("class {label}"),
         (class, None) => class.unwrap_or(UNKNOWN).to_owned(),
-        (class, Some(label)) => format!("{} \"{label}\"", class.unwrap_or(UNKNOWN)),
+        (class, Some(label)) => format!("{} {}", class.unwrap_or(UNKNOWN), quoted(class, label)),
     }
+}
+
+/// A label in quotes, but for what the program says of a collection, a buffer or a thread's value.
+fn quoted(class: Option<&str>, label: &str) -> String {
+    let starts = |start: &str| label.starts_with(start);
+    let is_said = match class {
+        Some("java.lang.String" | "java.lang.Thread") | None => false,
+        Some(class) => {
+            starts("size=") || starts("pos=") || starts("of ") && class.starts_with("java.lang.ThreadLocal")
+        }
+    };
+    if is_said { label.to_owned() } else { format!("\"{label}\"") }
 }
 
 const UNKNOWN: &str = "<unknown class>";

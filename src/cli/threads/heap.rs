@@ -146,6 +146,10 @@ fn columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, Thread> {
         )
         .or_null("the dump has none")
         .header("name")
+        .cell(|thread| {
+            let name = thread.name.clone().unwrap_or_default();
+            if thread.is_out_of_memory { format!("{name}  {}", super::OUT_OF_MEMORY) } else { name }
+        })
         .fit(Fit::Shorten { priority: 0 }),
         Column::new("thread_id", Kind::Signed, "what `Thread.threadId()` returns", |thread: &Thread| {
             thread.thread_id.into()
@@ -195,6 +199,12 @@ fn columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, Thread> {
             thread.doing.wait.map(Wait::name).into()
         })
         .or_null("it does not wait, or it is not known"),
+        Column::boolean(
+            "out_of_memory",
+            "whether it ran into an OutOfMemoryError: its innermost frame makes one, as when HotSpot dumps the heap for it; if \
+             there is no such thread, its stack holds one",
+            |thread: &Thread| thread.is_out_of_memory.into(),
+        ),
         Column::id("blocker", "what `Thread.parkBlocker` refers to", |thread: &Thread| {
             id(thread.blocker.map(|blocker| blocker.id))
         })

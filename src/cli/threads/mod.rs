@@ -1,5 +1,6 @@
 //! `threads`: the threads of a heap dump, or with `--started` those of a recording.
 
+mod groups;
 mod heap;
 mod started;
 
@@ -25,9 +26,16 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli threads heap.hprof
   hprof-cli threads heap.hprof --name 'http-*' --stack --locals
   hprof-cli threads heap.hprof --state blocked,waiting --stack --depth 5
+  hprof-cli threads heap.hprof --group
   hprof-cli threads heap.hprof --format text > threads.txt
   hprof-cli threads heap.hprof --format json | jq '.rows[] | {name, state, at: .frames[0]}'
   hprof-cli threads java.hprof.txt --started --name 'pool-*' --sort serial";
+
+/// What a thread is marked with that ran into an OutOfMemoryError.
+const OUT_OF_MEMORY: &str = "OutOfMemoryError";
+
+/// Innermost frames of a group in a table when nothing is said.
+const DEFAULT_DEPTH_OF_GROUPS: usize = 3;
 
 /// Rows of a table of started threads when nothing is said.
 const DEFAULT_TOP_STARTED: usize = 50;
@@ -113,6 +121,10 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Output")]
     locals: bool,
 
+    /// Add up threads of the same stack whose names differ only in the number at their end: the threads of a pool
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["started", "locals", "sort"])]
+    group: bool,
+
     /// Order of the rows [default: retained; with --started as in the file]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
     sort: Option<Order>,
@@ -193,6 +205,9 @@ fn of_heap(args: &Args) -> anyhow::Result<Outcome> {
         depth: if has_stacks { args.depth.filter(|depth| *depth > 0) } else { Some(0) },
         which,
     };
+    if args.group {
+        return of_groups(args, question);
+    }
     let locals = if args.locals { Locals::Shown } else { Locals::Hidden };
     let (session, threads) = heap::ask(input, &question)?;
     match args.format {
@@ -208,6 +223,25 @@ fn of_heap(args: &Args) -> anyhow::Result<Outcome> {
     Ok(session.outcome(!threads.rows.is_empty()))
 }
 
+fn of_groups(args: &Args, question: Question) -> anyhow::Result<Outcome> {
+    let Show::Rows(format) = args.format else {
+        anyhow::bail!("--format text is a thread dump, which has no groups: use table, json or csv")
+    };
+    let depth = match (args.depth, format) {
+        (Some(depth), _) => Some(depth).filter(|depth| *depth > 0),
+        (None, Format::Table) if !args.stack => Some(DEFAULT_DEPTH_OF_GROUPS),
+        (None, _) => None,
+    };
+    let input = &args.input.input;
+    let (session, found) = groups::ask(input, &Question { depth, ..question.clone() })?;
+    groups::show(&session, &found, format, output::style_of(args.color))?;
+    if found.rows.is_empty() && !input.quiet {
+        let (session, threads) = heap::ask(input, &question)?;
+        heap::nothing(&session.graph, &threads, &question);
+    }
+    Ok(session.outcome(!found.rows.is_empty()))
+}
+
 /// How many threads match.
 fn matching<'c, R>(count: impl Fn(&R) -> u64 + Send + Sync + 'c) -> Column<'c, R> {
     let meaning = "threads that match, also those that `--top` leaves out";
@@ -220,5 +254,5 @@ fn left_out<'c, R>(count: impl Fn(&R) -> u64 + Send + Sync + 'c) -> Column<'c, R
 }
 
 pub(crate) fn declared() -> Vec<Declared> {
-    vec![heap::declared(), started::declared()]
+    vec![heap::declared(), groups::declared(), started::declared()]
 }

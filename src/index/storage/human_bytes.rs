@@ -1,4 +1,4 @@
-//! Sizes for people, in all messages and tables.
+//! Sizes and numbers for people, in all messages and tables.
 
 use std::fmt;
 
@@ -22,4 +22,17 @@ impl fmt::Display for HumanBytes {
         }
         write!(f, "{scaled:.1} {}", UNITS.get(unit).copied().unwrap_or("EiB"))
     }
+}
+
+/// A number with its thousands apart: `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() * 4 / 3 + 1);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
 }

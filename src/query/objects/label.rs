@@ -1,13 +1,23 @@
 //! Labels: a few words that tell an object from others of its class.
 //!
 //! A thread has its name, a string its text, a class object the class, a file its path. What objects mean is known to
-//! [`super::meaning`]; a label is the start of it. It is cheap: it looks at the object's record and follows at most a few
+//! [`super::meaning`]; a label is the start of it. A collection says how many elements it has, and what belongs to a
+//! ThreadLocal which static field holds that. A label is cheap: it looks at the object's record and follows at most a few
 //! references, and it is short, whatever the dump holds.
 
+use std::sync::{Arc, OnceLock};
+
+use crate::hprof::{BasicType, ObjectId};
 use crate::index::graph::numbers::ObjectIndex;
+use crate::index::model::summary::ClassNumber;
+use crate::index::storage::human_bytes::grouped;
+use crate::index::storage::id_map::IdMap;
 use crate::index::{Heap, ObjectGraph};
 
+use super::class_set::ClassSet;
+use super::collections::{Collections, Forms, Kind};
 use super::meaning::Meanings;
+use super::reader::Objects;
 
 /// Characters of a label; what is longer ends with an ellipsis.
 pub const MAX_CHARS: usize = 120;
@@ -15,25 +25,92 @@ pub const MAX_CHARS: usize = 120;
 /// Characters of a label that is to be whole.
 const MAX_WHOLE: usize = 1 << 16;
 
+/// What a thread keeps for a ThreadLocal: key and value.
+const THREAD_LOCAL_ENTRY: &str = "java.lang.ThreadLocal$ThreadLocalMap$Entry";
+
+/// The class of those keys, and of its subclasses.
+const THREAD_LOCAL: &str = "java.lang.ThreadLocal";
+
 /// Labels of the objects of a heap.
 #[derive(Debug)]
 pub struct Labels<'a> {
     meanings: Meanings<'a>,
+    objects: Objects<'a>,
+    forms: Arc<Forms>,
+    /// ThreadLocals, and the static fields that hold them: class and name.
+    thread_locals: OnceLock<IdMap<ObjectId, (ClassNumber, &'a str)>>,
+    is_thread_local: ClassSet,
 }
 
 impl<'a> Labels<'a> {
     /// Labels of the objects of `graph`; `bytes` are the dump's ([`Heap::bytes`]).
     pub fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
-        Self { meanings: Meanings::new(heap.summary(), graph, bytes) }
+        let summary = heap.summary();
+        let objects = Objects::new(summary, graph, bytes);
+        Self {
+            meanings: Meanings::new(summary, graph, bytes),
+            objects,
+            forms: Arc::new(Forms::new(&objects)),
+            thread_locals: OnceLock::new(),
+            is_thread_local: ClassSet::of_name_and_below(summary, THREAD_LOCAL),
+        }
     }
 
     /// The label of an object, if it has one. Not escaped.
     pub fn label(&self, object: ObjectIndex) -> Option<String> {
-        self.meanings.short(object, MAX_CHARS)
+        self.meanings.short(object, MAX_CHARS).or_else(|| Some(shortened(self.other(object)?)))
     }
 
     /// The same, but not cut to a few words. Bounded all the same.
     pub fn whole(&self, object: ObjectIndex) -> Option<String> {
-        self.meanings.meaning(object, MAX_WHOLE).map(|meaning| meaning.text)
+        self.meanings.meaning(object, MAX_WHOLE).map(|meaning| meaning.text).or_else(|| self.other(object))
+    }
+
+    /// What there is to say of an object that means nothing by itself.
+    fn other(&self, object: ObjectIndex) -> Option<String> {
+        let class = self.objects.graph.objects.class(object)?;
+        if self.is_thread_local.contains(class) {
+            return self.of_thread_local(self.objects.graph.objects.addresses.id_of(object)?);
+        }
+        let row = self.objects.summary.class(class)?;
+        if self.objects.summary.class_name(row) == THREAD_LOCAL_ENTRY {
+            return self.of_thread_local(self.objects.field(object, "referent")?.reference()?);
+        }
+        let collection = Collections::with(&self.objects, self.forms.clone()).collection(object)?;
+        let size = collection.size.filter(|_| collection.kind != Kind::Holder)?;
+        Some(format!("size={}", grouped(size)))
+    }
+
+    /// `of gateway.RequestParser.SCRATCH`: the static field that holds a ThreadLocal.
+    fn of_thread_local(&self, id: ObjectId) -> Option<String> {
+        let summary = self.objects.summary;
+        let (class, field) = self.thread_locals.get_or_init(|| self.find_thread_locals()).get(&id)?;
+        Some(format!("of {}.{field}", summary.class_name(summary.class(*class)?)))
+    }
+
+    /// Looks at the static fields of all classes. Of several that hold one ThreadLocal it is the first.
+    fn find_thread_locals(&self) -> IdMap<ObjectId, (ClassNumber, &'a str)> {
+        let (summary, objects) = (self.objects.summary, &self.objects.graph.objects);
+        let mut found = IdMap::default();
+        for (number, class) in summary.numbered_classes() {
+            for (name, kind, value) in summary.statics(class) {
+                let id = ObjectId(value);
+                if kind != BasicType::Object || id.is_null() {
+                    continue;
+                }
+                let class = objects.addresses.index_of(id).and_then(|object| objects.class(object));
+                if class.is_some_and(|class| self.is_thread_local.contains(class)) {
+                    found.entry(id).or_insert((number, name));
+                }
+            }
+        }
+        found
+    }
+}
+
+fn shortened(text: String) -> String {
+    match text.char_indices().nth(MAX_CHARS) {
+        None => text,
+        Some(_) => text.chars().take(MAX_CHARS - 1).chain(['…']).collect(),
     }
 }

@@ -4,6 +4,7 @@
 //! stacks. `fields` reads Thread objects, `state` knows what their numbers mean.
 
 pub mod frames;
+pub mod groups;
 
 mod fields;
 mod names;
@@ -25,6 +26,7 @@ use self::fields::{Family, MAX_NAME, ThreadFields};
 use self::frames::{Frame, Frames};
 use self::names::{Name, Names, Room};
 pub use self::state::{Doing, State, Wait};
+use super::objects::class_set::ClassSet;
 use super::objects::label::Labels;
 use super::objects::reader::Objects;
 use super::objects::selection::ThreadPattern;
@@ -150,6 +152,8 @@ pub struct Thread {
     pub native_address: Option<u64>,
     /// Object id of the thread that carries it: of a virtual thread that is mounted.
     pub carrier: Option<ObjectId>,
+    /// Whether it ran into an OutOfMemoryError: see [`Threads::out_of_memory`].
+    pub is_out_of_memory: bool,
     /// What it is parked for: `LockSupport.getBlocker`.
     pub blocker: Option<Object>,
     /// What it takes itself.
@@ -208,7 +212,12 @@ pub struct Threads<'a> {
     running: Vec<(ObjectIndex, Option<TraceSerial>)>,
     /// Thread, frame or NONE, and the root of each object that a stack holds; ascending.
     locals: Vec<(ObjectIndex, u32, u32)>,
+    /// Threads that ran into an OutOfMemoryError, ascending.
+    out_of_memory: Vec<ObjectIndex>,
 }
+
+/// What is thrown when the heap is full.
+const OUT_OF_MEMORY: &str = "java.lang.OutOfMemoryError";
 
 impl<'a> Threads<'a> {
     /// The threads of `graph`; `bytes` are the dump's ([`Heap::bytes`]).
@@ -237,7 +246,55 @@ impl<'a> Threads<'a> {
         locals.sort_unstable();
         let running = running.into_iter().map(|(thread, _, trace)| (thread, trace)).collect();
         let (labels, frames) = (Labels::new(heap, graph, bytes), Frames::new(summary, bytes));
-        Self { graph, length: bytes.len(), fields, labels, frames, running, locals }
+        let mut threads = Self {
+            graph,
+            length: bytes.len(),
+            fields,
+            labels,
+            frames,
+            running,
+            locals,
+            out_of_memory: Vec::new(),
+        };
+        threads.out_of_memory = threads.find_out_of_memory();
+        threads
+    }
+
+    /// The threads that ran into an OutOfMemoryError: those that were making one, which is when HotSpot writes a dump with
+    /// `-XX:+HeapDumpOnOutOfMemoryError`; if there is none, those whose stacks hold one.
+    fn find_out_of_memory(&self) -> Vec<ObjectIndex> {
+        let is_making = |trace: &TraceSerial| {
+            let first = self.frames.of_trace(*trace).next().and_then(|id| self.frames.frame(id));
+            first.is_some_and(|frame| {
+                frame.class.as_deref() == Some(OUT_OF_MEMORY) && frame.method.as_deref() == Some("<init>")
+            })
+        };
+        let making = self.running.iter().filter(|(_, trace)| trace.as_ref().is_some_and(is_making));
+        let making: Vec<ObjectIndex> = making.map(|(thread, _)| *thread).collect();
+        if !making.is_empty() {
+            return making;
+        }
+        let errors = ClassSet::of_name_and_below(self.fields.objects.summary, OUT_OF_MEMORY);
+        let is_error = |row: &u32| {
+            let root = self.graph.roots.rows.get(*row as usize);
+            let class = root.and_then(|root| self.graph.objects.class(root.object));
+            class.is_some_and(|class| errors.contains(class))
+        };
+        let holding = self.locals.iter().filter(|(.., row)| is_error(row));
+        let mut holding: Vec<ObjectIndex> = holding.map(|(thread, ..)| *thread).collect();
+        holding.dedup();
+        holding
+    }
+
+    fn is_out_of_memory(&self, thread: ObjectIndex) -> bool {
+        self.out_of_memory.binary_search(&thread).is_ok()
+    }
+
+    /// The first thread that ran into an OutOfMemoryError, with so many of its innermost frames.
+    pub fn out_of_memory(&self, depth: usize) -> Option<Row> {
+        let mut rows = vec![self.row(*self.out_of_memory.first()?)];
+        self.limit(&mut rows, depth);
+        rows.pop()
     }
 
     /// The threads asked for.
@@ -432,6 +489,7 @@ impl<'a> Threads<'a> {
             doing: self.fields.doing(object),
             native_address: number("eetop").map(i64::cast_unsigned).filter(|address| *address != 0),
             carrier: self.fields.carrier(object).map(|carrier| self.id(carrier)),
+            is_out_of_memory: self.is_out_of_memory(object),
             blocker: blocker.map(|blocker| self.object(blocker)),
             shallow_bytes: tree.position(object).map_or(0, |position| tree.shallow_bytes(position)),
             retained_bytes: row.retained_bytes,

@@ -105,6 +105,11 @@ impl Names {
         Self { of, texts: different.into_par_iter().map(|(name, most)| name.text(most)).collect() }
     }
 
+    /// The name of each thread.
+    pub(super) fn by_thread(&self) -> impl Iterator<Item = Option<&str>> {
+        self.of.iter().map(|number| self.texts.get((*number)? as usize).map(String::as_str))
+    }
+
     /// For each thread whether it has a name that `is_meant`.
     pub(super) fn test(&self, is_meant: impl Fn(&str) -> bool + Sync) -> Vec<bool> {
         let meant: Vec<bool> = self.texts.par_iter().map(|text| is_meant(text)).collect();

@@ -7,6 +7,8 @@
 mod iterate;
 mod known;
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use crate::hprof::{BasicType, ObjectId};
@@ -81,22 +83,31 @@ const MAX_WRAPPERS: usize = 32;
 /// Fields that are looked at to tell how a class holds its elements.
 const MAX_FIELDS: usize = 4096;
 
+/// Cells of a ConcurrentHashMap that are added up. The JVM makes no more than there are processors.
+const MAX_CELLS: usize = 1 << 12;
+
 /// What is known of a class.
 type Known = (Kind, Form, ClassNumber);
+
+/// How the collections of a dump are read.
+#[derive(Debug)]
+pub struct Forms {
+    /// By class number: how instances are read.
+    by_class: Vec<Option<Known>>,
+    /// Objects that stand for something that cannot be kept as it is; null if the dump has none.
+    masks: [ObjectId; MASKS.len()],
+}
 
 /// Knows the collections of a dump.
 #[derive(Debug)]
 pub struct Collections<'o, 'a> {
     objects: &'o Objects<'a>,
-    /// By class number: how instances are read.
-    forms: Vec<Option<Known>>,
-    /// Objects that stand for something that cannot be kept as it is; null if the dump has none.
-    masks: [ObjectId; MASKS.len()],
+    forms: Arc<Forms>,
 }
 
-impl<'o, 'a> Collections<'o, 'a> {
-    /// The collections among these objects.
-    pub fn new(objects: &'o Objects<'a>) -> Self {
+impl Forms {
+    /// Finds the classes of collections.
+    pub fn new(objects: &Objects<'_>) -> Self {
         let summary = objects.summary;
         let mut by_name: FxHashMap<&str, Vec<(Kind, Form)>> = FxHashMap::default();
         for (name, kind, form) in KNOWN.iter().chain(OLDER) {
@@ -110,13 +121,25 @@ impl<'o, 'a> Collections<'o, 'a> {
         });
         let own: Vec<Option<Known>> = own.collect();
         // A class is read like its nearest superclass that is known.
-        let forms = summary.class_table().inherit(&own);
+        let by_class = summary.class_table().inherit(&own);
         let masks = MASKS.map(|(class, field)| {
             let mut classes = summary.classes().iter().filter(|row| summary.class_name(row) == class);
             let mut statics = classes.next().into_iter().flat_map(|row| summary.statics(row));
             statics.find(|(name, _, _)| *name == field).map_or(ObjectId::NULL, |(_, _, id)| ObjectId(id))
         });
-        Self { objects, forms, masks }
+        Self { by_class, masks }
+    }
+}
+
+impl<'o, 'a> Collections<'o, 'a> {
+    /// The collections among these objects.
+    pub fn new(objects: &'o Objects<'a>) -> Self {
+        Self::with(objects, Arc::new(Forms::new(objects)))
+    }
+
+    /// The same, with what is known of the classes already.
+    pub fn with(objects: &'o Objects<'a>, forms: Arc<Forms>) -> Self {
+        Self { objects, forms }
     }
 
     /// The collection that an object is, if it is one.
@@ -158,7 +181,7 @@ impl<'o, 'a> Collections<'o, 'a> {
 
     fn form(&self, object: ObjectIndex) -> Option<Known> {
         let class = self.objects.graph.objects.class(object)?;
-        self.forms.get(class.0 as usize).copied().flatten()
+        self.forms.by_class.get(class.0 as usize).copied().flatten()
     }
 
     /// How many elements a collection says it has.
@@ -166,18 +189,36 @@ impl<'o, 'a> Collections<'o, 'a> {
         let field = |name| self.objects.field_of(object, class, name);
         let number = |name| u64::try_from(field(name)?.integer()?).ok();
         match form {
+            // The queues of java.util.concurrent count in an AtomicInteger, if at all.
+            Form::Linked { size, .. } => {
+                let count = field(size)?;
+                u64::try_from(match count.kind {
+                    BasicType::Object => {
+                        self.objects.field(self.objects.object(count)?, "value")?.integer()?
+                    }
+                    _ => count.integer()?,
+                })
+                .ok()
+            }
+            Form::Array { array, size: None } => {
+                Some(self.objects.ids(self.objects.object(field(array)?)?)?.len() as u64)
+            }
+            Form::Ring => {
+                let length = self.objects.ids(self.objects.object(field("elements")?)?)?.len() as u64;
+                let (head, tail) = (number("head")?, number("tail")?);
+                if head <= tail { Some(tail - head) } else { length.checked_add(tail)?.checked_sub(head) }
+            }
             Form::Array { size: Some(size), .. }
-            | Form::Linked { size, .. }
             | Form::Buckets { size: Some(size), .. }
             | Form::Pairs { size: Some(size), .. }
             | Form::Dense { size, .. }
             | Form::Tree { size, .. } => number(size),
-            Form::Chained => number("size"),
+            Form::Chained | Form::Enums | Form::Scattered(_) => number("size"),
             Form::Round => number("count"),
             // A ConcurrentHashMap counts in several places.
             Form::Buckets { size: None, .. } => {
                 let cells = field("counterCells");
-                let cells = iterate::ids(self.objects, cells).filter_map(|id| {
+                let cells = iterate::ids(self.objects, cells).take(MAX_CELLS).filter_map(|id| {
                     let cell = self.objects.graph.objects.addresses.index_of(id)?;
                     self.objects.field(cell, "value")?.integer()
                 });
@@ -192,7 +233,7 @@ impl<'o, 'a> Collections<'o, 'a> {
     pub fn entries(&self, collection: &Collection) -> impl Iterator<Item = Entry> + use<'o, 'a> {
         let (of_entries, (skipped, taken)) = (collection.of_entries, collection.part);
         let entries = iterate::entries(self.objects, collection.object, collection.class, collection.form);
-        let masks = self.masks;
+        let masks = self.forms.masks;
         let is_masked = move |value: Bits| value.reference().is_some_and(|id| masks.contains(&id));
         let unmask = move |value: Bits| if is_masked(value) { NULL } else { value };
         let has_holes = matches!(collection.form, Form::Fields(_));

@@ -13,6 +13,8 @@ pub(super) enum How {
     Holder(&'static str, &'static str),
     /// OptionalInt and its kin: a number, if `isPresent`.
     OptionalNumber,
+    /// java.lang.ClassLoader: its name, or what its own fields say that it is for.
+    Loader,
     /// java.lang.String and its builders: characters in `value`.
     Text,
     /// A class object, or the mirror of a primitive type.
@@ -83,7 +85,7 @@ pub(super) const KNOWN: &[(&str, How)] = &[
     ("java.lang.Thread", How::Field("name")),
     ("java.lang.ThreadGroup", How::Field("name")),
     ("java.lang.Enum", How::Field("name")),
-    ("java.lang.ClassLoader", How::Field("name")),
+    ("java.lang.ClassLoader", How::Loader),
     ("java.lang.Module", How::Field("name")),
     ("java.lang.NamedPackage", How::Field("name")),
     ("java.lang.Throwable", How::Field("detailMessage")),

@@ -19,6 +19,12 @@ const MAX_OLD_WORDS: usize = 1 << 12;
 /// Words of a BitSet without a bit that are passed over, for a character of text.
 const WORDS_OF_CHARACTER: usize = 64;
 
+/// Fields in which class loaders of applications and their servers keep what they are for.
+const LOADER_NAMES: [&str; 4] = ["name", "contextName", "displayName", "id"];
+/// Class loaders of JDK 8, and what later ones are named.
+const LAUNCHERS: [(&str, &str); 2] =
+    [("sun.misc.Launcher$AppClassLoader", "app"), ("sun.misc.Launcher$ExtClassLoader", "ext")];
+
 impl<'a> Meanings<'a> {
     /// Adds what an instance means. `fields` are those of the class that is known, `whole` all.
     pub(super) fn instance(
@@ -49,6 +55,7 @@ impl<'a> Meanings<'a> {
                 0 => text.push("empty"),
                 _ => self.append_number(text, fields.value("value")?),
             },
+            How::Loader => return self.append_loader(text, fields, whole, steps),
             How::Text => return self.append_string(text, fields),
             // A mirror without a class dump stands for a primitive type; its name is known if it was asked for.
             How::Class => return self.append_field(text, fields, "name", steps),
@@ -376,6 +383,31 @@ impl<'a> Meanings<'a> {
             sum = add(sum, cell.integer("value")?);
         }
         Some(sum)
+    }
+
+    /// The name of a class loader. Those of JDK 8 have none, nor have many of applications: it is what the loader's own
+    /// fields say, or the first place that it loads from.
+    fn append_loader(
+        &self,
+        text: &mut Text,
+        fields: Fields<'a>,
+        whole: Fields<'a>,
+        steps: u32,
+    ) -> Option<()> {
+        let names = LOADER_NAMES.iter().filter_map(|name| self.object(whole, name));
+        for name in self.object(fields, "name").into_iter().chain(names) {
+            if self.objects.string(name).is_some() {
+                return text.grow(|text| self.append(text, name, steps).unwrap_or_default());
+            }
+        }
+        let class = self.class_name(whole.class())?;
+        if let Some((_, name)) = LAUNCHERS.iter().find(|(launcher, _)| *launcher == class) {
+            text.push(name);
+            return Some(());
+        }
+        let path = self.objects.reference(self.object(whole, "ucp")?, "path")?;
+        let first = self.objects.ids(self.objects.reference(path, "elementData")?)?.next()?;
+        self.append(text, self.objects.graph.objects.addresses.index_of(first)?, steps)
     }
 
     /// `pos=0 lim=10 cap=10`, and where the bytes are if that is outside of the heap.

@@ -1,0 +1,493 @@
+//! `overview`: the first look at a dump, in one screen; `hprof-cli DUMP` is short for it.
+
+use crate::cli::Outcome;
+use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::output;
+use crate::cli::shared::session::{Session, Source};
+use crate::hprof::ObjectId;
+use crate::index::{Error, Quiet};
+use crate::input::file::TextFile;
+use crate::query::dump::holders::{Field as Holding, Held, Holder};
+use crate::query::dump::overview::{self, Overview};
+use crate::query::threads::StackFrame;
+use crate::report::answer::{Answer, Declared, NoRows, Section};
+use crate::report::column::{Column, Columns, Field, Kind};
+use crate::report::number::{counted, grouped, human_bytes, percent};
+use crate::report::table::{Align, Builder, NARROWEST, Style, shorten};
+use crate::report::value::{Value, id, list, record};
+
+use super::next::{self, Step};
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  hprof-cli heap.hprof
+  hprof-cli overview heap.hprof
+  hprof-cli heap.hprof --format json | jq '.rows[0].largest[0]'";
+
+/// Frames of the thread that ran out of memory, the error's own one among them.
+const FRAMES: usize = 9;
+/// Those of them in a table.
+const SHOWN_FRAMES: usize = 4;
+/// Columns where nobody tells how wide a line may be.
+const WIDTH: u16 = 80;
+
+/// Objects that wait for the finalizer before that looks odd.
+const MANY_FINALIZABLE: u64 = 100;
+/// Direct memory before it is worth a word.
+const MUCH_DIRECT: u64 = 1 << 20;
+/// Loaders that define a class of one name before that looks odd.
+const MANY_LOADERS: u64 = 3;
+/// Percent of the heap that is garbage before that looks odd.
+const MUCH_GARBAGE: u64 = 20;
+
+/// The first look: what died, who holds most, what looks odd, what to ask next
+///
+/// `hprof-cli DUMP` is short for it. The largest dominators are followed down to what they amount to: from a class loader
+/// to the map in a static field. The last lines are the commands to type next.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: Input,
+
+    #[command(flatten)]
+    output: Output,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let path = args.input.path();
+    if TextFile::open(path).map_err(Error::from)?.is_some() {
+        anyhow::bail!(
+            "{} is a text report; `hprof-cli summary` says what is in it, `hprof-cli histo` counts its objects",
+            path.display()
+        );
+    }
+    let (session, overview) = Session::ask(&args.input, |heap, graph| {
+        Ok(overview::overview(heap, graph, heap.bytes(&Quiet)?, FRAMES))
+    })?;
+    let heap_dump = args.input.names_heap_dump().then_some(overview.info.heap_dump);
+    let facts = Facts { next: next::steps(&overview, path, heap_dump), overview };
+    let style = output::style(&args.output);
+    // One screen for people, also if it goes through a pipe.
+    let style = Style { width: style.width.or(Some(WIDTH)), ..style };
+    let width = usize::from(style.width.unwrap_or(WIDTH));
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    let mut answer = Answer::new(columns(), Vec::<Facts>::new()).without_rows(NoRows::Nothing);
+    let above = [head(&facts.overview, &name, width), stack(&facts.overview, width)];
+    for text in above.into_iter().filter(|text| !text.is_empty()) {
+        answer = answer.above(Section::Text(text));
+    }
+    if !facts.overview.largest.is_empty() {
+        answer = answer.above(Section::Table(largest(&facts.overview, width)));
+    }
+    answer = answer.under(Section::Text(next::text(&facts.next, width)));
+    let answer = match args.output.format() {
+        crate::report::Format::Table => answer,
+        _ => Answer::new(columns(), [facts]),
+    };
+    session.show_as("overview", args.output.format(), style, answer)?;
+    Ok(session.outcome(true))
+}
+
+/// The one row.
+struct Facts {
+    overview: Overview,
+    next: Vec<Step>,
+}
+
+/// The lines above.
+fn head(overview: &Overview, name: &str, width: usize) -> String {
+    let info = &overview.info;
+    let mut what: Vec<String> = vec![jvm(overview).unwrap_or_else(|| info.version.name().to_owned())];
+    what.extend(output::timestamp(info.created_ms).map(|time| match time.get(..19) {
+        Some(seconds) => format!("{} UTC", seconds.replace('T', " ")),
+        None => time,
+    }));
+    if overview.out_of_memory.is_some() {
+        what.push("OutOfMemoryError".to_owned());
+    }
+    let mut what = what.join(", ");
+    let with_main = command(overview).map(|command| format!("{command} on {what}"));
+    let with_main = with_main.filter(|what| name.chars().count() + what.chars().count() + 2 <= width);
+    let is_main_said = with_main.is_some();
+    what = with_main.unwrap_or(what);
+    let room = width.saturating_sub(what.chars().count() + 2);
+    let mut lines = vec![format!("{}: {what}", shorten(name, room.max(NARROWEST)))];
+    if info.heap_dumps == 0 {
+        lines.push("no heap dump".to_owned());
+        return lines.iter().map(|line| shorten(line, width)).collect::<Vec<_>>().join("\n");
+    }
+    let used = human_bytes(info.shallow_bytes);
+    let limit = overview.heap_limit.map(|limit| format!(" of at most {}", human_bytes(limit)));
+    let (objects, bytes) = overview.unreachable;
+    let unreachable = format!("{} in {}", human_bytes(bytes), counted(objects, "object"));
+    let used = format!("{used}{} used, {unreachable} unreachable", limit.unwrap_or_default());
+    let main = command(overview).filter(|_| !is_main_said).map(|command| format!("{command}: {used}"));
+    lines.push(main.filter(|line| line.chars().count() <= width).unwrap_or(used));
+    let roots: u64 = info.roots.iter().map(|(_, count)| count).sum();
+    lines.push(format!(
+        "{} reachable, {}, {}, {}",
+        counted(overview.reachable.0, "object"),
+        counted(roots, "root"),
+        counted(overview.threads, "thread"),
+        counted(overview.class_loaders, "class loader"),
+    ));
+    let mut odd = odd(overview).into_iter();
+    if let Some(first) = odd.next() {
+        let mut line = format!("Odd: {first}");
+        for next in odd {
+            if line.chars().count() + next.chars().count() + 2 > width {
+                lines.push(format!("{line};"));
+                line = format!("     {next}");
+            } else {
+                line = format!("{line}; {next}");
+            }
+        }
+        lines.push(line);
+    }
+    lines.iter().map(|line| shorten(line, width)).collect::<Vec<_>>().join("\n")
+}
+
+/// The main class of the program.
+fn command(overview: &Overview) -> Option<&str> {
+    let command = property(overview, "sun.java.command")?.split_whitespace().next()?;
+    Some(command).filter(|command| command.len() < 60)
+}
+
+/// `OpenJDK 17.0.15`.
+fn jvm(overview: &Overview) -> Option<String> {
+    let name = property(overview, "java.vm.name")?;
+    let name =
+        [" 64-Bit", " Server VM", " Client VM", " VM"].iter().find_map(|end| Some(name.split_once(end)?.0));
+    let name = name.or_else(|| property(overview, "java.vm.name"))?;
+    Some(match property(overview, "java.version") {
+        Some(version) => format!("{name} {version}"),
+        None => name.to_owned(),
+    })
+}
+
+fn property<'o>(overview: &'o Overview, key: &str) -> Option<&'o str> {
+    let properties = &overview.info.properties;
+    properties.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+}
+
+/// What looks odd.
+fn odd(overview: &Overview) -> Vec<String> {
+    let odd = &overview.odd;
+    let mut all = Vec::new();
+    let (_, garbage) = overview.unreachable;
+    if garbage.saturating_mul(100) > overview.info.shallow_bytes.saturating_mul(MUCH_GARBAGE) {
+        all.push(format!("{} of the heap is unreachable", percent(garbage, overview.info.shallow_bytes)));
+    }
+    if let Some(waiting) = odd.finalizer_queue.filter(|waiting| *waiting >= MANY_FINALIZABLE) {
+        all.push(format!("{} wait for the finalizer", counted(waiting, "object")));
+    }
+    if let Some((class, loaders)) = odd.most_defined.as_ref().filter(|(_, loaders)| *loaders >= MANY_LOADERS)
+    {
+        all.push(format!("{} class loaders define {class}", grouped(*loaders)));
+    }
+    if odd.direct_bytes >= MUCH_DIRECT {
+        let buffers = counted(odd.direct_buffers, "buffer");
+        all.push(format!("{} of direct memory in {buffers}", human_bytes(odd.direct_bytes)));
+    }
+    all
+}
+
+/// The thread that ran out of memory, and its stack.
+fn stack(overview: &Overview, width: usize) -> String {
+    let Some(thread) = &overview.out_of_memory else { return String::new() };
+    let name = thread.name.clone().unwrap_or_else(|| format!("{:#x}", thread.object));
+    let mut lines = vec![String::new(), format!("Thread \"{name}\" ran out of memory in")];
+    let frames = own_frames(&thread.frames);
+    lines.extend(frames.iter().take(SHOWN_FRAMES).map(|frame| {
+        let line = format!("  {}", frame.frame);
+        if line.chars().count() <= width {
+            return line;
+        }
+        format!("  {}", shorten(&frame.frame.qualified_method(), width.saturating_sub(2)))
+    }));
+    let shown = frames.len().min(SHOWN_FRAMES);
+    let more = (frames.len() - shown) as u64 + thread.frames_left_out;
+    if let (Some(last), true) = (lines.last_mut(), more > 0) {
+        let text = format!("{} more {}", grouped(more), if more == 1 { "frame" } else { "frames" });
+        let used = last.chars().count() + text.len();
+        if used + 3 <= width {
+            last.push_str(&" ".repeat((width - used).min(8)));
+            last.push_str(&text);
+        }
+    }
+    lines.iter().map(|line| shorten(line, width)).collect::<Vec<_>>().join("\n")
+}
+
+/// The frames without those of the error itself.
+fn own_frames(frames: &[StackFrame]) -> &[StackFrame] {
+    let is_error = |frame: &&StackFrame| frame.frame.class.as_deref() == Some("java.lang.OutOfMemoryError");
+    frames.get(frames.iter().take_while(is_error).count()..).unwrap_or_default()
+}
+
+fn largest(overview: &Overview, width: usize) -> Builder {
+    let mut table = Builder::new(&[("", Align::Right), ("", Align::Right), ("", Align::Left)]);
+    let all = overview.reachable.1;
+    let held: u64 = overview.largest.iter().map(|holder| holder.retained_bytes).sum();
+    let bytes: Vec<u64> = overview.largest.iter().map(|holder| holder.retained_bytes).collect();
+    let numbers = bytes.iter().map(|bytes| human_bytes(*bytes).len() + percent(*bytes, all).len());
+    let room = width.saturating_sub(numbers.max().unwrap_or(0).max("retained".len() + 5) + 4);
+    table.row(["", "", ""]);
+    table.row(["retained", "%", "what"]);
+    for holder in &overview.largest {
+        let bytes = holder.retained_bytes;
+        table.row([human_bytes(bytes), percent(bytes, all), fitted(holder, room)]);
+    }
+    let rest = all.saturating_sub(held);
+    table.row([human_bytes(rest), percent(rest, all), "everything else".to_owned()]);
+    table
+}
+
+/// What holds much, in so many columns: packages are left out before names are cut.
+fn fitted(holder: &Holder, room: usize) -> String {
+    let forms = [[false, false], [false, true], [true, true]].map(|short| text(holder, short));
+    let fits = |text: &&String| text.chars().count() <= room;
+    forms.iter().find(fits).or(forms.last()).cloned().unwrap_or_default()
+}
+
+/// What holds much, in words: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`; without the packages of what
+/// holds it, and of what it holds.
+fn text(holder: &Holder, [is_short_holder, is_short_held]: [bool; 2]) -> String {
+    let class = holder.class.as_deref().unwrap_or("<unknown class>");
+    let many =
+        (holder.instances > 1).then(|| format!("{} x ", grouped(holder.instances))).unwrap_or_default();
+    if holder.is_class {
+        return format!("{many}{}", simple(class, is_short_held));
+    }
+    let label = holder.label.as_deref().unwrap_or_default();
+    let mut text = match class {
+        "java.lang.Class" => return format!("class {label}{}", held(holder, is_short_held)),
+        "java.lang.Thread" => return format!("Thread \"{label}\"{}", held(holder, is_short_held)),
+        _ if holder.is_collection || label.is_empty() || holder.instances > 1 => {
+            format!("{many}{}", simple(class, is_short_holder))
+        }
+        _ => format!("{} \"{label}\"", simple(class, is_short_holder)),
+    };
+    if let Some(Holding { name, is_static, class, .. }) = &holder.field {
+        let class = simple(class, is_short_holder);
+        text.push_str(&if *is_static { format!(" {class}.{name}") } else { format!(" {name} of {class}") });
+    }
+    text + &held(holder, is_short_held)
+}
+
+/// What it holds.
+fn held(holder: &Holder, is_short: bool) -> String {
+    let Some(Held { objects, class, is_mostly }) = &holder.held else { return String::new() };
+    let (count, class) = (grouped(*objects), simple(class, is_short));
+    match (holder.is_collection, is_mostly, objects) {
+        (true, false, _) => format!(": {count} x {class}"),
+        (true, true, _) => format!(": {count} elements, mostly {class}"),
+        (false, _, 1) => format!(", mostly {class}"),
+        (false, ..) => format!(", mostly {count} x {class}"),
+    }
+}
+
+/// The name of a class without its package: of one of the JDK, which everybody knows, or to make it `short`.
+fn simple(class: &str, is_short: bool) -> &str {
+    let is_known = ["java.", "jdk.", "sun."].iter().any(|start| class.starts_with(start));
+    class.rsplit('.').next().filter(|_| is_known || is_short).unwrap_or(class)
+}
+
+fn columns() -> Columns<'static, Facts> {
+    let counts = |objects, bytes| {
+        Kind::Record(vec![
+            Field::new("objects", Kind::Integer, objects),
+            Field::new("shallow_bytes", Kind::Integer, bytes),
+        ])
+    };
+    let pair =
+        |(objects, bytes): (u64, u64)| record([("objects", objects.into()), ("shallow_bytes", bytes.into())]);
+    Columns::new([
+        Column::text("jvm", "the JVM that was dumped", |facts: &Facts| facts.overview.info.jvm().into())
+            .or_null("the dump does not say"),
+        Column::text("main", "the main class of the program, or its archive", |facts: &Facts| {
+            command(&facts.overview).into()
+        })
+        .or_null("the dump does not say"),
+        Column::new("created", Kind::Time, "when the dump was made", |facts: &Facts| {
+            output::timestamp(facts.overview.info.created_ms).into()
+        })
+        .or_null("the dump does not say"),
+        Column::integer("shallow_bytes", "what all objects take", |facts: &Facts| {
+            facts.overview.info.shallow_bytes.into()
+        }),
+        Column::integer(
+            "heap_limit_bytes",
+            "the largest heap that the JVM would make (`-Xmx`), as its limit of direct memory tells",
+            |facts: &Facts| facts.overview.heap_limit.into(),
+        )
+        .or_null("the dump does not say, or `-XX:MaxDirectMemorySize` was smaller"),
+        Column::new(
+            "reachable",
+            counts("reachable objects", "what they take"),
+            "the reachable objects",
+            move |facts: &Facts| pair(facts.overview.reachable),
+        ),
+        Column::new(
+            "unreachable",
+            counts("unreachable objects", "what they take"),
+            "the others",
+            move |facts: &Facts| pair(facts.overview.unreachable),
+        ),
+        Column::integer("gc_roots", "GC roots", |facts: &Facts| {
+            facts.overview.info.roots.iter().map(|(_, count)| count).sum::<u64>().into()
+        }),
+        Column::integer("threads", "threads that ran", |facts: &Facts| facts.overview.threads.into()),
+        Column::integer("class_loaders", "class loaders but the boot loader", |facts: &Facts| {
+            facts.overview.class_loaders.into()
+        }),
+        Column::new(
+            "out_of_memory",
+            Kind::Record(out_of_memory_fields()),
+            "the thread that ran into an OutOfMemoryError, with at most 8 frames; in CSV its name",
+            out_of_memory,
+        )
+        .csv(|facts: &Facts| {
+            let thread = facts.overview.out_of_memory.as_ref();
+            thread.map(|thread| thread.name.clone().unwrap_or_else(|| format!("{:#x}", thread.object))).into()
+        })
+        .or_null("none did"),
+        Column::new(
+            "largest",
+            Kind::Records(largest_fields()),
+            "what holds most, five rows at most, largest first: the largest dominators, followed down while one object \
+             holds 70 % of what is above it; or all objects of a class that only roots dominate. In CSV bytes and text",
+            |facts: &Facts| list(facts.overview.largest.iter().map(largest_record)),
+        )
+        .csv(|facts: &Facts| {
+            let text = |holder: &Holder| format!("{} {}", holder.retained_bytes, text(holder, [false, false]));
+            joined(facts.overview.largest.iter().map(text))
+        }),
+        Column::integer("finalizer_queue", "objects that wait for the finalizer", |facts: &Facts| {
+            facts.overview.odd.finalizer_queue.into()
+        })
+        .or_null("the dump does not say"),
+        Column::integer(
+            "direct_memory.buffers",
+            "direct ByteBuffers, without views and mapped files",
+            |facts: &Facts| facts.overview.odd.direct_buffers.into(),
+        ),
+        Column::integer("direct_memory.bytes", "the sum of their capacities", |facts: &Facts| {
+            facts.overview.odd.direct_bytes.into()
+        }),
+        Column::integer(
+            "duplicate_classes.names",
+            "names of classes that several loaders define",
+            |facts: &Facts| facts.overview.odd.duplicate_classes.into(),
+        ),
+        Column::text("duplicate_classes.class", "the one that most of them define", |facts: &Facts| {
+            facts.overview.odd.most_defined.as_ref().map(|(class, _)| class.as_str()).into()
+        })
+        .or_null("there is none"),
+        Column::integer("duplicate_classes.loaders", "how many do", |facts: &Facts| {
+            facts.overview.odd.most_defined.as_ref().map(|(_, loaders)| *loaders).into()
+        })
+        .or_null("there is none"),
+        Column::new(
+            "odd",
+            Kind::List(Box::new(Kind::Text)),
+            "what looks odd, in words; for people",
+            |facts: &Facts| list(odd(&facts.overview)),
+        )
+        .csv(|facts: &Facts| joined(odd(&facts.overview))),
+        Column::new(
+            "next",
+            Kind::Records(vec![
+                Field::new("command", Kind::Text, "a command line"),
+                Field::new("why", Kind::Text, "what it answers"),
+            ]),
+            "the commands to type next; in CSV without reasons",
+            |facts: &Facts| {
+                list(
+                    facts.next.iter().map(|step| {
+                        record([("command", (&step.command).into()), ("why", (&step.why).into())])
+                    }),
+                )
+            },
+        ),
+    ])
+}
+
+/// Several texts in one cell of CSV.
+fn joined(texts: impl IntoIterator<Item = String>) -> Value<'static> {
+    texts.into_iter().collect::<Vec<_>>().join("; ").into()
+}
+
+fn out_of_memory_fields() -> Vec<Field> {
+    vec![
+        Field::new("object", Kind::Id, "the Thread object"),
+        Field::new("name", Kind::Text, "its name").or_null("the dump does not say"),
+        Field::new("retained_bytes", Kind::Integer, "its retained size").or_null("it is unreachable"),
+        Field::new(
+            "frames",
+            Kind::List(Box::new(Kind::Text)),
+            "its innermost frames, without those of the error: `Class.method(Source:line)`",
+        ),
+        Field::new("frames_left_out", Kind::Integer, "frames that are not among them"),
+    ]
+}
+
+fn out_of_memory(facts: &Facts) -> Value<'_> {
+    let Some(thread) = &facts.overview.out_of_memory else { return Value::Null };
+    record([
+        ("object", id(thread.object)),
+        ("name", thread.name.as_ref().into()),
+        ("retained_bytes", thread.retained_bytes.into()),
+        ("frames", list(own_frames(&thread.frames).iter().map(|frame| frame.frame.to_string()))),
+        ("frames_left_out", thread.frames_left_out.into()),
+    ])
+}
+
+fn largest_fields() -> Vec<Field> {
+    let null = |field: Field| field.or_null("there is none, or it is not known");
+    vec![
+        Field::new("object", Kind::Id, "the object; of several the largest"),
+        Field::new("class", Kind::Text, "its class").or_null("the dump does not say"),
+        Field::new("label", Kind::Text, "a few words that tell it from others").or_null("there is none"),
+        Field::new("instances", Kind::Integer, "objects that the row is of"),
+        Field::new("retained_bytes", Kind::Integer, "what would be freed with it"),
+        null(Field::new("field", Kind::Text, "the field that holds it")),
+        null(Field::new("static", Kind::Boolean, "whether that is static")),
+        null(Field::new(
+            "holder",
+            Kind::Id,
+            "the object that has the field; of a static one the class object",
+        )),
+        null(Field::new("holder_class", Kind::Text, "the class of that; of a static one the class itself")),
+        null(Field::new("held_objects", Kind::Integer, "objects in it")),
+        null(Field::new("held_class", Kind::Text, "the class of most of them")),
+        Field::new("text", Kind::Text, "all that in words; for people: can change in any version"),
+    ]
+}
+
+fn largest_record(holder: &Holder) -> Value<'_> {
+    let (field, held) = (holder.field.as_ref(), holder.held.as_ref());
+    let object: Option<ObjectId> = field.map(|field| field.object);
+    record([
+        ("object", id(holder.object)),
+        ("class", holder.class.as_ref().into()),
+        ("label", holder.label.as_ref().into()),
+        ("instances", holder.instances.into()),
+        ("retained_bytes", holder.retained_bytes.into()),
+        ("field", field.map(|field| &field.name).into()),
+        ("static", field.map(|field| field.is_static).into()),
+        ("holder", id(object)),
+        ("holder_class", field.map(|field| &field.class).into()),
+        ("held_objects", held.map(|held| held.objects).into()),
+        ("held_class", held.map(|held| &held.class).into()),
+        ("text", text(holder, [false, false]).into()),
+    ])
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    vec![Declared {
+        command: "overview",
+        variant: "",
+        about: "Exactly one row. `hprof-cli DUMP` is short for it.",
+        rows: columns().fields(),
+        beside: Vec::new(),
+    }]
+}

@@ -1,0 +1,160 @@
+//! Threads grouped by pools and by equal stacks, for `threads --group`.
+
+use crate::index::Quiet;
+use crate::query::threads::groups::{Group, Groups};
+use crate::query::threads::{Question, State, Threads};
+use crate::report::Format;
+use crate::report::answer::{Answer, Declared, Line, NoRows};
+use crate::report::column::{Column, Columns, Field, Fit, Kind};
+use crate::report::number::{counted, grouped};
+use crate::report::table::Style;
+use crate::report::value::{id, list, record};
+
+use crate::cli::shared::args::Input;
+use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::stack;
+
+/// Columns of space before a frame in a table.
+const INDENT: usize = 8;
+
+/// Opens the dump and groups its threads.
+pub(super) fn ask(input: &Input, question: &Question) -> anyhow::Result<(Session, Groups)> {
+    Session::ask(input, |heap, graph| Ok(Threads::new(heap, graph, heap.bytes(&Quiet)?).groups(question)))
+}
+
+/// Shows the groups.
+pub(super) fn show(session: &Session, found: &Groups, format: Format, style: Style) -> anyhow::Result<()> {
+    let answer = Answer::new(columns(), found.rows.iter().cloned())
+        .beside(&beside(), found)
+        .matching(found.matching, "groups")
+        .below(frames)
+        .total([
+            ("retained", grouped(found.retained_bytes)),
+            ("threads", grouped(found.threads)),
+            ("name", "all".to_owned()),
+        ])
+        // A note says it.
+        .without_rows(NoRows::Nothing);
+    session.show_as("threads", format, style, answer)?;
+    Ok(())
+}
+
+fn frames(group: &Group) -> Vec<Line> {
+    let line = |text: String| Line { indent: INDENT, text };
+    let mut lines: Vec<Line> = group.frames.iter().map(|frame| line(frame.to_string())).collect();
+    if group.frames_left_out > 0 && !lines.is_empty() {
+        lines.push(line(format!("… {}", counted(group.frames_left_out, "more frame"))));
+    }
+    lines
+}
+
+/// States with how many threads are in each, if they are several: `RUNNABLE 3, WAITING 5`.
+fn states(group: &Group) -> String {
+    let name = |state: Option<State>| state.map_or("unknown", State::name);
+    match group.states.as_slice() {
+        [(state, _)] => name(*state).to_owned(),
+        several => {
+            let one = |(state, threads): &(Option<State>, u64)| format!("{} {threads}", name(*state));
+            several.iter().map(one).collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+fn columns() -> Columns<'static, Group> {
+    let frames = Columns::new(stack::frame(|frame| frame));
+    Columns::new([
+        Column::text(
+            "name",
+            "the name of the threads, with `*` for the number at its end if they differ in it",
+            |group: &Group| group.name.as_ref().into(),
+        )
+        .or_null("they have none")
+        .header("name")
+        .cell(|group| {
+            let name = group.name.clone().unwrap_or_default();
+            if group.is_out_of_memory { format!("{name}  {}", super::OUT_OF_MEMORY) } else { name }
+        })
+        .fit(Fit::Shorten { priority: 0 }),
+        Column::integer("threads", "how many they are", |group: &Group| group.threads.into())
+            .header("threads")
+            .place(1),
+        Column::new(
+            "states",
+            Kind::Records(state_fields()),
+            "how many are in which state",
+            |group: &Group| {
+                list(group.states.iter().map(|(state, threads)| {
+                    record([("state", state.map(State::name).into()), ("threads", (*threads).into())])
+                }))
+            },
+        )
+        .header("state")
+        .cell(states)
+        .csv(|group| states(group).into())
+        .place(2),
+        Column::integer("virtual_threads", "virtual threads among them", |group: &Group| {
+            group.virtual_threads.into()
+        }),
+        Column::boolean(
+            "out_of_memory",
+            "whether one of them ran into an OutOfMemoryError",
+            |group: &Group| group.is_out_of_memory.into(),
+        ),
+        Column::integer(
+            "retained_bytes",
+            "what would be freed with them; a thread that another one dominates counts once",
+            |group: &Group| group.retained_bytes.into(),
+        )
+        .header("retained")
+        .place(0),
+        Column::new(
+            "objects",
+            Kind::List(Box::new(Kind::Id)),
+            "the Thread objects; in CSV with spaces between them",
+            |group: &Group| list(group.objects.iter().map(|object| id(*object))),
+        )
+        .csv(|group| {
+            let ids: Vec<String> = group.objects.iter().map(|object| format!("{object:#x}")).collect();
+            ids.join(" ").into()
+        }),
+        Column::new(
+            "frames",
+            Kind::Records(frames.fields()),
+            "their stack, innermost frame first; in CSV one text, frames separated by ` < `",
+            move |group: &Group| list(group.frames.iter().map(|frame| frames.record(frame))),
+        )
+        .csv(|group| group.frames.iter().map(ToString::to_string).collect::<Vec<_>>().join(" < ").into()),
+        Column::integer("frames_left_out", "frames that `--depth` leaves out", |group: &Group| {
+            group.frames_left_out.into()
+        }),
+    ])
+}
+
+fn state_fields() -> Vec<Field> {
+    vec![
+        Field::new("state", Kind::Text, "as in a row of a thread").or_null("not known"),
+        Field::new("threads", Kind::Integer, "threads of the group in this state"),
+    ]
+}
+
+fn beside() -> Columns<'static, Groups> {
+    Columns::new([
+        Column::integer("matching.rows", "groups, also those that `--top` leaves out", |of: &Groups| {
+            of.matching.into()
+        }),
+        Column::integer("matching.threads", "threads in all of them", |of: &Groups| of.threads.into()),
+        Column::integer("matching.retained_bytes", "what these retain together", |of: &Groups| {
+            of.retained_bytes.into()
+        }),
+    ])
+}
+
+pub(super) fn declared() -> Declared {
+    Declared {
+        command: "threads",
+        variant: "--group",
+        about: "A row is some threads with the same stack whose names differ only in the number at their end.",
+        rows: columns().fields(),
+        beside: beside().fields(),
+    }
+}

@@ -1,0 +1,355 @@
+//! What holds most of a heap, in words that a person knows: a map in a field, and what is in it.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::hprof::ObjectId;
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::storage::id_map::IdMap;
+use crate::index::{Heap, ObjectGraph};
+
+use crate::query::dominators::class_counts;
+use crate::query::objects::collections::{Collection, Collections, Forms, Kind};
+use crate::query::objects::label::Labels;
+use crate::query::objects::reader::Objects;
+use crate::query::objects::reference_kind::ReferenceKind;
+use crate::query::objects::reference_names::Edges;
+
+/// A dominator that has so many percent of what is above it is what that amounts to.
+const MOST_OF_IT: u64 = 70;
+/// Dominators that are followed down.
+const MAX_STEPS: usize = 1000;
+/// Objects that only roots dominate, of which groups are looked for. They come largest first.
+const MAX_TOPS: usize = 50_000;
+/// Objects that only roots dominate that are followed down.
+const MAX_FOLLOWED: usize = 50;
+/// Members of a group, at least.
+const MIN_MEMBERS: u64 = 10;
+/// Percent of the heap that a group has at least.
+const MIN_OF_HEAP: u64 = 5;
+/// Referrers that are asked how they hold an object.
+const MAX_REFERRERS: usize = 64;
+/// Elements of a collection that are looked at.
+const MAX_ELEMENTS: usize = 1000;
+/// Collections that stand on each other.
+const MAX_WRAPPERS: usize = 8;
+
+/// What holds much of the heap.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Holder {
+    /// The object; of a group the largest.
+    pub object: ObjectId,
+    /// Its class.
+    pub class: Option<String>,
+    /// A few words that tell it from others.
+    pub label: Option<String>,
+    /// Objects that the row is of: 1, those that one field of one class holds, or those of a class that only roots dominate.
+    pub instances: u64,
+    /// What would be freed.
+    pub retained_bytes: u64,
+    /// The field that holds it.
+    pub field: Option<Field>,
+    /// What it holds mostly.
+    pub held: Option<Held>,
+    /// The object whose paths tell why it is alive: the holder of something that is a local of a thread.
+    pub kept_by: ObjectId,
+    /// Whether it is a collection.
+    pub is_collection: bool,
+    /// Whether the row is of all objects of a class that only roots dominate.
+    pub is_class: bool,
+}
+
+/// Objects of a class that only roots dominate.
+#[derive(Debug)]
+struct Group {
+    members: u64,
+    /// What they retain together.
+    sum: u64,
+    /// The largest, and what that retains.
+    first: TreePosition,
+    most: u64,
+}
+
+/// The field that holds an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// Whether it is static.
+    pub is_static: bool,
+    /// The class of the object that has it; of a static field the class itself.
+    pub class: String,
+    /// The object that has it; of a static field the class object.
+    pub object: ObjectId,
+}
+
+impl Field {
+    /// What the fields of several objects have in common.
+    fn key(&self) -> (&str, &str) {
+        (&self.name, &self.class)
+    }
+}
+
+/// What something holds mostly.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// How many objects.
+    pub objects: u64,
+    /// Their class.
+    pub class: String,
+    /// Whether the number is of all that is held, and only most of that is of this class.
+    pub is_mostly: bool,
+}
+
+/// Finds what holds much.
+#[derive(Debug)]
+pub(super) struct Holders<'a> {
+    summary: &'a Summary,
+    graph: &'a ObjectGraph,
+    objects: Objects<'a>,
+    forms: Arc<Forms>,
+    edges: Edges<'a>,
+    labels: Labels<'a>,
+}
+
+impl<'a> Holders<'a> {
+    pub(super) fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
+        let summary = heap.summary();
+        let objects = Objects::new(summary, graph, bytes);
+        Self {
+            summary,
+            graph,
+            objects,
+            forms: Arc::new(Forms::new(&objects)),
+            edges: Edges::new(summary, graph, bytes),
+            labels: Labels::new(heap, graph, bytes),
+        }
+    }
+
+    /// What holds most, `count` rows, largest first. Rows that the same field of the same class holds are one.
+    pub(super) fn largest(&self, count: usize) -> Vec<Holder> {
+        let tree = &self.graph.tree;
+        let mut groups = IdMap::<ClassNumber, Group>::default();
+        let mut singles = Vec::new();
+        for position in tree.top().take(MAX_TOPS) {
+            let bytes = tree.retained_bytes(position);
+            let class = tree.object_at(position).and_then(|object| self.graph.objects.class(object));
+            singles.push((position, class));
+            if let Some(class) = class.filter(|class| !is_of_jdk(self.name_of(*class))) {
+                let group =
+                    groups.entry(class).or_insert(Group { members: 0, sum: 0, first: position, most: bytes });
+                group.members += 1;
+                group.sum = group.sum.saturating_add(bytes);
+            }
+        }
+        let least = tree.reachable_bytes() / 100 * MIN_OF_HEAP;
+        groups.retain(|_, group| {
+            group.members >= MIN_MEMBERS && group.sum >= least && group.most < group.sum / 2
+        });
+        let mut rows: Vec<(Holder, TreePosition)> = (groups.values())
+            .map(|group| {
+                let first = self.named(tree.object_at(group.first).unwrap_or_default());
+                let row =
+                    Holder { instances: group.members, is_class: true, retained_bytes: group.sum, ..first };
+                (row, group.first)
+            })
+            .collect();
+        let is_single = |class: &Option<ClassNumber>| class.is_none_or(|class| !groups.contains_key(&class));
+        for (position, _) in singles.iter().filter(|(_, class)| is_single(class)).take(MAX_FOLLOWED) {
+            let Some((row, base)) = self.holder(*position) else { continue };
+            let is_same = |(known, _): &&mut (Holder, TreePosition)| {
+                known.field.is_some()
+                    && known.class == row.class
+                    && known.field.as_ref().map(Field::key) == row.field.as_ref().map(Field::key)
+            };
+            match rows.iter_mut().find(is_same) {
+                Some((known, _)) => {
+                    known.instances += 1;
+                    known.retained_bytes = known.retained_bytes.saturating_add(row.retained_bytes);
+                }
+                None => rows.push((row, base)),
+            }
+        }
+        rows.sort_by_key(|(row, _)| Reverse(row.retained_bytes));
+        rows.truncate(count);
+        let held = |(row, base): (Holder, TreePosition)| {
+            let shown = self.graph.objects.addresses.index_of(row.object).filter(|_| !row.is_class);
+            let held = shown.and_then(|object| self.held_by_collection(object));
+            Holder { held: held.or_else(|| self.held_below(base).filter(|_| !row.is_class)), ..row }
+        };
+        rows.into_iter().map(held).collect()
+    }
+
+    fn name_of(&self, class: ClassNumber) -> &'a str {
+        self.summary.class(class).map_or("", |row| self.summary.class_name(row))
+    }
+
+    fn class_name(&self, object: ObjectIndex) -> &'a str {
+        self.graph.objects.class(object).map_or("", |class| self.name_of(class))
+    }
+
+    fn id(&self, object: ObjectIndex) -> ObjectId {
+        self.graph.objects.addresses.id_of(object).unwrap_or_default()
+    }
+
+    fn collection(&self, object: ObjectIndex) -> Option<Collection> {
+        let collection = Collections::with(&self.objects, self.forms.clone()).collection(object)?;
+        Some(collection).filter(|collection| collection.kind != Kind::Holder)
+    }
+
+    /// What the object at a position amounts to, and the position of that.
+    fn holder(&self, top: TreePosition) -> Option<(Holder, TreePosition)> {
+        let tree = &self.graph.tree;
+        let (mut base, mut here) = (top, top);
+        for _ in 0..MAX_STEPS {
+            let Some(next) = tree.children(here).next() else { break };
+            let bytes = tree.retained_bytes(base);
+            if u128::from(tree.retained_bytes(next)) * 100 < u128::from(bytes) * u128::from(MOST_OF_IT) {
+                break;
+            }
+            if !self.is_part(tree.object_at(base)?, tree.object_at(here)?, tree.object_at(next)?) {
+                base = next;
+            }
+            here = next;
+        }
+        let object = tree.object_at(base)?;
+        let (shown, field) = self.shown(object);
+        let is_root = |id: ObjectId| {
+            let object = self.graph.objects.addresses.index_of(id);
+            object.is_some_and(|object| self.edges.roots.of_object(object).next().is_some())
+        };
+        let id = self.id(shown);
+        let instance = field.as_ref().filter(|field| !field.is_static).map(|field| field.object);
+        let kept_by = [Some(id), instance].into_iter().flatten().find(|id| !is_root(*id)).unwrap_or(id);
+        let retained_bytes = tree.retained_bytes(base);
+        Some((Holder { instances: 1, retained_bytes, field, kept_by, ..self.named(shown) }, base))
+    }
+
+    fn named(&self, object: ObjectIndex) -> Holder {
+        let id = self.id(object);
+        let class = Some(self.class_name(object).to_owned()).filter(|name| !name.is_empty());
+        let is_collection = self.collection(object).is_some();
+        Holder {
+            object: id,
+            class,
+            label: self.labels.label(object),
+            is_collection,
+            kept_by: id,
+            ..Holder::default()
+        }
+    }
+
+    /// Whether an object is only a part of the one that is named: tables and nodes of collections, chains.
+    fn is_part(&self, base: ObjectIndex, above: ObjectIndex, object: ObjectIndex) -> bool {
+        let (name, base_name) = (self.class_name(object), self.class_name(base));
+        let is_node = name.split_once('$').is_some_and(|(outer, _)| outer.starts_with("java.util."));
+        let is_array = name.ends_with("[]");
+        name == self.class_name(above) && name != "java.lang.Class"
+            || (is_array || is_node) && (self.collection(base).is_some() || base_name.ends_with("[]"))
+    }
+
+    /// The object that is shown for another: the collection that has an array, the wrapper of a collection; and the field
+    /// that holds it.
+    fn shown(&self, object: ObjectIndex) -> (ObjectIndex, Option<Field>) {
+        let mut shown = object;
+        let mut field = self.field(shown);
+        for _ in 0..MAX_WRAPPERS {
+            let Some((holder, _)) = &field else { break };
+            if self.collection(*holder).is_none() {
+                break;
+            }
+            shown = *holder;
+            field = self.field(shown);
+        }
+        (shown, field.map(|(_, field)| field))
+    }
+
+    /// The field that holds an object: a static one rather than another, one of the application rather than the JDK's.
+    fn field(&self, object: ObjectIndex) -> Option<(ObjectIndex, Field)> {
+        let name = self.class_name(object);
+        let mut best: Option<(u8, ObjectIndex, Field)> = None;
+        for from in self.graph.referrers(object).take(MAX_REFERRERS) {
+            if self.graph.tree.reachable_position(from).is_none() {
+                continue;
+            }
+            let from_name = self.class_name(from);
+            // Arrays have no fields, and may be long.
+            if from_name.ends_with("[]") {
+                continue;
+            }
+            // A map's views and iterators hold it too.
+            if from_name.strip_prefix(name).is_some_and(|rest| rest.starts_with('$')) {
+                continue;
+            }
+            for meaning in &self.edges.holding(from, object).meanings {
+                let (rank, field_name, class) = match meaning {
+                    ReferenceKind::Static(field) => {
+                        let class = self.graph.class_of_class_object(from).map(|class| self.name_of(class));
+                        (0, *field, class.unwrap_or_default())
+                    }
+                    ReferenceKind::Field { name: "referent", .. } => continue,
+                    ReferenceKind::Field { name, .. } => {
+                        (1 + u8::from(is_of_jdk(from_name)), *name, from_name)
+                    }
+                    _ => continue,
+                };
+                if best.as_ref().is_none_or(|(known, ..)| rank < *known) {
+                    let field = Field {
+                        name: field_name.to_owned(),
+                        is_static: rank == 0,
+                        class: class.to_owned(),
+                        object: self.id(from),
+                    };
+                    best = Some((rank, from, field));
+                }
+            }
+        }
+        best.map(|(_, from, field)| (from, field))
+    }
+
+    /// What a collection holds.
+    fn held_by_collection(&self, object: ObjectIndex) -> Option<Held> {
+        let collection = self.collection(object)?;
+        let collections = Collections::with(&self.objects, self.forms.clone());
+        // Several loaders may define one class.
+        let mut of_class = FxHashMap::<&str, u64>::default();
+        let mut seen = 0u64;
+        for entry in collections.entries(&collection).take(MAX_ELEMENTS) {
+            let class = |value| self.objects.object(value).map(|object| self.class_name(object));
+            let class = class(entry.value).or_else(|| entry.key.and_then(class));
+            *of_class.entry(class.unwrap_or_default()).or_default() += 1;
+            seen += 1;
+        }
+        let (class, count) = of_class.into_iter().max_by_key(|(class, count)| (*count, Reverse(*class)))?;
+        let objects = collection.size.unwrap_or(seen);
+        (count * 2 > seen && !class.is_empty()).then_some(())?;
+        Some(Held { objects, class: class.to_owned(), is_mostly: count < seen })
+    }
+
+    /// What an object dominates: most of an application's class, or the class that takes most.
+    fn held_below(&self, position: TreePosition) -> Option<Held> {
+        let tree = &self.graph.tree;
+        let below = TreePosition(position.0.saturating_add(1))..tree.end(position);
+        let all = u64::from(below.end.0.saturating_sub(below.start.0));
+        let counts = class_counts::count(self.graph, below, self.summary.classes().len());
+        let counted = || (0u32..).map(ClassNumber).zip(&counts).filter(|(_, count)| count.objects > 0);
+        let own = counted().filter(|(class, count)| {
+            let name = self.name_of(*class);
+            !is_of_jdk(name) && !name.ends_with("[]") && count.objects > all / 20
+        });
+        let own = own.max_by_key(|(class, count)| (count.objects, Reverse(*class)));
+        let (class, count) =
+            own.or_else(|| counted().max_by_key(|(class, count)| (count.shallow_bytes, Reverse(*class))))?;
+        Some(Held { objects: count.objects, class: self.name_of(class).to_owned(), is_mostly: false })
+    }
+}
+
+/// Whether a class comes with the JVM, by its name.
+fn is_of_jdk(name: &str) -> bool {
+    let element = name.trim_end_matches("[]");
+    !element.contains('.') && element != name
+        || ["java.", "javax.", "jdk.", "sun.", "com.sun."].iter().any(|start| element.starts_with(start))
+}

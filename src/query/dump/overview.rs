@@ -1,0 +1,160 @@
+//! The first look at a dump: what it is of, who holds most, which thread ran out of memory, and what looks odd.
+//!
+//! The largest dominators are followed down to what they amount to, as the leak suspects of Eclipse MAT are to their
+//! accumulation points: from a class loader over its classes to the map in a static field. Nothing here takes longer than
+//! a histogram of reachable objects.
+
+use crate::hprof::{BasicType, ObjectId, RootKind};
+use crate::index::graph::numbers::ObjectIndex;
+use crate::index::layout::sizes::Sizes;
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::storage::id_map::IdSet;
+use crate::index::{Heap, ObjectGraph};
+
+use super::holders::{Holder, Holders};
+use super::info::{self, Info};
+use crate::query::classes::histogram;
+use crate::query::objects::class_set::ClassSet;
+use crate::query::objects::reader::Objects;
+use crate::query::threads::{Thread, Threads};
+
+/// What is held most, so many rows.
+const LARGEST: usize = 5;
+
+/// Referrers of a buffer that are looked at.
+const MAX_REFERRERS: usize = 16;
+
+/// The first look at a dump.
+#[derive(Debug, Clone)]
+pub struct Overview {
+    /// What the dump is.
+    pub info: Info,
+    /// Reachable objects and their bytes.
+    pub reachable: (u64, u64),
+    /// Unreachable objects and their bytes.
+    pub unreachable: (u64, u64),
+    /// The largest heap that the JVM would make, as far as the dump tells.
+    pub heap_limit: Option<u64>,
+    /// Threads that ran.
+    pub threads: u64,
+    /// Class loaders, the boot loader not among them.
+    pub class_loaders: u64,
+    /// The thread that ran into an OutOfMemoryError, with its innermost frames.
+    pub out_of_memory: Option<Thread>,
+    /// What holds most, largest first.
+    pub largest: Vec<Holder>,
+    /// What looks odd, or may.
+    pub odd: Odd,
+}
+
+/// Figures that look odd if they are high.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Odd {
+    /// Objects that wait for the finalizer; `None` if the dump does not tell.
+    pub finalizer_queue: Option<u64>,
+    /// Direct ByteBuffers, without views of others and without mapped files.
+    pub direct_buffers: u64,
+    /// What they take outside of the heap: the sum of their capacities.
+    pub direct_bytes: u64,
+    /// Names of classes that several loaders define.
+    pub duplicate_classes: u64,
+    /// The one that most loaders define, and how many.
+    pub most_defined: Option<(String, u64)>,
+}
+
+/// Looks at a dump. Of the thread that ran out of memory there are `depth` frames.
+pub fn overview<'a>(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], depth: usize) -> Overview {
+    let summary = heap.summary();
+    let info = info::info(heap, &Sizes::new(summary, None));
+    let reachable = (u64::from(graph.tree.reachable()), graph.tree.reachable_bytes());
+    let objects: u64 = info.objects.iter().sum();
+    let threads = Threads::new(heap, graph, bytes);
+    let roots = graph.roots.rows.iter().filter(|root| root.kind == RootKind::ThreadObject);
+    let running: IdSet<ObjectIndex> = roots.map(|root| root.object).collect();
+    let loaders = ClassSet::of_name_and_below(summary, "java.lang.ClassLoader");
+    let of_class = |class| summary.class(class).map_or(0, |row| histogram::instances(summary, class, row));
+    Overview {
+        reachable,
+        unreachable: (objects.saturating_sub(reachable.0), info.shallow_bytes.saturating_sub(reachable.1)),
+        heap_limit: heap_limit(summary).filter(|limit| *limit >= info.shallow_bytes / 100 * 98),
+        threads: running.len() as u64,
+        class_loaders: loaders.classes().map(of_class).sum(),
+        out_of_memory: threads.out_of_memory(depth).map(|row| threads.thread(&row)),
+        largest: Holders::new(heap, graph, bytes).largest(LARGEST),
+        odd: odd(&Objects::new(summary, graph, bytes)),
+        info,
+    }
+}
+
+/// What `-Xmx` was: the JDK keeps the largest size of the heap as that of direct memory, if `-XX:MaxDirectMemorySize` does
+/// not say otherwise.
+fn heap_limit(summary: &Summary) -> Option<u64> {
+    let holds = |name: &str| matches!(name, "jdk.internal.misc.VM" | "sun.misc.VM");
+    let mut classes = summary.classes().iter().filter(|class| holds(summary.class_name(class)));
+    let mut statics = classes.next().into_iter().flat_map(|class| summary.statics(class));
+    let (_, _, value) =
+        statics.find(|(name, kind, _)| *name == "directMemory" && *kind == BasicType::Long)?;
+    (1..1 << 50).contains(&value).then_some(value)
+}
+
+fn odd(objects: &Objects<'_>) -> Odd {
+    let (direct_buffers, direct_bytes) = direct_memory(objects);
+    let mut odd =
+        Odd { finalizer_queue: finalizer_queue(objects), direct_buffers, direct_bytes, ..Odd::default() };
+    let summary = objects.summary;
+    let dumped = summary.classes().iter().filter(|class| class.is_dumped());
+    let mut classes: Vec<(&str, u64)> = dumped
+        .map(|class| (summary.class_name(class), class.loader.get()))
+        .filter(|(name, _)| !name.ends_with("[]"))
+        .collect();
+    classes.sort_unstable();
+    classes.dedup();
+    for same_name in classes.chunk_by(|(a, _), (b, _)| a == b).filter(|same| same.len() > 1) {
+        odd.duplicate_classes += 1;
+        let loaders = same_name.len() as u64;
+        if let Some((name, _)) = same_name.first()
+            && odd.most_defined.as_ref().is_none_or(|(_, most)| *most < loaders)
+        {
+            odd.most_defined = Some(((*name).to_owned(), loaders));
+        }
+    }
+    odd
+}
+
+fn class_name<'a>(objects: &Objects<'a>, object: ObjectIndex) -> &'a str {
+    let class = objects.graph.objects.class(object).and_then(|class| objects.summary.class(class));
+    class.map_or("", |class| objects.summary.class_name(class))
+}
+
+/// Objects that wait for `finalize`.
+fn finalizer_queue(objects: &Objects<'_>) -> Option<u64> {
+    let summary = objects.summary;
+    let named = |class: &ClassNumber| {
+        summary.class(*class).is_some_and(|row| summary.class_name(row) == "java.lang.ref.Finalizer")
+    };
+    let class = summary.numbered_classes().map(|(number, _)| number).find(named)?;
+    let queue = summary.statics(summary.class(class)?).find(|(name, ..)| *name == "queue")?.2;
+    let queue = objects.graph.objects.addresses.index_of(ObjectId(queue))?;
+    u64::try_from(objects.field(queue, "queueLength")?.integer()?).ok()
+}
+
+/// Direct ByteBuffers that have memory of their own, and the sum of their capacities.
+fn direct_memory(objects: &Objects<'_>) -> (u64, u64) {
+    let classes = ClassSet::of_name_and_below(objects.summary, "java.nio.DirectByteBuffer");
+    let has_objects = |class| objects.summary.class(class).is_some_and(|row| row.objects.get() > 0);
+    if !classes.classes().any(has_objects) {
+        return (0, 0);
+    }
+    let capacity = |buffer: ObjectIndex| -> Option<u64> {
+        let fields = objects.fields(buffer)?;
+        let is_null = |name: &str| fields.value(name).is_none_or(|value| value.bits == 0);
+        // The JDK maps its own classes by native code: through views that is no memory of the program.
+        let is_image = |from: ObjectIndex| class_name(objects, from).starts_with("jdk.internal.jimage.");
+        let referrers = |object| objects.graph.referrers(object).take(MAX_REFERRERS);
+        let is_of_image = |from| is_image(from) || referrers(from).any(is_image);
+        let is_own = is_null("att") && is_null("fd") && !referrers(buffer).any(is_of_image);
+        u64::try_from(fields.integer("capacity")?).ok().filter(|capacity| is_own && *capacity > 0)
+    };
+    let own = classes.all_objects(objects.graph).into_iter().filter_map(capacity);
+    own.fold((0, 0), |(count, bytes), capacity| (count + 1, u64::saturating_add(bytes, capacity)))
+}

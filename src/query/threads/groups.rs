@@ -1,0 +1,194 @@
+//! Threads that do the same: groups of equal stacks and of one pool, whose names differ in their last number only.
+
+use std::cmp::Reverse;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use crate::hprof::{ObjectId, TraceSerial};
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
+use crate::index::storage::id_map::{IdMap, IdSet};
+
+use super::frames::Frame;
+use super::names::{Name, Names, Room};
+use super::{FREE_NAMES, Kind, Question, Row, SHARED_FRAMES, State, Threads};
+
+/// Threads of one pool that are in the same place.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Group {
+    /// The name of the one thread; of several, with `*` for the number at its end if they differ in it. `None` if they have
+    /// none.
+    pub name: Option<String>,
+    /// How many threads.
+    pub threads: u64,
+    /// How many of them in which state, in the order of Java; those of unknown state last.
+    pub states: Vec<(Option<State>, u64)>,
+    /// Virtual threads among them.
+    pub virtual_threads: u64,
+    /// Whether one of them ran into an OutOfMemoryError.
+    pub is_out_of_memory: bool,
+    /// What would be freed with them; a thread that another dominates counts once.
+    pub retained_bytes: u64,
+    /// Their object IDs, ascending.
+    pub objects: Vec<ObjectId>,
+    /// Their stack, innermost frame first.
+    pub frames: Vec<Frame>,
+    /// Frames that are not shown.
+    pub frames_left_out: u64,
+}
+
+/// The groups of the threads asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Groups {
+    /// Those that are kept: most retained bytes first, then most threads.
+    pub rows: Vec<Group>,
+    /// All groups.
+    pub matching: u64,
+    /// Threads that match.
+    pub threads: u64,
+    /// What they retain together.
+    pub retained_bytes: u64,
+}
+
+/// The stacks of a dump, each number for one sequence of frames.
+#[derive(Default)]
+struct Stacks {
+    /// By ID of a STACK FRAME record: HotSpot writes one for each frame of each thread.
+    of_id: IdMap<u64, u32>,
+    numbers: FxHashMap<Frame, u32>,
+    frames: Vec<Frame>,
+    of_trace: IdMap<TraceSerial, u32>,
+    stack_numbers: FxHashMap<Vec<u32>, u32>,
+    stacks: Vec<Vec<u32>>,
+}
+
+impl Stacks {
+    fn frame(&mut self, id: u64, read: impl Fn() -> Frame) -> u32 {
+        let Self { of_id, numbers, frames, .. } = self;
+        *of_id.entry(id).or_insert_with(|| {
+            let frame = read();
+            *numbers.entry(frame.clone()).or_insert_with(|| {
+                frames.push(frame);
+                last(frames.len())
+            })
+        })
+    }
+
+    fn stack(&mut self, trace: Option<TraceSerial>, threads: &Threads<'_>) -> u32 {
+        if let Some(known) = trace.and_then(|trace| self.of_trace.get(&trace)) {
+            return *known;
+        }
+        let ids = trace.into_iter().flat_map(|trace| threads.frames.of_trace(trace));
+        let stack: Vec<u32> =
+            ids.map(|id| self.frame(id, || threads.frames.frame(id).unwrap_or(Frame::UNKNOWN))).collect();
+        let stacks = &mut self.stacks;
+        let number = *self.stack_numbers.entry(stack).or_insert_with_key(|stack| {
+            stacks.push(stack.clone());
+            last(stacks.len())
+        });
+        if let Some(trace) = trace {
+            self.of_trace.insert(trace, number);
+        }
+        number
+    }
+
+    /// The innermost frames of a stack, and how many there are.
+    fn frames(&self, stack: u32, most: usize) -> (Vec<Frame>, u64) {
+        let Some(stack) = self.stacks.get(stack as usize) else { return (Vec::new(), 0) };
+        let frames = stack.iter().take(most).filter_map(|frame| self.frames.get(*frame as usize)).cloned();
+        (frames.collect(), stack.len() as u64)
+    }
+}
+
+/// The number of the last of so many.
+fn last(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX).saturating_sub(1)
+}
+
+impl Threads<'_> {
+    /// Groups the threads asked for. `top` is of groups, `depth` of the frames of each; the order is always the same.
+    pub fn groups(&self, question: &Question) -> Groups {
+        let all = Question { top: None, depth: Some(0), ..question.clone() };
+        let rows = self.find(&all).rows;
+        let names: Vec<Option<Name<'_>>> = rows.par_iter().map(|row| self.name(row.object)).collect();
+        let names = Names::new(names, Room::new(self.length.saturating_add(FREE_NAMES)));
+        let mut stacks = Stacks::default();
+        let mut groups: FxHashMap<(Option<&str>, u32), Vec<(&Row, Option<&str>)>> = FxHashMap::default();
+        for (row, name) in rows.iter().zip(names.by_thread()) {
+            let stack = stacks.stack(row.trace, self);
+            groups.entry((name.map(pool), stack)).or_default().push((row, name));
+        }
+        let all: Vec<ObjectIndex> = rows.iter().map(|row| row.object).collect();
+        let mut answer = Groups {
+            matching: groups.len() as u64,
+            threads: rows.len() as u64,
+            retained_bytes: self.retained_together(&all),
+            ..Groups::default()
+        };
+        let mut groups: Vec<(u32, Group)> =
+            groups.into_iter().map(|((pool, stack), threads)| (stack, self.group(pool, &threads))).collect();
+        groups.sort_by(|(_, a), (_, b)| {
+            let key = |group: &Group| (Reverse(group.retained_bytes), Reverse(group.threads));
+            key(a).cmp(&key(b)).then_with(|| a.objects.first().cmp(&b.objects.first()))
+        });
+        groups.truncate(question.top.unwrap_or(usize::MAX));
+        let (mut shown, mut shared) = (IdSet::default(), SHARED_FRAMES);
+        for (stack, mut group) in groups {
+            let mut most = question.depth.unwrap_or(usize::MAX);
+            let is_shown_before = !shown.insert(stack);
+            if is_shown_before {
+                most = most.min(usize::try_from(shared).unwrap_or(usize::MAX));
+            }
+            let (frames, length) = stacks.frames(stack, most);
+            if is_shown_before {
+                shared = shared.saturating_sub(frames.len() as u64);
+            }
+            group.frames_left_out = length.saturating_sub(frames.len() as u64);
+            group.frames = frames;
+            answer.rows.push(group);
+        }
+        answer
+    }
+
+    /// All of a group but its stack.
+    fn group(&self, pool: Option<&str>, threads: &[(&Row, Option<&str>)]) -> Group {
+        let mut objects: Vec<ObjectIndex> = threads.iter().map(|(row, _)| row.object).collect();
+        objects.sort_unstable();
+        let count = |state| threads.iter().filter(|(row, _)| row.state == state).count() as u64;
+        let states = State::ALL.into_iter().map(Some).chain([None]).map(|state| (state, count(state)));
+        let first = threads.first().and_then(|(_, name)| *name);
+        let is_one_name = threads.iter().all(|(_, name)| *name == first);
+        Group {
+            name: if is_one_name { first.map(str::to_owned) } else { pool.map(|pool| format!("{pool}*")) },
+            threads: threads.len() as u64,
+            states: states.filter(|(_, threads)| *threads > 0).collect(),
+            virtual_threads: threads.iter().filter(|(row, _)| row.kind == Kind::Virtual).count() as u64,
+            is_out_of_memory: objects.iter().any(|object| self.is_out_of_memory(*object)),
+            retained_bytes: self.retained_together(&objects),
+            objects: objects.iter().map(|object| self.id(*object)).collect(),
+            frames: Vec::new(),
+            frames_left_out: 0,
+        }
+    }
+
+    /// What objects retain by the dominator tree: what one of them dominates counts once.
+    fn retained_together(&self, objects: &[ObjectIndex]) -> u64 {
+        let tree = &self.graph.tree;
+        let mut positions: Vec<TreePosition> =
+            objects.iter().filter_map(|object| tree.reachable_position(*object)).collect();
+        positions.sort_unstable();
+        let (mut end, mut bytes) = (TreePosition(0), 0u64);
+        for position in positions {
+            if position >= end {
+                end = tree.end(position);
+                bytes = bytes.saturating_add(tree.retained_bytes(position));
+            }
+        }
+        bytes
+    }
+}
+
+/// A thread's name without the number at its end.
+fn pool(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit())
+}
