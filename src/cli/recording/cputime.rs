@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         return show_calls(&recorded, args, &question);
     }
     let question = Question { filter, names: Vec::new(), cutoff: args.cutoff, sort_by: args.sort, top };
-    times::show(&recorded, Of::CpuTime, &question, &args.shown)
+    times::show(&args.input, &recorded, Of::CpuTime, &question, &args.shown)
 }
 
 /// Says that there is no such table, and what there is instead.
@@ -107,6 +107,9 @@ fn show_calls(recorded: &Recorded, args: &Args, question: &CallQuestion) -> anyh
     let answer =
         Answer::new(call_columns(), rows).beside(&beside_calls(), &beside).matching(matching, "calls");
     let rows = recorded.show("cputime", &args.shown.output, answer)?;
+    if matching == 0 && !recorded.profile.calls.is_empty() {
+        args.input.note("no call matches");
+    }
     Ok(recorded.outcome(rows > 0))
 }
 

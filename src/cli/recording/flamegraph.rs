@@ -23,6 +23,8 @@ use crate::cli::shared::recording::{RecordedFile, RecordedInput};
 use crate::cli::shared::session::Source;
 use crate::cli::shared::{messages, output};
 
+use super::no_match;
+
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli flamegraph java.hprof -o cpu.svg
   hprof-cli flamegraph java.hprof --of allocated --class 'com.acme.**' -o allocated.svg
@@ -177,6 +179,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     })?;
     if stacks.stacks == 0 {
         messages::line("note", "no stack matches, or all matching stacks have weight 0");
+        no_match::classes(&args.input, &args.class, || no_match::classes_of(&recorded.profile.traces));
+        no_match::methods(&args.input, &args.method, &recorded.profile.traces);
         return Ok(recorded.outcome(false));
     }
     write(args, of, &stacks, file)?;

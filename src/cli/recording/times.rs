@@ -1,7 +1,7 @@
 //! Rankings by time: CPU TIME in `cputime`, MONITOR TIME in `monitors`. They differ in what a row is named after.
 
 use crate::cli::Outcome;
-use crate::cli::shared::recording::Recorded;
+use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::Source;
 use crate::cli::shared::stack::{StackArgs, StackedOutput};
 use crate::query::recordings::cputime::{self, Question, Row};
@@ -11,6 +11,7 @@ use crate::report::column::{Column, Columns, Fit, Kind};
 use crate::report::number::grouped;
 
 use super::columns::{self, Beside};
+use super::no_match;
 
 /// What took the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +49,7 @@ impl Of {
 
 /// Shows a ranking.
 pub(super) fn show(
+    input: &RecordedInput,
     recorded: &Recorded,
     of: Of,
     question: &Question,
@@ -67,6 +69,11 @@ pub(super) fn show(
     }
     let answer = stack.below(answer, traces, |row: &Row<'_>| row.time.trace);
     let rows = recorded.show(of.command(), output, answer)?;
+    if let (Some(table), 0) = (beside.of, matching) {
+        no_match::note(input, "row", &question.filter, traces);
+        let names = || table.rows.iter().filter_map(|row| row.name.as_deref());
+        no_match::classes(input, &question.names, names);
+    }
     Ok(recorded.outcome(rows > 0))
 }
 

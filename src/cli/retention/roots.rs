@@ -7,6 +7,7 @@ use crate::query::objects::label::Labels;
 use crate::query::objects::selection::ThreadPattern;
 use crate::query::paths::roots::{self, KindRow, Question, Row, Thread};
 use crate::query::threads::frames::Frames;
+use crate::query::threads::{self, Threads};
 use crate::report::answer::{Answer, Declared, Section};
 use crate::report::column::{Align, Column, Columns, Fit, Kind};
 use crate::report::number::{grouped, percent};
@@ -17,7 +18,7 @@ use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
 use crate::cli::shared::object_columns::{self, Named};
 use crate::cli::shared::session::{Session, Source};
-use crate::cli::shared::{messages, object};
+use crate::cli::shared::{messages, object, unreachable};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli roots heap.hprof
@@ -82,9 +83,39 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let rows = session.show("roots", &args.output, answer)?;
     if !args.input.quiet {
         notes(roots);
+        nothing(args, &session, &found)?;
     }
+    unreachable::note(&session, &args.input);
     Ok(session.outcome(rows > 0))
 }
+
+/// Says why there are no rows.
+fn nothing(args: &Args, session: &Session, found: &roots::Answer) -> anyhow::Result<()> {
+    if found.total > 0 {
+        return Ok(());
+    }
+    let Some(thread) = &args.thread else {
+        messages::line("note", if args.kind.is_empty() { NONE } else { "the dump names no root of these kinds" });
+        return Ok(());
+    };
+    let (heap, graph) = (&session.heap, &session.graph);
+    let question = threads::Question {
+        name: Some(thread.clone()),
+        top: Some(1),
+        depth: Some(0),
+        ..threads::Question::default()
+    };
+    let threads = Threads::new(heap, graph, heap.bytes(&Quiet)?).find(&question);
+    if threads.matching == 0 {
+        messages::about_no_thread(graph, &threads, Some(thread));
+    } else {
+        let of_kinds = if args.kind.is_empty() { "" } else { " of these kinds" };
+        messages::line("note", &format!("the dump names no root{of_kinds} that belongs to such a thread"));
+    }
+    Ok(())
+}
+
+const NONE: &str = "the dump names no GC root";
 
 /// Says what is odd about the roots.
 fn notes(roots: &Roots) {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::hprof::ObjectId;
 use crate::index::model::summary::{ClassNumber, Summary};
+use crate::report::escape;
 
 /// The name of an object's class.
 pub(crate) fn class_name(summary: &Summary, class: Option<ClassNumber>) -> Option<&str> {
@@ -15,7 +16,7 @@ pub(crate) fn describe(class: Option<&str>, id: ObjectId, label: Option<&str>) -
     match (class, label) {
         (Some("java.lang.Class"), Some(label)) => format!("class {label} {id:#x}"),
         (class, None) => format!("{} {id:#x}", class.unwrap_or(UNKNOWN)),
-        (class, Some(label)) => format!("{} {id:#x} \"{label}\"", class.unwrap_or(UNKNOWN)),
+        (class, Some(label)) => format!("{} {id:#x} {}", class.unwrap_or(UNKNOWN), escape::quoted(label)),
     }
 }
 
@@ -24,7 +25,7 @@ pub(crate) fn describe_without_id(class: Option<&str>, label: Option<&str>) -> S
     match (class, label) {
         (Some("java.lang.Class"), Some(label)) => format!("class {label}"),
         (class, None) => class.unwrap_or(UNKNOWN).to_owned(),
-        (class, Some(label)) => format!("{} \"{label}\"", class.unwrap_or(UNKNOWN)),
+        (class, Some(label)) => format!("{} {}", class.unwrap_or(UNKNOWN), escape::quoted(label)),
     }
 }
 

@@ -1,11 +1,14 @@
 //! What a profiler recorded, from a binary dump or from a text report, for the commands that take either.
 
 use crate::index::layout::sizes::Sizes;
-use crate::index::{Error, Heap};
+use crate::index::{Error, Heap, Quiet};
 use crate::input::file::TextFile;
+use crate::query::objects::label::Labels;
+use crate::query::objects::selection::ThreadPattern;
 use crate::query::recordings::profile::Profile;
 use crate::query::recordings::profile::binary::{self, Want};
 use crate::query::recordings::profile::text::{self, TextReport};
+use crate::query::threads::stack_owners;
 use crate::report::json;
 use crate::report::number::grouped;
 
@@ -73,6 +76,22 @@ impl RecordedInput {
             let count = || binary::sites_of_objects(heap, &sizes, &bar);
             recorded.profile.sites = self.input.with_threads(count)??;
         }
+        Ok(())
+    }
+
+    /// Adds the threads of a binary dump's heap that are meant, where no START THREAD record names one: HotSpot writes
+    /// stacks of threads whose names only their Thread objects have.
+    pub(crate) fn name_threads(&self, recorded: &mut Recorded, wanted: &ThreadPattern) -> anyhow::Result<()> {
+        let RecordedFile::Binary(heap) = &recorded.file else { return Ok(()) };
+        let started = &mut recorded.profile.threads;
+        let is_named = started.iter().any(|thread| wanted.matches(thread.object, Some(&thread.name)));
+        if is_named || heap.summary().facts().heap_dumps.get() == 0 {
+            return Ok(());
+        }
+        let (.., named) = self.input.with_graph_again(|heap, graph| {
+            Ok(stack_owners::named(graph, &Labels::new(heap, graph, heap.bytes(&Quiet)?), wanted))
+        })?;
+        started.extend(named);
         Ok(())
     }
 

@@ -17,9 +17,11 @@ use super::Outcome;
 use super::shared::args::ColorArg;
 use super::shared::keys::{Key, keys};
 use super::shared::limit::{DEFAULT_TOP, limit};
+use super::shared::messages;
 use super::shared::output;
 use super::shared::recording::RecordedInput;
 use super::shared::session::Source;
+use super::shared::unreachable;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli threads heap.hprof
@@ -203,8 +205,9 @@ fn of_heap(args: &Args) -> anyhow::Result<Outcome> {
         Show::ThreadDump => heap::show_text(&session, &threads, locals)?,
     }
     if threads.rows.is_empty() && !input.quiet {
-        heap::nothing(&session.graph, &threads, &question);
+        messages::about_no_thread(&session.graph, &threads, question.name.as_ref());
     }
+    unreachable::note(&session, input);
     Ok(session.outcome(!threads.rows.is_empty()))
 }
 

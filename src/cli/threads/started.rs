@@ -7,6 +7,7 @@ use crate::query::recordings::started_threads::{self, Answer as Found, Question}
 use crate::report::Format;
 use crate::report::answer::{Answer, Declared};
 use crate::report::column::{Column, Columns, Fit};
+use crate::report::number::grouped;
 use crate::report::table::Style;
 use crate::report::value::{Value, id};
 
@@ -29,6 +30,9 @@ pub(super) fn run(
         .beside(&beside(), &found)
         .matching(found.matching, "threads");
     let rows = recorded.show_as("threads", format, style, answer)?;
+    if found.matching == 0 && !recorded.profile.threads.is_empty() {
+        input.note(&format!("none of {} threads matches", grouped(recorded.profile.threads.len() as u64)));
+    }
     Ok(recorded.outcome(rows > 0))
 }
 

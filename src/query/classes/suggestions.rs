@@ -14,13 +14,17 @@ const LONGEST: usize = 64;
 
 /// Names of classes that are like `text`, the most like first.
 pub fn class_names<'a>(summary: &'a Summary, text: &str) -> Vec<&'a str> {
+    let classes = summary.classes().iter().filter(|class| class.objects.get() > 0 || class.is_dumped());
+    class_names_of(classes.map(|class| summary.class_name(class)), text)
+}
+
+/// Those of some names of classes that are like `text`, the most like first.
+pub fn class_names_of<'a>(names: impl Iterator<Item = &'a str>, text: &str) -> Vec<&'a str> {
     let wanted = last_part(text.trim_matches('*')).to_lowercase();
     if wanted.is_empty() {
         return Vec::new();
     }
-    let classes = summary.classes().iter().filter(|class| class.objects.get() > 0 || class.is_dumped());
-    let mut names: Vec<(usize, &str)> = classes
-        .map(|class| summary.class_name(class))
+    let mut names: Vec<(usize, &str)> = names
         .filter_map(|name| Some((distance(&wanted, &last_part(name).to_lowercase())?, name)))
         .collect();
     names.sort_unstable();

@@ -2,3 +2,4 @@
 
 pub mod doctor;
 pub mod info;
+pub mod unreachable;

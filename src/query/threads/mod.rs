@@ -4,6 +4,7 @@
 //! stacks. `fields` reads Thread objects, `state` knows what their numbers mean.
 
 pub mod frames;
+pub mod stack_owners;
 
 mod fields;
 mod names;

@@ -8,6 +8,7 @@ use crate::cli::shared::session::Source;
 use crate::query::recordings::monitors::{self, WaitQuestion, WaitRow};
 use crate::query::recordings::traces;
 use crate::report::answer::{Answer, Declared};
+use crate::report::escape;
 use crate::report::column::{Align, Column, Columns, Fit, Kind};
 
 /// Shows WAIT, WAITED, SLEEP and EXIT lines, added up.
@@ -34,7 +35,7 @@ struct Row<'a> {
 impl Row<'_> {
     fn title(&self) -> String {
         let monitor = self.waits.monitor.as_deref().unwrap_or("<asleep>");
-        self.name.map_or_else(|| monitor.to_owned(), |name| format!("{monitor} by \"{name}\""))
+        self.name.map_or_else(|| monitor.to_owned(), |name| format!("{monitor} by {}", escape::quoted(name)))
     }
 }
 

@@ -7,15 +7,15 @@ use crate::query::objects::label::Labels;
 use crate::report::Format;
 use crate::report::answer::{Answer, Declared, NoRows, Section};
 use crate::report::column::{Column, Columns};
-use crate::report::number::grouped;
+use crate::report::number::{grouped, human_bytes};
 use crate::report::tree;
 
 use super::arguments::Args;
 use super::reachable::{self, Whole};
 use crate::cli::Outcome;
-use crate::cli::shared::object;
 use crate::cli::shared::object_columns::{self, Named};
 use crate::cli::shared::session::{Rows, Session, Source};
+use crate::cli::shared::{messages, object, unreachable};
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let format = args.output.format();
@@ -66,6 +66,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let answer = Answer::new(columns(whole), lines).beside(&reachable::beside(), &graph.tree);
     let answer = with_totals(answer, args, whole, start, &listing, graph.tree.reachable().into());
     let rows = session.show("dominators", &args.output, answer)?;
+    if rows == 0 && args.min_retained > 0 && !args.input.quiet {
+        messages::line("note", &format!("no object retains {} or more", human_bytes(args.min_retained)));
+    }
+    unreachable::note(&session, &args.input);
     Ok(session.outcome(rows > 0))
 }
 

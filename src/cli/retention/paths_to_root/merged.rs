@@ -19,7 +19,7 @@ use crate::report::value::{Value, id};
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::session::{Session, Source};
-use crate::cli::shared::{messages, object, object_columns, paths};
+use crate::cli::shared::{messages, object, object_columns, paths, unreachable};
 
 /// Steps without a branch that a table shows; of more the middle is left out.
 const MAX_STEPS: usize = 12;
@@ -55,6 +55,7 @@ pub(super) fn run(
     if !input.quiet {
         notes(session.heap.summary(), &trees, selections);
     }
+    unreachable::note(&session, input);
     Ok(session.outcome(trees.merged.found > 0))
 }
 
