@@ -110,7 +110,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 fn note(heap: &Heap, args: &Args, found: u64) {
     let summary = heap.summary();
     let names = || summary.classes().iter().map(|class| summary.class_name(class));
-    let unmatched = messages::about_patterns(&args.patterns, "classes takes one dump, then class patterns", names);
+    let unmatched =
+        messages::about_patterns(&args.patterns, "classes takes one dump, then class patterns", names);
     if found == 0 && unmatched == 0 {
         messages::line("note", &format!("no class of {} matches", heap.path().display()));
     }

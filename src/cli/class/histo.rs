@@ -6,7 +6,8 @@ use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
 use crate::cli::shared::session::{Session, Source};
-use crate::cli::shared::{messages, object, unreachable};
+use crate::cli::shared::unreachable::{self, Covers};
+use crate::cli::shared::{messages, object};
 use crate::index::Heap;
 use crate::input::file::TextFile;
 use crate::query::classes::histogram::{
@@ -15,7 +16,7 @@ use crate::query::classes::histogram::{
 use crate::query::classes::pattern::ClassPattern;
 use crate::query::classes::text_histogram;
 use crate::query::recordings::profile::text;
-use crate::report::answer::{Answer, Declared};
+use crate::report::answer::{Answer, Declared, NoRows};
 use crate::report::column::{Align, Column, Columns, Fit};
 use crate::report::number::{grouped, percent};
 use crate::report::value::{Value, id};
@@ -124,8 +125,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     })?;
     let outcome = show(args, &session, &histogram)?;
     args.note_nothing(&session.heap, &histogram);
-    if scope != Scope::Unreachable {
-        unreachable::note(&session, &args.input.input);
+    match scope {
+        Scope::All => unreachable::note(&session, &args.input.input, Covers::RetainedSizes),
+        Scope::Reachable => unreachable::note(&session, &args.input.input, Covers::Reachable),
+        Scope::Unreachable => {}
     }
     Ok(outcome)
 }
@@ -209,6 +212,7 @@ fn show(args: &Args, source: &impl Source, histogram: &Histogram) -> anyhow::Res
     let answer = Answer::new(columns(args.group_by, args.retained), rows)
         .beside(&beside(), &total)
         .matching(total.rows, "rows")
+        .without_rows(NoRows::Nothing)
         // What classes retain does not add up: an object can belong to what several retain.
         .total([
             ("instances", grouped(total.instances)),

@@ -7,8 +7,8 @@ use crate::index::Quiet;
 use crate::query::strings::holders::Holder;
 use crate::query::strings::{self, Answer as Found, Question, Reader, Row, Rows, STRING, SortBy, Totals};
 use crate::report::answer::{Answer, Declared, NoRows, Section};
-use crate::report::escape;
 use crate::report::column::{Column, Columns, Fit, Kind};
+use crate::report::escape;
 use crate::report::number::{grouped, human_bytes, percent};
 use crate::report::value::{Value, id, list};
 
@@ -16,8 +16,9 @@ use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::limit::{Top, limit};
-use crate::cli::shared::{messages, unreachable};
+use crate::cli::shared::messages;
 use crate::cli::shared::session::{KEPT, Session, Source};
+use crate::cli::shared::unreachable::{self, Covers};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli strings heap.hprof
@@ -110,7 +111,10 @@ impl Args {
             (false, true, true) => "the dump contains no reachable String",
             (false, true, false) => "the dump contains no String",
             (false, false, true) => "no reachable String matches",
-            (false, false, false) => "no String matches; (?i) in front of a pattern ignores case",
+            (false, false, false) if self.pattern.is_some() => {
+                "no String matches; (?i) in front of a pattern ignores case"
+            }
+            (false, false, false) => "no String matches",
         }
     }
 
@@ -161,7 +165,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         messages::line("note", args.why_nothing());
     }
     if args.live {
-        unreachable::note(&session, &args.input);
+        unreachable::note(&session, &args.input, Covers::Reachable);
     }
     Ok(session.outcome(rows > 0))
 }

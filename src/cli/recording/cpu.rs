@@ -12,7 +12,7 @@ use crate::query::recordings::cpu::{self, GroupBy, GroupRow, Question, Row, Sort
 use crate::query::recordings::profile::binary::Want;
 use crate::query::recordings::profile::{Profile, Samples, Traces};
 use crate::query::recordings::stack_filter::StackFilter;
-use crate::report::answer::{Answer, Declared};
+use crate::report::answer::{Answer, Declared, NoRows};
 use crate::report::column::{Column, Columns, Fit};
 use crate::report::number::grouped;
 
@@ -150,7 +150,8 @@ fn by_trace(recorded: &Recorded, args: &Args, question: &Question) -> anyhow::Re
     let beside = Beside { matching, shown: rows.len(), of: (samples, sum) };
     let mut answer = Answer::new(columns(traces, &args.stack), rows)
         .beside(&beside_columns(), &beside)
-        .matching(matching, "traces");
+        .matching(matching, "traces")
+        .without_rows(NoRows::Nothing);
     if profile.samples.is_some() {
         answer = answer.total([("samples", grouped(sum)), (METHOD, "total".to_owned())]);
     }
@@ -173,7 +174,8 @@ fn by_group(
     let beside = Beside { matching, shown: rows.len(), of: (samples, sum) };
     let answer = Answer::new(group_columns(group_by), rows)
         .beside(&beside_columns(), &beside)
-        .matching(matching, "rows");
+        .matching(matching, "rows")
+        .without_rows(NoRows::Nothing);
     let rows = recorded.show("cpu", &args.output, answer)?;
     nothing(args, profile, question, matching);
     Ok(recorded.outcome(rows > 0))

@@ -170,7 +170,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         held = stacks::held(&recorded.profile);
     }
     let Some(of) = args.of.or(held.first().copied()).filter(|_| is_held(&held)) else {
-        messages::line("note", &nothing(args, &recorded.file, &held));
+        args.input.note(&nothing(args, &recorded.file, &held));
         return Ok(recorded.outcome(false));
     };
     let question = question(args, of);
@@ -178,7 +178,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         anyhow::Error::from(error).context("choose fewer with --depth, --class or --method")
     })?;
     if stacks.stacks == 0 {
-        messages::line("note", "no stack matches, or all matching stacks have weight 0");
+        args.input.note("no stack matches, or all matching stacks have weight 0");
         no_match::classes(&args.input, &args.class, || no_match::classes_of(&recorded.profile.traces));
         no_match::methods(&args.input, &args.method, &recorded.profile.traces);
         return Ok(recorded.outcome(false));

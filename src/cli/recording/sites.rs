@@ -12,7 +12,7 @@ use crate::query::recordings::profile::binary::Want;
 use crate::query::recordings::profile::{Origin, Sites, Traces};
 use crate::query::recordings::sites::{self, Question, Row, SortBy, Totals};
 use crate::query::recordings::stack_filter::StackFilter;
-use crate::report::answer::{Answer, Declared};
+use crate::report::answer::{Answer, Declared, NoRows};
 use crate::report::column::{Column, Columns, Fit};
 use crate::report::number::grouped;
 use crate::report::value::Value;
@@ -87,7 +87,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let beside = Beside { matching: matching.rows, shown: rows.len(), of: (sites, matching) };
     let mut answer = Answer::new(columns(traces, &args.shown.stack, sites), rows)
         .beside(&beside_columns(), &beside)
-        .matching(matching.rows, "sites");
+        .matching(matching.rows, "sites")
+        .without_rows(NoRows::Nothing);
     if sites.is_some() {
         answer = answer.total([
             ("live", grouped(matching.live_bytes)),

@@ -6,7 +6,7 @@ use crate::cli::shared::session::Source;
 use crate::cli::shared::stack::{StackArgs, StackedOutput};
 use crate::query::recordings::cputime::{self, Question, Row};
 use crate::query::recordings::profile::{Profile, Times, Traces};
-use crate::report::answer::{Answer, Declared};
+use crate::report::answer::{Answer, Declared, NoRows};
 use crate::report::column::{Column, Columns, Fit, Kind};
 use crate::report::number::grouped;
 
@@ -62,7 +62,8 @@ pub(super) fn show(
     let beside = Beside { matching, shown: rows.len(), of: stated };
     let mut answer = Answer::new(columns(of, traces, stack), rows)
         .beside(&beside_columns(), &beside)
-        .matching(matching, "rows");
+        .matching(matching, "rows")
+        .without_rows(NoRows::Nothing);
     if beside.of.is_some() {
         let total = u64::try_from(total_ms).map(grouped).unwrap_or_default();
         answer = answer.total([("ms", total), (of.title(), "whole time".to_owned())]);

@@ -3,6 +3,7 @@
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::limit::Top;
+use crate::cli::shared::messages;
 use crate::cli::shared::recording::RecordedInput;
 use crate::cli::shared::session::Source;
 use crate::cli::shared::stack::{self, Stack};
@@ -12,9 +13,9 @@ use crate::query::recordings::profile::binary::Want;
 use crate::query::recordings::profile::{Frame, StartedThread, Trace};
 use crate::query::recordings::stack_filter::StackFilter;
 use crate::query::recordings::traces::{self, Question, ThreadFilter};
-use crate::report::{Format, escape};
 use crate::report::answer::{Answer, Declared, Line, NoRows};
 use crate::report::column::{Align, Column, Columns};
+use crate::report::{Format, escape};
 
 use super::columns::{self, Beside};
 use super::no_match;
@@ -83,6 +84,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         args.input.note("the file contains no stack traces");
     } else if rows.is_empty() {
         no_match::note(&args.input, "trace", &question.filter, &profile.traces);
+        if let Some(ThreadFilter::Pattern(pattern)) = &args.thread {
+            messages::about_started(args.input.input.quiet, pattern, &profile.threads);
+        }
     }
     let threads = traces::started_threads(profile);
     let shown = rows.len();

@@ -12,8 +12,9 @@ use crate::report::number::{grouped, percent};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::{messages, unreachable};
+use crate::cli::shared::messages;
 use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::unreachable::{self, Covers};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli retained heap.hprof 'com.acme.cache.**'
@@ -52,7 +53,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     for (selection, row) in args.selections.iter().zip(&rows) {
         notes(session.heap.summary(), selection, row, args.input.quiet);
     }
-    unreachable::note(&session, &args.input);
+    unreachable::note(&session, &args.input, Covers::RetainedSizes);
     Ok(session.outcome(total.objects > 0))
 }
 

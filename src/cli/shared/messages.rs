@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use crate::hprof::ObjectId;
 use crate::index::model::problem::Severity;
 use crate::index::model::summary::Summary;
 use crate::index::{Error, Heap, ObjectGraph};
@@ -10,6 +11,7 @@ use crate::query::classes::pattern::ClassPattern;
 use crate::query::classes::suggestions;
 use crate::query::dump::doctor::{Extent, RetainedSizes};
 use crate::query::objects::selection::{Selection, ThreadPattern, What};
+use crate::query::recordings::profile::StartedThread;
 use crate::query::threads::Answer as Threads;
 use crate::report::escape;
 use crate::report::number::{counted, grouped};
@@ -145,6 +147,15 @@ pub(crate) fn about_no_thread(graph: &ObjectGraph, found: &Threads, name: Option
         _ => found.suggestions.clone(),
     };
     suggest(&suggested);
+}
+
+/// Offers threads that were started, if none has the name that is wanted.
+pub(crate) fn about_started(quiet: bool, wanted: &ThreadPattern, started: &[StartedThread]) {
+    let (ThreadPattern::Part(text) | ThreadPattern::Glob(text)) = wanted else { return };
+    let names = || started.iter().map(|thread| thread.name.as_str());
+    if !quiet && !names().any(|name| wanted.matches(ObjectId::NULL, Some(name))) {
+        suggest(&suggestions::names_like(text, names()));
+    }
 }
 
 /// Offers what may have been meant.

@@ -8,7 +8,7 @@ use crate::query::objects::selection::ThreadPattern;
 use crate::query::recordings::profile::Profile;
 use crate::query::recordings::profile::binary::{self, Want};
 use crate::query::recordings::profile::text::{self, TextReport};
-use crate::query::threads::stack_owners;
+use crate::query::threads::{self, Threads, stack_owners};
 use crate::report::json;
 use crate::report::number::grouped;
 
@@ -88,10 +88,17 @@ impl RecordedInput {
         if is_named || heap.summary().facts().heap_dumps.get() == 0 {
             return Ok(());
         }
-        let (.., named) = self.input.with_graph_again(|heap, graph| {
-            Ok(stack_owners::named(graph, &Labels::new(heap, graph, heap.bytes(&Quiet)?), wanted))
+        let (_, graph, (named, like)) = self.input.with_graph_again(|heap, graph| {
+            let bytes = heap.bytes(&Quiet)?;
+            let named = stack_owners::named(graph, &Labels::new(heap, graph, bytes), wanted);
+            let question = threads::Question::named(wanted.clone());
+            let is_none = named.is_empty();
+            Ok((named, is_none.then(|| Threads::new(heap, graph, bytes).find(&question))))
         })?;
         started.extend(named);
+        if let Some(like) = like.filter(|like| like.matching == 0 && !self.input.quiet) {
+            messages::about_no_thread(&graph, &like, Some(wanted));
+        }
         Ok(())
     }
 

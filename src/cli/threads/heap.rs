@@ -2,8 +2,8 @@
 
 use rayon::prelude::*;
 
-use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::Quiet;
+use crate::index::model::summary::{ClassNumber, Summary};
 use crate::query::threads::{
     Answer as Found, Kind as ThreadKind, Local, Question, StackFrame, State, Thread, Threads, Wait,
 };

@@ -21,7 +21,7 @@ use super::shared::messages;
 use super::shared::output;
 use super::shared::recording::RecordedInput;
 use super::shared::session::Source;
-use super::shared::unreachable;
+use super::shared::unreachable::{self, Covers};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli threads heap.hprof
@@ -207,7 +207,7 @@ fn of_heap(args: &Args) -> anyhow::Result<Outcome> {
     if threads.rows.is_empty() && !input.quiet {
         messages::about_no_thread(&session.graph, &threads, question.name.as_ref());
     }
-    unreachable::note(&session, input);
+    unreachable::note(&session, input, Covers::RetainedSizes);
     Ok(session.outcome(!threads.rows.is_empty()))
 }
 

@@ -167,9 +167,7 @@ pub fn histogram_of(
         Scope::All | Scope::Unreachable => all_bytes(summary, &sizes),
     };
     let mut rows = match scope {
-        Scope::All => {
-            groups.count(summary, |number, class| all(summary, &sizes, number, class))
-        }
+        Scope::All => groups.count(summary, |number, class| all(summary, &sizes, number, class)),
         Scope::Reachable | Scope::Unreachable => {
             let positions = if scope == Scope::Reachable { reachable } else { reachable.end..end };
             let counts = class_counts::count(graph, positions, summary.classes().len());

@@ -115,8 +115,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             times::show(&args.input, &recorded, Of::Contention, &question, &args.shown)
         }
         What::Dumps => {
-            let outcome =
-                dumps::show(&recorded, &monitors, top, &args.shown.stack, &args.shown.output)?;
+            let outcome = dumps::show(&recorded, &monitors, top, &args.shown.stack, &args.shown.output)?;
             let all = || profile.monitor_dumps.iter().flat_map(|dump| &dump.monitors);
             no_match::classes(&args.input, &monitors, || all().map(|monitor| monitor.name.as_str()));
             Ok(outcome)

@@ -7,9 +7,9 @@ use crate::cli::shared::recording::Recorded;
 use crate::cli::shared::session::Source;
 use crate::query::recordings::monitors::{self, WaitQuestion, WaitRow};
 use crate::query::recordings::traces;
-use crate::report::answer::{Answer, Declared};
-use crate::report::escape;
+use crate::report::answer::{Answer, Declared, NoRows};
 use crate::report::column::{Align, Column, Columns, Fit, Kind};
+use crate::report::escape;
 
 /// Shows WAIT, WAITED, SLEEP and EXIT lines, added up.
 pub(super) fn show(recorded: &Recorded, question: &WaitQuestion, output: &Output) -> anyhow::Result<Outcome> {
@@ -21,7 +21,10 @@ pub(super) fn show(recorded: &Recorded, question: &WaitQuestion, output: &Output
         name: row.thread.and_then(|serial| threads.get(&serial)).map(|thread| thread.name.as_str()),
         waits: row,
     });
-    let answer = Answer::new(columns(), rows).beside(&beside_columns(), &beside).matching(matching, "rows");
+    let answer = Answer::new(columns(), rows)
+        .beside(&beside_columns(), &beside)
+        .matching(matching, "rows")
+        .without_rows(NoRows::Nothing);
     let rows = recorded.show("monitors", output, answer)?;
     Ok(recorded.outcome(rows > 0))
 }

@@ -15,7 +15,8 @@ use super::reachable::{self, Whole};
 use crate::cli::Outcome;
 use crate::cli::shared::object_columns::{self, Named};
 use crate::cli::shared::session::{Rows, Session, Source};
-use crate::cli::shared::{messages, object, unreachable};
+use crate::cli::shared::unreachable::{self, Covers};
+use crate::cli::shared::{messages, object};
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let format = args.output.format();
@@ -69,7 +70,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if rows == 0 && args.min_retained > 0 && !args.input.quiet {
         messages::line("note", &format!("no object retains {} or more", human_bytes(args.min_retained)));
     }
-    unreachable::note(&session, &args.input);
+    unreachable::note(&session, &args.input, Covers::Reachable);
     Ok(session.outcome(rows > 0))
 }
 

@@ -19,7 +19,8 @@ use crate::report::value::{Value, id};
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::session::{Session, Source};
-use crate::cli::shared::{messages, object, object_columns, paths, unreachable};
+use crate::cli::shared::unreachable::{self, Covers};
+use crate::cli::shared::{messages, object, object_columns, paths};
 
 /// Steps without a branch that a table shows; of more the middle is left out.
 const MAX_STEPS: usize = 12;
@@ -55,7 +56,7 @@ pub(super) fn run(
     if !input.quiet {
         notes(session.heap.summary(), &trees, selections);
     }
-    unreachable::note(&session, input);
+    unreachable::note(&session, input, Covers::Reachable);
     Ok(session.outcome(trees.merged.found > 0))
 }
 
