@@ -75,7 +75,10 @@ pub fn sniff(bytes: &[u8]) -> Looks {
     if lower.starts_with(b"<!doctype html") || lower.starts_with(b"<html") || lower.starts_with(b"<?xml") {
         return Looks::Html;
     }
-    if matches!(text.first(), Some(b'{' | b'[')) {
+    let is_text = head.iter().all(|b| matches!(b, b'\t' | b'\n' | b'\r' | 0x20..=0x7e | 0x80..));
+    // JSON is UTF-8 (RFC 8259); the last character of the head may be cut.
+    let is_utf8 = std::str::from_utf8(head).map_or_else(|error| error.error_len().is_none(), |_| true);
+    if is_text && is_utf8 && matches!(text.first(), Some(b'{' | b'[')) {
         return Looks::Json;
     }
     if !head.is_empty() && head.iter().all(|b| *b == 0) {
@@ -84,7 +87,7 @@ pub fn sniff(bytes: &[u8]) -> Looks {
     if text::is_report(bytes) {
         return Looks::HprofText;
     }
-    if head.iter().all(|b| matches!(b, b'\t' | b'\n' | b'\r' | 0x20..=0x7e | 0x80..)) {
+    if is_text {
         return Looks::Text;
     }
     Looks::Other
@@ -157,7 +160,7 @@ mod tests {
     fn each_kind_is_recognised() {
         let mut tar = vec![b'x'; 300];
         tar[257..262].copy_from_slice(b"ustar");
-        let cases: [(&[u8], Looks); 26] = [
+        let cases: [(&[u8], Looks); 29] = [
             (b"JAVA PROFILE 1.0.2\0\0\0\0\x08", Looks::Hprof),
             (b"JAVA PROFILE 1.0\0", Looks::Hprof),
             (b"JAVA PROFILE 1.0.1, created Fri Feb  6", Looks::HprofText),
@@ -181,6 +184,9 @@ mod tests {
             (b"BZh9", Looks::Bzip2),
             (b"\xfd7zXZ\0", Looks::Xz),
             (b" {\"a\": 1}", Looks::Json),
+            (b"[\"Gr\xc3\xbc\xc3", Looks::Json),
+            (b"{\0\0\x01binary", Looks::Other),
+            (b"{\xff\xfe\x80 1", Looks::Text),
             (&[0; 64], Looks::Zeros),
             (b"hello", Looks::Text),
             (b"\x01\x02\x03", Looks::Other),

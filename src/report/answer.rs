@@ -271,6 +271,7 @@ mod tests {
             created: None,
             heap_dump: None,
             damaged: None,
+            unreachable_bytes: None,
         }
     }
 

@@ -32,6 +32,12 @@ pub fn text(raw: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// A text in double quotes, those in it with a backslash, so that its end can be seen. Like [`text`] it leaves backslashes
+/// alone, and harmful characters to it.
+pub fn quoted(raw: &str) -> String {
+    format!("\"{}\"", raw.replace('"', "\\\""))
+}
+
 /// Appends a character as `\uNNNN`, one or two of them, as JSON and Java write it.
 pub(super) fn push_escaped(out: &mut String, c: char) {
     let mut units = [0; 2];
@@ -69,6 +75,13 @@ mod tests {
         assert_eq!(text("a\u{1b}[31m\n"), "a\\u001b[31m\\n");
         assert_eq!(text("x\u{202e}y\u{7f}\u{9b}"), "x\\u202ey\\u007f\\u009b");
         assert_eq!(text("\u{e0041}"), "\\udb40\\udc41");
+    }
+
+    #[test]
+    fn quotes_in_quotes_are_escaped() {
+        assert_eq!(quoted("say \"hi\""), r#""say \"hi\"""#);
+        assert_eq!(quoted("plain"), "\"plain\"");
+        assert_eq!(text(&quoted("a\u{1b}")), "\"a\\u001b\"");
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub struct Dump<'a> {
     pub heap_dump: Option<u32>,
     /// Whether part of the dump is missing or unreadable, if it was read.
     pub damaged: Option<bool>,
+    /// Shallow bytes of unreachable objects, if the command reads the graph.
+    pub unreachable_bytes: Option<u64>,
 }
 
 /// Writes a document; `more` are keys beside `rows`.

@@ -16,6 +16,7 @@ mod completions;
 mod crashes;
 #[cfg(unix)]
 mod crashes_index;
+mod first_answers;
 mod golden;
 mod hostile_look;
 mod hostile_names;

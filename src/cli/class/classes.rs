@@ -12,7 +12,6 @@ use crate::index::Heap;
 use crate::index::model::summary::Summary;
 use crate::query::classes::hierarchy::{self, Question, Row, SortBy};
 use crate::query::classes::pattern::ClassPattern;
-use crate::query::classes::suggestions;
 use crate::report::answer::{Answer, Declared, NoRows, Section};
 use crate::report::column::{Column, Columns, Fit};
 use crate::report::number::grouped;
@@ -48,7 +47,7 @@ pub(crate) struct Args {
 
     /// Only classes that match one of these: `java.util.HashMap$Node`, `byte[]`, `com.acme.**`; a tree starts there
     #[arg(value_name = "PATTERN", help_heading = "Filter")]
-    patterns: Vec<String>,
+    patterns: Vec<ClassPattern>,
 
     /// As a tree, from java.lang.Object on; subclasses with most instances first
     #[arg(long, conflicts_with = "sort", help_heading = "Output")]
@@ -74,7 +73,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let heap = args.input.open()?;
     let format = args.output.format();
     let question = Question {
-        patterns: args.patterns.iter().map(|text| pattern(text)).collect(),
+        patterns: args.patterns.clone(),
         sort_by: args.sort,
         top: args.top.rows(format),
         levels: match (args.depth, format) {
@@ -101,23 +100,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         true => answer,
     };
     heap.show("classes", &args.output, answer)?;
-    if found.total == 0 && !args.input.quiet {
-        note(&heap, args);
+    if !args.input.quiet {
+        note(&heap, args, found.total);
     }
     Ok(heap.outcome(shown > 0))
 }
 
-fn pattern(text: &str) -> ClassPattern {
-    // Every text is a pattern.
-    let Ok(pattern) = text.parse();
-    pattern
-}
-
-/// Says that nothing matches.
-fn note(heap: &Heap, args: &Args) {
-    messages::line("note", &format!("no class of {} matches", heap.path().display()));
-    for pattern in &args.patterns {
-        messages::suggest(&suggestions::class_names(heap.summary(), pattern));
+/// Says what matches nothing.
+fn note(heap: &Heap, args: &Args, found: u64) {
+    let summary = heap.summary();
+    let names = || summary.classes().iter().map(|class| summary.class_name(class));
+    let unmatched =
+        messages::about_patterns(&args.patterns, "classes takes one dump, then class patterns", names);
+    if found == 0 && unmatched == 0 {
+        messages::line("note", &format!("no class of {} matches", heap.path().display()));
     }
 }
 

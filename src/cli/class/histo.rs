@@ -4,9 +4,10 @@ use crate::cli::Outcome;
 use crate::cli::shared::args::{LayoutArgs, Output};
 use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::limit::Top;
-use crate::cli::shared::object;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
 use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::unreachable::{self, Covers};
+use crate::cli::shared::{messages, object};
 use crate::index::Heap;
 use crate::input::file::TextFile;
 use crate::query::classes::histogram::{
@@ -15,7 +16,7 @@ use crate::query::classes::histogram::{
 use crate::query::classes::pattern::ClassPattern;
 use crate::query::classes::text_histogram;
 use crate::query::recordings::profile::text;
-use crate::report::answer::{Answer, Declared};
+use crate::report::answer::{Answer, Declared, NoRows};
 use crate::report::column::{Align, Column, Columns, Fit};
 use crate::report::number::{grouped, percent};
 use crate::report::value::{Value, id};
@@ -27,6 +28,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli histo heap.hprof --retained --live
   hprof-cli histo java.hprof.txt --sort instances
   hprof-cli histo heap.hprof --format json | jq '.rows[0]'";
+
+/// What is said of a pattern that is a file.
+const ONE_DUMP: &str = "histo takes one dump, then class patterns";
 
 /// The words of `--sort`.
 const SORT: &[Key<SortBy>] = &[
@@ -46,7 +50,8 @@ const GROUP_BY: &[Key<GroupBy>] = &[
 /// Instances and bytes of each class
 ///
 /// Shallow sizes are those of the JVM itself, fitted to the dump's addresses (see `info`). All objects in the dump are
-/// counted, unreachable ones too, unless --live says otherwise. Of a text report (java.hprof.txt) the HEAP DUMP is
+/// counted, unreachable ones too, unless --live says otherwise. Percentages are of the heap: of all objects, or with
+/// --live of all reachable ones, whatever classes are selected. Of a text report (java.hprof.txt) the HEAP DUMP is
 /// counted, with the sizes that it states.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -101,11 +106,54 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let (recorded, histogram) = ask_text(args, &file, recorded, &question)?;
         return show(args, &recorded, &histogram);
     }
-    let (heap, histogram) = ask(args, &question)?;
-    show(args, &heap, &histogram)
+    let scope = match (args.live, args.unreachable) {
+        (true, _) => Scope::Reachable,
+        (false, true) => Scope::Unreachable,
+        (false, false) => Scope::All,
+    };
+    let with = if args.retained { With::Retained } else { With::Counts };
+    if (scope, with) == (Scope::All, With::Counts) {
+        let heap = args.input.input.open()?;
+        let sizes = args.layout.sizes(&heap);
+        let histogram = histogram::histogram(heap.summary(), &sizes, &question);
+        let outcome = show(args, &heap, &histogram)?;
+        args.note_nothing(&heap, &histogram);
+        return Ok(outcome);
+    }
+    let (session, histogram) = Session::ask(&args.input.input, |heap, graph| {
+        Ok(histogram::histogram_of(heap.summary(), graph, &question, scope, with))
+    })?;
+    let outcome = show(args, &session, &histogram)?;
+    args.note_nothing(&session.heap, &histogram);
+    match scope {
+        Scope::All => unreachable::note(&session, &args.input.input, Covers::RetainedSizes),
+        Scope::Reachable => unreachable::note(&session, &args.input.input, Covers::Reachable),
+        Scope::Unreachable => {}
+    }
+    Ok(outcome)
 }
 
 impl Args {
+    /// Says why there are no rows, and which patterns match no class.
+    fn note_nothing(&self, heap: &Heap, histogram: &Histogram) {
+        if self.input.input.quiet {
+            return;
+        }
+        let summary = heap.summary();
+        let classes = || summary.classes().iter().map(|class| summary.class_name(class));
+        let unmatched = messages::about_patterns(&self.patterns, ONE_DUMP, classes);
+        if histogram.total.rows == 0 && unmatched < self.patterns.len() {
+            let what = match (self.live, self.unreachable) {
+                (true, _) => "reachable object",
+                (false, true) => "unreachable object",
+                (false, false) => "object",
+            };
+            messages::line("note", &format!("there is no {what} of the classes that match"));
+        } else if histogram.total.rows == 0 && self.patterns.is_empty() && self.unreachable {
+            messages::line("note", "there is no unreachable object");
+        }
+    }
+
     /// Refuses what a text report cannot tell.
     fn needs_binary(&self, file: &TextFile) -> anyhow::Result<()> {
         let flags = [
@@ -131,11 +179,17 @@ fn ask_text(
     mut recorded: Recorded,
     question: &Question,
 ) -> anyhow::Result<(Recorded, Histogram)> {
-    let mut histogram = Histogram { rows: Vec::new(), total: Totals::default() };
+    let mut histogram = Histogram { rows: Vec::new(), total: Totals::default(), heap_bytes: 0 };
     if let RecordedFile::Text { report, .. } = &mut recorded.file {
         text::find_loaders(file, report)?;
         match &report.heap {
-            Some(heap) => histogram = text_histogram::histogram(heap, question),
+            Some(heap) => {
+                histogram = text_histogram::histogram(heap, question);
+                if !args.input.input.quiet {
+                    let names = || heap.classes.iter().map(|class| class.name.as_str());
+                    messages::about_patterns(&args.patterns, ONE_DUMP, names);
+                }
+            }
             None => args.input.note(&format!(
                 "{} contains no HEAP DUMP; `hprof-cli sites` shows recorded allocations, if any",
                 file.path().display()
@@ -145,32 +199,12 @@ fn ask_text(
     Ok((recorded, histogram))
 }
 
-/// Opens the dump, with its graph only if that is needed.
-fn ask(args: &Args, question: &Question) -> anyhow::Result<(Heap, Histogram)> {
-    let scope = match (args.live, args.unreachable) {
-        (true, _) => Scope::Reachable,
-        (false, true) => Scope::Unreachable,
-        (false, false) => Scope::All,
-    };
-    let with = if args.retained { With::Retained } else { With::Counts };
-    if (scope, with) == (Scope::All, With::Counts) {
-        let heap = args.input.input.open()?;
-        let sizes = args.layout.sizes(&heap);
-        let histogram = histogram::histogram(heap.summary(), &sizes, question);
-        return Ok((heap, histogram));
-    }
-    let (session, histogram) = Session::ask(&args.input.input, |heap, graph| {
-        Ok(histogram::histogram_of(heap.summary(), graph, question, scope, with))
-    })?;
-    Ok((session.heap, histogram))
-}
-
 fn show(args: &Args, source: &impl Source, histogram: &Histogram) -> anyhow::Result<Outcome> {
     let total = histogram.total;
     let rows = (1u64..).zip(&histogram.rows).map(|(number, row)| Line {
         number,
         row,
-        all_bytes: total.shallow_bytes,
+        heap_bytes: histogram.heap_bytes,
     });
     // The classes of rows that are left out are not counted.
     let classes: Option<u64> = (histogram.rows.len() as u64 == total.rows)
@@ -178,11 +212,12 @@ fn show(args: &Args, source: &impl Source, histogram: &Histogram) -> anyhow::Res
     let answer = Answer::new(columns(args.group_by, args.retained), rows)
         .beside(&beside(), &total)
         .matching(total.rows, "rows")
+        .without_rows(NoRows::Nothing)
         // What classes retain does not add up: an object can belong to what several retain.
         .total([
             ("instances", grouped(total.instances)),
             ("bytes", grouped(total.shallow_bytes)),
-            ("%", percent(total.shallow_bytes, total.shallow_bytes)),
+            ("%", percent(total.shallow_bytes, histogram.heap_bytes)),
             ("classes", classes.map(grouped).unwrap_or_default()),
             (title(args.group_by), "total".to_owned()),
         ]);
@@ -194,7 +229,7 @@ fn show(args: &Args, source: &impl Source, histogram: &Histogram) -> anyhow::Res
 struct Line<'a> {
     number: u64,
     row: &'a Row,
-    all_bytes: u64,
+    heap_bytes: u64,
 }
 
 /// A loader as it is shown: its class and object ID.
@@ -287,7 +322,7 @@ fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, Line<'a>> {
         .place(2),
     );
     columns.push(
-        Column::table("%", Align::Right, |line: &Line<'a>| percent(line.row.shallow_bytes, line.all_bytes))
+        Column::table("%", Align::Right, |line: &Line<'a>| percent(line.row.shallow_bytes, line.heap_bytes))
             .place(3),
     );
     if retained {

@@ -7,6 +7,7 @@ use crate::cli::shared::limit::Top;
 use crate::cli::shared::messages;
 use crate::cli::shared::object;
 use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::unreachable::{self, Covers};
 use crate::hprof::ObjectId;
 use crate::index::Quiet;
 use crate::index::model::summary::Summary;
@@ -16,6 +17,7 @@ use crate::query::objects::label::Labels;
 use crate::query::objects::reader::Objects;
 use crate::report::answer::{Answer, Declared, NoRows};
 use crate::report::column::{Column, Columns, Fit, Kind};
+use crate::report::escape;
 use crate::report::value::{Value, id};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -72,6 +74,7 @@ fn loaders(args: &Args) -> anyhow::Result<Outcome> {
             .beside(&loader_total(), &total)
             .matching(total, "loaders");
     session.show("loaders", &args.output, answer)?;
+    unreachable::note(&session, &args.input, Covers::Reachable);
     Ok(session.outcome(total > 0))
 }
 
@@ -190,7 +193,12 @@ impl<'a> Line<'a, Duplicate> {
     }
 
     fn loader_in_table(&self) -> String {
-        let label = self.row.loader_label.as_ref().map(|label| format!(" \"{label}\"")).unwrap_or_default();
+        let label = self
+            .row
+            .loader_label
+            .as_ref()
+            .map(|label| format!(" {}", escape::quoted(label)))
+            .unwrap_or_default();
         format!("{}{label}", object::loader_text(self.summary, self.row.loader))
     }
 }

@@ -41,10 +41,15 @@ fn account_lines(account: &Account, line: &mut dyn FnMut(&str, String)) {
         match account.expected_bytes {
             None => format!("{}; the length of the whole dump is unknown", bytes(read)),
             Some(expected) if expected == read => format!("all of {}", bytes(expected)),
-            Some(expected) => {
-                let at_least = if expected > account.file_bytes { "at least " } else { "" };
-                format!("{} of {at_least}{}, {}", bytes(read), bytes(expected), share(read, expected))
-            }
+            // The record that the file ends in says where it ends. How many were to follow nothing says: HotSpot writes
+            // segments of a megabyte or so.
+            Some(expected) if expected > account.file_bytes => format!(
+                "{} of at least {}: at most {} of the dump, as no record says how many were to follow",
+                bytes(read),
+                bytes(expected),
+                share(read, expected)
+            ),
+            Some(expected) => format!("{} of {}, {}", bytes(read), bytes(expected), share(read, expected)),
         },
     );
     let records = "at the top level, with one or more records each";

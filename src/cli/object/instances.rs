@@ -19,6 +19,7 @@ use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
 use crate::cli::shared::object_columns::{self, Named};
 use crate::cli::shared::session::{Rows, Session, Source};
+use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -96,6 +97,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     session.show("instances", &args.output, answer)?;
     if !args.input.quiet {
         notes(args, heap, &unmatched, total);
+    }
+    if args.live {
+        unreachable::note(&session, &args.input, Covers::Reachable);
     }
     Ok(session.outcome(total > 0))
 }

@@ -168,9 +168,13 @@ fn target(args: &Args, heap: &Heap, graph: &ObjectGraph) -> Target {
         What::Classes(pattern) => {
             let matching =
                 summary.numbered_classes().filter(|(_, class)| pattern.matches(summary.class_name(class)));
-            let found: Vec<(ObjectIndex, &str)> = matching
+            let mut found: Vec<(ObjectIndex, &str)> = matching
                 .filter_map(|(number, class)| Some((graph.class_object(number)?, summary.class_name(class))))
                 .collect();
+            // `HashMap` is java.util.HashMap, also if a class has a nested class of that name.
+            if found.iter().any(|(_, name)| pattern.matches_as_written(name)) {
+                found.retain(|(_, name)| pattern.matches_as_written(name));
+            }
             match found.as_slice() {
                 [(object, _)] => Target::Object(*object),
                 [] => Target::None(no_class(summary, text)),

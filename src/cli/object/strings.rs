@@ -8,6 +8,7 @@ use crate::query::strings::holders::Holder;
 use crate::query::strings::{self, Answer as Found, Question, Reader, Row, Rows, STRING, SortBy, Totals};
 use crate::report::answer::{Answer, Declared, NoRows, Section};
 use crate::report::column::{Column, Columns, Fit, Kind};
+use crate::report::escape;
 use crate::report::number::{grouped, human_bytes, percent};
 use crate::report::value::{Value, id, list};
 
@@ -17,6 +18,7 @@ use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::limit::{Top, limit};
 use crate::cli::shared::messages;
 use crate::cli::shared::session::{KEPT, Session, Source};
+use crate::cli::shared::unreachable::{self, Covers};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli strings heap.hprof
@@ -100,6 +102,22 @@ impl Args {
         limit(self.max_chars, self.output.format(), DEFAULT_CHARS).unwrap_or(usize::MAX)
     }
 
+    /// Why there are no rows.
+    fn why_nothing(&self) -> &'static str {
+        let is_any = self.pattern.is_none() && self.min_length == 0 && self.max_length.is_none();
+        match (self.duplicates, is_any, self.live) {
+            (true, true, _) => "no text is that of several Strings",
+            (true, false, _) => "no text that matches is that of several Strings",
+            (false, true, true) => "the dump contains no reachable String",
+            (false, true, false) => "the dump contains no String",
+            (false, false, true) => "no reachable String matches",
+            (false, false, false) if self.pattern.is_some() => {
+                "no String matches; (?i) in front of a pattern ignores case"
+            }
+            (false, false, false) => "no String matches",
+        }
+    }
+
     fn question(&self) -> anyhow::Result<Question> {
         let sort_by = self.sort.unwrap_or(if self.duplicates { SortBy::Wasted } else { SortBy::Bytes });
         anyhow::ensure!(
@@ -143,6 +161,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             ),
         );
     }
+    if !args.input.quiet && rows == 0 {
+        messages::line("note", args.why_nothing());
+    }
+    if args.live {
+        unreachable::note(&session, &args.input, Covers::Reachable);
+    }
     Ok(session.outcome(rows > 0))
 }
 
@@ -185,7 +209,7 @@ fn columns(rows: Rows) -> Columns<'static, Row> {
     let text = |key, meaning| {
         Column::text(key, meaning, |row: &Row| Value::from(&row.text))
             .header("text")
-            .cell(|row| format!("\"{}{}\"", row.text, if row.is_cut { "…" } else { "" }))
+            .cell(|row| escape::quoted(&format!("{}{}", row.text, if row.is_cut { "…" } else { "" })))
             .place(6)
             .fit(Fit::Shorten { priority: 0 })
     };
@@ -246,7 +270,7 @@ fn columns(rows: Rows) -> Columns<'static, Row> {
                     move |row: &Row| list(row.holders.iter().map(|holder| holders.record(holder))),
                 )
                 .csv(|row| holders_text(row).into())
-                .header("held by")
+                .header("held by, % of copies")
                 // The table's last column may be shortened, this one must not be long.
                 .cell(short_holder)
                 .place(5),

@@ -22,8 +22,13 @@ pub(super) fn rank<'a, R: 'a>(meaning: &'static str, rank: fn(&R) -> u64) -> Col
     column.header("rank").place(RANK).cell(move |row| rank(row).to_string())
 }
 
+/// The trace in JSON and CSV only.
+pub(super) fn dummy_trace<'a, R: 'a>(trace: fn(&R) -> TraceSerial) -> Column<'a, R> {
+    Column::integer("trace", "serial number of the stack trace", move |row| trace(row).into())
+}
+
 pub(super) fn trace<'a, R: 'a>(trace: fn(&R) -> TraceSerial) -> Column<'a, R> {
-    let column = Column::integer("trace", "serial number of the stack trace", move |row| trace(row).into());
+    let column = dummy_trace(trace);
     column.header("trace").place(TRACE).cell(move |row| trace(row).to_string())
 }
 

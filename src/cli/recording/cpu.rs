@@ -12,11 +12,12 @@ use crate::query::recordings::cpu::{self, GroupBy, GroupRow, Question, Row, Sort
 use crate::query::recordings::profile::binary::Want;
 use crate::query::recordings::profile::{Profile, Samples, Traces};
 use crate::query::recordings::stack_filter::StackFilter;
-use crate::report::answer::{Answer, Declared};
+use crate::report::answer::{Answer, Declared, NoRows};
 use crate::report::column::{Column, Columns, Fit};
 use crate::report::number::grouped;
 
 use super::columns::{self, Beside};
+use super::no_match;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli cpu java.hprof.txt
@@ -134,20 +135,29 @@ fn note(profile: &Profile, input: &RecordedInput) {
     input.note(&format!("no CPU SAMPLES: the HPROF agent records them with cpu=samples{instead}"));
 }
 
+/// Says that there are samples, and none that matches.
+fn nothing(args: &Args, profile: &Profile, question: &Question, matching: u64) {
+    if profile.samples.is_some() && matching == 0 {
+        no_match::note(&args.input, "sample", &question.filter, &profile.traces);
+    }
+}
+
 fn by_trace(recorded: &Recorded, args: &Args, question: &Question) -> anyhow::Result<Outcome> {
     let (profile, traces) = (&recorded.profile, &recorded.profile.traces);
-    let nothing = Samples::default();
-    let samples = profile.samples.as_ref().unwrap_or(&nothing);
+    let none = Samples::default();
+    let samples = profile.samples.as_ref().unwrap_or(&none);
     let cpu::Answer { rows, matching, samples: sum } = cpu::by_trace(samples, traces, question);
     let beside = Beside { matching, shown: rows.len(), of: (samples, sum) };
     let mut answer = Answer::new(columns(traces, &args.stack), rows)
         .beside(&beside_columns(), &beside)
-        .matching(matching, "traces");
+        .matching(matching, "traces")
+        .without_rows(NoRows::Nothing);
     if profile.samples.is_some() {
         answer = answer.total([("samples", grouped(sum)), (METHOD, "total".to_owned())]);
     }
     let answer = args.stack.below(answer, traces, |row: &Row| row.trace);
     let rows = recorded.show("cpu", &args.output, answer)?;
+    nothing(args, profile, question, matching);
     Ok(recorded.outcome(rows > 0))
 }
 
@@ -157,15 +167,17 @@ fn by_group(
     question: &Question,
     group_by: GroupBy,
 ) -> anyhow::Result<Outcome> {
-    let nothing = Samples::default();
-    let samples = recorded.profile.samples.as_ref().unwrap_or(&nothing);
+    let (profile, none) = (&recorded.profile, Samples::default());
+    let samples = profile.samples.as_ref().unwrap_or(&none);
     let cpu::Answer { rows, matching, samples: sum } =
-        cpu::grouped(samples, &recorded.profile.traces, question, group_by);
+        cpu::grouped(samples, &profile.traces, question, group_by);
     let beside = Beside { matching, shown: rows.len(), of: (samples, sum) };
     let answer = Answer::new(group_columns(group_by), rows)
         .beside(&beside_columns(), &beside)
-        .matching(matching, "rows");
+        .matching(matching, "rows")
+        .without_rows(NoRows::Nothing);
     let rows = recorded.show("cpu", &args.output, answer)?;
+    nothing(args, profile, question, matching);
     Ok(recorded.outcome(rows > 0))
 }
 

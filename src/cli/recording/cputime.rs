@@ -11,7 +11,7 @@ use crate::query::recordings::cputime::{self, CallQuestion, CallRow, Question, S
 use crate::query::recordings::profile::binary::Want;
 use crate::query::recordings::profile::{Method, Profile};
 use crate::query::recordings::stack_filter::StackFilter;
-use crate::report::answer::{Answer, Declared};
+use crate::report::answer::{Answer, Declared, NoRows};
 use crate::report::column::{Align, Column, Columns, Fit, Kind};
 use crate::report::value::Value;
 
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         return show_calls(&recorded, args, &question);
     }
     let question = Question { filter, names: Vec::new(), cutoff: args.cutoff, sort_by: args.sort, top };
-    times::show(&recorded, Of::CpuTime, &question, &args.shown)
+    times::show(&args.input, &recorded, Of::CpuTime, &question, &args.shown)
 }
 
 /// Says that there is no such table, and what there is instead.
@@ -104,9 +104,14 @@ const NO_TIME: &str = "no CPU TIME: the HPROF agent records it with cpu=times, i
 fn show_calls(recorded: &Recorded, args: &Args, question: &CallQuestion) -> anyhow::Result<Outcome> {
     let cputime::Answer { rows, matching } = cputime::calls(&recorded.profile.calls, question);
     let beside = Beside { matching, shown: rows.len(), of: () };
-    let answer =
-        Answer::new(call_columns(), rows).beside(&beside_calls(), &beside).matching(matching, "calls");
+    let answer = Answer::new(call_columns(), rows)
+        .beside(&beside_calls(), &beside)
+        .matching(matching, "calls")
+        .without_rows(NoRows::Nothing);
     let rows = recorded.show("cputime", &args.shown.output, answer)?;
+    if matching == 0 && !recorded.profile.calls.is_empty() {
+        args.input.note("no call matches");
+    }
     Ok(recorded.outcome(rows > 0))
 }
 

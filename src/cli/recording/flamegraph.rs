@@ -23,6 +23,8 @@ use crate::cli::shared::recording::{RecordedFile, RecordedInput};
 use crate::cli::shared::session::Source;
 use crate::cli::shared::{messages, output};
 
+use super::no_match;
+
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli flamegraph java.hprof -o cpu.svg
   hprof-cli flamegraph java.hprof --of allocated --class 'com.acme.**' -o allocated.svg
@@ -168,7 +170,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         held = stacks::held(&recorded.profile);
     }
     let Some(of) = args.of.or(held.first().copied()).filter(|_| is_held(&held)) else {
-        messages::line("note", &nothing(args, &recorded.file, &held));
+        args.input.note(&nothing(args, &recorded.file, &held));
         return Ok(recorded.outcome(false));
     };
     let question = question(args, of);
@@ -176,7 +178,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         anyhow::Error::from(error).context("choose fewer with --depth, --class or --method")
     })?;
     if stacks.stacks == 0 {
-        messages::line("note", "no stack matches, or all matching stacks have weight 0");
+        args.input.note("no stack matches, or all matching stacks have weight 0");
+        no_match::classes(&args.input, &args.class, || no_match::classes_of(&recorded.profile.traces));
+        no_match::methods(&args.input, &args.method, &recorded.profile.traces);
         return Ok(recorded.outcome(false));
     }
     write(args, of, &stacks, file)?;

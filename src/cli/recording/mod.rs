@@ -6,6 +6,7 @@ pub(crate) mod cpu;
 pub(crate) mod cputime;
 pub(crate) mod flamegraph;
 pub(crate) mod monitors;
+mod no_match;
 pub(crate) mod sites;
 pub(crate) mod summary;
 mod times;

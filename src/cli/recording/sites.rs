@@ -11,12 +11,14 @@ use crate::query::classes::pattern::{ClassPattern, MethodPattern};
 use crate::query::recordings::profile::binary::Want;
 use crate::query::recordings::profile::{Origin, Sites, Traces};
 use crate::query::recordings::sites::{self, Question, Row, SortBy, Totals};
-use crate::report::answer::{Answer, Declared};
+use crate::query::recordings::stack_filter::StackFilter;
+use crate::report::answer::{Answer, Declared, NoRows};
 use crate::report::column::{Column, Columns, Fit};
 use crate::report::number::grouped;
 use crate::report::value::Value;
 
 use super::columns::{self, Beside};
+use super::no_match;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli sites java.hprof
@@ -82,12 +84,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let sites::Answer { rows, matching } =
         sites.map(|sites| sites::sites(sites, traces, &question)).unwrap_or_default();
     notes(&recorded, args);
-    // Over objects allocated is live: the columns would say the same twice.
-    let origin = sites.map_or(Origin::Recorded, |sites| sites.origin);
     let beside = Beside { matching: matching.rows, shown: rows.len(), of: (sites, matching) };
-    let mut answer = Answer::new(columns(traces, &args.shown.stack, origin), rows)
+    let mut answer = Answer::new(columns(traces, &args.shown.stack, sites), rows)
         .beside(&beside_columns(), &beside)
-        .matching(matching.rows, "sites");
+        .matching(matching.rows, "sites")
+        .without_rows(NoRows::Nothing);
     if sites.is_some() {
         answer = answer.total([
             ("live", grouped(matching.live_bytes)),
@@ -99,7 +100,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let answer = args.shown.stack.below(answer, traces, |row: &Row<'_>| row.site.trace);
     let rows = recorded.show("sites", &args.shown.output, answer)?;
+    if let (Some(sites), 0) = (sites, matching.rows) {
+        nothing(args, sites, traces);
+    }
     Ok(recorded.outcome(rows > 0))
+}
+
+/// Says that no site matches.
+fn nothing(args: &Args, sites: &Sites, traces: &Traces) {
+    let filter = StackFilter { methods: args.method.clone(), ..StackFilter::default() };
+    no_match::note(&args.input, "allocation site", &filter, traces);
+    no_match::classes(&args.input, &args.patterns, || sites.rows.iter().map(|site| &*site.class));
 }
 
 fn notes(recorded: &Recorded, args: &Args) {
@@ -115,10 +126,15 @@ fn notes(recorded: &Recorded, args: &Args) {
 /// The title of the column of names.
 const NAME: &str = "class and method";
 
-fn columns<'a>(traces: &'a Traces, stack: &StackArgs, origin: Origin) -> Columns<'a, Row<'a>> {
+fn columns<'a>(traces: &'a Traces, stack: &StackArgs, of: Option<&Sites>) -> Columns<'a, Row<'a>> {
     let sums = |row: &Row<'a>| sites::totals(std::iter::once(row.site));
     let [live, live_instances, allocated, allocated_instances] = columns::allocated("", sums);
-    let is_counted = origin == Origin::Objects;
+    // Over objects allocated is live: the columns would say the same twice.
+    let counted = of.filter(|sites| sites.origin == Origin::Objects);
+    let is_counted = counted.is_some();
+    // HotSpot gives all objects the trace 1, which is none.
+    let has_traces = counted.is_none_or(|sites| sites.rows.iter().any(|site| site.trace.0 > 1));
+    let trace = |row: &Row<'a>| row.site.trace;
     let shown = |column: Column<'a, Row<'a>>, title, place| {
         if is_counted { column } else { column.header(title).place(place) }
     };
@@ -141,7 +157,7 @@ fn columns<'a>(traces: &'a Traces, stack: &StackArgs, origin: Origin) -> Columns
             let method = row.method.as_ref().map(|method| format!(" in {method}")).unwrap_or_default();
             format!("{}{method}", row.site.class)
         }),
-        columns::trace(|row: &Row<'a>| row.site.trace),
+        if has_traces { columns::trace(trace) } else { columns::dummy_trace(trace) },
         live.header("live").place(3),
         live_instances.header("objects").place(4),
         shown(allocated, "allocated", 5),
@@ -204,7 +220,7 @@ pub(crate) fn declared() -> Vec<Declared> {
         about: "A row is an allocation site: a class and a stack trace. Rows are in the order of the file, which is by \
                 live bytes unless `ordered_by` says otherwise. HotSpot dumps have no traces: their `trace` is 0 or 1. \
                 `frames` is there with `--stack` only; in CSV it is a list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
-        rows: columns(&Traces::default(), &StackArgs::ALL, Origin::Recorded).fields(),
+        rows: columns(&Traces::default(), &StackArgs::ALL, None).fields(),
         beside: beside_columns().fields(),
     }]
 }

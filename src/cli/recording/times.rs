@@ -1,16 +1,17 @@
 //! Rankings by time: CPU TIME in `cputime`, MONITOR TIME in `monitors`. They differ in what a row is named after.
 
 use crate::cli::Outcome;
-use crate::cli::shared::recording::Recorded;
+use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::Source;
 use crate::cli::shared::stack::{StackArgs, StackedOutput};
 use crate::query::recordings::cputime::{self, Question, Row};
 use crate::query::recordings::profile::{Profile, Times, Traces};
-use crate::report::answer::{Answer, Declared};
+use crate::report::answer::{Answer, Declared, NoRows};
 use crate::report::column::{Column, Columns, Fit, Kind};
 use crate::report::number::grouped;
 
 use super::columns::{self, Beside};
+use super::no_match;
 
 /// What took the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +49,7 @@ impl Of {
 
 /// Shows a ranking.
 pub(super) fn show(
+    input: &RecordedInput,
     recorded: &Recorded,
     of: Of,
     question: &Question,
@@ -60,13 +62,19 @@ pub(super) fn show(
     let beside = Beside { matching, shown: rows.len(), of: stated };
     let mut answer = Answer::new(columns(of, traces, stack), rows)
         .beside(&beside_columns(), &beside)
-        .matching(matching, "rows");
+        .matching(matching, "rows")
+        .without_rows(NoRows::Nothing);
     if beside.of.is_some() {
         let total = u64::try_from(total_ms).map(grouped).unwrap_or_default();
         answer = answer.total([("ms", total), (of.title(), "whole time".to_owned())]);
     }
     let answer = stack.below(answer, traces, |row: &Row<'_>| row.time.trace);
     let rows = recorded.show(of.command(), output, answer)?;
+    if let (Some(table), 0) = (beside.of, matching) {
+        no_match::note(input, "row", &question.filter, traces);
+        let names = || table.rows.iter().filter_map(|row| row.name.as_deref());
+        no_match::classes(input, &question.names, names);
+    }
     Ok(recorded.outcome(rows > 0))
 }
 

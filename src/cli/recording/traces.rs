@@ -3,6 +3,7 @@
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::limit::Top;
+use crate::cli::shared::messages;
 use crate::cli::shared::recording::RecordedInput;
 use crate::cli::shared::session::Source;
 use crate::cli::shared::stack::{self, Stack};
@@ -12,11 +13,12 @@ use crate::query::recordings::profile::binary::Want;
 use crate::query::recordings::profile::{Frame, StartedThread, Trace};
 use crate::query::recordings::stack_filter::StackFilter;
 use crate::query::recordings::traces::{self, Question, ThreadFilter};
-use crate::report::Format;
 use crate::report::answer::{Answer, Declared, Line, NoRows};
 use crate::report::column::{Align, Column, Columns};
+use crate::report::{Format, escape};
 
 use super::columns::{self, Beside};
+use super::no_match;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli traces java.hprof.txt
@@ -66,7 +68,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let format = args.output.format();
-    let recorded = args.input.open(Want { sites: false, traces: true })?;
+    let mut recorded = args.input.open(Want { sites: false, traces: true })?;
+    if let Some(ThreadFilter::Pattern(pattern)) = &args.thread {
+        args.input.name_threads(&mut recorded, pattern)?;
+    }
     let profile = &recorded.profile;
     let question = Question {
         serials: args.serials.iter().copied().map(TraceSerial).collect(),
@@ -78,7 +83,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if profile.traces.is_empty() {
         args.input.note("the file contains no stack traces");
     } else if rows.is_empty() {
-        args.input.note("no trace matches");
+        no_match::note(&args.input, "trace", &question.filter, &profile.traces);
+        if let Some(ThreadFilter::Pattern(pattern)) = &args.thread {
+            messages::about_started(args.input.input.quiet, pattern, &profile.threads);
+        }
     }
     let threads = traces::started_threads(profile);
     let shown = rows.len();
@@ -135,7 +143,7 @@ impl Row<'_> {
 
     fn title(&self) -> String {
         let thread = self.serial().map(|serial| match self.name() {
-            Some(name) => format!(" (thread {serial} \"{name}\")"),
+            Some(name) => format!(" (thread {serial} {})", escape::quoted(name)),
             None => format!(" (thread {serial})"),
         });
         let phase = self.trace.phase.as_ref().map(|phase| format!(" (from {phase} phase of JVM)"));

@@ -3,7 +3,6 @@
 use roaring::RoaringBitmap;
 
 use crate::index::model::summary::Summary;
-use crate::query::classes::suggestions;
 use crate::query::dominators::retained::{self, Retained};
 use crate::query::objects::selection::{Selection, What};
 use crate::report::Format;
@@ -15,6 +14,7 @@ use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::messages;
 use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::unreachable::{self, Covers};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli retained heap.hprof 'com.acme.cache.**'
@@ -53,6 +53,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     for (selection, row) in args.selections.iter().zip(&rows) {
         notes(session.heap.summary(), selection, row, args.input.quiet);
     }
+    unreachable::note(&session, &args.input, Covers::RetainedSizes);
     Ok(session.outcome(total.objects > 0))
 }
 
@@ -86,10 +87,7 @@ fn notes(summary: &Summary, selection: &Selection, row: &Retained, quiet: bool) 
     if row.objects == 0 {
         match selection.what {
             What::Object(_) => messages::line("note", &format!("there is no object {text} in the dump")),
-            What::Classes(_) => {
-                messages::line("note", &format!("no class with objects matches {text}"));
-                messages::suggest(&suggestions::class_names(summary, text));
-            }
+            What::Classes(_) => messages::about_no_class(summary, selection),
         }
     } else if row.unreachable_objects > 0 {
         let (some, all) = (grouped(row.unreachable_objects), grouped(row.objects));

@@ -7,7 +7,8 @@ use crate::query::objects::label::Labels;
 use crate::query::objects::selection::ThreadPattern;
 use crate::query::paths::roots::{self, KindRow, Question, Row, Thread};
 use crate::query::threads::frames::Frames;
-use crate::report::answer::{Answer, Declared, Section};
+use crate::query::threads::{self, Threads};
+use crate::report::answer::{Answer, Declared, NoRows, Section};
 use crate::report::column::{Align, Column, Columns, Fit, Kind};
 use crate::report::number::{grouped, percent};
 use crate::report::value::id;
@@ -17,6 +18,7 @@ use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
 use crate::cli::shared::object_columns::{self, Named};
 use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -76,15 +78,48 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let lines = found.rows.iter().map(|row| Line { row, class: object::class_name(summary, row.class) });
     let answer = Answer::new(columns(whole), lines)
         .beside(&beside(), &Beside { found: &found, roots })
-        .above(Section::table(&kinds(whole), found.kinds.iter().copied()))
-        .above(Section::Line(String::new()))
-        .matching(found.total, "roots");
+        .matching(found.total, "roots")
+        .without_rows(NoRows::Nothing);
+    let answer = if found.total == 0 {
+        answer
+    } else {
+        let kinds = Section::table(&kinds(whole), found.kinds.iter().copied());
+        answer.above(kinds).above(Section::Line(String::new()))
+    };
     let rows = session.show("roots", &args.output, answer)?;
     if !args.input.quiet {
         notes(roots);
+        nothing(args, &session, &found)?;
     }
+    unreachable::note(&session, &args.input, Covers::Reachable);
     Ok(session.outcome(rows > 0))
 }
+
+/// Says why there are no rows.
+fn nothing(args: &Args, session: &Session, found: &roots::Answer) -> anyhow::Result<()> {
+    if found.total > 0 {
+        return Ok(());
+    }
+    let Some(thread) = &args.thread else {
+        messages::line(
+            "note",
+            if args.kind.is_empty() { NONE } else { "the dump names no root of these kinds" },
+        );
+        return Ok(());
+    };
+    let (heap, graph) = (&session.heap, &session.graph);
+    let question = threads::Question::named(thread.clone());
+    let threads = Threads::new(heap, graph, heap.bytes(&Quiet)?).find(&question);
+    if threads.matching == 0 {
+        messages::about_no_thread(graph, &threads, Some(thread));
+    } else {
+        let of_kinds = if args.kind.is_empty() { "" } else { " of these kinds" };
+        messages::line("note", &format!("the dump names no root{of_kinds} that belongs to such a thread"));
+    }
+    Ok(())
+}
+
+const NONE: &str = "the dump names no GC root";
 
 /// Says what is odd about the roots.
 fn notes(roots: &Roots) {

@@ -110,11 +110,15 @@ impl Input {
         Ok(heap)
     }
 
-    /// Opens the dump with its graph by `open`, and says on stderr what there is to say.
+    /// Opens the dump with its graph by `open`.
     fn open_graph(&self, open: OpenGraph) -> anyhow::Result<(Heap, ObjectGraph)> {
         let bar = Bar::new(self.quiet);
-        let opened = self.with_threads(|| open(self.path(), &self.options(), &bar))??;
-        drop(bar);
+        Ok(self.with_threads(|| open(self.path(), &self.options(), &bar))??)
+    }
+
+    /// Opens the dump with its graph by `open`, and says on stderr what there is to say.
+    fn open_graph_first(&self, open: OpenGraph) -> anyhow::Result<(Heap, ObjectGraph)> {
+        let opened = self.open_graph(open)?;
         messages::about(&opened.0, self.quiet);
         if !self.quiet {
             messages::about_no_heap(&opened.0);
@@ -134,7 +138,23 @@ impl Input {
         &self,
         ask: impl Fn(&Heap, &ObjectGraph) -> anyhow::Result<T> + Send + Sync,
     ) -> anyhow::Result<(Heap, ObjectGraph, T)> {
-        let (heap, graph) = self.open_graph(Heap::open_graph)?;
+        self.ask_graph(|open| self.open_graph_first(open), ask)
+    }
+
+    /// As [`Input::with_graph`], of a dump of which everything was said when it was opened without its graph.
+    pub(crate) fn with_graph_again<T: Send>(
+        &self,
+        ask: impl Fn(&Heap, &ObjectGraph) -> anyhow::Result<T> + Send + Sync,
+    ) -> anyhow::Result<(Heap, ObjectGraph, T)> {
+        self.ask_graph(|open| self.open_graph(open), ask)
+    }
+
+    fn ask_graph<T: Send>(
+        &self,
+        opened: impl Fn(OpenGraph) -> anyhow::Result<(Heap, ObjectGraph)>,
+        ask: impl Fn(&Heap, &ObjectGraph) -> anyhow::Result<T> + Send + Sync,
+    ) -> anyhow::Result<(Heap, ObjectGraph, T)> {
+        let (heap, graph) = opened(Heap::open_graph)?;
         let answer = self.with_threads(|| ask(&heap, &graph))?;
         heap.check_unwritten()?;
         if !graph.is_damaged() {
@@ -142,7 +162,7 @@ impl Input {
         }
         drop((heap, graph));
         // All of it is read now, and what is damaged is built again.
-        let (heap, graph) = self.open_graph(Heap::open_graph_checked)?;
+        let (heap, graph) = opened(Heap::open_graph_checked)?;
         let answer = self.with_threads(|| ask(&heap, &graph))??;
         heap.check_unwritten()?;
         anyhow::ensure!(!graph.is_damaged(), "the index is damaged again right after it was built");

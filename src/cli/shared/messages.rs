@@ -1,13 +1,18 @@
 //! What goes to stderr: errors, warnings, notes. One line what and where, one line what to do next.
 
 use std::io::{self, Write};
+use std::path::Path;
 
+use crate::hprof::ObjectId;
 use crate::index::model::problem::Severity;
 use crate::index::model::summary::Summary;
-use crate::index::{Error, Heap};
+use crate::index::{Error, Heap, ObjectGraph};
+use crate::query::classes::pattern::ClassPattern;
 use crate::query::classes::suggestions;
 use crate::query::dump::doctor::{Extent, RetainedSizes};
-use crate::query::objects::selection::{Selection, What};
+use crate::query::objects::selection::{Selection, ThreadPattern, What};
+use crate::query::recordings::profile::StartedThread;
+use crate::query::threads::Answer as Threads;
 use crate::report::escape;
 use crate::report::number::{counted, grouped};
 
@@ -52,7 +57,7 @@ fn account(heap: &Heap) -> String {
     let read = grouped(account.read_bytes());
     let mut text = match account.expected_bytes {
         Some(bytes) if bytes > account.file_bytes => {
-            format!("read {read} of at least {} bytes", grouped(bytes))
+            format!("read {read} of at least {} bytes, perhaps of many more", grouped(bytes))
         }
         Some(bytes) => format!("read {read} of {} bytes", grouped(bytes)),
         None => format!("read {read} bytes; the length of the whole dump is unknown"),
@@ -99,7 +104,58 @@ pub(crate) fn about_no_class(summary: &Summary, selection: &Selection) {
         line("hint", &format!("the class object of {name} is {id:#x}"));
         return;
     }
+    if Path::new(&selection.text).is_file() {
+        return line("hint", &format!("{} is a file: the command takes one dump", selection.text));
+    }
     suggest(&suggestions::class_names(summary, &selection.text));
+}
+
+/// Says which patterns match none of the classes that are named, and what may have been meant; of a pattern that is a file
+/// `arguments` says what the command takes. Returns how many match none.
+pub(crate) fn about_patterns<'a, N: Iterator<Item = &'a str>>(
+    patterns: &[ClassPattern],
+    arguments: &str,
+    names: impl Fn() -> N,
+) -> usize {
+    let unmatched = patterns.iter().filter(|pattern| !names().any(|name| pattern.matches(name)));
+    let mut count = 0;
+    for text in unmatched.map(ClassPattern::text) {
+        count += 1;
+        line("note", &format!("no class matches {text}"));
+        if Path::new(text).is_file() {
+            line("hint", &format!("{text} is a file: {arguments}"));
+        } else {
+            suggest(&suggestions::class_names_of(names(), text));
+        }
+    }
+    count
+}
+
+/// Says that no thread is as it was asked for, and which are like it.
+pub(crate) fn about_no_thread(graph: &ObjectGraph, found: &Threads, name: Option<&ThreadPattern>) {
+    if found.threads == 0 {
+        return line("note", "the dump contains no threads");
+    }
+    line("note", &format!("none of {} threads matches", grouped(found.threads)));
+    let suggested: Vec<String> = match name {
+        Some(ThreadPattern::Object(id)) if graph.objects.addresses.index_of(*id).is_some() => {
+            return line("hint", &format!("{id:#x} is not a Thread object; `hprof-cli show` shows it"));
+        }
+        Some(ThreadPattern::Object(id)) => {
+            suggestions::object_ids(graph, *id).into_iter().map(|id| format!("{id:#x}")).collect()
+        }
+        _ => found.suggestions.clone(),
+    };
+    suggest(&suggested);
+}
+
+/// Offers threads that were started, if none has the name that is wanted.
+pub(crate) fn about_started(quiet: bool, wanted: &ThreadPattern, started: &[StartedThread]) {
+    let (ThreadPattern::Part(text) | ThreadPattern::Glob(text)) = wanted else { return };
+    let names = || started.iter().map(|thread| thread.name.as_str());
+    if !quiet && !names().any(|name| wanted.matches(ObjectId::NULL, Some(name))) {
+        suggest(&suggestions::names_like(text, names()));
+    }
 }
 
 /// Offers what may have been meant.

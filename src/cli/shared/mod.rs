@@ -14,3 +14,4 @@ pub(crate) mod recording;
 pub(crate) mod session;
 pub(crate) mod signals;
 pub(crate) mod stack;
+pub(crate) mod unreachable;

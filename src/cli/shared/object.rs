@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::hprof::ObjectId;
 use crate::index::model::summary::{ClassNumber, Summary};
+use crate::report::escape;
 
 /// The name of an object's class.
 pub(crate) fn class_name(summary: &Summary, class: Option<ClassNumber>) -> Option<&str> {
@@ -37,7 +38,7 @@ fn quoted(class: Option<&str>, label: &str) -> String {
             starts("size=") || starts("pos=") || starts("of ") && class.starts_with("java.lang.ThreadLocal")
         }
     };
-    if is_said { label.to_owned() } else { format!("\"{label}\"") }
+    if is_said { label.to_owned() } else { escape::quoted(label) }
 }
 
 const UNKNOWN: &str = "<unknown class>";

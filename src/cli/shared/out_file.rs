@@ -51,7 +51,9 @@ impl OutFile {
         };
         #[cfg(unix)]
         builder.permissions(permissions);
-        let file = create(&builder, dir).with_context(fail)?;
+        // What the system says names a temporary file, which nobody asked for.
+        let file = create(&builder, dir)
+            .map_err(|error| anyhow::anyhow!("cannot write {}: {}", path.display(), why(&error, dir)))?;
         Ok(Self { path: real, to: To::Temporary(file) })
     }
 
@@ -69,6 +71,25 @@ impl OutFile {
                 file.publish(&self.path).with_context(|| format!("cannot write {}", self.path.display()))
             }
         }
+    }
+}
+
+/// Why no file can be created in `dir`, and what to do.
+fn why(error: &io::Error, dir: &Path) -> String {
+    let place = dir.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("there is no directory {place}; create it, or name another file"),
+        io::ErrorKind::NotADirectory => format!("{place} is not a directory; name another file"),
+        io::ErrorKind::PermissionDenied => {
+            format!("no permission to create files in the directory {place}; name a file elsewhere")
+        }
+        io::ErrorKind::ReadOnlyFilesystem => {
+            format!("the directory {place} is on a read-only file system; name a file elsewhere")
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            format!("there is no space in the directory {place}; make room, or name a file elsewhere")
+        }
+        _ => format!("cannot create a file in the directory {place}: {error}"),
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::query::objects::strength::Strength;
 use crate::query::paths::steps::{RootView, Step};
 use crate::report::column::{Column, Field, Kind};
+use crate::report::escape;
 use crate::report::value::{Value, id, list, record};
 
 use super::object_columns::{self, Named};
@@ -36,7 +37,7 @@ pub(crate) fn describe_root(root: &RootView) -> String {
     }
     if let Some(thread) = &root.thread {
         match (&thread.name, thread.id) {
-            (Some(name), _) => text.push_str(&format!(" of thread \"{name}\"")),
+            (Some(name), _) => text.push_str(&format!(" of thread {}", escape::quoted(name))),
             (None, Some(id)) => text.push_str(&format!(" of thread {id:#x}")),
             (None, None) => text.push_str(" of an unknown thread"),
         }

@@ -1,11 +1,14 @@
 //! What a profiler recorded, from a binary dump or from a text report, for the commands that take either.
 
 use crate::index::layout::sizes::Sizes;
-use crate::index::{Error, Heap};
+use crate::index::{Error, Heap, Quiet};
 use crate::input::file::TextFile;
+use crate::query::objects::label::Labels;
+use crate::query::objects::selection::ThreadPattern;
 use crate::query::recordings::profile::Profile;
 use crate::query::recordings::profile::binary::{self, Want};
 use crate::query::recordings::profile::text::{self, TextReport};
+use crate::query::threads::{self, Threads, stack_owners};
 use crate::report::json;
 use crate::report::number::grouped;
 
@@ -72,6 +75,29 @@ impl RecordedInput {
             let (sizes, bar) = (Sizes::new(heap.summary(), None), Bar::new(self.input.quiet));
             let count = || binary::sites_of_objects(heap, &sizes, &bar);
             recorded.profile.sites = self.input.with_threads(count)??;
+        }
+        Ok(())
+    }
+
+    /// Adds the threads of a binary dump's heap that are meant, where no START THREAD record names one: HotSpot writes
+    /// stacks of threads whose names only their Thread objects have.
+    pub(crate) fn name_threads(&self, recorded: &mut Recorded, wanted: &ThreadPattern) -> anyhow::Result<()> {
+        let RecordedFile::Binary(heap) = &recorded.file else { return Ok(()) };
+        let started = &mut recorded.profile.threads;
+        let is_named = started.iter().any(|thread| wanted.matches(thread.object, Some(&thread.name)));
+        if is_named || heap.summary().facts().heap_dumps.get() == 0 {
+            return Ok(());
+        }
+        let (_, graph, (named, like)) = self.input.with_graph_again(|heap, graph| {
+            let bytes = heap.bytes(&Quiet)?;
+            let named = stack_owners::named(graph, &Labels::new(heap, graph, bytes), wanted);
+            let question = threads::Question::named(wanted.clone());
+            let is_none = named.is_empty();
+            Ok((named, is_none.then(|| Threads::new(heap, graph, bytes).find(&question))))
+        })?;
+        started.extend(named);
+        if let Some(like) = like.filter(|like| like.matching == 0 && !self.input.quiet) {
+            messages::about_no_thread(&graph, &like, Some(wanted));
         }
         Ok(())
     }

@@ -5,6 +5,7 @@
 //! first [`KEPT`] are made while they are written, and [`Session::show`] checks once more at their end.
 
 use crate::index::{Heap, ObjectGraph};
+use crate::query::dump::unreachable::Unreachable;
 use crate::report::Format;
 use crate::report::answer::Answer;
 use crate::report::json::Dump;
@@ -76,6 +77,7 @@ impl Source for Heap {
             created: output::timestamp(summary.facts().created_ms.get()).map(Into::into),
             heap_dump: Some(summary.facts().heap_dump.get()),
             damaged: Some(summary.is_damaged()),
+            unreachable_bytes: None,
         }
     }
 
@@ -106,7 +108,8 @@ impl Session {
 
 impl Source for Session {
     fn dump(&self) -> Dump<'_> {
-        self.heap.dump()
+        let unreachable = Unreachable::of(self.heap.summary(), &self.graph);
+        Dump { unreachable_bytes: Some(unreachable.bytes), ..self.heap.dump() }
     }
 
     fn is_damaged(&self) -> bool {

@@ -2,10 +2,8 @@
 
 use rayon::prelude::*;
 
+use crate::index::Quiet;
 use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::{ObjectGraph, Quiet};
-use crate::query::classes::suggestions;
-use crate::query::objects::selection::ThreadPattern;
 use crate::query::threads::{
     Answer as Found, Kind as ThreadKind, Local, Question, StackFrame, State, Thread, Threads, Wait,
 };
@@ -19,7 +17,7 @@ use crate::report::value::{Value, id, list, record};
 
 use crate::cli::shared::args::Input;
 use crate::cli::shared::session::{Session, Source};
-use crate::cli::shared::{messages, object, output, stack};
+use crate::cli::shared::{object, output, stack};
 
 /// So many threads are read to see that nothing is wrong with what the index says of them. For more of them all of the
 /// index is looked at, which takes less time.
@@ -74,27 +72,6 @@ pub(super) fn show_text(session: &Session, found: &Found, locals: Locals) -> any
         thread_dump::thread(&mut out, heap.summary(), &threads.thread(row), locals)?;
     }
     output::finish_if(out, session.check())
-}
-
-/// Says why there is no row, and what there is instead.
-pub(super) fn nothing(graph: &ObjectGraph, found: &Found, question: &Question) {
-    if found.threads == 0 {
-        return messages::line("note", "the dump contains no threads");
-    }
-    messages::line("note", &format!("none of {} threads matches", grouped(found.threads)));
-    let suggested: Vec<String> = match &question.name {
-        Some(ThreadPattern::Object(id)) if graph.objects.addresses.index_of(*id).is_some() => {
-            return messages::line(
-                "hint",
-                &format!("{id:#x} is not a Thread object; `hprof-cli show` shows it"),
-            );
-        }
-        Some(ThreadPattern::Object(id)) => {
-            suggestions::object_ids(graph, *id).into_iter().map(|id| format!("{id:#x}")).collect()
-        }
-        _ => found.suggestions.clone(),
-    };
-    messages::suggest(&suggested);
 }
 
 /// The lines below a row.

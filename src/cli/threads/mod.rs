@@ -18,9 +18,11 @@ use super::Outcome;
 use super::shared::args::ColorArg;
 use super::shared::keys::{Key, keys};
 use super::shared::limit::{DEFAULT_TOP, limit};
+use super::shared::messages;
 use super::shared::output;
 use super::shared::recording::RecordedInput;
 use super::shared::session::Source;
+use super::shared::unreachable::{self, Covers};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli threads heap.hprof
@@ -218,8 +220,9 @@ fn of_heap(args: &Args) -> anyhow::Result<Outcome> {
         Show::ThreadDump => heap::show_text(&session, &threads, locals)?,
     }
     if threads.rows.is_empty() && !input.quiet {
-        heap::nothing(&session.graph, &threads, &question);
+        messages::about_no_thread(&session.graph, &threads, question.name.as_ref());
     }
+    unreachable::note(&session, input, Covers::RetainedSizes);
     Ok(session.outcome(!threads.rows.is_empty()))
 }
 
@@ -237,7 +240,7 @@ fn of_groups(args: &Args, question: Question) -> anyhow::Result<Outcome> {
     groups::show(&session, &found, format, output::style_of(args.color))?;
     if found.rows.is_empty() && !input.quiet {
         let (session, threads) = heap::ask(input, &question)?;
-        heap::nothing(&session.graph, &threads, &question);
+        messages::about_no_thread(&session.graph, &threads, question.name.as_ref());
     }
     Ok(session.outcome(!found.rows.is_empty()))
 }

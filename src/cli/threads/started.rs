@@ -5,12 +5,14 @@ use crate::query::recordings::profile::StartedThread;
 use crate::query::recordings::profile::binary::Want;
 use crate::query::recordings::started_threads::{self, Answer as Found, Question};
 use crate::report::Format;
-use crate::report::answer::{Answer, Declared};
+use crate::report::answer::{Answer, Declared, NoRows};
 use crate::report::column::{Column, Columns, Fit};
+use crate::report::number::grouped;
 use crate::report::table::Style;
 use crate::report::value::{Value, id};
 
 use crate::cli::Outcome;
+use crate::cli::shared::messages;
 use crate::cli::shared::recording::RecordedInput;
 use crate::cli::shared::session::Source;
 
@@ -27,8 +29,15 @@ pub(super) fn run(
     let found = started_threads::threads(&recorded.profile.threads, question);
     let answer = Answer::new(columns(), found.rows.iter().copied())
         .beside(&beside(), &found)
-        .matching(found.matching, "threads");
+        .matching(found.matching, "threads")
+        .without_rows(NoRows::Nothing);
     let rows = recorded.show_as("threads", format, style, answer)?;
+    if found.matching == 0 && !recorded.profile.threads.is_empty() {
+        input.note(&format!("none of {} threads matches", grouped(recorded.profile.threads.len() as u64)));
+        if let Some(wanted) = &question.name {
+            messages::about_started(input.input.quiet, wanted, &recorded.profile.threads);
+        }
+    }
     Ok(recorded.outcome(rows > 0))
 }
 

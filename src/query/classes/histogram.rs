@@ -103,6 +103,8 @@ pub struct Histogram {
     pub rows: Vec<Row>,
     /// Sums over all rows, also those that `top` leaves out.
     pub total: Totals,
+    /// Bytes of all objects, or of all reachable ones if only those are counted; whatever patterns select.
+    pub heap_bytes: u64,
 }
 
 /// Objects of a class: those dumped as such; for java.lang.Class also all class objects.
@@ -134,10 +136,16 @@ pub enum With {
     Retained,
 }
 
+/// Bytes of all objects of the dump.
+pub fn all_bytes(summary: &Summary, sizes: &Sizes) -> u64 {
+    summary.numbered_classes().fold(0, |sum, (number, _)| sum.saturating_add(sizes.total(number)))
+}
+
 /// Answers a question for all objects of the dump.
 pub fn histogram(summary: &Summary, sizes: &Sizes, question: &Question) -> Histogram {
     let groups = Groups::new(summary, question.group_by, &question.patterns);
-    finish(groups.count(summary, |number, class| all(summary, sizes, number, class)), question)
+    let rows = groups.count(summary, |number, class| all(summary, sizes, number, class));
+    finish(rows, question, all_bytes(summary, sizes))
 }
 
 /// Answers a question that needs the graph: for some of the objects only, or with retained sizes.
@@ -153,11 +161,13 @@ pub fn histogram_of(
 ) -> Histogram {
     let groups = Groups::new(summary, question.group_by, &question.patterns);
     let (reachable, end) = (graph.tree.all(), TreePosition(graph.tree.objects()));
+    let sizes = Sizes::new(summary, None);
+    let heap_bytes = match scope {
+        Scope::Reachable => graph.tree.reachable_bytes(),
+        Scope::All | Scope::Unreachable => all_bytes(summary, &sizes),
+    };
     let mut rows = match scope {
-        Scope::All => {
-            let sizes = Sizes::new(summary, None);
-            groups.count(summary, |number, class| all(summary, &sizes, number, class))
-        }
+        Scope::All => groups.count(summary, |number, class| all(summary, &sizes, number, class)),
         Scope::Reachable | Scope::Unreachable => {
             let positions = if scope == Scope::Reachable { reachable } else { reachable.end..end };
             let counts = class_counts::count(graph, positions, summary.classes().len());
@@ -170,7 +180,7 @@ pub fn histogram_of(
             row.retained_bytes = retained.get(row.group).copied();
         }
     }
-    finish(rows, question)
+    finish(rows, question, heap_bytes)
 }
 
 fn all(summary: &Summary, sizes: &Sizes, number: ClassNumber, class: &ClassRow) -> Counts {
@@ -178,7 +188,7 @@ fn all(summary: &Summary, sizes: &Sizes, number: ClassNumber, class: &ClassRow) 
 }
 
 /// Sorts, adds up and cuts.
-pub(crate) fn finish(mut rows: Vec<Row>, question: &Question) -> Histogram {
+pub(crate) fn finish(mut rows: Vec<Row>, question: &Question, heap_bytes: u64) -> Histogram {
     let key = |row: &Row| (row.name.clone(), row.loader.as_ref().map(|loader| loader.id), row.class_object);
     match question.sort_by {
         SortBy::Bytes => rows.sort_by_cached_key(|row| (Reverse(row.shallow_bytes), key(row))),
@@ -192,7 +202,7 @@ pub(crate) fn finish(mut rows: Vec<Row>, question: &Question) -> Histogram {
         shallow_bytes: rows.iter().fold(0, |sum, row| sum.saturating_add(row.shallow_bytes)),
     };
     rows.truncate(question.top.unwrap_or(usize::MAX));
-    Histogram { rows, total }
+    Histogram { rows, total, heap_bytes }
 }
 
 /// What rows stand for: classes, packages or loaders.

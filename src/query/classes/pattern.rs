@@ -2,10 +2,16 @@
 //!
 //! * `java.util.HashMap$Node`, `byte[]`: the class of that name;
 //! * `[B`, `java/lang/String`: the same in the JVM's spelling;
+//! * `HashMap`, `String[]`: a simple name, of whatever package;
+//! * `Node`: also the simple name of a nested class, `java.util.HashMap$Node`;
+//! * `HashMap.Node`, `java.util.HashMap.Node`: a nested class as Java source writes it; the outer class may be nested too;
 //! * `com.acme.**`: a glob; `*` and `?` stay within a part of the name, `**` goes across dots;
-//! * `HashMap`, `*Cache`: without a dot, also the name after the last dot.
+//! * `*Cache`, `Map$*`: without a dot, also the name after the last dot.
 //!
-//! Methods are `CLASS.METHOD`: `com.acme.Main.run`, `com.acme.**`, `HashMap.put*`, `run`, `<init>`.
+//! A pattern with `$`, `*` or `?` means the name as it is written: `*` matches `$` like any other character, and nothing but
+//! `$` matches `$`. A dot in front of a package's part is no nested class: `lang.String` is not `java.lang.String`.
+//!
+//! Methods are `CLASS.METHOD`: `com.acme.Main.run`, `Main.run`, `Node.getKey`, `com.acme.**`, `HashMap.put*`, `run`, `<init>`.
 
 use std::convert::Infallible;
 use std::str::FromStr;
@@ -15,9 +21,14 @@ use crate::hprof::names;
 /// A pattern of class names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassPattern {
+    /// As it was given.
+    text: String,
+    /// In Java source form.
     glob: String,
     /// Whether it may match the name after the last dot.
     simple: bool,
+    /// Whether it is a name without `$`, which may be that of a nested class.
+    plain: bool,
 }
 
 impl FromStr for ClassPattern {
@@ -26,45 +37,96 @@ impl FromStr for ClassPattern {
     fn from_str(text: &str) -> Result<Self, Infallible> {
         let glob = names::java_class_name(text);
         let simple = !glob.contains('.');
-        Ok(Self { glob, simple })
+        let plain = !glob.is_empty() && !glob.contains(['$', '*', '?']);
+        Ok(Self { text: text.to_owned(), glob, simple, plain })
     }
 }
 
 impl ClassPattern {
+    /// The pattern as it was given.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Whether a class of this name, in Java source form, is meant.
     pub fn matches(&self, name: &str) -> bool {
-        if glob_matches(self.glob.as_bytes(), name.as_bytes()) {
+        self.matches_as_written(name) || (self.plain && self.matches_nested(name))
+    }
+
+    /// The same without nested classes that the pattern does not name by `$`: where one class is wanted, these come first.
+    pub fn matches_as_written(&self, name: &str) -> bool {
+        if self.matches_all_of(name) {
             return true;
         }
         let last = name.rsplit_once('.').map(|(_, last)| last);
-        self.simple && last.is_some_and(|last| glob_matches(self.glob.as_bytes(), last.as_bytes()))
+        self.simple && last.is_some_and(|last| self.matches_all_of(last))
+    }
+
+    fn matches_all_of(&self, name: &str) -> bool {
+        // Most patterns are names.
+        if self.plain { self.glob == name } else { glob_matches(self.glob.as_bytes(), name.as_bytes()) }
+    }
+
+    /// Whether a nested class is meant: `$` in its name stands where the pattern has a dot, and before the pattern.
+    fn matches_nested(&self, name: &str) -> bool {
+        let is_same = |part: &str| {
+            part.len() == self.glob.len()
+                && part.bytes().zip(self.glob.bytes()).all(|(a, b)| a == b || (a == b'$' && b == b'.'))
+        };
+        if !name.contains('$') {
+            return false;
+        }
+        let last = name.rsplit_once('.').map_or(name, |(_, last)| last);
+        let inner = || {
+            let start = last.len().checked_sub(self.glob.len())?;
+            last.get(..start)?.ends_with('$').then(|| last.get(start..))?
+        };
+        is_same(name) || is_same(last) || inner().is_some_and(is_same)
     }
 }
 
 /// A pattern of methods.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MethodPattern(ClassPattern);
+pub struct MethodPattern {
+    /// Matched as it is written against class and method.
+    whole: ClassPattern,
+    /// Class and method of a pattern without `$`, `*` and `?`.
+    parts: Option<(ClassPattern, String)>,
+}
 
 impl FromStr for MethodPattern {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self(text.parse()?))
+        let whole: ClassPattern = text.parse()?;
+        let parts = match whole.glob.rsplit_once('.').filter(|_| whole.plain) {
+            Some((class, method)) => Some((class.parse()?, method.to_owned())),
+            None => None,
+        };
+        Ok(Self { whole, parts })
     }
 }
 
 impl MethodPattern {
+    /// The pattern as it was given.
+    pub fn text(&self) -> &str {
+        self.whole.text()
+    }
+
     /// Whether a method of this name (`com.acme.Main.run`) is meant.
     pub fn matches(&self, qualified: &str) -> bool {
-        if self.0.matches(qualified) {
+        if self.whole.matches_as_written(qualified) {
             return true;
         }
-        // `Main.run`: a class without its package.
-        let Some((class, _)) = qualified.rsplit_once('.') else { return false };
+        let Some((class, method)) = qualified.rsplit_once('.') else { return false };
+        if let Some((of, wanted)) = &self.parts {
+            return wanted == method && of.matches(class);
+        }
+        // `Main.ru*`: a class without its package.
         let package = class.rsplit_once('.').map(|(package, _)| package.len() + 1);
         let without = package.and_then(|start| qualified.get(start..));
-        let has_class = self.0.glob.matches('.').count() == 1;
-        has_class && without.is_some_and(|name| glob_matches(self.0.glob.as_bytes(), name.as_bytes()))
+        let has_class = self.whole.glob.matches('.').count() == 1;
+        has_class && without.is_some_and(|name| self.whole.matches_all_of(name))
     }
 }
 
@@ -137,6 +199,37 @@ mod tests {
             ("**", "anything.at.all", true),
             ("", "a", false),
             ("*[]", "int[]", true),
+            // Simple names of nested classes.
+            ("Node", "java.util.HashMap$Node", true),
+            ("Node", "HashMap$Node", true),
+            ("Node[]", "java.util.HashMap$Node[]", true),
+            ("Node", "java.util.HashMap$Node[]", false),
+            ("Node", "java.util.HashMap$TreeNode", false),
+            ("Deep", "a.Outer$Inner$Deep", true),
+            ("Inner", "a.Outer$Inner$Deep", false),
+            ("1", "a.Outer$1", true),
+            ("", "a.Outer$", false),
+            ("", "", true),
+            // Nested classes as Java source writes them.
+            ("HashMap.Node", "java.util.HashMap$Node", true),
+            ("HashMap.Node", "HashMap$Node", true),
+            ("HashMap.Node[]", "java.util.HashMap$Node[]", true),
+            ("java.util.HashMap.Node", "java.util.HashMap$Node", true),
+            ("java/util/HashMap.Node", "java.util.HashMap$Node", true),
+            ("Inner.Deep", "a.Outer$Inner$Deep", true),
+            ("a.Outer.Inner.Deep", "a.Outer$Inner$Deep", true),
+            ("Outer.Deep", "a.Outer$Inner$Deep", false),
+            ("Map.Node", "java.util.HashMap$Node", false),
+            ("util.HashMap.Node", "java.util.HashMap$Node", false),
+            ("lang.String", "java.lang.String", false),
+            // With `$` or a glob a pattern means what it says.
+            ("HashMap$Node", "java.util.HashMap$Node", true),
+            ("Inner$Deep", "a.Outer$Inner$Deep", false),
+            ("Map$Node", "java.util.HashMap$Node", false),
+            ("java$util.HashMap", "java.util.HashMap", false),
+            ("Nod*", "java.util.HashMap$Node", false),
+            ("*Node", "java.util.HashMap$Node", true),
+            ("HashMap.*", "java.util.HashMap$Node", false),
         ];
         for (pattern, name, expected) in cases {
             let parsed: ClassPattern = pattern.parse().unwrap();
@@ -160,6 +253,13 @@ mod tests {
             ("<init>", "a.B.<init>", true),
             ("Main.run", "Main.run", true),
             ("run", "run", true),
+            ("Node.getKey", "java.util.HashMap$Node.getKey", true),
+            ("HashMap.Node.getKey", "java.util.HashMap$Node.getKey", true),
+            ("java.util.HashMap.Node.getKey", "java.util.HashMap$Node.getKey", true),
+            ("HashMap.Node", "java.util.HashMap$Node.getKey", false),
+            ("HashMap.getKey", "java.util.HashMap$Node.getKey", false),
+            ("run", "a.B.lambda$run", false),
+            ("run", "a.B$run.other", false),
         ];
         for (pattern, name, expected) in cases {
             let parsed: MethodPattern = pattern.parse().unwrap();

@@ -1,6 +1,6 @@
 //! Class names and object ids that are like one that was not found.
 
-use strsim::levenshtein;
+use strsim::osa_distance;
 
 use crate::hprof::ObjectId;
 use crate::index::ObjectGraph;
@@ -9,20 +9,26 @@ use crate::index::model::summary::Summary;
 
 /// Names that are offered.
 const MAX_NAMES: usize = 5;
+/// Longer names are not offered: a hostile dump can have one of 64 KB, or of 300 MB.
+const MAX_BYTES: usize = 1 << 10;
 /// Longer names are not compared letter by letter.
 const LONGEST: usize = 64;
 
 /// Names of classes that are like `text`, the most like first.
 pub fn class_names<'a>(summary: &'a Summary, text: &str) -> Vec<&'a str> {
+    let classes = summary.classes().iter().filter(|class| class.objects.get() > 0 || class.is_dumped());
+    class_names_of(classes.map(|class| summary.class_name(class)), text)
+}
+
+/// Those of some names of classes that are like `text`, the most like first.
+pub fn class_names_of<'a>(names: impl Iterator<Item = &'a str>, text: &str) -> Vec<&'a str> {
     let wanted = last_part(text.trim_matches('*')).to_lowercase();
     if wanted.is_empty() {
         return Vec::new();
     }
-    let classes = summary.classes().iter().filter(|class| class.objects.get() > 0 || class.is_dumped());
-    let mut names: Vec<(usize, &str)> = classes
-        .map(|class| summary.class_name(class))
-        .filter_map(|name| Some((distance(&wanted, &last_part(name).to_lowercase())?, name)))
-        .collect();
+    let names = names.filter(|name| name.len() <= MAX_BYTES);
+    let mut names: Vec<(usize, &str)> =
+        names.filter_map(|name| Some((distance(&wanted, &last_part(name).to_lowercase())?, name))).collect();
     names.sort_unstable();
     names.dedup();
     names.into_iter().map(|(_, name)| name).take(MAX_NAMES).collect()
@@ -34,6 +40,7 @@ pub fn names_like<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&
     if wanted.is_empty() {
         return Vec::new();
     }
+    let names = names.filter(|name| name.len() <= MAX_BYTES);
     let mut found: Vec<(usize, &str)> =
         names.filter_map(|name| Some((distance(&wanted, &name.to_lowercase())?, name))).collect();
     found.sort_unstable();
@@ -91,7 +98,7 @@ fn distance(wanted: &str, name: &str) -> Option<usize> {
     let contained = (wanted.len() >= 3 && name.contains(wanted)).then(|| 2 + (name.len() - wanted.len()));
     let most = (wanted.len() / 4).clamp(1, 3);
     let different = wanted.len().abs_diff(name.len()) > most || wanted.len() > LONGEST || !name.is_ascii();
-    let letters = if different { None } else { Some(levenshtein(wanted, name)) };
+    let letters = if different { None } else { Some(osa_distance(wanted, name)) };
     letters.filter(|edits| *edits <= most).or(contained)
 }
 
@@ -102,6 +109,7 @@ mod tests {
     #[test]
     fn near_is_what_was_meant() {
         assert_eq!(distance("hasmap", "hashmap"), Some(1));
+        assert_eq!(distance("mian", "main"), Some(1));
         assert_eq!(distance("hashmap", "concurrenthashmap"), Some(12));
         assert_eq!(distance("hashmap", "string"), None);
     }

@@ -43,7 +43,9 @@ pub fn histogram(heap: &TextHeap, question: &Question) -> Histogram {
             row.shallow_bytes = row.shallow_bytes.saturating_add(class.shallow_bytes);
         }
     }
-    histogram::finish(rows, question)
+    let all = heap.classes.iter().filter(|class| class.instances > 0);
+    let heap_bytes = all.fold(0u64, |sum, class| sum.saturating_add(class.shallow_bytes));
+    histogram::finish(rows, question, heap_bytes)
 }
 
 fn loader(class: &TextClass) -> Option<Loader> {

@@ -7,7 +7,7 @@ use crate::index::layout::sizes::Sizes;
 use crate::index::model::problem::Problem;
 
 use super::doctor::Extent;
-use crate::query::classes::histogram::objects_by_kind;
+use crate::query::classes::histogram::{all_bytes, objects_by_kind};
 
 /// What a dump is.
 #[derive(Debug, Clone)]
@@ -126,8 +126,7 @@ pub fn info(heap: &Heap, sizes: &Sizes) -> Info {
             })
             .collect(),
         objects: objects_by_kind(summary),
-        shallow_bytes: (summary.numbered_classes())
-            .fold(0, |sum, (number, _)| sum.saturating_add(sizes.total(number))),
+        shallow_bytes: all_bytes(summary, sizes),
         reachable: heap.reachable(),
         roots: summary.root_counts(),
         properties: summary.properties().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),

@@ -4,3 +4,4 @@ pub mod doctor;
 pub mod holders;
 pub mod info;
 pub mod overview;
+pub mod unreachable;

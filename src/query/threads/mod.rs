@@ -5,6 +5,7 @@
 
 pub mod frames;
 pub mod groups;
+pub mod stack_owners;
 
 mod fields;
 mod names;
@@ -26,6 +27,7 @@ use self::fields::{Family, MAX_NAME, ThreadFields};
 use self::frames::{Frame, Frames};
 use self::names::{Name, Names, Room};
 pub use self::state::{Doing, State, Wait};
+use super::classes::suggestions::names_like;
 use super::objects::class_set::ClassSet;
 use super::objects::label::Labels;
 use super::objects::reader::Objects;
@@ -67,6 +69,13 @@ pub struct Question {
     pub depth: Option<usize>,
     /// Whether those that have not started or have ended are left out, if no states are given.
     pub which: Which,
+}
+
+impl Question {
+    /// Whether there is a thread of this name, and which are like it.
+    pub fn named(name: ThreadPattern) -> Self {
+        Self { name: Some(name), top: Some(1), depth: Some(0), ..Self::default() }
+    }
 }
 
 /// Threads, or only those that have a stack.
@@ -440,6 +449,9 @@ impl<'a> Threads<'a> {
             names.texts().filter(is_like).take(MAX_SUGGESTIONS).map(str::to_owned).collect();
         suggestions.sort_unstable();
         suggestions.dedup();
+        if suggestions.is_empty() {
+            suggestions = names_like(&wanted, names.texts()).into_iter().map(str::to_owned).collect();
+        }
         suggestions
     }
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use clap::ValueEnum;
 
-use crate::hprof::ObjectId;
+use crate::hprof::{ObjectId, TraceSerial};
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::{Heap, ObjectGraph, Quiet};
 use crate::input::file::TextFile;
@@ -18,7 +18,7 @@ use crate::query::paths::steps::View;
 use crate::query::recordings::profile::text::show as text_show;
 use crate::report::Format;
 use crate::report::answer::{Answer, Declared, NoRows};
-use crate::report::number::grouped;
+use crate::report::number::{counted, grouped};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
@@ -217,6 +217,11 @@ fn shower<'a>(heap: &'a Heap, graph: &'a ObjectGraph) -> anyhow::Result<Shower<'
 fn look(args: &Args, heap: &Heap, graph: &ObjectGraph, index: ObjectIndex) -> anyhow::Result<Looked> {
     let shower = shower(heap, graph)?;
     let mut shown = shower.show(index);
+    // HotSpot gives all objects the trace 1, which is none.
+    let has_traces = heap.summary().facts().max_trace.get() > 1;
+    if args.output.format() == Format::Table && !has_traces {
+        shown.trace = TraceSerial::default();
+    }
     let (characters, frames) = match args.output.format() {
         Format::Table => (table::SHOWN_CHARS, table::SHOWN_FRAMES),
         Format::Json | Format::Csv => (MAX_CHARS, MAX_FRAMES),
@@ -304,6 +309,8 @@ fn write(
     hex: Option<Data<'_>>,
     more_referrers: usize,
 ) -> anyhow::Result<Outcome> {
+    let range = args.given_range().zip(object.shown.length);
+    let beyond = range.filter(|(range, length)| range.start >= *length);
     match (args.output.format(), &object.data) {
         (Format::Table, _) => {
             let Range { start, end } = args.elements();
@@ -323,7 +330,12 @@ fn write(
             Answer::new(columns::part_columns("field"), (object.parts)()),
         )?,
     };
-    Ok(source.outcome(true))
+    if let Some((range, length)) = &beyond {
+        let (start, length) = (grouped(range.start), counted(*length, "element"));
+        let text = &args.object.text;
+        args.input.note(&format!("index {start} is out of range: {text} has {length}, from index 0 on"));
+    }
+    Ok(source.outcome(beyond.is_none()))
 }
 
 /// Says that there is no such object, or not one.

@@ -15,6 +15,7 @@ use crate::query::recordings::profile::binary::Want;
 use crate::query::recordings::stack_filter::StackFilter;
 use crate::report::answer::Declared;
 
+use super::no_match;
 use super::times::{self, Of};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -111,10 +112,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
                 sort_by: args.sort,
                 top,
             };
-            times::show(&recorded, Of::Contention, &question, &args.shown)
+            times::show(&args.input, &recorded, Of::Contention, &question, &args.shown)
         }
-        What::Dumps => dumps::show(&recorded, &monitors, top, &args.shown.stack, &args.shown.output),
-        What::Waits => waits::show(&recorded, &WaitQuestion { monitors, top }, &args.shown.output),
+        What::Dumps => {
+            let outcome = dumps::show(&recorded, &monitors, top, &args.shown.stack, &args.shown.output)?;
+            let all = || profile.monitor_dumps.iter().flat_map(|dump| &dump.monitors);
+            no_match::classes(&args.input, &monitors, || all().map(|monitor| monitor.name.as_str()));
+            Ok(outcome)
+        }
+        What::Waits => {
+            let question = WaitQuestion { monitors, top };
+            let outcome = waits::show(&recorded, &question, &args.shown.output)?;
+            let names = || profile.waits.iter().filter_map(|wait| wait.monitor.as_deref());
+            no_match::classes(&args.input, &question.monitors, names);
+            Ok(outcome)
+        }
     }
 }
 

@@ -7,8 +7,9 @@ use crate::cli::shared::recording::Recorded;
 use crate::cli::shared::session::Source;
 use crate::query::recordings::monitors::{self, WaitQuestion, WaitRow};
 use crate::query::recordings::traces;
-use crate::report::answer::{Answer, Declared};
+use crate::report::answer::{Answer, Declared, NoRows};
 use crate::report::column::{Align, Column, Columns, Fit, Kind};
+use crate::report::escape;
 
 /// Shows WAIT, WAITED, SLEEP and EXIT lines, added up.
 pub(super) fn show(recorded: &Recorded, question: &WaitQuestion, output: &Output) -> anyhow::Result<Outcome> {
@@ -20,7 +21,10 @@ pub(super) fn show(recorded: &Recorded, question: &WaitQuestion, output: &Output
         name: row.thread.and_then(|serial| threads.get(&serial)).map(|thread| thread.name.as_str()),
         waits: row,
     });
-    let answer = Answer::new(columns(), rows).beside(&beside_columns(), &beside).matching(matching, "rows");
+    let answer = Answer::new(columns(), rows)
+        .beside(&beside_columns(), &beside)
+        .matching(matching, "rows")
+        .without_rows(NoRows::Nothing);
     let rows = recorded.show("monitors", output, answer)?;
     Ok(recorded.outcome(rows > 0))
 }
@@ -34,7 +38,7 @@ struct Row<'a> {
 impl Row<'_> {
     fn title(&self) -> String {
         let monitor = self.waits.monitor.as_deref().unwrap_or("<asleep>");
-        self.name.map_or_else(|| monitor.to_owned(), |name| format!("{monitor} by \"{name}\""))
+        self.name.map_or_else(|| monitor.to_owned(), |name| format!("{monitor} by {}", escape::quoted(name)))
     }
 }
 

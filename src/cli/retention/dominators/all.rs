@@ -20,6 +20,7 @@ use crate::cli::Outcome;
 use crate::cli::shared::object_columns;
 use crate::cli::shared::output;
 use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::unreachable::{self, Covers};
 
 /// Chunks that each thread takes before they are written.
 const CHUNKS: usize = 4;
@@ -48,6 +49,7 @@ pub(super) fn json(args: &Args) -> anyhow::Result<Outcome> {
     let lines = all::chunks(&graph.tree).into_iter().flat_map(|chunk| lines(graph, &names, chunk));
     let answer = Answer::new(columns(), lines).beside(&reachable::beside(), &graph.tree);
     let rows = session.show("dominators", &args.output, answer)?;
+    unreachable::note(&session, &args.input, Covers::Reachable);
     Ok(session.outcome(rows > 0))
 }
 
@@ -55,6 +57,7 @@ pub(super) fn json(args: &Args) -> anyhow::Result<Outcome> {
 pub(super) fn csv(args: &Args) -> anyhow::Result<Outcome> {
     let session = open(args)?;
     args.input.with_threads(|| write_csv(&session))??;
+    unreachable::note(&session, &args.input, Covers::Reachable);
     Ok(session.outcome(session.graph.tree.reachable() > 0))
 }
 

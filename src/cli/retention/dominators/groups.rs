@@ -11,6 +11,7 @@ use super::reachable::{self, Whole};
 use crate::cli::Outcome;
 use crate::cli::shared::object;
 use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::unreachable::{self, Covers};
 
 pub(super) fn run(args: &Args, group_by: GroupBy) -> anyhow::Result<Outcome> {
     let (session, (start, rows)) = Session::ask(&args.input, |heap, graph| {
@@ -36,6 +37,7 @@ pub(super) fn run(args: &Args, group_by: GroupBy) -> anyhow::Result<Outcome> {
     if start.is_none() {
         args.note_no_start(&session.graph);
     }
+    unreachable::note(&session, &args.input, Covers::Reachable);
     Ok(session.outcome(rows > 0))
 }
 

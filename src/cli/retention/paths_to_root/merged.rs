@@ -21,6 +21,7 @@ use crate::report::value::{Value, id};
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object, object_columns, paths};
 
 use super::chains::{self, Piece};
@@ -68,6 +69,7 @@ pub(super) fn run(
     if !input.quiet {
         notes(session.heap.summary(), &trees, selections, excluded);
     }
+    unreachable::note(&session, input, Covers::Reachable);
     Ok(session.outcome(trees.merged.found > 0))
 }
 

@@ -71,7 +71,7 @@ const LISTED: usize = 10;
 pub fn find_class(summary: &Summary, graph: &ObjectGraph, text: &str, pattern: &ClassPattern) -> ClassFound {
     let exact = crate::hprof::names::java_class_name(text);
     let mut not_dumped = None;
-    let (mut named, mut others) = (Vec::new(), Vec::new());
+    let (mut named, mut written, mut others) = (Vec::new(), Vec::new(), Vec::new());
     for (number, class) in summary.numbered_classes() {
         let name = summary.class_name(class);
         if !pattern.matches(name) {
@@ -81,9 +81,16 @@ pub fn find_class(summary: &Summary, graph: &ObjectGraph, text: &str, pattern: &
             not_dumped.get_or_insert(name);
             continue;
         };
-        if name == exact { &mut named } else { &mut others }.push((name, object, class));
+        let matching = match name == exact {
+            true => &mut named,
+            false if pattern.matches_as_written(name) => &mut written,
+            false => &mut others,
+        };
+        matching.push((name, object, class));
     }
-    let mut classes = if named.is_empty() { others } else { named };
+    // `HashMap` is java.util.HashMap, also if a class has a nested class of that name.
+    let matching = [named, written, others];
+    let mut classes = matching.into_iter().find(|classes| !classes.is_empty()).unwrap_or_default();
     match (classes.as_slice(), not_dumped) {
         ([(_, object, _)], _) => ClassFound::One(*object),
         ([], Some(name)) => ClassFound::NotDumped(name.to_owned()),

@@ -1,0 +1,51 @@
+//! What is said when nothing of a recording matches: which pattern matches nothing, and what is like it.
+
+use crate::cli::shared::messages;
+use crate::cli::shared::recording::RecordedInput;
+use crate::query::classes::pattern::{ClassPattern, MethodPattern};
+use crate::query::classes::suggestions;
+use crate::query::recordings::profile::{Frame, Traces};
+use crate::query::recordings::stack_filter::StackFilter;
+
+/// Says that no row matches, `what` being a row, and what frames there are that are like those asked for.
+pub(super) fn note(input: &RecordedInput, what: &str, filter: &StackFilter, traces: &Traces) {
+    input.note(&format!("no {what} matches"));
+    classes(input, &filter.classes, || classes_of(traces));
+    methods(input, &filter.methods, traces);
+}
+
+/// Says which patterns match none of the names.
+pub(super) fn classes<'a, N: Iterator<Item = &'a str>>(
+    input: &RecordedInput,
+    patterns: &[ClassPattern],
+    names: impl Fn() -> N,
+) {
+    if !input.input.quiet {
+        messages::about_patterns(patterns, "the command takes one recording, then patterns", names);
+    }
+}
+
+/// Says which patterns match the method of no frame.
+pub(super) fn methods(input: &RecordedInput, patterns: &[MethodPattern], traces: &Traces) {
+    if input.input.quiet || patterns.is_empty() {
+        return;
+    }
+    let names: Vec<String> = frames(traces).map(Frame::qualified_method).collect();
+    for pattern in patterns {
+        if !names.iter().any(|name| pattern.matches(name)) {
+            messages::line("note", &format!("no method matches {}", pattern.text()));
+            let names = names.iter().map(String::as_str);
+            messages::suggest(&suggestions::class_names_of(names, pattern.text()));
+        }
+    }
+}
+
+/// The classes of all frames.
+pub(super) fn classes_of(traces: &Traces) -> impl Iterator<Item = &str> {
+    frames(traces).filter_map(|frame| frame.class.as_deref())
+}
+
+/// The different frames of all traces.
+fn frames(traces: &Traces) -> impl Iterator<Item = &Frame> {
+    (0u32..).map_while(|number| traces.frame(number))
+}

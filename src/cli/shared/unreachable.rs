@@ -1,0 +1,38 @@
+//! What commands that cover reachable objects say of the others.
+
+use crate::query::dump::unreachable::Unreachable;
+use crate::report::number::{human_bytes, percent};
+
+use super::args::Input;
+use super::messages;
+use super::session::Session;
+
+/// What of an answer is about reachable objects only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Covers {
+    /// Its rows.
+    Reachable,
+    /// Its retained sizes.
+    RetainedSizes,
+}
+
+/// Says how much of the dump an answer about reachable objects does not cover, if that is much, and what shows it.
+pub(crate) fn note(session: &Session, input: &Input, covers: Covers) {
+    let found = Unreachable::of(session.heap.summary(), &session.graph);
+    if input.quiet || !found.is_much() {
+        return;
+    }
+    let (bytes, all) = (human_bytes(found.bytes), human_bytes(found.all_bytes));
+    let share = percent(found.bytes, found.all_bytes);
+    let so = match covers {
+        Covers::Reachable => "not in this answer",
+        Covers::RetainedSizes => "in no retained size",
+    };
+    let path = session.heap.path().display();
+    messages::line(
+        "note",
+        &format!(
+            "{bytes} of {all} ({share}) are unreachable, and {so}: `hprof-cli histo {path} --unreachable` shows them"
+        ),
+    );
+}

@@ -1,0 +1,46 @@
+//! How much of a dump is unreachable: garbage that the JVM had not collected yet, or dumped with `-all`.
+
+use crate::index::ObjectGraph;
+use crate::index::layout::sizes::Sizes;
+use crate::index::model::summary::Summary;
+use crate::query::classes::histogram::all_bytes;
+
+/// Unreachable bytes are much if they are more than this, however large the heap is.
+const MUCH_BYTES: u64 = 16 << 20;
+/// Or if they are more than all bytes divided by this: 5 percent.
+const MUCH_PART: u64 = 20;
+
+/// Bytes of the objects that are unreachable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unreachable {
+    /// Shallow bytes of the unreachable objects.
+    pub bytes: u64,
+    /// Shallow bytes of all objects.
+    pub all_bytes: u64,
+}
+
+impl Unreachable {
+    /// Asks the dominator tree; sizes are those of the fitted layout.
+    pub fn of(summary: &Summary, graph: &ObjectGraph) -> Self {
+        let all_bytes = all_bytes(summary, &Sizes::new(summary, None));
+        Self { bytes: all_bytes.saturating_sub(graph.tree.reachable_bytes()), all_bytes }
+    }
+
+    /// Whether an answer about reachable objects misleads without saying so: more than 16 MiB are unreachable, or more
+    /// than 5 percent of all bytes.
+    pub fn is_much(self) -> bool {
+        self.bytes > MUCH_BYTES || self.bytes > self.all_bytes / MUCH_PART
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn much_is_five_percent_or_16_mib() {
+        let is_much = |bytes, all_bytes| Unreachable { bytes, all_bytes }.is_much();
+        assert!(!is_much(0, 0) && !is_much(50, 1000) && is_much(51, 1000));
+        assert!(!is_much(16 << 20, 1 << 40) && is_much((16 << 20) + 1, 1 << 40));
+    }
+}

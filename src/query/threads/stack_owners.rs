@@ -1,0 +1,28 @@
+//! Which thread of a heap dump owns which stack trace: by the serial numbers that its roots give to Thread objects.
+
+use crate::hprof::RootKind;
+use crate::index::ObjectGraph;
+use crate::query::objects::label::Labels;
+use crate::query::objects::selection::ThreadPattern;
+use crate::query::recordings::profile::StartedThread;
+
+/// The threads that are meant, as if START THREAD records named them. Of several objects with one serial number it is the
+/// first one's.
+pub fn named(graph: &ObjectGraph, labels: &Labels<'_>, wanted: &ThreadPattern) -> Vec<StartedThread> {
+    let mut found: Vec<StartedThread> = Vec::new();
+    for root in graph.roots.rows.iter().filter(|root| root.kind == RootKind::ThreadObject) {
+        let (Some(serial), Some(object)) = (root.thread_serial, graph.objects.addresses.id_of(root.object))
+        else {
+            continue;
+        };
+        if root.thread != Some(root.object) {
+            continue;
+        }
+        let name = labels.label(root.object);
+        if wanted.matches(object, name.as_deref()) {
+            let name = name.unwrap_or_default();
+            found.push(StartedThread { serial, object, name, ..StartedThread::default() });
+        }
+    }
+    found
+}
