@@ -36,70 +36,89 @@ struct Cli {
 
 /// What exit codes mean; the end of every long help.
 pub(crate) const EXIT_CODES: &str = "Exit codes:
-  0  fine
-  1  it ran, and the answer is \"no\": nothing found, or an index that is not right
+  0  success
+  1  no result: nothing was found, or an index is not right
   2  wrong usage, or an error
   3  an answer from a damaged dump: part of it is missing or unreadable";
 
-/// The commands, each once: its name in the code, and the file that has it.
+/// The commands, each once, in the groups of `--help`: its name in the code, and the file that has it.
 macro_rules! commands {
     (@declared $all:ident [] $($module:ident)::+) => { $all.extend($($module)::+::declared()); };
     (@declared $all:ident [$without_rows:literal] $($module:ident)::+) => {};
-    ($($name:ident in $($module:ident)::+ $(, $without_rows:literal)?;)*) => {
+    ($($group:literal { $($name:ident in $($module:ident)::+ $(, $without_rows:literal)?;)* })*) => {
         #[derive(Debug, Subcommand)]
         enum Command {
-            $($name($($module)::+::Args),)*
+            $($($name($($module)::+::Args),)*)*
         }
 
         impl Command {
             fn run(&self) -> anyhow::Result<Outcome> {
                 match self {
-                    $(Self::$name(args) => $($module)::+::run(args),)*
+                    $($(Self::$name(args) => $($module)::+::run(args),)*)*
                 }
             }
         }
 
         /// The examples of each command, in the order of help.
-        const EXAMPLES: &[&str] = &[$($($module)::+::EXAMPLES),*];
+        const EXAMPLES: &[&str] = &[$($($($module)::+::EXAMPLES),*),*];
+
+        /// The groups, and how many commands each has.
+        const GROUPS: &[(&str, usize)] = &[$(($group, [$(stringify!($name)),*].len())),*];
 
         /// What the answers of all commands hold.
         fn declared() -> Vec<Declared> {
             let mut all = Vec::new();
-            $(commands!(@declared all [$($without_rows)?] $($module)::+);)*
+            $($(commands!(@declared all [$($without_rows)?] $($module)::+);)*)*
             all
         }
     };
 }
 
 commands! {
-    Overview in dump::overview;
-    Histo in class::histo;
-    Dominators in retention::dominators;
-    Retained in retention::retained;
-    Roots in retention::roots;
-    PathsToRoot in retention::paths_to_root;
-    Show in object::show;
-    Instances in object::instances;
-    Refs in object::refs;
-    Classes in class::classes;
-    Loaders in class::loaders;
-    Oql in object::oql;
-    Strings in object::strings;
-    Sites in recording::sites;
-    Traces in recording::traces;
-    Cpu in recording::cpu;
-    Cputime in recording::cputime;
-    Monitors in recording::monitors;
-    Threads in threads;
-    Summary in recording::summary;
-    Convert in recording::convert, "without rows";
-    Flamegraph in recording::flamegraph, "without rows";
-    Info in dump::info;
-    Doctor in dump::doctor;
-    Index in dump::index;
-    Completions in meta::completions, "without rows";
-    Man in meta::man, "without rows";
+    "Find the leak" {
+        Overview in dump::overview;
+        Histo in class::histo;
+        Dominators in retention::dominators;
+        Retained in retention::retained;
+        PathsToRoot in retention::paths_to_root;
+        Loaders in class::loaders;
+        Threads in threads;
+        Strings in object::strings;
+    }
+    "Look at objects" {
+        Show in object::show;
+        Instances in object::instances;
+        Refs in object::refs;
+        Roots in retention::roots;
+        Classes in class::classes;
+        Oql in object::oql;
+    }
+    "HPROF reports" {
+        Sites in recording::sites;
+        Traces in recording::traces;
+        Cpu in recording::cpu;
+        Cputime in recording::cputime;
+        Monitors in recording::monitors;
+        Summary in recording::summary;
+        Flamegraph in recording::flamegraph, "without rows";
+        Convert in recording::convert, "without rows";
+    }
+    "Housekeeping" {
+        Info in dump::info;
+        Doctor in dump::doctor;
+        Index in dump::index;
+        Completions in meta::completions, "without rows";
+        Man in meta::man, "without rows";
+    }
 }
+
+/// The beginning of the help, for who has no time.
+const WHAT_NOW: &str = "OutOfMemoryError: what now?
+  hprof-cli DUMP                            what died, what holds the memory
+  hprof-cli dominators DUMP --merge class   the biggest objects, merged by class
+  hprof-cli paths-to-root DUMP 0x7c00012a8  the fields that keep an object alive
+  hprof-cli loaders DUMP                    class loaders that should be gone
+  hprof-cli threads DUMP                    stacks, and what their locals retain";
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,10 +171,29 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 pub(crate) fn command() -> clap::Command {
     // Subcommands are in the order of their declaration.
     let mut examples = EXAMPLES.iter();
-    Cli::command().mut_subcommands(|command| match examples.next() {
+    let command = Cli::command().mut_subcommands(|command| match examples.next() {
         Some(examples) => command.after_long_help(format!("{examples}\n\n{EXIT_CODES}")),
         None => command,
-    })
+    });
+    let groups = groups(&command);
+    command.help_template(format!(
+        "{{about-with-newline}}\n{WHAT_NOW}\n\n{{usage-heading}} {{usage}}\n{groups}\nOptions:\n{{options}}{{after-help}}"
+    ))
+}
+
+/// The commands by group, a line each: clap lists them without.
+fn groups(command: &clap::Command) -> String {
+    let width = command.get_subcommands().map(|command| command.get_name().len()).max().unwrap_or(0);
+    let mut commands = command.get_subcommands();
+    let mut text = String::new();
+    for (group, count) in GROUPS {
+        text.push_str(&format!("\n{group}:\n"));
+        for command in commands.by_ref().take(*count) {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            text.push_str(&format!("  {:width$}  {about}\n", command.get_name()));
+        }
+    }
+    text
 }
 
 /// Whether the reader of stdout has gone, as `head` does when it has enough.
