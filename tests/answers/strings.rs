@@ -309,7 +309,7 @@ fn rows_are_chosen_and_in_order() {
     assert_eq!(run(&dump, &["--sort", "count"]).status.code(), Some(2));
     // Nothing but the table's own lines ends a line.
     let table = text(&dump, &["--pattern", "(?s)tab.newline"]);
-    assert!(table.contains("tab\\tnewline\\nquote\"back\\slash\\u0000nul"), "{table}");
+    assert!(table.contains("tab\\tnewline\\nquote\\\"back\\slash\\u0000nul"), "{table}");
 }
 
 /// A class like java.lang.String, of any JDK.

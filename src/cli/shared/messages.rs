@@ -57,7 +57,7 @@ fn account(heap: &Heap) -> String {
     let read = grouped(account.read_bytes());
     let mut text = match account.expected_bytes {
         Some(bytes) if bytes > account.file_bytes => {
-            format!("read {read} of at least {} bytes, perhaps of many more", grouped(bytes))
+            format!("read {read} of at least {} bytes", grouped(bytes))
         }
         Some(bytes) => format!("read {read} of {} bytes", grouped(bytes)),
         None => format!("read {read} bytes; the length of the whole dump is unknown"),
