@@ -10,6 +10,7 @@
     clippy::cast_possible_truncation
 )]
 
+mod class_loaders;
 mod collections;
 mod dominators;
 mod graph_properties;
@@ -18,6 +19,7 @@ mod jvm_truth;
 mod kit;
 mod look;
 mod mat_oracle;
+mod merged_dominators;
 mod naive;
 mod oql;
 mod paths;
