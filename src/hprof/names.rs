@@ -56,6 +56,13 @@ pub fn package(java_name: &str) -> &str {
     plain.rfind('.').map_or("", |dot| &plain[..dot])
 }
 
+/// The name of a class without its package: `Map$Entry[]` of `java.util.Map$Entry[]`.
+pub fn simple(java_name: &str) -> &str {
+    let package = package(java_name);
+    let name = java_name.strip_prefix(package).unwrap_or(java_name);
+    if package.is_empty() { java_name } else { name.strip_prefix('.').unwrap_or(name) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

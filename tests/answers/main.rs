@@ -10,6 +10,7 @@
     clippy::cast_possible_truncation
 )]
 
+mod class_loaders;
 mod collections;
 mod dominators;
 mod graph_properties;
@@ -20,6 +21,7 @@ mod kit;
 mod labels;
 mod look;
 mod mat_oracle;
+mod merged_dominators;
 mod naive;
 mod oql;
 mod paths;

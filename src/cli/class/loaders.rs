@@ -1,5 +1,6 @@
-//! `loaders`: the class loaders, and classes that several of them define.
+//! `loaders`: the class loaders, what would be freed with each, and classes that several of them define.
 
+use super::short_path::short_path;
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::keys::{Key, keys};
@@ -12,12 +13,16 @@ use crate::hprof::ObjectId;
 use crate::index::Quiet;
 use crate::index::model::summary::Summary;
 use crate::index::model::tables::ClassRow;
-use crate::query::classes::loaders::{self, Duplicate, Row, SortBy};
+use crate::query::classes::loader_sets::{self, DuplicateName, Group, LoaderRow};
+use crate::query::classes::loaders::{self, Duplicate, SortBy};
 use crate::query::objects::label::Labels;
 use crate::query::objects::reader::Objects;
-use crate::report::answer::{Answer, Declared, NoRows};
-use crate::report::column::{Column, Columns, Fit, Kind};
+use crate::query::paths::steps::View;
+use crate::report::Format;
+use crate::report::answer::{Answer, Declared, Line as Below, NoRows, Section};
+use crate::report::column::{Align, Column, Columns, Fit, Kind};
 use crate::report::escape;
+use crate::report::number::{grouped, percent};
 use crate::report::value::{Value, id};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -36,7 +41,10 @@ const SORT: &[Key<SortBy>] = &[
 
 /// The class loaders: what they define, and what would be freed with each
 ///
-/// A loader that retains much and should be gone is a leak of classes: `paths-to-root` says what holds it.
+/// A loader, its classes and their objects hold one another. So the retained size is that of all of these together: what is
+/// freed once the last reference to any of them is gone. Only for the loaders that live as long as the JVM (boot, platform,
+/// application) it is that of the loader object alone. Loaders that define classes of the same names are added up first:
+/// many that should be gone are a leak, and the path below says what holds one of them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -45,6 +53,10 @@ pub(crate) struct Args {
     /// Classes of the same name that several loaders define, instead of loaders
     #[arg(long, conflicts_with = "sort", help_heading = "Filter")]
     duplicates: bool,
+
+    /// With --duplicates, each of these classes
+    #[arg(long, requires = "duplicates", help_heading = "Output")]
+    details: bool,
 
     /// Order of the loaders
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), default_value = "retained", help_heading = "Output")]
@@ -57,24 +69,85 @@ pub(crate) struct Args {
     output: Output,
 }
 
+/// Rows for which it is looked up why they are reachable, at most.
+const MAX_WHY: usize = 20;
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    if args.duplicates { duplicates(args) } else { loaders(args) }
+    match (args.duplicates, args.details) {
+        (false, _) => loaders(args),
+        (true, false) => duplicate_names(args),
+        (true, true) => duplicates(args),
+    }
 }
 
 fn loaders(args: &Args) -> anyhow::Result<Outcome> {
-    let (session, rows) = Session::ask(&args.input, |heap, graph| {
+    let format = args.output.format();
+    let top = args.top.rows(format).unwrap_or(usize::MAX);
+    let (session, (found, why)) = Session::ask(&args.input, |heap, graph| {
         let (summary, bytes) = (heap.summary(), heap.bytes(&Quiet)?);
         let labels = Labels::new(heap, graph, bytes);
-        Ok(loaders::loaders(&Objects::new(summary, graph, bytes), &labels, args.sort))
+        let rows = loaders::loaders(&Objects::new(summary, graph, bytes), &labels, args.sort);
+        let found = loader_sets::with_classes(summary, graph, rows, args.sort)?;
+        let first = found.groups.iter().take(top.min(MAX_WHY)).filter_map(|group| group.loaders.first());
+        let why = loader_sets::why(&View::new(heap, graph, bytes), first.copied());
+        Ok((found, why))
     })?;
-    let lines = rows.iter().map(|row| Line { summary: session.heap.summary(), row });
-    let total = rows.len() as u64;
-    let answer =
-        Answer::new(columns(), lines.take(args.top.rows(args.output.format()).unwrap_or(usize::MAX)))
-            .beside(&loader_total(), &total)
-            .matching(total, "loaders");
+    let summary = session.heap.summary();
+    let whole = session.graph.tree.reachable_bytes();
+    let lines = found.rows.iter().map(|found| Line { summary, row: found });
+    let total = found.rows.len() as u64;
+    let groups = (1u64..).zip(&found.groups).map(|(number, group)| {
+        let first = group.loaders.first().copied().unwrap_or_default();
+        let label =
+            found.rows.iter().find(|row| row.row.id == first).and_then(|row| row.row.label.as_deref());
+        GroupLine { summary, number, group, first, label, why: why.get(&first).map(short_path) }
+    });
+    let beside = Beside { total, groups: groups.collect() };
+    let mut answer = Answer::new(columns(whole), lines.take(top))
+        .beside(&beside_columns(whole), &beside)
+        .matching(total, "loaders");
+    if format == Format::Table && !beside.groups.is_empty() {
+        let columns = group_columns(whole);
+        let shown = beside.groups.iter().take(top).cloned();
+        answer = answer.above(Section::table_with(&columns, shown, below_group));
+        let more = beside.groups.len().saturating_sub(top) as u64;
+        if more > 0 {
+            answer = answer.above(Section::Line(format!("{} more groups", grouped(more))));
+        }
+        answer = answer.above(Section::Line(String::new()));
+    }
     session.show("loaders", &args.output, answer)?;
     unreachable::note(&session, &args.input, Covers::Reachable);
+    Ok(session.outcome(total > 0))
+}
+
+fn duplicate_names(args: &Args) -> anyhow::Result<Outcome> {
+    let top = args.top.rows(args.output.format()).unwrap_or(usize::MAX);
+    let (session, (rows, why)) = Session::ask(&args.input, |heap, graph| {
+        let (summary, bytes) = (heap.summary(), heap.bytes(&Quiet)?);
+        let labels = Labels::new(heap, graph, bytes);
+        let duplicates = loaders::duplicates(summary, graph, &labels);
+        let rows = loader_sets::duplicate_names(summary, graph, &duplicates)?;
+        let first = rows.iter().take(top.min(MAX_WHY)).map(|row| row.first.loader);
+        let first = first.filter(|loader| !loader_sets::is_permanent(summary, *loader));
+        let why = loader_sets::why(&View::new(heap, graph, bytes), first);
+        Ok((rows, why))
+    })?;
+    let summary = session.heap.summary();
+    let lines = rows.iter().map(|row| NameLine {
+        line: Line { summary, row: &row.first },
+        row,
+        why: why.get(&row.first.loader).map(short_path),
+    });
+    let total = rows.len() as u64;
+    let whole = session.graph.tree.reachable_bytes();
+    let answer = Answer::new(name_columns(whole), lines.take(top))
+        .beside(&duplicate_total(), &total)
+        .matching(total, "classes")
+        .below(below_name)
+        .without_rows(NoRows::Nothing);
+    session.show("loaders", &args.output, answer)?;
+    note_no_duplicates(args, total);
     Ok(session.outcome(total > 0))
 }
 
@@ -91,10 +164,14 @@ fn duplicates(args: &Args) -> anyhow::Result<Outcome> {
         .matching(total, "classes")
         .without_rows(NoRows::Nothing);
     session.show("loaders", &args.output, answer)?;
+    note_no_duplicates(args, total);
+    Ok(session.outcome(total > 0))
+}
+
+fn note_no_duplicates(args: &Args, total: u64) {
     if total == 0 && !args.input.quiet {
         messages::line("note", "no class was loaded by several loaders");
     }
-    Ok(session.outcome(total > 0))
 }
 
 /// A row, and what names its classes.
@@ -108,17 +185,14 @@ fn loader_id(loader: ObjectId) -> Value<'static> {
     id(loader.non_null())
 }
 
-impl<'a> Line<'a, Row> {
+impl<'a> Line<'a, LoaderRow> {
     fn class(&self) -> Option<&'a str> {
-        if self.row.id.is_null() {
-            Some(object::BOOT_LOADER)
-        } else {
-            object::class_name(self.summary, self.row.class)
-        }
+        let row = &self.row.row;
+        if row.id.is_null() { Some(object::BOOT_LOADER) } else { object::class_name(self.summary, row.class) }
     }
 
     fn parent(&self) -> Value<'static> {
-        match self.row.parent {
+        match self.row.row.parent {
             None => Value::Null,
             Some(ObjectId::NULL) => object::BOOT_LOADER.into(),
             Some(parent) => Value::Id(parent),
@@ -126,65 +200,283 @@ impl<'a> Line<'a, Row> {
     }
 
     fn in_table(&self) -> String {
-        match (self.row.id.non_null(), self.class()) {
+        match (self.row.row.id.non_null(), self.class()) {
             (Some(_), None) => "not in the dump".to_owned(),
-            (_, class) => object::describe_without_id(class, self.row.label.as_deref()),
+            (_, class) => object::describe_without_id(class, self.row.row.label.as_deref()),
         }
     }
 }
 
-fn columns<'a>() -> Columns<'a, Line<'a, Row>> {
+fn columns<'a>(whole: u64) -> Columns<'a, Line<'a, LoaderRow>> {
+    type Each<'a> = Line<'a, LoaderRow>;
     Columns::new([
-        Column::id("object", "the loader", |line: &Line<'a, Row>| loader_id(line.row.id))
+        Column::id("object", "the loader", |line: &Each<'a>| loader_id(line.row.row.id))
             .or_null("it is the boot loader")
             .header("id")
             .place(6),
-        Column::text("class", "its class, or `<boot loader>`", |line: &Line<'a, Row>| line.class().into())
+        Column::text("class", "its class, or `<boot loader>`", |line: &Each<'a>| line.class().into())
             .or_null("it is not in the dump")
             .header("loader")
             .place(7)
             .fit(Fit::Shorten { priority: 0 })
             .cell(Line::in_table),
-        Column::text("label", "a few words that tell it from others", |line: &Line<'a, Row>| {
-            line.row.label.as_deref().into()
+        Column::text("label", "a few words that tell it from others", |line: &Each<'a>| {
+            line.row.row.label.as_deref().into()
         })
         .or_null("there are none"),
-        Column::new(
-            "parent",
-            Kind::Any,
-            "the ID of its parent, or `<boot loader>`",
-            |line: &Line<'a, Row>| line.parent(),
-        )
-        .or_null("not known")
-        .header("parent")
-        .place(5),
-        Column::integer("classes", "classes that it defines", |line: &Line<'a, Row>| line.row.classes.into())
-            .header("classes")
-            .place(2),
-        Column::integer("instances", "objects of these", |line: &Line<'a, Row>| line.row.instances.into())
+        Column::new("parent", Kind::Any, "the ID of its parent, or `<boot loader>`", |line: &Each<'a>| {
+            line.parent()
+        })
+        .or_null("not known"),
+        Column::integer("classes", "classes that it defines", |line: &Each<'a>| {
+            line.row.row.classes.into()
+        })
+        .header("classes")
+        .place(3),
+        Column::integer("instances", "objects of these", |line: &Each<'a>| line.row.row.instances.into())
             .header("instances")
-            .place(3),
-        Column::integer("shallow_bytes", "what those take", |line: &Line<'a, Row>| {
-            line.row.shallow_bytes.into()
+            .place(4),
+        Column::integer("shallow_bytes", "what those take", |line: &Each<'a>| {
+            line.row.row.shallow_bytes.into()
         })
         .header("shallow")
-        .place(4),
-        Column::integer("retained_bytes", "what the loader object retains", |line: &Line<'a, Row>| {
-            line.row.retained_bytes.into()
-        })
-        .or_null("it is unreachable, or no object")
+        .place(5),
+        Column::integer(
+            "retained_bytes",
+            "what would be freed with the loader, its classes and their instances together; for the loaders that live as \
+             long as the JVM (boot, platform and application loader) what the loader object alone retains",
+            |line: &Each<'a>| line.row.retained_bytes().into(),
+        )
+        .or_null("none of these is reachable, or it is the boot loader")
         .header("retained")
+        .place(0),
+        Column::table("%", Align::Right, move |line: &Each<'a>| {
+            line.row.retained_bytes().map(|bytes| percent(bytes, whole)).unwrap_or_default()
+        })
         .place(1),
+        Column::integer(
+            "retained_objects",
+            "the number of objects that would be freed with the loader, its classes and their instances",
+            |line: &Each<'a>| line.row.with_classes.map(|retained| retained.objects).into(),
+        )
+        .or_null("none of these is reachable, or `retained_bytes` is of the loader object alone"),
+        Column::integer("group", "its group in `groups`", |line: &Each<'a>| {
+            line.row.group.map(|group| group as u64 + 1).into()
+        })
+        .or_null("no other loader defines classes of the same names"),
     ])
 }
 
-fn loader_total() -> Columns<'static, u64> {
-    total("total.loaders", "loaders, also those that `--top` leaves out")
+/// Loaders of a group.
+#[derive(Clone)]
+struct GroupLine<'a> {
+    summary: &'a Summary,
+    number: u64,
+    group: &'a Group,
+    first: ObjectId,
+    label: Option<&'a str>,
+    why: Option<String>,
+}
+
+impl GroupLine<'_> {
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let classes = self.group.classes.iter();
+        classes.filter_map(|class| object::class_name(self.summary, Some(*class)))
+    }
+
+    /// The first classes in words.
+    fn classes_in_table(&self) -> String {
+        let first: Vec<&str> = self.names().take(2).collect();
+        let more = self.group.classes.len().saturating_sub(first.len());
+        let more =
+            if more > 0 { format!(" and {} more classes", grouped(more as u64)) } else { String::new() };
+        format!("{}{more}", first.join(", "))
+    }
+}
+
+/// Classes of a group that are named.
+const MAX_NAMES: usize = 100;
+
+fn group_columns<'a>(whole: u64) -> Columns<'a, GroupLine<'a>> {
+    Columns::new([
+        Column::integer("group", "its number", |line: &GroupLine<'a>| line.number.into()),
+        Column::integer("loaders", "its loaders", |line: &GroupLine<'a>| {
+            (line.group.loaders.len() as u64).into()
+        })
+        .header("loaders")
+        .place(2),
+        Column::integer(
+            "classes",
+            "classes that each of them defines, without arrays",
+            |line: &GroupLine<'a>| (line.group.classes.len() as u64).into(),
+        ),
+        Column::new(
+            "class_names",
+            Kind::List(Box::new(Kind::Text)),
+            "their names, at most 100 of them",
+            |line: &GroupLine<'a>| {
+                let names = line.names().take(MAX_NAMES).map(|name| name.to_owned().into());
+                Value::List(names.collect())
+            },
+        )
+        .header("with the same classes")
+        .place(4)
+        .fit(Fit::Shorten { priority: 0 })
+        .cell(GroupLine::classes_in_table),
+        Column::integer("instances", "objects of all these classes", |line: &GroupLine<'a>| {
+            line.group.instances.into()
+        })
+        .header("instances")
+        .place(3),
+        Column::integer("shallow_bytes", "what those take", |line: &GroupLine<'a>| {
+            line.group.shallow_bytes.into()
+        }),
+        Column::integer(
+            "retained_bytes",
+            "what would be freed if all these loaders went with their classes and instances",
+            |line: &GroupLine<'a>| line.group.retained.bytes.into(),
+        )
+        .header("retained")
+        .place(0),
+        Column::table("%", Align::Right, move |line: &GroupLine<'a>| {
+            percent(line.group.retained.bytes, whole)
+        })
+        .place(1),
+        Column::integer(
+            "retained_objects",
+            "the number of objects that would be freed",
+            |line: &GroupLine<'a>| line.group.retained.objects.into(),
+        ),
+        Column::id(
+            "first_object",
+            "the loader with the lowest ID: the oldest, where IDs are addresses and the collector keeps \
+             the order of objects",
+            |line: &GroupLine<'a>| id(Some(line.first)),
+        ),
+        Column::text("first_label", "a few words that tell it from others", |line: &GroupLine<'a>| {
+            line.label.into()
+        })
+        .or_null("there are none"),
+        Column::text(
+            "first_path",
+            "why that one is reachable: the shortest path to it over strong references, in short, for people",
+            |line: &GroupLine<'a>| line.why.as_deref().into(),
+        )
+        .or_null("there is none, or twenty groups retain more"),
+    ])
+}
+
+/// Why its first loader is reachable.
+fn below_group(line: &GroupLine<'_>) -> Vec<Below> {
+    let Some(why) = &line.why else { return Vec::new() };
+    let label = line.label.map(|label| format!(" \"{label}\"")).unwrap_or_default();
+    held_by(&format!("the first by address, {:#x}{label}, is held by:", line.first), why)
+}
+
+fn held_by(what: &str, why: &str) -> Vec<Below> {
+    let line = |indent, text: &str| Below { indent, text: text.to_owned() };
+    vec![line(4, what), line(6, why)]
+}
+
+/// What stands beside the loaders.
+struct Beside<'a> {
+    total: u64,
+    groups: Vec<GroupLine<'a>>,
+}
+
+fn beside_columns<'a>(whole: u64) -> Columns<'a, Beside<'a>> {
+    let groups = group_columns(whole);
+    Columns::new([
+        Column::integer(
+            "total.loaders",
+            "loaders, also those that `--top` leaves out",
+            |beside: &Beside<'a>| beside.total.into(),
+        ),
+        Column::new(
+            "groups",
+            Kind::Records(groups.fields()),
+            "loaders that define classes of the same names, groups of two or more, those that retain most first",
+            move |beside: &Beside<'a>| {
+                Value::List(beside.groups.iter().map(|group| groups.record(group)).collect())
+            },
+        ),
+    ])
 }
 
 /// How many there are.
 fn total(key: &'static str, meaning: &'static str) -> Columns<'static, u64> {
     Columns::new([Column::integer(key, meaning, |total: &u64| (*total).into())])
+}
+
+/// A class name that several loaders define.
+struct NameLine<'a> {
+    /// The class of the first loader by address.
+    line: Line<'a, Duplicate>,
+    row: &'a DuplicateName,
+    why: Option<String>,
+}
+
+fn name_columns<'a>(whole: u64) -> Columns<'a, NameLine<'a>> {
+    Columns::new([
+        Column::text("class", "the classes' name", |line: &NameLine<'a>| {
+            object::class_name(line.line.summary, Some(line.line.row.class)).into()
+        })
+        .header("class")
+        .place(5)
+        .fit(Fit::Shorten { priority: 0 }),
+        Column::id(
+            "class_object",
+            "the class object of the first of these loaders, by address, that can go; of the first at all if none can",
+            |line: &NameLine<'a>| id(line.line.class().map(|class| ObjectId::from(class.id))),
+        ),
+        Column::text("loader", "that loader, as in `histo`", |line: &NameLine<'a>| {
+            object::loader_text(line.line.summary, line.line.row.loader).into()
+        }),
+        Column::id("loader_object", "its ID", |line: &NameLine<'a>| loader_id(line.line.row.loader))
+            .or_null("it is the boot loader"),
+        Column::text("loader_label", "a few words that tell it from others", |line: &NameLine<'a>| {
+            line.line.row.loader_label.as_deref().into()
+        })
+        .or_null("there are none"),
+        Column::integer("loaders", "loaders that define a class of this name", |line: &NameLine<'a>| {
+            line.row.loaders.into()
+        })
+        .header("loaders")
+        .place(2),
+        Column::integer("instances", "objects of all these classes", |line: &NameLine<'a>| {
+            line.row.instances.into()
+        })
+        .header("instances")
+        .place(3),
+        Column::integer("shallow_bytes", "what those take", |line: &NameLine<'a>| {
+            line.row.shallow_bytes.into()
+        })
+        .header("shallow")
+        .place(4),
+        Column::integer(
+            "retained_bytes",
+            "what the class objects and their instances retain together, static fields above all",
+            |line: &NameLine<'a>| line.row.retained.map(|retained| retained.bytes).into(),
+        )
+        .or_null("none of these is reachable")
+        .header("retained")
+        .place(0),
+        Column::table("%", Align::Right, move |line: &NameLine<'a>| {
+            line.row.retained.map(|retained| percent(retained.bytes, whole)).unwrap_or_default()
+        })
+        .place(1),
+        Column::text(
+            "loader_path",
+            "why that loader is reachable: the shortest path to it over strong references, in short, for people",
+            |line: &NameLine<'a>| line.why.as_deref().into(),
+        )
+        .or_null("it lives as long as the JVM, there is no path, or twenty rows come before"),
+    ])
+}
+
+fn below_name(line: &NameLine<'_>) -> Vec<Below> {
+    let Some(why) = &line.why else { return Vec::new() };
+    held_by(&format!("the first by address, of {}, is held by:", line.line.loader_in_table()), why)
 }
 
 impl<'a> Line<'a, Duplicate> {
@@ -262,9 +554,21 @@ pub(crate) fn declared() -> Vec<Declared> {
     let declared =
         |variant, about, rows, beside| Declared { command: "loaders", variant, about, rows, beside };
     vec![
-        declared("", "A row is a class loader.", columns().fields(), loader_total().fields()),
+        declared(
+            "",
+            "A row is a class loader. What is freed with a loader counts for it alone: what several hold together counts \
+             for none of them, but for their group.",
+            columns(0).fields(),
+            beside_columns(0).fields(),
+        ),
         declared(
             "`--duplicates`",
+            "A row is a class name that several loaders define, those that retain most first.",
+            name_columns(0).fields(),
+            duplicate_total().fields(),
+        ),
+        declared(
+            "`--duplicates --details`",
             "A row is a class of a name that several loaders define.",
             duplicate_columns().fields(),
             duplicate_total().fields(),

@@ -3,3 +3,4 @@
 pub(crate) mod classes;
 pub(crate) mod histo;
 pub(crate) mod loaders;
+mod short_path;

@@ -2,6 +2,7 @@
 
 pub mod hierarchy;
 pub mod histogram;
+pub mod loader_sets;
 pub mod loaders;
 pub mod pattern;
 pub mod suggestions;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::index::ObjectGraph;
-use crate::index::graph::numbers::TreePosition;
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
 use crate::index::model::tables::NONE;
 
 use super::preorder::Preorder;
@@ -61,30 +61,42 @@ pub fn retained(graph: &ObjectGraph, of_class: &[u32], groups: usize) -> Vec<u64
     let tree = &graph.tree;
     let mut pass =
         Pass { retained: vec![0; groups], is_open: vec![false; groups], open: Vec::new(), bytes: 0 };
+    let group = |object: ObjectIndex| {
+        let class = graph.objects.class(object);
+        class.and_then(|class| of_class.get(class.0 as usize)).copied().unwrap_or(NONE)
+    };
+    self::pass(graph, tree.all(), group, |_, depth, group, bytes| pass.object(depth, group, bytes));
+    pass.close(0);
+    pass.retained
+}
+
+/// Visits the objects at some positions in preorder: position, depth, what `look_up` says of the object, shallow bytes.
+pub(super) fn pass(
+    graph: &ObjectGraph,
+    positions: Range<TreePosition>,
+    look_up: impl Fn(ObjectIndex) -> u32 + Sync,
+    mut visit: impl FnMut(TreePosition, u32, u32, u64) + Send,
+) {
+    let tree = &graph.tree;
     // Classes lie all over memory: they are looked up by all threads, and ahead of the pass, which is one thread's.
     let look_up = |batch: Range<TreePosition>| -> Vec<u32> {
-        let group = |position: u32| {
-            let class = tree.object_at(TreePosition(position)).and_then(|object| graph.objects.class(object));
-            class.and_then(|class| of_class.get(class.0 as usize)).copied().unwrap_or(NONE)
-        };
-        (batch.start.0..batch.end.0).into_par_iter().with_min_len(CHUNK as usize).map(group).collect()
+        let one = |position: u32| tree.object_at(TreePosition(position)).map_or(NONE, &look_up);
+        (batch.start.0..batch.end.0).into_par_iter().with_min_len(CHUNK as usize).map(one).collect()
     };
-    let batches = TreePosition::chunks(tree.all(), BATCH);
-    let mut groups_here = batches.first().map(|batch| look_up(batch.clone())).unwrap_or_default();
+    let batches = TreePosition::chunks(positions, BATCH);
+    let mut here = batches.first().map(|batch| look_up(batch.clone())).unwrap_or_default();
     for (number, batch) in batches.iter().enumerate() {
         let next = batches.get(number + 1).cloned();
-        let (groups_next, ()) = rayon::join(
+        let (next, ()) = rayon::join(
             || next.map(look_up).unwrap_or_default(),
             || {
-                for ((position, depth), group) in Preorder::new(tree, batch.clone()).zip(&groups_here) {
-                    pass.object(depth, *group, tree.shallow_bytes(position));
+                for ((position, depth), found) in Preorder::new(tree, batch.clone()).zip(&here) {
+                    visit(position, depth, *found, tree.shallow_bytes(position));
                 }
             },
         );
-        groups_here = groups_next;
+        here = next;
     }
-    pass.close(0);
-    pass.retained
 }
 
 /// A pass over the tree in preorder.

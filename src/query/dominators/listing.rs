@@ -7,10 +7,11 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 
 use crate::hprof::ObjectId;
 use crate::index::ObjectGraph;
-use crate::index::graph::numbers::TreePosition;
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
 use crate::index::graph::tree::Tree;
 use crate::index::model::summary::{ClassNumber, Summary};
 
@@ -20,6 +21,8 @@ use crate::query::objects::label::Labels;
 
 /// Positions that one thread takes at a time.
 const CHUNK: u32 = 1 << 16;
+/// Starts that are not worth another thread.
+const FEW: usize = 1 << 8;
 
 /// Which part of the tree is listed.
 #[derive(Debug, Clone, Copy)]
@@ -110,6 +113,26 @@ pub fn list(tree: &Tree, question: &Question) -> Listing {
     listing
 }
 
+/// Lists these objects, none of which dominates another, and what they dominate: largest first.
+pub fn list_tops(tree: &Tree, tops: &[TreePosition], question: &Question) -> Listing {
+    let bytes = |position: &TreePosition| tree.retained_bytes(*position);
+    let mut sorted: Vec<(Reverse<u64>, TreePosition)> =
+        tops.iter().map(|position| (Reverse(bytes(position)), *position)).collect();
+    sorted.sort_unstable();
+    let large = sorted.partition_point(|(Reverse(bytes), _)| *bytes >= question.min_retained_bytes);
+    let left_out = sorted.split_off(large.min(question.top.unwrap_or(usize::MAX)));
+    let mut listing = Listing {
+        others: left_out.len() as u64,
+        others_bytes: left_out.iter().fold(0, |sum, (Reverse(bytes), _)| sum.saturating_add(*bytes)),
+        ..Listing::default()
+    };
+    for (_, position) in sorted {
+        let below = Question { start: Start::Object(position), ..*question };
+        listing.positions.extend(list(tree, &below).positions);
+    }
+    listing
+}
+
 /// What is known of the object at a position.
 pub fn row(graph: &ObjectGraph, labels: &Labels<'_>, (position, depth): (TreePosition, u32)) -> Option<Row> {
     let tree = &graph.tree;
@@ -144,21 +167,35 @@ struct Sum {
     retained_objects: u64,
 }
 
-/// Adds up the objects that `start` dominates immediately by class, package or loader; most retained bytes first.
+/// Adds up the objects that each start dominates immediately by class, package or loader; most retained bytes first. No
+/// start may dominate another.
 ///
-/// None of them dominates another, so what they retain adds up.
-pub fn group(summary: &Summary, graph: &ObjectGraph, start: Start, group_by: GroupBy) -> Vec<GroupRow> {
+/// None of them dominates another, so what they retain adds up. A class object belongs to the package and the loader of the
+/// class that it represents, and a class loader to itself: what hangs on static fields is not the JDK's.
+pub fn group(summary: &Summary, graph: &ObjectGraph, starts: &[Start], group_by: GroupBy) -> Vec<GroupRow> {
     let mut groups = Groups::new(summary, group_by, &[]);
     // Objects of no known class are a group of their own.
     let unknown = groups.rows.len();
     groups.rows.push(histogram::Row { group: unknown, ..histogram::Row::default() });
-    let (positions, depth) = start.below(&graph.tree);
     let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1);
-    let chunk = (positions.end.0.saturating_sub(positions.start.0) / threads / 4).max(CHUNK);
+    let chunk = (graph.tree.reachable() / threads / 4).max(CHUNK);
+    let chunks = starts.par_iter().with_min_len(FEW).flat_map_iter(|start| {
+        let (positions, depth) = start.below(&graph.tree);
+        TreePosition::chunks(positions, chunk).into_iter().map(move |chunk| (chunk, depth))
+    });
+    let chunks: Vec<(Range<TreePosition>, u32)> = chunks.collect();
     let none = || vec![Sum::default(); groups.rows.len()];
-    let sums = (TreePosition::chunks(positions, chunk).into_par_iter())
-        .fold(none, |mut sums, chunk| {
-            group_chunk(graph, &groups, chunk, depth, &mut sums);
+    let java_lang_class = summary.java_lang_class().filter(|_| group_by != GroupBy::Class);
+    let loaders = if group_by == GroupBy::Loader { loaders(summary, graph) } else { FxHashMap::default() };
+    let class_of = |object: ObjectIndex| {
+        let class = graph.objects.class(object)?;
+        let is_class_object = Some(class) == java_lang_class;
+        let represented = if is_class_object { graph.class_of_class_object(object) } else { None };
+        Some(represented.or_else(|| loaders.get(&object).copied()).unwrap_or(class))
+    };
+    let sums = (chunks.into_par_iter())
+        .fold(none, |mut sums, (chunk, depth)| {
+            group_chunk(graph, &groups, &class_of, chunk, depth, &mut sums);
             sums
         })
         .reduce(none, |mut sums, others| {
@@ -190,10 +227,19 @@ pub fn group(summary: &Summary, graph: &ObjectGraph, start: Start, group_by: Gro
     rows
 }
 
+/// A class of each loader that defines any.
+fn loaders(summary: &Summary, graph: &ObjectGraph) -> FxHashMap<ObjectIndex, ClassNumber> {
+    let classes =
+        summary.numbered_classes().filter(|(_, class)| class.is_dumped() && class.loader.get() != 0);
+    let loader = |id: ObjectId| graph.objects.addresses.index_of(id);
+    classes.filter_map(|(number, class)| Some((loader(class.loader.into())?, number))).collect()
+}
+
 /// Adds up the objects at a depth whose positions are in a chunk.
 fn group_chunk(
     graph: &ObjectGraph,
     groups: &Groups,
+    class_of: impl Fn(ObjectIndex) -> Option<ClassNumber>,
     chunk: Range<TreePosition>,
     depth: u32,
     sums: &mut [Sum],
@@ -201,7 +247,7 @@ fn group_chunk(
     let tree = &graph.tree;
     let unknown = groups.rows.len().saturating_sub(1);
     let mut add = |position: TreePosition, retained_bytes: u64, retained_objects: u32| {
-        let class = tree.object_at(position).and_then(|object| graph.objects.class(object));
+        let class = tree.object_at(position).and_then(&class_of);
         let group =
             class.and_then(|class| groups.of_class.get(class.0 as usize)).map(|group| *group as usize);
         if let Some(sum) = sums.get_mut(group.unwrap_or(unknown)) {

@@ -2,6 +2,9 @@
 
 pub mod all;
 pub mod class_counts;
+pub mod holder;
 pub mod listing;
+pub mod merged;
 pub mod preorder;
 pub mod retained;
+pub mod retained_sets;

@@ -163,7 +163,7 @@ fn common_dominator(tree: &Tree, first: TreePosition, last: TreePosition) -> Sta
 }
 
 /// Marks all objects that the start leads to without stepping on those of `set`, and those of `set` too.
-fn walk(graph: &ObjectGraph, start: Start, set: &RoaringBitmap) -> Marks {
+pub(super) fn walk(graph: &ObjectGraph, start: Start, set: &RoaringBitmap) -> Marks {
     let tree = &graph.tree;
     let visited = Marks::new(graph.objects.len());
     for object in set {
@@ -203,7 +203,7 @@ fn walk(graph: &ObjectGraph, start: Start, set: &RoaringBitmap) -> Marks {
 }
 
 /// A set of objects that several threads add to.
-struct Marks(Vec<AtomicU64>);
+pub(super) struct Marks(Vec<AtomicU64>);
 
 impl Marks {
     fn new(objects: u32) -> Self {
@@ -219,8 +219,15 @@ impl Marks {
         word.load(Ordering::Relaxed) & bit == 0 && word.fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 
+    /// Takes an object out.
+    pub(super) fn unmark(&mut self, ObjectIndex(object): ObjectIndex) {
+        if let Some(word) = self.0.get_mut((object / 64) as usize) {
+            *word.get_mut() &= !(1 << (object % 64));
+        }
+    }
+
     #[inline]
-    fn contains(&self, ObjectIndex(object): ObjectIndex) -> bool {
+    pub(super) fn contains(&self, ObjectIndex(object): ObjectIndex) -> bool {
         let word = self.0.get((object / 64) as usize).map_or(0, |word| word.load(Ordering::Relaxed));
         word & (1 << (object % 64)) != 0
     }

@@ -110,7 +110,7 @@ fn columns<'a>() -> Columns<'a, Line<'a>> {
         object_columns::retained_bytes(|line: &Line<'a>| line.row.retained_bytes),
         Column::text(
             "dominator",
-            "ID of its immediate dominator, or `root` if only the roots dominate it",
+            "ID of its immediate dominator, or `root` if only the GC roots dominate it: it is one, or several of them lead to it",
             |line: &Line<'a>| line.row.dominator.map_or_else(|| "root".into(), Value::Id),
         ),
     ])

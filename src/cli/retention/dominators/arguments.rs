@@ -1,11 +1,14 @@
 //! The arguments of `dominators`, and where they say that an answer starts.
 
-use crate::hprof::ObjectId;
 use crate::index::ObjectGraph;
+use crate::index::graph::numbers::TreePosition;
+use crate::index::model::summary::Summary;
 use crate::query::classes::histogram::GroupBy;
+use crate::query::dominators::merged;
 use crate::query::dominators::preorder::Start;
+use crate::query::objects::class_set::ClassSet;
 use crate::query::objects::condition::size;
-use crate::query::objects::selection;
+use crate::query::objects::selection::{Selection, What};
 
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::keys::{Key, keys};
@@ -19,6 +22,40 @@ const GROUP_BY: &[Key<GroupBy>] = &[
     ("loader", GroupBy::Loader, "Objects of all classes of a loader"),
 ];
 
+/// What is merged by `--merge`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Merge {
+    Class,
+}
+
+/// The words of `--merge`.
+const MERGE: &[Key<Merge>] = &[("class", Merge::Class, "Objects of a class below the same classes")];
+
+/// Levels when nothing is said, and for merged trees.
+const DEFAULT_DEPTH: u32 = 1;
+const DEFAULT_DEPTH_MERGED: u32 = 5;
+
+/// Where an answer starts.
+pub(super) enum From {
+    /// At what only the roots dominate.
+    Roots,
+    /// At an object.
+    Object(TreePosition),
+    /// At the objects of some classes that no other of them dominates.
+    Tops(Vec<TreePosition>),
+}
+
+impl From {
+    /// As a start, or several.
+    pub(super) fn starts(&self) -> Vec<Start> {
+        match self {
+            Self::Roots => vec![Start::Roots],
+            Self::Object(position) => vec![Start::Object(*position)],
+            Self::Tops(tops) => tops.iter().map(|position| Start::Object(*position)).collect(),
+        }
+    }
+}
+
 /// The biggest objects, by what would be freed with each: the dominator tree
 ///
 /// An object dominates another if every path from the roots to the other leads through it: then the other is freed with
@@ -31,17 +68,18 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) input: Input,
 
-    /// Start from this object and show what it dominates
-    #[arg(long, value_name = "OBJECT", value_parser = selection::object_id, help_heading = "Filter")]
-    pub(super) of: Option<ObjectId>,
+    /// Start from this object, or from the objects of a class that no other of them dominates, and show what they
+    /// dominate
+    #[arg(long, value_name = "OBJECT|CLASS", help_heading = "Filter")]
+    pub(super) of: Option<Selection>,
 
     /// Only objects that retain at least so much: 4096, 512KiB, 10MB, 1.5GiB
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "0", hide_default_value = true, help_heading = "Filter")]
     pub(super) min_retained: u64,
 
-    /// Levels of the tree
-    #[arg(long, value_name = "D", default_value = "1", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Output")]
-    pub(super) depth: u32,
+    /// Levels of the tree [default: 1, with --merge 5]
+    #[arg(long, value_name = "D", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Output")]
+    depth: Option<u32>,
 
     #[command(flatten)]
     pub(super) top: Top<DEFAULT_TOP_OBJECTS>,
@@ -56,8 +94,12 @@ pub(crate) struct Args {
     )]
     pub(super) group_by: Option<GroupBy>,
 
+    /// Merge the tree: objects of a class below the same classes are one row, chains of one class too
+    #[arg(long, value_name = "KEY", value_parser = keys(MERGE), conflicts_with = "group_by", help_heading = "Output")]
+    pub(super) merge: Option<Merge>,
+
     /// Every reachable object with its retained size and its dominator, in preorder; JSON and CSV only
-    #[arg(long, conflicts_with_all = ["of", "top", "depth", "min_retained", "group_by"], help_heading = "Output")]
+    #[arg(long, conflicts_with_all = ["of", "top", "depth", "min_retained", "group_by", "merge"], help_heading = "Output")]
     pub(super) all: bool,
 
     #[command(flatten)]
@@ -65,19 +107,43 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Where an answer starts; `None` if the object is unreachable, or not in the dump.
-    pub(super) fn start(&self, graph: &ObjectGraph) -> Option<Start> {
-        let Some(id) = self.of else { return Some(Start::Roots) };
-        graph.tree.reachable_position(graph.objects.addresses.index_of(id)?).map(Start::Object)
+    /// Levels of the tree.
+    pub(super) fn depth(&self) -> u32 {
+        self.depth.unwrap_or(if self.merge.is_some() { DEFAULT_DEPTH_MERGED } else { DEFAULT_DEPTH })
+    }
+
+    /// Where an answer starts; `None` if there is no such object, or none of them is reachable.
+    pub(super) fn from(&self, summary: &Summary, graph: &ObjectGraph) -> Option<From> {
+        let Some(of) = &self.of else { return Some(From::Roots) };
+        if let What::Object(id) = &of.what {
+            return graph.tree.reachable_position(graph.objects.addresses.index_of(*id)?).map(From::Object);
+        }
+        let classes = ClassSet::new(summary, graph, std::slice::from_ref(of), false);
+        let tops = merged::tops(graph, &classes);
+        if tops.is_empty() { None } else { Some(From::Tops(tops)) }
     }
 
     /// Says why there is no answer.
-    pub(super) fn note_no_start(&self, graph: &ObjectGraph) {
-        let Some(id) = self.of.filter(|_| !self.input.quiet) else { return };
-        let text = match graph.objects.addresses.index_of(id) {
-            None => format!("there is no object {id:#x} in the dump"),
-            Some(_) => format!("{id:#x} is unreachable: nothing dominates it, and it retains nothing"),
-        };
-        messages::line("note", &text);
+    pub(super) fn note_no_start(&self, summary: &Summary, graph: &ObjectGraph) {
+        let Some(of) = self.of.as_ref().filter(|_| !self.input.quiet) else { return };
+        let text = &of.text;
+        match &of.what {
+            What::Object(id) if graph.objects.addresses.index_of(*id).is_none() => {
+                messages::line("note", &format!("there is no object {id:#x} in the dump"));
+            }
+            What::Object(id) => messages::line(
+                "note",
+                &format!("{id:#x} is unreachable: nothing dominates it, and it retains nothing"),
+            ),
+            What::Classes(_) if of.objects(summary, graph).is_empty() => {
+                messages::about_no_class(summary, of)
+            }
+            What::Classes(_) => messages::line(
+                "note",
+                &format!(
+                    "all objects of {text} are unreachable: nothing dominates them, and they retain nothing"
+                ),
+            ),
+        }
     }
 }

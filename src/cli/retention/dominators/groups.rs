@@ -14,9 +14,9 @@ use crate::cli::shared::session::{Session, Source};
 use crate::cli::shared::unreachable::{self, Covers};
 
 pub(super) fn run(args: &Args, group_by: GroupBy) -> anyhow::Result<Outcome> {
-    let (session, (start, rows)) = Session::ask(&args.input, |heap, graph| {
-        let Some(start) = args.start(graph) else { return Ok((None, Vec::new())) };
-        Ok((Some(start), listing::group(heap.summary(), graph, start, group_by)))
+    let (session, (has_start, rows)) = Session::ask(&args.input, |heap, graph| {
+        let Some(from) = args.from(heap.summary(), graph) else { return Ok((false, Vec::new())) };
+        Ok((true, listing::group(heap.summary(), graph, &from.starts(), group_by)))
     })?;
     let whole = Whole::new(&session.graph, &args.output);
     let sum = |of: fn(&GroupRow) -> u64| rows.iter().map(of).fold(0, u64::saturating_add);
@@ -34,8 +34,8 @@ pub(super) fn run(args: &Args, group_by: GroupBy) -> anyhow::Result<Outcome> {
             (title(group_by), "total".to_owned()),
         ]);
     let rows = session.show("dominators", &args.output, answer)?;
-    if start.is_none() {
-        args.note_no_start(&session.graph);
+    if !has_start {
+        args.note_no_start(session.heap.summary(), &session.graph);
     }
     unreachable::note(&session, &args.input, Covers::Reachable);
     Ok(session.outcome(rows > 0))
@@ -112,14 +112,20 @@ pub(super) fn declared() -> [Declared; 3] {
             "`--group-by class`",
             GroupBy::Class,
             "A row is a class and its objects of one level: those that only the roots dominate, or with `--of` those that \
-             the object dominates immediately. Most retained bytes come first. None of these objects dominates another, so \
+             the object, or the objects of the class, dominate immediately. Most retained bytes come first. None of these objects dominates another, so \
              all figures add up.",
         ),
-        ("`--group-by package`", GroupBy::Package, "A row is a package and its objects of that level."),
+        (
+            "`--group-by package`",
+            GroupBy::Package,
+            "A row is a package and its objects of that level. A class object belongs to the package of the class that it \
+             represents.",
+        ),
         (
             "`--group-by loader`",
             GroupBy::Loader,
-            "A row is a class loader and the objects of that level of its classes.",
+            "A row is a class loader and the objects of that level of its classes; the class objects of these classes and the \
+             loader itself are among them.",
         ),
     ];
     variants.map(|(variant, group_by, about)| Declared {

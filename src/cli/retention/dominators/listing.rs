@@ -1,6 +1,12 @@
 //! `dominators`: the largest objects of the tree, level by level.
 
+use std::ops::Range;
+
+use roaring::RoaringBitmap;
+
 use crate::index::Quiet;
+use crate::index::graph::numbers::TreePosition;
+use crate::index::graph::tree::Tree;
 use crate::query::dominators::listing::{self, Listing, Question, Row};
 use crate::query::dominators::preorder::Start;
 use crate::query::objects::label::Labels;
@@ -10,7 +16,7 @@ use crate::report::column::{Column, Columns};
 use crate::report::number::{grouped, human_bytes};
 use crate::report::tree;
 
-use super::arguments::Args;
+use super::arguments::{Args, From};
 use super::reachable::{self, Whole};
 use crate::cli::Outcome;
 use crate::cli::shared::object_columns::{self, Named};
@@ -21,37 +27,45 @@ use crate::cli::shared::{messages, object};
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let format = args.output.format();
     let (session, found) = Session::ask(&args.input, |heap, graph| {
-        let Some(start) = args.start(graph) else { return Ok(None) };
-        let question = Question {
+        let Some(from) = args.from(heap.summary(), graph) else { return Ok(None) };
+        let question = |start, levels| Question {
             start,
-            levels: args.depth,
+            levels,
             top: args.top.rows(format),
             min_retained_bytes: args.min_retained,
         };
-        let mut listing = listing::list(&graph.tree, &question);
+        let (depth, tree) = (args.depth(), &graph.tree);
+        let mut listing = match &from {
+            From::Roots => listing::list(tree, &question(Start::Roots, depth)),
+            From::Object(position) => listing::list(tree, &question(Start::Object(*position), depth)),
+            From::Tops(tops) => {
+                listing::list_tops(tree, tops, &question(Start::Roots, depth.saturating_sub(1)))
+            }
+        };
         let labels = Labels::new(heap, graph, heap.bytes(&Quiet)?);
         let places = std::mem::take(&mut listing.positions);
-        let first_depth = places.first().map_or(0, |(_, depth)| *depth);
-        let depths = places.iter().map(|(_, depth)| depth.saturating_sub(first_depth));
         // Only tables draw the tree.
-        let depths: Vec<u32> = if format == Format::Table { depths.collect() } else { Vec::new() };
+        let depths = if format == Format::Table { depths(tree, &from, &places) } else { Vec::new() };
         let rows = Rows::new(places, |place| listing::row(graph, &labels, *place));
-        Ok(Some((start, listing, depths, rows)))
+        Ok(Some((from, listing, depths, rows)))
     })?;
     let Session { heap, graph } = &session;
-    let Some((start, listing, depths, rows)) = found else {
+    let Some((from, listing, depths, rows)) = found else {
         let none = Answer::new(columns(Whole::default()), None)
             .beside(&reachable::beside(), &graph.tree)
             .without_rows(NoRows::Nothing);
         session.show("dominators", &args.output, none)?;
-        args.note_no_start(graph);
+        args.note_no_start(heap.summary(), graph);
         return Ok(session.outcome(false));
     };
     let labels = Labels::new(heap, graph, heap.bytes(&Quiet)?);
-    let last_level = args.depth - u32::from(start == Start::Roots);
+    let last_level = args.depth() - u32::from(!matches!(from, From::Object(_)));
+    let is_root: RoaringBitmap = graph.roots.objects().iter().map(|object| object.0).collect();
     let (mut branches, mut children) =
         (tree::branches(&depths).into_iter(), tree::children(&depths).into_iter());
     let mut levels = depths.iter();
+    let is_a_root =
+        |id| graph.objects.addresses.index_of(id).is_some_and(|object| is_root.contains(object.0));
     let lines = rows.into_all(|place| listing::row(graph, &labels, *place)).filter_map(|row| {
         let (branch, shown) = (branches.next().unwrap_or_default(), children.next().unwrap_or(0));
         let is_opened = levels.next().is_some_and(|level| *level < last_level);
@@ -60,12 +74,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
             class: object::class_name(heap.summary(), row.class),
             branch,
             shown: Some(shown).filter(|shown| is_opened && *shown < row.dominated),
+            is_held_by_several: row.depth == 0 && !is_a_root(row.id),
             row,
         })
     });
     let whole = Whole::new(graph, &args.output);
     let answer = Answer::new(columns(whole), lines).beside(&reachable::beside(), &graph.tree);
-    let answer = with_totals(answer, args, whole, start, &listing, graph.tree.reachable().into());
+    let answer = with_totals(answer, args, whole, &from, &listing, graph.tree.reachable().into());
     let rows = session.show("dominators", &args.output, answer)?;
     if rows == 0 && args.min_retained > 0 && !args.input.quiet {
         messages::line("note", &format!("no object retains {} or more", human_bytes(args.min_retained)));
@@ -79,11 +94,11 @@ fn with_totals<'a>(
     mut answer: Answer<'a, Line<'a>>,
     args: &Args,
     whole: Whole,
-    start: Start,
+    from: &From,
     listing: &Listing,
     reachable: u64,
 ) -> Answer<'a, Line<'a>> {
-    if listing.others > 0 && start == Start::Roots {
+    if listing.others > 0 && !matches!(from, From::Object(_)) {
         answer = answer.total([
             ("retained", grouped(listing.others_bytes)),
             ("%", whole.percent(listing.others_bytes)),
@@ -97,10 +112,26 @@ fn with_totals<'a>(
         ("object", "all reachable objects".to_owned()),
     ]);
     if listing.others > 0 && args.min_retained == 0 {
-        let deeper = if args.depth == 1 { "; --depth 2 shows what they dominate" } else { "" };
+        let deeper = if args.depth() == 1 { "; --depth 2 shows what they dominate" } else { "" };
         answer = answer.under(Section::Line(format!("--top 0 shows all{deeper}")));
     }
     answer
+}
+
+/// The depths of rows below the row where their part of the tree starts.
+fn depths(tree: &Tree, from: &From, places: &[(TreePosition, u32)]) -> Vec<u32> {
+    let is_of_several = matches!(from, From::Tops(_));
+    let mut top: Option<(Range<TreePosition>, u32)> = None;
+    let one = |(position, depth): &(TreePosition, u32)| match &top {
+        Some((positions, first)) if !is_of_several || positions.contains(position) => {
+            depth.saturating_sub(*first)
+        }
+        _ => {
+            top = Some((*position..tree.end(*position), *depth));
+            0
+        }
+    };
+    places.iter().map(one).collect()
 }
 
 /// A row, its class, and what a table draws of the tree.
@@ -111,7 +142,12 @@ struct Line<'a> {
     branch: String,
     /// How many of the objects that it dominates are shown, if some are not.
     shown: Option<u64>,
+    /// Whether only the roots dominate it, and it is none: several of them lead to it.
+    is_held_by_several: bool,
 }
+
+/// Said of what only the roots dominate and is none.
+pub(super) const HELD_BY_SEVERAL: &str = " (held by several)";
 
 fn named<'r>(line: &'r Line<'_>) -> Named<'r> {
     Named { id: line.row.id, class: line.class, label: line.row.label.as_deref() }
@@ -150,7 +186,8 @@ fn columns<'a>(whole: Whole) -> Columns<'a, Line<'a>> {
         object_columns::described(|line: &Line<'a>| {
             let of = |shown: u64| format!(" ({shown} of {})", grouped(line.row.dominated));
             let some = line.shown.map(of).unwrap_or_default();
-            format!("{}{}{some}", line.branch, named(line).describe_without_id())
+            let several = if line.is_held_by_several { HELD_BY_SEVERAL } else { "" };
+            format!("{}{}{several}{some}", line.branch, named(line).describe_without_id())
         }),
     ])
 }
@@ -161,7 +198,8 @@ pub(super) fn declared() -> Declared {
         variant: "",
         about: "A row is a reachable object, with what would be freed with it. Rows are in preorder of the dominator tree, \
                 siblings by `retained_bytes`, largest first; `depth` tells the levels. With `--of OBJECT` the first row is \
-                that object; an unreachable object has no row, since it retains nothing.",
+                that object; an unreachable object has no row, since it retains nothing. With `--of CLASS` the objects of the \
+                class that no other of them dominates start the tree.",
         rows: columns(Whole::default()).fields(),
         beside: reachable::beside().fields(),
     }

@@ -4,6 +4,7 @@ mod all;
 mod arguments;
 mod groups;
 mod listing;
+mod merged;
 mod reachable;
 
 use crate::report::Format;
@@ -11,12 +12,15 @@ use crate::report::answer::Declared;
 
 use crate::cli::Outcome;
 pub(crate) use arguments::Args;
+use arguments::Merge;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli dominators heap.hprof
   hprof-cli dominators heap.hprof --depth 3 --top 5 --min-retained 1MB
   hprof-cli dominators heap.hprof --of 0x7c00012a8
+  hprof-cli dominators heap.hprof --of com.acme.Session --depth 2
   hprof-cli dominators heap.hprof --group-by package
+  hprof-cli dominators heap.hprof --merge class --depth 8
   hprof-cli dominators heap.hprof --all --format csv | sort -t, -k4,4nr | head";
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -28,12 +32,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         );
         return if format == Format::Csv { all::csv(args) } else { all::json(args) };
     }
-    match args.group_by {
-        Some(group_by) => groups::run(args, group_by),
-        None => listing::run(args),
+    match (args.group_by, args.merge) {
+        (Some(group_by), _) => groups::run(args, group_by),
+        (None, Some(Merge::Class)) => merged::run(args),
+        (None, None) => listing::run(args),
     }
 }
 
 pub(crate) fn declared() -> Vec<Declared> {
-    [listing::declared(), all::declared()].into_iter().chain(groups::declared()).collect()
+    [listing::declared(), merged::declared(), all::declared()].into_iter().chain(groups::declared()).collect()
 }

@@ -1,0 +1,41 @@
+//! Why an object is reachable, in one line.
+
+use crate::cli::shared::paths;
+use crate::hprof::names;
+use crate::query::classes::loader_sets::Why;
+use crate::query::paths::steps::Step;
+
+/// Objects of a path that are shown; of more the middle is left out.
+const MAX_STEPS: usize = 8;
+
+/// A path in short: `static listeners of container.EventBus -> ArrayList -> Object[] -> Plugin -> class Plugin ->
+/// WebappLoader`.
+pub(super) fn short_path(why: &Why) -> String {
+    let steps = why.steps.get(why.start..).unwrap_or_default();
+    let holder = why.start.checked_sub(1).and_then(|at| why.steps.get(at));
+    let start = match (holder, steps.first()) {
+        (Some(holder), Some(first)) => {
+            let reference = paths::describe_held(first);
+            format!("{reference} of {}", holder.label.as_deref().unwrap_or("<unknown class>"))
+        }
+        _ => paths::describe_root(&why.root),
+    };
+    let names: Vec<String> = steps.iter().map(short_name).collect();
+    let middle = match (names.get(..MAX_STEPS / 2), names.len().checked_sub(MAX_STEPS / 2)) {
+        (Some(first), Some(last)) if names.len() > MAX_STEPS => {
+            let last = names.get(last..).unwrap_or_default();
+            format!("{} -> ... -> {}", first.join(" -> "), last.join(" -> "))
+        }
+        _ => names.join(" -> "),
+    };
+    format!("{start} -> {middle}")
+}
+
+/// The class of a step without its package; of a class object `class` and the class that it is of.
+fn short_name(step: &Step) -> String {
+    let simple = |name: &str| names::simple(name).to_owned();
+    match (step.class.as_deref(), step.label.as_deref()) {
+        (Some("java.lang.Class"), Some(of)) => format!("class {}", simple(of)),
+        (class, _) => class.map_or_else(|| "<unknown class>".to_owned(), simple),
+    }
+}

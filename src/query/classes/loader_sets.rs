@@ -1,0 +1,268 @@
+//! What class loaders retain with all that they define, and why they are still reachable.
+//!
+//! A loader, its classes and their instances hold one another: they go together or not at all. So what is freed with a
+//! loader is what all of these retain together. Loaders that define classes of the same names are a group: deployments of
+//! one application, of which all but the last should be gone.
+
+use std::cmp::Reverse;
+use std::io;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::loaders::{Duplicate, Row, SortBy};
+use crate::hprof::ObjectId;
+use crate::index::ObjectGraph;
+use crate::index::graph::numbers::ObjectIndex;
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::query::dominators::retained_sets::{self, SetRetained, Sets};
+use crate::query::objects::strength::Excluded;
+use crate::query::paths::shortest;
+use crate::query::paths::steps::{RootView, Step, View};
+
+/// The loaders of the JVM and of the application: they live as long as the process.
+const PERMANENT: &[&str] = &[
+    "jdk.internal.loader.ClassLoaders$AppClassLoader",
+    "jdk.internal.loader.ClassLoaders$PlatformClassLoader",
+    "jdk.internal.loader.ClassLoaders$BootClassLoader",
+    "sun.misc.Launcher$AppClassLoader",
+    "sun.misc.Launcher$ExtClassLoader",
+    "java.lang.BootClassLoader",
+    "dalvik.system.PathClassLoader",
+];
+
+/// Whether a loader lives as long as the process: the boot loader, the platform's and the application's.
+pub fn is_permanent(summary: &Summary, loader: ObjectId) -> bool {
+    loader.is_null() || summary.loader_class(loader).is_some_and(|class| PERMANENT.contains(&class))
+}
+
+/// A loader, and what is freed with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoaderRow {
+    /// The loader.
+    pub row: Row,
+    /// What it retains with its classes and their instances; `None` if none of them is reachable, and for loaders that live
+    /// as long as the process.
+    pub with_classes: Option<SetRetained>,
+    /// The group that it is of, by number.
+    pub group: Option<usize>,
+}
+
+impl LoaderRow {
+    /// What it retains with its classes and their instances; what the loader object retains, if it is a loader that lives
+    /// as long as the process.
+    pub fn retained_bytes(&self) -> Option<u64> {
+        self.with_classes.map(|retained| retained.bytes).or(self.row.retained_bytes)
+    }
+}
+
+/// Loaders that define classes of the same names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Group {
+    /// The loaders, ascending: mostly the oldest first, since IDs are addresses and some collectors keep the order of
+    /// objects.
+    pub loaders: Vec<ObjectId>,
+    /// The classes of the first, by name, without arrays.
+    pub classes: Vec<ClassNumber>,
+    /// Objects of the classes of all these loaders.
+    pub instances: u64,
+    /// What those objects take.
+    pub shallow_bytes: u64,
+    /// What all loaders retain together, with their classes and instances.
+    pub retained: SetRetained,
+}
+
+/// All loaders.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Loaders {
+    /// The loaders, in the order asked for.
+    pub rows: Vec<LoaderRow>,
+    /// Groups of two loaders or more, those that retain most first.
+    pub groups: Vec<Group>,
+}
+
+/// Finds groups of loaders, and what each loader and each group retains with all that is defined there.
+///
+/// # Errors
+/// If there is neither memory nor disk space for a number for each object.
+pub fn with_classes(
+    summary: &Summary,
+    graph: &ObjectGraph,
+    rows: Vec<Row>,
+    sort_by: SortBy,
+) -> io::Result<Loaders> {
+    let mut all: Vec<LoaderRow> =
+        rows.into_iter().map(|row| LoaderRow { row, with_classes: None, group: None }).collect();
+    let mut groups = groups(summary, &mut all);
+    // A set for each loader, then one for each group.
+    let mut sets = Sets { of_class: vec![Vec::new(); summary.classes().len()], ..Sets::default() };
+    let mut of_loader: FxHashMap<ObjectId, Vec<u32>> = FxHashMap::default();
+    let first_group = u32::try_from(all.len()).unwrap_or(u32::MAX);
+    for (set, row) in (0u32..).zip(&all) {
+        let id = row.row.id;
+        if !is_permanent(summary, id) {
+            let group = row.group.and_then(|group| first_group.checked_add(u32::try_from(group).ok()?));
+            let of: Vec<u32> = std::iter::once(set).chain(group).collect();
+            if let Some(object) = graph.objects.addresses.index_of(id) {
+                sets.of_object.insert(object, of.clone());
+            }
+            of_loader.insert(id, of);
+        }
+    }
+    for (of_class, class) in sets.of_class.iter_mut().zip(summary.classes()) {
+        if class.is_dumped()
+            && let Some(of) = of_loader.get(&class.loader.into())
+        {
+            of_class.clone_from(of);
+        }
+    }
+    sets.count = first_group.saturating_add(u32::try_from(groups.len()).unwrap_or(u32::MAX));
+    let retained = retained_sets::retained(graph, &sets)?;
+    let (of_loaders, of_groups) = retained.split_at_checked(all.len()).unwrap_or_default();
+    for (row, retained) in all.iter_mut().zip(of_loaders) {
+        row.with_classes = Some(*retained).filter(|retained| retained.objects > 0);
+    }
+    for (group, retained) in groups.iter_mut().zip(of_groups) {
+        group.retained = *retained;
+    }
+    sort_groups(&mut groups, &mut all);
+    if sort_by == SortBy::Retained {
+        let figure = |row: &LoaderRow| row.retained_bytes().map_or(0, |bytes| bytes.saturating_add(1));
+        all.sort_by_key(|row| (Reverse(figure(row)), row.row.id));
+    }
+    Ok(Loaders { rows: all, groups })
+}
+
+/// Groups of loaders whose classes have the same names. Array classes come and go with the code that ran.
+fn groups(summary: &Summary, rows: &mut [LoaderRow]) -> Vec<Group> {
+    let mut classes: FxHashMap<ObjectId, Vec<(&str, ClassNumber)>> = FxHashMap::default();
+    for (number, class) in summary.numbered_classes().filter(|(_, class)| class.is_dumped()) {
+        let (name, loader) = (summary.class_name(class), class.loader.into());
+        if !name.ends_with("[]") && !is_permanent(summary, loader) {
+            classes.entry(loader).or_default().push((name, number));
+        }
+    }
+    classes.values_mut().for_each(|classes| classes.sort_unstable());
+    let mut same: FxHashMap<Vec<&str>, Vec<usize>> = FxHashMap::default();
+    for (at, row) in rows.iter().enumerate() {
+        if let Some(classes) = classes.get(&row.row.id) {
+            same.entry(classes.iter().map(|(name, _)| *name).collect()).or_default().push(at);
+        }
+    }
+    let mut groups = Vec::new();
+    let mut same: Vec<Vec<usize>> = same.into_values().filter(|rows| rows.len() > 1).collect();
+    same.sort_unstable();
+    for members in same {
+        let mut group = Group::default();
+        for at in members {
+            let Some(row) = rows.get_mut(at) else { continue };
+            row.group = Some(groups.len());
+            group.loaders.push(row.row.id);
+            group.instances += row.row.instances;
+            group.shallow_bytes = group.shallow_bytes.saturating_add(row.row.shallow_bytes);
+        }
+        group.loaders.sort_unstable();
+        let first = group.loaders.first().and_then(|first| classes.get(first));
+        group.classes = first.into_iter().flatten().map(|(_, class)| *class).collect();
+        groups.push(group);
+    }
+    groups
+}
+
+/// Puts those that retain most first.
+fn sort_groups(groups: &mut Vec<Group>, rows: &mut [LoaderRow]) {
+    let mut order: Vec<(usize, Group)> = std::mem::take(groups).into_iter().enumerate().collect();
+    order.sort_by_key(|(_, group)| (Reverse(group.retained.bytes), group.loaders.first().copied()));
+    let places: FxHashMap<usize, usize> =
+        order.iter().enumerate().map(|(now, (was, _))| (*was, now)).collect();
+    for row in rows {
+        row.group = row.group.and_then(|was| places.get(&was).copied());
+    }
+    groups.extend(order.into_iter().map(|(_, group)| group));
+}
+
+/// Classes of one name that several loaders define.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DuplicateName {
+    /// The class of the first loader, by ID, that can go; of the first at all if none can.
+    pub first: Duplicate,
+    /// Loaders that define a class of this name.
+    pub loaders: u64,
+    /// Objects of all these classes.
+    pub instances: u64,
+    /// What those take.
+    pub shallow_bytes: u64,
+    /// What the class objects and their instances retain together; `None` if none is reachable.
+    pub retained: Option<SetRetained>,
+}
+
+/// Classes by name, from a list of classes that has those of a name together; those that retain most first.
+///
+/// # Errors
+/// If there is neither memory nor disk space for a number for each object.
+pub fn duplicate_names(
+    summary: &Summary,
+    graph: &ObjectGraph,
+    duplicates: &[Duplicate],
+) -> io::Result<Vec<DuplicateName>> {
+    let name = |duplicate: &Duplicate| summary.class(duplicate.class).map(|class| summary.class_name(class));
+    let mut sets = Sets { of_class: vec![Vec::new(); summary.classes().len()], ..Sets::default() };
+    let mut names = Vec::new();
+    for (set, same) in (0u32..).zip(duplicates.chunk_by(|a, b| name(a) == name(b))) {
+        let first = same.iter().min_by_key(|one| (is_permanent(summary, one.loader), one.loader));
+        let Some(first) = first else { continue };
+        for one in same {
+            if let Some(of_class) = sets.of_class.get_mut(one.class.0 as usize) {
+                of_class.push(set);
+            }
+        }
+        sets.count = set.saturating_add(1);
+        names.push(DuplicateName {
+            first: first.clone(),
+            loaders: first.loaders,
+            instances: same.iter().map(|one| one.instances).sum(),
+            shallow_bytes: same.iter().fold(0, |sum, one| sum.saturating_add(one.shallow_bytes)),
+            retained: None,
+        });
+    }
+    let retained = retained_sets::retained(graph, &sets)?;
+    for (one, retained) in names.iter_mut().zip(retained) {
+        one.retained = Some(retained).filter(|retained| retained.objects > 0);
+    }
+    // Sorting keeps the order of those that retain as much: by loaders, then by name.
+    names.sort_by_key(|one| Reverse(one.retained.map_or(0, |retained| retained.bytes)));
+    Ok(names)
+}
+
+/// Why an object is reachable: the shortest path to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Why {
+    /// The root where the path starts.
+    pub root: RootView,
+    /// The objects of the path.
+    pub steps: Vec<Step>,
+    /// The step with which it becomes interesting: the last one that a static field holds of a class whose loader lives as
+    /// long as the process; 0 if there is none.
+    pub start: usize,
+}
+
+/// The paths of some loaders, each searched once.
+pub fn why(view: &View<'_>, loaders: impl IntoIterator<Item = ObjectId>) -> FxHashMap<ObjectId, Why> {
+    let wanted: FxHashSet<ObjectId> = loaders.into_iter().collect();
+    let addresses = &view.edges.graph.objects.addresses;
+    let found = wanted.into_iter().filter_map(|id| Some((id, path(view, addresses.index_of(id)?)?)));
+    found.collect()
+}
+
+fn path(view: &View<'_>, object: ObjectIndex) -> Option<Why> {
+    let found = shortest::paths(&view.edges, object, 1, Excluded::all());
+    let path = found.paths.into_iter().next()?;
+    let steps = view.steps(&path, 0..path.len());
+    let is_start = |holder: &ObjectIndex| {
+        let class = view.edges.class_of_class_object(*holder);
+        let class = class.and_then(|class| view.edges.summary.class(class));
+        class.is_some_and(|class| is_permanent(view.edges.summary, class.loader.into()))
+    };
+    let held = steps.iter().skip(1).zip(&path).map(|(step, holder)| step.is_static && is_start(holder));
+    let start = held.enumerate().filter(|(_, starts)| *starts).last().map_or(0, |(at, _)| at + 1);
+    Some(Why { root: view.root(*path.first()?), steps, start })
+}

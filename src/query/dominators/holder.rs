@@ -1,0 +1,65 @@
+//! Which field an object is known by: `orders.OrderIndex.byNumber.table` for the array in the map in that field.
+//!
+//! What dominates an object need not be what a programmer calls it by: an array is in a field of a map, and the map in a field
+//! of the program's class, while a thread's stack holds the array as well.
+
+use crate::index::graph::numbers::ObjectIndex;
+use crate::query::objects::reference_kind::ReferenceKind;
+use crate::query::objects::reference_names::Edges;
+use crate::query::objects::strength::Excluded;
+
+/// Fields of a name.
+const MAX_FIELDS: usize = 4;
+/// Referrers of an object that are looked at.
+const MAX_REFERRERS: usize = 8;
+
+/// The field that an object is known by: the class that declares it and the names of the fields from there to the object.
+/// `None` if several objects hold it, or only objects of the JDK.
+pub fn field(edges: &Edges<'_>, object: ObjectIndex) -> Option<String> {
+    let mut names: Vec<&str> = Vec::new();
+    let mut held = object;
+    while names.len() < MAX_FIELDS {
+        let (holder, reference) = holder(edges, held)?;
+        let (name, class) = match reference {
+            ReferenceKind::Field { name, class } => (name, class),
+            ReferenceKind::Static(name) => {
+                let class = edges.summary.class(edges.class_of_class_object(holder)?)?;
+                (name, edges.summary.class_name(class))
+            }
+            _ => return None,
+        };
+        names.push(name);
+        if !is_of_the_jdk(class) {
+            names.push(class);
+            names.reverse();
+            return Some(names.join("."));
+        }
+        held = holder;
+    }
+    None
+}
+
+/// The one object that holds another strongly, and the first reference by which it does; locals of threads do not count.
+fn holder<'a>(edges: &Edges<'a>, object: ObjectIndex) -> Option<(ObjectIndex, ReferenceKind<'a>)> {
+    let mut found = None;
+    for (at, holder) in edges.graph.referrers(object).enumerate() {
+        if at >= MAX_REFERRERS {
+            return None;
+        }
+        if holder == object || !edges.is_followed(holder, object, Excluded::all()) {
+            continue;
+        }
+        let meanings = edges.holding(holder, object).meanings.into_iter();
+        let mut fields = meanings.filter(|meaning| !matches!(meaning, ReferenceKind::Local { .. }));
+        let Some(reference) = fields.next() else { continue };
+        if found.is_some() {
+            return None;
+        }
+        found = Some((holder, reference));
+    }
+    found
+}
+
+fn is_of_the_jdk(class: &str) -> bool {
+    ["java.", "javax.", "jdk.", "sun.", "com.sun."].iter().any(|package| class.starts_with(package))
+}

@@ -1,0 +1,382 @@
+//! The dominator tree merged by class: objects of one class below the same classes are one node.
+//!
+//! A map of 60,000 entries is one node of 60,000 `HashMap$Node`, not a list of them. Objects of a class that objects of the
+//! same class dominate immediately are in their node too: so a linked list, whose tree is a staircase, is one node as well,
+//! and what its links hold is one level below.
+//!
+//! One pass in preorder finds all nodes: the path of classes to an object tells its node. What is deeper than the levels
+//! that are asked for is not looked at; its bytes are counted where it hangs.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+
+use crate::index::ObjectGraph;
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
+use crate::index::graph::tree::Tree;
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::query::objects::class_set::ClassSet;
+
+use super::class_counts;
+
+/// Nodes that are told apart; of a tree that has more, the others count among what is left out.
+const MAX_NODES: usize = 1 << 20;
+/// Marks a class object, which is a node of its own by the class that it represents.
+const CLASS_OBJECT: u32 = 1 << 31;
+/// Objects of no known class.
+const UNKNOWN: u32 = CLASS_OBJECT - 1;
+/// No node.
+const NONE: u32 = u32::MAX;
+
+/// Where the tree starts.
+#[derive(Debug, Clone, Copy)]
+pub enum Tops<'a> {
+    /// All objects that only the roots dominate.
+    Roots,
+    /// These objects, by position and ascending: none of them dominates another.
+    Objects(&'a [TreePosition]),
+}
+
+/// Which part of the tree is listed.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// Where it starts.
+    pub tops: Tops<'a>,
+    /// Levels of nodes, the first included.
+    pub levels: u32,
+    /// How many nodes below one node are listed; all by default.
+    pub top: Option<usize>,
+    /// Nodes that retain less are left out.
+    pub min_retained_bytes: u64,
+}
+
+/// What nodes are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NodeClass {
+    /// Objects of a class.
+    Instances(ClassNumber),
+    /// The class object of a class.
+    ClassObject(ClassNumber),
+    /// Objects of which the dump does not tell the class.
+    Unknown,
+}
+
+impl NodeClass {
+    fn of(key: u32) -> Self {
+        match key {
+            UNKNOWN => Self::Unknown,
+            key if key & CLASS_OBJECT != 0 => Self::ClassObject(ClassNumber(key & !CLASS_OBJECT)),
+            key => Self::Instances(ClassNumber(key)),
+        }
+    }
+}
+
+/// What is left out below a node.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Others {
+    /// Nodes.
+    pub nodes: u64,
+    /// Their objects.
+    pub objects: u64,
+    /// What those retain.
+    pub retained_bytes: u64,
+}
+
+/// Objects of one class below the same classes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Node {
+    /// Of which class.
+    pub class: NodeClass,
+    /// Depth of the node, from 0.
+    pub depth: u32,
+    /// The node above, by its place in the list.
+    pub parent: Option<usize>,
+    /// The objects, also those that objects of the same node dominate.
+    pub objects: u64,
+    /// Objects that follow one another in the tree, at most: 1 if none of them dominates another immediately.
+    pub chain: u32,
+    /// What the objects take themselves.
+    pub shallow_bytes: u64,
+    /// What would be freed with them.
+    pub retained_bytes: u64,
+    /// The number of objects that would be freed with them, themselves included.
+    pub retained_objects: u64,
+    /// The first of the objects.
+    pub first: TreePosition,
+    /// The first object that another one of the node dominates immediately, after that one.
+    pub link: Option<(TreePosition, TreePosition)>,
+    /// What is left out right below.
+    pub others: Others,
+}
+
+/// A merged tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Merged {
+    /// The nodes in preorder, siblings by retained size, largest first.
+    pub nodes: Vec<Node>,
+    /// What is left out at the top.
+    pub others: Others,
+}
+
+/// The objects of some classes that no other of them dominates, by position, ascending.
+pub fn tops(graph: &ObjectGraph, classes: &ClassSet) -> Vec<TreePosition> {
+    let tree = &graph.tree;
+    let objects = classes.all_objects(graph);
+    let mut positions: Vec<TreePosition> =
+        objects.into_iter().filter_map(|object| tree.reachable_position(object)).collect();
+    positions.sort_unstable();
+    let mut end = TreePosition(0);
+    positions.retain(|position| {
+        let is_top = *position >= end;
+        if is_top {
+            end = tree.end(*position);
+        }
+        is_top
+    });
+    positions
+}
+
+/// Merges a part of the tree.
+pub fn merged(summary: &Summary, graph: &ObjectGraph, question: &Question<'_>) -> Merged {
+    let tree = &graph.tree;
+    let range = match question.tops {
+        Tops::Roots => tree.all(),
+        Tops::Objects(tops) => match (tops.first(), tops.last()) {
+            (Some(first), Some(last)) => *first..tree.end(*last),
+            _ => return Merged::default(),
+        },
+    };
+    let java_lang_class = summary.java_lang_class();
+    let key = |object: ObjectIndex| {
+        let Some(class) = graph.objects.class(object) else { return UNKNOWN };
+        let represented =
+            if Some(class) == java_lang_class { graph.class_of_class_object(object) } else { None };
+        represented.map_or(class.0, |of| of.0 | CLASS_OBJECT)
+    };
+    let mut pass = Pass::new(tree, question);
+    class_counts::pass(graph, range.clone(), key, |position, depth, key, bytes| {
+        pass.object(position, depth, key, bytes);
+    });
+    pass.close(0, range.end);
+    pass.listing(question)
+}
+
+/// A node, while the pass goes on.
+#[derive(Debug, Clone, Copy)]
+struct Sum {
+    key: u32,
+    parent: u32,
+    depth: u32,
+    objects: u64,
+    chain: u32,
+    shallow_bytes: u64,
+    retained_bytes: u64,
+    retained_objects: u64,
+    first: TreePosition,
+    link: Option<(TreePosition, TreePosition)>,
+}
+
+/// An object that the pass is in.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    depth: u32,
+    node: u32,
+    position: TreePosition,
+    /// Bytes of all objects before.
+    before: u64,
+    /// Objects of the same node above it, one after another, itself included.
+    chain: u32,
+    /// The last child's key and node: siblings of a class mostly follow one another.
+    last: (u32, u32),
+}
+
+struct Pass<'a> {
+    tree: &'a Tree,
+    levels: u32,
+    /// The tops that are still to come; `None` if all objects of depth 0 are tops.
+    tops: Option<std::slice::Iter<'a, TreePosition>>,
+    next_top: Option<TreePosition>,
+    nodes: Vec<Sum>,
+    /// By parent and key.
+    known: FxHashMap<(u32, u32), u32>,
+    /// What is left out below nodes since there are too many; below none of them, `NONE`.
+    too_many: FxHashMap<u32, Others>,
+    open: Vec<Open>,
+    bytes: u64,
+    last_top: (u32, u32),
+}
+
+impl<'a> Pass<'a> {
+    fn new(tree: &'a Tree, question: &Question<'a>) -> Self {
+        let mut tops = match question.tops {
+            Tops::Roots => None,
+            Tops::Objects(tops) => Some(tops.iter()),
+        };
+        let next_top = tops.as_mut().and_then(|tops| tops.next().copied());
+        Self {
+            tree,
+            levels: question.levels,
+            tops,
+            next_top,
+            nodes: Vec::new(),
+            known: FxHashMap::default(),
+            too_many: FxHashMap::default(),
+            open: Vec::new(),
+            bytes: 0,
+            last_top: (NONE, NONE),
+        }
+    }
+
+    /// The next object of the pass.
+    #[inline]
+    fn object(&mut self, position: TreePosition, depth: u32, key: u32, bytes: u64) {
+        self.close(depth, position);
+        let before = self.bytes;
+        self.bytes = self.bytes.saturating_add(bytes);
+        let above = match self.open.last() {
+            // What is below an object that was not taken is not taken either.
+            Some(above) if above.depth.checked_add(1) != Some(depth) => return,
+            Some(above) => Some(*above),
+            None => {
+                let is_top = if self.tops.is_some() { self.next_top == Some(position) } else { depth == 0 };
+                if !is_top {
+                    return;
+                }
+                self.next_top = self.tops.as_mut().and_then(|tops| tops.next().copied());
+                None
+            }
+        };
+        let mut open = Open { depth, node: NONE, position, before, chain: 1, last: (NONE, NONE) };
+        match above {
+            // A link of a chain.
+            Some(above) if self.nodes.get(above.node as usize).is_some_and(|node| node.key == key) => {
+                open.node = above.node;
+                open.chain = above.chain.saturating_add(1);
+                if let Some(node) = self.nodes.get_mut(above.node as usize) {
+                    node.link = node.link.or(Some((above.position, position)));
+                }
+            }
+            _ => match self.node(above, key, position) {
+                Some(node) => open.node = node,
+                None => return,
+            },
+        }
+        if let Some(node) = self.nodes.get_mut(open.node as usize) {
+            node.objects += 1;
+            node.chain = node.chain.max(open.chain);
+            node.shallow_bytes = node.shallow_bytes.saturating_add(bytes);
+        }
+        self.open.push(open);
+    }
+
+    /// The node for objects of this key below an object; `None` if it is too deep, or there are too many.
+    fn node(&mut self, above: Option<Open>, key: u32, position: TreePosition) -> Option<u32> {
+        let parent = above.map_or(NONE, |above| above.node);
+        let last = above.map_or(self.last_top, |above| above.last);
+        if last.0 == key && last.1 != NONE {
+            return Some(last.1);
+        }
+        let depth =
+            above.and_then(|above| self.nodes.get(above.node as usize)).map_or(0, |node| node.depth + 1);
+        if depth >= self.levels {
+            return None;
+        }
+        let known = self.known.get(&(parent, key)).copied();
+        let node = match known {
+            Some(node) => node,
+            None if self.nodes.len() >= MAX_NODES => {
+                let others = self.too_many.entry(parent).or_default();
+                others.nodes += 1;
+                others.objects += 1;
+                others.retained_bytes =
+                    others.retained_bytes.saturating_add(self.tree.retained_bytes(position));
+                return None;
+            }
+            None => {
+                let node = u32::try_from(self.nodes.len()).ok()?;
+                self.known.insert((parent, key), node);
+                self.nodes.push(Sum {
+                    key,
+                    parent,
+                    depth,
+                    objects: 0,
+                    chain: 1,
+                    shallow_bytes: 0,
+                    retained_bytes: 0,
+                    retained_objects: 0,
+                    first: position,
+                    link: None,
+                });
+                node
+            }
+        };
+        match self.open.last_mut() {
+            Some(above) => above.last = (key, node),
+            None => self.last_top = (key, node),
+        }
+        Some(node)
+    }
+
+    /// Ends what objects of this depth and below dominate, before a position.
+    #[inline]
+    fn close(&mut self, depth: u32, position: TreePosition) {
+        while let Some(open) = self.open.pop_if(|open| open.depth >= depth) {
+            // What a link of a chain retains counts with the first of the chain.
+            if open.chain == 1
+                && let Some(node) = self.nodes.get_mut(open.node as usize)
+            {
+                node.retained_bytes = node.retained_bytes.saturating_add(self.bytes - open.before);
+                node.retained_objects += u64::from(position.0 - open.position.0);
+            }
+        }
+    }
+
+    /// The nodes that are listed.
+    fn listing(self, question: &Question<'_>) -> Merged {
+        let Self { nodes, mut too_many, .. } = self;
+        let mut children: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        for (number, node) in (0u32..).zip(&nodes) {
+            children.entry(node.parent).or_default().push(number);
+        }
+        let most = question.top.unwrap_or(usize::MAX);
+        // The children of a node that are listed, the smallest first; and what is left out.
+        let mut pick = |parent: u32| {
+            let mut others = too_many.remove(&parent).unwrap_or_default();
+            let all = children.remove(&parent).unwrap_or_default().into_iter();
+            let mut all: Vec<(u32, &Sum)> =
+                all.filter_map(|number| Some((number, nodes.get(number as usize)?))).collect();
+            all.sort_by_key(|(_, node)| (Reverse(node.retained_bytes), node.key));
+            let large = all.partition_point(|(_, node)| node.retained_bytes >= question.min_retained_bytes);
+            for (_, node) in all.drain(large.min(most)..) {
+                others.nodes += 1;
+                others.objects += node.objects;
+                others.retained_bytes = others.retained_bytes.saturating_add(node.retained_bytes);
+            }
+            let picked: Vec<u32> = all.into_iter().rev().map(|(number, _)| number).collect();
+            (picked, others)
+        };
+        let (first, others) = pick(NONE);
+        let mut merged = Merged { nodes: Vec::new(), others };
+        let mut stack: Vec<(u32, Option<usize>)> = first.into_iter().map(|number| (number, None)).collect();
+        while let Some((number, parent)) = stack.pop() {
+            let Some(sum) = nodes.get(number as usize) else { continue };
+            let place = merged.nodes.len();
+            let (below, others) = pick(number);
+            merged.nodes.push(Node {
+                class: NodeClass::of(sum.key),
+                depth: sum.depth,
+                parent,
+                objects: sum.objects,
+                chain: sum.chain,
+                shallow_bytes: sum.shallow_bytes,
+                retained_bytes: sum.retained_bytes,
+                retained_objects: sum.retained_objects,
+                first: sum.first,
+                link: sum.link,
+                others,
+            });
+            stack.extend(below.into_iter().map(|number| (number, Some(place))));
+        }
+        merged
+    }
+}

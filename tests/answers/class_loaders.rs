@@ -1,0 +1,226 @@
+//! What class loaders retain with their classes and instances: against walks over the graph that know no dominator tree, and
+//! what was planted in a program that leaks loaders.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use hprof_cli::hprof::ObjectId;
+use hprof_cli::index::{Heap, ObjectGraph, Quiet};
+use hprof_cli::query::classes::loader_sets::{self, Loaders};
+use hprof_cli::query::classes::loaders::{self, SortBy};
+use hprof_cli::query::dominators::retained;
+use hprof_cli::query::dominators::retained_sets::{self, Sets};
+use hprof_cli::query::objects::label::Labels;
+use hprof_cli::query::objects::reader::Objects;
+use hprof_cli::{ObjectIndex, TreePosition};
+use roaring::RoaringBitmap;
+use serde_json::Value;
+
+use crate::kit::dump::Dump;
+use crate::naive::Naive;
+
+fn sample(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)
+}
+
+fn open(name: &str) -> (Dump, Heap, ObjectGraph) {
+    let dump = Dump::at(Some(&sample(name)));
+    let (heap, graph) = Heap::open_graph(&dump.path, &dump.options(), &Quiet).unwrap();
+    (dump, heap, graph)
+}
+
+fn answer(heap: &Heap, graph: &ObjectGraph) -> Loaders {
+    let (summary, bytes) = (heap.summary(), heap.bytes(&Quiet).unwrap());
+    let labels = Labels::new(heap, graph, bytes);
+    let rows = loaders::loaders(&Objects::new(summary, graph, bytes), &labels, SortBy::Retained);
+    loader_sets::with_classes(summary, graph, rows, SortBy::Retained).unwrap()
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
+    let output = command.args(arguments).env("HPROF_CLI_INDEX_DIR", directory.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// A loader, its class objects and their instances, by ID, found one by one.
+fn members(heap: &Heap, graph: &ObjectGraph, loaders: &[ObjectId]) -> HashSet<u64> {
+    let summary = heap.summary();
+    let classes = summary.numbered_classes().filter(|(_, class)| class.is_dumped());
+    let classes: HashMap<_, u64> = classes
+        .filter(|(_, class)| loaders.contains(&class.loader.into()))
+        .map(|(n, c)| (n, c.id.get()))
+        .collect();
+    let of_class = (0..graph.objects.len())
+        .map(ObjectIndex)
+        .filter(|object| graph.objects.class(*object).is_some_and(|class| classes.contains_key(&class)));
+    let instances = of_class.map(|object| graph.objects.addresses.id_of(object).unwrap().0);
+    instances.chain(classes.values().copied()).chain(loaders.iter().map(|loader| loader.0)).collect()
+}
+
+#[test]
+fn loaders_retain_what_a_walk_without_them_misses() {
+    for name in
+        ["leaks/s3.hprof.zst", "jdk/jdk17.hprof.zst", "jdk/jdk8.hprof.zst", "public/maven-jdk8.hprof.zst"]
+    {
+        let (_dump, heap, graph) = open(name);
+        let naive = Naive::read(&heap);
+        let id = |object| graph.objects.addresses.id_of(object).unwrap().0;
+        let positions = TreePosition::range(graph.tree.all());
+        let sizes: HashMap<u64, u64> = positions
+            .map(|at| (id(graph.tree.object_at(at).unwrap()), graph.tree.shallow_bytes(at)))
+            .collect();
+        let found = answer(&heap, &graph);
+        let mut checked = 0;
+        for row in
+            found.rows.iter().filter(|row| !loader_sets::is_permanent(heap.summary(), row.row.id)).take(6)
+        {
+            let members = members(&heap, &graph, &[row.row.id]);
+            let truth = naive.retained(&members, &sizes);
+            let retained = row.with_classes.map_or((0, 0), |retained| (retained.objects, retained.bytes));
+            assert_eq!(retained, truth, "{name}: {:#x}", row.row.id);
+            checked += 1;
+        }
+        assert!(checked > 0, "{name}");
+        for group in found.groups.iter().take(3) {
+            let truth = naive.retained(&members(&heap, &graph, &group.loaders), &sizes);
+            assert_eq!((group.retained.objects, group.retained.bytes), truth, "{name}");
+        }
+        // What lives as long as the JVM: the loader object alone.
+        for row in found.rows.iter().filter(|row| loader_sets::is_permanent(heap.summary(), row.row.id)) {
+            assert_eq!(row.with_classes, None);
+            let alone = naive.retained(&HashSet::from([row.row.id.0]), &sizes);
+            assert_eq!(row.retained_bytes().unwrap_or(0), alone.1, "{name}: {:#x}", row.row.id);
+        }
+    }
+}
+
+#[test]
+fn many_sets_at_once_retain_what_each_retains_alone() {
+    for name in ["jdk/jdk17.hprof.zst", "agent/all.hprof.zst", "leaks/s4.hprof.zst"] {
+        let (_dump, heap, graph) = open(name);
+        let mut state = 11u64;
+        let mut random = move |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        // Sets that overlap and hold one another: half of all classes in up to three sets each, and any objects.
+        let mut sets = Sets { count: 24, ..Sets::default() };
+        for _ in heap.summary().classes() {
+            let count = random(4) * random(2);
+            sets.of_class.push((0..count).map(|_| random(24) as u32).collect());
+        }
+        for _ in 0..500 {
+            let object = ObjectIndex(random(graph.objects.len().into()) as u32);
+            sets.of_object.entry(object).or_default().push(random(24) as u32);
+        }
+        let answers = retained_sets::retained(&graph, &sets).unwrap();
+        assert_eq!(answers.len(), 24);
+        for (set, answer) in (0u32..).zip(answers) {
+            let mut members = RoaringBitmap::new();
+            for object in (0..graph.objects.len()).map(ObjectIndex) {
+                let classes = [graph.objects.class(object), graph.class_of_class_object(object)];
+                let by_class = classes.iter().flatten().flat_map(|class| &sets.of_class[class.0 as usize]);
+                if by_class.chain(sets.of_object.get(&object).into_iter().flatten()).any(|of| *of == set) {
+                    members.insert(object.0);
+                }
+            }
+            let truth = retained::retained(&graph, &members);
+            assert_eq!(
+                (answer.objects, answer.bytes),
+                (truth.retained_objects, truth.retained_bytes),
+                "{name}: {set}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_leak_of_loaders_is_found() {
+    let path = sample("leaks/s3.hprof.zst");
+    let path = path.to_str().unwrap();
+    let found = json(&["loaders", path, "--format", "json"]);
+    let group = &found["groups"][0];
+    assert_eq!((&group["loaders"], &group["class_names"][0]), (&40.into(), &"container.Plugin".into()));
+    let planted: u64 = (0..40).map(|number| 100_000 + 2_500 * number).sum();
+    let retained = group["retained_bytes"].as_u64().unwrap();
+    assert!((planted..planted + 400_000).contains(&retained), "{retained}");
+    let whole =
+        json(&["dominators", path, "--top", "1", "--format", "json"])["reachable"]["shallow_bytes"].clone();
+    assert_eq!(retained * 100 / whole.as_u64().unwrap(), 85);
+    assert_eq!(
+        group["first_path"],
+        "static listeners of container.EventBus -> ArrayList -> Object[] -> Plugin -> class Plugin -> WebappLoader"
+    );
+    // Each with its own array.
+    let rows = found["rows"].as_array().unwrap();
+    let mut arrays = 0;
+    for row in rows.iter().filter(|row| row["class"] == "container.WebappLoader") {
+        let number: u64 = row["label"].as_str().unwrap().strip_prefix("webapp-").unwrap().parse().unwrap();
+        let (retained, array) = (row["retained_bytes"].as_u64().unwrap(), 100_000 + 2_500 * number);
+        assert!((array..array + 10_000).contains(&retained), "{row}");
+        assert_eq!(row["group"], 1);
+        arrays += 1;
+    }
+    assert_eq!(arrays, 40);
+}
+
+#[test]
+fn a_duplicate_class_is_one_row() {
+    let path = sample("leaks/s3.hprof.zst");
+    let path = path.to_str().unwrap();
+    let names = json(&["loaders", path, "--duplicates", "--format", "json"]);
+    let [row] = names["rows"].as_array().unwrap().as_slice() else { panic!("{names}") };
+    assert_eq!(
+        (&row["class"], &row["loaders"], &row["instances"]),
+        (&"container.Plugin".into(), &40.into(), &40.into())
+    );
+    assert!(row["retained_bytes"].as_u64().unwrap() > 5_950_000);
+    assert!(row["loader_path"].as_str().unwrap().starts_with("static listeners of container.EventBus -> "));
+    let each = json(&["loaders", path, "--duplicates", "--details", "--format", "json"]);
+    assert_eq!(each["rows"].as_array().unwrap().len(), 40);
+}
+
+/// By package and by loader: objects and what they retain, added up over the first level of the tree, where a class object
+/// is known by its label.
+#[test]
+fn class_objects_belong_to_the_class_that_they_represent() {
+    for name in
+        ["leaks/s1.hprof.zst", "leaks/s5-static.hprof.zst", "public/android-leak_service_binder.hprof.zst"]
+    {
+        let path = sample(name);
+        let path = path.to_str().unwrap();
+        let mut packages: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        let tops = json(&["dominators", path, "--top", "0", "--format", "json"]);
+        for row in tops["rows"].as_array().unwrap() {
+            let class = row["class"].as_str().unwrap();
+            let of = row["label"].as_str().filter(|_| class == "java.lang.Class");
+            // Those of primitive types represent no class of the dump.
+            let class = of.filter(|of| of.contains(['.', '$'])).unwrap_or(class);
+            let element = class.trim_end_matches("[]");
+            let package = element.rsplit_once('.').map_or("", |(package, _)| package).to_owned();
+            let sum = packages.entry(package).or_default();
+            sum.0 += 1;
+            sum.1 += row["retained_bytes"].as_u64().unwrap();
+        }
+        let groups = json(&["dominators", path, "--group-by", "package", "--format", "json"]);
+        let mut seen = 0;
+        for row in groups["rows"].as_array().unwrap() {
+            let package = row["package"].as_str().unwrap();
+            if package.starts_with('<') {
+                continue;
+            }
+            let sum = (row["objects"].as_u64().unwrap(), row["retained_bytes"].as_u64().unwrap());
+            assert_eq!(Some(&sum), packages.get(package), "{name}: {package}");
+            seen += 1;
+        }
+        assert!(seen > 5, "{name}");
+    }
+    // What static fields hold is the application's, not the JDK's.
+    let path = sample("leaks/s1.hprof.zst");
+    let loaders = json(&["dominators", path.to_str().unwrap(), "--group-by", "loader", "--format", "json"]);
+    let first = loaders["rows"][0]["loader"].as_str().unwrap();
+    assert!(first.starts_with("jdk.internal.loader.ClassLoaders$AppClassLoader @ 0x"), "{first}");
+}
