@@ -25,3 +25,5 @@ mod hostile_size;
 mod kit;
 mod larger_than_memory;
 mod processes;
+#[cfg(unix)]
+mod widths;

@@ -154,7 +154,8 @@ fn columns<'a>() -> Columns<'a, Line<'a, Row>> {
         )
         .or_null("not known")
         .header("parent")
-        .place(5),
+        .place(5)
+        .fit(Fit::Secondary { priority: 0 }),
         Column::integer("classes", "classes that it defines", |line: &Line<'a, Row>| line.row.classes.into())
             .header("classes")
             .place(2),
@@ -165,7 +166,8 @@ fn columns<'a>() -> Columns<'a, Line<'a, Row>> {
             line.row.shallow_bytes.into()
         })
         .header("shallow")
-        .place(4),
+        .place(4)
+        .fit(Fit::Secondary { priority: 1 }),
         Column::integer("retained_bytes", "what the loader object retains", |line: &Line<'a, Row>| {
             line.row.retained_bytes.into()
         })
@@ -202,17 +204,19 @@ fn duplicate_columns<'a>() -> Columns<'a, Line<'a, Duplicate>> {
         })
         .header("class")
         .place(5)
-        .fit(Fit::Shorten { priority: 0 }),
+        .fit(Fit::Shorten { priority: 1 }),
         Column::id("class_object", "the class object", |line: &Line<'a, Duplicate>| {
             id(line.class().map(|class| ObjectId::from(class.id)))
         })
         .header("class object")
-        .place(3),
+        .place(3)
+        .fit(Fit::Secondary { priority: 1 }),
         Column::text("loader", "the class loader, as in `histo`", |line: &Line<'a, Duplicate>| {
             object::loader_text(line.summary, line.row.loader).into()
         })
         .header("loader")
         .place(4)
+        .fit(Fit::Shorten { priority: 0 })
         .cell(Line::loader_in_table),
         Column::id("loader_object", "the class loader's ID", |line: &Line<'a, Duplicate>| {
             loader_id(line.row.loader)
@@ -238,7 +242,8 @@ fn duplicate_columns<'a>() -> Columns<'a, Line<'a, Duplicate>> {
             line.row.shallow_bytes.into()
         })
         .header("shallow")
-        .place(2),
+        .place(2)
+        .fit(Fit::Secondary { priority: 0 }),
         Column::integer("retained_bytes", "what the class object retains", |line: &Line<'a, Duplicate>| {
             line.row.retained_bytes.into()
         })

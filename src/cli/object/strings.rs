@@ -187,13 +187,14 @@ fn columns(rows: Rows) -> Columns<'static, Row> {
             .header("text")
             .cell(|row| format!("\"{}{}\"", row.text, if row.is_cut { "…" } else { "" }))
             .place(6)
-            .fit(Fit::Shorten { priority: 0 })
+            .fit(Fit::Cut { priority: 0 })
     };
     let length = || {
         Column::integer("length", "UTF-16 units: what `String.length()` returns", |row: &Row| {
             row.length.into()
         })
         .header("length")
+        .fit(Fit::Secondary { priority: 0 })
         .place(3)
     };
     let total_bytes =
@@ -233,7 +234,7 @@ fn columns(rows: Rows) -> Columns<'static, Row> {
                 })
                 .header("wasted")
                 .place(0),
-                total_bytes("what all copies take with their arrays").place(1),
+                total_bytes("what all copies take with their arrays").place(1).fit(Fit::Secondary { priority: 1 }),
                 object("the first copy by address"),
                 cut("whether `value` is only the start of the text"),
                 Column::integer("sampled", "copies looked at for `holders`: at most 64", |row: &Row| {
@@ -247,6 +248,7 @@ fn columns(rows: Rows) -> Columns<'static, Row> {
                 )
                 .csv(|row| holders_text(row).into())
                 .header("held by")
+                .fit(Fit::Shorten { priority: 1 })
                 // The table's last column may be shortened, this one must not be long.
                 .cell(short_holder)
                 .place(5),
