@@ -195,20 +195,20 @@ impl Builder {
                 Align::Right => CellAlignment::Right,
             });
         }
-        let all = [0..usize::MAX];
+        let all = std::slice::from_ref(&(0..usize::MAX));
         let write = |out: &mut dyn Write, line: &str, bold: &[Range<usize>]| match style.color {
             true => ink::write_line(out, line.trim_end(), bold),
             false => writeln!(out, "{}", line.trim_end()),
         };
         let mut lines = table.lines();
         if has_titles && let Some(titles) = lines.next() {
-            write(out, &titles, &all)?;
+            write(out, &titles, all)?;
         }
         let mut below = below.into_iter();
         for line in lines {
             // Behind the rows there are the totals.
             let below = below.next();
-            write(out, &line, if below.is_some() { &bold } else { &all })?;
+            write(out, &line, if below.is_some() { &bold } else { all })?;
             below.into_iter().flatten().try_for_each(|line| line.write(out, style))?;
         }
         let missing = columns.iter().zip(&rooms).filter(|(header, room)| {
