@@ -17,7 +17,7 @@ use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
-use shared::{messages, signals};
+use shared::{messages, output, signals};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -146,15 +146,15 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let cli =
-        match command.try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches)) {
-            Ok(cli) => cli,
-            Err(error) => {
-                // Help and version go to stdout, usage errors to stderr; a closed pipe is no error.
-                let _ = error.print();
-                return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
-            }
-        };
+    let matches = command.try_get_matches_from(arguments).inspect(output::choose_color);
+    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version go to stdout, usage errors to stderr; a closed pipe is no error.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
     match cli.command.run() {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,
         Ok(Outcome::No) => ExitCode::from(1),

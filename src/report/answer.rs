@@ -14,7 +14,7 @@ use super::json::{self, Dump};
 use super::number::grouped;
 use super::stream::Streamed;
 pub use super::table::Line;
-use super::table::{Builder, Style};
+use super::table::{self, Builder, Style};
 use super::value::Value;
 use super::{Format, csv, escape};
 
@@ -48,8 +48,10 @@ impl Section {
 
     fn write(self, out: &mut dyn Write, style: Style) -> io::Result<()> {
         match self {
-            Self::Line(line) => writeln!(out, "{}", escape::text(&line)),
-            Self::Text(text) => text.split('\n').try_for_each(|line| writeln!(out, "{}", escape::text(line))),
+            Self::Line(line) => table::write_text(out, &escape::text(&line), style),
+            Self::Text(text) => {
+                text.split('\n').try_for_each(|line| table::write_text(out, &escape::text(line), style))
+            }
             Self::Table(table) => table.write(out, style),
         }
     }
@@ -193,13 +195,13 @@ impl<'a, R> Answer<'a, R> {
         }
         match self.no_rows {
             NoRows::Nothing if shown == 0 => {}
-            NoRows::Line(line) if shown == 0 => writeln!(out, "{line}")?,
+            NoRows::Line(line) if shown == 0 => table::write_text(out, line, style)?,
             // All of it stands above and below.
             _ if table.has_no_columns() => {}
             _ => table.write(out, style)?,
         }
         if let Some((total, what)) = self.matching {
-            more_rows(out, total.saturating_sub(shown), what)?;
+            more_rows(out, total.saturating_sub(shown), what, style)?;
         }
         self.under.into_iter().try_for_each(|section| section.write(out, style))?;
         Ok(shown)
@@ -207,14 +209,14 @@ impl<'a, R> Answer<'a, R> {
 }
 
 /// The line below a table that does not show all rows.
-fn more_rows(out: &mut dyn Write, more: u64, what: &str) -> io::Result<()> {
+fn more_rows(out: &mut dyn Write, more: u64, what: &str, style: Style) -> io::Result<()> {
     if more == 0 {
         return Ok(());
     }
     // "classes", "rows"
     let one = what.strip_suffix("es").filter(|one| one.ends_with("ss")).or_else(|| what.strip_suffix('s'));
     let one = one.filter(|_| more == 1).unwrap_or(what);
-    writeln!(out, "{} more {one} (--top 0 shows all)", grouped(more))
+    table::write_text(out, &format!("{} more {one} (--top 0 shows all)", grouped(more)), style)
 }
 
 /// A row, or the part of it behind a dot, as a JSON object. Values are made while they are written.

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use super::escape;
+use super::ink::Ink;
 use super::number::grouped;
 use super::value::{Value, list};
 
@@ -71,18 +72,28 @@ pub enum Align {
     Right,
 }
 
-/// What happens to a table's cells that are too wide for the terminal.
+/// What happens to a column of a table that is too wide for the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fit {
-    /// They stay as they are: numbers, IDs.
+    /// It stays as it is: numbers, IDs.
     #[default]
     Whole,
-    /// They lose their middle: names. Columns of a lower priority are shortened first.
+    /// It is left out before anything is shortened: what can be done without. The lowest priority goes first.
+    Secondary {
+        /// From 0.
+        priority: u8,
+    },
+    /// Its cells are abbreviated: names. Columns of a lower priority are shortened first.
     Shorten {
         /// From 0.
         priority: u8,
     },
-    /// Their lines are broken: sentences.
+    /// Its cells lose their ends: texts. Priorities are those of [`Fit::Shorten`].
+    Cut {
+        /// From 0.
+        priority: u8,
+    },
+    /// Its lines are broken: sentences, and what is copied.
     Wrap,
 }
 
@@ -107,12 +118,13 @@ pub(super) struct Header {
     pub(super) title: Cow<'static, str>,
     pub(super) align: Align,
     pub(super) fit: Fit,
+    pub(super) ink: Ink,
     place: usize,
 }
 
 impl Header {
     pub(super) fn new(title: impl Into<Cow<'static, str>>, align: Align, fit: Fit) -> Self {
-        Self { title: escaped(title.into()), align, fit, place: usize::MAX }
+        Self { title: escaped(title.into()), align, fit, ink: Ink::Plain, place: usize::MAX }
     }
 }
 
@@ -135,8 +147,12 @@ impl<'c, R> Column<'c, R> {
             Kind::Integer | Kind::Signed | Kind::Float => Align::Right,
             _ => Align::Left,
         };
-        let header = Header::new("", align, Fit::Whole);
-        let field = Some(Field::new(key, kind, meaning));
+        let mut header = Header::new("", align, Fit::Whole);
+        let field = Field::new(key, kind, meaning);
+        if field.key.ends_with("retained_bytes") {
+            header.ink = Ink::Bold;
+        }
+        let field = Some(field);
         Self { field, header, is_shown: false, value: Box::new(value), csv: None, cell: None }
     }
 

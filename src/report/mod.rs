@@ -2,7 +2,8 @@
 //!
 //! * [`escape`] makes text from a dump harmless; every renderer goes through it.
 //! * [`column`] declares what an answer holds, [`value`] what a cell does; [`answer`] writes it in each format: [`json`],
-//!   [`csv`], [`table`].
+//!   [`csv`], [`table`]; [`fit`] makes texts as wide as the terminal is, [`ink`] colours
+//!   them.
 //! * [`tree`] draws trees and bars; [`flamegraph`], [`folded`] and [`speedscope`] are stacks as pictures.
 //! * [`findings`] has the words of `doctor`.
 //! * [`hprof_text`] writes the text report of the HPROF agent.
@@ -15,8 +16,11 @@ pub mod csv;
 pub(crate) mod digits;
 pub mod escape;
 pub mod findings;
+pub mod fit;
 pub mod hprof_text;
+pub mod ink;
 pub mod json;
+mod layout;
 pub mod number;
 pub mod stacks;
 pub mod stream;

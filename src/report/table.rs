@@ -1,21 +1,21 @@
 //! Tables for people: columns that fit the terminal, plain text in a pipe.
 
 use std::io::{self, Write};
+use std::ops::Range;
 
-use comfy_table::{
-    Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets,
-};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 pub use super::column::{Align, Fit};
 use super::column::{Columns, Header};
-use super::escape;
+use super::ink::{self, Ink};
+use super::{escape, fit, layout};
 
 /// How a table is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Style {
     /// Columns of the terminal; `None` in a pipe, where lines are as long as they are.
     pub width: Option<u16>,
-    /// Whether to use bold text.
+    /// Whether to use colours.
     pub color: bool,
 }
 
@@ -38,8 +38,6 @@ struct Row {
     below: Vec<Line>,
 }
 
-/// A name is not shortened below this, however narrow the terminal.
-pub const NARROWEST: usize = 20;
 /// Columns that a cell may take in a table of [`MAX_BYTES`]. No name of a real class is that long; a hostile dump can give
 /// one of 64 KB to a million rows.
 pub const LONGEST_CELL: usize = 1000;
@@ -119,35 +117,32 @@ impl Builder {
         self.columns.is_empty()
     }
 
-    /// By column: how wide its cells may be in a terminal. Columns that can be shortened lose what is too much, those of
-    /// the lowest priority first, the last of several first, none below [`NARROWEST`].
-    fn rooms(&self, terminal: u16) -> Vec<usize> {
-        let mut widths: Vec<usize> = (0..self.columns.len())
-            .map(|column| {
+    /// By column: how wide its cells may be; `None` of a column that is left out.
+    fn rooms(&self, terminal: Option<u16>) -> Vec<Option<usize>> {
+        let measure = |of: fn(&str) -> usize| -> Vec<usize> {
+            let widest = |(column, header): (usize, &Header)| {
                 let rows = self.rows.iter().map(|row| &row.cells).chain(&self.footer);
-                let cells = rows.filter_map(|cells| cells.get(column));
-                let title = self.columns.get(column).map_or(0, |header| width(&header.title));
-                cells.map(|cell| width(cell)).max().unwrap_or(0).max(title)
-            })
-            .collect();
-        let gaps = 2 * widths.len().saturating_sub(1);
-        let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(terminal.into());
-        let mut flexible: Vec<(u8, usize)> = (self.columns.iter().enumerate())
-            .filter_map(|(at, header)| match header.fit {
-                Fit::Whole => None,
-                Fit::Shorten { priority } => Some((priority, at)),
-                Fit::Wrap => Some((u8::MAX, at)),
-            })
-            .collect();
-        flexible.sort_by_key(|(priority, at)| (*priority, std::cmp::Reverse(*at)));
-        for (_, at) in flexible {
-            if let Some(width) = widths.get_mut(at) {
-                let taken = excess.min(width.saturating_sub(NARROWEST));
-                *width -= taken;
-                excess -= taken;
+                let cells = rows.filter_map(|cells| cells.get(column)).map(|cell| of(cell));
+                cells.max().unwrap_or(0).max(of(&header.title))
+            };
+            self.columns.iter().enumerate().map(widest).collect()
+        };
+        let widths = measure(fit::width);
+        match terminal.map(usize::from) {
+            Some(terminal) if layout::total(widths.iter().copied()) > terminal => {
+                let columns =
+                    widths.iter().zip(measure(fit::wanted)).zip(measure(fit::least)).zip(&self.columns);
+                let columns = columns.map(|(((width, wanted), least), header)| layout::Column {
+                    width: *width,
+                    wanted,
+                    least,
+                    fit: header.fit,
+                    is_text: header.align == Align::Left,
+                });
+                layout::rooms(&columns.collect::<Vec<_>>(), terminal)
             }
+            _ => widths.into_iter().map(Some).collect(),
         }
-        widths
     }
 
     /// Writes the table.
@@ -155,68 +150,103 @@ impl Builder {
     /// # Errors
     /// If `out` cannot be written.
     pub fn write(self, out: &mut dyn Write, style: Style) -> io::Result<()> {
-        let rooms = style.width.map(|terminal| self.rooms(terminal));
-        let room = |column: usize| rooms.as_ref().and_then(|rooms| rooms.get(column)).copied();
+        // A pipe gets all as wide as it is.
+        let is_fitted = style.width.is_some() || style.color;
+        let rooms =
+            if is_fitted { self.rooms(style.width) } else { vec![Some(usize::MAX); self.columns.len()] };
         let Self { columns, rows, footer, .. } = self;
+        let kept: Vec<(&Header, usize)> =
+            columns.iter().zip(&rooms).filter_map(|(header, room)| Some((header, (*room)?))).collect();
+        let fit = |row: Vec<String>| -> Vec<String> {
+            let cells = row.into_iter().zip(&columns).zip(&rooms);
+            cells.filter_map(|((cell, header), room)| Some(fit_cell(cell, header.fit, (*room)?))).collect()
+        };
         let mut table = Table::new();
-        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-        if style.color {
-            table.enforce_styling()
-        } else {
-            table.force_no_tty()
-        };
-        let title = |text: &str| {
-            let cell = Cell::new(text);
-            if style.color { cell.add_attribute(Attribute::Bold) } else { cell }
-        };
+        table
+            .load_style(presets::NOTHING)
+            .set_content_arrangement(ContentArrangement::Disabled)
+            .force_no_tty();
         let has_titles = columns.iter().any(|header| !header.title.is_empty());
-        let fit = |row: Vec<String>| {
-            let columns = &columns;
-            row.into_iter().enumerate().map(move |(column, cell)| {
-                match (columns.get(column).map(|header| header.fit), room(column)) {
-                    (Some(Fit::Shorten { .. }), Some(room)) => shorten(&cell, room),
-                    _ => cell,
-                }
-            })
-        };
         if has_titles {
-            let titles = columns.iter().map(|header| header.title.clone().into_owned()).collect();
-            table.set_header(fit(titles).map(|cell| title(&cell)));
+            table.set_header(fit(columns.iter().map(|header| header.title.clone().into_owned()).collect()));
         }
+        // By line of the table: what stands below it.
         let mut below = Vec::with_capacity(rows.len());
         for row in rows {
-            table.add_row(fit(row.cells));
+            let cells = fit(row.cells);
+            let lines = cells.iter().map(|cell| cell.lines().count()).max().unwrap_or(0);
+            below.extend(std::iter::repeat_with(Vec::new).take(lines.saturating_sub(1)));
             below.push(row.below);
+            table.add_row(cells);
         }
         for row in footer {
-            table.add_row(fit(row).map(|cell| title(&cell)).collect::<Vec<_>>());
+            table.add_row(fit(row));
         }
-        let last = columns.len().saturating_sub(1);
-        for (column, header) in columns.iter().enumerate() {
+        let (mut start, mut bold) = (0usize, Vec::new());
+        for (column, (header, room)) in kept.iter().enumerate() {
+            if header.ink == Ink::Bold {
+                bold.push(start..start.saturating_add(*room));
+            }
+            start = start.saturating_add(*room).saturating_add(layout::GAP);
             let Some(shown) = table.column_mut(column) else { continue };
-            shown.set_padding((0, if column == last { 0 } else { 2 }));
+            shown.set_padding((0, if column + 1 == kept.len() { 0 } else { 2 }));
             shown.set_cell_alignment(match header.align {
                 Align::Left => CellAlignment::Left,
                 Align::Right => CellAlignment::Right,
             });
-            if let (Fit::Wrap, Some(room)) = (header.fit, room(column)) {
-                let width = u16::try_from(room).unwrap_or(u16::MAX);
-                shown.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width)));
-                table.set_content_arrangement(ContentArrangement::Dynamic);
-            }
         }
+        let all = std::slice::from_ref(&(0..usize::MAX));
+        let write = |out: &mut dyn Write, line: &str, bold: &[Range<usize>]| match style.color {
+            true => ink::write_line(out, line.trim_end(), bold),
+            false => writeln!(out, "{}", line.trim_end()),
+        };
         let mut lines = table.lines();
         if has_titles && let Some(titles) = lines.next() {
-            writeln!(out, "{}", titles.trim_end())?;
+            write(out, &titles, all)?;
         }
-        // Where lines are broken a row takes several; such tables have nothing below their rows.
         let mut below = below.into_iter();
         for line in lines {
-            writeln!(out, "{}", line.trim_end())?;
-            below.next().into_iter().flatten().try_for_each(|line| line.write(out, style))?;
+            // Behind the rows there are the totals.
+            let below = below.next();
+            write(out, &line, if below.is_some() { &bold } else { all })?;
+            below.into_iter().flatten().try_for_each(|line| line.write(out, style))?;
+        }
+        let missing = columns.iter().zip(&rooms).filter(|(header, room)| {
+            // Secondary columns are not missed.
+            room.is_none() && !matches!(header.fit, Fit::Secondary { .. })
+        });
+        let missing: Vec<&str> = missing.map(|(header, _)| header.title.as_ref()).collect();
+        if !missing.is_empty() {
+            write_text(
+                out,
+                &format!("no room for {} (--format csv has all columns)", missing.join(", ")),
+                style,
+            )?;
         }
         Ok(())
     }
+}
+
+/// A cell as wide as its column may be.
+fn fit_cell(cell: String, fit: Fit, room: usize) -> String {
+    match fit {
+        _ if fit::width(&cell) <= room => cell,
+        Fit::Shorten { .. } => fit::names(&cell, room),
+        Fit::Wrap => fit::wrap(&cell, room, 0).join("\n"),
+        Fit::Whole | Fit::Secondary { .. } | Fit::Cut { .. } => fit::end(&cell, room),
+    }
+}
+
+/// Writes a line of text, as several if the terminal is narrower. It is escaped already.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn write_text(out: &mut dyn Write, text: &str, style: Style) -> io::Result<()> {
+    let lines = style.width.map_or_else(|| vec![text.to_owned()], |width| fit::wrap(text, width.into(), 0));
+    lines.iter().try_for_each(|line| match style.color {
+        true => ink::write_line(out, line, &[]),
+        false => writeln!(out, "{line}"),
+    })
 }
 
 /// A line below a row of a table, such as a frame of its stack.
@@ -230,47 +260,19 @@ pub struct Line {
 
 impl Line {
     fn write(&self, out: &mut dyn Write, style: Style) -> io::Result<()> {
-        let (indent, text) = (self.indent, escape::text(&self.text));
-        match style.width.map(|width| usize::from(width).saturating_sub(indent).max(NARROWEST)) {
-            Some(room) => writeln!(out, "{:indent$}{}", "", shorten(&text, room)),
-            None => writeln!(out, "{:indent$}{text}", ""),
-        }
+        let text = escape::text(&self.text);
+        let indent = style.width.map_or(self.indent, |width| self.indent.min(usize::from(width) / 2));
+        let room = style.width.map_or(usize::MAX, |width| usize::from(width) - indent);
+        let line = format!("{:indent$}{}", "", fit::names(&text, room));
+        if style.color { ink::write_line(out, &line, &[]) } else { writeln!(out, "{line}") }
     }
 }
 
 /// Cuts the cells of a row that are too long for a large table.
 fn cut(row: &mut [String]) {
     for cell in row.iter_mut().filter(|cell| cell.len() > LONGEST_CELL) {
-        *cell = shorten(cell, LONGEST_CELL);
+        *cell = fit::middle(cell, LONGEST_CELL);
     }
-}
-
-/// Columns that a text takes in a terminal.
-fn width(text: &str) -> usize {
-    // East Asian names are twice as wide; comfy-table counts the same way.
-    unicode_width::UnicodeWidthStr::width(text)
-}
-
-/// Takes out the middle of a name that is too wide: both ends tell more. The text is escaped already.
-pub fn shorten(text: &str, room: usize) -> String {
-    if width(text) <= room {
-        return text.to_owned();
-    }
-    let tail = room.saturating_sub(1) * 2 / 3;
-    let head = room.saturating_sub(1) - tail;
-    let wide = |c: char| unicode_width::UnicodeWidthChar::width(c).unwrap_or(0);
-    let take = |characters: &mut dyn Iterator<Item = char>, room: usize| -> Vec<char> {
-        let mut used = 0;
-        characters
-            .take_while(|c| {
-                used += wide(*c);
-                used <= room
-            })
-            .collect()
-    };
-    let start = take(&mut text.chars(), head);
-    let end = take(&mut text.chars().rev(), tail);
-    start.into_iter().chain(['…']).chain(end.into_iter().rev()).collect()
 }
 
 #[cfg(test)]
@@ -321,8 +323,7 @@ mod tests {
     #[test]
     fn a_narrow_terminal_gets_shortened_names() {
         let text = sample(Style { width: Some(40), color: false });
-        assert!(text.lines().all(|line| width(line) <= 40), "{text}");
-        assert!(text.contains("…") && text.contains("Customer$Address"), "{text}");
-        assert!(sample(Style { width: Some(5), color: false }).contains("Address"));
+        assert!(text.lines().all(|line| fit::width(line) <= 40), "{text}");
+        assert!(text.contains("c.e.w.a.v.l.n.i.Customer$Address"), "{text}");
     }
 }

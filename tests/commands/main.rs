@@ -27,3 +27,5 @@ mod kit;
 mod larger_than_memory;
 mod overview;
 mod processes;
+#[cfg(unix)]
+mod widths;

@@ -187,6 +187,7 @@ fn columns<'a>(is_tree: bool) -> Columns<'a, Line<'a>> {
         |line: &Line<'a>| line.row.total_instances.into(),
     )
     .header("with subclasses")
+    .fit(Fit::Secondary { priority: 0 })
     .place(if is_tree { 1 } else { 4 });
     let total_shallow = Column::integer("total_shallow_bytes", "what those take", |line: &Line<'a>| {
         line.row.total_shallow_bytes.into()
@@ -202,10 +203,18 @@ fn columns<'a>(is_tree: bool) -> Columns<'a, Line<'a>> {
             .or_null("the class is not dumped"),
         Column::text("superclass", "the name of its superclass", |line: &Line<'a>| line.superclass().into())
             .or_null("it has none"),
-        if is_tree { class_object } else { class_object.header("class object").place(5) },
+        if is_tree {
+            class_object
+        } else {
+            class_object.header("class object").place(5).fit(Fit::Secondary { priority: 2 })
+        },
         instances,
         if is_tree { shallow } else { shallow.header("shallow").place(2) },
-        if is_tree { subclasses } else { subclasses.header("subclasses").place(3) },
+        if is_tree {
+            subclasses
+        } else {
+            subclasses.header("subclasses").place(3).fit(Fit::Secondary { priority: 1 })
+        },
         total,
         if is_tree { total_shallow.header("shallow").place(2) } else { total_shallow },
     ];

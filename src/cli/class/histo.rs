@@ -302,8 +302,11 @@ fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, Line<'a>> {
             false,
         ),
     };
-    let mut columns =
-        vec![Column::table("#", Align::Right, |line: &Line<'a>| line.number.to_string()).place(0)];
+    let mut columns = vec![
+        Column::table("#", Align::Right, |line: &Line<'a>| line.number.to_string())
+            .place(0)
+            .fit(Fit::Secondary { priority: 0 }),
+    ];
     columns.extend(first);
     columns.push(
         Column::integer(

@@ -227,7 +227,10 @@ fn columns<'a>(whole: u64) -> Columns<'a, Line<'a, LoaderRow>> {
         Column::new("parent", Kind::Any, "the ID of its parent, or `<boot loader>`", |line: &Each<'a>| {
             line.parent()
         })
-        .or_null("not known"),
+        .or_null("not known")
+        .header("parent")
+        .place(6)
+        .fit(Fit::Secondary { priority: 0 }),
         Column::integer("classes", "classes that it defines", |line: &Each<'a>| {
             line.row.row.classes.into()
         })
@@ -240,7 +243,8 @@ fn columns<'a>(whole: u64) -> Columns<'a, Line<'a, LoaderRow>> {
             line.row.row.shallow_bytes.into()
         })
         .header("shallow")
-        .place(5),
+        .place(5)
+        .fit(Fit::Secondary { priority: 1 }),
         Column::integer(
             "retained_bytes",
             "what would be freed with the loader, its classes and their instances together; for the loaders that live as \
@@ -502,17 +506,19 @@ fn duplicate_columns<'a>() -> Columns<'a, Line<'a, Duplicate>> {
         })
         .header("class")
         .place(5)
-        .fit(Fit::Shorten { priority: 0 }),
+        .fit(Fit::Shorten { priority: 1 }),
         Column::id("class_object", "the class object", |line: &Line<'a, Duplicate>| {
             id(line.class().map(|class| ObjectId::from(class.id)))
         })
         .header("class object")
-        .place(3),
+        .place(3)
+        .fit(Fit::Secondary { priority: 1 }),
         Column::text("loader", "the class loader, as in `histo`", |line: &Line<'a, Duplicate>| {
             object::loader_text(line.summary, line.row.loader).into()
         })
         .header("loader")
         .place(4)
+        .fit(Fit::Shorten { priority: 0 })
         .cell(Line::loader_in_table),
         Column::id("loader_object", "the class loader's ID", |line: &Line<'a, Duplicate>| {
             loader_id(line.row.loader)
@@ -538,7 +544,8 @@ fn duplicate_columns<'a>() -> Columns<'a, Line<'a, Duplicate>> {
             line.row.shallow_bytes.into()
         })
         .header("shallow")
-        .place(2),
+        .place(2)
+        .fit(Fit::Secondary { priority: 0 }),
         Column::integer("retained_bytes", "what the class object retains", |line: &Line<'a, Duplicate>| {
             line.row.retained_bytes.into()
         })

@@ -315,7 +315,7 @@ pub(crate) fn declared() -> Vec<Declared> {
 }
 
 fn table(info: &Info, sizes: &Sizes) -> Builder {
-    let mut table = Builder::new(&[("", Align::Left), ("", Align::Left)]);
+    let mut table = Builder::new(&[("", Align::Left), ("", Align::Left)]).wrapping();
     let mut line = |key: &str, value: String| table.row([key, &value]);
     line("format", format!("{}, {}-byte identifiers", info.version.name(), info.id_bytes));
     line("created", output::timestamp(info.created_ms).unwrap_or_else(|| "not stated".to_owned()));

@@ -12,8 +12,9 @@ use crate::query::dump::overview::{self, Overview};
 use crate::query::threads::StackFrame;
 use crate::report::answer::{Answer, Declared, NoRows, Section};
 use crate::report::column::{Column, Columns, Field, Kind};
+use crate::report::fit;
 use crate::report::number::{counted, grouped, human_bytes, percent};
-use crate::report::table::{Align, Builder, NARROWEST, Style, shorten};
+use crate::report::table::{Align, Builder, Style};
 use crate::report::value::{Value, id, list, record};
 
 use super::next::{self, Step};
@@ -36,6 +37,8 @@ const MANY_FINALIZABLE: u64 = 100;
 const MUCH_DIRECT: u64 = 1 << 20;
 /// Loaders that define a class of one name before that looks odd.
 const MANY_LOADERS: u64 = 3;
+/// Columns that the name of the dump keeps.
+const MIN_NAME: usize = 20;
 /// Percent of the heap that is garbage before that looks odd.
 const MUCH_GARBAGE: u64 = 20;
 
@@ -110,10 +113,10 @@ fn head(overview: &Overview, name: &str, width: usize) -> String {
     let is_main_said = with_main.is_some();
     what = with_main.unwrap_or(what);
     let room = width.saturating_sub(what.chars().count() + 2);
-    let mut lines = vec![format!("{}: {what}", shorten(name, room.max(NARROWEST)))];
+    let mut lines = vec![format!("{}: {what}", fit::names(name, room.max(MIN_NAME)))];
     if info.heap_dumps == 0 {
         lines.push("no heap dump".to_owned());
-        return lines.iter().map(|line| shorten(line, width)).collect::<Vec<_>>().join("\n");
+        return lines.iter().map(|line| fit::names(line, width)).collect::<Vec<_>>().join("\n");
     }
     let used = human_bytes(info.shallow_bytes);
     let limit = overview.heap_limit.map(|limit| format!(" of at most {}", human_bytes(limit)));
@@ -143,7 +146,7 @@ fn head(overview: &Overview, name: &str, width: usize) -> String {
         }
         lines.push(line);
     }
-    lines.iter().map(|line| shorten(line, width)).collect::<Vec<_>>().join("\n")
+    lines.iter().map(|line| fit::names(line, width)).collect::<Vec<_>>().join("\n")
 }
 
 /// The main class of the program.
@@ -202,7 +205,7 @@ fn stack(overview: &Overview, width: usize) -> String {
         if line.chars().count() <= width {
             return line;
         }
-        format!("  {}", shorten(&frame.frame.qualified_method(), width.saturating_sub(2)))
+        format!("  {}", fit::names(&frame.frame.qualified_method(), width.saturating_sub(2)))
     }));
     let shown = frames.len().min(SHOWN_FRAMES);
     let more = (frames.len() - shown) as u64 + thread.frames_left_out;
@@ -214,7 +217,7 @@ fn stack(overview: &Overview, width: usize) -> String {
             last.push_str(&text);
         }
     }
-    lines.iter().map(|line| shorten(line, width)).collect::<Vec<_>>().join("\n")
+    lines.iter().map(|line| fit::names(line, width)).collect::<Vec<_>>().join("\n")
 }
 
 /// The frames without those of the error itself.

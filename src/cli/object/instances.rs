@@ -10,7 +10,7 @@ use crate::query::objects::label::Labels;
 use crate::query::objects::reader::Objects;
 use crate::query::objects::selection::{Selection, What};
 use crate::report::answer::{Answer, Declared, NoRows};
-use crate::report::column::{Align, Column, Columns};
+use crate::report::column::{Align, Column, Columns, Fit};
 use crate::report::number::{grouped, percent};
 
 use crate::cli::Outcome;
@@ -174,7 +174,7 @@ fn columns<'a>(whole: u64) -> Columns<'a, Line<'a>> {
         object.header("id").place(3),
         class,
         label,
-        shallow.header("shallow").place(2),
+        shallow.header("shallow").place(2).fit(Fit::Secondary { priority: 0 }),
         retained
             .or_null("it is unreachable")
             .header("retained")

@@ -116,8 +116,8 @@ fn say(error: &QueryError) -> anyhow::Error {
     let plain = |text: String| text.replace('\t', " ");
     let before: String = error.query.chars().take(error.column.saturating_sub(1)).collect();
     // Of a long line only what is around the place.
-    let cut = before.chars().count().saturating_sub(60);
-    let around: String = error.query.chars().skip(cut).take(100).collect();
+    let cut = before.chars().count().saturating_sub(40);
+    let around: String = error.query.chars().skip(cut).take(60).collect();
     let before = plain(before.chars().skip(cut).collect());
     messages::line("note", &plain(around));
     messages::line("note", &format!("{}^", " ".repeat(escape::text(&before).width())));
@@ -223,7 +223,8 @@ fn object_columns() -> Columns<'static, Row> {
         })
         .or_null("not known")
         .header("shallow")
-        .place(0),
+        .place(0)
+        .fit(Fit::Secondary { priority: 0 }),
         Column::integer("retained_bytes", "its retained size", |row: &Row| {
             object(row).map(|object| object.retained_bytes).into()
         })
@@ -251,13 +252,14 @@ fn cell_columns(names: &[String], table: &[Row]) -> Columns<'static, Row> {
         |cell: &Cell| matches!(cell, Cell::Whole(_) | Cell::Float(_) | Cell::Double(_) | Cell::Null);
     let column = |(at, name): (usize, &String)| {
         let is_right = !table.is_empty() && table.iter().all(|row| is_number(cell(row, at)));
-        let is_last = at + 1 == names.len();
+        // Of objects the class's name is what tells most, of texts their start.
+        let is_object = table.iter().any(|row| matches!(cell(row, at), Cell::Object(..)));
         Column::new(name.clone(), Kind::Any, CELL, move |row: &Row| value(cell(row, at)))
             .csv(move |row| csv(cell(row, at)))
             .header(name.clone())
             .cell(move |row| plain(cell(row, at), TABLE_TEXT))
             .align(if is_right { Align::Right } else { Align::Left })
-            .fit(if is_last { Fit::Shorten { priority: 0 } } else { Fit::Whole })
+            .fit(if is_object { Fit::Shorten { priority: 0 } } else { Fit::Cut { priority: 0 } })
     };
     Columns::new(names.iter().enumerate().map(column)).flat()
 }

@@ -292,6 +292,7 @@ fn rows<'a>() -> Columns<'a, Row> {
         .or_null("the dump does not say")
         .header("by")
         .place(2)
+        .fit(Fit::Shorten { priority: 1 })
         .cell(|row| {
             let reference = row.reference.as_deref().unwrap_or_default();
             paths::describe_reference(Some(reference), row.is_static, row.strength)
@@ -300,7 +301,7 @@ fn rows<'a>() -> Columns<'a, Row> {
         Column::text("strength", "`strong`, `soft`, `weak`, `phantom`, `finalizer`", |row: &Row| {
             row.strength.name().into()
         }),
-        shallow.or_null("the object is not in the dump").header("shallow").place(1),
+        shallow.or_null("the object is not in the dump").header("shallow").place(1).fit(Fit::Secondary { priority: 0 }),
         retained.or_null("it is unreachable, or not in the dump").header("retained").place(0),
         object_columns::described(|row: &Row| match row.shallow_bytes {
             None => "not in the dump".to_owned(),
@@ -333,7 +334,8 @@ fn groups<'a>() -> Columns<'a, Group<'a>> {
             group.row.shallow_bytes.into()
         })
         .header("shallow")
-        .place(1),
+        .place(1)
+        .fit(Fit::Secondary { priority: 0 }),
         Column::integer(
             "retained_bytes",
             "what they retain by the dominator tree; what one of them dominates counts once",

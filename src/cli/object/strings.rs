@@ -211,13 +211,14 @@ fn columns(rows: Rows) -> Columns<'static, Row> {
             .header("text")
             .cell(|row| escape::quoted(&format!("{}{}", row.text, if row.is_cut { "…" } else { "" })))
             .place(6)
-            .fit(Fit::Shorten { priority: 0 })
+            .fit(Fit::Cut { priority: 0 })
     };
     let length = || {
         Column::integer("length", "UTF-16 units: what `String.length()` returns", |row: &Row| {
             row.length.into()
         })
         .header("length")
+        .fit(Fit::Secondary { priority: 0 })
         .place(3)
     };
     let total_bytes =
@@ -257,7 +258,7 @@ fn columns(rows: Rows) -> Columns<'static, Row> {
                 })
                 .header("wasted")
                 .place(0),
-                total_bytes("what all copies take with their arrays").place(1),
+                total_bytes("what all copies take with their arrays").place(1).fit(Fit::Secondary { priority: 1 }),
                 object("the first copy by address"),
                 cut("whether `value` is only the start of the text"),
                 Column::integer("sampled", "copies looked at for `holders`: at most 64", |row: &Row| {
@@ -271,6 +272,7 @@ fn columns(rows: Rows) -> Columns<'static, Row> {
                 )
                 .csv(|row| holders_text(row).into())
                 .header("held by, % of copies")
+                .fit(Fit::Shorten { priority: 1 })
                 // The table's last column may be shortened, this one must not be long.
                 .cell(short_holder)
                 .place(5),

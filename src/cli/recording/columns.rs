@@ -2,7 +2,7 @@
 
 use crate::hprof::TraceSerial;
 use crate::query::recordings::sites::Totals;
-use crate::report::column::{Column, Columns, Kind};
+use crate::report::column::{Column, Columns, Fit, Kind};
 
 /// Places in the tables of rankings; those between are of what is ranked.
 pub(super) const RANK: usize = 0;
@@ -19,7 +19,11 @@ pub(super) const EMPTY: &str = "<empty>";
 
 pub(super) fn rank<'a, R: 'a>(meaning: &'static str, rank: fn(&R) -> u64) -> Column<'a, R> {
     let column = Column::integer("rank", meaning, move |row| rank(row).into());
-    column.header("rank").place(RANK).cell(move |row| rank(row).to_string())
+    column
+        .header("rank")
+        .place(RANK)
+        .fit(Fit::Secondary { priority: 0 })
+        .cell(move |row| rank(row).to_string())
 }
 
 /// The trace in JSON and CSV only.
@@ -52,7 +56,9 @@ pub(super) fn percents<'a, R: 'a>(
     let sum = "the same of this row and all before it in the file together";
     [
         percent("self_percent", "self", meaning, own).place(SELF),
-        percent("accumulated_percent", "accum", sum, accumulated).place(ACCUMULATED),
+        percent("accumulated_percent", "accum", sum, accumulated)
+            .place(ACCUMULATED)
+            .fit(Fit::Secondary { priority: 1 }),
     ]
 }
 

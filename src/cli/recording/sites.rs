@@ -160,8 +160,8 @@ fn columns<'a>(traces: &'a Traces, stack: &StackArgs, of: Option<&Sites>) -> Col
         if has_traces { columns::trace(trace) } else { columns::dummy_trace(trace) },
         live.header("live").place(3),
         live_instances.header("objects").place(4),
-        shown(allocated, "allocated", 5),
-        shown(allocated_instances, "objects", 6),
+        shown(allocated, "allocated", 5).fit(Fit::Secondary { priority: 3 }),
+        shown(allocated_instances, "objects", 6).fit(Fit::Secondary { priority: 2 }),
         self_percent,
         accumulated_percent,
         Column::text("method", "the innermost frame of the trace: `CLASS.METHOD`", |row: &Row<'a>| {

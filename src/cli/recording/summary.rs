@@ -251,8 +251,7 @@ pub(crate) fn declared() -> Vec<Declared> {
 fn line_columns<'a>() -> Columns<'a, (&'static str, String)> {
     Columns::new([
         Column::table("", Align::Left, |line: &(&'static str, String)| line.0.to_owned()),
-        Column::table("", Align::Left, |line: &(&'static str, String)| line.1.clone())
-            .fit(Fit::Shorten { priority: 0 }),
+        Column::table("", Align::Left, |line: &(&'static str, String)| line.1.clone()).fit(Fit::Wrap),
     ])
 }
 

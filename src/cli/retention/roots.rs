@@ -162,6 +162,7 @@ fn columns<'a>(whole: u64) -> Columns<'a, Line<'a>> {
         .or_null("the kind has none, or it is not in the dump")
         .header("thread")
         .place(3)
+        .fit(Fit::Cut { priority: 1 })
         .cell(|line| line.row.thread.as_ref().map(thread_name).unwrap_or_default()),
         Column::text("thread_name", "its name", |line: &Line<'a>| {
             line.row.thread.as_ref().and_then(|thread| thread.name.as_deref()).into()
@@ -186,7 +187,8 @@ fn columns<'a>(whole: u64) -> Columns<'a, Line<'a>> {
         .header("retained")
         .place(0),
         Column::table("%", Align::Right, move |line: &Line<'a>| percent(line.row.retained_bytes, whole))
-            .place(1),
+            .place(1)
+            .fit(Fit::Secondary { priority: 0 }),
         object_columns::described(|line: &Line<'a>| {
             let location = line.row.location.as_ref().map(|location| format!(" in {location}"));
             named(line).describe_without_id() + &location.unwrap_or_default()

@@ -13,8 +13,11 @@ use crate::query::dump::doctor::{Extent, RetainedSizes};
 use crate::query::objects::selection::{Selection, ThreadPattern, What};
 use crate::query::recordings::profile::StartedThread;
 use crate::query::threads::Answer as Threads;
-use crate::report::escape;
+use crate::report::ink::Ink;
 use crate::report::number::{counted, grouped};
+use crate::report::{escape, fit};
+
+use super::output;
 
 /// Problems that are shown; `info` lists all.
 const SHOWN: usize = 5;
@@ -165,9 +168,20 @@ pub(crate) fn suggest(names: &[impl AsRef<str>]) {
     }
 }
 
-/// Writes a line to stderr. What it quotes from a dump or from the file system is escaped.
+/// Writes a line to stderr, as several if the terminal is narrower. What it quotes from a dump or from the file system is
+/// escaped.
 pub(crate) fn line(kind: &str, text: &str) {
+    let style = output::stderr_style();
+    let text = format!("hprof-cli: {kind}: {}", escape::text(text));
+    let lines = style.width.map_or_else(|| vec![text.clone()], |width| fit::wrap(&text, width.into(), 2));
+    let ink = match kind {
+        "error" => Ink::Red,
+        "warning" => Ink::Yellow,
+        _ => Ink::Plain,
+    };
+    let paint = |line: String| if style.color { ink.paint(&line) } else { line };
+    let lines: String = lines.into_iter().map(|line| paint(line) + "\n").collect();
     // A closed stderr must not change the answer.
     // In one piece: other processes may write to the same place.
-    let _ = io::stderr().write_all(format!("hprof-cli: {kind}: {}\n", escape::text(text)).as_bytes());
+    let _ = io::stderr().write_all(lines.as_bytes());
 }

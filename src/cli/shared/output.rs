@@ -1,6 +1,9 @@
 //! Writing an answer to stdout.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::sync::OnceLock;
+
+use clap::ArgMatches;
 
 use crate::report::table::Style;
 
@@ -37,14 +40,43 @@ pub(crate) fn style(output: &Output) -> Style {
 
 /// How tables are shown on this stdout, with or without colour.
 pub(crate) fn style_of(color: ColorArg) -> Style {
-    let terminal = io::stdout().is_terminal();
+    style_on(color, io::stdout().is_terminal().then(comfy_table::Table::new))
+}
+
+/// How messages are shown on this stderr.
+pub(crate) fn stderr_style() -> Style {
+    let terminal = io::stderr().is_terminal().then(|| {
+        let mut table = comfy_table::Table::new();
+        table.use_stderr();
+        table
+    });
+    let color = COLOR.get().copied().unwrap_or(ColorArg::Auto);
+    // `always` is about the answer: what is on stderr often ends in a log.
+    style_on(if color == ColorArg::Always { ColorArg::Auto } else { color }, terminal)
+}
+
+/// What `--color` says, for messages.
+static COLOR: OnceLock<ColorArg> = OnceLock::new();
+
+/// Remembers what `--color` says, if the command has it.
+pub(crate) fn choose_color(matches: &ArgMatches) {
+    if let Some((_, command)) = matches.subcommand()
+        && let Ok(Some(color)) = command.try_get_one::<ColorArg>("color")
+    {
+        let _ = COLOR.set(*color);
+    }
+}
+
+/// How things are shown; a table knows the size of the terminal, if it is one.
+fn style_on(color: ColorArg, terminal: Option<comfy_table::Table>) -> Style {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
     let color = match color {
         ColorArg::Always => true,
         ColorArg::Never => false,
-        ColorArg::Auto => terminal && !no_color,
+        ColorArg::Auto => terminal.is_some() && !no_color && !is_dumb,
     };
-    Style { width: if terminal { comfy_table::Table::new().width() } else { None }, color }
+    Style { width: terminal.and_then(|table| table.width()).filter(|width| *width > 0), color }
 }
 
 /// A time of a dump as RFC 3339; `None` for 0 and for what no calendar holds.

@@ -127,7 +127,7 @@ fn columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, Thread> {
             let name = thread.name.clone().unwrap_or_default();
             if thread.is_out_of_memory { format!("{name}  {}", super::OUT_OF_MEMORY) } else { name }
         })
-        .fit(Fit::Shorten { priority: 0 }),
+        .fit(Fit::Cut { priority: 2 }),
         Column::new("thread_id", Kind::Signed, "what `Thread.threadId()` returns", |thread: &Thread| {
             thread.thread_id.into()
         })
@@ -141,6 +141,7 @@ fn columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, Thread> {
         })
         .or_null("not known")
         .header("prio")
+        .fit(Fit::Secondary { priority: 0 })
         .cell(|thread| thread.priority.map(|priority| priority.to_string()).unwrap_or_default())
         .place(2),
         Column::text(
@@ -150,11 +151,13 @@ fn columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, Thread> {
         )
         .or_null("it has none, or it is not known")
         .header("group")
+        .fit(Fit::Secondary { priority: 1 })
         .place(4),
         Column::boolean("virtual", "whether it is a virtual thread", |thread: &Thread| {
             (thread.kind == ThreadKind::Virtual).into()
         })
         .header("kind")
+        .fit(Fit::Secondary { priority: 2 })
         .cell(|thread| {
             let kind = match (thread.kind, thread.is_daemon) {
                 (ThreadKind::Virtual, _) => "virtual",

@@ -63,11 +63,12 @@ fn columns<'a>() -> Columns<'a, &'a StartedThread> {
             Value::from(&thread.name)
         })
         .header("name")
-        .fit(Fit::Shorten { priority: 0 }),
+        .fit(Fit::Cut { priority: 0 }),
         Column::text("group", "the name of its group; may be empty", |thread: &&'a StartedThread| {
             Value::from(&thread.group)
         })
         .header("group")
+        .fit(Fit::Secondary { priority: 0 })
         .cell(|thread| match &thread.parent_group {
             Some(parent) => format!("{} in {parent}", thread.group),
             None => thread.group.clone(),

@@ -43,7 +43,8 @@ fn table(estimate: &Estimate) -> Builder {
         ("up to", Align::Right),
         ("available", Align::Right),
         ("", Align::Left),
-    ]);
+    ])
+    .wrapping();
     let unknown = || "?".to_owned();
     let mut row = |what: &str, (least, most): (String, String), there: String, note: &str| {
         table.row([what, &least, &most, &there, note]);

@@ -163,7 +163,7 @@ fn columns() -> Columns<'static, Row> {
             |row: &Row| Value::from(&row.file),
         )
         .header("file")
-        .fit(Fit::Shorten { priority: 0 }),
+        .fit(Fit::Wrap),
     ])
 }
 

@@ -282,6 +282,7 @@ pub(super) fn part_columns(title: &'static str) -> Columns<'static, Line> {
             |line: &Line| line.part().map(|part| &part.name).into(),
         )
         .header(title)
+        .fit(Fit::Shorten { priority: 1 })
         .cell(|line| match line {
             Line::Part(part) => part.name.clone(),
             Line::Superclass(class) => format!("of {class}:"),
@@ -364,7 +365,7 @@ pub(super) fn entry_columns(kind: collections::Kind) -> Columns<'static, Content
         )
         .header("")
         .cell(|entry| entry.index.to_string()),
-        if is_map { key.header("key").cell(key_text) } else { key },
+        if is_map { key.header("key").fit(Fit::Shorten { priority: 1 }).cell(key_text) } else { key },
         Column::id("key_object", "the object that the key is", |entry: &ContentEntry| {
             entry.key.as_ref().map(referred).into()
         })
@@ -394,7 +395,8 @@ pub(super) fn referrer_columns() -> Columns<'static, Referrer> {
             referrer.reference.as_ref().into()
         })
         .or_null("not known")
-        .header("by"),
+        .header("by")
+        .fit(Fit::Shorten { priority: 1 }),
         Column::table("class", Align::Left, |referrer: &Referrer| {
             object::describe_without_id(referrer.class.as_deref(), referrer.label.as_deref())
         })

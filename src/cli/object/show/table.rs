@@ -105,8 +105,7 @@ fn with_superclasses(parts: impl Iterator<Item = Line>, class: Option<String>) -
 fn pairs(rows: impl IntoIterator<Item = (&'static str, String)>) -> Section {
     let columns = Columns::new([
         Column::table("", Align::Left, |(name, _): &(&'static str, String)| (*name).to_owned()),
-        Column::table("", Align::Left, |(_, text): &(&'static str, String)| text.clone())
-            .fit(Fit::Shorten { priority: 0 }),
+        Column::table("", Align::Left, |(_, text): &(&'static str, String)| text.clone()).fit(Fit::Wrap),
     ]);
     Section::table(&columns, rows)
 }

@@ -206,7 +206,7 @@ fn thread_columns<'a>(traces: &'a Traces, stack: &StackArgs) -> Columns<'a, Thre
             .or_null(NOT_STARTED)
             .header("name")
             .place(3)
-            .fit(Fit::Shorten { priority: 0 }),
+            .fit(Fit::Cut { priority: 0 }),
         Column::text("state", STATE, |thread: &Thread<'a>| thread.state.into()).header("state").place(1),
         columns::trace(|thread: &Thread<'a>| thread.trace).place(2),
     ];
@@ -218,6 +218,7 @@ fn monitor_columns<'a>() -> Columns<'a, Named<'a>> {
         let kind = Kind::List(Box::new(Kind::Integer));
         Column::new(key, kind, meaning, move |named: &Named<'a>| waiters(threads(named.monitor)))
             .header(title)
+            .fit(Fit::Cut { priority: 1 })
             .cell(move |named| listed(threads(named.monitor)))
     };
     Columns::new([

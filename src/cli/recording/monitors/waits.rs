@@ -62,7 +62,7 @@ fn columns<'a>() -> Columns<'a, Row<'a>> {
         Column::text("thread_name", "name of the thread", |row: &Row<'a>| row.name.into())
             .or_null("the thread has no start record"),
         count("waits", "WAIT lines", |row| row.waits).place(0),
-        count("timed", "of these, with a timeout", |row| row.timed).place(1),
+        count("timed", "of these, with a timeout", |row| row.timed).place(1).fit(Fit::Secondary { priority: 2 }),
         count("waited", "WAITED lines", |row| row.waited).place(2),
         time(
             "time_waited",
@@ -72,15 +72,16 @@ fn columns<'a>() -> Columns<'a, Row<'a>> {
             |row| row.time_waited,
         )
         .place(3),
-        count("sleeps", "SLEEP lines", |row| row.sleeps).place(4),
+        count("sleeps", "SLEEP lines", |row| row.sleeps).place(4).fit(Fit::Secondary { priority: 1 }),
         time(
             "time_slept",
             "time slept",
             "sum of the times in SLEEP lines as the file states them",
             |row| row.time_slept,
         )
-        .place(5),
-        count("exits", "EXIT lines", |row| row.exits).place(6),
+        .place(5)
+        .fit(Fit::Secondary { priority: 3 }),
+        count("exits", "EXIT lines", |row| row.exits).place(6).fit(Fit::Secondary { priority: 0 }),
         Column::table("monitor, and thread's name", Align::Left, Row::title)
             .place(8)
             .fit(Fit::Shorten { priority: 0 }),

@@ -90,7 +90,8 @@ fn columns(group_by: GroupBy, whole: Whole) -> Columns<'static, GroupRow> {
             .place(3),
         Column::integer("shallow_bytes", "their own size", |row: &GroupRow| row.group.shallow_bytes.into())
             .header("shallow")
-            .place(4),
+            .place(4)
+            .fit(Fit::Secondary { priority: 1 }),
         Column::integer("retained_bytes", "what would be freed with them", |row: &GroupRow| {
             retained_bytes(row).into()
         })

@@ -12,7 +12,7 @@ use crate::query::dominators::preorder::Start;
 use crate::query::objects::label::Labels;
 use crate::report::Format;
 use crate::report::answer::{Answer, Declared, NoRows, Section};
-use crate::report::column::{Column, Columns};
+use crate::report::column::{Column, Columns, Fit};
 use crate::report::number::{grouped, human_bytes};
 use crate::report::tree;
 
@@ -162,7 +162,7 @@ fn columns<'a>(whole: Whole) -> Columns<'a, Line<'a>> {
         object.header("id").place(5),
         class,
         label,
-        shallow.header("shallow").place(4),
+        shallow.header("shallow").place(4).fit(Fit::Secondary { priority: 1 }),
         retained.header("retained").place(0),
         percent,
         bar,
@@ -172,7 +172,8 @@ fn columns<'a>(whole: Whole) -> Columns<'a, Line<'a>> {
             |line: &Line<'a>| line.row.retained_objects.into(),
         )
         .header("objects")
-        .place(3),
+        .place(3)
+        .fit(Fit::Secondary { priority: 2 }),
         Column::integer(
             "dominated",
             "objects that it dominates immediately: its children in the tree",

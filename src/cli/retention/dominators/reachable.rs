@@ -2,7 +2,7 @@
 
 use crate::index::ObjectGraph;
 use crate::index::graph::tree::Tree;
-use crate::report::column::{Align, Column, Columns};
+use crate::report::column::{Align, Column, Columns, Fit};
 use crate::report::number::percent;
 use crate::report::tree;
 
@@ -58,7 +58,9 @@ impl Whole {
     pub(super) fn columns<'c, R: 'c>(self, retained_bytes: fn(&R) -> u64) -> [Column<'c, R>; 2] {
         [
             Column::table("%", Align::Right, move |row| self.percent(retained_bytes(row))).place(1),
-            Column::table("", Align::Left, move |row| self.bar(retained_bytes(row))).place(2),
+            Column::table("", Align::Left, move |row| self.bar(retained_bytes(row)))
+                .place(2)
+                .fit(Fit::Secondary { priority: 0 }),
         ]
     }
 }

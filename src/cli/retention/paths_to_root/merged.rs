@@ -393,7 +393,8 @@ fn shown_columns<'a>() -> Columns<'a, Shown<'a>> {
     };
     Columns::new([
         number("objects", |line| line.objects),
-        number("shallow", |line| line.step.map(|step| step.shallow_bytes)),
+        number("shallow", |line| line.step.map(|step| step.shallow_bytes))
+            .fit(Fit::Secondary { priority: 0 }),
         number("retained", |line| line.step.map(|step| step.retained_bytes)),
         Column::table("path", Align::Left, |line: &Shown<'a>| line.text.clone())
             .fit(Fit::Shorten { priority: 0 }),

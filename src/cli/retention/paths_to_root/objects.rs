@@ -363,9 +363,10 @@ fn line_columns<'a>() -> Columns<'a, &'a Line> {
         Column::table(title, Align::Right, move |line: &&'a Line| line.of_step(|step| grouped(bytes(step))))
     };
     Columns::new([
-        size("shallow", |step| step.shallow_bytes),
+        size("shallow", |step| step.shallow_bytes).fit(Fit::Secondary { priority: 0 }),
         size("retained", |step| step.retained_bytes),
-        Column::table("held by", Align::Left, |line: &&'a Line| line.of_step(paths::describe_held)),
+        Column::table("held by", Align::Left, |line: &&'a Line| line.of_step(paths::describe_held))
+            .fit(Fit::Shorten { priority: 1 }),
         Column::table("object", Align::Left, |line: &&'a Line| match line {
             Line::Step(step) => paths::named(step).describe(),
             Line::Between(text) => text.clone(),

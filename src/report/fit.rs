@@ -1,0 +1,444 @@
+//! Texts that fit a terminal: names are abbreviated from the left, sentences are wrapped.
+//!
+//! What is recognized in a cell: the lines that draw a tree, names of classes with their packages, outer classes and
+//! members, object IDs, texts in quotes, and the places of stack frames. A cell loses what tells least first. Object IDs are
+//! never cut, simple class names and members last. All texts are escaped already.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// A text in quotes keeps so much before names are abbreviated.
+const LONG_LABEL: usize = 40;
+/// A text in quotes keeps so much before outer classes are abbreviated.
+const SHORT_LABEL: usize = 16;
+/// What is left of a text in quotes before a simple class name is cut.
+const SHORTEST_LABEL: usize = 6;
+/// The lines of a tree that are always drawn: one level.
+const SHORTEST_TREE: usize = 3;
+
+/// Columns that a text takes in a terminal; East Asian characters take two.
+pub fn width(text: &str) -> usize {
+    if text.is_ascii() {
+        return text.len();
+    }
+    // Terminals differ in what they put together into one sign.
+    text.width().max(text.chars().map(|c| c.width().unwrap_or(0)).sum())
+}
+
+/// Shortens a text with names to a width: packages to their initials from the left, then texts in quotes, then outer
+/// classes; at last its end is cut, but no object ID.
+pub fn names(text: &str, room: usize) -> String {
+    if width(text) <= room {
+        return text.to_owned();
+    }
+    let mut cell = Cell::parse(text, room);
+    cell.labels(LONG_LABEL);
+    cell.packages();
+    cell.tree(room / 2);
+    cell.labels(SHORT_LABEL);
+    cell.places();
+    cell.outer_classes();
+    cell.drop_all(Kind::Package);
+    cell.drop_all(Kind::Outer);
+    cell.labels(SHORTEST_LABEL);
+    cell.tree(SHORTEST_TREE);
+    cell.cut_end();
+    cell.text()
+}
+
+/// Cuts the end of a text to a width, but no object ID in it.
+pub fn end(text: &str, room: usize) -> String {
+    if width(text) <= room {
+        return text.to_owned();
+    }
+    let mut cell = Cell::parse(text, room);
+    cell.labels(0);
+    cell.cut_end();
+    cell.text()
+}
+
+/// Takes out the middle of a text that is too long: both ends tell more.
+pub fn middle(text: &str, room: usize) -> String {
+    let length = text.chars().count();
+    if length <= room {
+        return text.to_owned();
+    }
+    let tail = room.saturating_sub(1) * 2 / 3;
+    let head = room.saturating_sub(1) - tail;
+    text.chars().take(head).chain(['…']).chain(text.chars().skip(length - tail)).collect()
+}
+
+/// The width that a cell asks for before other columns are left out: texts in quotes can do with less than they have.
+pub fn wanted(text: &str) -> usize {
+    let all = width(text);
+    if all <= LONG_LABEL || !text.contains('"') {
+        return all;
+    }
+    let mut cell = Cell::parse(text, 0);
+    cell.labels(LONG_LABEL);
+    cell.width()
+}
+
+/// The width below which not even the end can be cut: that of the object IDs, with a mark of what was cut.
+pub fn least(text: &str) -> usize {
+    let cell = Cell::parse(text, 0);
+    let ids: usize = cell.pieces.iter().filter(|piece| piece.kind == Kind::Id).map(|piece| piece.width).sum();
+    width(text).min(if ids == 0 { 1 } else { ids + 2 })
+}
+
+/// Breaks a text into lines of a width, between words where it can. Lines after the first are indented as the first is,
+/// and by `hanging` columns more.
+pub fn wrap(text: &str, room: usize, hanging: usize) -> Vec<String> {
+    let room = room.max(1);
+    let spaces = text.len() - text.trim_start_matches(' ').len();
+    let indent = " ".repeat((spaces + hanging).min(room / 2));
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    let mut used = 0;
+    let mut rest = text;
+    while !rest.is_empty() {
+        // A word with the spaces before it.
+        let blank = rest.len() - rest.trim_start_matches(' ').len();
+        let (_, word) = rest.split_at(blank);
+        let length = blank + word.find(' ').unwrap_or(word.len());
+        let (mut next, after) = rest.split_at(length);
+        rest = after;
+        if used + width(next) > room && !line.trim_start().is_empty() {
+            lines.push(std::mem::replace(&mut line, indent.clone()));
+            used = indent.len();
+            next = next.trim_start_matches(' ');
+        }
+        // A word that no line holds.
+        while used + width(next) > room {
+            let first = head(next, room.saturating_sub(used));
+            // A character may be wider than the room.
+            let length =
+                if first.is_empty() { next.chars().next().map_or(0, char::len_utf8) } else { first.len() };
+            let (first, after) = next.split_at(length);
+            line.push_str(first);
+            lines.push(std::mem::replace(&mut line, indent.clone()));
+            used = indent.len();
+            next = after;
+        }
+        line.push_str(next);
+        used += width(next);
+    }
+    lines.push(line);
+    lines
+}
+
+/// The longest start of a text that is no wider.
+pub(super) fn head(text: &str, room: usize) -> &str {
+    let mut used = 0;
+    let end = text.char_indices().find(|(_, c)| {
+        used += c.width().unwrap_or(0);
+        used > room
+    });
+    end.map_or(text, |(at, _)| text.split_at(at).0)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The lines that lead to a row of a tree, or spaces.
+    Tree,
+    /// The packages of a name, with a dot behind each.
+    Package,
+    /// The outer classes of a name, with a `$` behind each.
+    Outer,
+    /// An object ID.
+    Id,
+    /// A text in quotes.
+    Label,
+    /// The place of a stack frame: `(HashMap.java:635)`.
+    Place,
+    /// Simple class names, members, and what is no name.
+    Plain,
+}
+
+/// A part of a cell that is shortened in one way.
+#[derive(Debug)]
+struct Piece {
+    kind: Kind,
+    text: String,
+    width: usize,
+}
+
+/// A cell that is being shortened.
+#[derive(Debug)]
+struct Cell {
+    pieces: Vec<Piece>,
+    /// Columns that are too many.
+    excess: usize,
+}
+
+impl Cell {
+    fn parse(text: &str, room: usize) -> Self {
+        let mut cell = Self { pieces: Vec::new(), excess: 0 };
+        let tree = text.len() - text.trim_start_matches([' ', '│', '├', '└', '─']).len();
+        let (tree, mut rest) = text.split_at(tree);
+        cell.push(Kind::Tree, tree);
+        let mut before = ' ';
+        while let Some(c) = rest.chars().next() {
+            // The address in the name of a hidden class follows a slash or a plus: it is no object's.
+            let is_start = !before.is_alphanumeric() && !matches!(before, '.' | '/' | '+');
+            let id = id_length(rest);
+            let (kind, length) = if id > 0 && is_start {
+                (Kind::Id, id)
+            } else if c == '"' {
+                // A text may have quotes in it.
+                (Kind::Label, rest.rfind('"').filter(|at| *at > 0).map_or(rest.len(), |at| at + 1))
+            } else if c == '(' && before.is_alphanumeric() | (before == '>') {
+                (Kind::Place, rest.find(')').map_or(rest.len(), |at| at + 1))
+            } else if is_start && (c.is_alphabetic() || c == '_' || c == '$') {
+                let length = name_length(rest);
+                let (name, _) = rest.split_at(length);
+                cell.name(name);
+                (Kind::Plain, length)
+            } else {
+                cell.push(Kind::Plain, c.encode_utf8(&mut [0; 4]));
+                (Kind::Plain, c.len_utf8())
+            };
+            let (piece, after) = rest.split_at(length);
+            if kind != Kind::Plain {
+                cell.push(kind, piece);
+            }
+            before = piece.chars().next_back().unwrap_or(' ');
+            rest = after;
+        }
+        cell.excess = cell.width().saturating_sub(room);
+        cell
+    }
+
+    fn push(&mut self, kind: Kind, text: &str) {
+        match self.pieces.last_mut() {
+            _ if text.is_empty() => {}
+            Some(last) if last.kind == Kind::Plain && kind == Kind::Plain => {
+                last.text.push_str(text);
+                last.width += width(text);
+            }
+            _ => self.pieces.push(Piece { kind, text: text.to_owned(), width: width(text) }),
+        }
+    }
+
+    /// Adds the parts of a name: `java.util.HashMap$Node.next`.
+    fn name(&mut self, name: &str) {
+        let segments: Vec<&str> = name.split('.').collect();
+        let is_class = |segment: &&str| segment.starts_with(char::is_uppercase);
+        // Packages are in lower case.
+        let class = segments.iter().position(is_class).unwrap_or(segments.len() - 1);
+        for (at, segment) in segments.iter().enumerate() {
+            if at < class {
+                self.push(Kind::Package, segment);
+                self.push_dot(Kind::Package);
+                continue;
+            }
+            let parts: Vec<&str> = segment.split('$').collect();
+            // `Outer$1` and `Outer$$Lambda$14` are no names without the outer class.
+            let is_name = |part: &&str| {
+                !part.is_empty() && *part != "Lambda" && !part.starts_with(|c: char| c.is_ascii_digit())
+            };
+            let simple = if at == class { parts.iter().rposition(is_name).unwrap_or(0) } else { 0 };
+            for (number, part) in parts.iter().enumerate() {
+                if number < simple {
+                    self.push(Kind::Outer, part);
+                    if let Some(last) = self.pieces.last_mut() {
+                        last.text.push('$');
+                        last.width += 1;
+                    }
+                } else {
+                    self.push(Kind::Plain, part);
+                    self.push(Kind::Plain, if number + 1 < parts.len() { "$" } else { "" });
+                }
+            }
+            if at + 1 < segments.len() {
+                self.push(Kind::Plain, ".");
+            }
+        }
+    }
+
+    fn push_dot(&mut self, kind: Kind) {
+        if let Some(last) = self.pieces.last_mut().filter(|last| last.kind == kind) {
+            last.text.push('.');
+            last.width += 1;
+        }
+    }
+
+    fn width(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.width).sum()
+    }
+
+    fn text(self) -> String {
+        self.pieces.into_iter().map(|piece| piece.text).collect()
+    }
+
+    /// Replaces pieces of a kind, from the left, until the cell fits.
+    fn shorten(&mut self, kind: Kind, shorter: impl Fn(&Piece, usize) -> String) {
+        for piece in self.pieces.iter_mut().filter(|piece| piece.kind == kind) {
+            if self.excess == 0 {
+                return;
+            }
+            let text = shorter(piece, self.excess);
+            let width = width(&text);
+            if width < piece.width {
+                self.excess = self.excess.saturating_sub(piece.width - width);
+                *piece = Piece { kind, text, width };
+            }
+        }
+    }
+
+    fn packages(&mut self) {
+        self.shorten(Kind::Package, |piece, _| piece.text.chars().take(1).chain(['.']).collect());
+    }
+
+    fn outer_classes(&mut self) {
+        self.shorten(Kind::Outer, |piece, _| {
+            let capitals: String = piece.text.chars().filter(|c| c.is_uppercase()).collect();
+            let first = || piece.text.chars().take(1).collect();
+            format!("{}$", if capitals.is_empty() { first() } else { capitals })
+        });
+    }
+
+    /// Takes out all pieces of a kind: some of the packages would tell another name.
+    fn drop_all(&mut self, kind: Kind) {
+        if self.excess > 0 {
+            let before = self.width();
+            self.pieces.retain(|piece| piece.kind != kind);
+            self.excess = self.excess.saturating_sub(before - self.width());
+        }
+    }
+
+    /// Leaves the line number: the file is named as the class is.
+    fn places(&mut self) {
+        self.shorten(Kind::Place, |piece, _| match piece.text.rsplit_once(':') {
+            Some((_, line)) => format!("(:{line}"),
+            None => "()".to_owned(),
+        });
+    }
+
+    /// Cuts texts in quotes, but none below a width.
+    fn labels(&mut self, least: usize) {
+        self.shorten(Kind::Label, |piece, excess| {
+            let room = piece.width.saturating_sub(excess).max(least);
+            if room >= piece.width || room < 3 {
+                return piece.text.clone();
+            }
+            format!("{}…\"", head(&piece.text, room - 2))
+        });
+    }
+
+    /// Cuts the lines of a tree on their left, where a number says how many levels there are.
+    fn tree(&mut self, least: usize) {
+        self.shorten(Kind::Tree, |piece, excess| {
+            let level = format!("…{}", piece.width / 3);
+            let room = piece.width.saturating_sub(excess).max(least).saturating_sub(width(&level));
+            // A level takes three columns.
+            let kept = (room / 3 * 3).max(SHORTEST_TREE);
+            let lines = piece.text.chars().skip(piece.text.chars().count().saturating_sub(kept));
+            level.chars().chain(lines).collect()
+        });
+    }
+
+    /// Cuts the end, around object IDs.
+    fn cut_end(&mut self) {
+        // Most of them may be one character: a mark for each would take as much.
+        let mut room = self.width().saturating_sub(self.excess);
+        if self.excess == 0 {
+            return;
+        }
+        room -= room
+            .min(self.pieces.iter().filter(|piece| piece.kind == Kind::Id).map(|piece| piece.width).sum());
+        room = room.saturating_sub(1);
+        let mut is_cut = false;
+        for piece in self.pieces.iter_mut().filter(|piece| piece.kind != Kind::Id) {
+            if is_cut {
+                piece.text.clear();
+            } else if piece.width > room {
+                piece.text = format!("{}…", head(&piece.text, room));
+                is_cut = true;
+            }
+            room = room.saturating_sub(piece.width);
+        }
+        self.excess = 0;
+    }
+}
+
+/// The length of an object ID at the start of a text; 0 if there is none.
+pub(super) fn id_length(text: &str) -> usize {
+    let Some(digits) = text.strip_prefix("0x") else { return 0 };
+    let digits = digits.bytes().take_while(u8::is_ascii_hexdigit).count();
+    if digits == 0 { 0 } else { digits + 2 }
+}
+
+/// The length of the name at the start of a text: words with single dots between them.
+fn name_length(text: &str) -> usize {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '$' || c == '-';
+    let mut before_dot = false;
+    let mut length = 0;
+    for (at, c) in text.char_indices() {
+        if is_part(c) {
+            before_dot = false;
+            length = at + c.len_utf8();
+        } else if c == '.' && !before_dot && at > 0 {
+            before_dot = true;
+        } else {
+            break;
+        }
+    }
+    length
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_go_first_from_the_left_then_outer_classes() {
+        let name = "java.util.concurrent.locks.AbstractQueuedSynchronizer$ConditionObject";
+        for (room, expected) in [
+            (69, name),
+            (68, "j.util.concurrent.locks.AbstractQueuedSynchronizer$ConditionObject"),
+            (60, "j.u.c.locks.AbstractQueuedSynchronizer$ConditionObject"),
+            (53, "j.u.c.l.AbstractQueuedSynchronizer$ConditionObject"),
+            (30, "j.u.c.l.AQS$ConditionObject"),
+            (20, "AQS$ConditionObject"),
+            (15, "ConditionObject"),
+            (10, "Condition…"),
+        ] {
+            assert_eq!(names(name, room), expected, "{room}");
+        }
+    }
+
+    #[test]
+    fn members_stay_and_ids_are_never_cut() {
+        let expected = "j.u.HashMap$Node.next";
+        assert_eq!(names("java.util.HashMap$Node.next", 22), expected);
+        assert_eq!(names("java.util.HashMap.putVal(HashMap.java:635)", 30), "j.u.HashMap.putVal(:635)");
+        assert_eq!(
+            names("java.lang.Thread 0x7f00a0b0c0d0 \"main\"", 34),
+            "j.l.Thread 0x7f00a0b0c0d0 \"main\""
+        );
+        for room in 14..40 {
+            let text = names("java.lang.Thread 0x7f00a0b0c0d0 \"main\"", room);
+            assert!(text.contains("0x7f00a0b0c0d0") && width(&text) <= room.max(16), "{room} {text}");
+        }
+        assert_eq!(end("a text with 0xff00 in it", 12), "a te…0xff00");
+    }
+
+    #[test]
+    fn trees_lose_their_left() {
+        let text = format!("{}└─ java.util.HashMap$Node", "│  ".repeat(20));
+        assert_eq!(names(&text, 40), "…21│  │  │  │  └─ j.u.HashMap$Node");
+        for room in 10..90 {
+            assert!(width(&names(&text, room)) <= room, "{room}");
+        }
+    }
+
+    #[test]
+    fn sentences_break_between_words_and_lose_nothing() {
+        assert_eq!(wrap("one two three", 8, 2), ["one two", "  three"]);
+        assert_eq!(wrap("", 8, 2), [""]);
+        assert_eq!(wrap("日本語日本語", 5, 0), ["日本", "語日", "本語"]);
+        assert_eq!(wrap("日本", 1, 0), ["日", "本", ""]);
+        let path = "/a/very/long/path/that/is/copied";
+        assert_eq!(wrap(path, 10, 0).concat(), path);
+    }
+}

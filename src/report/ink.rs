@@ -1,0 +1,62 @@
+//! Colours on a terminal: bold and dim text, and yellow and red, which dark and light backgrounds both show. The colours of
+//! the terminal itself are left alone.
+
+use std::io::{self, Write};
+use std::ops::Range;
+
+/// How a text looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ink {
+    /// As the terminal writes; names.
+    #[default]
+    Plain,
+    /// Titles, totals, retained sizes.
+    Bold,
+    /// Object IDs.
+    Dim,
+    /// Warnings, and what is damaged.
+    Yellow,
+    /// Errors.
+    Red,
+}
+
+impl Ink {
+    /// The text with escape sequences around it.
+    pub fn paint(self, text: &str) -> String {
+        let code = match self {
+            Self::Plain => return text.to_owned(),
+            Self::Bold => 1,
+            Self::Dim => 2,
+            Self::Yellow => 33,
+            Self::Red => 31,
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+}
+
+/// Writes a line with object IDs dim, and what stands in these columns of the terminal bold.
+pub(super) fn write_line(out: &mut dyn Write, line: &str, bold: &[Range<usize>]) -> io::Result<()> {
+    let mut at = 0;
+    let mut rest = line;
+    let mut is_word = false;
+    while let Some(c) = rest.chars().next() {
+        let is_bold = bold.iter().any(|range| range.contains(&at));
+        let id = if is_word { 0 } else { super::fit::id_length(rest) };
+        let (ink, length) = match (is_bold, id) {
+            (true, _) => {
+                let end = bold.iter().find(|range| range.contains(&at)).map_or(at, |range| range.end);
+                (Ink::Bold, super::fit::head(rest, end.saturating_sub(at)).len().max(c.len_utf8()))
+            }
+            (false, 0) => (Ink::Plain, c.len_utf8()),
+            (false, id) => (Ink::Dim, id),
+        };
+        let (text, after) = rest.split_at(length);
+        let blank = text.len() - text.trim_start_matches(' ').len();
+        let (blank, text) = text.split_at(blank);
+        write!(out, "{blank}{}", if text.is_empty() { String::new() } else { ink.paint(text) })?;
+        at += blank.len() + super::fit::width(text);
+        is_word = c.is_alphanumeric();
+        rest = after;
+    }
+    writeln!(out)
+}

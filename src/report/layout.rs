@@ -1,0 +1,109 @@
+//! How the columns of a table share the width of a terminal.
+
+use std::cmp::Reverse;
+
+use super::column::Fit;
+
+/// Columns of the terminal between two columns of a table.
+pub(super) const GAP: usize = 2;
+/// Names and texts are not shortened below this while others can be.
+const NARROWEST: usize = 20;
+/// Sentences lose nothing when they are wrapped.
+const NARROWEST_WRAPPED: usize = 12;
+/// No text is shortened below this.
+const LEAST: usize = 4;
+
+/// A column that needs room.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Column {
+    /// What its widest cell takes.
+    pub(super) width: usize,
+    /// What it needs before secondary columns are left out.
+    pub(super) wanted: usize,
+    /// What object IDs in it take.
+    pub(super) least: usize,
+    pub(super) fit: Fit,
+    pub(super) is_text: bool,
+}
+
+/// The width of columns with the gaps between them.
+pub(super) fn total(widths: impl Iterator<Item = usize>) -> usize {
+    widths.map(|width| width + GAP).sum::<usize>().saturating_sub(GAP)
+}
+
+fn excess(rooms: &[Option<usize>], terminal: usize) -> usize {
+    total(rooms.iter().copied().flatten()).saturating_sub(terminal)
+}
+
+/// By column: how wide its cells may be; `None` of a column that is left out. Secondary columns go first. Then columns that
+/// can be shortened lose what is too much, those of the lowest priority first, the widest of several most. If that is not
+/// enough, any text does, and at last columns are left out from the right.
+pub(super) fn rooms(columns: &[Column], terminal: usize) -> Vec<Option<usize>> {
+    // Texts can always be longer: they do not displace other columns for more than half of the line.
+    let wanted = |column: &Column| match column.fit {
+        Fit::Cut { .. } | Fit::Wrap => Some(column.wanted.min(terminal / 2)),
+        _ => Some(column.wanted),
+    };
+    let mut rooms: Vec<Option<usize>> = columns.iter().map(wanted).collect();
+    for (_, at) in by_priority(columns, |fit| match fit {
+        Fit::Secondary { priority } => Some(priority),
+        _ => None,
+    }) {
+        if excess(&rooms, terminal) > 0 {
+            leave_out(&mut rooms, at);
+        }
+    }
+    for (room, column) in rooms.iter_mut().zip(columns) {
+        *room = room.map(|_| column.width);
+    }
+    let flexible = by_priority(columns, |fit| match fit {
+        Fit::Shorten { priority } | Fit::Cut { priority } => Some(priority),
+        Fit::Wrap => Some(u8::MAX),
+        Fit::Whole | Fit::Secondary { .. } => None,
+    });
+    for group in flexible.chunk_by(|(one, _), (other, _)| one == other) {
+        shrink(&mut rooms, terminal, |at| {
+            let is_wrapped = columns.get(at).is_some_and(|column| column.fit == Fit::Wrap);
+            let least = if is_wrapped { NARROWEST_WRAPPED } else { NARROWEST };
+            group.iter().any(|(_, of)| *of == at).then_some(least)
+        });
+    }
+    shrink(&mut rooms, terminal, |at| {
+        columns.get(at).filter(|column| column.is_text).map(|column| column.least.max(LEAST))
+    });
+    for at in (1..rooms.len()).rev() {
+        if excess(&rooms, terminal) > 0 {
+            leave_out(&mut rooms, at);
+        }
+    }
+    rooms
+}
+
+/// Columns with their priorities, lowest first, the last of several first.
+fn by_priority(columns: &[Column], of: impl Fn(Fit) -> Option<u8>) -> Vec<(u8, usize)> {
+    let all = columns.iter().enumerate();
+    let mut found: Vec<_> = all.filter_map(|(at, column)| Some((of(column.fit)?, at))).collect();
+    found.sort_by_key(|(priority, at)| (*priority, Reverse(*at)));
+    found
+}
+
+fn leave_out(rooms: &mut [Option<usize>], at: usize) {
+    if let Some(room) = rooms.get_mut(at) {
+        *room = None;
+    }
+}
+
+/// Takes what is too much from the columns that `least` has a lower limit for: the widest become equally wide.
+fn shrink(rooms: &mut [Option<usize>], terminal: usize, least: impl Fn(usize) -> Option<usize>) {
+    let excess = excess(rooms, terminal);
+    let shrunk =
+        |at: usize, room: usize, most: usize| least(at).map_or(room, |least| room.min(most.max(least)));
+    let sum = |most: usize| -> usize {
+        rooms.iter().enumerate().filter_map(|(at, room)| Some(shrunk(at, (*room)?, most))).sum()
+    };
+    let aim = sum(usize::MAX).saturating_sub(excess);
+    let most = (0..=terminal).rev().find(|most| sum(*most) <= aim).unwrap_or(0);
+    for (at, room) in rooms.iter_mut().enumerate() {
+        *room = room.map(|room| shrunk(at, room, most));
+    }
+}
