@@ -7,13 +7,15 @@ use crate::cli::shared::limit::Top;
 use crate::cli::shared::object;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
 use crate::cli::shared::session::{Session, Source};
+use crate::hprof::ObjectId;
 use crate::index::Heap;
+use crate::index::model::tables::ClassRow;
 use crate::input::file::TextFile;
 use crate::query::classes::histogram::{
     self, GroupBy, Histogram, Question, Row, Scope, SortBy, Totals, With,
 };
-use crate::query::classes::pattern::ClassPattern;
 use crate::query::classes::text_histogram;
+use crate::query::objects::selection::{Selection, What};
 use crate::query::recordings::profile::text;
 use crate::report::answer::{Answer, Declared};
 use crate::report::column::{Align, Column, Columns, Fit};
@@ -32,7 +34,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 const SORT: &[Key<SortBy>] = &[
     ("bytes", SortBy::Bytes, "Most bytes first"),
     ("instances", SortBy::Instances, "Most instances first"),
-    ("retained", SortBy::Retained, "Most retained bytes first; with --retained"),
+    ("retained", SortBy::Retained, "Most retained bytes first; implies --retained"),
     ("class", SortBy::Name, "By name"),
 ];
 
@@ -53,9 +55,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     input: RecordedInput,
 
-    /// Only classes that match one of these: `java.util.HashMap$Node`, `byte[]`, `[B`, `com.acme.**`, `*Cache`
+    /// Only classes that match one of these: `java.util.HashMap$Node`, `byte[]`, `[B`, `com.acme.**`, `*Cache`; or one
+    /// class by the ID of its class object
     #[arg(value_name = "PATTERN", help_heading = "Filter")]
-    patterns: Vec<ClassPattern>,
+    patterns: Vec<Selection>,
 
     /// Only objects that a root leads to
     #[arg(long, conflicts_with_all = ["unreachable", "layout"], help_heading = "Filter")]
@@ -89,29 +92,56 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let sort_by = args.sort.unwrap_or(if args.retained { SortBy::Retained } else { SortBy::Bytes });
-    anyhow::ensure!(sort_by != SortBy::Retained || args.retained, "--sort retained needs --retained");
-    let question = Question {
-        patterns: args.patterns.clone(),
+    let of_graph = [("--unreachable", args.unreachable), ("--layout", args.layout.is_given())];
+    if let Some((flag, _)) = of_graph.into_iter().find(|(_, given)| *given && args.retained()) {
+        anyhow::bail!("--sort retained sorts by the dominator tree, which {flag} does without: omit one of them");
+    }
+    let mut question = Question {
         group_by: args.group_by,
         sort_by,
         top: args.top.rows(args.output.format()),
+        ..Question::default()
     };
-    if let Some((file, recorded)) = args.input.open_text()? {
+    let text = args.input.open_text()?;
+    let asked = if text.is_some() { args.patterns.clone() } else { args.input.input.settled(&args.patterns)? };
+    for selection in asked {
+        match selection.what {
+            What::Object(id) => question.class_objects.push(id),
+            What::Classes(pattern) => question.patterns.push(pattern),
+        }
+    }
+    if let Some((file, recorded)) = text {
         args.needs_binary(&file)?;
         let (recorded, histogram) = ask_text(args, &file, recorded, &question)?;
         return show(args, &recorded, &histogram);
     }
     let (heap, histogram) = ask(args, &question)?;
-    show(args, &heap, &histogram)
+    let outcome = show(args, &heap, &histogram)?;
+    for id in question.class_objects {
+        let is_class = |class: &ClassRow| class.is_dumped() && ObjectId::from(class.id) == id;
+        if !heap.summary().classes().iter().any(is_class) {
+            let path = heap.path().display();
+            args.input.note(&format!(
+                "{id:#x} is not a class object in the dump; `hprof-cli show {path} {id:#x}` shows what it is"
+            ));
+        }
+    }
+    Ok(outcome)
 }
 
 impl Args {
+    /// Whether retained sizes are wanted.
+    fn retained(&self) -> bool {
+        self.retained || self.sort == Some(SortBy::Retained)
+    }
+
     /// Refuses what a text report cannot tell.
     fn needs_binary(&self, file: &TextFile) -> anyhow::Result<()> {
         let flags = [
             ("--live", self.live),
             ("--unreachable", self.unreachable),
             ("--retained", self.retained),
+            ("--sort retained", self.retained()),
             ("--layout", self.layout.is_given()),
         ];
         match flags.into_iter().find(|(_, given)| *given) {
@@ -152,7 +182,7 @@ fn ask(args: &Args, question: &Question) -> anyhow::Result<(Heap, Histogram)> {
         (false, true) => Scope::Unreachable,
         (false, false) => Scope::All,
     };
-    let with = if args.retained { With::Retained } else { With::Counts };
+    let with = if args.retained() { With::Retained } else { With::Counts };
     if (scope, with) == (Scope::All, With::Counts) {
         let heap = args.input.input.open()?;
         let sizes = args.layout.sizes(&heap);
@@ -175,7 +205,7 @@ fn show(args: &Args, source: &impl Source, histogram: &Histogram) -> anyhow::Res
     // The classes of rows that are left out are not counted.
     let classes: Option<u64> = (histogram.rows.len() as u64 == total.rows)
         .then(|| histogram.rows.iter().map(|row| row.classes).sum());
-    let answer = Answer::new(columns(args.group_by, args.retained), rows)
+    let answer = Answer::new(columns(args.group_by, args.retained()), rows)
         .beside(&beside(), &total)
         .matching(total.rows, "rows")
         // What classes retain does not add up: an object can belong to what several retain.
@@ -294,7 +324,7 @@ fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, Line<'a>> {
         columns.push(
             Column::integer(
                 "retained_bytes",
-                "with `--retained`: what would be freed with the reachable objects of the row, by the dominator tree. \
+                "with `--retained` or `--sort retained`: what would be freed with the reachable objects of the row, by the dominator tree. \
                  These do not add up over rows",
                 |line: &Line<'a>| line.row.retained_bytes.into(),
             )

@@ -44,14 +44,27 @@ pub enum SortBy {
 /// What is asked.
 #[derive(Debug, Clone, Default)]
 pub struct Question {
-    /// Which classes; all if there is no pattern.
+    /// Which classes by name; all if there is neither a pattern nor a class object.
     pub patterns: Vec<ClassPattern>,
+    /// Which classes by their class objects.
+    pub class_objects: Vec<ObjectId>,
     /// What a row stands for.
     pub group_by: GroupBy,
     /// The order of rows.
     pub sort_by: SortBy,
     /// How many rows are kept; all by default.
     pub top: Option<usize>,
+}
+
+impl Question {
+    /// Whether a class of this name and class object is asked for.
+    pub(super) fn is_meant(&self, name: &str, class_object: Option<ObjectId>) -> bool {
+        if self.class_objects.is_empty() {
+            return any_matches(&self.patterns, name);
+        }
+        class_object.is_some_and(|id| self.class_objects.contains(&id))
+            || self.patterns.iter().any(|pattern| pattern.matches(name))
+    }
 }
 
 /// A class loader.
@@ -136,7 +149,7 @@ pub enum With {
 
 /// Answers a question for all objects of the dump.
 pub fn histogram(summary: &Summary, sizes: &Sizes, question: &Question) -> Histogram {
-    let groups = Groups::new(summary, question.group_by, &question.patterns);
+    let groups = Groups::asked(summary, question);
     finish(groups.count(summary, |number, class| all(summary, sizes, number, class)), question)
 }
 
@@ -151,7 +164,7 @@ pub fn histogram_of(
     scope: Scope,
     with: With,
 ) -> Histogram {
-    let groups = Groups::new(summary, question.group_by, &question.patterns);
+    let groups = Groups::asked(summary, question);
     let (reachable, end) = (graph.tree.all(), TreePosition(graph.tree.objects()));
     let mut rows = match scope {
         Scope::All => {
@@ -207,12 +220,21 @@ pub struct Groups {
 impl Groups {
     /// Puts the classes that match the patterns into groups.
     pub fn new(summary: &Summary, group_by: GroupBy, patterns: &[ClassPattern]) -> Self {
+        Self::of(summary, group_by, |_, name| any_matches(patterns, name))
+    }
+
+    fn asked(summary: &Summary, question: &Question) -> Self {
+        let id = |class: &ClassRow| class.is_dumped().then(|| class.id.into());
+        Self::of(summary, question.group_by, |class, name| question.is_meant(name, id(class)))
+    }
+
+    fn of(summary: &Summary, group_by: GroupBy, is_meant: impl Fn(&ClassRow, &str) -> bool) -> Self {
         let mut groups = Self { of_class: Vec::with_capacity(summary.classes().len()), rows: Vec::new() };
         let mut known: FxHashMap<(Arc<str>, Option<ObjectId>), u32> = FxHashMap::default();
         let mut shared = Shared::default();
         for class in summary.classes() {
             let name = summary.class_name(class);
-            if !any_matches(patterns, name) {
+            if !is_meant(class, name) {
                 groups.of_class.push(NONE);
                 continue;
             }

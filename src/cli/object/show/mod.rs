@@ -69,7 +69,7 @@ pub(crate) struct Args {
     #[arg(value_name = "OBJECT|CLASS", value_parser = target, help_heading = "Filter")]
     object: Target,
 
-    /// Which elements of an array, from 0: `100..200`, `100..`, `..200` [default: the first 20 in a table, all in JSON and
+    /// Which elements of an array, from 0: `100..200`, `100..`, `..200`, `5` [default: the first 20 in a table, all in JSON and
     /// CSV]
     #[arg(long, value_name = "A..B", value_parser = range, help_heading = "Filter")]
     range: Option<Range<u64>>,
@@ -162,7 +162,7 @@ enum Missing {
 }
 
 fn find(args: &Args, heap: &Heap, graph: &ObjectGraph) -> Result<ObjectIndex, Missing> {
-    let target = &args.object;
+    let target = &args.object.settled(heap.summary());
     let pattern = match &target.what {
         What::Object(id) => {
             let found = graph.objects.addresses.index_of(*id);
