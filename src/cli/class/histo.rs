@@ -8,13 +8,14 @@ use crate::cli::shared::object;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
 use crate::cli::shared::session::{Session, Source};
 use crate::hprof::ObjectId;
-use crate::index::Heap;
+use crate::index::{Heap, Quiet};
 use crate::index::model::tables::ClassRow;
 use crate::input::file::TextFile;
 use crate::query::classes::histogram::{
     self, GroupBy, Histogram, Question, Row, Scope, SortBy, Totals, With,
 };
 use crate::query::classes::text_histogram;
+use crate::query::objects::heaps;
 use crate::query::objects::selection::{Selection, What};
 use crate::query::recordings::profile::text;
 use crate::report::answer::{Answer, Declared};
@@ -68,6 +69,10 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["retained", "layout"], help_heading = "Filter")]
     unreachable: bool,
 
+    /// Only objects of this heap of an Android dump: `app`, `zygote`, `image` (`info` names them)
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["retained", "layout"], help_heading = "Filter")]
+    heap: Option<String>,
+
     /// Also what would be freed with the objects of each row, by the dominator tree
     #[arg(long, conflicts_with = "layout", help_heading = "Output")]
     retained: bool,
@@ -92,9 +97,13 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let sort_by = args.sort.unwrap_or(if args.retained { SortBy::Retained } else { SortBy::Bytes });
-    let of_graph = [("--unreachable", args.unreachable), ("--layout", args.layout.is_given())];
-    if let Some((flag, _)) = of_graph.into_iter().find(|(_, given)| *given && args.retained()) {
-        anyhow::bail!("--sort retained sorts by the dominator tree, which {flag} does without: omit one of them");
+    let without = [
+        ("--unreachable", args.unreachable),
+        ("--layout", args.layout.is_given()),
+        ("--heap", args.heap.is_some()),
+    ];
+    if let Some((flag, _)) = without.into_iter().find(|(_, given)| *given && args.retained()) {
+        anyhow::bail!("--sort retained cannot be used with {flag}, which knows no retained sizes: omit one of them");
     }
     let mut question = Question {
         group_by: args.group_by,
@@ -142,6 +151,7 @@ impl Args {
             ("--unreachable", self.unreachable),
             ("--retained", self.retained),
             ("--sort retained", self.retained()),
+            ("--heap", self.heap.is_some()),
             ("--layout", self.layout.is_given()),
         ];
         match flags.into_iter().find(|(_, given)| *given) {
@@ -183,6 +193,13 @@ fn ask(args: &Args, question: &Question) -> anyhow::Result<(Heap, Histogram)> {
         (false, false) => Scope::All,
     };
     let with = if args.retained() { With::Retained } else { With::Counts };
+    if let Some(name) = &args.heap {
+        let (session, histogram) = Session::ask(&args.input.input, |heap, graph| {
+            let objects = heaps::objects_of(name, heap.summary(), graph, heap.bytes(&Quiet)?)?;
+            Ok(histogram::histogram_within(heap.summary(), graph, question, scope, &objects))
+        })?;
+        return Ok((session.heap, histogram));
+    }
     if (scope, with) == (Scope::All, With::Counts) {
         let heap = args.input.input.open()?;
         let sizes = args.layout.sizes(&heap);

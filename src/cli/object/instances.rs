@@ -2,9 +2,12 @@
 
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::{Heap, ObjectGraph, Quiet};
+use crate::query::classes::suggestions;
 use crate::query::objects::best;
 use crate::query::objects::class_set::ClassSet;
+use crate::query::objects::condition::order::{FieldOrder, NoSortField, SortField};
 use crate::query::objects::condition::{Condition, Filter};
+use crate::query::objects::heaps;
 use crate::query::objects::instances::{self, Question, Row, SortBy};
 use crate::query::objects::label::Labels;
 use crate::query::objects::reader::Objects;
@@ -15,7 +18,6 @@ use crate::report::number::{grouped, percent};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
 use crate::cli::shared::object_columns::{self, Named};
 use crate::cli::shared::session::{Rows, Session, Source};
@@ -25,15 +27,26 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli instances heap.hprof java.lang.Thread
   hprof-cli instances heap.hprof java.util.AbstractMap --subclasses --where 'size > 10000'
   hprof-cli instances heap.hprof 'com.acme.**' --sort shallow --top 50
+  hprof-cli instances heap.hprof java.util.HashMap --sort size
   hprof-cli instances heap.hprof java.lang.Thread --where 'name ~ worker' --where 'holder.daemon = true'
   hprof-cli instances heap.hprof 'byte[]' --where 'length >= 1048576' --format csv";
 
-/// The words of `--sort`.
-const SORT: &[Key<SortBy>] = &[
-    ("retained", SortBy::Retained, "Those that retain most first, unreachable ones last"),
-    ("shallow", SortBy::Shallow, "The largest first"),
-    ("address", SortBy::Address, "By address"),
-];
+/// What `--sort` means.
+#[derive(Debug, Clone)]
+enum Order {
+    Key(SortBy),
+    Field(SortField),
+}
+
+/// Reads the value of `--sort`.
+fn order(text: &str) -> Result<Order, NoSortField> {
+    match text {
+        "retained" => Ok(Order::Key(SortBy::Retained)),
+        "shallow" => Ok(Order::Key(SortBy::Shallow)),
+        "address" => Ok(Order::Key(SortBy::Address)),
+        field => field.strip_prefix('.').unwrap_or(field).parse().map(Order::Field),
+    }
+}
 
 /// The objects of a class, those that retain most first
 ///
@@ -44,7 +57,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// Which classes: `java.util.HashMap$Node`, `byte[]`, `com.acme.**`, or one class by the id of its class object
+    /// Which classes: `java.util.HashMap$Node`, `byte[]`, `com.acme.**`; or one class by the ID of its class object, or of
+    /// any object of it
     #[arg(value_name = "CLASS", required = true, help_heading = "Filter")]
     classes: Vec<Selection>,
 
@@ -61,9 +75,15 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Filter")]
     live: bool,
 
-    /// Order of the rows
-    #[arg(long, value_name = "KEY", value_parser = keys(SORT), default_value = "retained", help_heading = "Output")]
-    sort: SortBy,
+    /// Only objects of this heap of an Android dump: `app`, `zygote`, `image` (`info` names them)
+    #[arg(long, value_name = "NAME", help_heading = "Filter")]
+    heap: Option<String>,
+
+    /// Order of the rows: `retained` or `shallow`, the largest first; `address`; or a field as for --where, `size`,
+    /// `holder.priority`: numbers, the largest first, then Strings and labels from A to Z, then null. A field of such a
+    /// name has a dot before it: `.shallow`
+    #[arg(long, value_name = "KEY|FIELD", value_parser = order, default_value = "retained", help_heading = "Output")]
+    sort: Order,
 
     #[command(flatten)]
     top: Top<DEFAULT_TOP_OBJECTS>,
@@ -82,7 +102,8 @@ struct Found {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let (session, found) = Session::ask(&args.input, |heap, graph| ask(args, heap, graph))?;
+    let asked = args.input.settled(&args.classes)?;
+    let (session, found) = Session::ask(&args.input, |heap, graph| ask(args, &asked, heap, graph))?;
     let Found { rows, total, unmatched } = found;
     let Session { heap, graph } = &session;
     let labels = Labels::new(heap, graph, heap.bytes(&Quiet)?);
@@ -95,20 +116,25 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         .without_rows(NoRows::Nothing);
     session.show("instances", &args.output, answer)?;
     if !args.input.quiet {
-        notes(args, heap, &unmatched, total);
+        notes(args, &asked, &session, &unmatched, total);
     }
     Ok(session.outcome(total > 0))
 }
 
-fn ask(args: &Args, heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Found> {
+fn ask(args: &Args, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Found> {
     let (summary, bytes) = (heap.summary(), heap.bytes(&Quiet)?);
-    let classes = ClassSet::new(summary, graph, &args.classes, args.subclasses);
+    let classes = ClassSet::new(summary, graph, asked, args.subclasses);
     let labels = Labels::new(heap, graph, bytes);
     let objects = Objects::new(summary, graph, bytes);
-    let filter = if args.conditions.is_empty() || classes.is_empty() {
+    let of_heap = args.heap.as_ref().map(|name| heaps::objects_of(name, summary, graph, bytes)).transpose()?;
+    let filter = if (args.conditions.is_empty() && of_heap.is_none()) || classes.is_empty() {
         None
     } else {
-        Some(Filter::new(&objects, &labels, &args.conditions, &classes)?)
+        let filter = Filter::new(&objects, &labels, &args.conditions, &classes)?;
+        Some(match &of_heap {
+            Some(of_heap) => filter.within(of_heap),
+            None => filter,
+        })
     };
     let found = if classes.is_empty() {
         best::Found::default()
@@ -117,32 +143,38 @@ fn ask(args: &Args, heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Found> {
             classes: &classes,
             filter: filter.as_ref(),
             live: args.live,
-            sort_by: args.sort,
+            sort_by: match args.sort {
+                Order::Key(key) => key,
+                Order::Field(_) => SortBy::default(),
+            },
             top: args.top.rows(args.output.format()),
         };
-        instances::find(graph, &question)
+        match &args.sort {
+            Order::Key(_) => instances::find(graph, &question),
+            Order::Field(field) => {
+                let order = FieldOrder::new(&objects, &labels, field, &classes)?;
+                instances::find_by_field(graph, &question, &order)
+            }
+        }
     };
     let rows = Rows::new(found.objects, |object| instances::row(graph, &labels, *object));
     Ok(Found { rows, total: found.total, unmatched: classes.unmatched })
 }
 
 /// Says what rows cannot.
-fn notes(args: &Args, heap: &Heap, unmatched: &[usize], total: u64) {
-    for selection in unmatched.iter().filter_map(|at| args.classes.get(*at)) {
+fn notes(args: &Args, asked: &[Selection], session: &Session, unmatched: &[usize], total: u64) {
+    let Session { heap, graph } = session;
+    for selection in unmatched.iter().filter_map(|at| asked.get(*at)) {
         match selection.what {
-            What::Object(_) => messages::line(
+            What::Object(id) => messages::line(
                 "note",
-                &format!(
-                    "{0} is not a class object in the dump; `hprof-cli show {1} {0}` shows what it is",
-                    selection.text,
-                    heap.path().display()
-                ),
+                &object::not_found(id, heap.path(), &suggestions::object_ids(graph, id)),
             ),
             What::Classes(_) => messages::about_no_class(heap.summary(), selection),
         }
     }
     if total == 0 && unmatched.len() < args.classes.len() {
-        let none = match (args.conditions.is_empty(), args.live) {
+        let none = match (args.conditions.is_empty() && args.heap.is_none(), args.live) {
             (true, true) => "no reachable object of the class",
             (true, false) => "no object of the class",
             (false, _) => "no object of the class matches",

@@ -55,6 +55,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "query", help_heading = "Filter")]
     file: Option<PathBuf>,
 
+    /// Only objects that a root leads to
+    #[arg(long, help_heading = "Filter")]
+    live: bool,
+
     #[command(flatten)]
     top: Top<DEFAULT_TOP>,
 
@@ -76,7 +80,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let (session, answer) = Session::ask(&args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let objects = Objects::new(heap.summary(), graph, bytes);
-        let evaluator = Evaluator::new(heap, &objects, bytes);
+        let evaluator = Evaluator::new(heap, &objects, bytes).only_reachable(args.live);
         Ok(evaluator.run(&query, top).map(|found| {
             let first = First::new(args, &found, &evaluator);
             (found, first)
@@ -171,7 +175,7 @@ fn row_bytes(row: &Row) -> usize {
 fn show(args: &Args, session: &Session, found: &Found, first: First) -> anyhow::Result<Outcome> {
     let bytes = session.heap.bytes(&Quiet)?;
     let objects = Objects::new(session.heap.summary(), &session.graph, bytes);
-    let evaluator = Evaluator::new(&session.heap, &objects, bytes);
+    let evaluator = Evaluator::new(&session.heap, &objects, bytes).only_reachable(args.live);
     let total = found.total();
     let First { rows: first, has_more } = first;
     let is_table = args.output.format() == Format::Table;

@@ -14,6 +14,7 @@ use crate::index::model::tables::{ClassKind, ClassRow, NONE};
 
 use super::pattern::{ClassPattern, any_matches};
 use crate::query::dominators::class_counts::{self, Counts};
+use crate::query::objects::object_set::Bits;
 
 /// What a row of the histogram stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -184,6 +185,26 @@ pub fn histogram_of(
         }
     }
     finish(rows, question)
+}
+
+/// Answers a question for objects of a set: for those that a root leads to, those that none leads to, or all.
+pub fn histogram_within(
+    summary: &Summary,
+    graph: &ObjectGraph,
+    question: &Question,
+    scope: Scope,
+    objects: &Bits,
+) -> Histogram {
+    let (reachable, end) = (graph.tree.all(), TreePosition(graph.tree.objects()));
+    let positions = match scope {
+        Scope::All => reachable.start..end,
+        Scope::Reachable => reachable,
+        Scope::Unreachable => reachable.end..end,
+    };
+    let is_in = |object| objects.contains(object);
+    let counts = class_counts::count_if(graph, positions, summary.classes().len(), is_in);
+    let figures = |number: ClassNumber, _: &ClassRow| counts.get(number.0 as usize).copied().unwrap_or_default();
+    finish(Groups::asked(summary, question).count(summary, figures), question)
 }
 
 fn all(summary: &Summary, sizes: &Sizes, number: ClassNumber, class: &ClassRow) -> Counts {
