@@ -22,6 +22,7 @@ mod naive;
 mod oql;
 mod paths;
 mod raw;
+mod sorted_instances;
 mod strings;
 mod threads;
 mod values;

@@ -24,4 +24,5 @@ mod hostile_size;
 #[path = "../kit/mod.rs"]
 mod kit;
 mod larger_than_memory;
+mod options;
 mod processes;

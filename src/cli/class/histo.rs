@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         ("--heap", args.heap.is_some()),
     ];
     if let Some((flag, _)) = without.into_iter().find(|(_, given)| *given && args.retained()) {
-        anyhow::bail!("--sort retained cannot be used with {flag}, which knows no retained sizes: omit one of them");
+        anyhow::bail!("--sort retained cannot be used with {flag}, which knows no retained sizes; omit one of them");
     }
     let mut question = Question {
         group_by: args.group_by,
@@ -157,7 +157,7 @@ impl Args {
         match flags.into_iter().find(|(_, given)| *given) {
             None => Ok(()),
             Some((flag, _)) => anyhow::bail!(
-                "{flag} needs a binary dump, and {} is a text report: omit {flag}",
+                "{flag} needs a binary dump, and {} is a text report; omit {flag}",
                 file.path().display()
             ),
         }

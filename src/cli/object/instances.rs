@@ -5,16 +5,18 @@ use crate::index::{Heap, ObjectGraph, Quiet};
 use crate::query::classes::suggestions;
 use crate::query::objects::best;
 use crate::query::objects::class_set::ClassSet;
-use crate::query::objects::condition::order::{FieldOrder, NoSortField, SortField};
+use crate::query::objects::condition::order::{FieldOrder, NoSortField, SortField, SortValue};
 use crate::query::objects::condition::{Condition, Filter};
 use crate::query::objects::heaps;
 use crate::query::objects::instances::{self, Question, Row, SortBy};
 use crate::query::objects::label::Labels;
+use crate::query::objects::meaning;
 use crate::query::objects::reader::Objects;
 use crate::query::objects::selection::{Selection, What};
 use crate::report::answer::{Answer, Declared, NoRows};
-use crate::report::column::{Align, Column, Columns};
+use crate::report::column::{Align, Column, Columns, Kind};
 use crate::report::number::{grouped, percent};
+use crate::report::value::Value;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
@@ -30,6 +32,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli instances heap.hprof java.util.HashMap --sort size
   hprof-cli instances heap.hprof java.lang.Thread --where 'name ~ worker' --where 'holder.daemon = true'
   hprof-cli instances heap.hprof 'byte[]' --where 'length >= 1048576' --format csv";
+
+/// Characters of a text that rows are sorted by, in a table.
+const TABLE_TEXT: usize = 40;
 
 /// What `--sort` means.
 #[derive(Debug, Clone)]
@@ -92,9 +97,19 @@ pub(crate) struct Args {
     output: Output,
 }
 
+/// What is known of an object, and the value that it is sorted by.
+fn made(
+    graph: &ObjectGraph,
+    labels: &Labels<'_>,
+    order: Option<&FieldOrder<'_>>,
+    object: ObjectIndex,
+) -> (Row, Option<SortValue>) {
+    (instances::row(graph, labels, object), order.and_then(|order| order.value(object)))
+}
+
 /// What was found.
 struct Found {
-    rows: Rows<ObjectIndex, Row>,
+    rows: Rows<ObjectIndex, (Row, Option<SortValue>)>,
     /// How many there are without `--top`.
     total: u64,
     /// Selections, by number, that no class matches.
@@ -106,11 +121,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let (session, found) = Session::ask(&args.input, |heap, graph| ask(args, &asked, heap, graph))?;
     let Found { rows, total, unmatched } = found;
     let Session { heap, graph } = &session;
-    let labels = Labels::new(heap, graph, heap.bytes(&Quiet)?);
-    let lines = rows
-        .into_all(|object| instances::row(graph, &labels, *object))
-        .map(|row| Line { class: object::class_name(heap.summary(), row.class), row });
-    let answer = Answer::new(columns(graph.tree.reachable_bytes()), lines)
+    let bytes = heap.bytes(&Quiet)?;
+    let (labels, objects) = (Labels::new(heap, graph, bytes), Objects::new(heap.summary(), graph, bytes));
+    let order = match &args.sort {
+        Order::Field(field) => Some(FieldOrder::new(&objects, &labels, field, &ClassSet::default())?),
+        Order::Key(_) => None,
+    };
+    let sorted_by = order.as_ref().map(FieldOrder::name);
+    let lines = rows.into_all(|object| made(graph, &labels, order.as_ref(), *object)).map(|(row, value)| Line {
+        class: object::class_name(heap.summary(), row.class),
+        row,
+        value,
+    });
+    let answer = Answer::new(columns(graph.tree.reachable_bytes(), sorted_by), lines)
         .beside(&beside(), &total)
         .matching(total, "objects")
         .without_rows(NoRows::Nothing);
@@ -136,6 +159,10 @@ fn ask(args: &Args, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -> an
             None => filter,
         })
     };
+    let order = match &args.sort {
+        Order::Field(field) => Some(FieldOrder::new(&objects, &labels, field, &classes)?),
+        Order::Key(_) => None,
+    };
     let found = if classes.is_empty() {
         best::Found::default()
     } else {
@@ -149,15 +176,12 @@ fn ask(args: &Args, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -> an
             },
             top: args.top.rows(args.output.format()),
         };
-        match &args.sort {
-            Order::Key(_) => instances::find(graph, &question),
-            Order::Field(field) => {
-                let order = FieldOrder::new(&objects, &labels, field, &classes)?;
-                instances::find_by_field(graph, &question, &order)
-            }
+        match &order {
+            None => instances::find(graph, &question),
+            Some(order) => instances::find_by_field(graph, &question, order),
         }
     };
-    let rows = Rows::new(found.objects, |object| instances::row(graph, &labels, *object));
+    let rows = Rows::new(found.objects, |object| made(graph, &labels, order.as_ref(), *object));
     Ok(Found { rows, total: found.total, unmatched: classes.unmatched })
 }
 
@@ -188,18 +212,43 @@ fn notes(args: &Args, asked: &[Selection], session: &Session, unmatched: &[usize
 struct Line<'a> {
     row: Row,
     class: Option<&'a str>,
+    value: Option<SortValue>,
+}
+
+impl Line<'_> {
+    fn sort_value(&self) -> Value<'_> {
+        match &self.value {
+            None => Value::Null,
+            Some(SortValue::Whole(number)) => (*number).into(),
+            Some(SortValue::Fraction(number)) if number.is_finite() => (*number).into(),
+            // What JSON has no number for is a text.
+            Some(SortValue::Fraction(number)) => meaning::double(*number).into(),
+            Some(SortValue::Text(text)) => text.into(),
+        }
+    }
+
+    /// The same in a table, where texts are short.
+    fn sort_cell(&self) -> String {
+        match &self.value {
+            None => String::new(),
+            Some(SortValue::Whole(number)) => number.to_string(),
+            Some(SortValue::Fraction(number)) => meaning::double(*number),
+            Some(SortValue::Text(text)) if text.chars().count() <= TABLE_TEXT => text.clone(),
+            Some(SortValue::Text(text)) => text.chars().take(TABLE_TEXT - 1).chain(['…']).collect(),
+        }
+    }
 }
 
 fn named<'r>(line: &'r Line<'_>) -> Named<'r> {
     Named { id: line.row.id, class: line.class, label: line.row.label.as_deref() }
 }
 
-fn columns<'a>(whole: u64) -> Columns<'a, Line<'a>> {
+fn columns<'a>(whole: u64, sorted_by: Option<&str>) -> Columns<'a, Line<'a>> {
     let [object, class, label] = object_columns::named(named);
     let shallow = object_columns::shallow_bytes(|line: &Line<'a>| line.row.shallow_bytes);
     let retained = object_columns::retained_bytes(|line: &Line<'a>| line.row.retained_bytes);
-    Columns::new([
-        object.header("id").place(3),
+    let mut columns = vec![
+        object.header("id").place(4),
         class,
         label,
         shallow.header("shallow").place(2),
@@ -213,7 +262,19 @@ fn columns<'a>(whole: u64) -> Columns<'a, Line<'a>> {
         })
         .place(1),
         object_columns::described(|line: &Line<'a>| named(line).describe_without_id()),
-    ])
+    ];
+    if let Some(field) = sorted_by {
+        let value = Column::new(
+            "sort_value",
+            Kind::Any,
+            "with `--sort FIELD`: what the field contains, a number or a text, of a text the first 200 characters; `true` \
+             is 1",
+            |line: &Line<'a>| line.sort_value(),
+        );
+        let value = value.or_null("the field is null or contains an object without a label, or there is no such field");
+        columns.push(value.header(field.to_owned()).cell(|line| line.sort_cell()).place(3));
+    }
+    Columns::new(columns)
 }
 
 fn beside() -> Columns<'static, u64> {
@@ -229,7 +290,7 @@ pub(crate) fn declared() -> Vec<Declared> {
         command: "instances",
         variant: "",
         about: "A row is an object of the classes.",
-        rows: columns(0).fields(),
+        rows: columns(0, Some("")).fields(),
         beside: beside().fields(),
     }]
 }

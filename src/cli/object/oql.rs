@@ -294,28 +294,23 @@ fn value(cell: &Cell) -> Value<'_> {
     }
 }
 
-/// A cell as CSV has it. What is put together is escaped as a whole: with an empty key an entry starts with `=`, as a formula
-/// does.
+/// A cell as CSV has it.
 fn csv(cell: &Cell) -> Value<'_> {
     match cell {
         Cell::Text(text) => text.into(),
         Cell::Object(id, ..) => Value::Id(*id),
-        Cell::List(_, first) if first.iter().all(is_number) => Value::Verbatim(csv_text(cell).into()),
-        Cell::Entry(_) | Cell::List(..) => csv_text(cell).into(),
+        Cell::Entry(entry) => Value::Record(vec![(plain_key(&entry.0).into(), csv(&entry.1))]),
+        Cell::List(_, first) => list(first.iter().map(csv)),
+        Cell::Null => Value::Null,
         number => Value::Verbatim(plain(number, usize::MAX).into()),
     }
 }
 
-fn is_number(cell: &Cell) -> bool {
-    matches!(cell, Cell::Whole(_) | Cell::Float(_) | Cell::Double(_))
-}
-
-fn csv_text(cell: &Cell) -> String {
-    match cell {
+/// The key of an entry in a cell.
+fn plain_key(key: &Cell) -> String {
+    match key {
         Cell::Object(id, ..) => format!("{id:#x}"),
-        Cell::Entry(entry) => format!("{}={}", csv_text(&entry.0), csv_text(&entry.1)),
-        Cell::List(_, first) => first.iter().map(csv_text).collect::<Vec<_>>().join(" "),
-        cell => plain(cell, usize::MAX),
+        key => plain(key, usize::MAX),
     }
 }
 

@@ -246,7 +246,7 @@ fn columns(rows: Rows) -> Columns<'static, Row> {
                     move |row: &Row| list(row.holders.iter().map(|holder| holders.record(holder))),
                 )
                 .csv(|row| holders_text(row).into())
-                .header("held by")
+                .header("field")
                 // The table's last column may be shortened, this one must not be long.
                 .cell(short_holder)
                 .place(5),

@@ -249,7 +249,7 @@ fn line_columns<'a>() -> Columns<'a, Line<'a>> {
     Columns::new([
         size("shallow", |step| step.shallow_bytes),
         size("retained", |step| step.retained_bytes),
-        Column::table("held by", Align::Left, |line: &Line<'a>| line.of_step(paths::describe_held)),
+        Column::table("field", Align::Left, |line: &Line<'a>| line.of_step(paths::describe_held)),
         Column::table("object", Align::Left, |line: &Line<'a>| match line {
             Line::Step(step) => paths::named(step).describe(),
             Line::Between(objects) => {

@@ -31,6 +31,13 @@ pub struct SortField {
 #[error("`{0}` is not a field; fields look like size, holder.daemon")]
 pub struct NoSortField(String);
 
+impl SortField {
+    /// The field as it was written.
+    pub fn name(&self) -> &str {
+        &self.written
+    }
+}
+
 impl FromStr for SortField {
     type Err = NoSortField;
 
@@ -50,6 +57,17 @@ pub(crate) enum FieldKey {
     Object,
     Null,
     NoField,
+}
+
+/// What an object is sorted by.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SortValue {
+    /// A whole number; `true` is 1.
+    Whole(i64),
+    /// Another number.
+    Fraction(f64),
+    /// A text, or its start.
+    Text(String),
 }
 
 /// The order of a field, ready to be asked of objects.
@@ -79,6 +97,25 @@ impl<'a> FieldOrder<'a> {
         let below = |name| ClassSet::of_name_and_below(objects.summary, name);
         let (strings, numbers) = (below("java.lang.String"), below("java.lang.Number"));
         Ok(Self { objects, labels, field, places, strings, numbers })
+    }
+
+    /// The field.
+    pub fn name(&self) -> &str {
+        self.field.name()
+    }
+
+    /// The value that an object is sorted by: of a text the start. `None` if it is null, or an object without a label, or
+    /// if there is no such field.
+    pub fn value(&self, object: ObjectIndex) -> Option<SortValue> {
+        match self.key(object, &self.objects.record(object)?) {
+            FieldKey::Number(Reverse((at, number))) => Some(match whole(number) {
+                FieldKey::Number(Reverse((same, _))) if same == at => SortValue::Whole(number),
+                _ => SortValue::Fraction(number_at(at)),
+            }),
+            FieldKey::NotANumber => Some(SortValue::Fraction(f64::NAN)),
+            FieldKey::Text(units) => Some(SortValue::Text(String::from_utf16_lossy(&units))),
+            FieldKey::Object | FieldKey::Null | FieldKey::NoField => None,
+        }
     }
 
     /// The place of an object.
@@ -144,6 +181,11 @@ fn place(number: f64) -> u64 {
     if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
 }
 
+/// The double at a place.
+fn number_at(place: u64) -> f64 {
+    f64::from_bits(if place >> 63 == 1 { place & !(1 << 63) } else { !place })
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -176,6 +218,9 @@ mod tests {
         ];
         assert!(sorted.is_sorted_by(|a, b| a < b));
         assert_eq!((fraction(-0.0), whole(3)), (whole(0), fraction(3.0)));
+        for number in [0.0, 2.5, -1e300, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(number_at(place(number)).to_bits(), number.to_bits());
+        }
     }
 
     #[test]
