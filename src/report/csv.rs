@@ -2,7 +2,7 @@
 //!
 //! A declared record is a column for each of its fields, `holder.daemon`. What has no columns of its own is one cell, and
 //! plain text there too, never JSON: the values of a list are joined by `; `, the fields of a record in it are
-//! `key=value`, joined by `, `. Of what is null nothing is written.
+//! `key=value`, joined by `, `. A list or a record inside these is in parentheses. Of what is null nothing is written.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -183,7 +183,11 @@ fn joined(out: &mut String, value: &Value<'_>) -> io::Result<()> {
     fn list<'v>(out: &mut String, values: impl Iterator<Item = Cow<'v, Value<'v>>>) -> io::Result<()> {
         for (at, value) in values.enumerate() {
             out.push_str(if at > 0 { "; " } else { "" });
-            joined(out, &value)?;
+            match &*value {
+                // The parentheses tell where it ends.
+                inner @ (Value::List(_) | Value::Each(_)) => nested(out, inner)?,
+                inner => joined(out, inner)?,
+            }
         }
         Ok(())
     }
@@ -194,18 +198,34 @@ fn joined(out: &mut String, value: &Value<'_>) -> io::Result<()> {
         Value::List(values) => list(out, values.iter().map(Cow::Borrowed))?,
         Value::Each(each) => list(out, each.values().map(Cow::Owned))?,
         Value::Record(fields) => {
-            let fields = fields.iter().filter(|(_, value)| *value != Value::Null);
+            let is_there = |value: &Value<'_>| match value {
+                Value::Null => false,
+                Value::List(values) => !values.is_empty(),
+                _ => true,
+            };
+            let fields = fields.iter().filter(|(_, value)| is_there(value));
             for (at, (key, value)) in fields.enumerate() {
                 out.push_str(if at > 0 { ", " } else { "" });
                 out.push_str(key);
                 out.push('=');
-                joined(out, value)?;
+                match value {
+                    inner @ (Value::List(_) | Value::Each(_) | Value::Record(_)) => nested(out, inner)?,
+                    inner => joined(out, inner)?,
+                }
             }
         }
         Value::Boolean(_) | Value::Integer(_) | Value::Signed(_) | Value::Float(_) => {
             out.push_str(&serde_json::to_string(value)?);
         }
     }
+    Ok(())
+}
+
+/// A value inside another.
+fn nested(out: &mut String, value: &Value<'_>) -> io::Result<()> {
+    out.push('(');
+    joined(out, value)?;
+    out.push(')');
     Ok(())
 }
 
@@ -280,9 +300,10 @@ mod tests {
             let columns = Columns::new([Column::new("a", Kind::Any, "", move |_: &()| value.clone())]);
             let mut out = Vec::new();
             write(&mut out, &columns, [()]).unwrap();
-            String::from_utf8(out).unwrap().strip_prefix("a\n").unwrap().trim_end().to_owned()
+            String::from_utf8(out).unwrap().strip_prefix("a\n").unwrap().trim_end_matches('\n').to_owned()
         };
-        let object = |id| record([("object", Value::Id(ObjectId(id))), ("label", Value::Null), ("n", 1u64.into())]);
+        let object =
+            |id| record([("object", Value::Id(ObjectId(id))), ("label", Value::Null), ("n", 1u64.into())]);
         assert_eq!(cell(list(["a", "b c", ""])), "a; b c; ");
         assert_eq!(cell(list([-1i64, 2])), "-1; 2");
         assert_eq!(cell(Value::List(Vec::new())), "\"\"");
@@ -291,6 +312,8 @@ mod tests {
         assert_eq!(cell(list(["say \"a\"", "x\ny"])), "\"say \"\"a\"\"; x\\ny\"");
         assert_eq!(cell(list(["=1", "2"])), "'=1; 2");
         assert_eq!(cell(record([("", "=1".into())])), "'==1");
+        let frame = record([("m", "f".into()), ("l", list(["a", "b"])), ("e", Value::List(Vec::new()))]);
+        assert_eq!(cell(Value::List(vec![frame, list([1u64, 2])])), "\"m=f, l=(a; b); (1; 2)\"");
         assert_eq!(cell(Each::new(|| [Value::Integer(1), "x".into()].into_iter()).into()), "1; x");
     }
 

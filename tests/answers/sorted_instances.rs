@@ -55,7 +55,10 @@ impl Opened {
         let titles = reader.headers().unwrap().clone();
         let at = |title: &&str| titles.iter().position(|known| known == *title).unwrap();
         let at: Vec<usize> = columns.iter().map(at).collect();
-        reader.records().map(|row| at.iter().map(|at| row.as_ref().unwrap()[*at].to_owned()).collect()).collect()
+        reader
+            .records()
+            .map(|row| at.iter().map(|at| row.as_ref().unwrap()[*at].to_owned()).collect())
+            .collect()
     }
 
     fn ids(&self, arguments: &[&str]) -> Vec<String> {
@@ -75,10 +78,12 @@ impl Opened {
 
 #[test]
 fn numbers_and_texts_are_in_order() {
-    for name in ["jdk/jdk17.hprof.zst", "jdk/jdk8.hprof.zst", "public/android-leak_service_binder.hprof.zst"] {
+    for name in ["jdk/jdk17.hprof.zst", "jdk/jdk8.hprof.zst", "public/android-leak_service_binder.hprof.zst"]
+    {
         let opened = Opened::sample(name);
         let objects = Objects::new(opened.heap.summary(), &opened.graph, bytes(&opened.heap));
-        let integer = |object: &u32, field| objects.fields(ObjectIndex(*object)).unwrap().integer(field).unwrap();
+        let integer =
+            |object: &u32, field| objects.fields(ObjectIndex(*object)).unwrap().integer(field).unwrap();
         let mut maps: Vec<(Reverse<i64>, u32)> = (opened.instances("java.util.HashMap").iter())
             .map(|object| (Reverse(integer(object, "size")), *object))
             .collect();
@@ -97,7 +102,8 @@ fn numbers_and_texts_are_in_order() {
         live.retain(|(_, object)| opened.graph.tree.reachable_position(ObjectIndex(*object)).is_some());
         let live: Vec<String> = live.iter().map(|(_, object)| opened.id(*object)).collect();
         assert_eq!(opened.ids(&[&question[..], &["--live"]].concat()), live, "{name}");
-        let few: Vec<&Vec<String>> = expected.iter().filter(|row| row[1].parse::<i64>().unwrap() < 3).collect();
+        let few: Vec<&Vec<String>> =
+            expected.iter().filter(|row| row[1].parse::<i64>().unwrap() < 3).collect();
         let found = opened.columns(&[&question[..], &["--where", "size < 3"]].concat(), &columns);
         assert_eq!(found.iter().collect::<Vec<_>>(), few, "{name}");
     }
@@ -122,7 +128,9 @@ fn values_of_all_kinds_have_a_place() {
     let jdk = Jdk::add_to(&mut model);
     let number = model.class("java.lang.Number", Some(jdk.object), &[]);
     let integer = model.class("java.lang.Integer", Some(number), &[("value", Type::Int)]);
-    let with = |model: &mut HeapModel, name: &str, ty| model.class(name, Some(jdk.object), &[("it", ty), ("size", Type::Int)]);
+    let with = |model: &mut HeapModel, name: &str, ty| {
+        model.class(name, Some(jdk.object), &[("it", ty), ("size", Type::Int)])
+    };
     let whole = with(&mut model, "com.acme.Whole", Type::Long);
     let fraction = with(&mut model, "com.acme.Fraction", Type::Double);
     let object = with(&mut model, "com.acme.Object", Type::Object);
@@ -204,7 +212,8 @@ impl<'a> HeapVisitor<'a> for ByHeap {
 fn heaps_of_android_are_told_apart() {
     let opened = Opened::sample("public/android-leak_service_binder.hprof.zst");
     let (summary, bytes) = (opened.heap.summary(), bytes(&opened.heap));
-    let string = summary.classes().iter().find(|class| summary.class_name(class) == "java.lang.String").unwrap();
+    let string =
+        summary.classes().iter().find(|class| summary.class_name(class) == "java.lang.String").unwrap();
     let mut seen = ByHeap { string: string.id.get(), ..ByHeap::default() };
     for segment in summary.segments() {
         let (start, end) = (segment.start.get() as usize, segment.end.get() as usize);
@@ -241,10 +250,12 @@ fn live_queries_are_of_reachable_objects() {
     let opened = Opened::sample("jdk/jdk17.hprof.zst");
     let is_live = |object: &u32| opened.graph.tree.reachable_position(ObjectIndex(*object)).is_some();
     let strings = opened.instances("java.lang.String");
-    let live: Vec<String> = strings.iter().filter(|object| is_live(object)).map(|object| opened.id(*object)).collect();
+    let live: Vec<String> =
+        strings.iter().filter(|object| is_live(object)).map(|object| opened.id(*object)).collect();
     assert!(live.len() < strings.len());
     assert_eq!(opened.ids(&["oql", "--live", "SELECT * FROM java.lang.String s"]), live);
-    let count = |live: &[&str], query: &str| opened.columns(&[&["oql", query], live].concat(), &["n"])[0][0].clone();
+    let count =
+        |live: &[&str], query: &str| opened.columns(&[&["oql", query], live].concat(), &["n"])[0][0].clone();
     let query = "SELECT count(*) AS n FROM java.lang.String s";
     assert_eq!(count(&["--live"], query), live.len().to_string());
     assert_eq!(count(&[], query), strings.len().to_string());

@@ -8,8 +8,8 @@ use crate::cli::shared::object;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
 use crate::cli::shared::session::{Session, Source};
 use crate::hprof::ObjectId;
-use crate::index::{Heap, Quiet};
 use crate::index::model::tables::ClassRow;
+use crate::index::{Heap, Quiet};
 use crate::input::file::TextFile;
 use crate::query::classes::histogram::{
     self, GroupBy, Histogram, Question, Row, Scope, SortBy, Totals, With,
@@ -103,7 +103,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         ("--heap", args.heap.is_some()),
     ];
     if let Some((flag, _)) = without.into_iter().find(|(_, given)| *given && args.retained()) {
-        anyhow::bail!("--sort retained cannot be used with {flag}, which knows no retained sizes; omit one of them");
+        anyhow::bail!(
+            "--sort retained cannot be used with {flag}, which knows no retained sizes; omit one of them"
+        );
     }
     let mut question = Question {
         group_by: args.group_by,
@@ -112,7 +114,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         ..Question::default()
     };
     let text = args.input.open_text()?;
-    let asked = if text.is_some() { args.patterns.clone() } else { args.input.input.settled(&args.patterns)? };
+    let asked =
+        if text.is_some() { args.patterns.clone() } else { args.input.input.settled(&args.patterns)? };
     for selection in asked {
         match selection.what {
             What::Object(id) => question.class_objects.push(id),

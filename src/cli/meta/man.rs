@@ -96,8 +96,9 @@ fn page(command: &clap::Command) -> anyhow::Result<Vec<u8>> {
     if name != ROOT {
         text += &format!(".SH \"SEE ALSO\"\n\\fB{}\\fR(1)\n", escaped(ROOT));
     }
-    // Each section of clap_mangen begins with it.
-    page += &text.replace(PREAMBLE, "");
+    // Each section of clap_mangen begins with it. Before a list of values it breaks the line three times, which mandoc
+    // complains of.
+    page += &text.replace(PREAMBLE, "").replace(".br\n\n.br\n", ".sp\n");
     Ok(page.into_bytes())
 }
 
@@ -114,7 +115,8 @@ fn synopsis(out: &mut Vec<u8>, command: &clap::Command) -> std::io::Result<()> {
         write!(out, "\n[{}{value}]", names.join("|"))?;
     }
     for positional in command.get_positionals() {
-        let more = if positional.get_num_args().is_some_and(|count| count.max_values() > 1) { "\\ ..." } else { "" };
+        let more =
+            if positional.get_num_args().is_some_and(|count| count.max_values() > 1) { "\\ ..." } else { "" };
         let value = values(positional).unwrap_or_default() + more;
         if positional.is_required_set() { write!(out, "\n{value}")? } else { write!(out, "\n[{value}]")? }
     }
@@ -162,7 +164,7 @@ fn environment_and_files(out: &mut String, command: &clap::Command) {
         let name = name.to_string_lossy().into_owned();
         if !entries.iter().any(|(known, _)| *known == name) {
             let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
-            entries.push((name, format!("What --{long} is if it is not given. {help}")));
+            entries.push((name, format!("The default of --{long}. {help}")));
         }
     }
     if arguments().any(|argument| argument.get_id() == "color") {
@@ -178,11 +180,17 @@ fn environment_and_files(out: &mut String, command: &clap::Command) {
     described(out, "ENVIRONMENT", &entries);
     if has_index {
         let files = [
-            ("DUMP.index/", "The index of the dump DUMP, beside it. It may be deleted at any time: it is built again. \
-                             `hprof-cli index` builds, verifies and removes it."),
+            (
+                "DUMP.index/",
+                "The index of the dump DUMP, beside it. It may be deleted at any time: it is built again. \
+                             `hprof-cli index` builds, verifies and removes it.",
+            ),
             ("DUMP.index/unpacked.hprof", "The dump itself, if DUMP is compressed or in an archive."),
-            ("~/.cache/hprof-cli/", "Indexes of dumps whose directory cannot be written to; with --index-dir they lie \
-                                     there."),
+            (
+                "~/.cache/hprof-cli/",
+                "Indexes of dumps whose directory cannot be written to; with --index-dir they lie \
+                                     there.",
+            ),
         ];
         described(out, "FILES", &files.map(|(name, text)| (name.to_owned(), text.to_owned())));
     }
@@ -201,7 +209,8 @@ fn described(out: &mut String, title: &str, entries: &[(String, String)]) {
 
 /// A section of lines as they are.
 fn preformatted(out: &mut String, title: &str, lines: &[&str]) {
-    let indent = lines.iter().filter(|line| !line.is_empty()).map(|line| line.len() - line.trim_start().len()).min();
+    let indent =
+        lines.iter().filter(|line| !line.is_empty()).map(|line| line.len() - line.trim_start().len()).min();
     let end = lines.iter().rposition(|line| !line.is_empty()).map_or(0, |at| at + 1);
     *out += &format!(".SH \"{}\"\n.nf\n", escaped(&title.to_uppercase()));
     for line in lines.iter().take(end) {
@@ -251,10 +260,16 @@ mod tests {
     fn titles_part_the_text_below_help() {
         let text = "Examples:\n  a\n\n  b:\n\nExit codes:\n  0  fine";
         let sections = sections_of(text);
-        assert_eq!(sections, [("Examples", vec!["  a", "", "  b:", ""]), (EXIT_CODES_TITLE, vec!["  0  fine"])]);
+        assert_eq!(
+            sections,
+            [("Examples", vec!["  a", "", "  b:", ""]), (EXIT_CODES_TITLE, vec!["  0  fine"])]
+        );
         let mut out = String::new();
         sections.iter().take(1).for_each(|(title, lines)| preformatted(&mut out, title, lines));
         exit_status(&mut out, &sections);
-        assert_eq!(out, ".SH \"EXAMPLES\"\n.nf\na\n.sp\nb:\n.fi\n.SH \"EXIT STATUS\"\n.TP\n\\fB0\\fR\nfine\n");
+        assert_eq!(
+            out,
+            ".SH \"EXAMPLES\"\n.nf\na\n.sp\nb:\n.fi\n.SH \"EXIT STATUS\"\n.TP\n\\fB0\\fR\nfine\n"
+        );
     }
 }

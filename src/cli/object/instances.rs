@@ -128,11 +128,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         Order::Key(_) => None,
     };
     let sorted_by = order.as_ref().map(FieldOrder::name);
-    let lines = rows.into_all(|object| made(graph, &labels, order.as_ref(), *object)).map(|(row, value)| Line {
-        class: object::class_name(heap.summary(), row.class),
-        row,
-        value,
-    });
+    let lines = rows
+        .into_all(|object| made(graph, &labels, order.as_ref(), *object))
+        .map(|(row, value)| Line { class: object::class_name(heap.summary(), row.class), row, value });
     let answer = Answer::new(columns(graph.tree.reachable_bytes(), sorted_by), lines)
         .beside(&beside(), &total)
         .matching(total, "objects")
@@ -149,7 +147,8 @@ fn ask(args: &Args, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -> an
     let classes = ClassSet::new(summary, graph, asked, args.subclasses);
     let labels = Labels::new(heap, graph, bytes);
     let objects = Objects::new(summary, graph, bytes);
-    let of_heap = args.heap.as_ref().map(|name| heaps::objects_of(name, summary, graph, bytes)).transpose()?;
+    let of_heap =
+        args.heap.as_ref().map(|name| heaps::objects_of(name, summary, graph, bytes)).transpose()?;
     let filter = if (args.conditions.is_empty() && of_heap.is_none()) || classes.is_empty() {
         None
     } else {
@@ -271,7 +270,8 @@ fn columns<'a>(whole: u64, sorted_by: Option<&str>) -> Columns<'a, Line<'a>> {
              is 1",
             |line: &Line<'a>| line.sort_value(),
         );
-        let value = value.or_null("the field is null or contains an object without a label, or there is no such field");
+        let value = value
+            .or_null("the field is null or contains an object without a label, or there is no such field");
         columns.push(value.header(field.to_owned()).cell(|line| line.sort_cell()).place(3));
     }
     Columns::new(columns)

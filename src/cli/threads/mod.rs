@@ -154,7 +154,10 @@ fn of_recording(args: &Args) -> anyhow::Result<Outcome> {
         anyhow::bail!("--format text is a thread dump, which started threads are not; use table, json or csv")
     };
     let sort_by = args.sort.and_then(|(_, sort)| sort);
-    anyhow::ensure!(args.sort.is_some() == sort_by.is_some(), "started threads are sorted by serial or name; use --sort serial or --sort name");
+    anyhow::ensure!(
+        args.sort.is_some() == sort_by.is_some(),
+        "started threads are sorted by serial or name; use --sort serial or --sort name"
+    );
     let top = limit(args.top, format, DEFAULT_TOP_STARTED);
     let question = started_threads::Question { name: args.name.clone(), sort_by, top };
     started::run(&args.input, &question, format, output::style_of(args.color))

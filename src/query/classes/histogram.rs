@@ -203,7 +203,8 @@ pub fn histogram_within(
     };
     let is_in = |object| objects.contains(object);
     let counts = class_counts::count_if(graph, positions, summary.classes().len(), is_in);
-    let figures = |number: ClassNumber, _: &ClassRow| counts.get(number.0 as usize).copied().unwrap_or_default();
+    let figures =
+        |number: ClassNumber, _: &ClassRow| counts.get(number.0 as usize).copied().unwrap_or_default();
     finish(Groups::asked(summary, question).count(summary, figures), question)
 }
 

@@ -54,12 +54,7 @@ impl Infos {
 ///
 /// # Errors
 /// If there is no such heap.
-pub fn objects_of(
-    name: &str,
-    summary: &Summary,
-    graph: &ObjectGraph,
-    bytes: &[u8],
-) -> Result<Bits, NoHeap> {
+pub fn objects_of(name: &str, summary: &Summary, graph: &ObjectGraph, bytes: &[u8]) -> Result<Bits, NoHeap> {
     let numbers: Vec<u32> =
         summary.heaps().filter(|(_, known)| *known == name).map(|(number, _)| number).collect();
     if numbers.is_empty() {

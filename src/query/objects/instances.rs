@@ -70,7 +70,8 @@ pub fn find_by_field(graph: &ObjectGraph, question: &Question<'_>, order: &Field
             for (first, wanted) in blocks(graph, question, chunk) {
                 order.objects.records_of_block(first, wanted, |object, record| {
                     let is_live = || !question.live || graph.tree.reachable_position(object).is_some();
-                    let matches = |record| question.filter.is_none_or(|filter| filter.matches(object, record));
+                    let matches =
+                        |record| question.filter.is_none_or(|filter| filter.matches(object, record));
                     match &record {
                         Some(record) if matches(record) && is_live() => {
                             best.total += 1;

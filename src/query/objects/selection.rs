@@ -67,8 +67,7 @@ pub(crate) fn prefixed_object_id(text: &str) -> Option<ObjectId> {
 
 /// Whether a text is meant as an object ID, where it could also be a name.
 pub fn is_meant_as_id(text: &str) -> bool {
-    without_prefix(text).is_some()
-        || (is_hexadecimal(text) && (starts_with_digit(text) || is_long_id(text)))
+    without_prefix(text).is_some() || (is_hexadecimal(text) && (starts_with_digit(text) || is_long_id(text)))
 }
 
 fn without_prefix(text: &str) -> Option<&str> {
@@ -114,7 +113,11 @@ impl Selection {
     /// What is meant in this dump: of an ID that is also the name of a class, that class.
     #[must_use]
     pub fn settled(&self, summary: &Summary) -> Self {
-        if self.is_ambiguous() && is_class(summary, &self.text) { Self::classes(&self.text) } else { self.clone() }
+        if self.is_ambiguous() && is_class(summary, &self.text) {
+            Self::classes(&self.text)
+        } else {
+            self.clone()
+        }
     }
 
     /// The indices of the objects that are selected.

@@ -127,8 +127,7 @@ impl<'a> Filter<'a> {
         conditions: &'a [Condition],
         classes: &ClassSet,
     ) -> Result<Self, ConditionError> {
-        let places: Vec<Places> =
-            conditions.iter().map(|condition| condition.path.places(objects)).collect();
+        let places: Vec<Places> = conditions.iter().map(|condition| condition.path.places(objects)).collect();
         for (condition, places) in conditions.iter().zip(&places) {
             condition.check(objects.summary, classes, places)?;
         }
@@ -158,10 +157,11 @@ impl<'a> Filter<'a> {
     /// Whether all conditions hold for an object.
     pub fn matches(&self, object: ObjectIndex, record: &Record<'_>) -> bool {
         let mut pairs = self.conditions.iter().zip(&self.places);
-        self.within.is_none_or(|objects| objects.contains(object)) && pairs.all(|(condition, places)| {
-            let value = condition.path.value(self.objects, object, record, places);
-            value.is_some_and(|value| self.compare(value, condition))
-        })
+        self.within.is_none_or(|objects| objects.contains(object))
+            && pairs.all(|(condition, places)| {
+                let value = condition.path.value(self.objects, object, record, places);
+                value.is_some_and(|value| self.compare(value, condition))
+            })
     }
 
     fn compare(&self, value: Bits, condition: &Condition) -> bool {
@@ -203,12 +203,7 @@ impl<'a> Filter<'a> {
 
 impl Condition {
     /// Whether the condition can hold for objects of some classes. `places` are those of each field of its path.
-    fn check(
-        &self,
-        summary: &Summary,
-        classes: &ClassSet,
-        places: &Places,
-    ) -> Result<(), ConditionError> {
+    fn check(&self, summary: &Summary, classes: &ClassSet, places: &Places) -> Result<(), ConditionError> {
         let kinds = self.path.check(&self.written, summary, classes, places)?;
         match kinds.first() {
             Some(kind) if !kinds.iter().any(|kind| self.fits(*kind)) => Err(ConditionError::Type {
@@ -251,10 +246,7 @@ mod tests {
     #[test]
     fn conditions_are_read() {
         let parsed = condition(" a . b$c >= 12 ");
-        assert_eq!(
-            (parsed.path, parsed.operator),
-            (Path::new("a.b$c").unwrap(), Operator::AtLeast)
-        );
+        assert_eq!((parsed.path, parsed.operator), (Path::new("a.b$c").unwrap(), Operator::AtLeast));
         assert_eq!(parsed.literal.integer, Some(12));
         assert!(condition("x!=null").literal.is_null);
         assert!(!condition("x = 'null'").literal.is_null);

@@ -148,7 +148,8 @@ impl<'a> FieldOrder<'a> {
         let is_in = |set: &ClassSet| class.is_some_and(|class| set.contains(class));
         if is_in(&self.strings) {
             let text = self.objects.string(object);
-            return text.map_or(FieldKey::Object, |text| FieldKey::Text(text.units().take(MAX_UNITS).collect()));
+            return text
+                .map_or(FieldKey::Object, |text| FieldKey::Text(text.units().take(MAX_UNITS).collect()));
         }
         let Some(label) = self.labels.whole(object) else { return FieldKey::Object };
         if is_in(&self.numbers) {
