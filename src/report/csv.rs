@@ -1,5 +1,11 @@
 //! CSV (RFC 4180): a header line, then one line a row, with the JSON's keys as columns.
+//!
+//! A declared record is a column for each of its fields, `holder.daemon`. What has no columns of its own is one cell, and
+//! plain text there too, never JSON: the values of a list are joined by `; `, the fields of a record in it are
+//! `key=value`, joined by `, `. A list or a record inside these is in parentheses. Of what is null nothing is written.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::column::{Columns, Kind};
@@ -105,7 +111,12 @@ impl<W: Write> Writer<W> {
             Value::Id(id) => self.id(*id),
             Value::Text(text) => self.text(text),
             Value::Verbatim(text) => self.escaped(text),
-            Value::List(_) | Value::Each(_) | Value::Record(_) => self.text(&serde_json::to_string(value)?),
+            Value::List(_) | Value::Each(_) | Value::Record(_) => {
+                let mut text = String::new();
+                joined(&mut text, value)?;
+                // Numbers are no formulas, whatever their sign.
+                if is_numbers(value) { self.escaped(&text) } else { self.text(&text) }
+            }
         }
         Ok(())
     }
@@ -167,12 +178,73 @@ impl<W: Write> Writer<W> {
     }
 }
 
+/// A value as part of a cell. It is not escaped: the cell is, as a whole.
+fn joined(out: &mut String, value: &Value<'_>) -> io::Result<()> {
+    fn list<'v>(out: &mut String, values: impl Iterator<Item = Cow<'v, Value<'v>>>) -> io::Result<()> {
+        for (at, value) in values.enumerate() {
+            out.push_str(if at > 0 { "; " } else { "" });
+            match &*value {
+                // The parentheses tell where it ends.
+                inner @ (Value::List(_) | Value::Each(_)) => nested(out, inner)?,
+                inner => joined(out, inner)?,
+            }
+        }
+        Ok(())
+    }
+    match value {
+        Value::Null => {}
+        Value::Id(id) => write!(out, "{id:#x}").map_err(io::Error::other)?,
+        Value::Text(text) | Value::Verbatim(text) => out.push_str(text),
+        Value::List(values) => list(out, values.iter().map(Cow::Borrowed))?,
+        Value::Each(each) => list(out, each.values().map(Cow::Owned))?,
+        Value::Record(fields) => {
+            let is_there = |value: &Value<'_>| match value {
+                Value::Null => false,
+                Value::List(values) => !values.is_empty(),
+                _ => true,
+            };
+            let fields = fields.iter().filter(|(_, value)| is_there(value));
+            for (at, (key, value)) in fields.enumerate() {
+                out.push_str(if at > 0 { ", " } else { "" });
+                out.push_str(key);
+                out.push('=');
+                match value {
+                    inner @ (Value::List(_) | Value::Each(_) | Value::Record(_)) => nested(out, inner)?,
+                    inner => joined(out, inner)?,
+                }
+            }
+        }
+        Value::Boolean(_) | Value::Integer(_) | Value::Signed(_) | Value::Float(_) => {
+            out.push_str(&serde_json::to_string(value)?);
+        }
+    }
+    Ok(())
+}
+
+/// A value inside another.
+fn nested(out: &mut String, value: &Value<'_>) -> io::Result<()> {
+    out.push('(');
+    joined(out, value)?;
+    out.push(')');
+    Ok(())
+}
+
+/// Whether a value is a list of numbers only.
+fn is_numbers(value: &Value<'_>) -> bool {
+    let is_number = |value: &Value<'_>| match value {
+        Value::Integer(_) | Value::Signed(_) | Value::Float(_) | Value::Id(_) => true,
+        Value::Verbatim(text) => text.parse::<f64>().is_ok(),
+        _ => false,
+    };
+    matches!(value, Value::List(values) if values.iter().all(is_number))
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
     use crate::report::column::{Column, Field};
-    use crate::report::value::{list, record};
+    use crate::report::value::{Each, list, record};
 
     #[test]
     fn cells_are_as_the_csv_crate_writes_them() {
@@ -189,6 +261,7 @@ mod tests {
             Value::Null => String::new(),
             Value::Text(text) => escape::cell(text).into_owned(),
             Value::Id(id) => format!("{id:#x}"),
+            Value::List(_) => "a; b".to_owned(),
             other => serde_json::to_string(other).unwrap(),
         };
         let mut expected = csv::Writer::from_writer(Vec::new());
@@ -218,8 +291,32 @@ mod tests {
         ]);
         let mut out = Vec::new();
         write(&mut out, &columns, [()]).unwrap();
-        assert_eq!(String::from_utf8(out).unwrap(), "a,b.c,b.d,e\n1,'=x,,\"[1,2]\"\n");
+        assert_eq!(String::from_utf8(out).unwrap(), "a,b.c,b.d,e\n1,'=x,,1; 2\n");
     }
+
+    #[test]
+    fn no_cell_is_json() {
+        let cell = |value: Value<'static>| {
+            let columns = Columns::new([Column::new("a", Kind::Any, "", move |_: &()| value.clone())]);
+            let mut out = Vec::new();
+            write(&mut out, &columns, [()]).unwrap();
+            String::from_utf8(out).unwrap().strip_prefix("a\n").unwrap().trim_end_matches('\n').to_owned()
+        };
+        let object =
+            |id| record([("object", Value::Id(ObjectId(id))), ("label", Value::Null), ("n", 1u64.into())]);
+        assert_eq!(cell(list(["a", "b c", ""])), "a; b c; ");
+        assert_eq!(cell(list([-1i64, 2])), "-1; 2");
+        assert_eq!(cell(Value::List(Vec::new())), "\"\"");
+        assert_eq!(cell(Value::List(vec![object(16), object(17)])), "\"object=0x10, n=1; object=0x11, n=1\"");
+        assert_eq!(cell(list([Value::Null, true.into(), Value::Float(0.5)])), "; true; 0.5");
+        assert_eq!(cell(list(["say \"a\"", "x\ny"])), "\"say \"\"a\"\"; x\\ny\"");
+        assert_eq!(cell(list(["=1", "2"])), "'=1; 2");
+        assert_eq!(cell(record([("", "=1".into())])), "'==1");
+        let frame = record([("m", "f".into()), ("l", list(["a", "b"])), ("e", Value::List(Vec::new()))]);
+        assert_eq!(cell(Value::List(vec![frame, list([1u64, 2])])), "\"m=f, l=(a; b); (1; 2)\"");
+        assert_eq!(cell(Each::new(|| [Value::Integer(1), "x".into()].into_iter()).into()), "1; x");
+    }
+
     #[test]
     fn titles_are_declared_and_not_those_of_the_first_row() {
         let inner = Columns::new([

@@ -29,9 +29,9 @@ pub enum Value<'a> {
     Text(Cow<'a, str>),
     /// A text that CSV takes as it is: a number with the digits that Java gives it, or what is escaped already.
     Verbatim(Cow<'a, str>),
-    /// A list; in CSV a cell of JSON.
+    /// A list; in CSV a cell, its values joined by `; `.
     List(Vec<Value<'a>>),
-    /// A record; in CSV a column for each field that its column declares.
+    /// A record; in CSV a column for each field that its column declares, else `key=value` in a cell.
     Record(Vec<(Cow<'a, str>, Value<'a>)>),
     /// A list that is made while it is written.
     Each(Each<'a>),

@@ -451,7 +451,8 @@ fn exit_codes_say_what_became_of_the_question() {
     for (arguments, expected, said) in [
         (&["dominators"][..], 0, ""),
         (&["dominators", "--of", "0x7"], 1, "there is no object 0x7 in the dump"),
-        (&["dominators", "--of", "7"], 2, "0x7c00012a8"),
+        (&["dominators", "--of", "7"], 1, "there is no object 0x7 in the dump"),
+        (&["dominators", "--of", "7x"], 2, "0x7c00012a8"),
         (&["dominators", "--of", &unreachable], 1, "is unreachable"),
         (&["dominators", "--of", &unreachable, "--group-by", "class"], 1, "is unreachable"),
         (&["dominators", "--all"], 2, "--format csv"),
@@ -469,7 +470,8 @@ fn exit_codes_say_what_became_of_the_question() {
         (&["roots", "--thread", "nobody"], 1, ""),
         (&["histo", "--live", "--unreachable"], 2, "cannot be used with"),
         (&["histo", "--retained", "--layout", "header=16"], 2, "cannot be used with"),
-        (&["histo", "--sort", "retained"], 2, "needs --retained"),
+        (&["histo", "--sort", "retained"], 0, ""),
+        (&["histo", "--sort", "retained", "--unreachable"], 2, "--sort retained"),
         (&["histo", "--unreachable", "com.acme.**"], 1, ""),
     ] {
         let output = run(&dump, arguments);

@@ -26,6 +26,7 @@ mod naive;
 mod oql;
 mod paths;
 mod raw;
+mod sorted_instances;
 mod strings;
 mod thread_groups;
 mod threads;

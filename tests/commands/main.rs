@@ -25,6 +25,7 @@ mod hostile_size;
 #[path = "../kit/mod.rs"]
 mod kit;
 mod larger_than_memory;
+mod options;
 mod overview;
 mod processes;
 #[cfg(unix)]

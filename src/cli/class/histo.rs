@@ -8,13 +8,16 @@ use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
 use crate::cli::shared::session::{Session, Source};
 use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object};
-use crate::index::Heap;
+use crate::hprof::ObjectId;
+use crate::index::model::tables::ClassRow;
+use crate::index::{Heap, Quiet};
 use crate::input::file::TextFile;
 use crate::query::classes::histogram::{
     self, GroupBy, Histogram, Question, Row, Scope, SortBy, Totals, With,
 };
-use crate::query::classes::pattern::ClassPattern;
 use crate::query::classes::text_histogram;
+use crate::query::objects::heaps;
+use crate::query::objects::selection::{Selection, What};
 use crate::query::recordings::profile::text;
 use crate::report::answer::{Answer, Declared, NoRows};
 use crate::report::column::{Align, Column, Columns, Fit};
@@ -36,7 +39,7 @@ const ONE_DUMP: &str = "histo takes one dump, then class patterns";
 const SORT: &[Key<SortBy>] = &[
     ("bytes", SortBy::Bytes, "Most bytes first"),
     ("instances", SortBy::Instances, "Most instances first"),
-    ("retained", SortBy::Retained, "Most retained bytes first; with --retained"),
+    ("retained", SortBy::Retained, "Most retained bytes first; implies --retained"),
     ("class", SortBy::Name, "By name"),
 ];
 
@@ -58,9 +61,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     input: RecordedInput,
 
-    /// Only classes that match one of these: `java.util.HashMap$Node`, `byte[]`, `[B`, `com.acme.**`, `*Cache`
+    /// Only classes that match one of these: `java.util.HashMap$Node`, `byte[]`, `[B`, `com.acme.**`, `*Cache`; or one
+    /// class by the ID of its class object
     #[arg(value_name = "PATTERN", help_heading = "Filter")]
-    patterns: Vec<ClassPattern>,
+    patterns: Vec<Selection>,
 
     /// Only objects that a root leads to
     #[arg(long, conflicts_with_all = ["unreachable", "layout"], help_heading = "Filter")]
@@ -69,6 +73,10 @@ pub(crate) struct Args {
     /// Only objects that no root leads to
     #[arg(long, conflicts_with_all = ["retained", "layout"], help_heading = "Filter")]
     unreachable: bool,
+
+    /// Only objects of this heap of an Android dump: `app`, `zygote`, `image` (`info` names them)
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["retained", "layout"], help_heading = "Filter")]
+    heap: Option<String>,
 
     /// Also what would be freed with the objects of each row, by the dominator tree
     #[arg(long, conflicts_with = "layout", help_heading = "Output")]
@@ -94,14 +102,32 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let sort_by = args.sort.unwrap_or(if args.retained { SortBy::Retained } else { SortBy::Bytes });
-    anyhow::ensure!(sort_by != SortBy::Retained || args.retained, "--sort retained needs --retained");
-    let question = Question {
-        patterns: args.patterns.clone(),
+    let without = [
+        ("--unreachable", args.unreachable),
+        ("--layout", args.layout.is_given()),
+        ("--heap", args.heap.is_some()),
+    ];
+    if let Some((flag, _)) = without.into_iter().find(|(_, given)| *given && args.retained()) {
+        anyhow::bail!(
+            "--sort retained cannot be used with {flag}, which knows no retained sizes; omit one of them"
+        );
+    }
+    let mut question = Question {
         group_by: args.group_by,
         sort_by,
         top: args.top.rows(args.output.format()),
+        ..Question::default()
     };
-    if let Some((file, recorded)) = args.input.open_text()? {
+    let text = args.input.open_text()?;
+    let asked =
+        if text.is_some() { args.patterns.clone() } else { args.input.input.settled(&args.patterns)? };
+    for selection in asked {
+        match selection.what {
+            What::Object(id) => question.class_objects.push(id),
+            What::Classes(pattern) => question.patterns.push(pattern),
+        }
+    }
+    if let Some((file, recorded)) = text {
         args.needs_binary(&file)?;
         let (recorded, histogram) = ask_text(args, &file, recorded, &question)?;
         return show(args, &recorded, &histogram);
@@ -111,20 +137,27 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         (false, true) => Scope::Unreachable,
         (false, false) => Scope::All,
     };
-    let with = if args.retained { With::Retained } else { With::Counts };
-    if (scope, with) == (Scope::All, With::Counts) {
+    let with = if args.retained() { With::Retained } else { With::Counts };
+    if (scope, with) == (Scope::All, With::Counts) && args.heap.is_none() {
         let heap = args.input.input.open()?;
         let sizes = args.layout.sizes(&heap);
         let histogram = histogram::histogram(heap.summary(), &sizes, &question);
         let outcome = show(args, &heap, &histogram)?;
-        args.note_nothing(&heap, &histogram);
+        args.notes(&heap, &histogram, &question);
         return Ok(outcome);
     }
     let (session, histogram) = Session::ask(&args.input.input, |heap, graph| {
-        Ok(histogram::histogram_of(heap.summary(), graph, &question, scope, with))
+        let summary = heap.summary();
+        Ok(match &args.heap {
+            Some(name) => {
+                let objects = heaps::objects_of(name, summary, graph, heap.bytes(&Quiet)?)?;
+                histogram::histogram_within(summary, graph, &question, scope, &objects)
+            }
+            None => histogram::histogram_of(summary, graph, &question, scope, with),
+        })
     })?;
     let outcome = show(args, &session, &histogram)?;
-    args.note_nothing(&session.heap, &histogram);
+    args.notes(&session.heap, &histogram, &question);
     match scope {
         Scope::All => unreachable::note(&session, &args.input.input, Covers::RetainedSizes),
         Scope::Reachable => unreachable::note(&session, &args.input.input, Covers::Reachable),
@@ -134,14 +167,29 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 impl Args {
+    /// Whether retained sizes are wanted.
+    fn retained(&self) -> bool {
+        self.retained || self.sort == Some(SortBy::Retained)
+    }
+
     /// Says why there are no rows, and which patterns match no class.
-    fn note_nothing(&self, heap: &Heap, histogram: &Histogram) {
+    fn notes(&self, heap: &Heap, histogram: &Histogram, question: &Question) {
         if self.input.input.quiet {
             return;
         }
         let summary = heap.summary();
         let classes = || summary.classes().iter().map(|class| summary.class_name(class));
-        let unmatched = messages::about_patterns(&self.patterns, ONE_DUMP, classes);
+        let mut unmatched = messages::about_patterns(&question.patterns, ONE_DUMP, classes);
+        for id in &question.class_objects {
+            let is_class = |class: &ClassRow| class.is_dumped() && ObjectId::from(class.id) == *id;
+            if !summary.classes().iter().any(is_class) {
+                unmatched += 1;
+                let path = heap.path().display();
+                self.input.note(&format!(
+                    "{id:#x} is not a class object in the dump; `hprof-cli show {path} {id:#x}` shows what it is"
+                ));
+            }
+        }
         if histogram.total.rows == 0 && unmatched < self.patterns.len() {
             let what = match (self.live, self.unreachable) {
                 (true, _) => "reachable object",
@@ -160,12 +208,14 @@ impl Args {
             ("--live", self.live),
             ("--unreachable", self.unreachable),
             ("--retained", self.retained),
+            ("--sort retained", self.retained()),
+            ("--heap", self.heap.is_some()),
             ("--layout", self.layout.is_given()),
         ];
         match flags.into_iter().find(|(_, given)| *given) {
             None => Ok(()),
             Some((flag, _)) => anyhow::bail!(
-                "{flag} needs a binary dump, and {} is a text report: omit {flag}",
+                "{flag} needs a binary dump, and {} is a text report; omit {flag}",
                 file.path().display()
             ),
         }
@@ -187,7 +237,7 @@ fn ask_text(
                 histogram = text_histogram::histogram(heap, question);
                 if !args.input.input.quiet {
                     let names = || heap.classes.iter().map(|class| class.name.as_str());
-                    messages::about_patterns(&args.patterns, ONE_DUMP, names);
+                    messages::about_patterns(&question.patterns, ONE_DUMP, names);
                 }
             }
             None => args.input.note(&format!(
@@ -209,7 +259,7 @@ fn show(args: &Args, source: &impl Source, histogram: &Histogram) -> anyhow::Res
     // The classes of rows that are left out are not counted.
     let classes: Option<u64> = (histogram.rows.len() as u64 == total.rows)
         .then(|| histogram.rows.iter().map(|row| row.classes).sum());
-    let answer = Answer::new(columns(args.group_by, args.retained), rows)
+    let answer = Answer::new(columns(args.group_by, args.retained()), rows)
         .beside(&beside(), &total)
         .matching(total.rows, "rows")
         .without_rows(NoRows::Nothing)
@@ -332,7 +382,7 @@ fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, Line<'a>> {
         columns.push(
             Column::integer(
                 "retained_bytes",
-                "with `--retained`: what would be freed with the reachable objects of the row, by the dominator tree. \
+                "with `--retained` or `--sort retained`: what would be freed with the reachable objects of the row, by the dominator tree. \
                  These do not add up over rows",
                 |line: &Line<'a>| line.row.retained_bytes.into(),
             )

@@ -104,7 +104,10 @@ fn needs_no_graph(error: &anyhow::Error) -> bool {
 /// A text report: its lines that were not understood.
 fn text(args: &Args) -> anyhow::Result<Outcome> {
     let Some((_, recorded)) = args.input.open_text()? else {
-        anyhow::bail!("{} changed while it was read", args.input.input.path().display());
+        anyhow::bail!(
+            "{} changed while it was read; run it again when it is complete",
+            args.input.input.path().display()
+        );
     };
     let mut found = Vec::new();
     if let RecordedFile::Text { report, .. } = &recorded.file {

@@ -14,6 +14,18 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli man histo | man -l -
   hprof-cli man --dir ~/.local/share/man/man1";
 
+/// The program, and its page.
+const ROOT: &str = "hprof-cli";
+
+/// When what the pages say was last changed; it is in their footers, beside the version.
+const DATE: &str = "2026-11-22";
+
+/// What stands above the exit codes in help.
+const EXIT_CODES_TITLE: &str = "Exit codes";
+
+/// Makes `\*(Aq` an apostrophe; other formatters than groff know no name for it.
+const PREAMBLE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
+
 /// Print a man page, or write all of them to a directory
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -55,8 +67,209 @@ fn page_name(command: &clap::Command) -> String {
     command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned()
 }
 
+/// A page: NAME, DESCRIPTION and OPTIONS as clap_mangen writes them; the others here. What stands below the options in
+/// `--help` (examples, exit codes) becomes sections.
 fn page(command: &clap::Command) -> anyhow::Result<Vec<u8>> {
-    let mut page = Vec::new();
-    Man::new(command.clone().version(env!("CARGO_PKG_VERSION"))).render(&mut page)?;
-    Ok(page)
+    let name = page_name(command);
+    let man = Man::new(command.clone());
+    let mut sections = Vec::new();
+    man.render_name_section(&mut sections)?;
+    let mut page = format!(
+        "{PREAMBLE}.TH \"{}\" 1 \"{DATE}\" \"{}\" \"Java heap dumps\"\n",
+        escaped(&name.to_uppercase()),
+        escaped(&format!("hprof-cli {}", env!("CARGO_PKG_VERSION"))),
+    );
+    synopsis(&mut sections, command)?;
+    man.render_description_section(&mut sections)?;
+    man.render_options_section(&mut sections)?;
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut sections)?;
+    }
+    let mut text = String::from_utf8(sections)?;
+    let below = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+    let below = sections_of(&below);
+    exit_status(&mut text, &below);
+    environment_and_files(&mut text, command);
+    for (title, lines) in below.iter().filter(|(title, _)| *title != EXIT_CODES_TITLE) {
+        preformatted(&mut text, title, lines);
+    }
+    if name != ROOT {
+        text += &format!(".SH \"SEE ALSO\"\n\\fB{}\\fR(1)\n", escaped(ROOT));
+    }
+    // Each section of clap_mangen begins with it. Before a list of values it breaks the line three times, which mandoc
+    // complains of.
+    page += &text.replace(PREAMBLE, "").replace(".br\n\n.br\n", ".sp\n");
+    Ok(page.into_bytes())
+}
+
+/// How to call the command, options with the names of their values.
+fn synopsis(out: &mut Vec<u8>, command: &clap::Command) -> std::io::Result<()> {
+    write!(out, ".SH SYNOPSIS\n\\fB{}\\fR", escaped(command.get_bin_name().unwrap_or(ROOT)))?;
+    for option in command.get_arguments().filter(|option| !option.is_positional() && !option.is_hide_set()) {
+        let short = option.get_short().map(|short| format!("-{short}"));
+        let long = option.get_long().map(|long| format!("--{long}"));
+        let names: Vec<String> =
+            [short, long].into_iter().flatten().map(|name| format!("\\fB{}\\fR", escaped(&name))).collect();
+        // A line is not broken between an option and its value.
+        let value = values(option).map(|value| format!("\\ {value}")).unwrap_or_default();
+        write!(out, "\n[{}{value}]", names.join("|"))?;
+    }
+    for positional in command.get_positionals() {
+        let more =
+            if positional.get_num_args().is_some_and(|count| count.max_values() > 1) { "\\ ..." } else { "" };
+        let value = values(positional).unwrap_or_default() + more;
+        if positional.is_required_set() { write!(out, "\n{value}")? } else { write!(out, "\n[{value}]")? }
+    }
+    if command.has_subcommands() {
+        write!(out, "\n\\fICOMMAND\\fR\n[\\fIARGUMENT\\fR\\ ...]")?;
+    }
+    writeln!(out)
+}
+
+/// The names of an argument's values; `None` if it takes none.
+fn values(argument: &clap::Arg) -> Option<String> {
+    argument.get_action().takes_values().then_some(())?;
+    let names = argument.get_value_names()?.iter().map(|name| format!("\\fI{}\\fR", escaped(name)));
+    Some(names.collect::<Vec<_>>().join("\\ "))
+}
+
+/// The sections of the text below the options in help: a title is a line that ends with a colon.
+fn sections_of(text: &str) -> Vec<(&str, Vec<&str>)> {
+    let mut sections: Vec<(&str, Vec<&str>)> = Vec::new();
+    for line in text.lines() {
+        match (line.strip_suffix(':').filter(|line| !line.starts_with(' ')), sections.last_mut()) {
+            (Some(title), _) => sections.push((title, Vec::new())),
+            (None, Some((_, lines))) => lines.push(line),
+            (None, None) => {}
+        }
+    }
+    sections
+}
+
+fn exit_status(out: &mut String, below: &[(&str, Vec<&str>)]) {
+    let Some((_, lines)) = below.iter().find(|(title, _)| *title == EXIT_CODES_TITLE) else { return };
+    *out += ".SH \"EXIT STATUS\"\n";
+    for (code, meaning) in lines.iter().filter_map(|line| line.trim_start().split_once("  ")) {
+        *out += &format!(".TP\n\\fB{}\\fR\n{}\n", escaped(code), escaped(meaning));
+    }
+}
+
+/// Variables and files of commands that read dumps; on the page of the program those of all commands.
+fn environment_and_files(out: &mut String, command: &clap::Command) {
+    let commands = || std::iter::once(command).chain(command.get_subcommands());
+    let arguments = || commands().flat_map(clap::Command::get_arguments);
+    let mut entries: Vec<(String, String)> = Vec::new();
+    for argument in arguments() {
+        let (Some(name), Some(long)) = (argument.get_env(), argument.get_long()) else { continue };
+        let name = name.to_string_lossy().into_owned();
+        if !entries.iter().any(|(known, _)| *known == name) {
+            let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+            entries.push((name, format!("The default of --{long}. {help}")));
+        }
+    }
+    if arguments().any(|argument| argument.get_id() == "color") {
+        let text = "If it is set and not empty, output has no colours unless --color always is given.";
+        entries.push(("NO_COLOR".to_owned(), text.to_owned()));
+    }
+    let has_index = arguments().any(|argument| argument.get_id() == "index_dir");
+    if has_index {
+        let text = "The user's cache directory, ~/.cache by default: indexes lie in its directory hprof-cli where none \
+                    can be written beside the dump.";
+        entries.push(("XDG_CACHE_HOME".to_owned(), text.to_owned()));
+    }
+    described(out, "ENVIRONMENT", &entries);
+    if has_index {
+        let files = [
+            (
+                "DUMP.index/",
+                "The index of the dump DUMP, beside it. It may be deleted at any time: it is built again. \
+                             `hprof-cli index` builds, verifies and removes it.",
+            ),
+            ("DUMP.index/unpacked.hprof", "The dump itself, if DUMP is compressed or in an archive."),
+            (
+                "~/.cache/hprof-cli/",
+                "Indexes of dumps whose directory cannot be written to; with --index-dir they lie \
+                                     there.",
+            ),
+        ];
+        described(out, "FILES", &files.map(|(name, text)| (name.to_owned(), text.to_owned())));
+    }
+}
+
+/// A section of names and what they are.
+fn described(out: &mut String, title: &str, entries: &[(String, String)]) {
+    if entries.is_empty() {
+        return;
+    }
+    *out += &format!(".SH {title}\n");
+    for (name, text) in entries {
+        *out += &format!(".TP\n\\fB{}\\fR\n{}\n", escaped(name), escaped(text));
+    }
+}
+
+/// A section of lines as they are.
+fn preformatted(out: &mut String, title: &str, lines: &[&str]) {
+    let indent =
+        lines.iter().filter(|line| !line.is_empty()).map(|line| line.len() - line.trim_start().len()).min();
+    let end = lines.iter().rposition(|line| !line.is_empty()).map_or(0, |at| at + 1);
+    *out += &format!(".SH \"{}\"\n.nf\n", escaped(&title.to_uppercase()));
+    for line in lines.iter().take(end) {
+        let line = line.get(indent.unwrap_or(0)..).unwrap_or_default();
+        // An empty line is a request.
+        *out += &if line.is_empty() { ".sp\n".to_owned() } else { format!("{}\n", escaped(line)) };
+    }
+    *out += ".fi\n";
+}
+
+/// A text as roff takes it: no escapes, no ligatures of hyphens and quotes, no line that is a request.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines() {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        if line.starts_with(['.', '\'']) {
+            out += "\\&";
+        }
+        for character in line.chars() {
+            match character {
+                '\\' => out += "\\e",
+                '-' => out += "\\-",
+                '\'' => out += "\\*(Aq",
+                '"' => out += "\\(dq",
+                '`' => out += "\\(ga",
+                '^' => out += "\\(ha",
+                '~' => out += "\\(ti",
+                other => out.push(other),
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_is_a_request_of_roff() {
+        assert_eq!(escaped(".TH 'a-b'\n'c\\d"), "\\&.TH \\*(Aqa\\-b\\*(Aq\n\\&\\*(Aqc\\ed");
+    }
+
+    #[test]
+    fn titles_part_the_text_below_help() {
+        let text = "Examples:\n  a\n\n  b:\n\nExit codes:\n  0  fine";
+        let sections = sections_of(text);
+        assert_eq!(
+            sections,
+            [("Examples", vec!["  a", "", "  b:", ""]), (EXIT_CODES_TITLE, vec!["  0  fine"])]
+        );
+        let mut out = String::new();
+        sections.iter().take(1).for_each(|(title, lines)| preformatted(&mut out, title, lines));
+        exit_status(&mut out, &sections);
+        assert_eq!(
+            out,
+            ".SH \"EXAMPLES\"\n.nf\na\n.sp\nb:\n.fi\n.SH \"EXIT STATUS\"\n.TP\n\\fB0\\fR\nfine\n"
+        );
+    }
 }

@@ -2,20 +2,24 @@
 
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::{Heap, ObjectGraph, Quiet};
+use crate::query::classes::suggestions;
 use crate::query::objects::best;
 use crate::query::objects::class_set::ClassSet;
+use crate::query::objects::condition::order::{FieldOrder, NoSortField, SortField, SortValue};
 use crate::query::objects::condition::{Condition, Filter};
+use crate::query::objects::heaps;
 use crate::query::objects::instances::{self, Question, Row, SortBy};
 use crate::query::objects::label::Labels;
+use crate::query::objects::meaning;
 use crate::query::objects::reader::Objects;
 use crate::query::objects::selection::{Selection, What};
 use crate::report::answer::{Answer, Declared, NoRows};
-use crate::report::column::{Align, Column, Columns, Fit};
+use crate::report::column::{Align, Column, Columns, Fit, Kind};
 use crate::report::number::{grouped, percent};
+use crate::report::value::Value;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
 use crate::cli::shared::object_columns::{self, Named};
 use crate::cli::shared::session::{Rows, Session, Source};
@@ -26,15 +30,29 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli instances heap.hprof java.lang.Thread
   hprof-cli instances heap.hprof java.util.AbstractMap --subclasses --where 'size > 10000'
   hprof-cli instances heap.hprof 'com.acme.**' --sort shallow --top 50
+  hprof-cli instances heap.hprof java.util.HashMap --sort size
   hprof-cli instances heap.hprof java.lang.Thread --where 'name ~ worker' --where 'holder.daemon = true'
   hprof-cli instances heap.hprof 'byte[]' --where 'length >= 1048576' --format csv";
 
-/// The words of `--sort`.
-const SORT: &[Key<SortBy>] = &[
-    ("retained", SortBy::Retained, "Those that retain most first, unreachable ones last"),
-    ("shallow", SortBy::Shallow, "The largest first"),
-    ("address", SortBy::Address, "By address"),
-];
+/// Characters of a text that rows are sorted by, in a table.
+const TABLE_TEXT: usize = 40;
+
+/// What `--sort` means.
+#[derive(Debug, Clone)]
+enum Order {
+    Key(SortBy),
+    Field(SortField),
+}
+
+/// Reads the value of `--sort`.
+fn order(text: &str) -> Result<Order, NoSortField> {
+    match text {
+        "retained" => Ok(Order::Key(SortBy::Retained)),
+        "shallow" => Ok(Order::Key(SortBy::Shallow)),
+        "address" => Ok(Order::Key(SortBy::Address)),
+        field => field.strip_prefix('.').unwrap_or(field).parse().map(Order::Field),
+    }
+}
 
 /// The objects of a class, those that retain most first
 ///
@@ -45,7 +63,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// Which classes: `java.util.HashMap$Node`, `byte[]`, `com.acme.**`, or one class by the id of its class object
+    /// Which classes: `java.util.HashMap$Node`, `byte[]`, `com.acme.**`; or one class by the ID of its class object, or of
+    /// any object of it
     #[arg(value_name = "CLASS", required = true, help_heading = "Filter")]
     classes: Vec<Selection>,
 
@@ -62,9 +81,15 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Filter")]
     live: bool,
 
-    /// Order of the rows
-    #[arg(long, value_name = "KEY", value_parser = keys(SORT), default_value = "retained", help_heading = "Output")]
-    sort: SortBy,
+    /// Only objects of this heap of an Android dump: `app`, `zygote`, `image` (`info` names them)
+    #[arg(long, value_name = "NAME", help_heading = "Filter")]
+    heap: Option<String>,
+
+    /// Order of the rows: `retained` or `shallow`, the largest first; `address`; or a field as for --where, `size`,
+    /// `holder.priority`: numbers, the largest first, then Strings and labels from A to Z, then null. A field of such a
+    /// name has a dot before it: `.shallow`
+    #[arg(long, value_name = "KEY|FIELD", value_parser = order, default_value = "retained", help_heading = "Output")]
+    sort: Order,
 
     #[command(flatten)]
     top: Top<DEFAULT_TOP_OBJECTS>,
@@ -73,9 +98,19 @@ pub(crate) struct Args {
     output: Output,
 }
 
+/// What is known of an object, and the value that it is sorted by.
+fn made(
+    graph: &ObjectGraph,
+    labels: &Labels<'_>,
+    order: Option<&FieldOrder<'_>>,
+    object: ObjectIndex,
+) -> (Row, Option<SortValue>) {
+    (instances::row(graph, labels, object), order.and_then(|order| order.value(object)))
+}
+
 /// What was found.
 struct Found {
-    rows: Rows<ObjectIndex, Row>,
+    rows: Rows<ObjectIndex, (Row, Option<SortValue>)>,
     /// How many there are without `--top`.
     total: u64,
     /// Selections, by number, that no class matches.
@@ -83,20 +118,27 @@ struct Found {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let (session, found) = Session::ask(&args.input, |heap, graph| ask(args, heap, graph))?;
+    let asked = args.input.settled(&args.classes)?;
+    let (session, found) = Session::ask(&args.input, |heap, graph| ask(args, &asked, heap, graph))?;
     let Found { rows, total, unmatched } = found;
     let Session { heap, graph } = &session;
-    let labels = Labels::new(heap, graph, heap.bytes(&Quiet)?);
+    let bytes = heap.bytes(&Quiet)?;
+    let (labels, objects) = (Labels::new(heap, graph, bytes), Objects::new(heap.summary(), graph, bytes));
+    let order = match &args.sort {
+        Order::Field(field) => Some(FieldOrder::new(&objects, &labels, field, &ClassSet::default())?),
+        Order::Key(_) => None,
+    };
+    let sorted_by = order.as_ref().map(FieldOrder::name);
     let lines = rows
-        .into_all(|object| instances::row(graph, &labels, *object))
-        .map(|row| Line { class: object::class_name(heap.summary(), row.class), row });
-    let answer = Answer::new(columns(graph.tree.reachable_bytes()), lines)
+        .into_all(|object| made(graph, &labels, order.as_ref(), *object))
+        .map(|(row, value)| Line { class: object::class_name(heap.summary(), row.class), row, value });
+    let answer = Answer::new(columns(graph.tree.reachable_bytes(), sorted_by), lines)
         .beside(&beside(), &total)
         .matching(total, "objects")
         .without_rows(NoRows::Nothing);
     session.show("instances", &args.output, answer)?;
     if !args.input.quiet {
-        notes(args, heap, &unmatched, total);
+        notes(args, &asked, &session, &unmatched, total);
     }
     if args.live {
         unreachable::note(&session, &args.input, Covers::Reachable);
@@ -104,15 +146,25 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     Ok(session.outcome(total > 0))
 }
 
-fn ask(args: &Args, heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Found> {
+fn ask(args: &Args, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Found> {
     let (summary, bytes) = (heap.summary(), heap.bytes(&Quiet)?);
-    let classes = ClassSet::new(summary, graph, &args.classes, args.subclasses);
+    let classes = ClassSet::new(summary, graph, asked, args.subclasses);
     let labels = Labels::new(heap, graph, bytes);
     let objects = Objects::new(summary, graph, bytes);
-    let filter = if args.conditions.is_empty() || classes.is_empty() {
+    let of_heap =
+        args.heap.as_ref().map(|name| heaps::objects_of(name, summary, graph, bytes)).transpose()?;
+    let filter = if (args.conditions.is_empty() && of_heap.is_none()) || classes.is_empty() {
         None
     } else {
-        Some(Filter::new(&objects, &labels, &args.conditions, &classes)?)
+        let filter = Filter::new(&objects, &labels, &args.conditions, &classes)?;
+        Some(match &of_heap {
+            Some(of_heap) => filter.within(of_heap),
+            None => filter,
+        })
+    };
+    let order = match &args.sort {
+        Order::Field(field) => Some(FieldOrder::new(&objects, &labels, field, &classes)?),
+        Order::Key(_) => None,
     };
     let found = if classes.is_empty() {
         best::Found::default()
@@ -121,32 +173,35 @@ fn ask(args: &Args, heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Found> {
             classes: &classes,
             filter: filter.as_ref(),
             live: args.live,
-            sort_by: args.sort,
+            sort_by: match args.sort {
+                Order::Key(key) => key,
+                Order::Field(_) => SortBy::default(),
+            },
             top: args.top.rows(args.output.format()),
         };
-        instances::find(graph, &question)
+        match &order {
+            None => instances::find(graph, &question),
+            Some(order) => instances::find_by_field(graph, &question, order),
+        }
     };
-    let rows = Rows::new(found.objects, |object| instances::row(graph, &labels, *object));
+    let rows = Rows::new(found.objects, |object| made(graph, &labels, order.as_ref(), *object));
     Ok(Found { rows, total: found.total, unmatched: classes.unmatched })
 }
 
 /// Says what rows cannot.
-fn notes(args: &Args, heap: &Heap, unmatched: &[usize], total: u64) {
-    for selection in unmatched.iter().filter_map(|at| args.classes.get(*at)) {
+fn notes(args: &Args, asked: &[Selection], session: &Session, unmatched: &[usize], total: u64) {
+    let Session { heap, graph } = session;
+    for selection in unmatched.iter().filter_map(|at| asked.get(*at)) {
         match selection.what {
-            What::Object(_) => messages::line(
+            What::Object(id) => messages::line(
                 "note",
-                &format!(
-                    "{0} is not a class object in the dump; `hprof-cli show {1} {0}` shows what it is",
-                    selection.text,
-                    heap.path().display()
-                ),
+                &object::not_found(id, heap.path(), &suggestions::object_ids(graph, id)),
             ),
             What::Classes(_) => messages::about_no_class(heap.summary(), selection),
         }
     }
     if total == 0 && unmatched.len() < args.classes.len() {
-        let none = match (args.conditions.is_empty(), args.live) {
+        let none = match (args.conditions.is_empty() && args.heap.is_none(), args.live) {
             (true, true) => "no reachable object of the class",
             (true, false) => "no object of the class",
             (false, _) => "no object of the class matches",
@@ -160,18 +215,43 @@ fn notes(args: &Args, heap: &Heap, unmatched: &[usize], total: u64) {
 struct Line<'a> {
     row: Row,
     class: Option<&'a str>,
+    value: Option<SortValue>,
+}
+
+impl Line<'_> {
+    fn sort_value(&self) -> Value<'_> {
+        match &self.value {
+            None => Value::Null,
+            Some(SortValue::Whole(number)) => (*number).into(),
+            Some(SortValue::Fraction(number)) if number.is_finite() => (*number).into(),
+            // What JSON has no number for is a text.
+            Some(SortValue::Fraction(number)) => meaning::double(*number).into(),
+            Some(SortValue::Text(text)) => text.into(),
+        }
+    }
+
+    /// The same in a table, where texts are short.
+    fn sort_cell(&self) -> String {
+        match &self.value {
+            None => String::new(),
+            Some(SortValue::Whole(number)) => number.to_string(),
+            Some(SortValue::Fraction(number)) => meaning::double(*number),
+            Some(SortValue::Text(text)) if text.chars().count() <= TABLE_TEXT => text.clone(),
+            Some(SortValue::Text(text)) => text.chars().take(TABLE_TEXT - 1).chain(['…']).collect(),
+        }
+    }
 }
 
 fn named<'r>(line: &'r Line<'_>) -> Named<'r> {
     Named { id: line.row.id, class: line.class, label: line.row.label.as_deref() }
 }
 
-fn columns<'a>(whole: u64) -> Columns<'a, Line<'a>> {
+fn columns<'a>(whole: u64, sorted_by: Option<&str>) -> Columns<'a, Line<'a>> {
     let [object, class, label] = object_columns::named(named);
     let shallow = object_columns::shallow_bytes(|line: &Line<'a>| line.row.shallow_bytes);
     let retained = object_columns::retained_bytes(|line: &Line<'a>| line.row.retained_bytes);
-    Columns::new([
-        object.header("id").place(3),
+    let mut columns = vec![
+        object.header("id").place(4),
         class,
         label,
         shallow.header("shallow").place(2).fit(Fit::Secondary { priority: 0 }),
@@ -185,7 +265,20 @@ fn columns<'a>(whole: u64) -> Columns<'a, Line<'a>> {
         })
         .place(1),
         object_columns::described(|line: &Line<'a>| named(line).describe_without_id()),
-    ])
+    ];
+    if let Some(field) = sorted_by {
+        let value = Column::new(
+            "sort_value",
+            Kind::Any,
+            "with `--sort FIELD`: what the field contains, a number or a text, of a text the first 200 characters; `true` \
+             is 1",
+            |line: &Line<'a>| line.sort_value(),
+        );
+        let value = value
+            .or_null("the field is null or contains an object without a label, or there is no such field");
+        columns.push(value.header(field.to_owned()).cell(|line| line.sort_cell()).place(3));
+    }
+    Columns::new(columns)
 }
 
 fn beside() -> Columns<'static, u64> {
@@ -201,7 +294,7 @@ pub(crate) fn declared() -> Vec<Declared> {
         command: "instances",
         variant: "",
         about: "A row is an object of the classes.",
-        rows: columns(0).fields(),
+        rows: columns(0, Some("")).fields(),
         beside: beside().fields(),
     }]
 }

@@ -55,6 +55,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "query", help_heading = "Filter")]
     file: Option<PathBuf>,
 
+    /// Only objects that a root leads to
+    #[arg(long, help_heading = "Filter")]
+    live: bool,
+
     #[command(flatten)]
     top: Top<DEFAULT_TOP>,
 
@@ -76,7 +80,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let (session, answer) = Session::ask(&args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let objects = Objects::new(heap.summary(), graph, bytes);
-        let evaluator = Evaluator::new(heap, &objects, bytes);
+        let evaluator = Evaluator::new(heap, &objects, bytes).only_reachable(args.live);
         Ok(evaluator.run(&query, top).map(|found| {
             let first = First::new(args, &found, &evaluator);
             (found, first)
@@ -171,7 +175,7 @@ fn row_bytes(row: &Row) -> usize {
 fn show(args: &Args, session: &Session, found: &Found, first: First) -> anyhow::Result<Outcome> {
     let bytes = session.heap.bytes(&Quiet)?;
     let objects = Objects::new(session.heap.summary(), &session.graph, bytes);
-    let evaluator = Evaluator::new(&session.heap, &objects, bytes);
+    let evaluator = Evaluator::new(&session.heap, &objects, bytes).only_reachable(args.live);
     let total = found.total();
     let First { rows: first, has_more } = first;
     let is_table = args.output.format() == Format::Table;
@@ -292,28 +296,23 @@ fn value(cell: &Cell) -> Value<'_> {
     }
 }
 
-/// A cell as CSV has it. What is put together is escaped as a whole: with an empty key an entry starts with `=`, as a formula
-/// does.
+/// A cell as CSV has it.
 fn csv(cell: &Cell) -> Value<'_> {
     match cell {
         Cell::Text(text) => text.into(),
         Cell::Object(id, ..) => Value::Id(*id),
-        Cell::List(_, first) if first.iter().all(is_number) => Value::Verbatim(csv_text(cell).into()),
-        Cell::Entry(_) | Cell::List(..) => csv_text(cell).into(),
+        Cell::Entry(entry) => Value::Record(vec![(plain_key(&entry.0).into(), csv(&entry.1))]),
+        Cell::List(_, first) => list(first.iter().map(csv)),
+        Cell::Null => Value::Null,
         number => Value::Verbatim(plain(number, usize::MAX).into()),
     }
 }
 
-fn is_number(cell: &Cell) -> bool {
-    matches!(cell, Cell::Whole(_) | Cell::Float(_) | Cell::Double(_))
-}
-
-fn csv_text(cell: &Cell) -> String {
-    match cell {
+/// The key of an entry in a cell.
+fn plain_key(key: &Cell) -> String {
+    match key {
         Cell::Object(id, ..) => format!("{id:#x}"),
-        Cell::Entry(entry) => format!("{}={}", csv_text(&entry.0), csv_text(&entry.1)),
-        Cell::List(_, first) => first.iter().map(csv_text).collect::<Vec<_>>().join(" "),
-        cell => plain(cell, usize::MAX),
+        key => plain(key, usize::MAX),
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Args {
     input: Input,
 
     /// The object's id, `0x7c00012a8`; or a class, for its class object
-    #[arg(value_name = "OBJECT", help_heading = "Filter")]
+    #[arg(value_name = "OBJECT|CLASS", help_heading = "Filter")]
     object: Selection,
 
     /// What refers to the object
@@ -97,7 +97,8 @@ struct Found {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let (session, mut found) = Session::ask(&args.input, |heap, graph| ask(args, heap, graph))?;
+    let asked = args.input.settled(std::slice::from_ref(&args.object))?;
+    let (session, mut found) = Session::ask(&args.input, |heap, graph| ask(args, &asked, heap, graph))?;
     let object = match &found.target {
         Target::Object(object) => *object,
         Target::None(text) => {
@@ -129,9 +130,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     Ok(session.outcome(found.total > 0))
 }
 
-fn ask(args: &Args, heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Found> {
+fn ask(args: &Args, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Found> {
     let mut found = Found {
-        target: target(args, heap, graph),
+        target: target(asked.first().unwrap_or(&args.object), heap, graph),
         total: 0,
         rows: Vec::new(),
         groups: Vec::new(),
@@ -158,9 +159,9 @@ fn ask(args: &Args, heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Found> {
 }
 
 /// Finds the object that is meant.
-fn target(args: &Args, heap: &Heap, graph: &ObjectGraph) -> Target {
-    let (summary, text) = (heap.summary(), &args.object.text);
-    match &args.object.what {
+fn target(object: &Selection, heap: &Heap, graph: &ObjectGraph) -> Target {
+    let (summary, text) = (heap.summary(), &object.text);
+    match &object.what {
         What::Object(id) => match graph.objects.addresses.index_of(*id) {
             Some(object) => Target::Object(object),
             None => Target::None(object::not_found(*id, heap.path(), &suggestions::object_ids(graph, *id))),
@@ -290,7 +291,7 @@ fn rows<'a>() -> Columns<'a, Row> {
             |row: &Row| row.reference.as_deref().into(),
         )
         .or_null("the dump does not say")
-        .header("by")
+        .header("field")
         .place(2)
         .fit(Fit::Shorten { priority: 1 })
         .cell(|row| {

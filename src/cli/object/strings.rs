@@ -271,7 +271,7 @@ fn columns(rows: Rows) -> Columns<'static, Row> {
                     move |row: &Row| list(row.holders.iter().map(|holder| holders.record(holder))),
                 )
                 .csv(|row| holders_text(row).into())
-                .header("held by, % of copies")
+                .header("field, % of copies")
                 .fit(Fit::Shorten { priority: 1 })
                 // The table's last column may be shortened, this one must not be long.
                 .cell(short_holder)

@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     match (args.group_by, args.sort) {
         (None, SortBy::Total) => anyhow::bail!("--sort total needs --group-by method, class or package"),
         (Some(_), SortBy::Trace) => {
-            anyhow::bail!("--sort trace needs rows that are traces: omit --group-by")
+            anyhow::bail!("--sort trace needs rows that are traces; omit --group-by")
         }
         _ => {}
     }

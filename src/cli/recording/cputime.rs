@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let profile = &recorded.profile;
     let are_calls = args.calls || (profile.times.is_none() && !profile.calls.is_empty());
     if are_calls && args.sort == Some(SortBy::Trace) {
-        anyhow::bail!("--sort trace needs traces; calls (cpu=old) have none");
+        anyhow::bail!("--sort trace needs traces, and calls (cpu=old) have none; omit it");
     }
     if if are_calls { profile.calls.is_empty() } else { profile.times.is_none() } {
         note(profile, args);

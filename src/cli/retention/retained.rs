@@ -39,8 +39,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let selections = args.input.settled(&args.selections)?;
     let (session, (rows, total)) = Session::ask(&args.input, |heap, graph| {
-        let sets = args.selections.iter().map(|selection| selection.objects(heap.summary(), graph));
+        let sets = selections.iter().map(|selection| selection.objects(heap.summary(), graph));
         let sets: Vec<RoaringBitmap> = sets.collect();
         let rows: Vec<Retained> = sets.iter().map(|set| retained::retained(graph, set)).collect();
         let total = match rows.as_slice() {
@@ -50,7 +51,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         Ok((rows, total))
     })?;
     show(args, &session, &rows, total)?;
-    for (selection, row) in args.selections.iter().zip(&rows) {
+    for (selection, row) in selections.iter().zip(&rows) {
         notes(session.heap.summary(), selection, row, args.input.quiet);
     }
     unreachable::note(&session, &args.input, Covers::RetainedSizes);

@@ -9,6 +9,7 @@ use crate::index::layout::sizes::Sizes;
 use crate::index::storage::memory;
 use crate::index::{Error, Heap, ObjectGraph, Options, Progress};
 use crate::query::objects::condition::size;
+use crate::query::objects::selection::Selection;
 use crate::report::Format;
 
 use super::messages;
@@ -51,8 +52,8 @@ pub(crate) struct Input {
     )]
     memory: Option<Memory>,
 
-    /// No progress bar, no notes on stderr; warnings of damage stay
-    #[arg(short, long, help_heading = "Output")]
+    /// No progress bar, no notes on stderr; warnings of damage stay. Twice is the same as once
+    #[arg(short, long, overrides_with = "quiet", help_heading = "Output")]
     pub(crate) quiet: bool,
 }
 
@@ -65,6 +66,16 @@ impl Input {
         // An empty variable is as good as none.
         let index_dir = self.index_dir.clone().filter(|dir| !dir.as_os_str().is_empty());
         Options { index_dir, heap_dump: self.heap_dump, memory_bytes: self.memory_bytes() }
+    }
+
+    /// What selections mean in this dump: the name of a class may look like an object ID. The dump is opened only then.
+    pub(crate) fn settled(&self, selections: &[Selection]) -> anyhow::Result<Vec<Selection>> {
+        if !selections.iter().any(Selection::is_ambiguous) {
+            return Ok(selections.to_vec());
+        }
+        let bar = Bar::new(self.quiet);
+        let heap = self.with_threads(|| Heap::open(self.path(), &self.options(), &bar))??;
+        Ok(selections.iter().map(|selection| selection.settled(heap.summary())).collect())
     }
 
     fn memory_bytes(&self) -> Option<u64> {

@@ -35,7 +35,7 @@ impl OutFile {
         );
         let there = fs::metadata(&real).ok();
         if there.as_ref().is_some_and(|there| there.is_dir()) {
-            anyhow::bail!("cannot write {}: it is a directory", path.display());
+            anyhow::bail!("cannot write {}: it is a directory; name a file in it", path.display());
         }
         if there.as_ref().is_some_and(|there| !there.is_file()) {
             let file = File::options().write(true).open(&real).with_context(fail)?;

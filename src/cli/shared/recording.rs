@@ -108,13 +108,13 @@ impl RecordedInput {
         let Some(file) = TextFile::open(self.input.path()).map_err(Error::from)? else {
             anyhow::ensure!(
                 self.run.is_none(),
-                "{path} is a binary dump, which contains one run: omit --run, or select a heap dump with --heap-dump"
+                "{path} is a binary dump, which contains one run; omit --run, or select a heap dump with --heap-dump"
             );
             return Ok(None);
         };
         anyhow::ensure!(
             !self.input.names_heap_dump(),
-            "{path} is a text report, which contains runs: omit --heap-dump, or select a run with --run"
+            "{path} is a text report, which contains runs; omit --heap-dump, or select a run with --run"
         );
         let mut report = text::read(&file, self.run)
             .map_err(|error| anyhow::Error::from(error).context(format!("cannot read {path}")))?;

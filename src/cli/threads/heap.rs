@@ -280,7 +280,7 @@ pub(super) fn declared() -> Declared {
     Declared {
         command: "threads",
         variant: "",
-        about: "A row is a Thread object of the heap dump. In CSV `frames` and `locals` are JSON in a cell.",
+        about: "A row is a Thread object of the heap dump. In CSV `frames` and `locals` are a cell each.",
         rows: columns(None).fields(),
         beside: beside().fields(),
     }

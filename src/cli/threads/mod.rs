@@ -165,10 +165,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 fn of_recording(args: &Args) -> anyhow::Result<Outcome> {
     let Show::Rows(format) = args.format else {
-        anyhow::bail!("--format text is a thread dump, which started threads are not: use table, json or csv")
+        anyhow::bail!("--format text is a thread dump, which started threads are not; use table, json or csv")
     };
     let sort_by = args.sort.and_then(|(_, sort)| sort);
-    anyhow::ensure!(args.sort.is_some() == sort_by.is_some(), "started threads are sorted by serial or name");
+    anyhow::ensure!(
+        args.sort.is_some() == sort_by.is_some(),
+        "started threads are sorted by serial or name; use --sort serial or --sort name"
+    );
     let top = limit(args.top, format, DEFAULT_TOP_STARTED);
     let question = started_threads::Question { name: args.name.clone(), sort_by, top };
     started::run(&args.input, &question, format, output::style_of(args.color))
@@ -186,7 +189,7 @@ fn of_heap(args: &Args) -> anyhow::Result<Outcome> {
     // Says what is wrong with --run.
     args.input.open_text()?;
     let Some(sort_by) = args.sort.map_or(Some(SortBy::default()), |(sort, _)| sort) else {
-        anyhow::bail!("only started threads are sorted by serial: add --started, or sort by address")
+        anyhow::bail!("only started threads are sorted by serial; add --started, or sort by address")
     };
     let kind = match (args.r#virtual, args.platform) {
         (true, _) => Some(Kind::Virtual),

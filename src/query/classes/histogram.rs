@@ -14,6 +14,7 @@ use crate::index::model::tables::{ClassKind, ClassRow, NONE};
 
 use super::pattern::{ClassPattern, any_matches};
 use crate::query::dominators::class_counts::{self, Counts};
+use crate::query::objects::object_set::Bits;
 
 /// What a row of the histogram stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,14 +45,27 @@ pub enum SortBy {
 /// What is asked.
 #[derive(Debug, Clone, Default)]
 pub struct Question {
-    /// Which classes; all if there is no pattern.
+    /// Which classes by name; all if there is neither a pattern nor a class object.
     pub patterns: Vec<ClassPattern>,
+    /// Which classes by their class objects.
+    pub class_objects: Vec<ObjectId>,
     /// What a row stands for.
     pub group_by: GroupBy,
     /// The order of rows.
     pub sort_by: SortBy,
     /// How many rows are kept; all by default.
     pub top: Option<usize>,
+}
+
+impl Question {
+    /// Whether a class of this name and class object is asked for.
+    pub(super) fn is_meant(&self, name: &str, class_object: Option<ObjectId>) -> bool {
+        if self.class_objects.is_empty() {
+            return any_matches(&self.patterns, name);
+        }
+        class_object.is_some_and(|id| self.class_objects.contains(&id))
+            || self.patterns.iter().any(|pattern| pattern.matches(name))
+    }
 }
 
 /// A class loader.
@@ -141,9 +155,17 @@ pub fn all_bytes(summary: &Summary, sizes: &Sizes) -> u64 {
     summary.numbered_classes().fold(0, |sum, (number, _)| sum.saturating_add(sizes.total(number)))
 }
 
+/// What percentages are of.
+fn heap_bytes(summary: &Summary, graph: &ObjectGraph, sizes: &Sizes, scope: Scope) -> u64 {
+    match scope {
+        Scope::Reachable => graph.tree.reachable_bytes(),
+        Scope::All | Scope::Unreachable => all_bytes(summary, sizes),
+    }
+}
+
 /// Answers a question for all objects of the dump.
 pub fn histogram(summary: &Summary, sizes: &Sizes, question: &Question) -> Histogram {
-    let groups = Groups::new(summary, question.group_by, &question.patterns);
+    let groups = Groups::asked(summary, question);
     let rows = groups.count(summary, |number, class| all(summary, sizes, number, class));
     finish(rows, question, all_bytes(summary, sizes))
 }
@@ -159,13 +181,10 @@ pub fn histogram_of(
     scope: Scope,
     with: With,
 ) -> Histogram {
-    let groups = Groups::new(summary, question.group_by, &question.patterns);
+    let groups = Groups::asked(summary, question);
     let (reachable, end) = (graph.tree.all(), TreePosition(graph.tree.objects()));
     let sizes = Sizes::new(summary, None);
-    let heap_bytes = match scope {
-        Scope::Reachable => graph.tree.reachable_bytes(),
-        Scope::All | Scope::Unreachable => all_bytes(summary, &sizes),
-    };
+    let heap_bytes = heap_bytes(summary, graph, &sizes, scope);
     let mut rows = match scope {
         Scope::All => groups.count(summary, |number, class| all(summary, &sizes, number, class)),
         Scope::Reachable | Scope::Unreachable => {
@@ -181,6 +200,28 @@ pub fn histogram_of(
         }
     }
     finish(rows, question, heap_bytes)
+}
+
+/// Answers a question for objects of a set: for those that a root leads to, those that none leads to, or all.
+pub fn histogram_within(
+    summary: &Summary,
+    graph: &ObjectGraph,
+    question: &Question,
+    scope: Scope,
+    objects: &Bits,
+) -> Histogram {
+    let (reachable, end) = (graph.tree.all(), TreePosition(graph.tree.objects()));
+    let positions = match scope {
+        Scope::All => reachable.start..end,
+        Scope::Reachable => reachable,
+        Scope::Unreachable => reachable.end..end,
+    };
+    let is_in = |object| objects.contains(object);
+    let counts = class_counts::count_if(graph, positions, summary.classes().len(), is_in);
+    let figures =
+        |number: ClassNumber, _: &ClassRow| counts.get(number.0 as usize).copied().unwrap_or_default();
+    let heap_bytes = heap_bytes(summary, graph, &Sizes::new(summary, None), scope);
+    finish(Groups::asked(summary, question).count(summary, figures), question, heap_bytes)
 }
 
 fn all(summary: &Summary, sizes: &Sizes, number: ClassNumber, class: &ClassRow) -> Counts {
@@ -217,12 +258,21 @@ pub struct Groups {
 impl Groups {
     /// Puts the classes that match the patterns into groups.
     pub fn new(summary: &Summary, group_by: GroupBy, patterns: &[ClassPattern]) -> Self {
+        Self::of(summary, group_by, |_, name| any_matches(patterns, name))
+    }
+
+    fn asked(summary: &Summary, question: &Question) -> Self {
+        let id = |class: &ClassRow| class.is_dumped().then(|| class.id.into());
+        Self::of(summary, question.group_by, |class, name| question.is_meant(name, id(class)))
+    }
+
+    fn of(summary: &Summary, group_by: GroupBy, is_meant: impl Fn(&ClassRow, &str) -> bool) -> Self {
         let mut groups = Self { of_class: Vec::with_capacity(summary.classes().len()), rows: Vec::new() };
         let mut known: FxHashMap<(Arc<str>, Option<ObjectId>), u32> = FxHashMap::default();
         let mut shared = Shared::default();
         for class in summary.classes() {
             let name = summary.class_name(class);
-            if !any_matches(patterns, name) {
+            if !is_meant(class, name) {
                 groups.of_class.push(NONE);
                 continue;
             }

@@ -7,7 +7,6 @@ use rustc_hash::FxHashMap;
 use crate::hprof::ObjectId;
 
 use super::histogram::{self, GroupBy, Histogram, Loader, Question, Row};
-use super::pattern::any_matches;
 use crate::query::recordings::profile::text::{TextClass, TextHeap};
 
 /// Counts classes, packages or loaders, as [`super::histogram::histogram`] does it of a binary dump.
@@ -15,7 +14,7 @@ pub fn histogram(heap: &TextHeap, question: &Question) -> Histogram {
     let mut rows: Vec<Row> = Vec::new();
     let mut known: FxHashMap<(Arc<str>, Option<ObjectId>), usize> = FxHashMap::default();
     let classes = heap.classes.iter().filter(|class| class.instances > 0);
-    for class in classes.filter(|class| any_matches(&question.patterns, &class.name)) {
+    for class in classes.filter(|class| question.is_meant(&class.name, class.class_object)) {
         let row = match question.group_by {
             GroupBy::Class => Row {
                 name: class.name.as_str().into(),

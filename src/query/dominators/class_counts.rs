@@ -26,13 +26,23 @@ pub struct Counts {
 
 /// Counts the objects of a range of positions, by class number. Objects of no known class are left out.
 pub fn count(graph: &ObjectGraph, positions: Range<TreePosition>, classes: usize) -> Vec<Counts> {
+    count_if(graph, positions, classes, |_| true)
+}
+
+/// As [`count`], of some objects only.
+pub(crate) fn count_if(
+    graph: &ObjectGraph,
+    positions: Range<TreePosition>,
+    classes: usize,
+    is_meant: impl Fn(ObjectIndex) -> bool + Sync,
+) -> Vec<Counts> {
     let tree = &graph.tree;
     let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1);
     let chunk = (u64::from(positions.end.0.saturating_sub(positions.start.0)) / u64::from(threads) / 4 + 1)
         .clamp(u64::from(CHUNK), u64::from(u32::MAX));
     let count_chunk = |mut counts: Vec<Counts>, chunk: Range<TreePosition>| {
         for (position, object) in TreePosition::range(chunk.clone()).zip(tree.objects_at(chunk)) {
-            let class = graph.objects.class(object);
+            let class = graph.objects.class(object).filter(|_| is_meant(object));
             if let Some(count) = class.and_then(|class| counts.get_mut(class.0 as usize)) {
                 count.objects += 1;
                 count.shallow_bytes = count.shallow_bytes.saturating_add(tree.shallow_bytes(position));

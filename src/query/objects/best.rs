@@ -15,27 +15,27 @@ pub struct Found {
 
 /// The first of many objects, without sorting them all.
 #[derive(Debug, Clone)]
-pub(crate) struct Best {
+pub(crate) struct Best<K = u64> {
     most: usize,
-    kept: Vec<(u64, ObjectIndex)>,
+    kept: Vec<(K, ObjectIndex)>,
     /// The last of those that are surely better than all others.
-    worst: Option<(u64, ObjectIndex)>,
+    worst: Option<(K, ObjectIndex)>,
     pub(super) total: u64,
 }
 
-impl Best {
+impl<K: Ord + Clone + Send> Best<K> {
     pub(crate) fn new(top: Option<usize>) -> Self {
         Self { most: top.unwrap_or(usize::MAX).max(1), kept: Vec::new(), worst: None, total: 0 }
     }
 
     /// The worst key that can still be among the best of all.
-    pub(crate) fn worst(&self) -> Option<u64> {
-        self.worst.map(|(key, _)| key)
+    pub(crate) fn worst(&self) -> Option<&K> {
+        self.worst.as_ref().map(|(key, _)| key)
     }
 
     #[inline]
-    pub(crate) fn add(&mut self, key: (u64, ObjectIndex)) {
-        if self.worst.is_some_and(|worst| key > worst) {
+    pub(crate) fn add(&mut self, key: (K, ObjectIndex)) {
+        if self.worst.as_ref().is_some_and(|worst| key > *worst) {
             return;
         }
         self.kept.push(key);
@@ -48,7 +48,7 @@ impl Best {
     fn cut(&mut self) {
         if self.kept.len() > self.most {
             let (_, worst, _) = self.kept.select_nth_unstable(self.most - 1);
-            self.worst = Some(*worst);
+            self.worst = Some(worst.clone());
             self.kept.truncate(self.most);
         }
     }

@@ -21,8 +21,8 @@ pub struct ClassSet {
 }
 
 impl ClassSet {
-    /// The classes that match: by pattern, or by the object id of their class object. With `subclasses` also all that
-    /// extend them.
+    /// The classes that match: by pattern, or by the ID of their class object, or of any object of theirs. With
+    /// `subclasses` also all that extend them.
     pub fn new(summary: &Summary, graph: &ObjectGraph, selections: &[Selection], subclasses: bool) -> Self {
         let mut set = Self { of_class: vec![false; summary.classes().len()], unmatched: Vec::new() };
         for (at, selection) in selections.iter().enumerate() {
@@ -36,7 +36,9 @@ impl ClassSet {
                 What::Object(id) => {
                     let object = graph.objects.addresses.index_of(*id);
                     object
-                        .and_then(|object| graph.class_of_class_object(object))
+                        .and_then(|object| {
+                            graph.class_of_class_object(object).or_else(|| graph.objects.class(object))
+                        })
                         .into_iter()
                         .for_each(&mut add);
                 }

@@ -13,6 +13,7 @@ use crate::index::objects::object_table::BLOCK;
 use super::best::{Best, Found};
 use super::class_set::ClassSet;
 use super::condition::Filter;
+use super::condition::order::{FieldKey, FieldOrder};
 use super::label::Labels;
 use super::largest::largest;
 
@@ -61,6 +62,49 @@ pub fn find(graph: &ObjectGraph, question: &Question<'_>) -> Found {
     found.finish()
 }
 
+/// Finds the objects asked for, in the order of a field instead of that of the question.
+pub fn find_by_field(graph: &ObjectGraph, question: &Question<'_>, order: &FieldOrder<'_>) -> Found {
+    let none = || Best::<FieldKey>::new(question.top);
+    let found = (ObjectIndex::chunks(graph.objects.all(), CHUNK).into_par_iter())
+        .fold(none, |mut best, chunk| {
+            for (first, wanted) in blocks(graph, question, chunk) {
+                order.objects.records_of_block(first, wanted, |object, record| {
+                    let is_live = || !question.live || graph.tree.reachable_position(object).is_some();
+                    let matches =
+                        |record| question.filter.is_none_or(|filter| filter.matches(object, record));
+                    match &record {
+                        Some(record) if matches(record) && is_live() => {
+                            best.total += 1;
+                            best.add((order.key(object, record), object));
+                        }
+                        // Without a filter all objects of the classes are meant.
+                        None if question.filter.is_none() && is_live() => {
+                            best.total += 1;
+                            best.add((FieldKey::NoField, object));
+                        }
+                        _ => {}
+                    }
+                });
+            }
+            best
+        })
+        .reduce(none, Best::merge);
+    found.finish()
+}
+
+/// The objects of the classes in a chunk, as bits: the first object of each block, and which of its objects.
+fn blocks<'q>(
+    graph: &'q ObjectGraph,
+    question: &'q Question<'_>,
+    chunk: Range<ObjectIndex>,
+) -> impl Iterator<Item = (ObjectIndex, u64)> + 'q {
+    let wanted = |block: Range<ObjectIndex>| {
+        let objects = question.classes.objects(graph, block.clone());
+        (block.start, objects.fold(0, |wanted, object| wanted | 1 << (object.0 - block.start.0)))
+    };
+    ObjectIndex::chunks(chunk, BLOCK).into_iter().map(wanted).filter(|(_, wanted)| *wanted != 0)
+}
+
 fn find_in_chunk(graph: &ObjectGraph, question: &Question<'_>, chunk: Range<ObjectIndex>, best: &mut Best) {
     let mut take = |object: ObjectIndex| {
         let tree = &graph.tree;
@@ -92,12 +136,8 @@ fn find_in_chunk(graph: &ObjectGraph, question: &Question<'_>, chunk: Range<Obje
         question.classes.objects(graph, chunk).for_each(take);
         return;
     };
-    for block in ObjectIndex::chunks(chunk, BLOCK) {
-        let mut wanted = 0u64;
-        for object in question.classes.objects(graph, block.clone()) {
-            wanted |= 1 << (object.0 - block.start.0);
-        }
-        filter.matching(block.start, wanted, &mut take);
+    for (first, wanted) in blocks(graph, question, chunk) {
+        filter.matching(first, wanted, &mut take);
     }
 }
 

@@ -4,7 +4,7 @@ use crate::index::graph::numbers::ObjectIndex;
 
 /// A set of object indices below a limit. Its memory is not touched before something is put in.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Bits(Vec<u64>);
+pub struct Bits(Vec<u64>);
 
 impl Bits {
     /// An empty set of object indices below `limit`.

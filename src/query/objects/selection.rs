@@ -1,4 +1,8 @@
 //! What users select: objects by id or class, threads by name or id.
+//!
+//! An object ID is hexadecimal, with `0x` or without, as the agent's texts and other tools print it. Without `0x` it has to
+//! begin with a digit, or to be long and contain one: `cafe` is the name of a class. What can be both (`decade20`) is the
+//! class if the dump contains one of that name, else the object: [`Selection::settled`].
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -39,41 +43,83 @@ pub enum What {
 #[error("`{0}` is not an object ID; object IDs look like 0x7c00012a8")]
 pub struct NoObjectId(String);
 
-/// Reads an object id: hexadecimal, with `0x`.
+/// Digits of an ID without `0x` that may begin with a letter. Fewer are the name of a class, as `Cafe` is.
+const LONG_ID: usize = 8;
+
+/// Reads an object ID: hexadecimal, with `0x` or without.
 ///
 /// # Errors
 /// If it is none.
 pub fn object_id(text: &str) -> Result<ObjectId, NoObjectId> {
-    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let digits = without_prefix(text).unwrap_or(text);
     // `from_str_radix` would take a sign.
-    digits
-        .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    Some(digits)
+        .filter(|digits| is_hexadecimal(digits))
         .and_then(|digits| u64::from_str_radix(digits, 16).ok())
         .map(ObjectId)
         .ok_or_else(|| NoObjectId(text.to_owned()))
 }
 
-/// Whether a text is meant as an object id.
-fn looks_like_id(text: &str) -> bool {
-    text.starts_with("0x") || text.starts_with("0X")
+/// Reads an object ID that has to have its `0x`: where numbers and texts mean themselves.
+pub(crate) fn prefixed_object_id(text: &str) -> Option<ObjectId> {
+    without_prefix(text).and_then(|_| object_id(text).ok())
+}
+
+/// Whether a text is meant as an object ID, where it could also be a name.
+pub fn is_meant_as_id(text: &str) -> bool {
+    without_prefix(text).is_some() || (is_hexadecimal(text) && (starts_with_digit(text) || is_long_id(text)))
+}
+
+fn without_prefix(text: &str) -> Option<&str> {
+    text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))
+}
+
+fn is_hexadecimal(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// No class has a name that starts with a digit.
+fn starts_with_digit(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_digit())
+}
+
+fn is_long_id(text: &str) -> bool {
+    text.len() >= LONG_ID && is_hexadecimal(text) && text.bytes().any(|byte| byte.is_ascii_digit())
 }
 
 impl FromStr for Selection {
     type Err = NoObjectId;
 
     fn from_str(text: &str) -> Result<Self, NoObjectId> {
-        let what = if looks_like_id(text) {
-            What::Object(object_id(text)?)
-        } else {
-            // Every text is a pattern.
-            let Ok(pattern) = text.parse();
-            What::Classes(pattern)
-        };
-        Ok(Self { text: text.to_owned(), what })
+        if !is_meant_as_id(text) {
+            return Ok(Self::classes(text));
+        }
+        Ok(Self { text: text.to_owned(), what: What::Object(object_id(text)?) })
     }
 }
 
 impl Selection {
+    fn classes(text: &str) -> Self {
+        // Every text is a pattern.
+        let Ok(pattern) = text.parse();
+        Self { text: text.to_owned(), what: What::Classes(pattern) }
+    }
+
+    /// Whether the ID could also be the name of a class.
+    pub fn is_ambiguous(&self) -> bool {
+        matches!(self.what, What::Object(_)) && is_ambiguous(&self.text)
+    }
+
+    /// What is meant in this dump: of an ID that is also the name of a class, that class.
+    #[must_use]
+    pub fn settled(&self, summary: &Summary) -> Self {
+        if self.is_ambiguous() && is_class(summary, &self.text) {
+            Self::classes(&self.text)
+        } else {
+            self.clone()
+        }
+    }
+
     /// The indices of the objects that are selected.
     pub fn objects(&self, summary: &Summary, graph: &ObjectGraph) -> RoaringBitmap {
         let pattern = match &self.what {
@@ -99,12 +145,23 @@ impl Selection {
     }
 }
 
+/// Whether an ID could also be the name of a class.
+pub fn is_ambiguous(text: &str) -> bool {
+    !starts_with_digit(text) && is_long_id(text)
+}
+
+/// Whether the dump contains a class of this name.
+pub fn is_class(summary: &Summary, name: &str) -> bool {
+    let Ok(pattern) = name.parse::<ClassPattern>();
+    summary.classes().iter().any(|class| pattern.matches(summary.class_name(class)))
+}
+
 /// Some threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ThreadPattern {
     /// The thread with this object id.
     Object(ObjectId),
-    /// Threads whose name contains this.
+    /// Threads whose name contains this; or, if it is an object ID without `0x`, the thread with that ID.
     Part(String),
     /// Threads whose whole name is of this form; `*` stands for anything.
     Glob(String),
@@ -114,7 +171,7 @@ impl FromStr for ThreadPattern {
     type Err = NoObjectId;
 
     fn from_str(text: &str) -> Result<Self, NoObjectId> {
-        Ok(if looks_like_id(text) {
+        Ok(if without_prefix(text).is_some() {
             Self::Object(object_id(text)?)
         } else if text.contains('*') {
             Self::Glob(text.to_owned())
@@ -129,7 +186,10 @@ impl ThreadPattern {
     pub fn matches(&self, id: ObjectId, name: Option<&str>) -> bool {
         match self {
             Self::Object(wanted) => *wanted == id,
-            Self::Part(chunk) => name.is_some_and(|name| name.contains(chunk.as_str())),
+            Self::Part(chunk) => {
+                name.is_some_and(|name| name.contains(chunk.as_str()))
+                    || (is_long_id(chunk) && object_id(chunk) == Ok(id))
+            }
             Self::Glob(glob) => name.is_some_and(|name| glob_matches(glob, name)),
         }
     }
@@ -158,9 +218,19 @@ mod tests {
         let what = |text: &str| text.parse::<Selection>().map(|selection| selection.what);
         assert_eq!(what("0x7c00012a8"), Ok(What::Object(ObjectId(0x7_c000_12a8))));
         assert_eq!(what("com.acme.**"), Ok(What::Classes("com.acme.**".parse().unwrap())));
-        for wrong in ["0x", "0xg", "0x+1", "0x11112222333344445"] {
+        for wrong in ["0x", "0xg", "0x+1", "0x11112222333344445", "11112222333344445"] {
             assert_eq!(what(wrong), Err(NoObjectId(wrong.to_owned())));
         }
+        for id in ["7c00012a8", "0x7C00012A8", "7C00012a8"] {
+            assert_eq!(what(id), Ok(What::Object(ObjectId(0x7_c000_12a8))));
+        }
+        assert_eq!(what("10"), Ok(What::Object(ObjectId(16))));
+        assert_eq!(what("f058b2e0"), Ok(What::Object(ObjectId(0xf058_b2e0))));
+        for class in ["cafe", "Cafe1", "deadbeef", "decade2x", "[B", "1x"] {
+            assert_eq!(what(class), Ok(What::Classes(class.parse().unwrap())), "{class}");
+        }
+        let is_ambiguous = |text: &str| text.parse::<Selection>().unwrap().is_ambiguous();
+        assert!(is_ambiguous("decade20") && !is_ambiguous("0xdecade20") && !is_ambiguous("10decade"));
     }
 
     #[test]
@@ -168,6 +238,7 @@ mod tests {
         let matches =
             |pattern: &str, name| pattern.parse::<ThreadPattern>().unwrap().matches(ObjectId(16), Some(name));
         assert!(matches("0x10", "x") && !matches("0x11", "x"));
+        assert!(matches("00000010", "x") && !matches("10", "x") && matches("10", "a-10"));
         assert!(matches("pool-1", "pool-1-thread-2") && !matches("pool-2", "pool-1-thread-2"));
         assert!(matches("main*", "main") && matches("*main", "a.main") && !matches("main*", "a.main"));
         assert!(matches("pool-*-thread-*", "pool-1.2-thread-3") && !matches("a*b*c", "acb"));

@@ -43,6 +43,8 @@ pub struct Evaluator<'o, 'a> {
     pub(super) root_objects: OnceLock<Arc<[ObjectIndex]>>,
     pub(super) sizes: OnceLock<Sizes>,
     pub(super) info: OnceLock<Info>,
+    /// Whether only objects are meant that a root leads to.
+    pub(super) live: bool,
     /// By class number: whether its objects are java.lang.Strings.
     strings: Vec<bool>,
 }
@@ -93,8 +95,20 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             root_objects: OnceLock::new(),
             sizes: OnceLock::new(),
             info: OnceLock::new(),
+            live: false,
             strings: summary.classes().iter().map(is_string).collect(),
         }
+    }
+
+    /// Selects only from objects that a root leads to, and gives no others as rows.
+    #[must_use]
+    pub fn only_reachable(self, live: bool) -> Self {
+        Self { live, ..self }
+    }
+
+    /// Whether an object may be a row.
+    pub(super) fn is_meant(&self, object: ObjectIndex) -> bool {
+        !self.live || self.graph.tree.reachable_position(object).is_some()
     }
 
     /// The value of an expression.

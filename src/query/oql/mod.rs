@@ -230,7 +230,8 @@ impl Part {
         let given = self.numbers().flat_map(move |number| {
             let row = Of::new(number, &[], self.table.as_deref());
             let values = items.iter().map(|item| evaluator.value(item, &row)).collect::<Vec<_>>();
-            values.into_iter().flat_map(|value| evaluator.objects_of(value))
+            let given = values.into_iter().flat_map(|value| evaluator.objects_of(value));
+            given.filter(|object| evaluator.is_meant(*object))
         });
         let mut seen = RoaringBitmap::new();
         Box::new(given.filter(move |object| !self.is_distinct || seen.insert(object.0)).take(self.most()))

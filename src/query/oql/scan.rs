@@ -19,7 +19,7 @@ impl<'a> Evaluator<'_, 'a> {
     /// The objects of a range that `source` means, a bit each: of a block at most.
     fn candidates(&self, source: &Objects, start: u32, count: u32) -> u64 {
         let all = start..start.saturating_add(count);
-        match source {
+        let word = match source {
             Objects::Set(set) | Objects::Rows(_, set) => {
                 set.range(all).fold(0, |word, object| word | 1 << (object - start))
             }
@@ -28,7 +28,12 @@ impl<'a> Evaluator<'_, 'a> {
                 let is = class.and_then(|class| classes.get(class.0 as usize)).copied().unwrap_or(false);
                 word | u64::from(is) << bit
             }),
+        };
+        if word == 0 || !self.live {
+            return word;
         }
+        let bits = (0..count).filter(|bit| word & (1 << bit) != 0);
+        bits.filter(|bit| self.is_meant(ObjectIndex(start + bit))).fold(0, |word, bit| word | 1 << bit)
     }
 
     /// Calls `visit` for each object of a range that `source` means, in order. Records are hopped over once.
@@ -79,8 +84,10 @@ impl<'a> Evaluator<'_, 'a> {
         condition: Option<&Code>,
         limit: Option<u64>,
     ) -> RoaringBitmap {
-        if let (Objects::Set(set) | Objects::Rows(_, set), None) = (source, condition) {
-            return first(set.clone(), limit);
+        match (source, condition) {
+            (Objects::Set(set), None) if !self.live => return first(set.clone(), limit),
+            (Objects::Rows(_, set), None) => return first(set.clone(), limit),
+            _ => {}
         }
         let chunk = |range: Range<u32>| {
             let mut found = RoaringBitmap::new();

@@ -192,7 +192,8 @@ impl<'a> Evaluator<'_, 'a> {
         let chunk = |range| {
             let mut found = RoaringBitmap::new();
             self.each_row(source, range, true, |row| {
-                found.extend(self.objects_of(self.value(item, &row)).map(|object| object.0));
+                let given = self.objects_of(self.value(item, &row)).filter(|object| self.is_meant(*object));
+                found.extend(given.map(|object| object.0));
                 ControlFlow::Continue(())
             });
             found

@@ -387,7 +387,9 @@ impl<'a> Threads<'a> {
         let meant = self
             .names(rows.par_iter().map(|row| row.object))
             .test(|name| pattern.matches(ObjectId::NULL, Some(name)));
-        rows.into_iter().zip(meant).filter_map(|(row, is_meant)| is_meant.then_some(row)).collect()
+        // An ID without `0x` may be part of a name.
+        let is_meant = |row: &Row, named: bool| named || pattern.matches(self.id(row.object), None);
+        rows.into_iter().zip(meant).filter_map(|(row, named)| is_meant(&row, named).then_some(row)).collect()
     }
 
     /// By name; those that have the same, or none, stay in their order.

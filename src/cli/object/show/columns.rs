@@ -395,7 +395,7 @@ pub(super) fn referrer_columns() -> Columns<'static, Referrer> {
             referrer.reference.as_ref().into()
         })
         .or_null("not known")
-        .header("by")
+        .header("field")
         .fit(Fit::Shorten { priority: 1 }),
         Column::table("class", Align::Left, |referrer: &Referrer| {
             object::describe_without_id(referrer.class.as_deref(), referrer.label.as_deref())

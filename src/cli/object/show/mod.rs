@@ -69,7 +69,7 @@ pub(crate) struct Args {
     #[arg(value_name = "OBJECT|CLASS", value_parser = target, help_heading = "Filter")]
     object: Target,
 
-    /// Which elements of an array, from 0: `100..200`, `100..`, `..200` [default: the first 20 in a table, all in JSON and
+    /// Which elements of an array, from 0: `100..200`, `100..`, `..200`, `5` [default: the first 20 in a table, all in JSON and
     /// CSV]
     #[arg(long, value_name = "A..B", value_parser = range, help_heading = "Filter")]
     range: Option<Range<u64>>,
@@ -133,7 +133,7 @@ impl Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     anyhow::ensure!(
         args.range.is_none() || args.object.range.is_none(),
-        "--range and a range after the object ID mean the same: omit one"
+        "--range and a range after the object ID mean the same; omit one"
     );
     if let Some((file, recorded)) = args.input.open_text()? {
         return of_text(args, &file, &recorded);
@@ -163,7 +163,7 @@ enum Missing {
 }
 
 fn find(args: &Args, heap: &Heap, graph: &ObjectGraph) -> Result<ObjectIndex, Missing> {
-    let target = &args.object;
+    let target = &args.object.settled(heap.summary());
     let pattern = match &target.what {
         What::Object(id) => {
             let found = graph.objects.addresses.index_of(*id);
@@ -188,7 +188,7 @@ fn encoded(args: &Args, data: &Data<'_>) -> anyhow::Result<Encoded> {
     }
     let Some((text, form)) = data.text() else {
         anyhow::bail!(
-            "the elements of {} are of type {}: --as text is for byte and char, --as hex for all",
+            "the elements of {} are of type {}, and --as text is for byte and char; --as hex shows all types",
             args.object.text,
             data.kind.java_name()
         );
@@ -248,7 +248,7 @@ fn of_binary(args: &Args, session: &Session, looked: Looked) -> anyhow::Result<O
     if args.form != As::Numbers {
         let Some(whole) = shower.data(index, start, end) else {
             anyhow::bail!(
-                "{} is not a primitive array: omit --as, which is for their elements",
+                "{} is not a primitive array; omit --as, which is for their elements",
                 args.object.text
             );
         };
@@ -274,11 +274,11 @@ fn of_text(args: &Args, file: &TextFile, recorded: &Recorded) -> anyhow::Result<
     let RecordedFile::Text { report, .. } = &recorded.file else { return Ok(recorded.outcome(false)) };
     let path = file.path().display();
     let What::Object(object) = args.object.what else {
-        anyhow::bail!("{path} is a text report: give the ID of the class object, which is in its CLS line");
+        anyhow::bail!("{path} is a text report; give the ID of the class object, which is in its CLS line");
     };
     anyhow::ensure!(
         args.form == As::Numbers,
-        "{path} is a text report, which contains no primitive values: omit --as"
+        "{path} is a text report, which contains no primitive values; omit --as"
     );
     let question = text_show::Question { object, elements: args.elements(), incoming: args.incoming };
     let found = text_show::show(file, report.run, &question)?;

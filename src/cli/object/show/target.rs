@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::hprof::ObjectId;
+use crate::index::model::summary::Summary;
 use crate::query::classes::pattern::ClassPattern;
 use crate::query::objects::selection;
 
@@ -24,9 +25,6 @@ pub(super) enum What {
     Class(ClassPattern),
 }
 
-/// Digits of an id without `0x` that may begin with a letter. Fewer are the name of a class, as `Cafe` is.
-const LONG_ID: usize = 8;
-
 /// Reads `0x7c00012a8`, `50001f93`, `0x7c00012a8[0..20]`, `0x7c00012a8[5]`, `java.util.HashMap`.
 pub(super) fn target(text: &str) -> Result<Target, String> {
     let (name, places) = match text.strip_suffix(']').and_then(|text| text.rsplit_once('[')) {
@@ -34,41 +32,44 @@ pub(super) fn target(text: &str) -> Result<Target, String> {
         Some((name, places)) if !name.is_empty() && !places.is_empty() => (name, Some(places)),
         _ => (text, None),
     };
-    let is_prefixed = name.starts_with("0x") || name.starts_with("0X");
-    let digits = if is_prefixed { name.get(2..).unwrap_or_default() } else { name };
-    let is_hexadecimal = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    // The agent's texts write ids without `0x`. No class has a name that starts with a digit.
-    let is_bare = name.starts_with(|first: char| first.is_ascii_digit())
-        || (is_hexadecimal && digits.len() >= LONG_ID && digits.bytes().any(|byte| byte.is_ascii_digit()));
-    if !is_prefixed && !is_bare {
+    // No class has a name that starts with a digit.
+    if !selection::is_meant_as_id(name) && !name.starts_with(|first: char| first.is_ascii_digit()) {
         if name.is_empty() {
             return Err("expected an object ID or a class name".to_owned());
         }
+        return Ok(Target::class(text));
+    }
+    let id = selection::object_id(name).map_err(|error| error.to_string())?;
+    let range = places.map(range).transpose()?;
+    Ok(Target { text: name.to_owned(), what: What::Object(id), range })
+}
+
+impl Target {
+    fn class(text: &str) -> Self {
         // Every text is a pattern.
         let Ok(pattern) = text.parse();
-        return Ok(Target { text: text.to_owned(), what: What::Class(pattern), range: None });
+        Self { text: text.to_owned(), what: What::Class(pattern), range: None }
     }
-    let id = selection::object_id(&format!("0x{digits}"))
-        .map_err(|_| format!("`{name}` is not an object ID; object IDs look like 0x7c00012a8"))?;
-    let range = places.map(|places| if places.contains("..") { range(places) } else { place(places) });
-    Ok(Target { text: name.to_owned(), what: What::Object(id), range: range.transpose()? })
+
+    /// What is meant in this dump: of an ID that is also the name of a class, that class.
+    pub(super) fn settled(&self, summary: &Summary) -> Self {
+        let is_class = matches!(self.what, What::Object(_))
+            && selection::is_ambiguous(&self.text)
+            && selection::is_class(summary, &self.text);
+        if is_class { Self { range: self.range.clone(), ..Self::class(&self.text) } } else { self.clone() }
+    }
 }
 
-/// Reads `5`.
-fn place(text: &str) -> Result<Range<u64>, String> {
-    let place = text.parse::<u64>().ok().filter(|_| !text.starts_with('+'));
-    let place = place.and_then(|place| Some(place..place.checked_add(1)?));
-    place.ok_or_else(|| {
-        format!("`{text}` is not a position in an array; positions look like [5] or [100..200]")
-    })
-}
-
-/// Reads `A..B`.
+/// Reads `A..B`, `A..`, `..B`, and `5` for one element.
 pub(super) fn range(text: &str) -> Result<Range<u64>, String> {
-    let wrong = || format!("`{text}` is not a range; ranges look like 100..200");
-    let (start, end) = text.split_once("..").ok_or_else(wrong)?;
-    let number =
-        |text: &str, none| if text.is_empty() { Ok(none) } else { text.parse().map_err(|_| wrong()) };
+    let wrong = || format!("`{text}` is not a range; ranges look like 100..200, or 5 for one element");
+    // Parsing would take a sign.
+    let number = |text: &str| text.parse::<u64>().ok().filter(|_| !text.starts_with('+')).ok_or_else(wrong);
+    let Some((start, end)) = text.split_once("..") else {
+        let place = number(text)?;
+        return Ok(place..place.checked_add(1).ok_or_else(wrong)?);
+    };
+    let number = |text: &str, none| if text.is_empty() { Ok(none) } else { number(text) };
     let range = number(start, 0)?..number(end, u64::MAX)?;
     if range.start > range.end { Err(wrong()) } else { Ok(range) }
 }
@@ -106,7 +107,8 @@ mod tests {
     fn ranges() {
         assert_eq!(range("100..200"), Ok(100..200));
         assert_eq!((range("100.."), range("..7")), (Ok(100..u64::MAX), Ok(0..7)));
-        for wrong in ["", "5", "5..x", "7..5", "-1..5"] {
+        assert_eq!(range("5"), Ok(5..6));
+        for wrong in ["", "x", "5..x", "7..5", "-1..5", "+5", "18446744073709551615"] {
             assert!(range(wrong).is_err(), "{wrong}");
         }
     }

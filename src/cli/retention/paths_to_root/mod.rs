@@ -124,7 +124,8 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let Args { input, output, selections, .. } = args;
+    let Args { input, output, .. } = args;
+    let selections = &args.input.settled(&args.selections)?;
     let id = |selection: &Selection| match selection.what {
         What::Object(id) => Some(id),
         What::Classes(_) => None,

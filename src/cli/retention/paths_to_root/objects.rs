@@ -365,7 +365,7 @@ fn line_columns<'a>() -> Columns<'a, &'a Line> {
     Columns::new([
         size("shallow", |step| step.shallow_bytes).fit(Fit::Secondary { priority: 0 }),
         size("retained", |step| step.retained_bytes),
-        Column::table("held by", Align::Left, |line: &&'a Line| line.of_step(paths::describe_held))
+        Column::table("field", Align::Left, |line: &&'a Line| line.of_step(paths::describe_held))
             .fit(Fit::Shorten { priority: 1 }),
         Column::table("object", Align::Left, |line: &&'a Line| match line {
             Line::Step(step) => paths::named(step).describe(),

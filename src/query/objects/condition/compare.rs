@@ -74,7 +74,7 @@ impl Literal {
         let text = quoted.unwrap_or(written).to_owned();
         // What stands in quotes is a text and nothing else.
         let plain = if quoted.is_none() { written } else { "" };
-        let id = selection::object_id(plain).ok();
+        let id = selection::prefixed_object_id(plain);
         #[allow(clippy::cast_precision_loss)] // So does Java.
         // The bits of a long, as programs print them, and a size: `10MB`.
         let other = id.map(|id| id.0.cast_signed()).or_else(|| i64::try_from(size::parse(plain).ok()?).ok());

@@ -1,29 +1,27 @@
-//! Conditions on the fields of objects: `count > 100`, `name ~ "worker"`, `next != null`.
+//! Conditions on the fields of objects: `count > 100`, `name ~ "worker"`, `next != null`; and their order by a field.
 
 mod compare;
+pub mod order;
+mod path;
 pub mod size;
 
 use std::str::FromStr;
 
 use crate::hprof::BasicType;
 use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::model::summary::Summary;
 
 use super::class_set::ClassSet;
 use super::label::Labels;
-use super::reader::{Bits, Objects, Place, Record};
+use super::object_set::Bits as ObjectSet;
+use super::reader::{Bits, Objects, Record};
 use compare::{Literal, Operator, compare_number, compare_other, compare_primitive, compare_text};
-
-/// The length of an array, as Java names it.
-const LENGTH: &str = "length";
-/// Fields that are named when there is no such field.
-const NAMED: usize = 12;
+use path::{Path, Places};
 
 /// A condition on a field.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
-    /// The field; behind it fields of the objects in them.
-    path: Vec<String>,
+    path: Path,
     operator: Operator,
     literal: Literal,
     written: String,
@@ -54,8 +52,8 @@ impl FromStr for Condition {
         let found =
             OPERATORS.into_iter().find_map(|(sign, operator)| Some((operator, rest.strip_prefix(sign)?)));
         let (operator, value) = found.ok_or_else(wrong)?;
-        let path: Vec<String> = field.trim().split('.').map(|name| name.trim().to_owned()).collect();
-        if path.iter().any(String::is_empty) || value.trim().is_empty() {
+        let path = Path::new(field).ok_or_else(wrong)?;
+        if value.trim().is_empty() {
             return Err(wrong());
         }
         Ok(Self { path, operator, literal: Literal::new(value.trim()), written: text.to_owned() })
@@ -109,8 +107,10 @@ pub struct Filter<'a> {
     objects: &'a Objects<'a>,
     labels: &'a Labels<'a>,
     conditions: &'a [Condition],
-    /// By condition and step of its path: where the field is, by class number.
-    places: Vec<Vec<Vec<Option<Place>>>>,
+    /// By condition: where the fields of its path are.
+    places: Vec<Places>,
+    /// Those of which objects are taken, if not all are.
+    within: Option<&'a ObjectSet>,
     /// Classes whose instances are texts, and those whose instances are numbers.
     strings: ClassSet,
     numbers: ClassSet,
@@ -127,18 +127,19 @@ impl<'a> Filter<'a> {
         conditions: &'a [Condition],
         classes: &ClassSet,
     ) -> Result<Self, ConditionError> {
-        let places: Vec<Vec<Vec<Option<Place>>>> = (conditions.iter())
-            .map(|condition| {
-                let path = condition.path.iter();
-                path.map(|name| objects.places(name)).collect()
-            })
-            .collect();
+        let places: Vec<Places> = conditions.iter().map(|condition| condition.path.places(objects)).collect();
         for (condition, places) in conditions.iter().zip(&places) {
             condition.check(objects.summary, classes, places)?;
         }
         let below = |name| ClassSet::of_name_and_below(objects.summary, name);
         let (strings, numbers) = (below("java.lang.String"), below("java.lang.Number"));
-        Ok(Self { objects, labels, conditions, places, strings, numbers })
+        Ok(Self { objects, labels, conditions, places, within: None, strings, numbers })
+    }
+
+    /// Takes only objects of a set.
+    #[must_use]
+    pub fn within(self, objects: &'a ObjectSet) -> Self {
+        Self { within: Some(objects), ..self }
     }
 
     /// Calls `take` with those of 64 objects that match: from `first` on, those whose bits are set.
@@ -155,40 +156,12 @@ impl<'a> Filter<'a> {
 
     /// Whether all conditions hold for an object.
     pub fn matches(&self, object: ObjectIndex, record: &Record<'_>) -> bool {
-        let pairs = self.conditions.iter().zip(&self.places);
-        pairs.into_iter().all(|(condition, places)| {
-            let value = self.value(object, record, condition, places);
-            value.is_some_and(|value| self.compare(value, condition))
-        })
-    }
-
-    /// The value at the end of a path; `None` if it leads nowhere.
-    fn value(
-        &self,
-        mut object: ObjectIndex,
-        record: &Record<'_>,
-        condition: &Condition,
-        places: &[Vec<Option<Place>>],
-    ) -> Option<Bits> {
-        let mut record = *record;
-        let mut steps = condition.path.iter().zip(places);
-        let (mut name, mut by_class) = steps.next()?;
-        loop {
-            let value = match record {
-                Record::Instance(instance) => {
-                    let class = self.objects.graph.objects.class(object)?;
-                    let place = (*by_class.get(class.0 as usize)?)?;
-                    self.objects.value_at(instance.fields, place)?
-                }
-                Record::ObjectArray(array) if name == LENGTH => length(array.length),
-                Record::PrimitiveArray(array) if name == LENGTH => length(array.length),
-                _ => return None,
-            };
-            let Some(next) = steps.next() else { return Some(value) };
-            (name, by_class) = next;
-            object = self.objects.object(value)?;
-            record = self.objects.record(object)?;
-        }
+        let mut pairs = self.conditions.iter().zip(&self.places);
+        self.within.is_none_or(|objects| objects.contains(object))
+            && pairs.all(|(condition, places)| {
+                let value = condition.path.value(self.objects, object, record, places);
+                value.is_some_and(|value| self.compare(value, condition))
+            })
     }
 
     fn compare(&self, value: Bits, condition: &Condition) -> bool {
@@ -228,63 +201,20 @@ impl<'a> Filter<'a> {
     }
 }
 
-fn length(elements: u32) -> Bits {
-    Bits { kind: BasicType::Long, bits: elements.into() }
-}
-
 impl Condition {
     /// Whether the condition can hold for objects of some classes. `places` are those of each field of its path.
-    fn check(
-        &self,
-        summary: &Summary,
-        classes: &ClassSet,
-        places: &[Vec<Option<Place>>],
-    ) -> Result<(), ConditionError> {
-        let Some(class) = classes.classes().next() else { return Ok(()) };
-        let is_array = |class: ClassNumber| {
-            summary.class(class).is_some_and(|class| summary.class_name(class).ends_with("[]"))
-        };
-        for (step, (name, places)) in self.path.iter().zip(places).enumerate() {
-            let mut kinds: Vec<BasicType> = Vec::new();
-            for (class, place) in (0u32..).map(ClassNumber).zip(places) {
-                // What is behind a reference can be of any class.
-                if step == 0 && !classes.contains(class) {
-                    continue;
-                }
-                let length = || (name == LENGTH && is_array(class)).then_some(BasicType::Long);
-                let kind = place.map(|place| place.kind).or_else(length);
-                kinds.extend(kind.filter(|kind| !kinds.contains(kind)));
-            }
-            let Some(kind) = kinds.first() else {
-                let row = summary.class(class).filter(|_| step == 0);
-                return Err(ConditionError::NoField {
-                    condition: self.written.clone(),
-                    name: name.clone(),
-                    class: row.map_or("any class", |row| summary.class_name(row)).to_owned(),
-                    fields: row.map_or(String::new(), |_| fields_in_words(summary, class)),
-                });
-            };
-            let is_last = step + 1 == self.path.len();
-            let fits = |kind: BasicType| if is_last { self.fits(kind) } else { kind == BasicType::Object };
-            if !kinds.iter().copied().any(fits) {
-                return Err(if is_last {
-                    ConditionError::Type {
-                        condition: self.written.clone(),
-                        name: name.clone(),
-                        kind: kind_in_words(*kind),
-                        value: self.literal.text.clone(),
-                        hint: if self.operator == Operator::Contains { "; ~ is for texts" } else { "" },
-                    }
-                } else {
-                    ConditionError::NoReference {
-                        condition: self.written.clone(),
-                        name: name.clone(),
-                        kind: kind_in_words(*kind),
-                    }
-                });
-            }
+    fn check(&self, summary: &Summary, classes: &ClassSet, places: &Places) -> Result<(), ConditionError> {
+        let kinds = self.path.check(&self.written, summary, classes, places)?;
+        match kinds.first() {
+            Some(kind) if !kinds.iter().any(|kind| self.fits(*kind)) => Err(ConditionError::Type {
+                condition: self.written.clone(),
+                name: self.path.last().to_owned(),
+                kind: path::kind_in_words(*kind),
+                value: self.literal.text.clone(),
+                hint: if self.operator == Operator::Contains { "; ~ is for texts" } else { "" },
+            }),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Whether values of a type can be compared like that.
@@ -303,33 +233,6 @@ impl Condition {
     }
 }
 
-fn kind_in_words(kind: BasicType) -> &'static str {
-    match kind {
-        BasicType::Object => "a reference",
-        BasicType::Boolean => "a boolean",
-        BasicType::Char => "a char",
-        BasicType::Float | BasicType::Double => "a number",
-        BasicType::Byte | BasicType::Short | BasicType::Int | BasicType::Long => "a whole number",
-    }
-}
-
-/// The first fields of a class and of its superclasses.
-fn fields_in_words(summary: &Summary, class: ClassNumber) -> String {
-    let chain = summary.class_table().upwards(class);
-    // A chain is as long as there are classes, and most of them may have no field.
-    let rows = chain.take(1000).filter_map(|class| summary.class(class));
-    let mut names: Vec<&str> =
-        rows.flat_map(|row| summary.fields(row)).map(|(name, _)| name).take(NAMED + 1).collect();
-    if names.is_empty() {
-        return String::new();
-    }
-    if names.len() > NAMED {
-        names.truncate(NAMED);
-        names.push("...");
-    }
-    format!("; its fields are {}", names.join(", "))
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -343,10 +246,7 @@ mod tests {
     #[test]
     fn conditions_are_read() {
         let parsed = condition(" a . b$c >= 12 ");
-        assert_eq!(
-            (parsed.path, parsed.operator),
-            (vec!["a".to_owned(), "b$c".to_owned()], Operator::AtLeast)
-        );
+        assert_eq!((parsed.path, parsed.operator), (Path::new("a.b$c").unwrap(), Operator::AtLeast));
         assert_eq!(parsed.literal.integer, Some(12));
         assert!(condition("x!=null").literal.is_null);
         assert!(!condition("x = 'null'").literal.is_null);

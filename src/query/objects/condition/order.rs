@@ -1,0 +1,232 @@
+//! Objects in the order of a field of theirs: `--sort size`.
+//!
+//! The largest numbers come first, `true` before `false`; then texts from A to Z: what Strings say, chars, and the labels
+//! of other objects, by which conditions compare them too. Then objects without a label, then null, and last objects
+//! that have no such field.
+
+use std::cmp::Reverse;
+use std::str::FromStr;
+
+use crate::hprof::BasicType;
+use crate::index::graph::numbers::ObjectIndex;
+use crate::query::objects::class_set::ClassSet;
+use crate::query::objects::label::Labels;
+use crate::query::objects::reader::{Bits, Objects, Record};
+
+use super::ConditionError;
+use super::path::{Path, Places};
+
+/// UTF-16 units of a text that decide its place; texts that begin with the same are in the order of their objects.
+const MAX_UNITS: usize = 200;
+
+/// A field to sort by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SortField {
+    path: Path,
+    written: String,
+}
+
+/// A text that names no field.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a field; fields look like size, holder.daemon")]
+pub struct NoSortField(String);
+
+impl SortField {
+    /// The field as it was written.
+    pub fn name(&self) -> &str {
+        &self.written
+    }
+}
+
+impl FromStr for SortField {
+    type Err = NoSortField;
+
+    fn from_str(text: &str) -> Result<Self, NoSortField> {
+        let path = Path::new(text).ok_or_else(|| NoSortField(text.to_owned()))?;
+        Ok(Self { path, written: text.to_owned() })
+    }
+}
+
+/// The place of an object in the order of a field: smaller ones come first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum FieldKey {
+    /// A number: its place among doubles, then, where whole numbers are denser than doubles, the number.
+    Number(Reverse<(u64, i64)>),
+    NotANumber,
+    Text(Box<[u16]>),
+    Object,
+    Null,
+    NoField,
+}
+
+/// What an object is sorted by.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SortValue {
+    /// A whole number; `true` is 1.
+    Whole(i64),
+    /// Another number.
+    Fraction(f64),
+    /// A text, or its start.
+    Text(String),
+}
+
+/// The order of a field, ready to be asked of objects.
+#[derive(Debug)]
+pub struct FieldOrder<'a> {
+    pub(crate) objects: &'a Objects<'a>,
+    labels: &'a Labels<'a>,
+    field: &'a SortField,
+    places: Places,
+    strings: ClassSet,
+    numbers: ClassSet,
+}
+
+impl<'a> FieldOrder<'a> {
+    /// Makes the order ready for objects of these classes.
+    ///
+    /// # Errors
+    /// If none of them has the field.
+    pub fn new(
+        objects: &'a Objects<'a>,
+        labels: &'a Labels<'a>,
+        field: &'a SortField,
+        classes: &ClassSet,
+    ) -> Result<Self, ConditionError> {
+        let places = field.path.places(objects);
+        field.path.check(&field.written, objects.summary, classes, &places)?;
+        let below = |name| ClassSet::of_name_and_below(objects.summary, name);
+        let (strings, numbers) = (below("java.lang.String"), below("java.lang.Number"));
+        Ok(Self { objects, labels, field, places, strings, numbers })
+    }
+
+    /// The field.
+    pub fn name(&self) -> &str {
+        self.field.name()
+    }
+
+    /// The value that an object is sorted by: of a text the start. `None` if it is null, or an object without a label, or
+    /// if there is no such field.
+    pub fn value(&self, object: ObjectIndex) -> Option<SortValue> {
+        match self.key(object, &self.objects.record(object)?) {
+            FieldKey::Number(Reverse((at, number))) => Some(match whole(number) {
+                FieldKey::Number(Reverse((same, _))) if same == at => SortValue::Whole(number),
+                _ => SortValue::Fraction(number_at(at)),
+            }),
+            FieldKey::NotANumber => Some(SortValue::Fraction(f64::NAN)),
+            FieldKey::Text(units) => Some(SortValue::Text(String::from_utf16_lossy(&units))),
+            FieldKey::Object | FieldKey::Null | FieldKey::NoField => None,
+        }
+    }
+
+    /// The place of an object.
+    pub(crate) fn key(&self, object: ObjectIndex, record: &Record<'_>) -> FieldKey {
+        match self.field.path.value(self.objects, object, record, &self.places) {
+            Some(value) => self.of_value(value),
+            None => FieldKey::NoField,
+        }
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // The upper bits of smaller types are zero.
+    fn of_value(&self, value: Bits) -> FieldKey {
+        match value.kind {
+            BasicType::Boolean => whole(i64::from(value.bits != 0)),
+            BasicType::Float => fraction(f32::from_bits(value.bits as u32).into()),
+            BasicType::Double => fraction(f64::from_bits(value.bits)),
+            BasicType::Char => FieldKey::Text(Box::new([value.bits as u16])),
+            BasicType::Byte | BasicType::Short | BasicType::Int | BasicType::Long => {
+                value.integer().map_or(FieldKey::NoField, whole)
+            }
+            BasicType::Object if value.bits == 0 => FieldKey::Null,
+            BasicType::Object => {
+                self.objects.object(value).map_or(FieldKey::Object, |object| self.of_object(object))
+            }
+        }
+    }
+
+    fn of_object(&self, object: ObjectIndex) -> FieldKey {
+        let class = self.objects.graph.objects.class(object);
+        let is_in = |set: &ClassSet| class.is_some_and(|class| set.contains(class));
+        if is_in(&self.strings) {
+            let text = self.objects.string(object);
+            return text
+                .map_or(FieldKey::Object, |text| FieldKey::Text(text.units().take(MAX_UNITS).collect()));
+        }
+        let Some(label) = self.labels.whole(object) else { return FieldKey::Object };
+        if is_in(&self.numbers) {
+            match (label.parse::<i64>(), label.parse::<f64>()) {
+                (Ok(number), _) => return whole(number),
+                (_, Ok(number)) => return fraction(number),
+                _ => {}
+            }
+        }
+        FieldKey::Text(label.encode_utf16().take(MAX_UNITS).collect())
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // The number itself decides where doubles are the same.
+fn whole(number: i64) -> FieldKey {
+    FieldKey::Number(Reverse((place(number as f64), number)))
+}
+
+#[allow(clippy::cast_possible_truncation)] // Beyond i64 doubles differ themselves.
+fn fraction(number: f64) -> FieldKey {
+    if number.is_nan() {
+        return FieldKey::NotANumber;
+    }
+    FieldKey::Number(Reverse((place(number), number as i64)))
+}
+
+/// A number that ascends with a double; both zeros have one.
+fn place(number: f64) -> u64 {
+    let bits = (number + 0.0).to_bits();
+    if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
+}
+
+/// The double at a place.
+fn number_at(place: u64) -> f64 {
+    f64::from_bits(if place >> 63 == 1 { place & !(1 << 63) } else { !place })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_descend_and_texts_ascend() {
+        let text = |text: &str| FieldKey::Text(text.encode_utf16().collect());
+        let sorted = [
+            fraction(f64::INFINITY),
+            whole(i64::MAX),
+            whole(i64::MAX - 1),
+            whole((1 << 53) + 1),
+            whole(1 << 53),
+            fraction(2.5),
+            whole(2),
+            fraction(0.0),
+            fraction(-0.5),
+            whole(-1),
+            whole(i64::MIN),
+            fraction(f64::NEG_INFINITY),
+            FieldKey::NotANumber,
+            text(""),
+            text("A"),
+            text("a"),
+            text("aa"),
+            FieldKey::Object,
+            FieldKey::Null,
+            FieldKey::NoField,
+        ];
+        assert!(sorted.is_sorted_by(|a, b| a < b));
+        assert_eq!((fraction(-0.0), whole(3)), (whole(0), fraction(3.0)));
+        for number in [0.0, 2.5, -1e300, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(number_at(place(number)).to_bits(), number.to_bits());
+        }
+    }
+
+    #[test]
+    fn fields_are_read() {
+        assert!("holder.daemon".parse::<SortField>().is_ok());
+        assert_eq!("a..b".parse::<SortField>(), Err(NoSortField("a..b".to_owned())));
+    }
+}

@@ -1,0 +1,144 @@
+//! Fields by name, and fields of the objects in them: `holder.daemon`.
+
+use crate::hprof::BasicType;
+use crate::index::graph::numbers::ObjectIndex;
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::query::objects::class_set::ClassSet;
+use crate::query::objects::reader::{Bits, Objects, Place, Record};
+
+use super::ConditionError;
+
+/// The length of an array, as Java names it.
+const LENGTH: &str = "length";
+/// Fields that are named when there is no such field.
+const NAMED: usize = 12;
+
+/// A field, and behind it fields of the objects in it: at least one name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Path(Vec<String>);
+
+/// By step of a path: where the field is, by class number.
+pub(super) type Places = Vec<Vec<Option<Place>>>;
+
+impl Path {
+    /// Reads `a`, `a.b`; `None` if a name is missing.
+    pub(super) fn new(text: &str) -> Option<Self> {
+        let names: Vec<String> = text.trim().split('.').map(|name| name.trim().to_owned()).collect();
+        (!names.iter().any(String::is_empty)).then_some(Self(names))
+    }
+
+    /// The last name.
+    pub(super) fn last(&self) -> &str {
+        self.0.last().map_or("", String::as_str)
+    }
+
+    /// Where its fields are.
+    pub(super) fn places(&self, objects: &Objects<'_>) -> Places {
+        self.0.iter().map(|name| objects.places(name)).collect()
+    }
+
+    /// The value at its end; `None` if it leads nowhere.
+    pub(super) fn value(
+        &self,
+        objects: &Objects<'_>,
+        mut object: ObjectIndex,
+        record: &Record<'_>,
+        places: &Places,
+    ) -> Option<Bits> {
+        let mut record = *record;
+        let mut steps = self.0.iter().zip(places);
+        let (mut name, mut by_class) = steps.next()?;
+        loop {
+            let value = match record {
+                Record::Instance(instance) => {
+                    let class = objects.graph.objects.class(object)?;
+                    let place = (*by_class.get(class.0 as usize)?)?;
+                    objects.value_at(instance.fields, place)?
+                }
+                Record::ObjectArray(array) if name == LENGTH => length(array.length),
+                Record::PrimitiveArray(array) if name == LENGTH => length(array.length),
+                _ => return None,
+            };
+            let Some(next) = steps.next() else { return Some(value) };
+            (name, by_class) = next;
+            object = objects.object(value)?;
+            record = objects.record(object)?;
+        }
+    }
+
+    /// Whether it can lead to a value from objects of some classes: the types of the values; none if there is no class.
+    pub(super) fn check(
+        &self,
+        written: &str,
+        summary: &Summary,
+        classes: &ClassSet,
+        places: &Places,
+    ) -> Result<Vec<BasicType>, ConditionError> {
+        let Some(class) = classes.classes().next() else { return Ok(Vec::new()) };
+        let is_array = |class: ClassNumber| {
+            summary.class(class).is_some_and(|class| summary.class_name(class).ends_with("[]"))
+        };
+        let mut kinds: Vec<BasicType> = Vec::new();
+        for (step, (name, places)) in self.0.iter().zip(places).enumerate() {
+            kinds.clear();
+            for (class, place) in (0u32..).map(ClassNumber).zip(places) {
+                // What is behind a reference can be of any class.
+                if step == 0 && !classes.contains(class) {
+                    continue;
+                }
+                let length = || (name == LENGTH && is_array(class)).then_some(BasicType::Long);
+                let kind = place.map(|place| place.kind).or_else(length);
+                kinds.extend(kind.filter(|kind| !kinds.contains(kind)));
+            }
+            let Some(kind) = kinds.first() else {
+                let row = summary.class(class).filter(|_| step == 0);
+                return Err(ConditionError::NoField {
+                    condition: written.to_owned(),
+                    name: name.clone(),
+                    class: row.map_or("any class", |row| summary.class_name(row)).to_owned(),
+                    fields: row.map_or(String::new(), |_| fields_in_words(summary, class)),
+                });
+            };
+            let is_last = step + 1 == self.0.len();
+            if !is_last && !kinds.contains(&BasicType::Object) {
+                return Err(ConditionError::NoReference {
+                    condition: written.to_owned(),
+                    name: name.clone(),
+                    kind: kind_in_words(*kind),
+                });
+            }
+        }
+        Ok(kinds)
+    }
+}
+
+fn length(elements: u32) -> Bits {
+    Bits { kind: BasicType::Long, bits: elements.into() }
+}
+
+pub(super) fn kind_in_words(kind: BasicType) -> &'static str {
+    match kind {
+        BasicType::Object => "a reference",
+        BasicType::Boolean => "a boolean",
+        BasicType::Char => "a char",
+        BasicType::Float | BasicType::Double => "a number",
+        BasicType::Byte | BasicType::Short | BasicType::Int | BasicType::Long => "a whole number",
+    }
+}
+
+/// The first fields of a class and of its superclasses.
+fn fields_in_words(summary: &Summary, class: ClassNumber) -> String {
+    let chain = summary.class_table().upwards(class);
+    // A chain is as long as there are classes, and most of them may have no field.
+    let rows = chain.take(1000).filter_map(|class| summary.class(class));
+    let mut names: Vec<&str> =
+        rows.flat_map(|row| summary.fields(row)).map(|(name, _)| name).take(NAMED + 1).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    if names.len() > NAMED {
+        names.truncate(NAMED);
+        names.push("...");
+    }
+    format!("; its fields are {}", names.join(", "))
+}

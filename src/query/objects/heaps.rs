@@ -1,0 +1,121 @@
+//! Android's heaps: which objects are of the heap `app`, `zygote` or `image`.
+//!
+//! A HEAP DUMP INFO sub-record says of which heap the objects are that come after it, up to the next one. The index has
+//! the names of heaps only, so the heap dump is walked for these records; then the offset of an object's record tells
+//! its heap.
+
+use rayon::prelude::*;
+
+use crate::hprof::heap::HeapVisitor;
+use crate::index::ObjectGraph;
+use crate::index::graph::numbers::ObjectIndex;
+use crate::index::model::summary::Summary;
+use crate::index::objects::object_table::BLOCK;
+use crate::index::scan::file_order::{Classes, OrderedChunks};
+
+use super::object_set::Bits;
+use super::reader::{Objects, Record};
+
+/// Objects that one thread takes at a time; a multiple of [`BLOCK`] and of 64.
+const CHUNK: u32 = 1 << 16;
+
+/// A name that no heap has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoHeap {
+    /// The dump does not tell heaps apart.
+    #[error("the dump contains no HEAP DUMP INFO records: only dumps of Android tell heaps apart")]
+    None,
+    /// It does, but none has this name.
+    #[error("there is no heap `{0}` in the dump; its heaps are {1}")]
+    Other(String, String),
+}
+
+/// Where objects of which heap begin.
+#[derive(Debug, Default)]
+struct Infos(Vec<(usize, u32)>);
+
+impl<'a> HeapVisitor<'a> for Infos {
+    fn heap_info(&mut self, offset: usize, heap: u32, _name: u64) {
+        if self.0.last().is_none_or(|(_, last)| *last != heap) {
+            self.0.push((offset, heap));
+        }
+    }
+}
+
+impl Infos {
+    /// The heap of the object whose record is at an offset.
+    fn at(&self, offset: usize) -> Option<u32> {
+        let next = self.0.partition_point(|(start, _)| *start < offset);
+        next.checked_sub(1).and_then(|at| self.0.get(at)).map(|(_, heap)| *heap)
+    }
+}
+
+/// The objects of the heap of this name. `bytes` are the dump's ([`crate::index::Heap::bytes`]).
+///
+/// # Errors
+/// If there is no such heap.
+pub fn objects_of(name: &str, summary: &Summary, graph: &ObjectGraph, bytes: &[u8]) -> Result<Bits, NoHeap> {
+    let numbers: Vec<u32> =
+        summary.heaps().filter(|(_, known)| *known == name).map(|(number, _)| number).collect();
+    if numbers.is_empty() {
+        let names: Vec<&str> = summary.heaps().map(|(_, name)| name).collect();
+        return Err(match names.as_slice() {
+            [] => NoHeap::None,
+            names => NoHeap::Other(name.to_owned(), names.join(", ")),
+        });
+    }
+    let classes = Classes::new(summary);
+    let chunks = OrderedChunks::new(bytes, summary, &classes);
+    let walk = chunks.walker();
+    let mut infos = Infos::default();
+    chunks.for_each(|chunk| walk.chunk(&chunk, &mut infos));
+    // Segments lie in the order of the file; what is wrong with a dump need not.
+    infos.0.sort_unstable();
+    let objects = Objects::new(summary, graph, bytes);
+    let is_meant = |record: Option<Record<'_>>| {
+        let offset = match record? {
+            Record::Instance(record) => record.offset,
+            Record::ObjectArray(record) => record.offset,
+            Record::PrimitiveArray(record) => record.offset,
+            Record::Class(record) => record.offset,
+        };
+        infos.at(offset).filter(|heap| numbers.contains(heap))
+    };
+    let parts: Vec<Vec<ObjectIndex>> = ObjectIndex::chunks(graph.objects.all(), CHUNK)
+        .into_par_iter()
+        .map(|chunk| {
+            let mut found = Vec::new();
+            for block in ObjectIndex::chunks(chunk, BLOCK) {
+                let count = block.end.0.saturating_sub(block.start.0).min(u64::BITS);
+                let all = u64::MAX.checked_shr(u64::BITS - count).unwrap_or(0);
+                objects.records_of_block(block.start, all, |object, record| {
+                    if is_meant(record).is_some() {
+                        found.push(object);
+                    }
+                });
+            }
+            found
+        })
+        .collect();
+    let mut set = Bits::new(graph.objects.len());
+    parts.into_iter().flatten().for_each(|object| {
+        set.insert(object);
+    });
+    Ok(set)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heap_reaches_up_to_the_next() {
+        let mut infos = Infos::default();
+        for (offset, heap) in [(10, 1), (20, 1), (30, 2)] {
+            infos.heap_info(offset, heap, 0);
+        }
+        assert_eq!([0, 10, 11, 25, 30, 31, 99].map(|offset| infos.at(offset)), {
+            [None, None, Some(1), Some(1), Some(1), Some(2), Some(2)]
+        });
+    }
+}

@@ -1,0 +1,214 @@
+//! Options and arguments that mean the same in every command: object IDs with and without `0x`, classes for objects.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use hprof_writer::{Elements, HeapModel, Jdk, Options, Root, Type, Value};
+
+use crate::kit::dump::Dump;
+
+struct Sample {
+    dump: Dump,
+    /// A map, and its class object.
+    ids: [String; 2],
+    /// An array of bytes.
+    array: String,
+}
+
+/// A dump with a class whose name could be an object ID.
+fn sample() -> Sample {
+    let mut model = HeapModel::default();
+    let jdk = Jdk::add_to(&mut model);
+    let map = model.class("java.util.HashMap", Some(jdk.object), &[("size", Type::Int)]);
+    let decade = model.class("com.acme.decade20", Some(jdk.object), &[]);
+    let object = model.instance(map, &[Value::Int(3)]);
+    let other = model.instance(decade, &[]);
+    let array = model.prim_array(Elements::of_bytes(b"abcdefg"));
+    for object in [object, other, array] {
+        model.root(object, Root::Unknown);
+    }
+    let written = model.write(&Options::hotspot());
+    let dump = Dump::written(&written);
+    let (heap, _) = dump.open_graph();
+    let summary = heap.summary();
+    let class =
+        summary.classes().iter().find(|class| summary.class_name(class) == "java.util.HashMap").unwrap();
+    let ids = [object.0, class.id.get()].map(|id| format!("{id:#x}"));
+    Sample { dump, ids, array: format!("{:#x}", array.0) }
+}
+
+fn run(dump: &Dump, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_hprof-cli"))
+        .arg(arguments[0])
+        .arg(&dump.path)
+        .args(&arguments[1..])
+        .env("HPROF_CLI_INDEX_DIR", dump.options().index_dir.unwrap())
+        .output()
+        .unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn ids_are_written_with_0x_or_without() {
+    let Sample { dump, ids: [object, class], .. } = sample();
+    // An object of this ID begins with a letter or a digit; both are long.
+    for command in ["retained", "paths-to-root", "refs", "show", "instances", "histo"] {
+        for id in [&object, &class] {
+            // A histogram is of classes; objects of the map refer to nothing of theirs.
+            if command == "histo" && *id == object {
+                continue;
+            }
+            let bare = id.trim_start_matches("0x");
+            let rows = |id: &str| {
+                let output = run(&dump, &[command, id, "--format", "csv"]);
+                // As it was given.
+                stdout(&output).to_lowercase().replace("0x", "").replace(bare, "")
+            };
+            assert_eq!(rows(bare), rows(id), "{command} {id}");
+            assert_eq!(rows(&bare.to_uppercase()), rows(id), "{command} {id}");
+        }
+    }
+    let of_object = stdout(&run(&dump, &["instances", &object, "--format", "csv"]));
+    let of_class = stdout(&run(&dump, &["instances", "java.util.HashMap", "--format", "csv"]));
+    assert_eq!(of_object, of_class, "the objects of the class of an object");
+    assert_eq!(of_object.lines().count(), 2);
+    let of_class = stdout(&run(&dump, &["histo", &class, "--format", "csv"]));
+    assert_eq!(of_class, stdout(&run(&dump, &["histo", "java.util.HashMap", "--format", "csv"])));
+    let output = run(&dump, &["histo", &object]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("is not a class object"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_class_whose_name_could_be_an_id_is_meant() {
+    let Sample { dump, .. } = sample();
+    for command in ["retained", "instances", "histo", "show", "refs", "paths-to-root"] {
+        let output = run(&dump, &[command, "decade20", "--format", "json"]);
+        let text = stdout(&output);
+        assert!(text.contains("com.acme.decade20") || command == "retained", "{command}: {text}");
+        if command == "retained" {
+            assert!(text.contains("\"objects\": 1"), "{text}");
+        }
+        let output = run(&dump, &[command, "0xdecade20"]);
+        assert_eq!(output.status.code(), Some(1), "{command}: {}", stderr(&output));
+        let output = run(&dump, &[command, "decade21"]);
+        assert_eq!(output.status.code(), Some(1), "{command}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_range_may_be_one_element() {
+    let Sample { dump, array, .. } = sample();
+    let one = stdout(&run(&dump, &["show", &array, "--range", "5", "--format", "csv"]));
+    assert_eq!(one, stdout(&run(&dump, &["show", &format!("{array}[5]"), "--format", "csv"])));
+    assert_eq!(one.lines().count(), 2);
+    assert!(one.contains("102"), "the sixth byte is an f: {one}");
+}
+
+#[test]
+fn sorting_by_retained_bytes_shows_them() {
+    let Sample { dump, .. } = sample();
+    let sorted = stdout(&run(&dump, &["histo", "--sort", "retained", "--format", "csv"]));
+    assert_eq!(sorted, stdout(&run(&dump, &["histo", "--retained", "--format", "csv"])));
+    for with in [&["--unreachable"][..], &["--layout", "header=16"], &["--heap", "app"]] {
+        let output = run(&dump, &[&["histo", "--sort", "retained"], with].concat());
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains("--sort retained"), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn quiet_twice_is_quiet() {
+    let Sample { dump, .. } = sample();
+    let once = run(&dump, &["histo", "-q", "no.such.Class"]);
+    let twice = run(&dump, &["histo", "-q", "-q", "no.such.Class"]);
+    assert_eq!((once.status.code(), &once.stdout), (twice.status.code(), &twice.stdout));
+    assert_eq!(stderr(&twice), "");
+    assert_eq!(run(&dump, &["histo", "-qq", "--quiet"]).status.code(), Some(0));
+}
+
+/// The man page of a command, or of the program.
+fn man(command: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_hprof-cli")).arg("man").args(command).output().unwrap();
+    stdout(&output)
+}
+
+fn commands() -> Vec<String> {
+    let help = Command::new(env!("CARGO_BIN_EXE_hprof-cli")).arg("man").output().unwrap();
+    let text = stdout(&help);
+    let names = text.lines().filter_map(|line| line.strip_prefix("hprof\\-cli\\-")?.strip_suffix("(1)"));
+    names.map(|name| name.replace("\\-", "-")).collect()
+}
+
+#[test]
+fn man_pages_have_the_sections_that_are_looked_for() {
+    let commands = commands();
+    assert!(commands.len() > 20 && commands.iter().any(|command| command == "paths-to-root"), "{commands:?}");
+    for command in &commands {
+        let page = man(&[command]);
+        let sections: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix(".SH ")).collect();
+        let expected = [
+            "NAME",
+            "SYNOPSIS",
+            "DESCRIPTION",
+            "OPTIONS",
+            "EXIT STATUS",
+            "ENVIRONMENT",
+            "FILES",
+            "EXAMPLES",
+            "SEE ALSO",
+        ];
+        let mut rest = sections.iter().map(|section| section.trim_matches('"'));
+        let of_dumps = !matches!(command.as_str(), "completions" | "man");
+        for section in
+            expected.into_iter().filter(|name| of_dumps || !["ENVIRONMENT", "FILES"].contains(name))
+        {
+            let is_there = rest.any(|there| there == section);
+            assert!(is_there, "{command}: {section} is not there, or not in its place: {sections:?}");
+        }
+        assert!(!page.contains("Examples:") && !page.contains("Exit codes:"), "{command}: {page}");
+    }
+    let page = man(&["histo"]);
+    assert!(
+        page.contains("[\\fB\\-\\-top\\fR\\ \\fIN\\fR]"),
+        "options of the synopsis have their values: {page}"
+    );
+    let title = page.lines().find(|line| line.starts_with(".TH")).unwrap();
+    assert!(title.contains(concat!("hprof\\-cli ", env!("CARGO_PKG_VERSION"))), "{title}");
+    let date = title.split('"').find(|part| part.len() == 10 && part.matches('-').count() == 2);
+    assert!(date.is_some(), "a date: {title}");
+    for variable in ["HPROF_CLI_INDEX_DIR", "HPROF_CLI_MEMORY", "NO_COLOR", "XDG_CACHE_HOME"] {
+        assert!(page.contains(&format!("\\fB{variable}\\fR")), "{variable}");
+    }
+    assert!(man(&[]).contains(".SH \"EXIT STATUS\""));
+}
+
+#[test]
+fn man_pages_are_without_faults() {
+    let lint = |page: &str| -> Option<String> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("page.1");
+        std::fs::write(&path, page).unwrap();
+        let mut mandoc = Command::new("mandoc");
+        mandoc.args(["-T", "lint", "-W", "warning"]).arg(&path).stdin(Stdio::null());
+        let output = mandoc.output().ok()?;
+        Some(String::from_utf8_lossy(&output.stdout).into_owned() + &stderr(&output))
+    };
+    for command in commands() {
+        match lint(&man(&[&command])) {
+            None => {
+                let _ = writeln!(std::io::stderr(), "mandoc is not installed");
+                return;
+            }
+            Some(said) => assert_eq!(said, "", "{command}"),
+        }
+    }
+}
