@@ -47,15 +47,13 @@ fn steps(row: &Value) -> Vec<(String, String)> {
 
 /// Checks the paths to the table of a leaking map, of which frames of a dying thread hold something: the JSON rows through
 /// frames and through fields.
-fn table_of_map(name: &str, excluded: &[&str]) -> (Vec<Value>, Vec<Value>, String) {
-    let dump = Dump::at(Some(&sample(name)));
-    let opened = Opened::open(Dump::at(Some(&sample(name))));
-    let table = largest(&opened, "java.util.HashMap$Node[]");
+fn table_of_map(opened: &Opened, excluded: &[&str]) -> (Vec<Value>, Vec<Value>, String) {
+    let table = largest(opened, "java.util.HashMap$Node[]");
     let id = opened.id(table);
     let text = format!("{id:#x}");
     let mut arguments = vec![text.as_str()];
     arguments.extend(excluded);
-    let answer = json(&dump, &arguments);
+    let answer = json(&opened.dump, &arguments);
     let rows = answer["rows"].as_array().unwrap().clone();
     let (frames, fields): (Vec<Value>, Vec<Value>) =
         rows.into_iter().partition(|row| row["through_frame"].as_bool().unwrap());
@@ -63,18 +61,23 @@ fn table_of_map(name: &str, excluded: &[&str]) -> (Vec<Value>, Vec<Value>, Strin
         assert_eq!(row["root"]["kinds"], serde_json::json!(["java frame"]));
     }
     // As far as a naive walk finds it, which knows no locals.
-    let distances = opened.raw.distances_from(|kind| !is_of_stack(kind), ALL);
     if excluded.is_empty() {
+        let distances = opened.raw.distances_from(|kind| !is_of_stack(kind), ALL);
         assert_eq!(steps(&fields[0]).len(), distances[&id] + 1);
     }
-    let (code, table, notes) = run(&dump, &arguments);
+    let (code, table, notes) = run(&opened.dump, &arguments);
     assert_eq!(code, 0);
     (frames, fields, table + &notes)
 }
 
+fn open(name: &str) -> Opened {
+    Opened::open(Dump::at(Some(&sample(name))))
+}
+
 #[test]
-fn a_map_that_a_dying_thread_fills_is_held_by_its_field() {
-    let (frames, fields, table) = table_of_map("s5.hprof.zst", &[]);
+fn a_map_that_a_dying_thread_fills_is_held_by_its_field_and_kinds_of_roots_can_be_excluded() {
+    let opened = open("s5.hprof.zst");
+    let (frames, fields, table) = table_of_map(&opened, &[]);
     assert_eq!((frames.len(), fields.len()), (2, 1));
     assert_eq!(steps(&frames[0]).len(), 1);
     let pair = |class: &str, reference: &str| (class.to_owned(), reference.to_owned());
@@ -101,13 +104,24 @@ fn a_map_that_a_dying_thread_fills_is_held_by_its_field() {
         "{table}"
     );
     // One path, and the one that is added.
-    let (frames, fields, _) = table_of_map("s5.hprof.zst", &["--paths", "1", "--all-references"]);
+    let (frames, fields, _) = table_of_map(&opened, &["--paths", "1", "--all-references"]);
     assert_eq!((frames.len(), fields.len()), (1, 1));
+    // Excluded kinds of roots start no path.
+    let (frames, fields, table) = table_of_map(&opened, &["--exclude-roots", "java-frame"]);
+    assert_eq!((frames.len(), fields.len()), (0, 1));
+    assert!(table.contains("references, and GC roots of kind java frame)"), "{table}");
+    // No longer held by itself, the thread is held by its group.
+    let (frames, fields, _) = table_of_map(&opened, &["--exclude-roots", "java-frame,thread-object"]);
+    assert_eq!(frames.len(), 0);
+    let found = steps(&fields[0]);
+    assert_eq!(fields[0]["root"]["kinds"], serde_json::json!(["JNI global"]));
+    assert!(found.iter().any(|(class, _)| class == "orders.OrderIndex"), "{found:?}");
+    assert!(found.len() > 6, "{found:?}");
 }
 
 #[test]
 fn a_map_that_a_dying_thread_fills_is_held_by_its_static_field() {
-    let (frames, fields, table) = table_of_map("s5-static.hprof.zst", &[]);
+    let (frames, fields, table) = table_of_map(&open("s5-static.hprof.zst"), &[]);
     assert_eq!(frames.len(), 1);
     for row in &fields {
         let found = steps(row);
@@ -121,20 +135,6 @@ fn a_map_that_a_dying_thread_fills_is_held_by_its_static_field() {
     }
     assert!(!fields.is_empty());
     assert!(table.contains("also held by: static field BY_NUMBER of class orders.StaticIndex 0x"), "{table}");
-}
-
-#[test]
-fn excluded_kinds_of_roots_start_no_path() {
-    let (frames, fields, table) = table_of_map("s5.hprof.zst", &["--exclude-roots", "java-frame"]);
-    assert_eq!((frames.len(), fields.len()), (0, 1));
-    assert!(table.contains("references, and GC roots of kind java frame)"), "{table}");
-    // No longer held by itself, the thread is held by its group.
-    let (frames, fields, _) = table_of_map("s5.hprof.zst", &["--exclude-roots", "java-frame,thread-object"]);
-    assert_eq!(frames.len(), 0);
-    let found = steps(&fields[0]);
-    assert_eq!(fields[0]["root"]["kinds"], serde_json::json!(["JNI global"]));
-    assert!(found.iter().any(|(class, _)| class == "orders.OrderIndex"), "{found:?}");
-    assert!(found.len() > 6, "{found:?}");
 }
 
 #[test]
@@ -319,7 +319,7 @@ fn chains_of_equal_steps_are_one_line_of_a_table() {
     assert!(notes.contains(&format!("only frames of threads hold {id}: no path leads to it through fields")));
     assert_eq!(steps(&json(&dump, &[&id])["rows"][0]).len(), 1403);
 
-    let (_, table, _) = run(&dump, &["java.lang.String"]);
+    let (_, table, _) = run(&dump, &["java.lang.String", "--top", "0"]);
     assert!(table.contains("… 1,400 x Map$Node.next\n"), "{table}");
     let json = json(&dump, &["java.lang.String"]);
     let next = json["rows"].as_array().unwrap().iter().filter(|row| row["reference"] == "next").count();

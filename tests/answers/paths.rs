@@ -30,7 +30,7 @@ pub struct Opened {
     pub heap: Heap,
     pub graph: ObjectGraph,
     pub raw: Raw,
-    _dump: Dump,
+    pub dump: Dump,
 }
 
 impl Opened {
@@ -41,7 +41,7 @@ impl Opened {
     pub fn open(dump: Dump) -> Self {
         let (heap, graph) = open(&dump);
         let raw = Raw::read(bytes(&heap));
-        Self { heap, graph, raw, _dump: dump }
+        Self { heap, graph, raw, dump }
     }
 
     pub fn view(&self) -> View<'_> {

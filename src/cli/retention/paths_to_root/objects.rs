@@ -24,7 +24,7 @@ use super::{excluded_references, excluded_roots};
 /// Lines of a path that a table shows; of more the middle is left out.
 const MAX_LINES: usize = 40;
 /// Steps at either end of a path among which a table's chains are found.
-const LOOKED_AT: usize = 5000;
+const LOOKED_AT: usize = 100_000;
 /// Fields that are named which also hold what a frame holds.
 const MAX_HOLDERS: usize = 3;
 
