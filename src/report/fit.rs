@@ -420,13 +420,13 @@ mod tests {
             let text = names("java.lang.Thread 0x7f00a0b0c0d0 \"main\"", room);
             assert!(text.contains("0x7f00a0b0c0d0") && width(&text) <= room.max(16), "{room} {text}");
         }
-        assert_eq!(end("a text with 0xff00 in it", 12), "a te…0xff00");
+        assert_eq!(end("a text with 0xff00 in it", 12), "a tex…0xff00");
     }
 
     #[test]
     fn trees_lose_their_left() {
         let text = format!("{}└─ java.util.HashMap$Node", "│  ".repeat(20));
-        assert_eq!(names(&text, 40), "…21│  │  │  │  └─ j.u.HashMap$Node");
+        assert_eq!(names(&text, 40), "…21│  │  │  │  │  │  └─ j.u.HashMap$Node");
         for room in 10..90 {
             assert!(width(&names(&text, room)) <= room, "{room}");
         }
