@@ -110,10 +110,10 @@ fn head(overview: &Overview, name: &str, width: usize) -> String {
     let is_main_said = with_main.is_some();
     what = with_main.unwrap_or(what);
     let room = width.saturating_sub(what.chars().count() + 2);
-    let mut lines = vec![format!("{}: {what}", shorten(name, room.max(NARROWEST)))];
+    let mut lines = vec![format!("{}: {what}", cut(name, room.max(NARROWEST)))];
     if info.heap_dumps == 0 {
         lines.push("no heap dump".to_owned());
-        return lines.iter().map(|line| shorten(line, width)).collect::<Vec<_>>().join("\n");
+        return lines.iter().map(|line| cut(line, width)).collect::<Vec<_>>().join("\n");
     }
     let used = human_bytes(info.shallow_bytes);
     let limit = overview.heap_limit.map(|limit| format!(" of at most {}", human_bytes(limit)));
@@ -143,7 +143,7 @@ fn head(overview: &Overview, name: &str, width: usize) -> String {
         }
         lines.push(line);
     }
-    lines.iter().map(|line| shorten(line, width)).collect::<Vec<_>>().join("\n")
+    lines.iter().map(|line| cut(line, width)).collect::<Vec<_>>().join("\n")
 }
 
 /// The main class of the program.
@@ -202,7 +202,7 @@ fn stack(overview: &Overview, width: usize) -> String {
         if line.chars().count() <= width {
             return line;
         }
-        format!("  {}", shorten(&frame.frame.qualified_method(), width.saturating_sub(2)))
+        format!("  {}", cut(&frame.frame.qualified_method(), width.saturating_sub(2)))
     }));
     let shown = frames.len().min(SHOWN_FRAMES);
     let more = (frames.len() - shown) as u64 + thread.frames_left_out;
@@ -214,7 +214,7 @@ fn stack(overview: &Overview, width: usize) -> String {
             last.push_str(&text);
         }
     }
-    lines.iter().map(|line| shorten(line, width)).collect::<Vec<_>>().join("\n")
+    lines.iter().map(|line| cut(line, width)).collect::<Vec<_>>().join("\n")
 }
 
 /// The frames without those of the error itself.
@@ -227,16 +227,17 @@ fn largest(overview: &Overview, width: usize) -> Builder {
     let mut table = Builder::new(&[("", Align::Right), ("", Align::Right), ("", Align::Left)]);
     let all = overview.reachable.1;
     let held: u64 = overview.largest.iter().map(|holder| holder.retained_bytes).sum();
-    let bytes: Vec<u64> = overview.largest.iter().map(|holder| holder.retained_bytes).collect();
-    let numbers = bytes.iter().map(|bytes| human_bytes(*bytes).len() + percent(*bytes, all).len());
-    let room = width.saturating_sub(numbers.max().unwrap_or(0).max("retained".len() + 5) + 4);
+    let rest = all.saturating_sub(held);
+    let bytes = || overview.largest.iter().map(|holder| holder.retained_bytes).chain([rest]);
+    let sizes = bytes().map(|bytes| human_bytes(bytes).len()).chain(["retained".len()]).max();
+    let shares = bytes().map(|bytes| percent(bytes, all).len()).max();
+    let room = width.saturating_sub(sizes.unwrap_or(0) + shares.unwrap_or(0) + 4);
     table.row(["", "", ""]);
     table.row(["retained", "%", "what"]);
     for holder in &overview.largest {
         let bytes = holder.retained_bytes;
         table.row([human_bytes(bytes), percent(bytes, all), fitted(holder, room)]);
     }
-    let rest = all.saturating_sub(held);
     table.row([human_bytes(rest), percent(rest, all), "everything else".to_owned()]);
     table
 }
@@ -245,15 +246,18 @@ fn largest(overview: &Overview, width: usize) -> Builder {
 fn fitted(holder: &Holder, room: usize) -> String {
     let forms = [[false, false], [false, true], [true, true]].map(|short| text(holder, short));
     let fits = |text: &&String| text.chars().count() <= room;
-    forms.iter().find(fits).or(forms.last()).cloned().unwrap_or_default()
+    let form = forms.iter().find(fits).or(forms.last()).cloned();
+    cut(&form.unwrap_or_default(), room)
 }
 
 /// What holds much, in words: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`; without the packages of what
 /// holds it, and of what it holds.
 fn text(holder: &Holder, [is_short_holder, is_short_held]: [bool; 2]) -> String {
     let class = holder.class.as_deref().unwrap_or("<unknown class>");
-    let many =
-        (holder.instances > 1).then(|| format!("{} x ", grouped(holder.instances))).unwrap_or_default();
+    let many = match holder.instances {
+        0 | 1 => String::new(),
+        several => format!("{} x ", grouped(several)),
+    };
     if holder.is_class {
         return format!("{many}{}", simple(class, is_short_held));
     }
@@ -283,6 +287,14 @@ fn held(holder: &Holder, is_short: bool) -> String {
         (false, _, 1) => format!(", mostly {class}"),
         (false, ..) => format!(", mostly {count} x {class}"),
     }
+}
+
+/// A text in so many columns, in ASCII if it is itself.
+fn cut(text: &str, room: usize) -> String {
+    if text.chars().count() <= room {
+        return text.to_owned();
+    }
+    shorten(text, room.saturating_sub(2)).replace('…', "...")
 }
 
 /// The name of a class without its package: of one of the JDK, which everybody knows, or to make it `short`.
@@ -407,7 +419,8 @@ fn columns() -> Columns<'static, Facts> {
                     }),
                 )
             },
-        ),
+        )
+        .csv(|facts: &Facts| joined(facts.next.iter().map(|step| step.command.clone()))),
     ])
 }
 
