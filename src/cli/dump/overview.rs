@@ -230,16 +230,17 @@ fn largest(overview: &Overview, width: usize) -> Builder {
     let mut table = Builder::new(&[("", Align::Right), ("", Align::Right), ("", Align::Left)]);
     let all = overview.reachable.1;
     let held: u64 = overview.largest.iter().map(|holder| holder.retained_bytes).sum();
-    let bytes: Vec<u64> = overview.largest.iter().map(|holder| holder.retained_bytes).collect();
-    let numbers = bytes.iter().map(|bytes| human_bytes(*bytes).len() + percent(*bytes, all).len());
-    let room = width.saturating_sub(numbers.max().unwrap_or(0).max("retained".len() + 5) + 4);
+    let rest = all.saturating_sub(held);
+    let bytes = || overview.largest.iter().map(|holder| holder.retained_bytes).chain([rest]);
+    let sizes = bytes().map(|bytes| human_bytes(bytes).len()).chain(["retained".len()]).max();
+    let shares = bytes().map(|bytes| percent(bytes, all).len()).max();
+    let room = width.saturating_sub(sizes.unwrap_or(0) + shares.unwrap_or(0) + 4);
     table.row(["", "", ""]);
     table.row(["retained", "%", "what"]);
     for holder in &overview.largest {
         let bytes = holder.retained_bytes;
         table.row([human_bytes(bytes), percent(bytes, all), fitted(holder, room)]);
     }
-    let rest = all.saturating_sub(held);
     table.row([human_bytes(rest), percent(rest, all), "everything else".to_owned()]);
     table
 }
@@ -248,15 +249,18 @@ fn largest(overview: &Overview, width: usize) -> Builder {
 fn fitted(holder: &Holder, room: usize) -> String {
     let forms = [[false, false], [false, true], [true, true]].map(|short| text(holder, short));
     let fits = |text: &&String| text.chars().count() <= room;
-    forms.iter().find(fits).or(forms.last()).cloned().unwrap_or_default()
+    let form = forms.iter().find(fits).or(forms.last()).cloned();
+    fit::names(&form.unwrap_or_default(), room)
 }
 
 /// What holds much, in words: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`; without the packages of what
 /// holds it, and of what it holds.
 fn text(holder: &Holder, [is_short_holder, is_short_held]: [bool; 2]) -> String {
     let class = holder.class.as_deref().unwrap_or("<unknown class>");
-    let many =
-        (holder.instances > 1).then(|| format!("{} x ", grouped(holder.instances))).unwrap_or_default();
+    let many = match holder.instances {
+        0 | 1 => String::new(),
+        several => format!("{} x ", grouped(several)),
+    };
     if holder.is_class {
         return format!("{many}{}", simple(class, is_short_held));
     }
@@ -410,7 +414,8 @@ fn columns() -> Columns<'static, Facts> {
                     }),
                 )
             },
-        ),
+        )
+        .csv(|facts: &Facts| joined(facts.next.iter().map(|step| step.command.clone()))),
     ])
 }
 

@@ -324,7 +324,7 @@ impl<'a> Holders<'a> {
             seen += 1;
         }
         let (class, count) = of_class.into_iter().max_by_key(|(class, count)| (*count, Reverse(*class)))?;
-        let objects = collection.size.unwrap_or(seen);
+        let objects = collections.count(&collection).unwrap_or(seen);
         (count * 2 > seen && !class.is_empty()).then_some(())?;
         Some(Held { objects, class: class.to_owned(), is_mostly: count < seen })
     }

@@ -76,9 +76,10 @@ impl<'a> Labels<'a> {
         if self.objects.summary.class_name(row) == THREAD_LOCAL_ENTRY {
             return self.of_thread_local(self.objects.field(object, "referent")?.reference()?);
         }
-        let collection = Collections::with(&self.objects, self.forms.clone()).collection(object)?;
-        let size = collection.size.filter(|_| collection.kind != Kind::Holder)?;
-        Some(format!("size={}", grouped(size)))
+        let collections = Collections::with(&self.objects, self.forms.clone());
+        let collection =
+            collections.collection(object).filter(|collection| collection.kind != Kind::Holder)?;
+        Some(format!("size={}", grouped(collections.count(&collection)?)))
     }
 
     /// `of gateway.RequestParser.SCRATCH`: the static field that holds a ThreadLocal.

@@ -50,6 +50,12 @@ pub struct Groups {
     pub retained_bytes: u64,
 }
 
+/// What the threads of a group have in common: the name of the pool, and the number of the stack.
+type Key<'n> = (Option<&'n str>, u32);
+
+/// A thread of a group, and its name.
+type Member<'n> = (&'n Row, Option<&'n str>);
+
 /// The stacks of a dump, each number for one sequence of frames.
 #[derive(Default)]
 struct Stacks {
@@ -113,7 +119,7 @@ impl Threads<'_> {
         let names: Vec<Option<Name<'_>>> = rows.par_iter().map(|row| self.name(row.object)).collect();
         let names = Names::new(names, Room::new(self.length.saturating_add(FREE_NAMES)));
         let mut stacks = Stacks::default();
-        let mut groups: FxHashMap<(Option<&str>, u32), Vec<(&Row, Option<&str>)>> = FxHashMap::default();
+        let mut groups: FxHashMap<Key<'_>, Vec<Member<'_>>> = FxHashMap::default();
         for (row, name) in rows.iter().zip(names.by_thread()) {
             let stack = stacks.stack(row.trace, self);
             groups.entry((name.map(pool), stack)).or_default().push((row, name));
@@ -151,7 +157,7 @@ impl Threads<'_> {
     }
 
     /// All of a group but its stack.
-    fn group(&self, pool: Option<&str>, threads: &[(&Row, Option<&str>)]) -> Group {
+    fn group(&self, pool: Option<&str>, threads: &[Member<'_>]) -> Group {
         let mut objects: Vec<ObjectIndex> = threads.iter().map(|(row, _)| row.object).collect();
         objects.sort_unstable();
         let count = |state| threads.iter().filter(|(row, _)| row.state == state).count() as u64;

@@ -189,31 +189,13 @@ impl<'o, 'a> Collections<'o, 'a> {
         let field = |name| self.objects.field_of(object, class, name);
         let number = |name| u64::try_from(field(name)?.integer()?).ok();
         match form {
-            // The queues of java.util.concurrent count in an AtomicInteger, if at all.
-            Form::Linked { size, .. } => {
-                let count = field(size)?;
-                u64::try_from(match count.kind {
-                    BasicType::Object => {
-                        self.objects.field(self.objects.object(count)?, "value")?.integer()?
-                    }
-                    _ => count.integer()?,
-                })
-                .ok()
-            }
-            Form::Array { array, size: None } => {
-                Some(self.objects.ids(self.objects.object(field(array)?)?)?.len() as u64)
-            }
-            Form::Ring => {
-                let length = self.objects.ids(self.objects.object(field("elements")?)?)?.len() as u64;
-                let (head, tail) = (number("head")?, number("tail")?);
-                if head <= tail { Some(tail - head) } else { length.checked_add(tail)?.checked_sub(head) }
-            }
             Form::Array { size: Some(size), .. }
+            | Form::Linked { size, .. }
             | Form::Buckets { size: Some(size), .. }
             | Form::Pairs { size: Some(size), .. }
             | Form::Dense { size, .. }
             | Form::Tree { size, .. } => number(size),
-            Form::Chained | Form::Enums | Form::Scattered(_) => number("size"),
+            Form::Chained => number("size"),
             Form::Round => number("count"),
             // A ConcurrentHashMap counts in several places.
             Form::Buckets { size: None, .. } => {
@@ -227,6 +209,29 @@ impl<'o, 'a> Collections<'o, 'a> {
             }
             _ => None,
         }
+    }
+
+    /// How many elements a collection has, if that can be told without going through them: also of one whose size is in no
+    /// number of its own.
+    pub fn count(&self, collection: &Collection) -> Option<u64> {
+        let Collection { object, class, .. } = *collection;
+        let field = |name| self.objects.field_of(object, class, name);
+        let number = |name| u64::try_from(field(name)?.integer()?).ok();
+        let length = |name| Some(self.objects.ids(self.objects.object(field(name)?)?)?.len() as u64);
+        collection.size.or_else(|| match collection.form {
+            // The queues of java.util.concurrent count in an AtomicInteger, if at all.
+            Form::Linked { size, .. } => {
+                let count = self.objects.field(self.objects.object(field(size)?)?, "value")?;
+                u64::try_from(count.integer()?).ok()
+            }
+            Form::Array { array, size: None } => length(array),
+            Form::Ring => {
+                let (head, tail) = (number("head")?, number("tail")?);
+                if head <= tail { Some(tail - head) } else { (length("elements")? + tail).checked_sub(head) }
+            }
+            Form::Enums | Form::Scattered(_) => number("size"),
+            _ => None,
+        })
     }
 
     /// What it holds, made while it is taken.
