@@ -183,6 +183,9 @@ fn a_duplicate_class_is_one_row() {
     assert_eq!(each["rows"].as_array().unwrap().len(), 40);
 }
 
+/// What java.lang.Class objects stand for that have no class.
+const PRIMITIVES: [&str; 9] = ["boolean", "byte", "char", "short", "int", "long", "float", "double", "void"];
+
 /// By package and by loader: objects and what they retain, added up over the first level of the tree, where a class object
 /// is known by its label.
 #[test]
@@ -198,7 +201,7 @@ fn class_objects_belong_to_the_class_that_they_represent() {
             let class = row["class"].as_str().unwrap();
             let of = row["label"].as_str().filter(|_| class == "java.lang.Class");
             // Those of primitive types represent no class of the dump.
-            let class = of.filter(|of| of.contains(['.', '$'])).unwrap_or(class);
+            let class = of.filter(|of| !PRIMITIVES.contains(of)).unwrap_or(class);
             let element = class.trim_end_matches("[]");
             let package = element.rsplit_once('.').map_or("", |(package, _)| package).to_owned();
             let sum = packages.entry(package).or_default();

@@ -263,6 +263,6 @@ fn path(view: &View<'_>, object: ObjectIndex) -> Option<Why> {
         class.is_some_and(|class| is_permanent(view.edges.summary, class.loader.into()))
     };
     let held = steps.iter().skip(1).zip(&path).map(|(step, holder)| step.is_static && is_start(holder));
-    let start = held.enumerate().filter(|(_, starts)| *starts).last().map_or(0, |(at, _)| at + 1);
+    let start = held.enumerate().rfind(|(_, starts)| *starts).map_or(0, |(at, _)| at + 1);
     Some(Why { root: view.root(*path.first()?), steps, start })
 }

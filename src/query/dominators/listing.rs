@@ -195,7 +195,7 @@ pub fn group(summary: &Summary, graph: &ObjectGraph, starts: &[Start], group_by:
     };
     let sums = (chunks.into_par_iter())
         .fold(none, |mut sums, (chunk, depth)| {
-            group_chunk(graph, &groups, &class_of, chunk, depth, &mut sums);
+            group_chunk(graph, &groups, class_of, chunk, depth, &mut sums);
             sums
         })
         .reduce(none, |mut sums, others| {

@@ -113,7 +113,7 @@ pub fn retained(graph: &ObjectGraph, sets: &Sets) -> io::Result<Vec<SetRetained>
     }
     let seeds = seeds(graph, sets, &members, &outside);
     let walk = Walk { graph, sets, outside, is_member, seeds };
-    let mut batches = vec![0..sets.count];
+    let mut batches: Vec<Range<u32>> = std::iter::once(0..sets.count).collect();
     while let Some(batch) = batches.pop() {
         // One set makes two collections at most.
         if walk.batch(&batch, &mut answer)?.is_some() || batch.end - batch.start < 2 {
