@@ -25,7 +25,7 @@ fn answers_are_as_recorded() {
 
 fn samples() -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for folder in ["jdk", "agent", "public"] {
+    for folder in ["jdk", "agent", "leaks", "public"] {
         let folder = Path::new("samples").join(folder);
         for entry in std::fs::read_dir(&folder).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
