@@ -29,7 +29,8 @@ fn samples() -> Vec<PathBuf> {
         let folder = Path::new("samples").join(folder);
         for entry in std::fs::read_dir(&folder).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
-            if name.contains(".hprof") {
+            // Who has tried the program has an index beside the dump.
+            if name.contains(".hprof") && !name.ends_with(".index") {
                 found.push(folder.join(name));
             }
         }
