@@ -92,7 +92,8 @@ pub(super) fn with_command(
         let mut rest = arguments.iter().skip(2);
         rest.clone().any(is_file) && !rest.any(|word| is_command(word)) && habit(&word).is_none()
     } else {
-        Path::new(first).exists() || habit(&word).is_none() && word.contains(['/', '.'])
+        let path = Path::new(first);
+        path.is_file() || habit(&word).is_none() && (path.exists() || word.contains(['/', '.']))
     };
     if is_dump {
         arguments.insert(1, OVERVIEW.into());

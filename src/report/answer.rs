@@ -25,6 +25,8 @@ pub enum Section {
     Line(String),
     /// Lines; escaped here.
     Text(String),
+    /// Lines that are not broken, such as commands to copy; escaped here.
+    Whole(String),
     /// Another table.
     Table(Builder),
 }
@@ -51,6 +53,10 @@ impl Section {
             Self::Line(line) => table::write_text(out, &escape::text(&line), style),
             Self::Text(text) => {
                 text.split('\n').try_for_each(|line| table::write_text(out, &escape::text(line), style))
+            }
+            Self::Whole(text) => {
+                let whole = Style { width: None, ..style };
+                text.split('\n').try_for_each(|line| table::write_text(out, &escape::text(line), whole))
             }
             Self::Table(table) => table.write(out, style),
         }

@@ -84,13 +84,11 @@ fn text(arguments: &[&str]) -> String {
 /// The commands, from the help.
 fn commands() -> Vec<String> {
     let help = text(&["--help"]);
-    let (_, list) = help.split_once("Commands:\n").unwrap();
-    list.lines()
-        .take_while(|line| !line.is_empty())
-        // What is indented by more continues a description.
-        .filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')))
-        .map(|line| line.split(' ').next().unwrap().to_owned())
-        .collect()
+    // Groups of commands stand between usage and options, a line each.
+    let (_, list) = help.split_once("Usage: ").unwrap();
+    let (list, _) = list.split_once("Options:\n").unwrap();
+    let names = list.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    names.map(str::to_owned).collect()
 }
 
 /// The long options of a command, from its help.

@@ -169,7 +169,7 @@ fn a_heap_without_a_leak() {
     assert_eq!(total("shallow_bytes"), info["rows"][0]["shallow_bytes"]);
     assert_eq!(row["out_of_memory"], serde_json::Value::Null);
     // HeapZoo's one direct buffer; the JDK's file of classes, which is mapped, is none.
-    assert_eq!(row["direct_memory"]["bytes"], 4096);
+    assert_eq!(row["direct_memory"]["capacity_bytes"], 4096);
     let csv = screen.answer("hprof-cli overview jdk17.hprof --format csv");
     assert!(csv.lines().count() == 2 && !csv.contains('{'), "{csv}");
 }

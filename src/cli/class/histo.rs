@@ -159,9 +159,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let outcome = show(args, &session, &histogram)?;
     args.notes(&session.heap, &histogram, &question);
     match scope {
-        Scope::All => unreachable::note(&session, &args.input.input, Covers::RetainedSizes),
+        Scope::All if with == With::Retained => {
+            unreachable::note(&session, &args.input.input, Covers::RetainedSizes);
+        }
         Scope::Reachable => unreachable::note(&session, &args.input.input, Covers::Reachable),
-        Scope::Unreachable => {}
+        Scope::All | Scope::Unreachable => {}
     }
     Ok(outcome)
 }

@@ -2,6 +2,8 @@
 
 use super::short_path::short_path;
 use crate::cli::Outcome;
+use rustc_hash::FxHashMap;
+
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::limit::Top;
@@ -96,10 +98,11 @@ fn loaders(args: &Args) -> anyhow::Result<Outcome> {
     let whole = session.graph.tree.reachable_bytes();
     let lines = found.rows.iter().map(|found| Line { summary, row: found });
     let total = found.rows.len() as u64;
+    let labels: FxHashMap<ObjectId, &str> =
+        found.rows.iter().filter_map(|row| Some((row.row.id, row.row.label.as_deref()?))).collect();
     let groups = (1u64..).zip(&found.groups).map(|(number, group)| {
         let first = group.loaders.first().copied().unwrap_or_default();
-        let label =
-            found.rows.iter().find(|row| row.row.id == first).and_then(|row| row.row.label.as_deref());
+        let label = labels.get(&first).copied();
         GroupLine { summary, number, group, first, label, why: why.get(&first).map(short_path) }
     });
     let beside = Beside { total, groups: groups.collect() };
@@ -148,6 +151,7 @@ fn duplicate_names(args: &Args) -> anyhow::Result<Outcome> {
         .without_rows(NoRows::Nothing);
     session.show("loaders", &args.output, answer)?;
     note_no_duplicates(args, total);
+    unreachable::note(&session, &args.input, Covers::Reachable);
     Ok(session.outcome(total > 0))
 }
 
@@ -165,6 +169,7 @@ fn duplicates(args: &Args) -> anyhow::Result<Outcome> {
         .without_rows(NoRows::Nothing);
     session.show("loaders", &args.output, answer)?;
     note_no_duplicates(args, total);
+    unreachable::note(&session, &args.input, Covers::Reachable);
     Ok(session.outcome(total > 0))
 }
 
@@ -373,7 +378,7 @@ fn group_columns<'a>(whole: u64) -> Columns<'a, GroupLine<'a>> {
 /// Why its first loader is reachable.
 fn below_group(line: &GroupLine<'_>) -> Vec<Below> {
     let Some(why) = &line.why else { return Vec::new() };
-    let label = line.label.map(|label| format!(" \"{label}\"")).unwrap_or_default();
+    let label = line.label.map(|label| format!(" {}", escape::quoted(label))).unwrap_or_default();
     held_by(&format!("the first by address, {:#x}{label}, is held by:", line.first), why)
 }
 

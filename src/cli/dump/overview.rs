@@ -12,6 +12,7 @@ use crate::query::dump::overview::{self, Overview};
 use crate::query::threads::StackFrame;
 use crate::report::answer::{Answer, Declared, NoRows, Section};
 use crate::report::column::{Column, Columns, Field, Kind};
+use crate::report::escape;
 use crate::report::fit;
 use crate::report::number::{counted, grouped, human_bytes, percent};
 use crate::report::table::{Align, Builder, Style};
@@ -81,7 +82,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if !facts.overview.largest.is_empty() {
         answer = answer.above(Section::Table(largest(&facts.overview, width)));
     }
-    answer = answer.under(Section::Text(next::text(&facts.next, width)));
+    answer = answer.under(Section::Whole(next::text(&facts.next, width)));
     let answer = match args.output.format() {
         crate::report::Format::Table => answer,
         _ => Answer::new(columns(), [facts]),
@@ -198,7 +199,7 @@ fn odd(overview: &Overview) -> Vec<String> {
 fn stack(overview: &Overview, width: usize) -> String {
     let Some(thread) = &overview.out_of_memory else { return String::new() };
     let name = thread.name.clone().unwrap_or_else(|| format!("{:#x}", thread.object));
-    let mut lines = vec![String::new(), format!("Thread \"{name}\" ran out of memory in")];
+    let mut lines = vec![String::new(), format!("Thread {} ran out of memory in", escape::quoted(&name))];
     let frames = own_frames(&thread.frames);
     lines.extend(frames.iter().take(SHOWN_FRAMES).map(|frame| {
         let line = format!("  {}", frame.frame);
@@ -267,11 +268,13 @@ fn text(holder: &Holder, [is_short_holder, is_short_held]: [bool; 2]) -> String 
     let label = holder.label.as_deref().unwrap_or_default();
     let mut text = match class {
         "java.lang.Class" => return format!("class {label}{}", held(holder, is_short_held)),
-        "java.lang.Thread" => return format!("Thread \"{label}\"{}", held(holder, is_short_held)),
+        "java.lang.Thread" => {
+            return format!("Thread {}{}", escape::quoted(label), held(holder, is_short_held));
+        }
         _ if holder.is_collection || label.is_empty() || holder.instances > 1 => {
             format!("{many}{}", simple(class, is_short_holder))
         }
-        _ => format!("{} \"{label}\"", simple(class, is_short_holder)),
+        _ => format!("{} {}", simple(class, is_short_holder), escape::quoted(label)),
     };
     if let Some(Holding { name, is_static, class, .. }) = &holder.field {
         let class = simple(class, is_short_holder);
@@ -339,7 +342,7 @@ fn columns() -> Columns<'static, Facts> {
             "the others",
             move |facts: &Facts| pair(facts.overview.unreachable),
         ),
-        Column::integer("gc_roots", "GC roots", |facts: &Facts| {
+        Column::integer("gc_roots_total", "GC roots", |facts: &Facts| {
             facts.overview.info.roots.iter().map(|(_, count)| count).sum::<u64>().into()
         }),
         Column::integer("threads", "threads that ran", |facts: &Facts| facts.overview.threads.into()),
@@ -377,7 +380,7 @@ fn columns() -> Columns<'static, Facts> {
             "direct ByteBuffers, without views and mapped files",
             |facts: &Facts| facts.overview.odd.direct_buffers.into(),
         ),
-        Column::integer("direct_memory.bytes", "the sum of their capacities", |facts: &Facts| {
+        Column::integer("direct_memory.capacity_bytes", "the sum of their capacities", |facts: &Facts| {
             facts.overview.odd.direct_bytes.into()
         }),
         Column::integer(

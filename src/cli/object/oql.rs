@@ -19,6 +19,7 @@ use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::session::{KEPT, Session, Source};
+use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object};
 
 pub(crate) const EXAMPLES: &str = r#"Examples:
@@ -87,7 +88,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         }))
     })?;
     match answer {
-        Ok((found, first)) => show(args, &session, &found, first),
+        Ok((found, first)) => {
+            let outcome = show(args, &session, &found, first)?;
+            if args.live {
+                unreachable::note(&session, &args.input, Covers::Reachable);
+            }
+            Ok(outcome)
+        }
         Err(error) if error.is_unknown => {
             let _ = say(&error);
             messages::line("error", &error.to_string());

@@ -231,7 +231,7 @@ fn of_heap(args: &Args) -> anyhow::Result<Outcome> {
 
 fn of_groups(args: &Args, question: Question) -> anyhow::Result<Outcome> {
     let Show::Rows(format) = args.format else {
-        anyhow::bail!("--format text is a thread dump, which has no groups: use table, json or csv")
+        anyhow::bail!("--format text is a thread dump, which has no groups; use table, json or csv")
     };
     let depth = match (args.depth, format) {
         (Some(depth), _) => Some(depth).filter(|depth| *depth > 0),
@@ -245,6 +245,7 @@ fn of_groups(args: &Args, question: Question) -> anyhow::Result<Outcome> {
         let (session, threads) = heap::ask(input, &question)?;
         messages::about_no_thread(&session.graph, &threads, question.name.as_ref());
     }
+    unreachable::note(&session, input, Covers::RetainedSizes);
     Ok(session.outcome(!found.rows.is_empty()))
 }
 

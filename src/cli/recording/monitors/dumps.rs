@@ -47,7 +47,8 @@ pub(super) fn show(
         }
         recorded.show("monitors", output, answer)?;
     }
-    Ok(recorded.outcome(shown > 0))
+    let is_any = monitors.is_empty() || dumps().any(|dump| !dump.monitors.is_empty());
+    Ok(recorded.outcome(shown > 0 && is_any))
 }
 
 /// A MONITOR DUMP.

@@ -13,7 +13,9 @@ use crate::query::objects::selection::{Selection, What};
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
-use crate::cli::shared::messages;
+use crate::cli::shared::{messages, object};
+use crate::query::classes::suggestions;
+use crate::report::number::human_bytes;
 
 /// The words of `--group-by`.
 const GROUP_BY: &[Key<GroupBy>] = &[
@@ -114,29 +116,40 @@ impl Args {
 
     /// Where an answer starts; `None` if there is no such object, or none of them is reachable.
     pub(super) fn from(&self, summary: &Summary, graph: &ObjectGraph) -> Option<From> {
-        let Some(of) = &self.of else { return Some(From::Roots) };
+        let Some(of) = self.of.as_ref().map(|of| of.settled(summary)) else { return Some(From::Roots) };
         if let What::Object(id) = &of.what {
             return graph.tree.reachable_position(graph.objects.addresses.index_of(*id)?).map(From::Object);
         }
-        let classes = ClassSet::new(summary, graph, std::slice::from_ref(of), false);
+        let classes = ClassSet::new(summary, graph, std::slice::from_ref(&of), false);
         let tops = merged::tops(graph, &classes);
         if tops.is_empty() { None } else { Some(From::Tops(tops)) }
     }
 
+    /// Says that no object retains enough.
+    pub(super) fn note_too_small(&self) {
+        if self.min_retained > 0 && !self.input.quiet {
+            let bytes = human_bytes(self.min_retained);
+            messages::line("note", &format!("no object retains {bytes} or more"));
+        }
+    }
+
     /// Says why there is no answer.
     pub(super) fn note_no_start(&self, summary: &Summary, graph: &ObjectGraph) {
-        let Some(of) = self.of.as_ref().filter(|_| !self.input.quiet) else { return };
+        let Some(of) = self.of.as_ref().filter(|_| !self.input.quiet).map(|of| of.settled(summary)) else {
+            return;
+        };
         let text = &of.text;
         match &of.what {
             What::Object(id) if graph.objects.addresses.index_of(*id).is_none() => {
-                messages::line("note", &format!("there is no object {id:#x} in the dump"));
+                let nearest = suggestions::object_ids(graph, *id);
+                messages::line("note", &object::not_found(*id, self.input.path(), &nearest));
             }
             What::Object(id) => messages::line(
                 "note",
                 &format!("{id:#x} is unreachable: nothing dominates it, and it retains nothing"),
             ),
             What::Classes(_) if of.objects(summary, graph).is_empty() => {
-                messages::about_no_class(summary, of)
+                messages::about_no_class(summary, &of)
             }
             What::Classes(_) => messages::line(
                 "note",

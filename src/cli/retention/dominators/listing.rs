@@ -13,16 +13,16 @@ use crate::query::objects::label::Labels;
 use crate::report::Format;
 use crate::report::answer::{Answer, Declared, NoRows, Section};
 use crate::report::column::{Column, Columns, Fit};
-use crate::report::number::{grouped, human_bytes};
+use crate::report::number::grouped;
 use crate::report::tree;
 
 use super::arguments::{Args, From};
 use super::reachable::{self, Whole};
 use crate::cli::Outcome;
+use crate::cli::shared::object;
 use crate::cli::shared::object_columns::{self, Named};
 use crate::cli::shared::session::{Rows, Session, Source};
 use crate::cli::shared::unreachable::{self, Covers};
-use crate::cli::shared::{messages, object};
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let format = args.output.format();
@@ -82,8 +82,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let answer = Answer::new(columns(whole), lines).beside(&reachable::beside(), &graph.tree);
     let answer = with_totals(answer, args, whole, &from, &listing, graph.tree.reachable().into());
     let rows = session.show("dominators", &args.output, answer)?;
-    if rows == 0 && args.min_retained > 0 && !args.input.quiet {
-        messages::line("note", &format!("no object retains {} or more", human_bytes(args.min_retained)));
+    if rows == 0 {
+        args.note_too_small();
     }
     unreachable::note(&session, &args.input, Covers::Reachable);
     Ok(session.outcome(rows > 0))

@@ -22,6 +22,7 @@ use super::reachable::{self, Whole};
 use crate::cli::Outcome;
 use crate::cli::shared::object;
 use crate::cli::shared::session::{Rows, Session, Source};
+use crate::cli::shared::unreachable::{self, Covers};
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let format = args.output.format();
@@ -43,11 +44,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let drawn = if format == Format::Table { drawn(&nodes, others) } else { listed(&nodes) };
         let make = Make::new(heap, graph)?;
         let rows = Rows::new(drawn, |drawn| make.line(drawn));
-        Ok(Some((nodes.len(), rows)))
+        let left_out = others.nodes > 0 || nodes.iter().any(|node| node.others.nodes > 0);
+        Ok(Some((nodes.len(), left_out, rows)))
     })?;
     let Session { heap, graph } = &session;
     let whole = Whole::new(graph, &args.output);
-    let Some((nodes, rows)) = found else {
+    let Some((nodes, left_out, rows)) = found else {
         let none = Answer::new(columns(Whole::default()), None)
             .beside(&reachable::beside(), &graph.tree)
             .without_rows(NoRows::Nothing);
@@ -62,9 +64,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
             ("retained", grouped(whole.bytes)),
             ("%", whole.percent(whole.bytes)),
             ("object", "all reachable objects".to_owned()),
-        ])
-        .under(Section::Line("--top 0 shows all; --depth D shows more levels".to_owned()));
+        ]);
+    let answer = if left_out {
+        answer.under(Section::Line("--top 0 shows all; --depth D shows more levels".to_owned()))
+    } else {
+        answer
+    };
     session.show("dominators", &args.output, answer)?;
+    if nodes == 0 {
+        args.note_too_small();
+    }
+    unreachable::note(&session, &args.input, Covers::Reachable);
     Ok(session.outcome(nodes > 0))
 }
 
@@ -224,7 +234,7 @@ impl Line {
         let count = if node.objects > 1 { format!("{} x ", grouped(node.objects)) } else { String::new() };
         let field = self.field.as_ref().map(|field| format!(" ({field})")).unwrap_or_default();
         let several = if self.is_held_by_several { HELD_BY_SEVERAL } else { "" };
-        let by = self.link.as_ref().map(|link| format!(" by {link}")).unwrap_or_default();
+        let by = self.link.as_ref().map(|link| format!(", field {link}")).unwrap_or_default();
         let chain = if node.chain > 1 {
             format!(" (up to {} in a row{by})", grouped(node.chain.into()))
         } else {
