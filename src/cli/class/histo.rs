@@ -54,14 +54,14 @@ const GROUP_BY: &[Key<GroupBy>] = &[
 /// Counts all objects in the dump, including unreachable ones; --live counts only reachable objects.
 /// Sizes are shallow sizes in the layout of the JVM (see `info`). Percentages are of the whole heap, or
 /// with --live of the reachable heap, whatever classes are selected. In a text report, the HEAP DUMP is
-/// counted with the sizes that it states. --live and --retained build the index on first use.
+/// counted with the sizes that it states. --live and --retained build the reference graph once.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: RecordedInput,
 
     /// Only classes that match PATTERN, for example `java.util.HashMap$Node`, `byte[]`, `com.acme.**`, `*Cache`;
-    /// or the class with this object ID
+    /// or the object ID of a class object
     #[arg(value_name = "PATTERN", help_heading = "Filter")]
     patterns: Vec<Selection>,
 

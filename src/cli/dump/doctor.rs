@@ -26,14 +26,14 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// Diagnose damage in a dump and its effect on answers
 ///
 /// Reports damaged regions, truncation and dangling references, which answers they affect, and what to
-/// do. Reads the whole dump and builds the index on first use; --quick does without the index. Text
-/// reports are checked for lines that cannot be parsed.
+/// do. Reads the whole dump; dangling references need the reference graph, which is built once, unless
+/// --quick skips them. Text reports are checked for lines that cannot be parsed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: RecordedInput,
 
-    /// Do not count dangling references, which requires the full index
+    /// Do not count dangling references, which requires the reference graph
     #[arg(long, help_heading = "Input")]
     quick: bool,
 

@@ -45,8 +45,9 @@ const MUCH_GARBAGE: u64 = 20;
 /// Summarize a dump: OutOfMemoryError, biggest objects, anomalies
 ///
 /// `hprof-cli DUMP` is short for this command. It shows the thread that ran out of memory, the biggest
-/// objects with the dominators inside them, anomalies (a long finalizer queue, classes that many
-/// loaders define, direct memory, garbage), and the commands to run next. Builds the index on first use.
+/// objects, each followed down the dominator tree to where its memory accumulates, anomalies (a long
+/// finalizer queue, classes that many loaders define, direct memory, garbage) and the commands to run
+/// next. Builds the index on first use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -36,12 +36,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// Characters of a text that rows are sorted by, in a table.
 const TABLE_TEXT: usize = 40;
 
-/// List the instances of a class
-///
-/// Lists instances with their sizes and labels, largest retained size first, including unreachable
-/// objects unless --live is given. --where filters by field values: numbers, booleans, chars, strings
-/// and null; other objects compare by their label, such as an enum name or a boxed number. Builds the
-/// index on first use. For queries over several fields or classes, use `oql`.
+/// What `--sort` means.
 #[derive(Debug, Clone)]
 enum Order {
     Key(SortBy),
@@ -58,10 +53,12 @@ fn order(text: &str) -> Result<Order, NoSortField> {
     }
 }
 
-/// The objects of a class, those that retain most first
+/// List the instances of a class
 ///
-/// Conditions compare a field of each object: numbers, booleans, chars, Strings, null. Other objects in a field compare
-/// by their label, as it is shown: the name of an enum, the number in a box.
+/// Lists instances with their sizes and labels, largest retained size first, including unreachable
+/// objects unless --live is given. --where filters by field values: numbers, booleans, chars, strings
+/// and null; other objects compare by their label, such as an enum name or a boxed number. Builds the
+/// index on first use. For queries over several fields or classes, use `oql`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -40,12 +40,7 @@ const DEFAULT_DEPTH_OF_GROUPS: usize = 3;
 /// Rows of a table of started threads when nothing is said.
 const DEFAULT_TOP_STARTED: usize = 50;
 
-/// List threads with their stacks and locals
-///
-/// Lists all Thread objects of the heap dump, including virtual threads and threads that have not
-/// started or have ended. Up to JDK 21, dumps contain no stacks of unmounted virtual threads. --format
-/// text prints live threads like jstack; nid and monitor owners are unknown to a heap dump. --started
-/// lists the threads that a profiler recorded. Builds the index on first use.
+/// The format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Show {
     /// As every command has it.
@@ -78,17 +73,13 @@ const SORT: &[Key<Order>] = &[
     ("serial", (None, Some(started_threads::SortBy::Serial)), "By serial number, with --started"),
 ];
 
-/// Threads, what they were doing, their stacks, and what these hold
+/// List threads with their stacks and locals
 ///
-/// All Thread objects of a heap dump, also those that have not started or have ended; virtual threads too. Dumps of JDK 21
-/// and older hold no stacks of virtual threads that were not mounted.
-///
-/// --format text is laid out like a thread dump of jstack, and holds the threads that were alive. What a heap dump does
-/// not know, native thread ids (nid) and who owns a monitor, is 0 or not there; tid is the JVM's address of the thread, or
-/// the object id of a virtual one.
-///
-/// With --started: the threads that were started while a profiler ran, as START THREAD and END THREAD records say, or
-/// THREAD START and THREAD END lines of a text.
+/// Lists all Thread objects of the heap dump, including virtual threads and threads that have not
+/// started or have ended. Dumps of JDK 21 and older contain no stacks of unmounted virtual threads.
+/// --format text prints live threads like jstack, with nid=0 and without monitor owners, which a heap
+/// dump does not contain. --started lists the threads that a profiler recorded (START THREAD records,
+/// or THREAD START lines of a text report). Builds the index on first use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
