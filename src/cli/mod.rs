@@ -23,10 +23,10 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::report::answer::Declared;
 
-/// Answers from Java heap dumps and HPROF reports, in the shell.
+/// Analyze Java heap dumps and HPROF reports on the command line.
 ///
-/// Reads dumps of HotSpot, of the HPROF agent and of Android, and the agent's text reports, plain or compressed by gzip or
-/// zstd, and keeps an index beside dumps, so that the second question is answered at once.
+/// Reads heap dumps of HotSpot, Android and the HPROF agent, and the agent's text reports, plain or compressed with
+/// gzip or zstd. An index is built on first use and stored beside the dump, so that later commands answer quickly.
 #[derive(Debug, Parser)]
 #[command(name = "hprof-cli", version, max_term_width = 110, after_long_help = EXIT_CODES)]
 struct Cli {
@@ -114,11 +114,11 @@ commands! {
 
 /// The beginning of the help, for who has no time.
 const WHAT_NOW: &str = "OutOfMemoryError: what now?
-  hprof-cli DUMP                            what died, what holds the memory
+  hprof-cli DUMP                            failed thread, biggest objects
   hprof-cli dominators DUMP --merge class   the biggest objects, merged by class
   hprof-cli paths-to-root DUMP 0x7c00012a8  the fields that keep an object alive
-  hprof-cli loaders DUMP                    class loaders that should be gone
-  hprof-cli threads DUMP                    stacks, and what their locals retain";
+  hprof-cli loaders DUMP                    class loaders and what they retain
+  hprof-cli threads DUMP                    stacks, and what the locals retain";
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

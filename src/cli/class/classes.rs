@@ -28,36 +28,37 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// The words of `--sort`.
 const SORT: &[Key<SortBy>] = &[
     ("instances", SortBy::Instances, "Most instances first"),
-    ("total", SortBy::Total, "Most instances first, those of subclasses included"),
+    ("total", SortBy::Total, "Most instances first, including those of subclasses"),
     ("bytes", SortBy::Shallow, "Most bytes first"),
     ("subclasses", SortBy::Subclasses, "Most direct subclasses first"),
-    ("class", SortBy::Name, "By name"),
+    ("class", SortBy::Name, "By class name"),
 ];
 
 /// Levels of a tree in a table when nothing is said.
 const DEFAULT_DEPTH: u32 = 2;
 
-/// The classes in the dump, with their superclasses, and as a tree of what extends what
+/// List the classes, or show the class hierarchy
 ///
-/// All that were loaded, those without objects too. Sizes are shallow ones, as in `histo`.
+/// Lists all loaded classes with their superclass and loader, including classes without instances.
+/// Sizes are shallow sizes, as in `histo`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// Only classes that match one of these: `java.util.HashMap$Node`, `byte[]`, `com.acme.**`; a tree starts there
+    /// Only classes that match PATTERN, for example `byte[]`, `com.acme.**`; with --tree, the roots of the tree
     #[arg(value_name = "PATTERN", help_heading = "Filter")]
     patterns: Vec<ClassPattern>,
 
-    /// As a tree, from java.lang.Object on; subclasses with most instances first
+    /// Show the class hierarchy below java.lang.Object, subclasses with the most instances first
     #[arg(long, conflicts_with = "sort", help_heading = "Output")]
     tree: bool,
 
-    /// Levels of the tree; 0 for all [default: 2 in a table, all in JSON and CSV]
+    /// Maximum depth of the tree; 0 for no limit [default: 2 in a table, all in JSON and CSV]
     #[arg(long, value_name = "D", requires = "tree", help_heading = "Output")]
     depth: Option<u32>,
 
-    /// Order of the rows
+    /// Sort order
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), default_value = "instances", help_heading = "Output")]
     sort: SortBy,
 

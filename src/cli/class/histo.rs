@@ -29,7 +29,6 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli histo heap.hprof 'com.acme.**' --sort instances
   hprof-cli histo heap.hprof --group-by package --top 10
   hprof-cli histo heap.hprof --retained --live
-  hprof-cli histo java.hprof.txt --sort instances
   hprof-cli histo heap.hprof --format json | jq '.rows[0]'";
 
 /// What is said of a pattern that is a file.
@@ -40,56 +39,56 @@ const SORT: &[Key<SortBy>] = &[
     ("bytes", SortBy::Bytes, "Most bytes first"),
     ("instances", SortBy::Instances, "Most instances first"),
     ("retained", SortBy::Retained, "Most retained bytes first; implies --retained"),
-    ("class", SortBy::Name, "By name"),
+    ("class", SortBy::Name, "By class name"),
 ];
 
 /// The words of `--group-by`.
 const GROUP_BY: &[Key<GroupBy>] = &[
-    ("class", GroupBy::Class, "A class; classes of the same name from several loaders are several"),
-    ("package", GroupBy::Package, "All classes of a package"),
-    ("loader", GroupBy::Loader, "All classes of a loader"),
+    ("class", GroupBy::Class, "Class, one row per class loader"),
+    ("package", GroupBy::Package, "Package"),
+    ("loader", GroupBy::Loader, "Class loader"),
 ];
 
-/// Instances and bytes of each class
+/// Count instances and bytes by class
 ///
-/// Shallow sizes are those of the JVM itself, fitted to the dump's addresses (see `info`). All objects in the dump are
-/// counted, unreachable ones too, unless --live says otherwise. Percentages are of the heap: of all objects, or with
-/// --live of all reachable ones, whatever classes are selected. Of a text report (java.hprof.txt) the HEAP DUMP is
-/// counted, with the sizes that it states.
+/// Counts all objects in the dump, including unreachable ones; --live counts only reachable objects.
+/// Sizes are shallow sizes in the layout of the JVM (see `info`). Percentages are of the whole heap, or
+/// with --live of the reachable heap, whatever classes are selected. In a text report, the HEAP DUMP is
+/// counted with the sizes that it states. --live and --retained build the reference graph once.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: RecordedInput,
 
-    /// Only classes that match one of these: `java.util.HashMap$Node`, `byte[]`, `[B`, `com.acme.**`, `*Cache`; or one
-    /// class by the ID of its class object
+    /// Only classes that match PATTERN, for example `java.util.HashMap$Node`, `byte[]`, `com.acme.**`, `*Cache`;
+    /// or the object ID of a class object
     #[arg(value_name = "PATTERN", help_heading = "Filter")]
     patterns: Vec<Selection>,
 
-    /// Only objects that a root leads to
+    /// Only reachable objects
     #[arg(long, conflicts_with_all = ["unreachable", "layout"], help_heading = "Filter")]
     live: bool,
 
-    /// Only objects that no root leads to
+    /// Only unreachable objects
     #[arg(long, conflicts_with_all = ["retained", "layout"], help_heading = "Filter")]
     unreachable: bool,
 
-    /// Only objects of this heap of an Android dump: `app`, `zygote`, `image` (`info` names them)
+    /// Only objects in this heap of an Android dump: `app`, `zygote`, `image` (listed by `info`)
     #[arg(long, value_name = "NAME", conflicts_with_all = ["retained", "layout"], help_heading = "Filter")]
     heap: Option<String>,
 
-    /// Also what would be freed with the objects of each row, by the dominator tree
+    /// Also show the retained size of each row, from the dominator tree
     #[arg(long, conflicts_with = "layout", help_heading = "Output")]
     retained: bool,
 
-    /// Order of the rows [default: bytes, or retained with --retained]
+    /// Sort order [default: bytes, or retained with --retained]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
     sort: Option<SortBy>,
 
     #[command(flatten)]
     top: Top,
 
-    /// What a row stands for
+    /// Group rows by this key
     #[arg(long, value_name = "KEY", value_parser = keys(GROUP_BY), default_value = "class", help_heading = "Output")]
     group_by: GroupBy,
 

@@ -35,32 +35,33 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// The words of `--sort`.
 const SORT: &[Key<SortBy>] = &[
-    ("retained", SortBy::Retained, "Those that retain most first"),
-    ("classes", SortBy::Classes, "Those that define most classes first"),
+    ("retained", SortBy::Retained, "Largest retained size first"),
+    ("classes", SortBy::Classes, "Most defined classes first"),
     ("instances", SortBy::Instances, "Most instances of their classes first"),
     ("bytes", SortBy::Shallow, "Most bytes in instances of their classes first"),
 ];
 
-/// The class loaders: what they define, and what would be freed with each
+/// List class loaders, their classes and retained sizes
 ///
-/// A loader, its classes and their objects hold one another. So the retained size is that of all of these together: what is
-/// freed once the last reference to any of them is gone. Only for the loaders that live as long as the JVM (boot, platform,
-/// application) it is that of the loader object alone. Loaders that define classes of the same names are added up first:
-/// many that should be gone are a leak, and the path below says what holds one of them.
+/// The retained size of a loader includes its classes and their instances, which reference one another:
+/// it is what is freed once none of them is referenced from outside. For the boot, platform and
+/// application loaders, it is that of the loader object alone. Loaders that define classes of the same
+/// names are summed up first, with a path from a GC root to one of them: they indicate a class loader
+/// leak. Builds the index on first use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// Classes of the same name that several loaders define, instead of loaders
+    /// List classes that several loaders define under the same name, instead of loaders
     #[arg(long, conflicts_with = "sort", help_heading = "Filter")]
     duplicates: bool,
 
-    /// With --duplicates, each of these classes
+    /// With --duplicates, list each of these classes
     #[arg(long, requires = "duplicates", help_heading = "Output")]
     details: bool,
 
-    /// Order of the loaders
+    /// Sort order of the loaders
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), default_value = "retained", help_heading = "Output")]
     sort: SortBy,
 

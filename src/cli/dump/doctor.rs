@@ -23,16 +23,17 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli doctor heap.hprof --quick
   hprof-cli doctor heap.hprof --format json | jq '.rows[] | {kind, text, advice}'";
 
-/// What is wrong with a dump: what was read and what is lost, what that means for the answers, and what to do
+/// Diagnose damage in a dump and its effect on answers
 ///
-/// Reads the whole dump and builds what the index lacks, as objects that are referred to and not there are found only with
-/// all references read. Text reports are taken too.
+/// Reports damaged regions, truncation and dangling references, which answers they affect, and what to
+/// do. Reads the whole dump; dangling references need the reference graph, which is built once, unless
+/// --quick skips them. Text reports are checked for lines that cannot be parsed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: RecordedInput,
 
-    /// Do not look for objects that are referred to and not in the dump: that needs no index of the graph
+    /// Do not count dangling references, which requires the reference graph
     #[arg(long, help_heading = "Input")]
     quick: bool,
 

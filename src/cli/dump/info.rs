@@ -21,7 +21,11 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli info heap.hprof --format json | jq '.rows[0].jvm'
   hprof-cli info heap.hprof --layout reference=8,header=16";
 
-/// What a dump is: format, JVM, objects, roots, layout, problems
+/// Show a dump's format, JVM, object counts and object layout
+///
+/// Counts objects, classes, GC roots and threads, and lists damaged regions. The object layout is
+/// detected from the object IDs; --layout overrides it. Use `doctor` to diagnose a damaged dump, and
+/// `summary` for what the HPROF agent recorded.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

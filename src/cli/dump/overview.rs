@@ -21,7 +21,7 @@ use crate::report::value::{Value, id, list, record};
 use super::next::{self, Step};
 
 pub(crate) const EXAMPLES: &str = "Examples:
-  hprof-cli heap.hprof
+  hprof-cli heap.hprof            # short for overview
   hprof-cli overview heap.hprof
   hprof-cli heap.hprof --format json | jq '.rows[0].largest[0]'";
 
@@ -43,10 +43,12 @@ const MIN_NAME: usize = 20;
 /// Percent of the heap that is garbage before that looks odd.
 const MUCH_GARBAGE: u64 = 20;
 
-/// The first look: what died, who holds most, what looks odd, what to ask next
+/// Summarize a dump: OutOfMemoryError, biggest objects, anomalies
 ///
-/// `hprof-cli DUMP` is short for it. The largest dominators are followed down to what they amount to: from a class loader
-/// to the map in a static field. The last lines are the commands to type next.
+/// `hprof-cli DUMP` is short for this command. It shows the thread that ran out of memory, the biggest
+/// objects, each followed down the dominator tree to where its memory accumulates, anomalies (a long
+/// finalizer queue, classes that many loaders define, direct memory, garbage) and the commands to run
+/// next. Builds the index on first use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

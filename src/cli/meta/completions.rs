@@ -13,10 +13,10 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli completions zsh > ~/.zfunc/_hprof-cli
   hprof-cli completions fish > ~/.config/fish/completions/hprof-cli.fish";
 
-/// Print completions for a shell
+/// Generate shell completions
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Which shell
+    /// Shell to generate completions for
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }

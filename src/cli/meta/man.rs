@@ -29,11 +29,11 @@ const PREAMBLE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
 /// Print a man page, or write all of them to a directory
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The command whose page is printed [default: the page of hprof-cli itself]
+    /// Command to print the page of [default: the page of hprof-cli itself]
     #[arg(value_name = "COMMAND", conflicts_with = "dir")]
     command: Option<String>,
 
-    /// Write hprof-cli.1 and a page for each command here
+    /// Write hprof-cli.1 and one page per command to this directory
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }

@@ -27,11 +27,10 @@ use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object};
 
 pub(crate) const EXAMPLES: &str = "Examples:
-  hprof-cli instances heap.hprof java.lang.Thread
-  hprof-cli instances heap.hprof java.util.AbstractMap --subclasses --where 'size > 10000'
-  hprof-cli instances heap.hprof 'com.acme.**' --sort shallow --top 50
   hprof-cli instances heap.hprof java.util.HashMap --sort size
-  hprof-cli instances heap.hprof java.lang.Thread --where 'name ~ worker' --where 'holder.daemon = true'
+  hprof-cli instances heap.hprof 'com.acme.**' --sort shallow --top 50
+  hprof-cli instances heap.hprof java.util.AbstractMap --subclasses --where 'size > 10000'
+  hprof-cli instances heap.hprof java.lang.Thread --where 'holder.daemon = true'
   hprof-cli instances heap.hprof 'byte[]' --where 'length >= 1048576' --format csv";
 
 /// Characters of a text that rows are sorted by, in a table.
@@ -54,40 +53,45 @@ fn order(text: &str) -> Result<Order, NoSortField> {
     }
 }
 
-/// The objects of a class, those that retain most first
+/// List the instances of a class
 ///
-/// Conditions compare a field of each object: numbers, booleans, chars, Strings, null. Other objects in a field compare
-/// by their label, as it is shown: the name of an enum, the number in a box.
+/// Lists instances with their sizes and labels, largest retained size first, including unreachable
+/// objects unless --live is given. --where filters by field values: numbers, booleans, chars, strings
+/// and null; other objects compare by their label, such as an enum name or a boxed number. Builds the
+/// index on first use. For queries over several fields or classes, use `oql`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// Which classes: `java.util.HashMap$Node`, `byte[]`, `com.acme.**`; or one class by the ID of its class object, or of
-    /// any object of it
+    /// Class, for example `java.util.HashMap$Node`, `byte[]`, `com.acme.**`; or the object ID of a class object or an
+    /// instance
     #[arg(value_name = "CLASS", required = true, help_heading = "Filter")]
     classes: Vec<Selection>,
 
-    /// Also objects of all classes that extend them
+    /// Include instances of subclasses
     #[arg(long, help_heading = "Filter")]
     subclasses: bool,
 
-    /// Only objects whose field is like that: 'size > 100', 'name ~ worker' (contains), 'next != null', 'holder.daemon =
-    /// true', 'length = 0' (arrays); = != < <= > >= ~; of several all must hold
+    /// Only instances whose field meets CONDITION, for example 'size > 100'; repeatable, all must hold
+    ///
+    /// Operators: = != < <= > >= and ~ (contains). Examples: 'name ~ worker', 'next != null', 'holder.daemon = true',
+    /// 'length = 0' (arrays).
     #[arg(long = "where", value_name = "CONDITION", help_heading = "Filter")]
     conditions: Vec<Condition>,
 
-    /// Only objects that a root leads to
+    /// Only reachable objects
     #[arg(long, help_heading = "Filter")]
     live: bool,
 
-    /// Only objects of this heap of an Android dump: `app`, `zygote`, `image` (`info` names them)
+    /// Only objects in this heap of an Android dump: `app`, `zygote`, `image` (listed by `info`)
     #[arg(long, value_name = "NAME", help_heading = "Filter")]
     heap: Option<String>,
 
-    /// Order of the rows: `retained` or `shallow`, the largest first; `address`; or a field as for --where, `size`,
-    /// `holder.priority`: numbers, the largest first, then Strings and labels from A to Z, then null. A field of such a
-    /// name has a dot before it: `.shallow`
+    /// Sort order: `retained`, `shallow`, `address`, or a field as in --where, for example `size`
+    ///
+    /// Sizes and numbers sort largest first, then strings and labels alphabetically, then null. Put a dot before a field
+    /// with the name of a key: `.shallow`.
     #[arg(long, value_name = "KEY|FIELD", value_parser = order, default_value = "retained", help_heading = "Output")]
     sort: Order,
 

@@ -38,25 +38,27 @@ const TABLE_TEXT: usize = 200;
 /// Bytes of rows that are made before anything is shown; [`KEPT`] rows with long texts would take more.
 const KEPT_BYTES: usize = 16 << 20;
 
-/// Ask a question in OQL, the query language of Eclipse MAT
+/// Run an OQL query
 ///
-/// SELECT [DISTINCT] [AS RETAINED SET] [OBJECTS] items FROM [OBJECTS] [INSTANCEOF] class|"regex"|0xaddress|(query) alias
-/// [WHERE ...] [UNION (...)], and beyond MAT: GROUP BY, ORDER BY, LIMIT, count, sum, min, max, avg, sizes (1MB).
-/// docs/oql.md is the reference.
+/// SELECT [DISTINCT] [AS RETAINED SET] [OBJECTS] items FROM [OBJECTS] [INSTANCEOF]
+/// class|"regex"|0xaddress|(query) alias [WHERE ...] [UNION (...)]
+///
+/// OQL is the query language of Eclipse MAT. Extensions: GROUP BY, ORDER BY, LIMIT, count, sum, min,
+/// max, avg, and sizes such as 1MB. docs/oql.md is the reference. Builds the index on first use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// The query
+    /// Query to run
     #[arg(value_name = "QUERY", required_unless_present = "file", help_heading = "Filter")]
     query: Option<String>,
 
-    /// Read the query from this file; - is stdin
+    /// Read the query from FILE; - is stdin
     #[arg(long, value_name = "FILE", conflicts_with = "query", help_heading = "Filter")]
     file: Option<PathBuf>,
 
-    /// Only objects that a root leads to
+    /// Only reachable objects
     #[arg(long, help_heading = "Filter")]
     live: bool,
 

@@ -31,30 +31,32 @@ pub(crate) const EXAMPLES: &str = "Examples:
 const NAMED: usize = 5;
 
 /// The words of `--group-by`.
-const GROUP_BY: &[Key<GroupBy>] = &[("class", GroupBy::Class, "Objects of a class")];
+const GROUP_BY: &[Key<GroupBy>] = &[("class", GroupBy::Class, "")];
 
-/// What an object refers to, or what refers to it, and by which field
+/// List the references or referrers of an object
 ///
-/// Of a class object static fields, superclass and loader; of a thread also what its stack holds. Objects refer to the
-/// class object of their class: of a class object these are counted and not listed, `instances` lists them.
+/// Shows each reference with the field or element that contains it. The references of a class object
+/// include static fields, superclass and loader; those of a thread include the locals on its stack.
+/// References of instances to their class object are counted and not listed; use `instances` to list
+/// them. Builds the index on first use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// The object's id, `0x7c00012a8`; or a class, for its class object
+    /// Object ID, for example `0x7c00012a8`; or a class, for its class object
     #[arg(value_name = "OBJECT|CLASS", help_heading = "Filter")]
     object: Selection,
 
-    /// What refers to the object
+    /// List the referrers of the object
     #[arg(long, help_heading = "Filter")]
     incoming: bool,
 
-    /// What the object refers to; this is the default
+    /// List the references of the object (the default)
     #[arg(long, conflicts_with = "incoming", help_heading = "Filter")]
     outgoing: bool,
 
-    /// Add up the objects by their class
+    /// Group the objects by this key
     #[arg(long, value_name = "KEY", value_parser = keys(GROUP_BY), help_heading = "Output")]
     group_by: Option<GroupBy>,
 

@@ -35,53 +35,53 @@ const CHUNK_CHARS: usize = 1 << 24;
 
 /// The words of `--sort`.
 const SORT: &[Key<SortBy>] = &[
-    ("bytes", SortBy::Bytes, "Most bytes first: Strings with their arrays"),
+    ("bytes", SortBy::Bytes, "Most bytes first, including arrays"),
     ("count", SortBy::Count, "Most copies first; with --duplicates"),
     ("length", SortBy::Length, "Longest first"),
     ("wasted", SortBy::Wasted, "Most wasted bytes first; with --duplicates"),
-    ("address", SortBy::Address, "By object id; of the first copy"),
+    ("address", SortBy::Address, "By object ID of the first copy"),
     ("text", SortBy::Text, "By text"),
 ];
 
-/// What Strings say: texts, duplicates, the bytes that these waste, and who holds them
+/// List strings and find duplicates
 ///
-/// All objects of java.lang.String are looked at, unreachable ones too unless --live says otherwise, in every form that
-/// Java has stored them: bytes or chars, parts of arrays (JDK 6), Android's. A String's bytes are its own and those of
-/// its array; an array that several Strings share counts for the first of them by address. Lengths are those that
-/// String.length() gives.
+/// Reads all java.lang.String objects in any of Java's encodings, including unreachable ones unless
+/// --live is given. The bytes of a String include its array; an array that several Strings share counts
+/// for the first one by object ID. Lengths are those of String.length(). --duplicates shows equal
+/// strings, the bytes they waste and the fields that reference them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// Only texts of which a part matches this regular expression; ^ and $ are the ends, (?i) ignores case
+    /// Only strings that match this regular expression anywhere; (?i) ignores case
     #[arg(long, value_name = "REGEX", value_parser = regex, help_heading = "Filter")]
     pattern: Option<Regex>,
 
-    /// Only texts of at least N characters
+    /// Only strings of at least N characters
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, help_heading = "Filter")]
     min_length: u64,
 
-    /// Only texts of at most N characters
+    /// Only strings of at most N characters
     #[arg(long, value_name = "N", help_heading = "Filter")]
     max_length: Option<u64>,
 
-    /// Only objects that a root leads to
+    /// Only reachable objects
     #[arg(long, help_heading = "Filter")]
     live: bool,
 
-    /// Texts that several Strings have, with the bytes that could be saved and the classes and fields that hold them
+    /// Show only duplicate strings, with wasted bytes and the classes and fields that reference them
     #[arg(long, help_heading = "Output")]
     duplicates: bool,
 
-    /// Order of the rows [default: bytes, or wasted with --duplicates]
+    /// Sort order [default: bytes, or wasted with --duplicates]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
     sort: Option<SortBy>,
 
     #[command(flatten)]
     top: Top,
 
-    /// Only the first N characters of each text; 0 for all [default: 200 in a table, all in JSON and CSV]
+    /// Show only the first N characters of each string; 0 for all [default: 200 in a table, all in JSON and CSV]
     #[arg(long, value_name = "N", help_heading = "Output")]
     max_chars: Option<usize>,
 

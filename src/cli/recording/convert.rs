@@ -25,21 +25,21 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli convert heap.hprof --sections sites,traces | less
   hprof-cli convert heap.hprof --sections heap | zstd > heap.txt.zst";
 
-/// A binary dump as the HPROF agent's text report (java.hprof.txt)
+/// Convert a binary dump to the HPROF agent's text report
 ///
-/// Threads, traces, the heap dump, allocation sites and CPU samples, in the order and the columns of the agent of JDK 5
-/// to 8, so that programs which read its files read these. Dumps of HotSpot hold no allocation sites: SITES is then
-/// counted over the objects. The text is made while it is written, whatever the size of the dump.
+/// Writes threads, traces, the heap dump, allocation sites and CPU samples in the format of the agent
+/// of JDK 5 to 8 (java.hprof.txt), so that tools for its reports can read them. The text is streamed.
+/// Dumps of HotSpot contain no allocation sites; SITES is then counted from the objects.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// Where the text goes; the file appears when it is whole [default: stdout]
+    /// Write to FILE, which appears once it is complete [default: stdout]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
 
-    /// Only these sections, beside the head
+    /// Write only these sections after the header
     #[arg(long, value_name = "SECTION", value_delimiter = ',', help_heading = "Output")]
     sections: Vec<SectionArg>,
 

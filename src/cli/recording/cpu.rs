@@ -27,10 +27,10 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// The words of `--sort`.
 const SORT: &[Key<SortBy>] = &[
-    ("samples", SortBy::Samples, "Most samples first; of groups, most in which the group itself was running"),
-    ("total", SortBy::Total, "Most samples in which the group occurs first; with --group-by"),
-    ("trace", SortBy::Trace, "By serial number of the trace"),
-    ("method", SortBy::Name, "By name of the method, or of the group"),
+    ("samples", SortBy::Samples, "Most samples first; for groups, by self samples"),
+    ("total", SortBy::Total, "Most total samples first; with --group-by"),
+    ("trace", SortBy::Trace, "By trace serial number"),
+    ("method", SortBy::Name, "By name of the method or group"),
 ];
 
 /// What a row stands for: a trace, or a group.
@@ -38,35 +38,35 @@ type Group = Option<GroupBy>;
 
 /// The words of `--group-by`.
 const GROUP_BY: &[Key<Group>] = &[
-    ("trace", None, "A stack trace"),
-    ("method", Some(GroupBy::Method), "A method, whatever called it"),
-    ("class", Some(GroupBy::Class), "All methods of a class"),
-    ("package", Some(GroupBy::Package), "All classes of a package"),
+    ("trace", None, "Stack trace"),
+    ("method", Some(GroupBy::Method), "Method, regardless of its callers"),
+    ("class", Some(GroupBy::Class), "Class"),
+    ("package", Some(GroupBy::Package), "Package"),
 ];
 
-/// CPU samples: the stack traces that were found running
+/// List CPU samples by stack trace, method, class or package
 ///
-/// Of what the HPROF agent recorded with cpu=samples. Percentages are of all samples, also those of traces that the
-/// agent left out. With --group-by a row has the samples in which the method, class or package itself was running, and
-/// those in which it occurs anywhere in the trace.
+/// Reads the samples that the HPROF agent recorded with cpu=samples. Percentages are of all samples,
+/// including those of traces that the agent omitted. With --group-by, a row counts the samples in which
+/// the group was running (self) and those in which it occurs anywhere in the trace (total).
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: RecordedInput,
 
-    /// Only traces with a frame of a class that matches one of these: `java.util.HashMap`, `com.acme.**`
+    /// Only traces with a frame of a class that matches PATTERN, for example `com.acme.**`
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     class: Vec<ClassPattern>,
 
-    /// Only traces with a frame of a method that matches one of these: `com.acme.Main.run`, `HashMap.put*`, `run`
+    /// Only traces with a frame of a method that matches PATTERN, for example `HashMap.put*`, `run`
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     method: Vec<MethodPattern>,
 
-    /// Leave out rows below this part of all samples, as the agent does with 0.0001
+    /// Omit rows below this fraction of all samples, for example 0.0001
     #[arg(long, value_name = "RATIO", default_value = "0", value_parser = args::ratio, help_heading = "Filter")]
     cutoff: f64,
 
-    /// Order of the rows
+    /// Sort order
     #[arg(
         long,
         value_name = "KEY",
@@ -79,7 +79,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     top: Top,
 
-    /// What a row stands for
+    /// Group samples by this key
     #[arg(
         long,
         value_name = "KEY",

@@ -28,38 +28,38 @@ pub(crate) const EXAMPLES: &str = "Examples:
 const SORT: &[Key<SortBy>] = &[
     ("time", SortBy::Time, "Most time first"),
     ("count", SortBy::Count, "Most calls first"),
-    ("trace", SortBy::Trace, "By serial number of the trace; not of calls, which have none"),
-    ("method", SortBy::Method, "By name of the method; of calls, of the one that is called"),
+    ("trace", SortBy::Trace, "By trace serial number; not for calls, which have none"),
+    ("method", SortBy::Method, "By method name; for calls, by callee"),
 ];
 
-/// CPU time of methods, as the HPROF agent measured it
+/// List method CPU times and calls
 ///
-/// Only texts hold it: CPU TIME (ms) by cpu=times, or calls of one method by another by cpu=old. CPU TIME states
-/// percentages; milliseconds of a row are estimated from them.
+/// Reads the text reports of the HPROF agent: CPU TIME (ms) with cpu=times, or calls by caller and
+/// callee with cpu=old. CPU TIME states percentages; the milliseconds of a row are estimated from them.
+/// For sampled CPU time, use `cpu`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: RecordedInput,
 
-    /// Only rows with a frame of a class that matches one of these, calls with one of both: `java.util.HashMap`,
-    /// `com.acme.**`
+    /// Only rows with a frame of a class that matches PATTERN; for calls, caller or callee
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     class: Vec<ClassPattern>,
 
-    /// Only rows with a frame of a method that matches one of these, calls with one of both: `com.acme.Main.run`,
-    /// `HashMap.put*`, `run`
+    /// Only rows with a frame of a method that matches PATTERN, for example `HashMap.put*`, `run`; for calls,
+    /// caller or callee
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     method: Vec<MethodPattern>,
 
-    /// Leave out rows below this part of the whole time, as the agent does with 0.0001
+    /// Omit rows below this fraction of the total time, for example 0.0001
     #[arg(long, value_name = "RATIO", default_value = "0", value_parser = args::ratio, help_heading = "Filter")]
     cutoff: f64,
 
-    /// Show the calls of cpu=old [default: if the file holds nothing else]
+    /// Show the calls of cpu=old [default: if the file contains nothing else]
     #[arg(long, conflicts_with_all = ["stack", "depth"], help_heading = "Output")]
     calls: bool,
 
-    /// Order of the rows [default: as in the file]
+    /// Sort order [default: as in the file]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
     sort: Option<SortBy>,
 

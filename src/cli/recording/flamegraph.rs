@@ -34,14 +34,10 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// The words of `--of`.
 const OF: &[Key<Of>] = &[
-    ("cpu", Of::Cpu, "CPU SAMPLES: how often a stack was found running"),
-    ("allocated", Of::Allocated, "What was ever allocated there, if sites were recorded"),
-    ("live", Of::Live, "What was allocated there and is alive"),
-    (
-        "cputime",
-        Of::CpuTime,
-        "CPU TIME (ms) of text reports, milliseconds estimated from its percentages; cpu=old: pairs of caller and callee",
-    ),
+    ("cpu", Of::Cpu, "CPU SAMPLES"),
+    ("allocated", Of::Allocated, "Allocation sites, including objects freed since"),
+    ("live", Of::Live, "Allocation sites, only live objects"),
+    ("cputime", Of::CpuTime, "CPU TIME (ms) of text reports, or with cpu=old pairs of caller and callee"),
 ];
 
 /// The words of `--unit`.
@@ -52,7 +48,7 @@ const UNIT: &[Key<SiteUnit>] =
 const COLORS: &[Key<Palette>] = &[
     ("hot", Palette::Hot, "Red to yellow"),
     ("mem", Palette::Mem, "Green to blue"),
-    ("io", Palette::Io, "Shades of blue, wide"),
+    ("io", Palette::Io, "Shades of blue"),
     ("red", Palette::Red, ""),
     ("green", Palette::Green, ""),
     ("blue", Palette::Blue, ""),
@@ -62,22 +58,22 @@ const COLORS: &[Key<Palette>] = &[
     ("orange", Palette::Orange, ""),
 ];
 
-/// Stacks as a flame graph: where time was spent, or where objects were allocated
+/// Draw a flame graph of CPU time or allocations
 ///
-/// The picture is an SVG that a browser opens: a click zooms, Ctrl-F searches. Nothing in it is fetched from elsewhere.
-/// Stacks are those of the samples and sites that a profiler recorded, in a binary dump or in a text report. The class
-/// of a site's objects is the innermost frame. A dump of HotSpot holds no allocation sites: --of live then shows the
-/// classes of its objects, without stacks.
+/// Draws the CPU samples or allocation sites of a binary dump or a text report, by default as a
+/// self-contained SVG for browsers: click to zoom, Ctrl-F to search. In allocation graphs, the class of
+/// the objects is the innermost frame. Dumps of HotSpot contain no allocation sites; --of live then
+/// shows the classes of the objects without stacks.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: RecordedInput,
 
-    /// What weighs a stack [default: the first of cpu, cputime, allocated, live that the file holds]
+    /// Data to draw [default: the first of cpu, cputime, allocated, live that the file contains]
     #[arg(long, value_name = "WHAT", value_parser = keys(OF), help_heading = "Filter")]
     of: Option<Of>,
 
-    /// Weigh allocated and live by this
+    /// Unit of allocated and live
     #[arg(
         long,
         value_name = "UNIT",
@@ -87,60 +83,60 @@ pub(crate) struct Args {
     )]
     unit: SiteUnit,
 
-    /// Only stacks with a frame, or with objects, of a class that matches: `com.acme.**`, `HashMap`, `byte[]`
+    /// Only stacks with a frame, or with objects, of a class that matches PATTERN, for example `com.acme.**`, `byte[]`
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     class: Vec<ClassPattern>,
 
-    /// Only stacks with a frame of a method that matches: `com.acme.Main.run`, `HashMap.put`, `<init>`
+    /// Only stacks with a frame of a method that matches PATTERN, for example `HashMap.put`, `<init>`
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     method: Vec<MethodPattern>,
 
-    /// Only the N innermost frames of each stack; 0 for all
+    /// Use only the N innermost frames of each stack; 0 for all
     #[arg(long, value_name = "N", default_value_t = 1024, help_heading = "Filter")]
     depth: usize,
 
-    /// The thread of a trace as the root frame; for files whose traces name threads
+    /// Make the thread of a trace the root frame; needs traces with threads
     #[arg(long, help_heading = "Output")]
     by_thread: bool,
 
-    /// Innermost frames first, at the top; their callers hang below
+    /// Merge stacks from the innermost frame: it is at the top, its callers below
     #[arg(long, help_heading = "Output")]
     reverse: bool,
 
-    /// Lines of a method as frames of their own, with source file and number
+    /// Show each source line of a method as a frame of its own
     #[arg(long, help_heading = "Output")]
     lines: bool,
 
-    /// Format of the answer
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "svg", help_heading = "Output")]
     format: FormatArg,
 
-    /// Where it goes; the file appears when it is whole [default: stdout]
+    /// Write to FILE, which appears once it is complete [default: stdout]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
 
-    /// Title [default: name of the file, and what is shown]
+    /// Title [default: the file name and the data drawn]
     #[arg(long, value_name = "TEXT", help_heading = "Output")]
     title: Option<String>,
 
-    /// Width of the picture in pixels [default: that of the window]
+    /// Width of the SVG in pixels [default: width of the window]
     #[arg(long, value_name = "PIXELS", help_heading = "Output", value_parser = clap::value_parser!(u16).range(100..))]
     width: Option<u16>,
 
-    /// Leave out frames of the picture that are narrower, in percent of its width
+    /// Omit frames of the SVG that are narrower, in percent of its width
     #[arg(long, value_name = "PERCENT", default_value = "0.01", value_parser = percent, help_heading = "Output")]
     min_width: f64,
 
-    /// Colours of methods in the picture [default: hot, or mem for allocated and live]
+    /// Color palette of the SVG [default: hot, or mem for allocated and live]
     #[arg(long, value_name = "PALETTE", value_parser = keys(COLORS), help_heading = "Output")]
     colors: Option<Palette>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FormatArg {
-    /// A picture for browsers
+    /// SVG for browsers
     Svg,
-    /// One line a stack, for other flame graph tools
+    /// One line per stack, for other flame graph tools
     Folded,
     /// JSON for speedscope.app
     Speedscope,

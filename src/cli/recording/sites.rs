@@ -32,36 +32,37 @@ const SORT: &[Key<SortBy>] = &[
     ("live-instances", SortBy::LiveInstances, "Most live instances first"),
     ("allocated", SortBy::Allocated, "Most allocated bytes first"),
     ("allocated-instances", SortBy::AllocatedInstances, "Most allocated instances first"),
-    ("class", SortBy::Class, "By name of the class"),
-    ("trace", SortBy::Trace, "By serial number of the trace"),
+    ("class", SortBy::Class, "By class name"),
+    ("trace", SortBy::Trace, "By trace serial number"),
 ];
 
-/// Allocation sites: classes and the stack traces that allocated their objects
+/// List allocation sites
 ///
-/// Of what the HPROF agent recorded (ALLOC SITES, or SITES of a text). Of dumps without it the objects in the heap dump
-/// are counted by class and trace; then what was allocated and freed before is not known.
+/// An allocation site is a class and the stack trace that allocated its instances. Reads the sites that
+/// the HPROF agent recorded (ALLOC SITES, or SITES in a text report). In a dump without them, counts
+/// the objects of the heap dump by class and trace; freed objects are then unknown.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: RecordedInput,
 
-    /// Only sites of classes that match one of these: `java.util.HashMap$Node`, `byte[]`, `com.acme.**`, `*Cache`
+    /// Only sites of classes that match PATTERN, for example `java.util.HashMap$Node`, `byte[]`, `com.acme.**`
     #[arg(value_name = "PATTERN", help_heading = "Filter")]
     patterns: Vec<ClassPattern>,
 
-    /// Only sites with a frame of a method that matches one of these: `com.acme.Main.run`, `HashMap.put*`, `com.acme.**`
+    /// Only sites with a frame of a method that matches PATTERN, for example `HashMap.put*`, `run`
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     method: Vec<MethodPattern>,
 
-    /// Only sites with these traces, by serial number
+    /// Only sites with these trace serial numbers
     #[arg(long, value_name = "N,...", value_delimiter = ',', help_heading = "Filter")]
     trace: Vec<u32>,
 
-    /// Leave out sites whose live bytes are below this part of all live bytes, as the agent does with 0.0001
+    /// Omit sites below this fraction of all live bytes, for example 0.0001
     #[arg(long, value_name = "RATIO", default_value = "0", value_parser = args::ratio, help_heading = "Filter")]
     cutoff: f64,
 
-    /// Order of the rows [default: as in the file, which is by live bytes]
+    /// Sort order [default: as in the file, by live bytes]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
     sort: Option<SortBy>,
 

@@ -24,9 +24,10 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli summary java.hprof.txt --run 1
   hprof-cli summary java.hprof --format json | jq '.rows[0].heap_summaries'";
 
-/// What the HPROF agent recorded: HEAP SUMMARY, CONTROL SETTINGS, and how much there is of everything
+/// Summarize what the HPROF agent recorded
 ///
-/// `info` says what a heap dump is and holds; this is of what the agent adds to it, and of texts.
+/// Shows HEAP SUMMARY, CONTROL SETTINGS and the number of recorded threads, traces, sites and samples,
+/// of a binary dump or a text report. Use `info` for the heap dump itself.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

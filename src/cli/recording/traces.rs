@@ -31,9 +31,10 @@ const DEFAULT_TOP: usize = 20;
 /// Columns of space before a frame.
 const INDENT: usize = 4;
 
-/// Stack traces
+/// List stack traces
 ///
-/// In the order of the file. Sites and samples name their trace by its serial number.
+/// Lists the traces in file order. Allocation sites and CPU samples reference a trace by its serial
+/// number.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -43,19 +44,19 @@ pub(crate) struct Args {
     #[arg(value_name = "TRACE", help_heading = "Filter")]
     serials: Vec<u32>,
 
-    /// Only traces with a frame of a class that matches one of these: `java.util.HashMap$Node`, `com.acme.**`
+    /// Only traces with a frame of a class that matches PATTERN, for example `com.acme.**`
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     class: Vec<ClassPattern>,
 
-    /// Only traces with a frame of a method that matches one of these: `com.acme.Main.run`, `HashMap.put*`, `run`
+    /// Only traces with a frame of a method that matches PATTERN, for example `HashMap.put*`, `run`
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     method: Vec<MethodPattern>,
 
-    /// Only traces of the thread with this serial number or object id, or whose name contains this or matches it with `*`
+    /// Only traces of the thread with this serial number or object ID, or whose name contains THREAD or matches it with `*`
     #[arg(long, value_name = "THREAD", help_heading = "Filter")]
     thread: Option<ThreadFilter>,
 
-    /// Only the N innermost frames of each trace; 0 for all [default: 0]
+    /// Show only the N innermost frames of each trace; 0 for all [default: 0]
     #[arg(long, value_name = "N", help_heading = "Output")]
     depth: Option<usize>,
 

@@ -21,16 +21,18 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli retained heap.hprof com.acme.Session com.acme.User
   hprof-cli retained heap.hprof 0x7c00012a8 0x7c00013f0 --format json | jq .total.retained_bytes";
 
-/// What would be freed if some objects all went together
+/// Compute the retained size of a set of objects
 ///
-/// Exact: the heap is walked from the roots without stepping on the objects. Two caches that share their values retain
-/// them together, though neither does alone. If several selections are given, the last row is of all together.
+/// The retained size is what is freed if all objects of the set are freed together. Two caches that
+/// share their values retain the values together, although neither retains them alone; `dominators` and
+/// `histo --retained` do not count such values. With several selections, the last row is the retained
+/// size of all of them together. Exact: traverses the heap from the GC roots without the set.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// Objects by id, or all objects of a class: `0x7c00012a8`, `java.util.HashMap$Node`, `byte[]`, `com.acme.**`
+    /// Object ID, or a class for all of its instances, for example `0x7c00012a8`, `byte[]`, `com.acme.**`
     #[arg(value_name = "SELECTION", required = true, help_heading = "Filter")]
     selections: Vec<Selection>,
 

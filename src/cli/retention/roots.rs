@@ -30,10 +30,11 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// Characters of a thread's name in a table.
 const THREAD_WIDTH: usize = 28;
 
-/// The GC roots: why the JVM keeps objects, and how much each root holds
+/// List the GC roots
 ///
-/// Roots that belong to a thread (its locals, its JNI locals) count as references of the thread, so that it retains
-/// them; they are listed here all the same.
+/// Shows the kind, the object and the retained size of each root. Roots that belong to a thread (locals
+/// and JNI locals) count as references of the thread, which retains them; they are listed nevertheless.
+/// Builds the index on first use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -43,7 +44,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kind, help_heading = "Filter")]
     kind: Vec<RootKind>,
 
-    /// Only roots of threads whose name contains this, or matches it with `*`, or of the thread with this object id
+    /// Only roots of threads whose name contains THREAD or matches it with `*`, or of the thread with this object ID
     #[arg(long, value_name = "THREAD", help_heading = "Filter")]
     thread: Option<ThreadPattern>,
 

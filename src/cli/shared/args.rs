@@ -18,19 +18,19 @@ use super::progress_bar::Bar;
 /// The dump, and how it is read.
 #[derive(Debug, Args)]
 pub(crate) struct Input {
-    /// The heap dump: an HPROF binary, plain, compressed by gzip or zstd, or the one dump in a tar or zip
+    /// Heap dump: HPROF binary, plain, compressed with gzip or zstd, or the only dump in a tar or zip archive
     #[arg(value_name = "DUMP", help_heading = "Input")]
     pub(crate) dump: PathBuf,
 
-    /// Which heap dump of a file that holds several, from 1 [default: the last]
+    /// Which heap dump to read if the file contains several, from 1 [default: the last]
     #[arg(long, alias = "dump", value_name = "N", help_heading = "Input", value_parser = clap::value_parser!(u32).range(1..))]
     heap_dump: Option<u32>,
 
-    /// Threads that read the dump [default: all cores]
+    /// Number of threads to use [default: all cores]
     #[arg(long, value_name = "N", help_heading = "Input", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
-    /// Where indexes lie [default: DUMP.index beside the dump, or else the user's cache directory]
+    /// Directory for indexes [default: DUMP.index beside the dump, or else the user's cache directory]
     #[arg(
         long,
         value_name = "DIR",
@@ -40,8 +40,9 @@ pub(crate) struct Input {
     )]
     index_dir: Option<PathBuf>,
 
-    /// Memory that building an index may take, for example 2GiB; what needs more lies in files in the index directory
-    /// [default: what the machine and its limits leave]
+    /// Memory budget for building an index, for example 2GiB [default: what is available]
+    ///
+    /// A larger scratch arena is spilled to files in the index directory.
     #[arg(
         long,
         value_name = "SIZE",
@@ -52,7 +53,7 @@ pub(crate) struct Input {
     )]
     memory: Option<Memory>,
 
-    /// No progress bar, no notes on stderr; warnings of damage stay. Twice is the same as once
+    /// No progress bar and no notes on stderr; warnings about damage are still printed
     #[arg(short, long, overrides_with = "quiet", help_heading = "Output")]
     pub(crate) quiet: bool,
 }
@@ -184,8 +185,10 @@ impl Input {
 /// How sizes are determined.
 #[derive(Debug, Args)]
 pub(crate) struct LayoutArgs {
-    /// Object layout to assume instead of the fitted one: reference=4|8, header=8|12|16, array-base=12|16|20|24,
-    /// alignment=1|4|8..256, packing=classic|dense; what is left out stays as fitted
+    /// Override parts of the detected object layout, for example reference=4,header=12
+    ///
+    /// Keys: reference=4|8, header=8|12|16, array-base=12|16|20|24, alignment=1|4|8..256, packing=classic|dense.
+    /// Other parts stay as detected.
     #[arg(long, value_name = "KEY=VALUE,...", help_heading = "Input")]
     layout: Option<LayoutOverride>,
 }
@@ -204,11 +207,11 @@ impl LayoutArgs {
 /// How the answer is shown.
 #[derive(Debug, Args)]
 pub(crate) struct Output {
-    /// Format of the answer
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "table", help_heading = "Output")]
     format: FormatArg,
 
-    /// When to use colour; NO_COLOR turns it off too
+    /// When to use color; `auto` respects NO_COLOR
     #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
     pub(crate) color: ColorArg,
 }
@@ -225,7 +228,7 @@ impl Output {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FormatArg {
-    /// A table for people
+    /// Table for people
     Table,
     /// One JSON document
     Json,
@@ -235,11 +238,11 @@ enum FormatArg {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorArg {
-    /// If stdout is a terminal
+    /// If stdout is a terminal and NO_COLOR is not set
     Auto,
-    /// Also into a pipe
+    /// Always, even into a pipe
     Always,
-    /// Not at all
+    /// Never
     Never,
 }
 

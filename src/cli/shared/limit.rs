@@ -10,12 +10,12 @@ pub(crate) const DEFAULT_TOP_OBJECTS: usize = 20;
 /// How many rows are shown; `DEFAULT` in a table when nothing is said.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Top<const DEFAULT: usize = DEFAULT_TOP> {
-    /// Only the first N rows; 0 for all
+    /// Show only the first N rows; 0 for all
     #[arg(
         long,
         value_name = "N",
         help_heading = "Output",
-        help = format!("Only the first N rows; 0 for all [default: {DEFAULT} in a table, all in JSON and CSV]")
+        help = format!("Show only the first N rows; 0 for all [default: {DEFAULT} in a table, all in JSON and CSV]")
     )]
     top: Option<usize>,
 }

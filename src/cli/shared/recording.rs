@@ -46,12 +46,12 @@ pub(crate) enum RecordedFile {
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("dump", |dump| dump
     .value_name("DUMP|TEXT")
-    .help("The recording: an HPROF binary or the agent's text report (java.hprof.txt), plain or compressed by gzip or zstd")))]
+    .help("HPROF binary, or text report of the HPROF agent (java.hprof.txt); plain or compressed with gzip or zstd")))]
 pub(crate) struct RecordedInput {
     #[command(flatten)]
     pub(crate) input: Input,
 
-    /// Which run of a text that holds several, from 1 [default: the last]
+    /// Which run to read if a text report contains several, from 1 [default: the last]
     #[arg(long, value_name = "N", help_heading = "Input", value_parser = clap::value_parser!(u32).range(1..))]
     run: Option<u32>,
 }

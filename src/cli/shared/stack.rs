@@ -14,11 +14,11 @@ const INDENT: usize = 8;
 /// Whether and how far stacks are shown.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StackArgs {
-    /// Show the stack of each row
+    /// Show the stack trace of each row
     #[arg(long, help_heading = "Output")]
     stack: bool,
 
-    /// Only the N innermost frames of each stack; 0 for all [default: 0]
+    /// Show only the N innermost frames of each stack; 0 for all [default: 0]
     #[arg(long, value_name = "N", requires = "stack", help_heading = "Output")]
     depth: Option<usize>,
 }

@@ -25,12 +25,10 @@ use super::shared::session::Source;
 use super::shared::unreachable::{self, Covers};
 
 pub(crate) const EXAMPLES: &str = "Examples:
-  hprof-cli threads heap.hprof
   hprof-cli threads heap.hprof --name 'http-*' --stack --locals
   hprof-cli threads heap.hprof --state blocked,waiting --stack --depth 5
   hprof-cli threads heap.hprof --group
   hprof-cli threads heap.hprof --format text > threads.txt
-  hprof-cli threads heap.hprof --format json | jq '.rows[] | {name, state, at: .frames[0]}'
   hprof-cli threads java.hprof.txt --started --name 'pool-*' --sort serial";
 
 /// What a thread is marked with that ran into an OutOfMemoryError.
@@ -53,10 +51,10 @@ enum Show {
 
 /// The words of `--format`.
 const FORMAT: &[Key<Show>] = &[
-    ("table", Show::Rows(Format::Table), "A table for people"),
+    ("table", Show::Rows(Format::Table), "Table for people"),
     ("json", Show::Rows(Format::Json), "One JSON document"),
     ("csv", Show::Rows(Format::Csv), "Comma-separated values with a header line"),
-    ("text", Show::ThreadDump, "A thread dump, as jstack prints it"),
+    ("text", Show::ThreadDump, "Thread dump in the format of jstack"),
 ];
 
 /// An order of the threads of a heap dump, and of those of a recording: not all words mean something for both.
@@ -64,38 +62,34 @@ type Order = (Option<SortBy>, Option<started_threads::SortBy>);
 
 /// The words of `--sort`.
 const SORT: &[Key<Order>] = &[
-    ("retained", (Some(SortBy::Retained), None), "By retained size, largest first"),
+    ("retained", (Some(SortBy::Retained), None), "Largest retained size first"),
     ("name", (Some(SortBy::Name), Some(started_threads::SortBy::Name)), "By name"),
     (
         "state",
         (Some(SortBy::State), None),
         "By state: NEW, RUNNABLE, BLOCKED, WAITING, TIMED_WAITING, TERMINATED",
     ),
-    ("address", (Some(SortBy::Address), None), "By object id"),
+    ("address", (Some(SortBy::Address), None), "By object ID"),
     ("serial", (None, Some(started_threads::SortBy::Serial)), "By serial number, with --started"),
 ];
 
-/// Threads, what they were doing, their stacks, and what these hold
+/// List threads with their stacks and locals
 ///
-/// All Thread objects of a heap dump, also those that have not started or have ended; virtual threads too. Dumps of JDK 21
-/// and older hold no stacks of virtual threads that were not mounted.
-///
-/// --format text is laid out like a thread dump of jstack, and holds the threads that were alive. What a heap dump does
-/// not know, native thread ids (nid) and who owns a monitor, is 0 or not there; tid is the JVM's address of the thread, or
-/// the object id of a virtual one.
-///
-/// With --started: the threads that were started while a profiler ran, as START THREAD and END THREAD records say, or
-/// THREAD START and THREAD END lines of a text.
+/// Lists all Thread objects of the heap dump, including virtual threads and threads that have not
+/// started or have ended. Dumps of JDK 21 and older contain no stacks of unmounted virtual threads.
+/// --format text prints live threads like jstack, with nid=0 and without monitor owners, which a heap
+/// dump does not contain. --started lists the threads that a profiler recorded (START THREAD records,
+/// or THREAD START lines of a text report). Builds the index on first use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: RecordedInput,
 
-    /// Show the threads that were started, with their groups, and whether they ended
+    /// List the threads recorded by a profiler, with their groups and whether they ended
     #[arg(long, help_heading = "Output", conflicts_with_all = ["state", "virtual", "platform", "stack", "depth", "locals"])]
     started: bool,
 
-    /// Only threads whose name contains this, or matches it with `*`, or the thread with this object id
+    /// Only threads whose name contains PATTERN or matches it with `*`, or with this object ID
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     name: Option<ThreadPattern>,
 
@@ -107,35 +101,35 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Filter")]
     r#virtual: bool,
 
-    /// Only threads of the operating system
+    /// Only platform threads
     #[arg(long, conflicts_with = "virtual", help_heading = "Filter")]
     platform: bool,
 
-    /// Show the stack of each thread in a table; other formats always hold it
+    /// Show the stack of each thread in a table; other formats always include it
     #[arg(long, help_heading = "Output")]
     stack: bool,
 
-    /// Only the N innermost frames of each stack; 0 for all [default: 0]
+    /// Show only the N innermost frames of each stack; 0 for all [default: 0]
     #[arg(long, value_name = "N", help_heading = "Output")]
     depth: Option<usize>,
 
-    /// Show the objects that each frame holds, in a table or a text; JSON and CSV always have them
+    /// Show the objects that each frame references; JSON and CSV always include them
     #[arg(long, help_heading = "Output")]
     locals: bool,
 
-    /// Add up threads of the same stack whose names differ only in the number at their end: the threads of a pool
+    /// Group threads with the same stack whose names differ only in a trailing number, such as pools
     #[arg(long, help_heading = "Output", conflicts_with_all = ["started", "locals", "sort"])]
     group: bool,
 
-    /// Order of the rows [default: retained; with --started as in the file]
+    /// Sort order [default: retained, or as in the file with --started]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
     sort: Option<Order>,
 
-    /// Only the first N rows; 0 for all [default: 30 in a table, 50 of started threads, all in other formats]
+    /// Show only the first N rows; 0 for all [default: 30 in a table, 50 with --started, all in other formats]
     #[arg(long, value_name = "N", help_heading = "Output")]
     top: Option<usize>,
 
-    /// Format of the answer
+    /// Output format
     #[arg(
         short,
         long,
@@ -146,7 +140,7 @@ pub(crate) struct Args {
     )]
     format: Show,
 
-    /// When to use colour; NO_COLOR turns it off too
+    /// When to use color; `auto` respects NO_COLOR
     #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
     color: ColorArg,
 }

@@ -19,30 +19,29 @@ use self::file::File;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli index heap.hprof
-  hprof-cli index heap.hprof --index-dir /fast/disk
   hprof-cli index heap.hprof --estimate
-  hprof-cli index heap.hprof --memory 2GB
+  hprof-cli index heap.hprof --memory 2GiB --index-dir /fast/disk
   hprof-cli index heap.hprof --verify && echo good
   hprof-cli index heap.hprof --remove";
 
-/// Build all of a dump's index, check it, or remove it
+/// Build, verify or remove a dump's index
 ///
-/// Commands build what they need by themselves; this builds everything at once, so that each later command answers from
-/// the index.
+/// Other commands build the parts of the index that they need. This command builds all of them at once,
+/// so that every later command answers from the index. --estimate shows the cost first.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// Say what building takes of time, memory and disk, and build nothing; exit code 1 if it does not fit
+    /// Estimate time, memory and disk space without building; exit code 1 if the index does not fit
     #[arg(long, conflicts_with_all = ["remove", "verify"], help_heading = "Index")]
     estimate: bool,
 
-    /// Read all of the index and compare its checksums; exit code 1 if something is missing or wrong
+    /// Verify the checksums of the whole index; exit code 1 if parts are missing or damaged
     #[arg(long, conflicts_with = "remove", help_heading = "Index")]
     verify: bool,
 
-    /// Remove the index; the dump may be gone already
+    /// Remove the index; the dump need not exist anymore
     #[arg(long, help_heading = "Index")]
     remove: bool,
 

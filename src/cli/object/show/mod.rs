@@ -32,11 +32,10 @@ use table::Extent;
 use target::{Target, What, range, target};
 
 pub(crate) const EXAMPLES: &str = "Examples:
-  hprof-cli show heap.hprof 0x7c00012a8
+  hprof-cli show heap.hprof 0x7c00012a8 --incoming
   hprof-cli show heap.hprof '0x7c00012a8[100..200]'
-  hprof-cli show heap.hprof com.acme.Cache
   hprof-cli show heap.hprof 0x7c00012a8 --as hex
-  hprof-cli show java.hprof.txt 50001f93 --incoming
+  hprof-cli show heap.hprof com.acme.Cache
   hprof-cli show heap.hprof 0x7c00012a8 --format json | jq '.rows[0].fields[] | {name, value}'";
 
 /// Elements of an array in a table when nothing is said.
@@ -54,35 +53,35 @@ const MAX_BYTES: u64 = 16 << 20;
 const DEFAULT_BYTES: u64 = 320;
 const DEFAULT_TEXT: u64 = 2000;
 
-/// One object: its class, its sizes, its fields or elements, what it means
+/// Show an object or a class
 ///
-/// Of a binary dump, all fields with their values, those of superclasses too; of a class object its static fields, and
-/// what there is to say of the class. Objects of well-known classes show what they mean: Strings, numbers, dates, paths,
-/// collections. A text report holds references only, and of those the ones that are not null.
+/// Shows the class, the sizes and the fields or elements of an object, including inherited fields, and
+/// decodes well-known classes: strings, numbers, dates, paths, collections. For a class, shows its
+/// static fields, superclass, loader and instance counts. A text report contains only references that
+/// are not null. Use `refs` to list references and referrers by field.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: RecordedInput,
 
-    /// The object's id, hexadecimal: `0x7c00012a8`; of an array also `0x7c00012a8[100..200]`, `0x7c00012a8[5]`. Or a
-    /// class: `java.util.HashMap`, `HashMap`, `com.acme.*Cache`
+    /// Object ID, for example `0x7c00012a8`, with a range of an array `0x7c00012a8[100..200]`; or a class, for
+    /// example `java.util.HashMap`, `HashMap`
     #[arg(value_name = "OBJECT|CLASS", value_parser = target, help_heading = "Filter")]
     object: Target,
 
-    /// Which elements of an array, from 0: `100..200`, `100..`, `..200`, `5` [default: the first 20 in a table, all in JSON and
-    /// CSV]
+    /// Elements of an array to show, from 0: `100..200`, `100..`, `5` [default: first 20 in a table, all in JSON and CSV]
     #[arg(long, value_name = "A..B", value_parser = range, help_heading = "Filter")]
     range: Option<Range<u64>>,
 
-    /// How the elements of an array of primitives are shown
+    /// How to show the elements of a primitive array
     #[arg(long = "as", value_name = "FORM", default_value = "numbers", help_heading = "Output")]
     form: As,
 
-    /// Also the objects that refer to it
+    /// Also show the referrers
     #[arg(long, help_heading = "Output")]
     incoming: bool,
 
-    /// Of the objects that refer to it only the first N; 0 for all [default: 20 in a table, all in JSON]
+    /// Show only the first N referrers; 0 for all [default: 20 in a table, all in JSON]
     #[arg(long, value_name = "N", requires = "incoming", help_heading = "Output")]
     top: Option<usize>,
 
@@ -93,11 +92,11 @@ pub(crate) struct Args {
 /// How elements are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum As {
-    /// One by one
+    /// Element by element
     Numbers,
-    /// As bytes, in hexadecimal, big-endian
+    /// Bytes in hexadecimal, big-endian
     Hex,
-    /// As text: bytes as UTF-8 or else ISO 8859-1, chars as UTF-16
+    /// Text: bytes as UTF-8 or else ISO 8859-1, chars as UTF-16
     Text,
 }
 

@@ -28,41 +28,41 @@ pub(crate) const EXAMPLES: &str = "Examples:
 const SORT: &[Key<SortBy>] = &[
     ("time", SortBy::Time, "Most time first"),
     ("count", SortBy::Count, "Most contentions first"),
-    ("trace", SortBy::Trace, "By serial number of the trace"),
-    ("method", SortBy::Method, "By name of the method"),
+    ("trace", SortBy::Trace, "By trace serial number"),
+    ("method", SortBy::Method, "By method name"),
 ];
 
-/// Monitors: where threads waited to enter, who held what, and who waited for whom
+/// Show monitor contention, monitor dumps and waits
 ///
-/// Only texts hold it, by monitor=y: MONITOR TIME is the contention, MONITOR DUMP the state of all threads and monitors
-/// at a moment, WAIT, WAITED, SLEEP and EXIT lines tell what threads did. Shown is the first of these that the file
-/// holds, unless --dumps or --waits asks for one.
+/// Reads text reports that the HPROF agent wrote with monitor=y. MONITOR TIME is the contention,
+/// MONITOR DUMP the state of all threads and monitors at one moment; WAIT, WAITED, SLEEP and EXIT lines
+/// are events. Shows the first of these that the file contains, unless --dumps or --waits is given.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: RecordedInput,
 
-    /// Only monitors of classes that match one of these: `java.lang.ref.ReferenceQueue$Lock`, `com.acme.**`
+    /// Only monitors of classes that match PATTERN, for example `com.acme.**`
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     monitor: Vec<ClassPattern>,
 
-    /// Of contention: only traces with a frame of a method that matches one of these: `com.acme.Main.run`, `run`
+    /// For contention, only traces with a frame of a method that matches PATTERN, for example `run`
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     method: Vec<MethodPattern>,
 
-    /// Of contention: leave out rows below this part of the whole time
+    /// For contention, omit rows below this fraction of the total time
     #[arg(long, value_name = "RATIO", default_value = "0", value_parser = args::ratio, help_heading = "Filter")]
     cutoff: f64,
 
-    /// Show the MONITOR DUMPs: threads with their states, monitors with their owners and waiters
+    /// Show monitor dumps: threads with their states, monitors with their owners and waiters
     #[arg(long, conflicts_with = "waits", help_heading = "Output")]
     dumps: bool,
 
-    /// Show WAIT, WAITED, SLEEP and EXIT lines, added up by class of the monitor and by thread
+    /// Show WAIT, WAITED, SLEEP and EXIT events, summed up by monitor class and thread
     #[arg(long, help_heading = "Output")]
     waits: bool,
 
-    /// Order of contention [default: as in the file, which is by time]
+    /// Sort order of contention [default: as in the file, by time]
     #[arg(
         long,
         value_name = "KEY",

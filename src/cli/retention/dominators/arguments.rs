@@ -18,11 +18,8 @@ use crate::query::classes::suggestions;
 use crate::report::number::human_bytes;
 
 /// The words of `--group-by`.
-const GROUP_BY: &[Key<GroupBy>] = &[
-    ("class", GroupBy::Class, "Objects of a class"),
-    ("package", GroupBy::Package, "Objects of all classes of a package"),
-    ("loader", GroupBy::Loader, "Objects of all classes of a loader"),
-];
+const GROUP_BY: &[Key<GroupBy>] =
+    &[("class", GroupBy::Class, ""), ("package", GroupBy::Package, ""), ("loader", GroupBy::Loader, "")];
 
 /// What is merged by `--merge`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +28,7 @@ pub(super) enum Merge {
 }
 
 /// The words of `--merge`.
-const MERGE: &[Key<Merge>] = &[("class", Merge::Class, "Objects of a class below the same classes")];
+const MERGE: &[Key<Merge>] = &[("class", Merge::Class, "")];
 
 /// Levels when nothing is said, and for merged trees.
 const DEFAULT_DEPTH: u32 = 1;
@@ -58,35 +55,36 @@ impl From {
     }
 }
 
-/// The biggest objects, by what would be freed with each: the dominator tree
+/// Show the biggest objects by retained size (dominator tree)
 ///
-/// An object dominates another if every path from the roots to the other leads through it: then the other is freed with
-/// it. The retained size of an object is the shallow size of all that it dominates, itself included.
+/// An object dominates another one if every path from the GC roots to the other passes through it. The
+/// retained size of an object is the shallow size of all objects that it dominates, including itself:
+/// what is freed if the object is freed. Counts only reachable objects. Builds the index on first use.
+/// For the retained size of several objects together, use `retained`.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("top", |top| top.help(
-    "Only the N largest of each level; 0 for all [default: 20 in a table, all in JSON and CSV]"
+    "Show only the N largest objects of each level; 0 for all [default: 20 in a table, all in JSON and CSV]"
 )))]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(super) input: Input,
 
-    /// Start from this object, or from the objects of a class that no other of them dominates, and show what they
-    /// dominate
+    /// Start at this object, or at the topmost instances of this class, and show what they dominate
     #[arg(long, value_name = "OBJECT|CLASS", help_heading = "Filter")]
     pub(super) of: Option<Selection>,
 
-    /// Only objects that retain at least so much: 4096, 512KiB, 10MB, 1.5GiB
+    /// Only objects with at least this retained size, for example 4096, 512KiB, 10MB
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "0", hide_default_value = true, help_heading = "Filter")]
     pub(super) min_retained: u64,
 
-    /// Levels of the tree [default: 1, with --merge 5]
+    /// Maximum depth of the tree [default: 1, or 5 with --merge]
     #[arg(long, value_name = "D", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Output")]
     depth: Option<u32>,
 
     #[command(flatten)]
     pub(super) top: Top<DEFAULT_TOP_OBJECTS>,
 
-    /// Add up the objects of one level by class, package or loader
+    /// Group the objects of one level by this key
     #[arg(
         long,
         value_name = "KEY",
@@ -96,11 +94,11 @@ pub(crate) struct Args {
     )]
     pub(super) group_by: Option<GroupBy>,
 
-    /// Merge the tree: objects of a class below the same classes are one row, chains of one class too
+    /// Merge objects of the same class that have the same classes above them, and chains of one class
     #[arg(long, value_name = "KEY", value_parser = keys(MERGE), conflicts_with = "group_by", help_heading = "Output")]
     pub(super) merge: Option<Merge>,
 
-    /// Every reachable object with its retained size and its dominator, in preorder; JSON and CSV only
+    /// List every reachable object with its retained size and dominator, in preorder; JSON and CSV only
     #[arg(long, conflicts_with_all = ["of", "top", "depth", "min_retained", "group_by", "merge"], help_heading = "Output")]
     pub(super) all: bool,
 

@@ -15,12 +15,10 @@ pub(crate) use arguments::Args;
 use arguments::Merge;
 
 pub(crate) const EXAMPLES: &str = "Examples:
-  hprof-cli dominators heap.hprof
-  hprof-cli dominators heap.hprof --depth 3 --top 5 --min-retained 1MB
-  hprof-cli dominators heap.hprof --of 0x7c00012a8
-  hprof-cli dominators heap.hprof --of com.acme.Session --depth 2
+  hprof-cli dominators heap.hprof --depth 3 --min-retained 1MiB
+  hprof-cli dominators heap.hprof --merge class
   hprof-cli dominators heap.hprof --group-by package
-  hprof-cli dominators heap.hprof --merge class --depth 8
+  hprof-cli dominators heap.hprof --of com.acme.Session --depth 2
   hprof-cli dominators heap.hprof --all --format csv | sort -t, -k4,4nr | head";
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {

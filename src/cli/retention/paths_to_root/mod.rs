@@ -31,37 +31,33 @@ const DEFAULT_BRANCHES: usize = 24;
 
 /// The words of `--exclude`.
 const STRENGTHS: &[Key<Strength>] = &[
-    ("weak", Strength::Weak, "The referent of a WeakReference"),
-    ("soft", Strength::Soft, "The referent of a SoftReference"),
-    ("phantom", Strength::Phantom, "The referent of a PhantomReference or a Cleaner"),
-    ("finalizer", Strength::Finalizer, "The referent of a Finalizer"),
+    ("weak", Strength::Weak, "Referent of a WeakReference"),
+    ("soft", Strength::Soft, "Referent of a SoftReference"),
+    ("phantom", Strength::Phantom, "Referent of a PhantomReference or a Cleaner"),
+    ("finalizer", Strength::Finalizer, "Referent of a Finalizer"),
 ];
 
-/// What keeps objects alive: the shortest paths from the GC roots
+/// Show the shortest paths from GC roots to objects
 ///
-/// Given objects, the shortest paths to each, every one another chain of objects, none leading through a further root.
-/// Given classes, the shortest path to each of their objects, merged into trees.
-///
-/// What a thread's frame holds is a root only while the method runs. So where paths start in a frame, the shortest one
-/// that goes on to a root of another kind, through fields, is shown too; merged paths start in frames only if no other
-/// lead there.
-///
-/// What only the referent of a weak, soft or phantom reference or of a finalizer holds is not kept alive by it. Such
-/// references are left out; where nothing else leads to an object, the paths over them are shown, and marked.
+/// For an object ID, shows the shortest paths to the object; for a class, the shortest path to each
+/// instance, merged into trees. References from weak, soft and phantom references and finalizers are
+/// excluded by default; if an object has no other path, these paths are shown and marked. If a path
+/// starts at a local of a thread, the shortest path from another kind of root is shown as well.
+/// Builds the index on first use.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("top", |top| top.help(
-    "Of classes: only the N objects that lead to most, below each object; 0 for all [default: 5 in a table, all in JSON \
-     and CSV]"
+    "For classes, show only the N branches to most objects below each node; 0 for all [default: 5 in a table, all in \
+     JSON and CSV]"
 )))]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// Objects by id, or all objects of a class: `0x7c00012a8`, `java.util.HashMap$Node`, `byte[]`, `com.acme.**`
+    /// Object ID, or a class for all of its instances, for example `0x7c00012a8`, `byte[]`, `com.acme.**`
     #[arg(value_name = "OBJECT|CLASS", required = true, help_heading = "Filter")]
     selections: Vec<Selection>,
 
-    /// References that are left out [default: weak,soft,phantom,finalizer]
+    /// Kinds of references to exclude [default: weak,soft,phantom,finalizer]
     #[arg(
         long,
         value_name = "KIND,...",
@@ -72,15 +68,15 @@ pub(crate) struct Args {
     )]
     exclude: Option<Vec<Strength>>,
 
-    /// Leave no references out
+    /// Exclude no references
     #[arg(long, help_heading = "Filter")]
     all_references: bool,
 
-    /// Roots at which no path starts: java-frame, jni-local, jni-global, sticky-class, ... [default: none]
+    /// Kinds of GC roots to exclude: java-frame, jni-local, jni-global, sticky-class, ... [default: none]
     #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = roots::kind, help_heading = "Filter")]
     exclude_roots: Vec<RootKind>,
 
-    /// Paths to each object
+    /// Number of paths to show for each object
     #[arg(
         long,
         value_name = "N",
@@ -93,7 +89,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     top: Top<DEFAULT_BELOW>,
 
-    /// Of classes: only the first N steps from the roots; 0 for all [default: 0]
+    /// For classes, show only the first N steps from the roots; 0 for all [default: 0]
     #[arg(long, value_name = "N", help_heading = "Output")]
     depth: Option<u32>,
 
