@@ -26,7 +26,7 @@ pub enum Section {
     /// Lines; escaped here.
     Text(String),
     /// Lines that are not broken, such as commands to copy; escaped here.
-    Whole(String),
+    Whole(Vec<String>),
     /// Another table.
     Table(Builder),
 }
@@ -54,9 +54,9 @@ impl Section {
             Self::Text(text) => {
                 text.split('\n').try_for_each(|line| table::write_text(out, &escape::text(line), style))
             }
-            Self::Whole(text) => {
+            Self::Whole(lines) => {
                 let whole = Style { width: None, ..style };
-                text.split('\n').try_for_each(|line| table::write_text(out, &escape::text(line), whole))
+                lines.iter().try_for_each(|line| table::write_text(out, &escape::text(line), whole))
             }
             Self::Table(table) => table.write(out, style),
         }

@@ -565,7 +565,7 @@ fn the_commands_answer() {
     assert!(out.contains("\njava.util.HashMap,<boot loader>,java.util.AbstractMap,0x"), "{out}");
     let (code, out, _) = run("classes", &["--tree"]);
     assert!(code == Some(0) && out.contains("├─ java.lang.String"), "{out}");
-    let (code, out, _) = run("loaders", &["--duplicates"]);
+    let (code, out, _) = run("loaders", &["--duplicates", "--details"]);
     assert!(code == Some(0) && out.matches("HeapZoo$Empty").count() == 6, "{out}");
     let (code, out, _) = run("loaders", &["--format", "json"]);
     let document: serde_json::Value = serde_json::from_str(&out).unwrap();

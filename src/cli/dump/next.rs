@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::query::dump::holders::Holder;
 use crate::query::dump::overview::Overview;
+use crate::report::escape;
 
 /// Commands that are offered.
 const STEPS: usize = 3;
@@ -71,13 +72,13 @@ pub(super) fn steps(overview: &Overview, dump: &Path, heap_dump: Option<u32>) ->
 /// What paths lead to.
 fn target(holder: &Holder) -> String {
     match &holder.class {
-        Some(class) if holder.is_class => class.clone(),
+        Some(class) if holder.is_class && !class.contains(escape::is_harmful) => class.clone(),
         _ => format!("{:#x}", holder.kept_by),
     }
 }
 
 /// The commands as lines, of which none is cut: long ones go on after a backslash.
-pub(super) fn text(steps: &[Step], width: usize) -> String {
+pub(super) fn lines(steps: &[Step], width: usize) -> Vec<String> {
     let length = |step: &Step| 2 + step.command.chars().count();
     let fits = |step: &&Step| length(step) + 2 + step.why.chars().count() <= width;
     let column = steps.iter().filter(fits).map(length).max().unwrap_or(0);
@@ -101,7 +102,7 @@ pub(super) fn text(steps: &[Step], width: usize) -> String {
             lines.push(line);
         }
     }
-    lines.join("\n")
+    lines
 }
 
 /// Whether a name can be typed, and means itself as a pattern.

@@ -77,14 +77,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let width = usize::from(style.width.unwrap_or(WIDTH));
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     let mut answer = Answer::new(columns(), Vec::<Facts>::new()).without_rows(NoRows::Nothing);
-    let above = [head(&facts.overview, &name, width), stack(&facts.overview, width)];
-    for text in above.into_iter().filter(|text| !text.is_empty()) {
-        answer = answer.above(Section::Text(text));
+    for line in head(&facts.overview, &name, width).into_iter().chain(stack(&facts.overview, width)) {
+        answer = answer.above(Section::Line(line));
     }
     if !facts.overview.largest.is_empty() {
         answer = answer.above(Section::Table(largest(&facts.overview, width)));
     }
-    answer = answer.under(Section::Whole(next::text(&facts.next, width)));
+    answer = answer.under(Section::Whole(next::lines(&facts.next, width)));
     let answer = match args.output.format() {
         crate::report::Format::Table => answer,
         _ => Answer::new(columns(), [facts]),
@@ -100,7 +99,7 @@ struct Facts {
 }
 
 /// The lines above.
-fn head(overview: &Overview, name: &str, width: usize) -> String {
+fn head(overview: &Overview, name: &str, width: usize) -> Vec<String> {
     let info = &overview.info;
     let mut what: Vec<String> = vec![jvm(overview).unwrap_or_else(|| info.version.name().to_owned())];
     what.extend(output::timestamp(info.created_ms).map(|time| match time.get(..19) {
@@ -119,7 +118,7 @@ fn head(overview: &Overview, name: &str, width: usize) -> String {
     let mut lines = vec![format!("{}: {what}", fit::names(name, room.max(MIN_NAME)))];
     if info.heap_dumps == 0 {
         lines.push("no heap dump".to_owned());
-        return lines.iter().map(|line| fit::names(line, width)).collect::<Vec<_>>().join("\n");
+        return lines.iter().map(|line| fit::names(line, width)).collect();
     }
     let used = human_bytes(info.shallow_bytes);
     let limit = overview.heap_limit.map(|limit| format!(" of at most {}", human_bytes(limit)));
@@ -149,7 +148,7 @@ fn head(overview: &Overview, name: &str, width: usize) -> String {
         }
         lines.push(line);
     }
-    lines.iter().map(|line| fit::names(line, width)).collect::<Vec<_>>().join("\n")
+    lines.iter().map(|line| fit::names(line, width)).collect()
 }
 
 /// The main class of the program.
@@ -198,8 +197,8 @@ fn odd(overview: &Overview) -> Vec<String> {
 }
 
 /// The thread that ran out of memory, and its stack.
-fn stack(overview: &Overview, width: usize) -> String {
-    let Some(thread) = &overview.out_of_memory else { return String::new() };
+fn stack(overview: &Overview, width: usize) -> Vec<String> {
+    let Some(thread) = &overview.out_of_memory else { return Vec::new() };
     let name = thread.name.clone().unwrap_or_else(|| format!("{:#x}", thread.object));
     let mut lines = vec![String::new(), format!("Thread {} ran out of memory in", escape::quoted(&name))];
     let frames = own_frames(&thread.frames);
@@ -220,7 +219,7 @@ fn stack(overview: &Overview, width: usize) -> String {
             last.push_str(&text);
         }
     }
-    lines.iter().map(|line| fit::names(line, width)).collect::<Vec<_>>().join("\n")
+    lines.iter().map(|line| fit::names(line, width)).collect()
 }
 
 /// The frames without those of the error itself.

@@ -16,7 +16,7 @@ use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::query::dominators::retained_sets::{self, SetRetained, Sets};
 use crate::query::objects::strength::Excluded;
-use crate::query::paths::shortest;
+use crate::query::paths::beyond_frames;
 use crate::query::paths::steps::{RootView, Step, View};
 
 /// The loaders of the JVM and of the application: they live as long as the process.
@@ -254,8 +254,9 @@ pub fn why(view: &View<'_>, loaders: impl IntoIterator<Item = ObjectId>) -> FxHa
 }
 
 fn path(view: &View<'_>, object: ObjectIndex) -> Option<Why> {
-    let found = shortest::paths(&view.edges, object, 1, Excluded::all());
-    let path = found.paths.into_iter().next()?;
+    // What holds it longer than a method runs, if there is such a thing.
+    let found = beyond_frames::paths(&view.edges, object, 1, Excluded::all());
+    let path = found.paths.into_iter().min_by_key(|path| path.through_frame)?.objects;
     let steps = view.steps(&path, 0..path.len());
     let is_start = |holder: &ObjectIndex| {
         let class = view.edges.class_of_class_object(*holder);

@@ -42,7 +42,8 @@ pub fn field(edges: &Edges<'_>, object: ObjectIndex) -> Option<String> {
 /// The one object that holds another strongly, and the first reference by which it does; locals of threads do not count.
 fn holder<'a>(edges: &Edges<'a>, object: ObjectIndex) -> Option<(ObjectIndex, ReferenceKind<'a>)> {
     let mut found = None;
-    for (at, holder) in edges.graph.referrers(object).enumerate() {
+    let is_reachable = |holder: &ObjectIndex| edges.graph.tree.reachable_position(*holder).is_some();
+    for (at, holder) in edges.graph.referrers(object).filter(is_reachable).enumerate() {
         if at >= MAX_REFERRERS {
             return None;
         }

@@ -176,16 +176,16 @@ struct Sum {
     link: Option<(TreePosition, TreePosition)>,
 }
 
-/// An object that the pass is in.
+/// An object that the pass is in, and the links of its chain below it. A chain is one entry, however long.
 #[derive(Debug, Clone, Copy)]
 struct Open {
     depth: u32,
+    /// The depth of the last link that the pass is in.
+    last_depth: u32,
     node: u32,
     position: TreePosition,
     /// Bytes of all objects before.
     before: u64,
-    /// Objects of the same node above it, one after another, itself included.
-    chain: u32,
     /// The last child's key and node: siblings of a class mostly follow one another.
     last: (u32, u32),
 }
@@ -235,7 +235,7 @@ impl<'a> Pass<'a> {
         self.bytes = self.bytes.saturating_add(bytes);
         let above = match self.open.last() {
             // What is below an object that was not taken is not taken either.
-            Some(above) if above.depth.checked_add(1) != Some(depth) => return,
+            Some(above) if above.last_depth.checked_add(1) != Some(depth) => return,
             Some(above) => Some(*above),
             None => {
                 let is_top = if self.tops.is_some() { self.next_top == Some(position) } else { depth == 0 };
@@ -246,27 +246,28 @@ impl<'a> Pass<'a> {
                 None
             }
         };
-        let mut open = Open { depth, node: NONE, position, before, chain: 1, last: (NONE, NONE) };
-        match above {
+        let is_link = |above: &Open| self.nodes.get(above.node as usize).is_some_and(|node| node.key == key);
+        let (number, chain) = match (above.filter(is_link), self.open.last_mut()) {
             // A link of a chain.
-            Some(above) if self.nodes.get(above.node as usize).is_some_and(|node| node.key == key) => {
-                open.node = above.node;
-                open.chain = above.chain.saturating_add(1);
-                if let Some(node) = self.nodes.get_mut(above.node as usize) {
-                    node.link = node.link.or(Some((above.position, position)));
-                }
+            (Some(above), Some(open)) => {
+                open.last_depth = depth;
+                (above.node, depth.saturating_sub(above.depth).saturating_add(1))
             }
-            _ => match self.node(above, key, position) {
-                Some(node) => open.node = node,
-                None => return,
-            },
-        }
-        if let Some(node) = self.nodes.get_mut(open.node as usize) {
+            _ => {
+                let Some(node) = self.node(above, key, position) else { return };
+                self.open.push(Open { depth, last_depth: depth, node, position, before, last: (NONE, NONE) });
+                (node, 1)
+            }
+        };
+        if let Some(node) = self.nodes.get_mut(number as usize) {
             node.objects += 1;
-            node.chain = node.chain.max(open.chain);
+            node.chain = node.chain.max(chain);
             node.shallow_bytes = node.shallow_bytes.saturating_add(bytes);
+            if let (true, Some(above)) = (chain > 1, above) {
+                // The first link that the node has is that of a chain's first two objects.
+                node.link = node.link.or(Some((above.position, position)));
+            }
         }
-        self.open.push(open);
     }
 
     /// The node for objects of this key below an object; `None` if it is too deep, or there are too many.
@@ -320,11 +321,15 @@ impl<'a> Pass<'a> {
     /// Ends what objects of this depth and below dominate, before a position.
     #[inline]
     fn close(&mut self, depth: u32, position: TreePosition) {
-        while let Some(open) = self.open.pop_if(|open| open.depth >= depth) {
+        while let Some(open) = self.open.last_mut() {
+            if open.depth < depth {
+                open.last_depth = open.last_depth.min(depth.saturating_sub(1));
+                return;
+            }
+            let open = *open;
+            self.open.pop();
             // What a link of a chain retains counts with the first of the chain.
-            if open.chain == 1
-                && let Some(node) = self.nodes.get_mut(open.node as usize)
-            {
+            if let Some(node) = self.nodes.get_mut(open.node as usize) {
                 node.retained_bytes = node.retained_bytes.saturating_add(self.bytes - open.before);
                 node.retained_objects += u64::from(position.0 - open.position.0);
             }

@@ -11,7 +11,9 @@ use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::storage::id_map::IdMap;
 use crate::index::{Heap, ObjectGraph};
 
-use crate::query::dominators::class_counts;
+use crate::query::classes::histogram::{self, GroupBy};
+use crate::query::dominators::preorder::Start;
+use crate::query::dominators::{class_counts, listing};
 use crate::query::objects::collections::{Collection, Collections, Forms, Kind};
 use crate::query::objects::label::Labels;
 use crate::query::objects::reader::Objects;
@@ -22,7 +24,7 @@ use crate::query::objects::reference_names::Edges;
 const MOST_OF_IT: u64 = 70;
 /// Dominators that are followed down.
 const MAX_STEPS: usize = 1000;
-/// Objects that only roots dominate, of which groups are looked for. They come largest first.
+/// Objects that only roots dominate that are looked at. They come largest first.
 const MAX_TOPS: usize = 50_000;
 /// Objects that only roots dominate that are followed down.
 const MAX_FOLLOWED: usize = 50;
@@ -68,9 +70,8 @@ struct Group {
     members: u64,
     /// What they retain together.
     sum: u64,
-    /// The largest, and what that retains.
+    /// The largest.
     first: TreePosition,
-    most: u64,
 }
 
 /// The field that holds an object.
@@ -129,26 +130,32 @@ impl<'a> Holders<'a> {
         }
     }
 
+    /// The classes outside the JDK of which many objects that only roots dominate hold much together.
+    fn groups(&self) -> IdMap<ClassNumber, Group> {
+        let tree = &self.graph.tree;
+        let least = tree.reachable_bytes() / 100 * MIN_OF_HEAP;
+        let class_of = |position: TreePosition| self.graph.objects.class(tree.object_at(position)?);
+        let rows = listing::group(self.summary, self.graph, &[Start::Roots], GroupBy::Class);
+        let large = rows.into_iter().map(|row| row.group).filter(|row| {
+            row.instances >= MIN_MEMBERS
+                && row.retained_bytes.is_some_and(|bytes| bytes >= least)
+                && !is_of_jdk(&row.name)
+        });
+        let group = |row: histogram::Row| {
+            let class = self.graph.objects.addresses.index_of(row.class_object?)?;
+            let class = self.graph.class_of_class_object(class)?;
+            // They come largest first.
+            let first = tree.top().find(|position| class_of(*position) == Some(class))?;
+            let (sum, most) = (row.retained_bytes?, tree.retained_bytes(first));
+            (most < sum / 2).then_some((class, Group { members: row.instances, sum, first }))
+        };
+        large.filter_map(group).collect()
+    }
+
     /// What holds most, `count` rows, largest first. Rows that the same field of the same class holds are one.
     pub(super) fn largest(&self, count: usize) -> Vec<Holder> {
         let tree = &self.graph.tree;
-        let mut groups = IdMap::<ClassNumber, Group>::default();
-        let mut singles = Vec::new();
-        for position in tree.top().take(MAX_TOPS) {
-            let bytes = tree.retained_bytes(position);
-            let class = tree.object_at(position).and_then(|object| self.graph.objects.class(object));
-            singles.push((position, class));
-            if let Some(class) = class.filter(|class| !is_of_jdk(self.name_of(*class))) {
-                let group =
-                    groups.entry(class).or_insert(Group { members: 0, sum: 0, first: position, most: bytes });
-                group.members += 1;
-                group.sum = group.sum.saturating_add(bytes);
-            }
-        }
-        let least = tree.reachable_bytes() / 100 * MIN_OF_HEAP;
-        groups.retain(|_, group| {
-            group.members >= MIN_MEMBERS && group.sum >= least && group.most < group.sum / 2
-        });
+        let groups = self.groups();
         let mut rows: Vec<(Holder, TreePosition)> = (groups.values())
             .map(|group| {
                 let first = self.named(tree.object_at(group.first).unwrap_or_default());
@@ -158,8 +165,12 @@ impl<'a> Holders<'a> {
             })
             .collect();
         let is_single = |class: &Option<ClassNumber>| class.is_none_or(|class| !groups.contains_key(&class));
-        for (position, _) in singles.iter().filter(|(_, class)| is_single(class)).take(MAX_FOLLOWED) {
-            let Some((row, base)) = self.holder(*position) else { continue };
+        let class = |position: TreePosition| {
+            tree.object_at(position).and_then(|object| self.graph.objects.class(object))
+        };
+        let singles = tree.top().take(MAX_TOPS).filter(|position| is_single(&class(*position)));
+        for position in singles.take(MAX_FOLLOWED) {
+            let Some((row, base)) = self.holder(position) else { continue };
             let is_same = |(known, _): &&mut (Holder, TreePosition)| {
                 known.field.is_some()
                     && known.class == row.class

@@ -9,6 +9,8 @@ use crate::query::classes::histogram::all_bytes;
 const MUCH_BYTES: u64 = 16 << 20;
 /// Or if they are more than all bytes divided by this: 5 percent.
 const MUCH_PART: u64 = 20;
+/// But fewer than this are little in any heap.
+const LITTLE_BYTES: u64 = 64 << 10;
 
 /// Bytes of the objects that are unreachable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,9 +29,9 @@ impl Unreachable {
     }
 
     /// Whether an answer about reachable objects misleads without saying so: more than 16 MiB are unreachable, or more
-    /// than 5 percent of all bytes.
+    /// than 5 percent of all bytes, if these are more than 64 KiB.
     pub fn is_much(self) -> bool {
-        self.bytes > MUCH_BYTES || self.bytes > self.all_bytes / MUCH_PART
+        self.bytes > MUCH_BYTES || self.bytes > LITTLE_BYTES && self.bytes > self.all_bytes / MUCH_PART
     }
 }
 
@@ -40,7 +42,9 @@ mod tests {
     #[test]
     fn much_is_five_percent_or_16_mib() {
         let is_much = |bytes, all_bytes| Unreachable { bytes, all_bytes }.is_much();
-        assert!(!is_much(0, 0) && !is_much(50, 1000) && is_much(51, 1000));
+        assert!(!is_much(0, 0));
+        assert!(!is_much(5 << 20, 100 << 20) && is_much((5 << 20) + 1, 100 << 20));
+        assert!(!is_much(64 << 10, 64 << 10) && is_much((64 << 10) + 1, 64 << 10));
         assert!(!is_much(16 << 20, 1 << 40) && is_much((16 << 20) + 1, 1 << 40));
     }
 }

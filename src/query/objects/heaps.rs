@@ -36,9 +36,7 @@ struct Infos(Vec<(usize, u32)>);
 
 impl<'a> HeapVisitor<'a> for Infos {
     fn heap_info(&mut self, offset: usize, heap: u32, _name: u64) {
-        if self.0.last().is_none_or(|(_, last)| *last != heap) {
-            self.0.push((offset, heap));
-        }
+        self.0.push((offset, heap));
     }
 }
 
@@ -71,6 +69,7 @@ pub fn objects_of(name: &str, summary: &Summary, graph: &ObjectGraph, bytes: &[u
     chunks.for_each(|chunk| walk.chunk(&chunk, &mut infos));
     // Segments lie in the order of the file; what is wrong with a dump need not.
     infos.0.sort_unstable();
+    infos.0.dedup_by_key(|(_, heap)| *heap);
     let objects = Objects::new(summary, graph, bytes);
     let is_meant = |record: Option<Record<'_>>| {
         let offset = match record? {

@@ -3,6 +3,8 @@
 //! The graph knows that one object refers to another; by which fields stands in the dump. Several may hold the same
 //! object.
 
+use rustc_hash::FxHashSet;
+
 use std::fmt;
 
 use crate::hprof::class_dump::ClassDump;
@@ -97,14 +99,8 @@ impl<'a> Edges<'a> {
 
     /// Calls `visit` with each reference of an object that is not null: what it means, and the object id.
     pub fn each(&self, from: ObjectIndex, visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
-        let id_size = self.summary.id_size();
         let mut reader = Reader { edges: self, from, visit };
-        if let Some(offset) = self.graph.objects.offset(self.bytes, id_size, from)
-            && let Ok(at) = usize::try_from(offset)
-        {
-            // A record that cannot be read has no references.
-            let _ = heap::visit_one(self.bytes, id_size, at, self.bytes.len(), &mut reader);
-        }
+        self.read(&mut reader);
         for root in self.roots.locals_of(from) {
             if let Some(id) = self.graph.objects.addresses.id_of(root.object) {
                 reader.take(ReferenceKind::Local { kind: root.kind, frame: root.frame }, id);
@@ -113,6 +109,17 @@ impl<'a> Edges<'a> {
         let class = self.graph.class_object_of(from);
         if let Some(id) = class.and_then(|class| self.graph.objects.addresses.id_of(class)) {
             reader.take(ReferenceKind::Class, id);
+        }
+    }
+
+    /// Reads what an object's record refers to.
+    fn read(&self, reader: &mut Reader<'_, 'a, impl FnMut(ReferenceKind<'a>, ObjectId)>) {
+        let id_size = self.summary.id_size();
+        if let Some(offset) = self.graph.objects.offset(self.bytes, id_size, reader.from)
+            && let Ok(at) = usize::try_from(offset)
+        {
+            // A record that cannot be read has no references.
+            let _ = heap::visit_one(self.bytes, id_size, at, self.bytes.len(), reader);
         }
     }
 
@@ -163,20 +170,18 @@ impl<'a> Edges<'a> {
 
     /// Whether one object holds another only because it is a thread, and its stack holds it.
     pub fn is_stack_only(&self, from: ObjectIndex, to: ObjectIndex) -> bool {
-        // Threads are roots, and what their stacks hold is one.
-        self.roots.contains(to)
-            && self.roots.contains(from)
-            && self.roots.of_object(to).any(|root| root.is_local && root.thread == Some(from))
-            && !self.is_beyond_stack(from, to)
+        self.roots.is_local_of(from, to) && !self.beyond_stack(from).contains(&to)
     }
 
-    /// Whether a thread holds an object by more than its stack.
-    fn is_beyond_stack(&self, thread: ObjectIndex, to: ObjectIndex) -> bool {
-        let to = self.graph.objects.addresses.id_of(to);
-        let mut beyond = false;
-        self.each(thread, |meaning, id| {
-            beyond |= Some(id) == to && !matches!(meaning, ReferenceKind::Local { .. })
-        });
+    /// What a thread holds by more than its stack; of what holds no locals, nothing.
+    pub fn beyond_stack(&self, thread: ObjectIndex) -> FxHashSet<ObjectIndex> {
+        let mut beyond: FxHashSet<ObjectIndex> = FxHashSet::default();
+        if self.roots.locals_of(thread).next().is_some() {
+            let addresses = &self.graph.objects.addresses;
+            let visit = |_: ReferenceKind<'a>, id: ObjectId| beyond.extend(addresses.index_of(id));
+            self.read(&mut Reader { edges: self, from: thread, visit });
+            beyond.extend(self.graph.class_object_of(thread));
+        }
         beyond
     }
 

@@ -15,6 +15,8 @@
 //! Both sorts are found by searches of [`super::shortest`], so what holds for its order, its memory and its end holds here. The
 //! second search is made only where a path through a frame was found: elsewhere it would find the same.
 
+use rustc_hash::FxHashSet;
+
 use crate::index::graph::numbers::ObjectIndex;
 use crate::query::objects::reference_names::Edges;
 use crate::query::objects::strength::Excluded;
@@ -65,7 +67,8 @@ pub fn paths(edges: &Edges<'_>, object: ObjectIndex, most: usize, excluded: Excl
         let found = shortest::search(edges, &fields, object, most, excluded);
         are_all &= found.are_all;
         let mut others: Vec<Path> = found.paths.into_iter().map(path).collect();
-        others.retain(|other| !paths.contains(other));
+        let known: FxHashSet<&[ObjectIndex]> = paths.iter().map(|path| path.objects.as_slice()).collect();
+        others.retain(|other| !known.contains(other.objects.as_slice()));
         paths.append(&mut others);
         // Those of equal length stay in their order.
         paths.sort_by_key(|path| path.objects.len());

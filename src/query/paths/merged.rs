@@ -315,10 +315,11 @@ impl Walk<'_, '_> {
             let is_weak = class.is_some_and(|class| excluded.contains(edges.strengths.of_class(class)));
             let left_out = if is_weak { edges.excluded_target(object, excluded) } else { None };
             let class_object = class.and_then(|class| edges.graph.class_object(class));
+            let beyond_stack = edges.beyond_stack(object);
             for target in edges.graph.references(object).chain(class_object) {
                 if self.seen.contains(target)
                     || left_out == Some(target)
-                    || edges.is_stack_only(object, target)
+                    || edges.roots.is_local_of(object, target) && !beyond_stack.contains(&target)
                 {
                     continue;
                 }

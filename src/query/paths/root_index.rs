@@ -18,6 +18,8 @@ pub struct RootIndex<'a> {
     by_object: Vec<(ObjectIndex, u32)>,
     /// Thread and row of those that count as references of their thread, ascending.
     by_thread: Vec<(ObjectIndex, u32)>,
+    /// Threads and what their stacks hold, ascending.
+    locals: Vec<(ObjectIndex, ObjectIndex)>,
     bits: Bits,
 }
 
@@ -36,7 +38,7 @@ impl<'a> RootIndex<'a> {
         let mut by_thread: Vec<(ObjectIndex, u32)> =
             locals.filter_map(|(row, root)| Some((root.thread?, row))).collect();
         by_thread.sort_unstable();
-        Self { rows, by_object, by_thread, bits }
+        Self { rows, by_object, by_thread, locals: graph.roots.locals(), bits }
     }
 
     /// Whether an object is a root.
@@ -53,6 +55,13 @@ impl<'a> RootIndex<'a> {
     /// The roots that count as references of a thread, in the order of the file.
     pub fn locals_of(&self, thread: ObjectIndex) -> impl Iterator<Item = &'a Root> + '_ {
         self.range(&self.by_thread, thread)
+    }
+
+    /// Whether a thread's stack holds an object, so that the thread refers to it.
+    #[inline]
+    pub fn is_local_of(&self, thread: ObjectIndex, object: ObjectIndex) -> bool {
+        // Threads are roots, and what their stacks hold is one.
+        self.contains(object) && self.contains(thread) && self.locals.binary_search(&(thread, object)).is_ok()
     }
 
     /// The threads that have any such roots that are wanted, ascending, each once.

@@ -18,7 +18,7 @@ pub fn named(graph: &ObjectGraph, labels: &Labels<'_>, wanted: &ThreadPattern) -
         if root.thread != Some(root.object) {
             continue;
         }
-        let name = labels.label(root.object);
+        let name = labels.whole(root.object);
         if wanted.matches(object, name.as_deref()) {
             let name = name.unwrap_or_default();
             found.push(StartedThread { serial, object, name, ..StartedThread::default() });
