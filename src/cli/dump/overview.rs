@@ -115,10 +115,10 @@ fn head(overview: &Overview, name: &str, width: usize) -> Vec<String> {
     let is_main_said = with_main.is_some();
     what = with_main.unwrap_or(what);
     let room = width.saturating_sub(what.chars().count() + 2);
-    let mut lines = vec![format!("{}: {what}", fit::names(name, room.max(MIN_NAME)))];
+    let mut lines = vec![format!("{}: {what}", cut(name, room.max(MIN_NAME)))];
     if info.heap_dumps == 0 {
         lines.push("no heap dump".to_owned());
-        return lines.iter().map(|line| fit::names(line, width)).collect();
+        return lines.iter().map(|line| cut(line, width)).collect();
     }
     let used = human_bytes(info.shallow_bytes);
     let limit = overview.heap_limit.map(|limit| format!(" of at most {}", human_bytes(limit)));
@@ -148,7 +148,7 @@ fn head(overview: &Overview, name: &str, width: usize) -> Vec<String> {
         }
         lines.push(line);
     }
-    lines.iter().map(|line| fit::names(line, width)).collect()
+    lines.iter().map(|line| cut(line, width)).collect()
 }
 
 /// The main class of the program.
@@ -207,7 +207,7 @@ fn stack(overview: &Overview, width: usize) -> Vec<String> {
         if line.chars().count() <= width {
             return line;
         }
-        format!("  {}", fit::names(&frame.frame.qualified_method(), width.saturating_sub(2)))
+        format!("  {}", cut(&frame.frame.qualified_method(), width.saturating_sub(2)))
     }));
     let shown = frames.len().min(SHOWN_FRAMES);
     let more = (frames.len() - shown) as u64 + thread.frames_left_out;
@@ -219,7 +219,7 @@ fn stack(overview: &Overview, width: usize) -> Vec<String> {
             last.push_str(&text);
         }
     }
-    lines.iter().map(|line| fit::names(line, width)).collect()
+    lines.iter().map(|line| cut(line, width)).collect()
 }
 
 /// The frames without those of the error itself.
@@ -252,7 +252,7 @@ fn fitted(holder: &Holder, room: usize) -> String {
     let forms = [[false, false], [false, true], [true, true]].map(|short| text(holder, short));
     let fits = |text: &&String| text.chars().count() <= room;
     let form = forms.iter().find(fits).or(forms.last()).cloned();
-    fit::names(&form.unwrap_or_default(), room)
+    cut(&form.unwrap_or_default(), room)
 }
 
 /// What holds much, in words: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`; without the packages of what
@@ -294,6 +294,14 @@ fn held(holder: &Holder, is_short: bool) -> String {
         (false, _, 1) => format!(", mostly {class}"),
         (false, ..) => format!(", mostly {count} x {class}"),
     }
+}
+
+/// A text in so many columns, in ASCII if it is itself.
+fn cut(text: &str, room: usize) -> String {
+    if fit::width(text) <= room {
+        return text.to_owned();
+    }
+    fit::names(text, room.saturating_sub(2)).replace('…', "...")
 }
 
 /// The name of a class without its package: of one of the JDK, which everybody knows, or to make it `short`.
