@@ -34,7 +34,7 @@ pub(crate) struct Args {
     command: Option<String>,
 
     /// Write hprof-cli.1 and one page per command to this directory
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     dir: Option<PathBuf>,
 }
 

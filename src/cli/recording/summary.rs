@@ -41,7 +41,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let opened = args.input.open(Want { sites: true, traces: false })?;
     let facts = Facts::new(&opened);
     let lines = Section::table(&line_columns(), lines(&facts));
+    let is_heap_alone = matches!(opened.file, RecordedFile::Binary(_)) && facts.is_heap_alone();
     opened.show("summary", &args.output, Answer::new(columns(), [facts]).above(lines))?;
+    if is_heap_alone {
+        let path = args.input.input.path().display().to_string();
+        args.input.note(&format!(
+            "an agent recorded nothing else; `hprof-cli {path}` gives an overview of the heap"
+        ));
+    }
     Ok(opened.outcome(true))
 }
 
@@ -68,6 +75,13 @@ struct HeapFacts {
 }
 
 impl<'a> Facts<'a> {
+    /// Whether there is a heap dump, and nothing that an agent recorded.
+    fn is_heap_alone(&self) -> bool {
+        let Profile { sites, samples, times, heap_summaries, settings, .. } = self.profile;
+        let recorded = sites.is_some() || samples.is_some() || times.is_some();
+        self.heap.is_some() && !recorded && heap_summaries.is_empty() && settings.is_empty()
+    }
+
     fn new(opened: &'a Recorded) -> Self {
         let profile = &opened.profile;
         let mut recorded = summary::recorded(profile);

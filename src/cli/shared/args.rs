@@ -34,6 +34,7 @@ pub(crate) struct Input {
     #[arg(
         long,
         value_name = "DIR",
+        value_hint = clap::ValueHint::DirPath,
         help_heading = "Index",
         env = "HPROF_CLI_INDEX_DIR",
         hide_env_values = true

@@ -1,6 +1,7 @@
 //! Conditions on the fields of objects: `count > 100`, `name ~ "worker"`, `next != null`; and their order by a field.
 
 mod compare;
+mod error;
 pub mod order;
 mod path;
 pub mod size;
@@ -15,6 +16,8 @@ use super::class_set::ClassSet;
 use super::label::Labels;
 use super::object_set::Bits as ObjectSet;
 use super::reader::{Bits, Objects, Record};
+pub use error::ConditionError;
+
 use compare::{Literal, Operator, compare_number, compare_other, compare_primitive, compare_text};
 use path::{Path, Places};
 
@@ -58,47 +61,6 @@ impl FromStr for Condition {
         }
         Ok(Self { path, operator, literal: Literal::new(value.trim()), written: text.to_owned() })
     }
-}
-
-/// Why a condition can hold for no object of some classes.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConditionError {
-    /// No class has the field.
-    #[error("{condition}: no field `{name}` in {class}{fields}")]
-    NoField {
-        /// The condition.
-        condition: String,
-        /// The field.
-        name: String,
-        /// One of the classes.
-        class: String,
-        /// Fields that there are, in words.
-        fields: String,
-    },
-    /// A field in the middle of a path is no reference.
-    #[error("{condition}: `{name}` is {kind}, and has no fields")]
-    NoReference {
-        /// The condition.
-        condition: String,
-        /// The field.
-        name: String,
-        /// Its type.
-        kind: &'static str,
-    },
-    /// The field has another type.
-    #[error("{condition}: `{name}` is {kind}, and `{value}` is not{hint}")]
-    Type {
-        /// The condition.
-        condition: String,
-        /// The field.
-        name: String,
-        /// Its type.
-        kind: &'static str,
-        /// The value.
-        value: String,
-        /// What else may be wrong.
-        hint: &'static str,
-    },
 }
 
 /// Conditions, ready to be asked of objects: all have to hold.

@@ -13,7 +13,7 @@ use crate::query::objects::class_set::ClassSet;
 use crate::query::objects::label::Labels;
 use crate::query::objects::reader::{Bits, Objects, Record};
 
-use super::ConditionError;
+use super::error::ConditionError;
 use super::path::{Path, Places};
 
 /// UTF-16 units of a text that decide its place; texts that begin with the same are in the order of their objects.

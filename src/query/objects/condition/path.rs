@@ -6,7 +6,7 @@ use crate::index::model::summary::{ClassNumber, Summary};
 use crate::query::objects::class_set::ClassSet;
 use crate::query::objects::reader::{Bits, Objects, Place, Record};
 
-use super::ConditionError;
+use super::error::ConditionError;
 
 /// The length of an array, as Java names it.
 const LENGTH: &str = "length";

@@ -1,0 +1,42 @@
+//! Why conditions make no sense for some classes.
+
+/// Why a condition can hold for no object of some classes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConditionError {
+    /// No class has the field.
+    #[error("{condition}: no field `{name}` in {class}{fields}")]
+    NoField {
+        /// The condition.
+        condition: String,
+        /// The field.
+        name: String,
+        /// One of the classes.
+        class: String,
+        /// Fields that there are, in words.
+        fields: String,
+    },
+    /// A field in the middle of a path is no reference.
+    #[error("{condition}: `{name}` is {kind}, and has no fields")]
+    NoReference {
+        /// The condition.
+        condition: String,
+        /// The field.
+        name: String,
+        /// Its type.
+        kind: &'static str,
+    },
+    /// The field has another type.
+    #[error("{condition}: `{name}` is {kind}, and `{value}` is not{hint}")]
+    Type {
+        /// The condition.
+        condition: String,
+        /// The field.
+        name: String,
+        /// Its type.
+        kind: &'static str,
+        /// The value.
+        value: String,
+        /// What else may be wrong.
+        hint: &'static str,
+    },
+}
