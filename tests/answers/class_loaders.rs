@@ -14,6 +14,7 @@ use hprof_cli::query::dominators::retained_sets::{self, Sets};
 use hprof_cli::query::objects::label::Labels;
 use hprof_cli::query::objects::reader::Objects;
 use hprof_cli::{ObjectIndex, TreePosition};
+use hprof_writer::{Elements, HeapModel, Jdk, Options, Root, Type, Value as Field};
 use roaring::RoaringBitmap;
 use serde_json::Value;
 
@@ -181,6 +182,66 @@ fn a_duplicate_class_is_one_row() {
     assert!(row["loader_path"].as_str().unwrap().starts_with("static listeners of container.EventBus -> "));
     let each = json(&["loaders", path, "--duplicates", "--details", "--format", "json"]);
     assert_eq!(each["rows"].as_array().unwrap().len(), 40);
+}
+
+/// Ten thousand deployments of one class, each with a loader, an instance and an array in a static field, and one object that
+/// all share.
+#[test]
+fn ten_thousand_loaders_each_retain_their_own() {
+    const LOADERS: u64 = 10_000;
+    const SHARED: u32 = 5_000;
+    let mut model = HeapModel::default();
+    let jdk = Jdk::add_to(&mut model);
+    let class_loader = model.class("java.lang.ClassLoader", Some(jdk.object), &[("parent", Type::Object)]);
+    let loader_class = model.class("app.WebappLoader", Some(class_loader), &[]);
+    let shared = model.prim_array(Elements::of_bytes(&[1; SHARED as usize]));
+    let (mut plugins, mut planted) = (Vec::new(), HashMap::new());
+    for number in 0..LOADERS {
+        let loader = model.instance_with(loader_class, &[]);
+        let length = 100 + number as u32 % 100 * 8;
+        let array = model.prim_array(Elements::of_bytes(&vec![2; length as usize]));
+        let cache = [("CACHE", Field::from(array))];
+        let fields = [("shared", Type::Object)];
+        let class = model.class_with_statics("app.Plugin", Some(jdk.object), &fields, &cache);
+        model.class_mut(class).loader = loader.0;
+        plugins.push(model.instance_with(class, &[("shared", shared.into())]));
+        let sizes = [
+            model.instance_bytes(loader_class),
+            model.instance_bytes(class),
+            model.class_def(class).size,
+            model.layout().array_bytes(Type::Byte, length),
+        ];
+        planted.insert(loader.0, sizes.iter().sum::<u64>());
+    }
+    let all = model.object_array(jdk.object_array, &plugins);
+    model.root(all, Root::JniGlobal { reference: 0 });
+    model.root_boot_classes();
+    let dump = Dump::written(&model.write(&Options::hotspot()));
+    let (heap, graph) = dump.try_open_graph().unwrap();
+    let found = answer(&heap, &graph);
+    // Beside these the boot loader.
+    assert_eq!(found.rows.len() as u64, LOADERS + 1);
+    let sum: u64 = planted.values().sum();
+    for row in found.rows.iter().filter(|row| !row.row.id.is_null()) {
+        let bytes = planted.remove(&row.row.id.0).unwrap();
+        let retained = row.with_classes.unwrap();
+        assert_eq!((retained.objects, retained.bytes), (4, bytes), "{:#x}", row.row.id);
+        assert_eq!((row.row.classes, row.row.instances, row.group), (1, 1, Some(0)));
+    }
+    assert!(planted.is_empty());
+    // What all share goes with the last of them.
+    let [group] = found.groups.as_slice() else { panic!("{} groups", found.groups.len()) };
+    let whole = (LOADERS * 4 + 1, sum + model.layout().array_bytes(Type::Byte, SHARED));
+    assert_eq!((group.retained.objects, group.retained.bytes), whole);
+    assert_eq!((group.loaders.len() as u64, group.instances, group.classes.len()), (LOADERS, LOADERS, 1));
+    // The same by the class: one name, of as many loaders.
+    let labels = Labels::new(&heap, &graph, heap.bytes(&Quiet).unwrap());
+    let duplicates = loaders::duplicates(heap.summary(), &graph, &labels);
+    assert_eq!(duplicates.len() as u64, LOADERS);
+    let names = loader_sets::duplicate_names(heap.summary(), &graph, &duplicates).unwrap();
+    let [name] = names.as_slice() else { panic!("{} names", names.len()) };
+    assert_eq!((name.loaders, name.instances), (LOADERS, LOADERS));
+    assert_eq!(name.retained.map(|retained| (retained.objects, retained.bytes)), Some(whole));
 }
 
 /// What java.lang.Class objects stand for that have no class.

@@ -340,6 +340,13 @@ impl HeapModel {
         self.items.push(Item::Root(object.into().0, root));
     }
 
+    /// Makes the classes of the boot loader roots, as HotSpot does: they are never unloaded.
+    pub fn root_boot_classes(&mut self) {
+        let boot = self.classes.iter().filter(|class| class.loader == 0);
+        let roots = boot.map(|class| Item::Root(class.id.0, Root::StickyClass));
+        self.items.extend(roots.collect::<Vec<_>>());
+    }
+
     /// Adds Android's HEAP DUMP INFO. Stays before what it belongs to in [`Order::AsAdded`](super::Order) only.
     pub fn heap_info(&mut self, heap: u32, name: &str) {
         self.items.push(Item::HeapInfo(heap, name.to_owned()));
