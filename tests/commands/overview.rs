@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use hprof_writer::{Elements, HeapModel, Jdk, ObjectId, Options, Root, Type, Value};
+
 use crate::kit::process;
 
 /// A sample in a directory of its own, under a name as people have it.
@@ -14,9 +16,13 @@ struct Screen {
 
 impl Screen {
     fn new(sample: &str) -> Self {
+        Self::of(Path::new(sample).file_name().unwrap().to_str().unwrap(), &process::sample(sample))
+    }
+
+    fn of(name: &str, bytes: &[u8]) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let name = format!("{}.hprof", Path::new(sample).file_name().unwrap().to_str().unwrap());
-        fs::write(dir.path().join(&name), process::sample(sample)).unwrap();
+        let name = format!("{name}.hprof");
+        fs::write(dir.path().join(&name), bytes).unwrap();
         Self { dir, name }
     }
 
@@ -172,6 +178,84 @@ fn a_heap_without_a_leak() {
     assert_eq!(row["direct_memory"]["capacity_bytes"], 4096);
     let csv = screen.answer("hprof-cli overview jdk17.hprof --format csv");
     assert!(csv.lines().count() == 2 && !csv.contains('{'), "{csv}");
+}
+
+/// Objects that wait for the finalizer, direct memory, a class of several loaders, more garbage than live objects.
+fn oddities() -> Vec<u8> {
+    use Type::{Int, Long, Object};
+    let mut model = HeapModel::default();
+    let jdk = Jdk::add_to(&mut model);
+    let mut live: Vec<ObjectId> = Vec::new();
+
+    let queue_fields = [("head", Object), ("queueLength", Long)];
+    let queue_class = model.class("java.lang.ref.ReferenceQueue", Some(jdk.object), &queue_fields);
+    let queue = model.instance_with(queue_class, &[("queueLength", Value::Long(1_250))]);
+    let statics = [("queue", Value::from(queue))];
+    let finalizer = model.class_with_statics("java.lang.ref.Finalizer", Some(jdk.reference), &[], &statics);
+    live.push(finalizer.into());
+    let buffer = model.class("java.nio.Buffer", Some(jdk.object), &[("capacity", Int), ("address", Long)]);
+    let mapped = model.class("java.nio.MappedByteBuffer", Some(buffer), &[("fd", Object)]);
+    let direct = model.class("java.nio.DirectByteBuffer", Some(mapped), &[("att", Object)]);
+    let capacity = |mib: i32| ("capacity", Value::Int(mib << 20));
+    for mib in [1, 2, 4] {
+        live.push(model.instance_with(direct, &[capacity(mib)]));
+    }
+    // A view, and a file: neither has memory of its own.
+    let view = [capacity(4), ("att", live[live.len() - 1].into())];
+    live.push(model.instance_with(direct, &view));
+    let file = jdk.string(&mut model, "a file descriptor");
+    live.push(model.instance_with(direct, &[capacity(8), ("fd", file.into())]));
+
+    let class_loader = model.class("java.lang.ClassLoader", Some(jdk.object), &[("parent", Object)]);
+    let loader_class = model.class("app.WebappLoader", Some(class_loader), &[]);
+    // Another class of two loaders: fewer, and so not the one that is named.
+    for (name, count) in [("app.Service", 5), ("app.Another", 2)] {
+        for _ in 0..count {
+            let loader = model.instance(loader_class, &[Value::NULL]);
+            let class = model.class(name, Some(jdk.object), &[]);
+            model.class_mut(class).loader = loader.0;
+            live.push(model.instance(class, &[]));
+        }
+    }
+    let all = model.object_array(jdk.object_array, &live);
+    model.root(all, Root::JniGlobal { reference: 0 });
+    model.root_boot_classes();
+    for _ in 0..30 {
+        model.prim_array(Elements::of_bytes(&[1; 10_000]));
+    }
+    model.write(&Options::hotspot()).bytes()
+}
+
+#[test]
+fn what_looks_odd() {
+    let screen = Screen::of("odd", &oddities());
+    let text = screen.overview();
+    let row = screen.row();
+    let bytes = |of: &str| row[of]["shallow_bytes"].as_u64().unwrap();
+    let garbage = bytes("unreachable");
+    assert!(garbage > bytes("reachable"), "{row}");
+    assert_eq!(row["unreachable"]["objects"], 30);
+    let percent = garbage as f64 * 100.0 / (garbage + bytes("reachable")) as f64;
+    let odd = [
+        &format!("{percent:.1}% of the heap is unreachable"),
+        "1,250 objects wait for the finalizer",
+        "5 class loaders define app.Service",
+        "7.0 MiB of direct memory in 3 buffers",
+    ];
+    assert_eq!(row["odd"], serde_json::json!(odd));
+    // They may take several lines.
+    let said = text.split_once("Odd: ").unwrap().1.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.starts_with(&odd.join("; ")), "{text}");
+    assert!(text.contains(" in 30 objects unreachable\n"), "{text}");
+    assert!(text.contains(", 7 class loaders\n"), "{text}");
+    assert_eq!(row["finalizer_queue"], 1_250);
+    assert_eq!(row["direct_memory"], serde_json::json!({ "buffers": 3, "capacity_bytes": 7 << 20 }));
+    let duplicates = serde_json::json!({ "names": 2, "class": "app.Service", "loaders": 5 });
+    assert_eq!(row["duplicate_classes"], duplicates);
+    // The commands that it names work here too.
+    for command in commands(&text) {
+        screen.answer(command);
+    }
 }
 
 #[test]
