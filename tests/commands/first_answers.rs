@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use hprof_writer::{Elements, HeapModel, Jdk, Options, Root, StackFrame, damage};
+use hprof_writer::{Elements, HeapModel, Jdk, Options, Root, StackFrame, Type, damage};
 
 use crate::kit::process::{self, Place, stderr};
 
@@ -163,6 +163,44 @@ fn percentages_are_of_the_heap() {
     let part = json(&text, &["histo", "String"])["total"]["shallow_bytes"].as_u64().unwrap() as f64;
     let shares = percentages(&text, &["histo", "String"]);
     assert!((shares.last().unwrap() - part * 100.0 / whole).abs() < 0.06, "{shares:?}");
+}
+
+/// A heap with two arrays; with as much garbage if asked for.
+fn two_arrays(with_garbage: bool) -> Place {
+    let mut model = HeapModel::default();
+    Jdk::add_to(&mut model);
+    let big = model.prim_array(Elements::of_bytes(&[1; 30_000]));
+    let small = model.prim_array(Elements::of_bits(Type::Int, &[1; 1_000]));
+    model.root(big, Root::StickyClass);
+    model.root(small, Root::StickyClass);
+    model.root_boot_classes();
+    if with_garbage {
+        model.prim_array(Elements::of_bits(Type::Char, &[1; 20_000]));
+    }
+    Place::new("arrays.hprof", &model.write(&Options::hotspot()).bytes())
+}
+
+/// An object that refers to nothing retains its own size: so `instances` and `histo` say the same share of it.
+#[test]
+fn percentages_of_instances_are_those_of_histo() {
+    let share = |place: &Place, arguments: &[&str]| percentages(place, arguments)[0];
+    let (clean, garbage) = (two_arrays(false), two_arrays(true));
+    for class in ["byte[]", "int[]"] {
+        let live = share(&garbage, &["histo", class, "--live"]);
+        assert!(live > 5.0, "{class} {live}");
+        // What is unreachable is no part of the heap here.
+        for arguments in [
+            &["instances", class, "--live"][..],
+            &["instances", class],
+            &["dominators", "--of", class],
+            &["retained", class],
+        ] {
+            assert_eq!(share(&garbage, arguments), live, "{arguments:?}");
+        }
+        for arguments in [["histo", class], ["instances", class]] {
+            assert_eq!(share(&clean, &arguments), live, "{arguments:?}");
+        }
+    }
 }
 
 #[test]
