@@ -15,15 +15,19 @@ use serde_json::Value;
 use unicode_width::UnicodeWidthChar;
 
 /// `{O}` is an object, `{S}` a String, `{A}` an array, `{L}` a loader, `{C}` the longest name of a class; `_` a space in a
-/// query. Left out is what other programs read and is no table: `threads --format text`, `convert`, `flamegraph`.
+/// query. The first is the dump alone. Left out is what other programs read and is no table: `threads --format text`, `convert`, `flamegraph`.
 const COMMANDS: &[&str] = &[
+    "",
+    "overview",
     "histo --retained",
     "histo --group-by package",
     "histo --group-by loader --retained",
     "dominators --depth 4",
     "dominators --depth 40 --top 2",
     "dominators --group-by class",
+    "dominators --merge class",
     "dominators --of {O} --depth 3",
+    "dominators --of {C}",
     "retained {C} java.lang.String",
     "roots",
     "roots --top 300",
@@ -39,6 +43,8 @@ const COMMANDS: &[&str] = &[
     "instances java.lang.Thread",
     "instances java.lang.Class",
     "instances java.lang.String",
+    "instances java.lang.String --sort value",
+    "instances java.lang.Thread --sort holder.priority",
     "refs {O}",
     "refs {S} --incoming",
     "refs {O} --group-by class",
@@ -47,11 +53,13 @@ const COMMANDS: &[&str] = &[
     "classes --tree --depth 0 --top 0",
     "loaders",
     "loaders --duplicates",
+    "loaders --duplicates --details",
     "oql select_*_from_java.lang.Class",
     "oql select_s,_s.@retainedHeapSize,_s.value_from_java.lang.String_s",
     "oql select_t,_t.@displayName,_t.@clazz.@name,_t.name,_t.@objectId,_t.@usedHeapSize,_t_from_java.lang.Thread_t",
     "oql select_nonsense_from_a.long.name.of.a.class.that.is.not.there_where_it_is_wrong_(",
     "strings --top 300",
+    "strings --live",
     "strings --duplicates",
     "sites --stack",
     "traces",
@@ -59,6 +67,8 @@ const COMMANDS: &[&str] = &[
     "cpu --group-by method",
     "cputime",
     "monitors",
+    "monitors --waits",
+    "threads --group",
     "threads --stack --locals",
     "threads --started",
     "summary",
@@ -141,6 +151,7 @@ fn words(arguments: &[&str], dump: &Path) -> Vec<String> {
     let dump = dump.to_str().unwrap().to_owned();
     let mut all: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
     all.insert(1, dump);
+    all.retain(|word| !word.is_empty());
     all
 }
 
@@ -206,6 +217,50 @@ fn no_line_is_wider_than_the_terminal() {
     ] {
         for arguments in commands(&sample(name)) {
             cases.extend(widths.iter().map(|columns| (arguments.clone(), *columns)));
+        }
+    }
+    let (wide, _) = too_wide(&cases);
+    assert!(wide.is_empty(), "{wide:#?}");
+}
+
+#[test]
+fn no_line_of_a_path_over_a_frame_is_wider_than_the_terminal() {
+    let dump = sample("leaks/s5.hprof.zst");
+    // The table of the map that grows is a local of a thread, and in a field of the map.
+    let table = "0xff78cfa0";
+    let mut cases = Vec::new();
+    for to in [table, "orders.Order"] {
+        cases.extend([80, 100, 120, 200].map(|columns| (words(&["paths-to-root", to], &dump), columns)));
+    }
+    let (wide, _) = too_wide(&cases);
+    assert!(wide.is_empty(), "{wide:#?}");
+    for (arguments, columns) in &cases {
+        let text = shown(&on_terminal(command(arguments), *columns)).join("\n");
+        let is_to_table = arguments.iter().any(|word| word == table);
+        assert_eq!(text.contains("also held by:"), is_to_table, "{columns} columns:\n{text}");
+        // At 80 columns three names of fields leave no room for the class ImportJob in merged paths.
+        let has_room = is_to_table || *columns > 80;
+        for name in ["OrderIndex", "byNumber"].into_iter().chain(has_room.then_some("ImportJob")) {
+            assert!(text.contains(name), "{arguments:?}, {columns} columns: {name} in\n{text}");
+        }
+    }
+}
+
+#[test]
+fn no_line_of_a_help_text_is_wider_than_the_terminal() {
+    let help = command(&["--help".to_owned()]).output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let names = help.lines().filter_map(|line| line.strip_prefix("  ")?.split_once("  "));
+    let is_name = |name: &&str| name.starts_with(|c: char| c.is_ascii_lowercase()) && !name.contains(' ');
+    let names: Vec<&str> = names.map(|(name, _)| name).filter(is_name).collect();
+    for name in ["overview", "histo", "convert", "man"] {
+        assert!(names.contains(&name), "{name} in {names:?}");
+    }
+    let mut cases = Vec::new();
+    for option in ["-h", "--help"] {
+        for columns in [80, 100, 120] {
+            cases.push((vec![option.to_owned()], columns));
+            cases.extend(names.iter().map(|name| (vec![(*name).to_owned(), option.to_owned()], columns)));
         }
     }
     let (wide, _) = too_wide(&cases);
