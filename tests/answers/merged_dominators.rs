@@ -212,7 +212,7 @@ fn a_leaking_map_is_one_row_and_its_entries_another() {
     let queue = Sample::open("leaks/s4.hprof.zst");
     let table = queue.text(&["--merge", "class", "--top", "3"]);
     assert!(table.contains(" x java.util.concurrent.LinkedBlockingQueue$Node (up to 60,"), "{table}");
-    assert!(table.contains(" in a row by next)"), "{table}");
+    assert!(table.contains(" in a row, field next)"), "{table}");
     assert!(table.contains("60,000 x ingest.Event\n"), "{table}");
 }
 

@@ -88,7 +88,8 @@ fn commands() -> Vec<String> {
     let (_, list) = help.split_once("Usage: ").unwrap();
     let (list, _) = list.split_once("Options:\n").unwrap();
     let names = list.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
-    names.map(str::to_owned).collect()
+    // What every program with commands has is not listed.
+    names.chain(["help"]).map(str::to_owned).collect()
 }
 
 /// The long options of a command, from its help.
