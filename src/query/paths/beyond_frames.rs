@@ -12,7 +12,7 @@
 //! Shown are the shortest of both together. If no path through fields is among them and there is one, the shortest is added.
 //! Roots of kinds that are excluded are neither: a path leads through them as through any other object.
 //!
-//! Both sorts are found by searches of [`super::shortest`], so what holds for its order, its memory and its end holds here. The
+//! Both sorts are found by searches of `shortest`, so what holds for its order, its memory and its end holds here. The
 //! second search is made only where a path through a frame was found: elsewhere it would find the same.
 
 use rustc_hash::FxHashSet;
