@@ -10,11 +10,16 @@ use crate::query::objects::class_set::ClassSet;
 use crate::query::objects::condition::size;
 use crate::query::objects::selection::{Selection, What};
 
+use super::reachable;
+use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
+use crate::cli::shared::session::{Session, Source};
 use crate::cli::shared::{messages, object};
 use crate::query::classes::suggestions;
+use crate::report::answer::{Answer, NoRows};
+use crate::report::column::Columns;
 use crate::report::number::human_bytes;
 
 /// The words of `--group-by`.
@@ -129,6 +134,20 @@ impl Args {
             let bytes = human_bytes(self.min_retained);
             messages::line("note", &format!("no object retains {bytes} or more"));
         }
+    }
+
+    /// The answer without rows, where there is nothing to start from.
+    pub(super) fn without_start<R>(
+        &self,
+        session: &Session,
+        columns: Columns<'_, R>,
+    ) -> anyhow::Result<Outcome> {
+        let none = Answer::new(columns, None)
+            .beside(&reachable::beside(), &session.graph.tree)
+            .without_rows(NoRows::Nothing);
+        session.show("dominators", &self.output, none)?;
+        self.note_no_start(session.heap.summary(), &session.graph);
+        Ok(session.outcome(false))
     }
 
     /// Says why there is no answer.

@@ -11,7 +11,7 @@ use crate::query::dominators::listing::{self, Listing, Question, Row};
 use crate::query::dominators::preorder::Start;
 use crate::query::objects::label::Labels;
 use crate::report::Format;
-use crate::report::answer::{Answer, Declared, NoRows, Section};
+use crate::report::answer::{Answer, Declared, Section};
 use crate::report::column::{Column, Columns, Fit};
 use crate::report::number::grouped;
 use crate::report::tree;
@@ -51,12 +51,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     })?;
     let Session { heap, graph } = &session;
     let Some((from, listing, depths, rows)) = found else {
-        let none = Answer::new(columns(Whole::default()), None)
-            .beside(&reachable::beside(), &graph.tree)
-            .without_rows(NoRows::Nothing);
-        session.show("dominators", &args.output, none)?;
-        args.note_no_start(heap.summary(), graph);
-        return Ok(session.outcome(false));
+        return args.without_start(&session, columns(Whole::default()));
     };
     let labels = Labels::new(heap, graph, heap.bytes(&Quiet)?);
     let last_level = args.depth() - u32::from(!matches!(from, From::Object(_)));

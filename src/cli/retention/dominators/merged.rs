@@ -10,7 +10,7 @@ use crate::query::dominators::merged::{self, Merged, Node, NodeClass, Others, Qu
 use crate::query::objects::label::Labels;
 use crate::query::objects::reference_names::Edges;
 use crate::report::Format;
-use crate::report::answer::{Answer, Declared, NoRows, Section};
+use crate::report::answer::{Answer, Declared, Section};
 use crate::report::column::{Align, Column, Columns, Fit};
 use crate::report::number::{counted, grouped};
 use crate::report::tree;
@@ -50,12 +50,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let Session { heap, graph } = &session;
     let whole = Whole::new(graph, &args.output);
     let Some((nodes, left_out, rows)) = found else {
-        let none = Answer::new(columns(Whole::default()), None)
-            .beside(&reachable::beside(), &graph.tree)
-            .without_rows(NoRows::Nothing);
-        session.show("dominators", &args.output, none)?;
-        args.note_no_start(heap.summary(), graph);
-        return Ok(session.outcome(false));
+        return args.without_start(&session, columns(Whole::default()));
     };
     let make = Make::new(heap, graph)?;
     let answer = Answer::new(columns(whole), rows.into_all(|drawn| make.line(drawn)))
