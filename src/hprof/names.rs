@@ -56,6 +56,13 @@ pub fn package(java_name: &str) -> &str {
     plain.rfind('.').map_or("", |dot| &plain[..dot])
 }
 
+/// Whether a class comes with the JVM, by its name in Java source form; primitive arrays do.
+pub(crate) fn is_of_jdk(name: &str) -> bool {
+    let element = name.trim_end_matches("[]");
+    !element.contains('.') && element != name
+        || ["java.", "javax.", "jdk.", "sun.", "com.sun."].iter().any(|start| element.starts_with(start))
+}
+
 /// The name of a class without its package: `Map$Entry[]` of `java.util.Map$Entry[]`.
 pub fn simple(java_name: &str) -> &str {
     let package = package(java_name);

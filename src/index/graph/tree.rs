@@ -211,6 +211,11 @@ impl Tree {
         self.bytes_before(self.end(position)).saturating_sub(self.bytes_before(position))
     }
 
+    /// What an object retains; `None` if it is not reachable.
+    pub fn retained_bytes_of(&self, object: ObjectIndex) -> Option<u64> {
+        self.reachable_position(object).map(|position| self.retained_bytes(position))
+    }
+
     /// The number of objects that an object retains, itself included.
     pub fn retained_objects(&self, position: TreePosition) -> u32 {
         self.end(position).0.saturating_sub(position.0)

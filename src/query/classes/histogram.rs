@@ -1,6 +1,7 @@
 //! The class histogram: how many objects there are of each class, and what they take.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -182,14 +183,12 @@ pub fn histogram_of(
     with: With,
 ) -> Histogram {
     let groups = Groups::asked(summary, question);
-    let (reachable, end) = (graph.tree.all(), TreePosition(graph.tree.objects()));
     let sizes = Sizes::new(summary, None);
     let heap_bytes = heap_bytes(summary, graph, &sizes, scope);
     let mut rows = match scope {
         Scope::All => groups.count(summary, |number, class| all(summary, &sizes, number, class)),
         Scope::Reachable | Scope::Unreachable => {
-            let positions = if scope == Scope::Reachable { reachable } else { reachable.end..end };
-            let counts = class_counts::count(graph, positions, summary.classes().len());
+            let counts = class_counts::count(graph, positions(graph, scope), summary.classes().len());
             groups.count(summary, |number, _| counts.get(number.0 as usize).copied().unwrap_or_default())
         }
     };
@@ -202,6 +201,16 @@ pub fn histogram_of(
     finish(rows, question, heap_bytes)
 }
 
+/// Where the objects that are counted stand in the dominator tree.
+fn positions(graph: &ObjectGraph, scope: Scope) -> Range<TreePosition> {
+    let (reachable, end) = (graph.tree.all(), TreePosition(graph.tree.objects()));
+    match scope {
+        Scope::All => reachable.start..end,
+        Scope::Reachable => reachable,
+        Scope::Unreachable => reachable.end..end,
+    }
+}
+
 /// Answers a question for objects of a set: for those that a root leads to, those that none leads to, or all.
 pub fn histogram_within(
     summary: &Summary,
@@ -210,14 +219,8 @@ pub fn histogram_within(
     scope: Scope,
     objects: &Bits,
 ) -> Histogram {
-    let (reachable, end) = (graph.tree.all(), TreePosition(graph.tree.objects()));
-    let positions = match scope {
-        Scope::All => reachable.start..end,
-        Scope::Reachable => reachable,
-        Scope::Unreachable => reachable.end..end,
-    };
     let is_in = |object| objects.contains(object);
-    let counts = class_counts::count_if(graph, positions, summary.classes().len(), is_in);
+    let counts = class_counts::count_if(graph, positions(graph, scope), summary.classes().len(), is_in);
     let figures =
         |number: ClassNumber, _: &ClassRow| counts.get(number.0 as usize).copied().unwrap_or_default();
     let heap_bytes = heap_bytes(summary, graph, &Sizes::new(summary, None), scope);

@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 
 use crate::hprof::{BasicType, ObjectId};
 use crate::index::ObjectGraph;
-use crate::index::graph::numbers::ObjectIndex;
 use crate::index::layout::sizes::Sizes;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::model::tables::ClassKind;
@@ -86,7 +85,7 @@ pub fn loaders(objects: &Objects<'_>, labels: &Labels<'_>, sort_by: SortBy) -> V
             let parent = class_loader.and_then(|(class, _)| objects.field_of(object, class, "parent"));
             row.parent =
                 parent.filter(|parent| parent.kind == BasicType::Object).map(|parent| ObjectId(parent.bits));
-            row.retained_bytes = retained(graph, object);
+            row.retained_bytes = graph.tree.retained_bytes_of(object);
         }
     }
     let figure = |row: &Row| match sort_by {
@@ -97,10 +96,6 @@ pub fn loaders(objects: &Objects<'_>, labels: &Labels<'_>, sort_by: SortBy) -> V
     };
     rows.sort_by_key(|row| (Reverse(figure(row)), row.id));
     rows
-}
-
-fn retained(graph: &ObjectGraph, object: ObjectIndex) -> Option<u64> {
-    graph.tree.reachable_position(object).map(|position| graph.tree.retained_bytes(position))
 }
 
 /// A class whose name several loaders define.
@@ -150,7 +145,9 @@ pub fn duplicates(summary: &Summary, graph: &ObjectGraph, labels: &Labels<'_>) -
                     loaders,
                     instances: row.map_or(0, |row| histogram::instances(summary, *class, row)),
                     shallow_bytes: sizes.total(*class),
-                    retained_bytes: graph.class_object(*class).and_then(|object| retained(graph, object)),
+                    retained_bytes: graph
+                        .class_object(*class)
+                        .and_then(|object| graph.tree.retained_bytes_of(object)),
                 },
             ));
         }

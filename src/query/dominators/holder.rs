@@ -3,6 +3,7 @@
 //! What dominates an object need not be what a programmer calls it by: an array is in a field of a map, and the map in a field
 //! of the program's class, while a thread's stack holds the array as well.
 
+use crate::hprof::names;
 use crate::index::graph::numbers::ObjectIndex;
 use crate::query::objects::reference_kind::ReferenceKind;
 use crate::query::objects::reference_names::Edges;
@@ -29,7 +30,7 @@ pub fn field(edges: &Edges<'_>, object: ObjectIndex) -> Option<String> {
             _ => return None,
         };
         names.push(name);
-        if !is_of_the_jdk(class) {
+        if !names::is_of_jdk(class) {
             names.push(class);
             names.reverse();
             return Some(names.join("."));
@@ -59,8 +60,4 @@ fn holder<'a>(edges: &Edges<'a>, object: ObjectIndex) -> Option<(ObjectIndex, Re
         found = Some((holder, reference));
     }
     found
-}
-
-fn is_of_the_jdk(class: &str) -> bool {
-    ["java.", "javax.", "jdk.", "sun.", "com.sun."].iter().any(|package| class.starts_with(package))
 }

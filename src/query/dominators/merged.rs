@@ -17,7 +17,7 @@ use crate::index::graph::tree::Tree;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::query::objects::class_set::ClassSet;
 
-use super::class_counts;
+use super::{class_counts, retained};
 
 /// Nodes that are told apart; of a tree that has more, the others count among what is left out.
 const MAX_NODES: usize = 1 << 20;
@@ -120,20 +120,7 @@ pub struct Merged {
 
 /// The objects of some classes that no other of them dominates, by position, ascending.
 pub fn tops(graph: &ObjectGraph, classes: &ClassSet) -> Vec<TreePosition> {
-    let tree = &graph.tree;
-    let objects = classes.all_objects(graph);
-    let mut positions: Vec<TreePosition> =
-        objects.into_iter().filter_map(|object| tree.reachable_position(object)).collect();
-    positions.sort_unstable();
-    let mut end = TreePosition(0);
-    positions.retain(|position| {
-        let is_top = *position >= end;
-        if is_top {
-            end = tree.end(*position);
-        }
-        is_top
-    });
-    positions
+    retained::tops(&graph.tree, classes.all_objects(graph))
 }
 
 /// Merges a part of the tree.

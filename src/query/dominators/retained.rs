@@ -232,3 +232,26 @@ impl Marks {
         word & (1 << (object % 64)) != 0
     }
 }
+
+/// The reachable ones of some objects that no other of them dominates, by position, ascending.
+pub(crate) fn tops(tree: &Tree, objects: impl IntoIterator<Item = ObjectIndex>) -> Vec<TreePosition> {
+    let positions = objects.into_iter().filter_map(|object| tree.reachable_position(object));
+    let mut positions: Vec<TreePosition> = positions.collect();
+    positions.sort_unstable();
+    let mut end = TreePosition(0);
+    positions.retain(|position| {
+        let is_top = *position >= end;
+        if is_top {
+            end = tree.end(*position);
+        }
+        is_top
+    });
+    positions
+}
+
+/// What objects retain by the dominator tree alone: what one of them dominates counts once, and what several of them hold
+/// together does not count.
+pub(crate) fn retained_by_tree(tree: &Tree, objects: impl IntoIterator<Item = ObjectIndex>) -> u64 {
+    let tops = tops(tree, objects).into_iter();
+    tops.fold(0, |sum, position| sum.saturating_add(tree.retained_bytes(position)))
+}

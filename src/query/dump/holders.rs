@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::ObjectId;
+use crate::hprof::{ObjectId, names};
 use crate::index::graph::numbers::{ObjectIndex, TreePosition};
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::storage::id_map::IdMap;
@@ -139,7 +139,7 @@ impl<'a> Holders<'a> {
         let large = rows.into_iter().map(|row| row.group).filter(|row| {
             row.instances >= MIN_MEMBERS
                 && row.retained_bytes.is_some_and(|bytes| bytes >= least)
-                && !is_of_jdk(&row.name)
+                && !names::is_of_jdk(&row.name)
         });
         let group = |row: histogram::Row| {
             let class = self.graph.objects.addresses.index_of(row.class_object?)?;
@@ -303,7 +303,7 @@ impl<'a> Holders<'a> {
                     }
                     ReferenceKind::Field { name: "referent", .. } => continue,
                     ReferenceKind::Field { name, .. } => {
-                        (1 + u8::from(is_of_jdk(from_name)), *name, from_name)
+                        (1 + u8::from(names::is_of_jdk(from_name)), *name, from_name)
                     }
                     _ => continue,
                 };
@@ -349,18 +349,11 @@ impl<'a> Holders<'a> {
         let counted = || (0u32..).map(ClassNumber).zip(&counts).filter(|(_, count)| count.objects > 0);
         let own = counted().filter(|(class, count)| {
             let name = self.name_of(*class);
-            !is_of_jdk(name) && !name.ends_with("[]") && count.objects > all / 20
+            !names::is_of_jdk(name) && !name.ends_with("[]") && count.objects > all / 20
         });
         let own = own.max_by_key(|(class, count)| (count.objects, Reverse(*class)));
         let (class, count) =
             own.or_else(|| counted().max_by_key(|(class, count)| (count.shallow_bytes, Reverse(*class))))?;
         Some(Held { objects: count.objects, class: self.name_of(class).to_owned(), is_mostly: false })
     }
-}
-
-/// Whether a class comes with the JVM, by its name.
-fn is_of_jdk(name: &str) -> bool {
-    let element = name.trim_end_matches("[]");
-    !element.contains('.') && element != name
-        || ["java.", "javax.", "jdk.", "sun.", "com.sun."].iter().any(|start| element.starts_with(start))
 }

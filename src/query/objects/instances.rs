@@ -164,7 +164,7 @@ pub fn row(graph: &ObjectGraph, labels: &Labels<'_>, object: ObjectIndex) -> Row
         class: graph.objects.class(object),
         label: labels.label(object),
         shallow_bytes: tree.position(object).map_or(0, |position| tree.shallow_bytes(position)),
-        retained_bytes: tree.reachable_position(object).map(|position| tree.retained_bytes(position)),
+        retained_bytes: tree.retained_bytes_of(object),
     }
 }
 

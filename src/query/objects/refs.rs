@@ -130,11 +130,6 @@ impl<'a> Refs<'a> {
         few
     }
 
-    fn retained(&self, object: ObjectIndex) -> Option<u64> {
-        let tree = &self.graph().tree;
-        tree.reachable_position(object).map(|position| tree.retained_bytes(position))
-    }
-
     fn outgoing(&self, from: ObjectIndex, meaning: &ReferenceKind<'a>, id: ObjectId) -> Row {
         let strength = if is_referent(meaning) {
             self.view.edges.strengths.of(self.graph(), from)
@@ -149,7 +144,7 @@ impl<'a> Refs<'a> {
             is_static: matches!(meaning, ReferenceKind::Static(_)),
             strength,
             shallow_bytes: step.as_ref().map(|step| step.shallow_bytes),
-            retained_bytes: object.and_then(|object| self.retained(object)),
+            retained_bytes: object.and_then(|object| self.graph().tree.retained_bytes_of(object)),
             class: step.as_ref().and_then(|step| step.class.clone()),
             label: step.and_then(|step| step.label),
         }
@@ -164,7 +159,7 @@ impl<'a> Refs<'a> {
             is_static: holding.is_static(),
             strength: self.view.edges.strength(from, &holding),
             shallow_bytes: Some(step.shallow_bytes),
-            retained_bytes: self.retained(from),
+            retained_bytes: self.graph().tree.retained_bytes_of(from),
             class: step.class,
             label: step.label,
         }

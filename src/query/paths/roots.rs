@@ -6,11 +6,12 @@ use rustc_hash::FxHashMap;
 
 use crate::hprof::{ObjectId, RootKind};
 use crate::index::ObjectGraph;
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::graph::tree::Tree;
 use crate::index::model::summary::ClassNumber;
 use crate::index::objects::roots::Root;
 
+use crate::query::dominators::retained::retained_by_tree;
 use crate::query::objects::label::Labels;
 use crate::query::objects::selection::ThreadPattern;
 use crate::query::threads::frames::Frames;
@@ -152,25 +153,10 @@ fn kinds(tree: &Tree, roots: &[Root]) -> Vec<KindRow> {
             let kind = same.first()?.kind;
             let mut objects: Vec<ObjectIndex> = same.iter().map(|root| root.object).collect();
             objects.dedup();
-            let retained_bytes = retained_bytes(tree, &objects);
+            let retained_bytes = retained_by_tree(tree, objects.iter().copied());
             Some(KindRow { kind, roots: same.len() as u64, objects: objects.len() as u64, retained_bytes })
         })
         .collect();
     kinds.sort_by_key(|row| Reverse(row.retained_bytes));
     kinds
-}
-
-/// What objects retain together by the dominator tree: the sum over those that no other dominates.
-fn retained_bytes(tree: &Tree, objects: &[ObjectIndex]) -> u64 {
-    let mut positions: Vec<TreePosition> =
-        objects.iter().filter_map(|object| tree.reachable_position(*object)).collect();
-    positions.sort_unstable();
-    let (mut bytes, mut end) = (0u64, TreePosition(0));
-    for position in positions {
-        if position >= end {
-            bytes = bytes.saturating_add(tree.retained_bytes(position));
-            end = tree.end(position);
-        }
-    }
-    bytes
 }

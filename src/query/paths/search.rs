@@ -338,13 +338,11 @@ impl Instances {
 
 /// All objects of the classes that are wanted: class and object, ascending.
 fn scan(graph: &ObjectGraph, wanted: impl Fn(ClassNumber) -> bool + Sync) -> Vec<(ClassNumber, ObjectIndex)> {
-    let count = graph.objects.len();
-    let parts: Vec<Vec<(ClassNumber, ObjectIndex)>> = (0..count.div_ceil(PART))
+    let parts: Vec<Vec<(ClassNumber, ObjectIndex)>> = ObjectIndex::chunks(graph.objects.all(), PART)
         .into_par_iter()
-        .map(|part| {
-            let objects =
-                (part * PART..part.saturating_add(1).saturating_mul(PART).min(count)).map(ObjectIndex);
-            let classes = objects.filter_map(|object| Some((graph.objects.class(object)?, object)));
+        .map(|chunk| {
+            let all = ObjectIndex::range(chunk.clone()).zip(graph.objects.classes(chunk));
+            let classes = all.filter_map(|(object, class)| Some((class?, object)));
             classes.filter(|(class, _)| wanted(*class)).collect()
         })
         .collect();

@@ -6,12 +6,13 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::hprof::{ObjectId, TraceSerial};
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::storage::id_map::{IdMap, IdSet};
 
+use crate::query::dominators::retained::retained_by_tree;
+
 use super::frames::Frame;
-use super::names::{Name, Names, Room};
-use super::{FREE_NAMES, Kind, Question, Row, SHARED_FRAMES, State, Threads};
+use super::{Kind, Question, Row, SHARED_FRAMES, State, Threads};
 
 /// Threads of one pool that are in the same place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -114,21 +115,18 @@ fn last(length: usize) -> u32 {
 impl Threads<'_> {
     /// Groups the threads asked for. `top` is of groups, `depth` of the frames of each; the order is always the same.
     pub fn groups(&self, question: &Question) -> Groups {
-        let all = Question { top: None, depth: Some(0), ..question.clone() };
-        let rows = self.find(&all).rows;
-        let names: Vec<Option<Name<'_>>> = rows.par_iter().map(|row| self.name(row.object)).collect();
-        let names = Names::new(names, Room::new(self.length.saturating_add(FREE_NAMES)));
+        let rows = self.matching(&self.all(), question);
+        let names = self.names(rows.par_iter().map(|row| row.object));
         let mut stacks = Stacks::default();
         let mut groups: FxHashMap<Key<'_>, Vec<Member<'_>>> = FxHashMap::default();
         for (row, name) in rows.iter().zip(names.by_thread()) {
             let stack = stacks.stack(row.trace, self);
             groups.entry((name.map(pool), stack)).or_default().push((row, name));
         }
-        let all: Vec<ObjectIndex> = rows.iter().map(|row| row.object).collect();
         let mut answer = Groups {
             matching: groups.len() as u64,
             threads: rows.len() as u64,
-            retained_bytes: self.retained_together(&all),
+            retained_bytes: retained_by_tree(&self.graph.tree, rows.iter().map(|row| row.object)),
             ..Groups::default()
         };
         let mut groups: Vec<(u32, Group)> =
@@ -170,27 +168,11 @@ impl Threads<'_> {
             states: states.filter(|(_, threads)| *threads > 0).collect(),
             virtual_threads: threads.iter().filter(|(row, _)| row.kind == Kind::Virtual).count() as u64,
             is_out_of_memory: objects.iter().any(|object| self.is_out_of_memory(*object)),
-            retained_bytes: self.retained_together(&objects),
+            retained_bytes: retained_by_tree(&self.graph.tree, objects.iter().copied()),
             objects: objects.iter().map(|object| self.id(*object)).collect(),
             frames: Vec::new(),
             frames_left_out: 0,
         }
-    }
-
-    /// What objects retain by the dominator tree: what one of them dominates counts once.
-    fn retained_together(&self, objects: &[ObjectIndex]) -> u64 {
-        let tree = &self.graph.tree;
-        let mut positions: Vec<TreePosition> =
-            objects.iter().filter_map(|object| tree.reachable_position(*object)).collect();
-        positions.sort_unstable();
-        let (mut end, mut bytes) = (TreePosition(0), 0u64);
-        for position in positions {
-            if position >= end {
-                end = tree.end(position);
-                bytes = bytes.saturating_add(tree.retained_bytes(position));
-            }
-        }
-        bytes
     }
 }
 

@@ -244,9 +244,7 @@ impl<'a> Threads<'a> {
                     let trace = roots.trace_of_thread(serial).filter(|trace| trace.0 != NONE);
                     running.push((thread, row, trace));
                 }
-                RootKind::JavaFrame | RootKind::JniLocal | RootKind::NativeStack | RootKind::ThreadBlock => {
-                    locals.push((thread, root.frame.unwrap_or(NONE), row));
-                }
+                _ if root.is_of_stack() => locals.push((thread, root.frame.unwrap_or(NONE), row)),
                 _ => {}
             }
         }
@@ -310,11 +308,7 @@ impl<'a> Threads<'a> {
     pub fn find(&self, question: &Question) -> Answer {
         let all = self.all();
         let threads = all.len() as u64;
-        let rows = all.par_iter().map(|object| self.row(*object));
-        let mut rows: Vec<Row> = rows.filter(|row| Self::is_meant(row, question)).collect();
-        if let Some(pattern) = &question.name {
-            rows = self.named(rows, pattern);
-        }
+        let mut rows = self.matching(&all, question);
         let mut answer = Answer { threads, matching: rows.len() as u64, ..Answer::default() };
         for state in State::ALL.into_iter().map(Some).chain([None]) {
             let threads = rows.iter().filter(|row| row.state == state).count() as u64;
@@ -357,6 +351,16 @@ impl<'a> Threads<'a> {
         all
     }
 
+    /// The threads that are asked for among all, in the order of their ids.
+    fn matching(&self, all: &[ObjectIndex], question: &Question) -> Vec<Row> {
+        let rows = all.par_iter().map(|object| self.row(*object));
+        let rows: Vec<Row> = rows.filter(|row| Self::is_meant(row, question)).collect();
+        match &question.name {
+            Some(pattern) => self.named(rows, pattern),
+            None => rows,
+        }
+    }
+
     fn row(&self, object: ObjectIndex) -> Row {
         let at = self.running.binary_search_by_key(&object, |(thread, _)| *thread).ok();
         let trace = at.and_then(|at| self.running.get(at)).and_then(|(_, trace)| *trace);
@@ -365,7 +369,7 @@ impl<'a> Threads<'a> {
             Family::Bound | Family::Virtual => Kind::Virtual,
         };
         let state = self.fields.doing(object).state;
-        let retained_bytes = self.retained_bytes(object);
+        let retained_bytes = self.graph.tree.retained_bytes_of(object);
         Row { object, retained_bytes, state, kind, trace, frames: 0, depth: 0, name: MAX_NAME }
     }
 
@@ -468,11 +472,6 @@ impl<'a> Threads<'a> {
         }
     }
 
-    fn retained_bytes(&self, object: ObjectIndex) -> Option<u64> {
-        let tree = &self.graph.tree;
-        tree.reachable_position(object).map(|position| tree.retained_bytes(position))
-    }
-
     fn object(&self, object: ObjectIndex) -> Object {
         Object { id: self.id(object), class: self.graph.objects.class(object) }
     }
@@ -544,7 +543,7 @@ impl<'a> Threads<'a> {
                 object: self.object(root.object),
                 label: self.labels.label(root.object),
                 kind: root.kind,
-                retained_bytes: self.retained_bytes(root.object),
+                retained_bytes: self.graph.tree.retained_bytes_of(root.object),
             })
             .collect()
     }
