@@ -71,6 +71,13 @@ impl Builder {
         self
     }
 
+    /// A table of names and texts, without titles; long texts are broken.
+    pub fn pairs<K: AsRef<str>, V: AsRef<str>>(rows: impl IntoIterator<Item = (K, V)>) -> Self {
+        let mut table = Self::new(&[("", Align::Left), ("", Align::Left)]).wrapping();
+        rows.into_iter().for_each(|(name, text)| table.row([name.as_ref(), text.as_ref()]));
+        table
+    }
+
     /// Adds a row; texts are escaped here.
     pub fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
         let cells = cells.into_iter().map(|cell| escape::text(cell.as_ref()).into_owned()).collect();

@@ -294,7 +294,7 @@ fn loader_object(row: &Row) -> Value<'static> {
 }
 
 /// The title of the column of names.
-fn title(group_by: GroupBy) -> &'static str {
+pub(crate) fn title(group_by: GroupBy) -> &'static str {
     match group_by {
         GroupBy::Class => "class",
         GroupBy::Package => "package",
@@ -320,38 +320,29 @@ fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, Line<'a>> {
             .header("classes")
             .place(5)
     };
-    let (first, last) = match group_by {
-        GroupBy::Class => (
-            vec![
-                name(Column::text(
-                    "class",
-                    "the class's name. Classes of one name from several loaders are several rows",
-                    |line: &Line<'a>| Value::from(&*line.row.name),
-                )),
-                loader(),
-            ],
-            true,
-        ),
-        GroupBy::Package => (
-            vec![
-                name(Column::text(
-                    "package",
-                    "the package, `<primitive arrays>`, or `<unnamed package>`. An array belongs to the package of its \
+    let first = match group_by {
+        GroupBy::Class => vec![
+            name(Column::text(
+                "class",
+                "the class's name. Classes of one name from several loaders are several rows",
+                |line: &Line<'a>| Value::from(&*line.row.name),
+            )),
+            loader(),
+        ],
+        GroupBy::Package => vec![
+            name(Column::text(
+                "package",
+                "the package, `<primitive arrays>`, or `<unnamed package>`. An array belongs to the package of its \
                      elements",
-                    |line: &Line<'a>| Value::from(&*line.row.name),
-                )),
-                classes(),
-            ],
-            false,
-        ),
-        GroupBy::Loader => (
-            vec![
-                name(loader())
-                    .cell(|line| loader_label(line.row).unwrap_or_else(|| "<no class object>".to_owned())),
-                classes(),
-            ],
-            false,
-        ),
+                |line: &Line<'a>| Value::from(&*line.row.name),
+            )),
+            classes(),
+        ],
+        GroupBy::Loader => vec![
+            name(loader())
+                .cell(|line| loader_label(line.row).unwrap_or_else(|| "<no class object>".to_owned())),
+            classes(),
+        ],
     };
     let mut columns = vec![
         Column::table("#", Align::Right, |line: &Line<'a>| line.number.to_string())
@@ -397,7 +388,7 @@ fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, Line<'a>> {
                 .or_null("the boot loader, or `loader` is null"),
         );
     }
-    if last {
+    if group_by == GroupBy::Class {
         columns.push(
             Column::id(
                 "class_object",

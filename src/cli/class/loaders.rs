@@ -413,11 +413,6 @@ fn beside_columns<'a>(whole: u64) -> Columns<'a, Beside<'a>> {
     ])
 }
 
-/// How many there are.
-fn total(key: &'static str, meaning: &'static str) -> Columns<'static, u64> {
-    Columns::new([Column::integer(key, meaning, |total: &u64| (*total).into())])
-}
-
 /// A class name that several loaders define.
 struct NameLine<'a> {
     /// The class of the first loader by address.
@@ -560,7 +555,8 @@ fn duplicate_columns<'a>() -> Columns<'a, Line<'a, Duplicate>> {
 }
 
 fn duplicate_total() -> Columns<'static, u64> {
-    total("total.rows", "rows, also those that `--top` leaves out")
+    let meaning = "rows, also those that `--top` leaves out";
+    Columns::new([Column::integer("total.rows", meaning, |total: &u64| (*total).into())])
 }
 
 pub(crate) fn declared() -> Vec<Declared> {

@@ -32,24 +32,28 @@ pub(super) fn extent_lines(extent: &Extent, line: &mut dyn FnMut(&str, String)) 
     line("retained sizes", findings::retained(extent.retained).to_owned());
 }
 
+/// A size for people, and exactly.
+pub(super) fn exact(bytes: u64) -> String {
+    format!("{} ({})", human_bytes(bytes), grouped(bytes))
+}
+
 /// What was read and what is lost.
 fn account_lines(account: &Account, line: &mut dyn FnMut(&str, String)) {
-    let bytes = |bytes: u64| format!("{} ({})", human_bytes(bytes), grouped(bytes));
     let read = account.read_bytes();
     line(
         "read",
         match account.expected_bytes {
-            None => format!("{}; the length of the whole dump is unknown", bytes(read)),
-            Some(expected) if expected == read => format!("all of {}", bytes(expected)),
+            None => format!("{}; the length of the whole dump is unknown", exact(read)),
+            Some(expected) if expected == read => format!("all of {}", exact(expected)),
             // The record that the file ends in says where it ends. How many were to follow nothing says: HotSpot writes
             // segments of a megabyte or so.
             Some(expected) if expected > account.file_bytes => format!(
                 "{} of at least {}: at most {} of the dump, as no record says how many were to follow",
-                bytes(read),
-                bytes(expected),
+                exact(read),
+                exact(expected),
                 share(read, expected)
             ),
-            Some(expected) => format!("{} of {}, {}", bytes(read), bytes(expected), share(read, expected)),
+            Some(expected) => format!("{} of {}, {}", exact(read), exact(expected), share(read, expected)),
         },
     );
     let records = "at the top level, with one or more records each";

@@ -76,7 +76,7 @@ fn show(
     findings: &[Finding],
 ) -> anyhow::Result<Outcome> {
     let damaged = source.is_damaged();
-    let mut table = Builder::new(&[("", Align::Left), ("", Align::Left)]).wrapping();
+    let mut table = Builder::pairs::<&str, &str>([]);
     table.row(["verdict", verdict(damaged, findings)]);
     if let Some(extent) = extent {
         extent_lines(extent, &mut |key, value| table.row([key, &value]));

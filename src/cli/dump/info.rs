@@ -14,7 +14,7 @@ use crate::report::number::{grouped, human_bytes};
 use crate::report::table::{Align, Builder};
 use crate::report::value::{Value, list, record};
 
-use super::account::{self, extent_lines};
+use super::account::{self, exact, extent_lines};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli info heap.hprof
@@ -319,7 +319,7 @@ pub(crate) fn declared() -> Vec<Declared> {
 }
 
 fn table(info: &Info, sizes: &Sizes) -> Builder {
-    let mut table = Builder::new(&[("", Align::Left), ("", Align::Left)]).wrapping();
+    let mut table = Builder::pairs::<&str, &str>([]);
     let mut line = |key: &str, value: String| table.row([key, &value]);
     line("format", format!("{}, {}-byte identifiers", info.version.name(), info.id_bytes));
     line("created", output::timestamp(info.created_ms).unwrap_or_else(|| "not stated".to_owned()));
@@ -381,11 +381,6 @@ fn table(info: &Info, sizes: &Sizes) -> Builder {
         }
     }
     table
-}
-
-/// A size for people, and exactly.
-fn exact(bytes: u64) -> String {
-    format!("{} ({})", human_bytes(bytes), grouped(bytes))
 }
 
 /// What there is to say of the heap dump itself.

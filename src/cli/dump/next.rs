@@ -8,8 +8,8 @@ use crate::report::escape;
 
 /// Commands that are offered.
 const STEPS: usize = 3;
-/// Loaders that define one class before that is a question.
-const MANY_LOADERS: u64 = 3;
+/// Loaders that define a class of one name before that looks odd, and is a question.
+pub(super) const MANY_LOADERS: u64 = 3;
 /// Longer names are not typed.
 const LONGEST_NAME: usize = 40;
 

@@ -4,13 +4,13 @@ use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::output;
 use crate::cli::shared::session::{Session, Source};
-use crate::hprof::ObjectId;
+use crate::hprof::{ObjectId, names};
 use crate::index::{Error, Quiet};
 use crate::input::file::TextFile;
 use crate::query::dump::holders::{Field as Holding, Held, Holder};
 use crate::query::dump::overview::{self, Overview};
 use crate::query::threads::StackFrame;
-use crate::report::answer::{Answer, Declared, NoRows, Section};
+use crate::report::answer::{Answer, Declared, Section};
 use crate::report::column::{Column, Columns, Field, Kind};
 use crate::report::escape;
 use crate::report::fit;
@@ -36,8 +36,6 @@ const WIDTH: u16 = 80;
 const MANY_FINALIZABLE: u64 = 100;
 /// Direct memory before it is worth a word.
 const MUCH_DIRECT: u64 = 1 << 20;
-/// Loaders that define a class of one name before that looks odd.
-const MANY_LOADERS: u64 = 3;
 /// Columns that the name of the dump keeps.
 const MIN_NAME: usize = 20;
 /// Percent of the heap that is garbage before that looks odd.
@@ -76,18 +74,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let style = Style { width: style.width.or(Some(WIDTH)), ..style };
     let width = usize::from(style.width.unwrap_or(WIDTH));
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-    let mut answer = Answer::new(columns(), Vec::<Facts>::new()).without_rows(NoRows::Nothing);
-    for line in head(&facts.overview, &name, width).into_iter().chain(stack(&facts.overview, width)) {
-        answer = answer.above(Section::Line(line));
-    }
+    let lines = head(&facts.overview, &name, width).into_iter().chain(stack(&facts.overview, width));
+    let mut above: Vec<Section> = lines.map(Section::Line).collect();
     if !facts.overview.largest.is_empty() {
-        answer = answer.above(Section::Table(largest(&facts.overview, width)));
+        above.push(Section::Table(largest(&facts.overview, width)));
     }
-    answer = answer.under(Section::Whole(next::lines(&facts.next, width)));
-    let answer = match args.output.format() {
-        crate::report::Format::Table => answer,
-        _ => Answer::new(columns(), [facts]),
-    };
+    let under = Section::Whole(next::lines(&facts.next, width));
+    let answer = above.into_iter().fold(Answer::new(columns(), [facts]), Answer::above).under(under);
     session.show_as("overview", args.output.format(), style, answer)?;
     Ok(session.outcome(true))
 }
@@ -185,7 +178,8 @@ fn odd(overview: &Overview) -> Vec<String> {
     if let Some(waiting) = odd.finalizer_queue.filter(|waiting| *waiting >= MANY_FINALIZABLE) {
         all.push(format!("{} wait for the finalizer", counted(waiting, "object")));
     }
-    if let Some((class, loaders)) = odd.most_defined.as_ref().filter(|(_, loaders)| *loaders >= MANY_LOADERS)
+    if let Some((class, loaders)) =
+        odd.most_defined.as_ref().filter(|(_, loaders)| *loaders >= next::MANY_LOADERS)
     {
         all.push(format!("{} class loaders define {class}", grouped(*loaders)));
     }
@@ -307,7 +301,7 @@ fn cut(text: &str, room: usize) -> String {
 /// The name of a class without its package: of one of the JDK, which everybody knows, or to make it `short`.
 fn simple(class: &str, is_short: bool) -> &str {
     let is_known = ["java.", "jdk.", "sun."].iter().any(|start| class.starts_with(start));
-    class.rsplit('.').next().filter(|_| is_known || is_short).unwrap_or(class)
+    if is_known || is_short { names::simple(class) } else { class }
 }
 
 fn columns() -> Columns<'static, Facts> {

@@ -227,9 +227,7 @@ impl Line<'_> {
         match &self.value {
             None => Value::Null,
             Some(SortValue::Whole(number)) => (*number).into(),
-            Some(SortValue::Fraction(number)) if number.is_finite() => (*number).into(),
-            // What JSON has no number for is a text.
-            Some(SortValue::Fraction(number)) => meaning::double(*number).into(),
+            Some(SortValue::Fraction(number)) => object::double(*number),
             Some(SortValue::Text(text)) => text.into(),
         }
     }

@@ -287,11 +287,8 @@ fn value(cell: &Cell) -> Value<'_> {
         Cell::Null => Value::Null,
         Cell::Boolean(value) => (*value).into(),
         Cell::Whole(value) => (*value).into(),
-        // What JSON has no number for is a text. A float has the digits that Java gives it, not those of the double.
-        Cell::Float(value) if value.is_finite() => value.to_string().parse::<f64>().unwrap_or(0.0).into(),
-        Cell::Double(value) if value.is_finite() => (*value).into(),
-        Cell::Float(value) => meaning::float(*value).into(),
-        Cell::Double(value) => meaning::double(*value).into(),
+        Cell::Float(value) => object::float(*value),
+        Cell::Double(value) => object::double(*value),
         Cell::Text(text) => text.into(),
         Cell::Object(object, class, label) => record([
             ("object", id(*object)),

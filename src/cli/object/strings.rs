@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 use regex::Regex;
 
+use crate::hprof::names;
 use crate::index::Quiet;
 use crate::query::strings::holders::Holder;
 use crate::query::strings::{self, Answer as Found, Question, Reader, Row, Rows, STRING, SortBy, Totals};
@@ -351,7 +352,7 @@ fn holders_text(row: &Row) -> String {
 /// The first holder, without the packages of its class.
 fn short_holder(row: &Row) -> String {
     let Some(first) = row.holders.first() else { return String::new() };
-    holder_text(first.class.rsplit('.').next().unwrap_or(&first.class), first, row.sampled)
+    holder_text(names::simple(&first.class), first, row.sampled)
 }
 
 /// A holder, whose class is shown as `class`.

@@ -175,8 +175,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     })?;
     if stacks.stacks == 0 {
         args.input.note("no stack matches, or all matching stacks have weight 0");
-        no_match::classes(&args.input, &args.class, || no_match::classes_of(&recorded.profile.traces));
-        no_match::methods(&args.input, &args.method, &recorded.profile.traces);
+        no_match::patterns(&args.input, &question.filter, &recorded.profile.traces);
         return Ok(recorded.outcome(false));
     }
     write(args, of, &stacks, file)?;

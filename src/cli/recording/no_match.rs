@@ -10,6 +10,11 @@ use crate::query::recordings::stack_filter::StackFilter;
 /// Says that no row matches, `what` being a row, and what frames there are that are like those asked for.
 pub(super) fn note(input: &RecordedInput, what: &str, filter: &StackFilter, traces: &Traces) {
     input.note(&format!("no {what} matches"));
+    patterns(input, filter, traces);
+}
+
+/// Says which patterns match nothing in any frame.
+pub(super) fn patterns(input: &RecordedInput, filter: &StackFilter, traces: &Traces) {
     classes(input, &filter.classes, || classes_of(traces));
     methods(input, &filter.methods, traces);
 }
@@ -26,7 +31,7 @@ pub(super) fn classes<'a, N: Iterator<Item = &'a str>>(
 }
 
 /// Says which patterns match the method of no frame.
-pub(super) fn methods(input: &RecordedInput, patterns: &[MethodPattern], traces: &Traces) {
+fn methods(input: &RecordedInput, patterns: &[MethodPattern], traces: &Traces) {
     if input.input.quiet || patterns.is_empty() {
         return;
     }
@@ -41,7 +46,7 @@ pub(super) fn methods(input: &RecordedInput, patterns: &[MethodPattern], traces:
 }
 
 /// The classes of all frames.
-pub(super) fn classes_of(traces: &Traces) -> impl Iterator<Item = &str> {
+fn classes_of(traces: &Traces) -> impl Iterator<Item = &str> {
     frames(traces).filter_map(|frame| frame.class.as_deref())
 }
 

@@ -15,6 +15,7 @@ use crate::query::recordings::summary::{self, SiteCount};
 use crate::report::answer::{Answer, Declared, Section};
 use crate::report::column::{Align, Column, Columns, Fit, Kind};
 use crate::report::number::grouped;
+use crate::report::table::Builder;
 use crate::report::value::Value;
 
 use super::columns;
@@ -40,7 +41,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let opened = args.input.open(Want { sites: true, traces: false })?;
     let facts = Facts::new(&opened);
-    let lines = Section::table(&line_columns(), lines(&facts));
+    let lines = Section::Table(Builder::pairs(lines(&facts)));
     let is_heap_alone = matches!(opened.file, RecordedFile::Binary(_)) && facts.is_heap_alone();
     opened.show("summary", &args.output, Answer::new(columns(), [facts]).above(lines))?;
     if is_heap_alone {
@@ -263,13 +264,6 @@ pub(crate) fn declared() -> Vec<Declared> {
 }
 
 /// The table: a figure a line.
-fn line_columns<'a>() -> Columns<'a, (&'static str, String)> {
-    Columns::new([
-        Column::table("", Align::Left, |line: &(&'static str, String)| line.0.to_owned()),
-        Column::table("", Align::Left, |line: &(&'static str, String)| line.1.clone()).fit(Fit::Wrap),
-    ])
-}
-
 fn lines(facts: &Facts<'_>) -> Vec<(&'static str, String)> {
     let (profile, recorded) = (facts.profile, &facts.recorded);
     let mut lines = Vec::new();

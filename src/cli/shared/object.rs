@@ -4,7 +4,9 @@ use std::path::Path;
 
 use crate::hprof::ObjectId;
 use crate::index::model::summary::{ClassNumber, Summary};
+use crate::query::objects::meaning;
 use crate::report::escape;
+use crate::report::value::Value;
 
 /// The name of an object's class.
 pub(crate) fn class_name(summary: &Summary, class: Option<ClassNumber>) -> Option<&str> {
@@ -39,6 +41,20 @@ fn quoted(class: Option<&str>, label: &str) -> String {
         }
     };
     if is_said { label.to_owned() } else { escape::quoted(label) }
+}
+
+/// A double in JSON: what that has no number for is a text.
+pub(crate) fn double(value: f64) -> Value<'static> {
+    if value.is_finite() { value.into() } else { meaning::double(value).into() }
+}
+
+/// A float in JSON, with the digits that Java gives it, not those of the double.
+pub(crate) fn float(value: f32) -> Value<'static> {
+    if value.is_finite() {
+        value.to_string().parse::<f64>().unwrap_or(0.0).into()
+    } else {
+        meaning::float(value).into()
+    }
 }
 
 const UNKNOWN: &str = "<unknown class>";

@@ -4,11 +4,11 @@ mod groups;
 mod heap;
 mod started;
 
-use crate::index::Error;
+use crate::index::{Error, Quiet};
 use crate::input::file::TextFile;
 use crate::query::objects::selection::ThreadPattern;
 use crate::query::recordings::started_threads;
-use crate::query::threads::{Kind, Question, SortBy, State, Which};
+use crate::query::threads::{Kind, Question, SortBy, State, Threads, Which};
 use crate::report::Format;
 use crate::report::answer::Declared;
 use crate::report::column::Column;
@@ -21,7 +21,7 @@ use super::shared::limit::{DEFAULT_TOP, limit};
 use super::shared::messages;
 use super::shared::output;
 use super::shared::recording::RecordedInput;
-use super::shared::session::Source;
+use super::shared::session::{Session, Source};
 use super::shared::unreachable::{self, Covers};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -233,11 +233,13 @@ fn of_groups(args: &Args, question: Question) -> anyhow::Result<Outcome> {
         (None, _) => None,
     };
     let input = &args.input.input;
-    let (session, found) = groups::ask(input, &Question { depth, ..question.clone() })?;
+    let question = Question { depth, ..question };
+    let (session, found) = groups::ask(input, &question)?;
     groups::show(&session, &found, format, output::style_of(args.color))?;
     if found.rows.is_empty() && !input.quiet {
-        let (session, threads) = heap::ask(input, &question)?;
-        messages::about_no_thread(&session.graph, &threads, question.name.as_ref());
+        let Session { heap, graph } = &session;
+        let threads = Threads::new(heap, graph, heap.bytes(&Quiet)?).find(&question);
+        messages::about_no_thread(graph, &threads, question.name.as_ref());
     }
     unreachable::note(&session, input, Covers::RetainedSizes);
     Ok(session.outcome(!found.rows.is_empty()))

@@ -66,11 +66,8 @@ fn value(shows: &Shows) -> Value<'static> {
         Shows::Boolean(value) => (*value).into(),
         Shows::Integer(value) => (*value).into(),
         Shows::Char(unit) => character(*unit).into(),
-        // What JSON has no number for is a text. A float has the digits that Java gives it, not those of the double.
-        Shows::Float(value) if value.is_finite() => value.to_string().parse::<f64>().unwrap_or(0.0).into(),
-        Shows::Double(value) if value.is_finite() => (*value).into(),
-        Shows::Float(value) => meaning::float(*value).into(),
-        Shows::Double(value) => meaning::double(*value).into(),
+        Shows::Float(value) => object::float(*value),
+        Shows::Double(value) => object::double(*value),
         Shows::Reference(None) => Value::Null,
         Shows::Reference(Some(to)) => {
             object::describe_without_id(to.class.as_deref(), to.label.as_deref()).into()

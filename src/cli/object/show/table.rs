@@ -5,6 +5,7 @@ use crate::query::objects::show::{ClassShown, Contents, Data, Dominator, Kind, R
 use crate::report::answer::{Answer, NoRows, Section};
 use crate::report::column::{Align, Column, Columns, Fit};
 use crate::report::number::grouped;
+use crate::report::table::Builder;
 
 use super::columns::{
     Line, Object, declared_columns, describe, entry_columns, loader_text, part_columns, referrer_columns,
@@ -103,11 +104,7 @@ fn with_superclasses(parts: impl Iterator<Item = Line>, class: Option<String>) -
 
 /// A table of names and texts, without titles.
 fn pairs(rows: impl IntoIterator<Item = (&'static str, String)>) -> Section {
-    let columns = Columns::new([
-        Column::table("", Align::Left, |(name, _): &(&'static str, String)| (*name).to_owned()),
-        Column::table("", Align::Left, |(_, text): &(&'static str, String)| text.clone()).fit(Fit::Wrap),
-    ]);
-    Section::table(&columns, rows)
+    Section::Table(Builder::pairs(rows))
 }
 
 /// What there is to say of any object.

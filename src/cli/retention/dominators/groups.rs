@@ -9,7 +9,7 @@ use crate::report::number::grouped;
 use super::arguments::Args;
 use super::reachable::{self, Whole};
 use crate::cli::Outcome;
-use crate::cli::shared::object;
+use crate::cli::class::histo::{loader_label, title};
 use crate::cli::shared::session::{Session, Source};
 use crate::cli::shared::unreachable::{self, Covers};
 
@@ -45,22 +45,9 @@ fn retained_bytes(row: &GroupRow) -> u64 {
     row.group.retained_bytes.unwrap_or(0)
 }
 
-/// The title of the column of names.
-fn title(group_by: GroupBy) -> &'static str {
-    match group_by {
-        GroupBy::Class => "class",
-        GroupBy::Package => "package",
-        GroupBy::Loader => "loader",
-    }
-}
-
 /// The name of a class or package.
 fn name(row: &GroupRow) -> Option<&str> {
     Some(&*row.group.name).filter(|name| row.group.classes > 0 || !name.is_empty())
-}
-
-fn loader(row: &GroupRow) -> Option<String> {
-    row.group.loader.as_ref().map(|loader| object::loader(loader.id, loader.class.as_deref()))
 }
 
 fn columns(group_by: GroupBy, whole: Whole) -> Columns<'static, GroupRow> {
@@ -76,13 +63,15 @@ fn columns(group_by: GroupBy, whole: Whole) -> Columns<'static, GroupRow> {
         })
     };
     let loaders = || {
-        Column::text("loader", "the class loader, as in `histo`", |row: &GroupRow| loader(row).into())
-            .or_null("as in `histo`")
+        Column::text("loader", "the class loader, as in `histo`", |row: &GroupRow| {
+            loader_label(&row.group).into()
+        })
+        .or_null("as in `histo`")
     };
     let mut columns = match group_by {
         GroupBy::Class => vec![named("the class"), loaders()],
         GroupBy::Package => vec![named("the package, as in `histo`")],
-        GroupBy::Loader => vec![shown(loaders(), loader)],
+        GroupBy::Loader => vec![shown(loaders(), |row| loader_label(&row.group))],
     };
     columns.extend([
         Column::integer("objects", "objects of the level", |row: &GroupRow| row.group.instances.into())

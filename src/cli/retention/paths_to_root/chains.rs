@@ -1,6 +1,7 @@
 //! Long paths in tables: chains of equal steps become one line, `… 14 x HashMap$Node.next`, and of what is still too long
 //! the middle is left out.
 
+use crate::hprof::names;
 use crate::report::number::grouped;
 
 /// Equal steps from which on they are one line.
@@ -75,7 +76,7 @@ pub(super) fn shorten<K: PartialEq>(
 
 /// A chain in words, by the class of the object before and how that holds the first.
 pub(super) fn describe(steps: usize, holder: Option<&str>, held: &str) -> String {
-    let holder = holder.map(|class| class.rsplit('.').next().unwrap_or(class)).unwrap_or_default();
+    let holder = holder.map(names::simple).unwrap_or_default();
     let dot = if holder.is_empty() || held.starts_with('[') { "" } else { "." };
     format!("… {} x {holder}{dot}{held}", grouped(steps as u64))
 }
