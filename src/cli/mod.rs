@@ -17,7 +17,7 @@ use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
-use shared::{messages, output, signals};
+use shared::{messages, signals, terminal};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -146,7 +146,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let matches = command.try_get_matches_from(arguments).inspect(output::choose_color);
+    let matches = command.try_get_matches_from(arguments).inspect(terminal::choose_color);
     let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => {

@@ -1,5 +1,6 @@
 //! Big-endian numbers, values and identifiers at an offset in a slice: `None` if they are not all there.
 
+use super::ids::ObjectId;
 use super::types::{BasicType, IdSize};
 
 /// Reads a big-endian `u16` at `at`, if it is there.
@@ -22,6 +23,12 @@ pub(crate) fn be_u64(bytes: &[u8], at: usize) -> Option<u64> {
 pub(crate) fn be_value(bytes: &[u8], at: usize, kind: BasicType, size: IdSize) -> Option<u64> {
     let value = bytes.get(at..)?.get(..kind.dump_bytes(size))?;
     Some(value.iter().fold(0, |bits, byte| (bits << 8) | u64::from(*byte)))
+}
+
+/// The identifiers that stand one after another.
+#[inline]
+pub(crate) fn be_ids(bytes: &[u8], size: IdSize) -> impl ExactSizeIterator<Item = ObjectId> + use<'_> {
+    bytes.chunks_exact(size.bytes()).map(move |id| ObjectId(be_id(id, 0, size).unwrap_or(0)))
 }
 
 /// Reads an identifier of `size` bytes at `at`, if it is there.

@@ -31,7 +31,7 @@ pub mod sniff;
 pub mod text;
 mod types;
 
-pub(crate) use bytes::{be_id, be_u16, be_u32, be_u64, be_value};
+pub(crate) use bytes::{be_id, be_ids, be_u16, be_u32, be_u64, be_value};
 pub use error::{FormatError, FormatErrorKind};
 pub use header::{Header, Version};
 pub use ids::{ObjectId, TraceSerial};

@@ -80,9 +80,13 @@ pub fn wanted(text: &str) -> usize {
 
 /// The width below which not even the end can be cut: that of the object IDs, with a mark of what was cut.
 pub fn least(text: &str) -> usize {
+    let all = width(text);
+    if !text.contains("0x") {
+        return all.min(1);
+    }
     let cell = Cell::parse(text, 0);
     let ids: usize = cell.pieces.iter().filter(|piece| piece.kind == Kind::Id).map(|piece| piece.width).sum();
-    width(text).min(if ids == 0 { 1 } else { ids + 2 })
+    all.min(if ids == 0 { 1 } else { ids + 2 })
 }
 
 /// Breaks a text into lines of a width, between words where it can. Lines after the first are indented as the first is,
@@ -222,13 +226,12 @@ impl Cell {
     /// Adds the parts of a name: `java.util.HashMap$Node.next`.
     fn name(&mut self, name: &str) {
         let segments: Vec<&str> = name.split('.').collect();
-        let is_class = |segment: &&str| segment.starts_with(char::is_uppercase);
+        let is_class = |segment: &&str| segment.trim_start_matches('$').starts_with(char::is_uppercase);
         // Packages are in lower case.
         let class = segments.iter().position(is_class).unwrap_or(segments.len() - 1);
         for (at, segment) in segments.iter().enumerate() {
             if at < class {
-                self.push(Kind::Package, segment);
-                self.push_dot(Kind::Package);
+                self.push(Kind::Package, &format!("{segment}."));
                 continue;
             }
             let parts: Vec<&str> = segment.split('$').collect();
@@ -238,12 +241,8 @@ impl Cell {
             };
             let simple = if at == class { parts.iter().rposition(is_name).unwrap_or(0) } else { 0 };
             for (number, part) in parts.iter().enumerate() {
-                if number < simple {
-                    self.push(Kind::Outer, part);
-                    if let Some(last) = self.pieces.last_mut() {
-                        last.text.push('$');
-                        last.width += 1;
-                    }
+                if number < simple && !part.is_empty() {
+                    self.push(Kind::Outer, &format!("{part}$"));
                 } else {
                     self.push(Kind::Plain, part);
                     self.push(Kind::Plain, if number + 1 < parts.len() { "$" } else { "" });
@@ -252,13 +251,6 @@ impl Cell {
             if at + 1 < segments.len() {
                 self.push(Kind::Plain, ".");
             }
-        }
-    }
-
-    fn push_dot(&mut self, kind: Kind) {
-        if let Some(last) = self.pieces.last_mut().filter(|last| last.kind == kind) {
-            last.text.push('.');
-            last.width += 1;
         }
     }
 
@@ -404,6 +396,17 @@ mod tests {
             (10, "Condition…"),
         ] {
             assert_eq!(names(name, room), expected, "{room}");
+        }
+    }
+
+    #[test]
+    fn dollars_of_a_name_that_starts_with_one_stay() {
+        for (name, room, expected) in [
+            ("com.sun.proxy.$Proxy12", 16, "c.s.p.$Proxy12"),
+            ("$Proxy12.next", 11, "$Proxy12.n…"),
+            ("x $Proxy12 com.sun.proxy.Other", 25, "x $Proxy12 c.s.p.Other"),
+        ] {
+            assert_eq!(names(name, room), expected);
         }
     }
 

@@ -40,15 +40,13 @@ pub(super) fn write_line(out: &mut dyn Write, line: &str, bold: &[Range<usize>])
     let mut rest = line;
     let mut is_word = false;
     while let Some(c) = rest.chars().next() {
-        let is_bold = bold.iter().any(|range| range.contains(&at));
-        let id = if is_word { 0 } else { super::fit::id_length(rest) };
-        let (ink, length) = match (is_bold, id) {
-            (true, _) => {
-                let end = bold.iter().find(|range| range.contains(&at)).map_or(at, |range| range.end);
-                (Ink::Bold, super::fit::head(rest, end.saturating_sub(at)).len().max(c.len_utf8()))
+        let (ink, length) = if let Some(range) = bold.iter().find(|range| range.contains(&at)) {
+            (Ink::Bold, super::fit::head(rest, range.end.saturating_sub(at)).len().max(c.len_utf8()))
+        } else {
+            match if is_word { 0 } else { super::fit::id_length(rest) } {
+                0 => (Ink::Plain, c.len_utf8()),
+                id => (Ink::Dim, id),
             }
-            (false, 0) => (Ink::Plain, c.len_utf8()),
-            (false, id) => (Ink::Dim, id),
         };
         let (text, after) = rest.split_at(length);
         let blank = text.len() - text.trim_start_matches(' ').len();

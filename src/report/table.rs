@@ -203,19 +203,15 @@ impl Builder {
             });
         }
         let all = std::slice::from_ref(&(0..usize::MAX));
-        let write = |out: &mut dyn Write, line: &str, bold: &[Range<usize>]| match style.color {
-            true => ink::write_line(out, line.trim_end(), bold),
-            false => writeln!(out, "{}", line.trim_end()),
-        };
         let mut lines = table.lines();
         if has_titles && let Some(titles) = lines.next() {
-            write(out, &titles, all)?;
+            write_line(out, titles.trim_end(), all, style)?;
         }
         let mut below = below.into_iter();
         for line in lines {
             // Behind the rows there are the totals.
             let below = below.next();
-            write(out, &line, if below.is_some() { &bold } else { all })?;
+            write_line(out, line.trim_end(), if below.is_some() { &bold } else { all }, style)?;
             below.into_iter().flatten().try_for_each(|line| line.write(out, style))?;
         }
         let missing = columns.iter().zip(&rooms).filter(|(header, room)| {
@@ -250,10 +246,12 @@ fn fit_cell(cell: String, fit: Fit, room: usize) -> String {
 /// If `out` cannot be written.
 pub fn write_text(out: &mut dyn Write, text: &str, style: Style) -> io::Result<()> {
     let lines = style.width.map_or_else(|| vec![text.to_owned()], |width| fit::wrap(text, width.into(), 0));
-    lines.iter().try_for_each(|line| match style.color {
-        true => ink::write_line(out, line, &[]),
-        false => writeln!(out, "{line}"),
-    })
+    lines.iter().try_for_each(|line| write_line(out, line, &[], style))
+}
+
+/// Writes a line that fits the terminal; these columns of it are bold, if there are colours.
+fn write_line(out: &mut dyn Write, line: &str, bold: &[Range<usize>], style: Style) -> io::Result<()> {
+    if style.color { ink::write_line(out, line, bold) } else { writeln!(out, "{line}") }
 }
 
 /// A line below a row of a table, such as a frame of its stack.
@@ -271,7 +269,7 @@ impl Line {
         let indent = style.width.map_or(self.indent, |width| self.indent.min(usize::from(width) / 2));
         let room = style.width.map_or(usize::MAX, |width| usize::from(width) - indent);
         let line = format!("{:indent$}{}", "", fit::names(&text, room));
-        if style.color { ink::write_line(out, &line, &[]) } else { writeln!(out, "{line}") }
+        write_line(out, &line, &[], style)
     }
 }
 

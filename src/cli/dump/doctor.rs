@@ -13,7 +13,7 @@ use crate::report::answer::{Answer, Declared};
 use crate::report::column::{Column, Columns};
 use crate::report::findings;
 use crate::report::number::grouped;
-use crate::report::table::{Align, Builder};
+use crate::report::table::Builder;
 use crate::report::value::Value;
 
 use super::account::{self, extent_lines};

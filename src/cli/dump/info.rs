@@ -10,8 +10,8 @@ use crate::index::model::problem::Severity;
 use crate::query::dump::info::{self, HeapDumpInfo, Info};
 use crate::report::answer::{Answer, Declared};
 use crate::report::column::{Column, Columns, Field, Kind};
-use crate::report::number::{grouped, human_bytes};
-use crate::report::table::{Align, Builder};
+use crate::report::number::grouped;
+use crate::report::table::Builder;
 use crate::report::value::{Value, list, record};
 
 use super::account::{self, exact, extent_lines};

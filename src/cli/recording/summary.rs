@@ -13,7 +13,7 @@ use crate::query::recordings::profile::text::TextReport;
 use crate::query::recordings::sites::Totals;
 use crate::query::recordings::summary::{self, SiteCount};
 use crate::report::answer::{Answer, Declared, Section};
-use crate::report::column::{Align, Column, Columns, Fit, Kind};
+use crate::report::column::{Column, Columns, Kind};
 use crate::report::number::grouped;
 use crate::report::table::Builder;
 use crate::report::value::Value;

@@ -14,6 +14,7 @@ use crate::report::Format;
 
 use super::messages;
 use super::progress_bar::Bar;
+use super::terminal::ColorArg;
 
 /// The dump, and how it is read.
 #[derive(Debug, Args)]
@@ -235,16 +236,6 @@ enum FormatArg {
     Json,
     /// Comma-separated values with a header line
     Csv,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ColorArg {
-    /// If stdout is a terminal and NO_COLOR is not set
-    Auto,
-    /// Always, even into a pipe
-    Always,
-    /// Never
-    Never,
 }
 
 /// A size, or nothing: an empty variable is as good as none.

@@ -17,7 +17,7 @@ use crate::report::ink::Ink;
 use crate::report::number::{counted, grouped};
 use crate::report::{escape, fit};
 
-use super::output;
+use super::terminal;
 
 /// Problems that are shown; `info` lists all.
 const SHOWN: usize = 5;
@@ -171,7 +171,7 @@ pub(crate) fn suggest(names: &[impl AsRef<str>]) {
 /// Writes a line to stderr, as several if the terminal is narrower. What it quotes from a dump or from the file system is
 /// escaped.
 pub(crate) fn line(kind: &str, text: &str) {
-    let style = output::stderr_style();
+    let style = terminal::stderr_style();
     let text = format!("hprof-cli: {kind}: {}", escape::text(text));
     let lines = style.width.map_or_else(|| vec![text.clone()], |width| fit::wrap(&text, width.into(), 2));
     let ink = match kind {

@@ -14,4 +14,5 @@ pub(crate) mod recording;
 pub(crate) mod session;
 pub(crate) mod signals;
 pub(crate) mod stack;
+pub(crate) mod terminal;
 pub(crate) mod unreachable;

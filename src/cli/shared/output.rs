@@ -1,13 +1,11 @@
 //! Writing an answer to stdout.
 
-use std::io::{self, BufWriter, IsTerminal, Write};
-use std::sync::OnceLock;
-
-use clap::ArgMatches;
+use std::io::{self, BufWriter, Write};
 
 use crate::report::table::Style;
 
-use super::args::{ColorArg, Output};
+use super::args::Output;
+use super::terminal;
 
 /// Standard output, buffered. Flushed by [`finish`].
 pub(crate) fn stdout() -> BufWriter<io::StdoutLock<'static>> {
@@ -35,48 +33,7 @@ pub(crate) fn finish_if(
 
 /// How tables are shown on this stdout.
 pub(crate) fn style(output: &Output) -> Style {
-    style_of(output.color)
-}
-
-/// How tables are shown on this stdout, with or without colour.
-pub(crate) fn style_of(color: ColorArg) -> Style {
-    style_on(color, io::stdout().is_terminal().then(comfy_table::Table::new))
-}
-
-/// How messages are shown on this stderr.
-pub(crate) fn stderr_style() -> Style {
-    let terminal = io::stderr().is_terminal().then(|| {
-        let mut table = comfy_table::Table::new();
-        table.use_stderr();
-        table
-    });
-    let color = COLOR.get().copied().unwrap_or(ColorArg::Auto);
-    // `always` is about the answer: what is on stderr often ends in a log.
-    style_on(if color == ColorArg::Always { ColorArg::Auto } else { color }, terminal)
-}
-
-/// What `--color` says, for messages.
-static COLOR: OnceLock<ColorArg> = OnceLock::new();
-
-/// Remembers what `--color` says, if the command has it.
-pub(crate) fn choose_color(matches: &ArgMatches) {
-    if let Some((_, command)) = matches.subcommand()
-        && let Ok(Some(color)) = command.try_get_one::<ColorArg>("color")
-    {
-        let _ = COLOR.set(*color);
-    }
-}
-
-/// How things are shown; a table knows the size of the terminal, if it is one.
-fn style_on(color: ColorArg, terminal: Option<comfy_table::Table>) -> Style {
-    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-    let color = match color {
-        ColorArg::Always => true,
-        ColorArg::Never => false,
-        ColorArg::Auto => terminal.is_some() && !no_color && !is_dumb,
-    };
-    Style { width: terminal.and_then(|table| table.width()).filter(|width| *width > 0), color }
+    terminal::style_of(output.color)
 }
 
 /// A time of a dump as RFC 3339; `None` for 0 and for what no calendar holds.

@@ -15,13 +15,12 @@ use crate::report::column::Column;
 use crate::report::stacks::thread_dump::Locals;
 
 use super::Outcome;
-use super::shared::args::ColorArg;
 use super::shared::keys::{Key, keys};
 use super::shared::limit::{DEFAULT_TOP, limit};
 use super::shared::messages;
-use super::shared::output;
 use super::shared::recording::RecordedInput;
 use super::shared::session::{Session, Source};
+use super::shared::terminal::{self, ColorArg};
 use super::shared::unreachable::{self, Covers};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -168,7 +167,7 @@ fn of_recording(args: &Args) -> anyhow::Result<Outcome> {
     );
     let top = limit(args.top, format, DEFAULT_TOP_STARTED);
     let question = started_threads::Question { name: args.name.clone(), sort_by, top };
-    started::run(&args.input, &question, format, output::style_of(args.color))
+    started::run(&args.input, &question, format, terminal::style_of(args.color))
 }
 
 fn of_heap(args: &Args) -> anyhow::Result<Outcome> {
@@ -212,7 +211,7 @@ fn of_heap(args: &Args) -> anyhow::Result<Outcome> {
     match args.format {
         Show::Rows(format) => {
             let stacks = has_stacks.then_some(locals);
-            heap::show(&session, &threads, format, output::style_of(args.color), stacks)?;
+            heap::show(&session, &threads, format, terminal::style_of(args.color), stacks)?;
         }
         Show::ThreadDump => heap::show_text(&session, &threads, locals)?,
     }
@@ -235,7 +234,7 @@ fn of_groups(args: &Args, question: Question) -> anyhow::Result<Outcome> {
     let input = &args.input.input;
     let question = Question { depth, ..question };
     let (session, found) = groups::ask(input, &question)?;
-    groups::show(&session, &found, format, output::style_of(args.color))?;
+    groups::show(&session, &found, format, terminal::style_of(args.color))?;
     if found.rows.is_empty() && !input.quiet {
         let Session { heap, graph } = &session;
         let threads = Threads::new(heap, graph, heap.bytes(&Quiet)?).find(&question);

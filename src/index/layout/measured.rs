@@ -1,6 +1,6 @@
 //! What a scan measured, as a summary has it: distances and lengths of arrays.
 
-use super::measurements::{Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays};
+use super::measurements::{Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays, array_kind};
 use crate::hprof::BasicType;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::model::tables::ClassRow;
@@ -36,7 +36,7 @@ pub fn object_lengths(summary: &Summary) -> Vec<(ClassNumber, Lengths<OBJECT_LEN
 /// The lengths of the primitive arrays of a type.
 pub fn primitive_lengths(summary: &Summary, element: BasicType) -> Lengths<PRIMITIVE_LENGTHS> {
     let mut lengths = Lengths::default();
-    let at = BasicType::PRIMITIVES.iter().position(|kind| *kind == element);
+    let at = array_kind(element).checked_sub(1);
     let start = at.map_or(usize::MAX, |at| at * (PRIMITIVE_LENGTHS + 1));
     let rows = summary.tables().primitive_lengths.get(start..).unwrap_or_default();
     if let Some((elements, counts)) = rows.split_first() {

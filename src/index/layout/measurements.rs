@@ -106,6 +106,7 @@ impl<const N: usize> Lengths<N> {
 pub const ARRAY_KINDS: usize = 9;
 
 /// The number of an array kind, 0 for references.
+#[inline]
 pub fn array_kind(element: BasicType) -> usize {
     BasicType::PRIMITIVES.iter().position(|kind| *kind == element).map_or(0, |at| at + 1)
 }

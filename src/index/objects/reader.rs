@@ -8,7 +8,7 @@ use super::object_table::BLOCK;
 use super::strings::StringFields;
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use crate::hprof::{BasicType, IdSize, ObjectId, be_id};
+use crate::hprof::{BasicType, IdSize, ObjectId, be_ids};
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
 
@@ -174,11 +174,7 @@ impl<'a> Objects<'a> {
 
     /// The ids in an array of references; 0 is null.
     pub fn elements(&self, record: &ObjectArray<'a>) -> impl ExactSizeIterator<Item = ObjectId> + use<'a> {
-        let id_size = self.id_size;
-        record
-            .elements
-            .chunks_exact(id_size.bytes())
-            .map(move |id| ObjectId(be_id(id, 0, id_size).unwrap_or(0)))
+        be_ids(record.elements, self.id_size)
     }
 
     /// The ids in an object that is an array of references; 0 is null.

@@ -1,6 +1,7 @@
 //! What is known of the record of an object by its class, before it is read: its size, and where its references are.
 
 use crate::hprof::{BasicType, ObjectId, be_u32};
+use crate::index::layout::measurements::array_kind;
 
 use crate::index::layout::fit;
 use crate::index::layout::sizes::Sizes;
@@ -79,8 +80,7 @@ impl<'a> RecordPlans<'a> {
     /// The class of arrays of a primitive type.
     #[inline]
     pub(crate) fn primitive(&self, element: BasicType) -> Option<ClassNumber> {
-        let at = BasicType::PRIMITIVES.iter().position(|kind| *kind == element)?;
-        self.primitive.get(at).copied().flatten()
+        self.primitive.get(array_kind(element).checked_sub(1)?).copied().flatten()
     }
 
     /// What is known of the instances of a class.

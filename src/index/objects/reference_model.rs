@@ -14,7 +14,7 @@ use super::object_table::{BLOCK, Places, width};
 use super::record_plan::RecordPlans;
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use crate::hprof::{BasicType, IdSize, ObjectId, be_id};
+use crate::hprof::{BasicType, IdSize, ObjectId, be_id, be_ids};
 use crate::index::graph::adjacency::{Encoded, Encoder};
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::graph::order::Weights;
@@ -274,10 +274,7 @@ impl<'a> Shared<'a> {
         let mut ids = Vec::with_capacity(PART);
         for part in elements.chunks(PART * width) {
             ids.clear();
-            let all = part
-                .chunks_exact(width)
-                .map(|element| ObjectId(be_id(element, 0, self.id_size).unwrap_or(0)));
-            ids.extend(all.filter(|id| !id.is_null()));
+            ids.extend(be_ids(part, self.id_size).filter(|id| !id.is_null()));
             let mut places = targets.iter_mut().skip(count);
             let mut at = 0;
             self.finder.find(&ids, |found| {

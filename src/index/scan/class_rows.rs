@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 use crate::index::storage::id_map::{IdMap, IdSet};
 
-use crate::hprof::class_dump::ClassDump;
-use crate::hprof::heap::{self, HeapVisitor};
+use crate::hprof::heap;
 use crate::hprof::record::{BodyReader, LoadClass, Record};
 use crate::hprof::{BasicType, IdSize, ObjectId, TraceSerial, mutf8, names};
 
@@ -18,6 +17,7 @@ use crate::index::model::problem::{Problem, ProblemKind};
 use crate::index::model::summary::{ClassIds, Summary, Tables};
 use crate::index::model::tables::*;
 use crate::index::model::text_pool::TextPool;
+use crate::index::objects::reader::{self, record_at};
 
 /// Bytes of the longest name that a class file can hold; what is longer is cut.
 const MAX_NAME: usize = 65_535;
@@ -181,16 +181,9 @@ impl<'a> Builder<'a> {
     }
 
     fn add_dumped(&mut self, offset: usize, tally: Option<&Tally>, load: Option<(u32, u64)>) {
-        struct Take<'a>(Option<ClassDump<'a>>);
-        impl<'a> HeapVisitor<'a> for Take<'a> {
-            fn class(&mut self, record: ClassDump<'a>) {
-                self.0 = Some(record);
-            }
-        }
-        let mut take = Take(None);
         // The scan has walked over it: it is whole.
-        let _ = heap::visit_one(self.bytes, self.id_size, offset, self.bytes.len(), &mut take);
-        let Some(class) = take.0 else { return };
+        let record = record_at(self.bytes, self.id_size, offset as u64);
+        let Some(reader::Record::Class(class)) = record else { return };
         let first_field = u32::try_from(self.fields.len()).unwrap_or(NONE);
         let first_static = u32::try_from(self.statics.len()).unwrap_or(NONE);
         for field in class.fields() {
@@ -404,17 +397,12 @@ impl<'a> Builder<'a> {
 
     /// Groups the instances of StackChunk by the size of their stacks, the field `size`.
     fn stack_chunks(&self, scan: &Scanned) -> Vec<StackChunkRow> {
-        struct Take<'a>(Option<heap::Instance<'a>>);
-        impl<'a> HeapVisitor<'a> for Take<'a> {
-            fn instance(&mut self, record: heap::Instance<'a>) {
-                self.0 = Some(record);
-            }
-        }
         let mut groups: IdMap<u32, (u64, Distance)> = IdMap::default();
         for (offset, bytes) in &scan.stack_chunks {
-            let mut take = Take(None);
-            let _ = heap::visit_one(self.bytes, self.id_size, *offset, self.bytes.len(), &mut take);
-            let words = take.0.and_then(|chunk| self.stack_words(&chunk)).unwrap_or(0);
+            let words = match record_at(self.bytes, self.id_size, *offset as u64) {
+                Some(reader::Record::Instance(chunk)) => self.stack_words(&chunk).unwrap_or(0),
+                _ => 0,
+            };
             let (instances, distance) = groups.entry(words).or_default();
             *instances += 1;
             if let Some(bytes) = bytes {

@@ -6,7 +6,7 @@ use crate::index::storage::id_map::{IdMap, IdSet};
 use rayon::prelude::*;
 
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
-use crate::hprof::{BasicType, ObjectId, be_id};
+use crate::hprof::{BasicType, ObjectId, be_ids};
 
 use super::chunks::Plan;
 use super::source::Source;
@@ -62,8 +62,7 @@ impl<'a> Lookup<'a> {
 
     /// The identifiers in the elements of an object array.
     pub(crate) fn ids_in(&self, elements: &'a [u8]) -> impl Iterator<Item = ObjectId> + use<'a> {
-        let id_size = self.source.header.id_size;
-        elements.chunks_exact(id_size.bytes()).filter_map(move |chunk| be_id(chunk, 0, id_size).map(ObjectId))
+        be_ids(elements, self.source.header.id_size)
     }
 }
 

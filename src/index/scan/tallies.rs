@@ -4,7 +4,9 @@ use crate::hprof::heap::Root;
 use crate::hprof::{BasicType, ObjectId};
 
 use super::chunks::Chunk;
-use crate::index::layout::measurements::{Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays};
+use crate::index::layout::measurements::{
+    Distance, Lengths, OBJECT_LENGTHS, PRIMITIVE_LENGTHS, ShortArrays, array_kind,
+};
 use crate::index::model::problem::Problem;
 use crate::index::objects::id_set::Misfit;
 use crate::index::storage::id_map::IdMap;
@@ -156,7 +158,7 @@ impl Scanned {
                 }
             }
             (None, Some(element)) => {
-                let at = BasicType::PRIMITIVES.iter().position(|kind| *kind == element);
+                let at = array_kind(element).checked_sub(1);
                 if let Some(lengths) = at.and_then(|at| self.primitive.get_mut(at)) {
                     lengths.forget(length);
                 }

@@ -9,7 +9,7 @@ use std::fmt;
 
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray};
-use crate::hprof::{BasicType, ObjectId, be_id};
+use crate::hprof::{BasicType, ObjectId, be_id, be_ids};
 use crate::index::ObjectGraph;
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
@@ -238,12 +238,8 @@ impl<'a, F: FnMut(ReferenceKind<'a>, ObjectId)> HeapVisitor<'a> for Reader<'_, '
     }
 
     fn object_array(&mut self, record: ObjectArray<'a>) {
-        let id_size = self.edges.summary.id_size();
-        for (index, element) in (0u32..).zip(record.elements.chunks_exact(id_size.bytes())) {
-            self.take(
-                ReferenceKind::Slot(index),
-                be_id(element, 0, id_size).map(ObjectId).unwrap_or_default(),
-            );
+        for (index, id) in (0u32..).zip(be_ids(record.elements, self.edges.summary.id_size())) {
+            self.take(ReferenceKind::Slot(index), id);
         }
     }
 

@@ -8,7 +8,7 @@ use super::date::ctime;
 use super::in_order::{Text, in_order};
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
-use crate::hprof::{BasicType, IdSize, ObjectId, RootKind, TraceSerial, be_id};
+use crate::hprof::{BasicType, IdSize, ObjectId, RootKind, TraceSerial, be_id, be_ids};
 use crate::index::Progress;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::objects::record_plan::{ClassPlan, RecordPlans};
@@ -262,9 +262,8 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
         let width = self.id_size.bytes();
         let bytes = wanted.start as usize * width..wanted.end as usize * width;
         let elements = record.elements.get(bytes).unwrap_or_default();
-        for (index, element) in (wanted.start..).zip(elements.chunks_exact(width)) {
-            let value = be_id(element, 0, self.id_size).unwrap_or(0);
-            if let Some(value) = ObjectId(value).non_null() {
+        for (index, id) in (wanted.start..).zip(be_ids(elements, self.id_size)) {
+            if let Some(value) = id.non_null() {
                 self.put(b"\t[");
                 self.decimal(index);
                 self.put(b"]\t\t");

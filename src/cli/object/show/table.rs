@@ -3,7 +3,6 @@
 use crate::hprof::TraceSerial;
 use crate::query::objects::show::{ClassShown, Contents, Data, Dominator, Kind, Referrer, RootShown, Shown};
 use crate::report::answer::{Answer, NoRows, Section};
-use crate::report::column::{Align, Column, Columns, Fit};
 use crate::report::number::grouped;
 use crate::report::table::Builder;
 
