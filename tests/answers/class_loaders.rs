@@ -2,8 +2,6 @@
 //! what was planted in a program that leaks loaders.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use hprof_cli::hprof::ObjectId;
 use hprof_cli::index::{Heap, ObjectGraph, Quiet};
@@ -19,15 +17,12 @@ use roaring::RoaringBitmap;
 use serde_json::Value;
 
 use crate::kit::dump::Dump;
+use crate::kit::texts::sample_path as sample;
 use crate::naive::Naive;
-
-fn sample(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)
-}
 
 fn open(name: &str) -> (Dump, Heap, ObjectGraph) {
     let dump = Dump::at(Some(&sample(name)));
-    let (heap, graph) = Heap::open_graph(&dump.path, &dump.options(), &Quiet).unwrap();
+    let (heap, graph) = dump.open_graph();
     (dump, heap, graph)
 }
 
@@ -38,10 +33,8 @@ fn answer(heap: &Heap, graph: &ObjectGraph) -> Loaders {
     loader_sets::with_classes(summary, graph, rows, SortBy::Retained).unwrap()
 }
 
-fn json(arguments: &[&str]) -> Value {
-    let directory = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
-    let output = command.args(arguments).env("HPROF_CLI_INDEX_DIR", directory.path()).output().unwrap();
+fn json(dump: &Dump, arguments: &[&str]) -> Value {
+    let output = dump.run(&[arguments, &["--format", "json"]].concat());
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -140,16 +133,14 @@ fn many_sets_at_once_retain_what_each_retains_alone() {
 
 #[test]
 fn a_leak_of_loaders_is_found() {
-    let path = sample("leaks/s3.hprof.zst");
-    let path = path.to_str().unwrap();
-    let found = json(&["loaders", path, "--format", "json"]);
+    let dump = Dump::at(Some(&sample("leaks/s3.hprof.zst")));
+    let found = json(&dump, &["loaders"]);
     let group = &found["groups"][0];
     assert_eq!((&group["loaders"], &group["class_names"][0]), (&40.into(), &"container.Plugin".into()));
     let planted: u64 = (0..40).map(|number| 100_000 + 2_500 * number).sum();
     let retained = group["retained_bytes"].as_u64().unwrap();
     assert!((planted..planted + 400_000).contains(&retained), "{retained}");
-    let whole =
-        json(&["dominators", path, "--top", "1", "--format", "json"])["reachable"]["shallow_bytes"].clone();
+    let whole = json(&dump, &["dominators", "--top", "1"])["reachable"]["shallow_bytes"].clone();
     assert_eq!(retained * 100 / whole.as_u64().unwrap(), 85);
     assert_eq!(
         group["first_path"],
@@ -170,9 +161,8 @@ fn a_leak_of_loaders_is_found() {
 
 #[test]
 fn a_duplicate_class_is_one_row() {
-    let path = sample("leaks/s3.hprof.zst");
-    let path = path.to_str().unwrap();
-    let names = json(&["loaders", path, "--duplicates", "--format", "json"]);
+    let dump = Dump::at(Some(&sample("leaks/s3.hprof.zst")));
+    let names = json(&dump, &["loaders", "--duplicates"]);
     let [row] = names["rows"].as_array().unwrap().as_slice() else { panic!("{names}") };
     assert_eq!(
         (&row["class"], &row["loaders"], &row["instances"]),
@@ -180,7 +170,7 @@ fn a_duplicate_class_is_one_row() {
     );
     assert!(row["retained_bytes"].as_u64().unwrap() > 5_950_000);
     assert!(row["loader_path"].as_str().unwrap().starts_with("static listeners of container.EventBus -> "));
-    let each = json(&["loaders", path, "--duplicates", "--details", "--format", "json"]);
+    let each = json(&dump, &["loaders", "--duplicates", "--details"]);
     assert_eq!(each["rows"].as_array().unwrap().len(), 40);
 }
 
@@ -252,10 +242,9 @@ const PRIMITIVES: [&str; 9] = ["boolean", "byte", "char", "short", "int", "long"
 #[test]
 fn class_objects_belong_to_the_class_that_they_represent() {
     for name in ["leaks/s1.hprof.zst", "leaks/s5-static.hprof.zst", "jdk/jdk8.hprof.zst"] {
-        let path = sample(name);
-        let path = path.to_str().unwrap();
+        let dump = Dump::at(Some(&sample(name)));
         let mut packages: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-        let tops = json(&["dominators", path, "--top", "0", "--format", "json"]);
+        let tops = json(&dump, &["dominators", "--top", "0"]);
         for row in tops["rows"].as_array().unwrap() {
             let class = row["class"].as_str().unwrap();
             let of = row["label"].as_str().filter(|_| class == "java.lang.Class");
@@ -267,7 +256,7 @@ fn class_objects_belong_to_the_class_that_they_represent() {
             sum.0 += 1;
             sum.1 += row["retained_bytes"].as_u64().unwrap();
         }
-        let groups = json(&["dominators", path, "--group-by", "package", "--format", "json"]);
+        let groups = json(&dump, &["dominators", "--group-by", "package"]);
         let mut seen = 0;
         for row in groups["rows"].as_array().unwrap() {
             let package = row["package"].as_str().unwrap();
@@ -281,8 +270,8 @@ fn class_objects_belong_to_the_class_that_they_represent() {
         assert!(seen > 5, "{name}");
     }
     // What static fields hold is the application's, not the JDK's.
-    let path = sample("leaks/s1.hprof.zst");
-    let loaders = json(&["dominators", path.to_str().unwrap(), "--group-by", "loader", "--format", "json"]);
+    let dump = Dump::at(Some(&sample("leaks/s1.hprof.zst")));
+    let loaders = json(&dump, &["dominators", "--group-by", "loader"]);
     let first = loaders["rows"][0]["loader"].as_str().unwrap();
     assert!(first.starts_with("jdk.internal.loader.ClassLoaders$AppClassLoader @ 0x"), "{first}");
 }

@@ -3,13 +3,13 @@
 
 use hprof_cli::ObjectIndex;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use crate::kit::dump::{self, Dump};
+use crate::kit::texts::sample_path as sample;
 use crate::naive::Naive;
 use hprof_cli::hprof::RootKind;
-use hprof_cli::index::{Heap, ObjectGraph, Quiet};
+use hprof_cli::index::{Heap, ObjectGraph};
 use hprof_cli::query::objects::label::{Labels, MAX_CHARS};
 use hprof_writer::{Elements, HeapModel, ObjectId, Options, Type, Value};
 
@@ -22,21 +22,6 @@ const SAMPLES: &[&str] = &[
     "public/android-leak_service_binder.hprof.zst",
     "agent/all.hprof.zst",
 ];
-
-fn sample(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)
-}
-
-fn run(dump: &Dump, arguments: &[&str]) -> Output {
-    let (command, rest) = arguments.split_first().unwrap();
-    Command::new(env!("CARGO_BIN_EXE_hprof-cli"))
-        .arg(command)
-        .arg(&dump.path)
-        .args(rest)
-        .env("HPROF_CLI_INDEX_DIR", dump.options().index_dir.unwrap())
-        .output()
-        .unwrap()
-}
 
 fn stdout(output: &Output) -> String {
     assert!(output.stderr.is_empty() || output.status.code() != Some(2), "{output:?}");
@@ -55,7 +40,7 @@ fn code(output: &Output) -> i32 {
 fn csv_rows(dump: &Dump, arguments: &[&str]) -> Vec<BTreeMap<String, String>> {
     let mut arguments = arguments.to_vec();
     arguments.extend(["--format", "csv"]);
-    let text = stdout(&run(dump, &arguments));
+    let text = stdout(&dump.run(&arguments));
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     reader.deserialize().map(|row| row.unwrap()).collect()
 }
@@ -63,7 +48,7 @@ fn csv_rows(dump: &Dump, arguments: &[&str]) -> Vec<BTreeMap<String, String>> {
 fn json(dump: &Dump, arguments: &[&str]) -> serde_json::Value {
     let mut arguments = arguments.to_vec();
     arguments.extend(["--format", "json"]);
-    serde_json::from_str(&stdout(&run(dump, &arguments))).unwrap()
+    serde_json::from_str(&stdout(&dump.run(&arguments))).unwrap()
 }
 
 fn id(text: &str) -> u64 {
@@ -92,16 +77,16 @@ fn all(dump: &Dump) -> Vec<Each> {
 }
 
 /// An opened sample.
-struct Sample {
-    dump: Dump,
-    heap: Heap,
-    graph: ObjectGraph,
+pub struct Sample {
+    pub dump: Dump,
+    pub heap: Heap,
+    pub graph: ObjectGraph,
 }
 
 impl Sample {
-    fn open(name: &str) -> Self {
+    pub fn open(name: &str) -> Self {
         let dump = Dump::at(Some(&sample(name)));
-        let (heap, graph) = Heap::open_graph(&dump.path, &dump.options(), &Quiet).unwrap();
+        let (heap, graph) = dump.open_graph();
         Self { dump, heap, graph }
     }
 }
@@ -414,7 +399,7 @@ fn labels_tell_objects_apart() {
     let chars = model.prim_array(Elements::Char("ab\0\0c".encode_utf16().collect()));
     let zeros = model.prim_array(Elements::Char(vec![0; 9]));
     let dump = Dump::written(&model.write(&Options::hotspot()));
-    let (heap, graph) = Heap::open_graph(&dump.path, &dump.options(), &Quiet).unwrap();
+    let (heap, graph) = dump.open_graph();
     let labels = Labels::new(&heap, &graph, dump::bytes(&heap));
     let label = |id: u64| labels.label(graph.objects.addresses.index_of(hprof_cli::ObjectId(id)).unwrap());
     for (id, expected) in [
@@ -474,7 +459,7 @@ fn exit_codes_say_what_became_of_the_question() {
         (&["histo", "--sort", "retained", "--unreachable"], 2, "--sort retained"),
         (&["histo", "--unreachable", "com.acme.**"], 1, ""),
     ] {
-        let output = run(&dump, arguments);
+        let output = dump.run(arguments);
         assert_eq!(code(&output), expected, "{arguments:?}: {output:?}");
         assert!(stderr(&output).contains(said), "{arguments:?}: {}", stderr(&output));
     }
@@ -488,10 +473,10 @@ fn nothing_to_show_is_still_an_answer() {
     for arguments in [&["dominators"][..], &["roots"], &["retained", "A"], &["histo", "--retained", "--live"]]
     {
         for format in ["json", "csv", "table"] {
-            let output = run(&dump, &[arguments, &["--format", format]].concat());
+            let output = dump.run(&[arguments, &["--format", format]].concat());
             assert_eq!(code(&output), 1, "{arguments:?} {output:?}");
         }
     }
-    let every = run(&dump, &["dominators", "--all", "--format", "csv"]);
+    let every = dump.run(&["dominators", "--all", "--format", "csv"]);
     assert_eq!((code(&every), stdout(&every).lines().count()), (1, 1));
 }

@@ -14,7 +14,7 @@ use hprof_writer::{HeapModel, Jdk, ObjectId, Options, Root, StackFrame, Type};
 use serde_json::Value;
 
 use crate::kit::dump::Dump;
-use crate::paths::{ALL, Opened, random_model, run};
+use crate::paths::{ALL, Opened, random, random_model, run};
 use crate::raw::is_of_stack;
 
 fn sample(name: &str) -> PathBuf {
@@ -162,11 +162,7 @@ fn merged_paths_start_in_frames_only_if_nothing_else_leads_there() {
 /// Small heaps with more roots, many of them locals, of threads that are known or not.
 fn with_locals(seed: u64) -> (HeapModel, Vec<ObjectId>) {
     let (mut model, objects) = random_model(seed);
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut random = |below: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(state >> 33).unwrap() % below
-    };
+    let mut random = random(seed);
     for _ in 0..random(5) {
         let object = objects[random(objects.len())];
         let root = match random(6) {

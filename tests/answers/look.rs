@@ -2,10 +2,10 @@
 
 use hprof_cli::{ObjectId, ObjectIndex};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::kit::dump::{self, Dump, bytes};
+use crate::kit::texts::sample_path;
 use crate::raw::Raw;
 use hprof_cli::index::model::summary::{ClassNumber, Summary};
 use hprof_cli::index::{Heap, ObjectGraph};
@@ -40,7 +40,7 @@ struct Opened {
 
 impl Opened {
     fn sample(name: &'static str) -> Self {
-        let dump = Dump::at(Some(&Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)));
+        let dump = Dump::at(Some(&sample_path(name)));
         let (heap, graph) = dump.open_graph();
         let raw = Raw::read(bytes(&heap));
         Self { name, heap, graph, raw, _dump: dump }

@@ -2,40 +2,16 @@
 //! objects and their dominators, and what was planted.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use hprof_cli::TreePosition;
-use hprof_cli::index::{Heap, ObjectGraph, Quiet};
 use serde_json::Value;
 
-use crate::kit::dump::Dump;
+use crate::dominators::Sample;
 
-fn sample(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)
-}
-
-struct Sample {
-    dump: Dump,
-    heap: Heap,
-    graph: ObjectGraph,
-}
-
+/// Answers of `dominators`.
 impl Sample {
-    fn open(name: &str) -> Self {
-        let dump = Dump::at(Some(&sample(name)));
-        let (heap, graph) = Heap::open_graph(&dump.path, &dump.options(), &Quiet).unwrap();
-        Self { dump, heap, graph }
-    }
-
     fn text(&self, arguments: &[&str]) -> String {
-        let output = Command::new(env!("CARGO_BIN_EXE_hprof-cli"))
-            .arg("dominators")
-            .arg(&self.dump.path)
-            .args(arguments)
-            .env("HPROF_CLI_INDEX_DIR", self.dump.options().index_dir.unwrap())
-            .output()
-            .unwrap();
+        let output = self.dump.run(&[&["dominators"], arguments].concat());
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     }

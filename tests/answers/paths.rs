@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::kit::dump::{Dump, bytes};
 use crate::raw::{self, Raw};
 use hprof_cli::hprof::RootKind;
-use hprof_cli::index::{Heap, ObjectGraph, Quiet};
+use hprof_cli::index::{Heap, ObjectGraph};
 use hprof_cli::query::objects::selection::Selection;
 use hprof_cli::query::objects::strength::{Excluded, Strength};
 use hprof_cli::query::paths::merged::{self, Merged, Show};
@@ -20,10 +20,6 @@ use hprof_writer::{
 };
 
 pub const ALL: &[&str] = &["weak", "soft", "phantom", "finalizer"];
-
-fn open(dump: &Dump) -> (Heap, ObjectGraph) {
-    Heap::open_graph(&dump.path, &dump.options(), &Quiet).unwrap()
-}
 
 /// A dump of a model, opened, and the same read plainly.
 pub struct Opened {
@@ -39,7 +35,7 @@ impl Opened {
     }
 
     pub fn open(dump: Dump) -> Self {
-        let (heap, graph) = open(&dump);
+        let (heap, graph) = dump.open_graph();
         let raw = Raw::read(bytes(&heap));
         Self { heap, graph, raw, dump }
     }
@@ -212,13 +208,18 @@ fn merged_paths_of_real_dumps_are_shortest_paths() {
     }
 }
 
-/// Small heaps with random references of all sorts.
-pub fn random_model(seed: u64) -> (HeapModel, Vec<ObjectId>) {
+/// Numbers below a limit that look random, the same for the same seed.
+pub fn random(seed: u64) -> impl FnMut(usize) -> usize {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut random = |below: usize| {
+    move |below| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(state >> 33).unwrap() % below
-    };
+    }
+}
+
+/// Small heaps with random references of all sorts.
+pub fn random_model(seed: u64) -> (HeapModel, Vec<ObjectId>) {
+    let mut random = random(seed);
     let mut model = HeapModel::default();
     let jdk = Jdk::add_to(&mut model);
     let base = model.class("Base", Some(jdk.object), &[("a", Type::Object)]);

@@ -3,8 +3,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::Command;
 
 use hprof_cli::ObjectIndex;
 use hprof_cli::hprof::class_dump::ClassDump;
@@ -14,6 +12,7 @@ use hprof_cli::query::objects::reader::Objects;
 use hprof_writer::{HeapModel, Jdk, Options, Root, Type, Value};
 
 use crate::kit::dump::{Dump, bytes};
+use crate::kit::texts::sample_path;
 
 struct Opened {
     dump: Dump,
@@ -28,7 +27,7 @@ impl Opened {
     }
 
     fn sample(name: &str) -> Self {
-        Self::of(Dump::at(Some(&Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name))))
+        Self::of(Dump::at(Some(&sample_path(name))))
     }
 
     fn id(&self, object: u32) -> String {
@@ -36,13 +35,7 @@ impl Opened {
     }
 
     fn run(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
-        let output = Command::new(env!("CARGO_BIN_EXE_hprof-cli"))
-            .arg(arguments[0])
-            .arg(&self.dump.path)
-            .args(&arguments[1..])
-            .env("HPROF_CLI_INDEX_DIR", self.dump.options().index_dir.unwrap())
-            .output()
-            .unwrap();
+        let output = self.dump.run(arguments);
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code(), text(output.stdout), text(output.stderr))
     }

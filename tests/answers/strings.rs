@@ -1,11 +1,11 @@
 //! `strings` against a naive reading of the same dumps, which decodes each String by itself, and on hostile ones.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::time::{Duration, Instant};
 
 use crate::kit::dump::{self, Dump};
+use crate::kit::texts::sample_path;
 use hprof_cli::hprof::heap::{self, HeapVisitor, Instance, PrimitiveArray};
 use hprof_cli::hprof::{BasicType, IdSize};
 use hprof_cli::index::{Heap, ObjectGraph};
@@ -24,17 +24,11 @@ const SAMPLES: &[&str] = &[
 ];
 
 fn sample(name: &str) -> Dump {
-    Dump::at(Some(&Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)))
+    Dump::at(Some(&sample_path(name)))
 }
 
 fn run(dump: &Dump, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_hprof-cli"))
-        .args(["strings", "-q"])
-        .arg(&dump.path)
-        .args(arguments)
-        .env("HPROF_CLI_INDEX_DIR", dump.options().index_dir.unwrap())
-        .output()
-        .unwrap()
+    dump.run(&[&["strings", "-q"], arguments].concat())
 }
 
 fn text(dump: &Dump, arguments: &[&str]) -> String {

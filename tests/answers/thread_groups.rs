@@ -2,20 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value as Json;
 
 use crate::kit::dump::Dump;
 
 fn run(dump: &Dump, arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_hprof-cli"))
-        .arg("threads")
-        .arg(&dump.path)
-        .args(arguments)
-        .env("HPROF_CLI_INDEX_DIR", dump.options().index_dir.unwrap())
-        .output()
-        .unwrap();
+    let output = dump.run(&[&["threads"], arguments].concat());
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }

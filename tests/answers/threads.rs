@@ -1,11 +1,11 @@
 //! `threads` against the JVM's own thread dumps of the same processes, and on dumps that nobody would call honest.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 use std::time::{Duration, Instant};
 
 use crate::kit::dump::{Dump, bytes};
+use crate::kit::texts::sample_path as sample;
 use hprof_cli::query::threads::{Answer, Question, SortBy, State, Thread, Threads};
 use hprof_writer::{ClassDump, DumpWriter, Elements, HeapWriter, IdSize, Root, Type, Value, Version};
 
@@ -28,18 +28,8 @@ const SAMPLES: &[(&str, usize)] = &[
 /// A hundred times what these take on a slow machine.
 const BARK: Duration = Duration::from_secs(60);
 
-fn sample(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)
-}
-
 fn run(dump: &Dump, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_hprof-cli"))
-        .arg("threads")
-        .arg(&dump.path)
-        .args(arguments)
-        .env("HPROF_CLI_INDEX_DIR", dump.options().index_dir.unwrap())
-        .output()
-        .unwrap()
+    dump.run(&[&["threads"], arguments].concat())
 }
 
 fn stdout(output: &Output) -> String {

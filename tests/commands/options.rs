@@ -37,16 +37,6 @@ fn sample() -> Sample {
     Sample { dump, ids, array: format!("{:#x}", array.0) }
 }
 
-fn run(dump: &Dump, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_hprof-cli"))
-        .arg(arguments[0])
-        .arg(&dump.path)
-        .args(&arguments[1..])
-        .env("HPROF_CLI_INDEX_DIR", dump.options().index_dir.unwrap())
-        .output()
-        .unwrap()
-}
-
 fn stdout(output: &Output) -> String {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
     String::from_utf8(output.stdout.clone()).unwrap()
@@ -68,7 +58,7 @@ fn ids_are_written_with_0x_or_without() {
             }
             let bare = id.trim_start_matches("0x");
             let rows = |id: &str| {
-                let output = run(&dump, &[command, id, "--format", "csv"]);
+                let output = dump.run(&[command, id, "--format", "csv"]);
                 // As it was given.
                 stdout(&output).to_lowercase().replace("0x", "").replace(bare, "")
             };
@@ -76,13 +66,13 @@ fn ids_are_written_with_0x_or_without() {
             assert_eq!(rows(&bare.to_uppercase()), rows(id), "{command} {id}");
         }
     }
-    let of_object = stdout(&run(&dump, &["instances", &object, "--format", "csv"]));
-    let of_class = stdout(&run(&dump, &["instances", "java.util.HashMap", "--format", "csv"]));
+    let of_object = stdout(&dump.run(&["instances", &object, "--format", "csv"]));
+    let of_class = stdout(&dump.run(&["instances", "java.util.HashMap", "--format", "csv"]));
     assert_eq!(of_object, of_class, "the objects of the class of an object");
     assert_eq!(of_object.lines().count(), 2);
-    let of_class = stdout(&run(&dump, &["histo", &class, "--format", "csv"]));
-    assert_eq!(of_class, stdout(&run(&dump, &["histo", "java.util.HashMap", "--format", "csv"])));
-    let output = run(&dump, &["histo", &object]);
+    let of_class = stdout(&dump.run(&["histo", &class, "--format", "csv"]));
+    assert_eq!(of_class, stdout(&dump.run(&["histo", "java.util.HashMap", "--format", "csv"])));
+    let output = dump.run(&["histo", &object]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("is not a class object"), "{}", stderr(&output));
 }
@@ -91,15 +81,15 @@ fn ids_are_written_with_0x_or_without() {
 fn a_class_whose_name_could_be_an_id_is_meant() {
     let Sample { dump, .. } = sample();
     for command in ["retained", "instances", "histo", "show", "refs", "paths-to-root"] {
-        let output = run(&dump, &[command, "decade20", "--format", "json"]);
+        let output = dump.run(&[command, "decade20", "--format", "json"]);
         let text = stdout(&output);
         assert!(text.contains("com.acme.decade20") || command == "retained", "{command}: {text}");
         if command == "retained" {
             assert!(text.contains("\"objects\": 1"), "{text}");
         }
-        let output = run(&dump, &[command, "0xdecade20"]);
+        let output = dump.run(&[command, "0xdecade20"]);
         assert_eq!(output.status.code(), Some(1), "{command}: {}", stderr(&output));
-        let output = run(&dump, &[command, "decade21"]);
+        let output = dump.run(&[command, "decade21"]);
         assert_eq!(output.status.code(), Some(1), "{command}: {}", stderr(&output));
     }
 }
@@ -107,8 +97,8 @@ fn a_class_whose_name_could_be_an_id_is_meant() {
 #[test]
 fn a_range_may_be_one_element() {
     let Sample { dump, array, .. } = sample();
-    let one = stdout(&run(&dump, &["show", &array, "--range", "5", "--format", "csv"]));
-    assert_eq!(one, stdout(&run(&dump, &["show", &format!("{array}[5]"), "--format", "csv"])));
+    let one = stdout(&dump.run(&["show", &array, "--range", "5", "--format", "csv"]));
+    assert_eq!(one, stdout(&dump.run(&["show", &format!("{array}[5]"), "--format", "csv"])));
     assert_eq!(one.lines().count(), 2);
     assert!(one.contains("102"), "the sixth byte is an f: {one}");
 }
@@ -116,10 +106,10 @@ fn a_range_may_be_one_element() {
 #[test]
 fn sorting_by_retained_bytes_shows_them() {
     let Sample { dump, .. } = sample();
-    let sorted = stdout(&run(&dump, &["histo", "--sort", "retained", "--format", "csv"]));
-    assert_eq!(sorted, stdout(&run(&dump, &["histo", "--retained", "--format", "csv"])));
+    let sorted = stdout(&dump.run(&["histo", "--sort", "retained", "--format", "csv"]));
+    assert_eq!(sorted, stdout(&dump.run(&["histo", "--retained", "--format", "csv"])));
     for with in [&["--unreachable"][..], &["--layout", "header=16"], &["--heap", "app"]] {
-        let output = run(&dump, &[&["histo", "--sort", "retained"], with].concat());
+        let output = dump.run(&[&["histo", "--sort", "retained"], with].concat());
         assert_eq!(output.status.code(), Some(2));
         assert!(stderr(&output).contains("--sort retained"), "{}", stderr(&output));
     }
@@ -128,11 +118,11 @@ fn sorting_by_retained_bytes_shows_them() {
 #[test]
 fn quiet_twice_is_quiet() {
     let Sample { dump, .. } = sample();
-    let once = run(&dump, &["histo", "-q", "no.such.Class"]);
-    let twice = run(&dump, &["histo", "-q", "-q", "no.such.Class"]);
+    let once = dump.run(&["histo", "-q", "no.such.Class"]);
+    let twice = dump.run(&["histo", "-q", "-q", "no.such.Class"]);
     assert_eq!((once.status.code(), &once.stdout), (twice.status.code(), &twice.stdout));
     assert_eq!(stderr(&twice), "");
-    assert_eq!(run(&dump, &["histo", "-qq", "--quiet"]).status.code(), Some(0));
+    assert_eq!(dump.run(&["histo", "-qq", "--quiet"]).status.code(), Some(0));
 }
 
 /// The man page of a command, or of the program.

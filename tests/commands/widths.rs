@@ -14,6 +14,8 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::Value;
 use unicode_width::UnicodeWidthChar;
 
+use crate::kit::texts::sample_path as sample;
+
 /// `{O}` is an object, `{S}` a String, `{A}` an array, `{L}` a loader, `{C}` the longest name of a class; `_` a space in a
 /// query. The first is the dump alone. Left out is what other programs read and is no table: `threads --format text`, `convert`, `flamegraph`.
 const COMMANDS: &[&str] = &[
@@ -83,10 +85,6 @@ const COMMANDS: &[&str] = &[
 
 /// Where all tests have their indexes.
 static INDEXES: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
-
-fn sample(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)
-}
 
 fn command(arguments: &[String]) -> Command {
     // One for all: the ignored test compares versions.

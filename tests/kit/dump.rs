@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
 use hprof_cli::hprof::{BasicType, IdSize};
 use hprof_cli::index::layout::measured;
@@ -86,6 +87,14 @@ impl Dump {
 
     pub fn open_graph(&self) -> (Heap, ObjectGraph) {
         self.try_open_graph().expect("the dump opens")
+    }
+
+    /// Runs the program: `arguments` are a command and its options; the dump stands between.
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
+        command.arg(arguments[0]).arg(&self.path).args(&arguments[1..]);
+        command.env("HPROF_CLI_INDEX_DIR", self.options().index_dir.expect("there is one"));
+        command.output().expect("the program runs")
     }
 }
 

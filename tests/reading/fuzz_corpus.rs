@@ -13,6 +13,7 @@ use crate::fuzz_bodies as fuzz;
 use crate::kit::dump::Dump;
 use crate::kit::mutate::walk::Map;
 use crate::kit::mutate::{Base, Numbers, mutate, setting};
+use crate::kit::texts::sample;
 use hprof_writer::{IdSize, Layout, Options, Order, Place, Version, examples};
 
 /// A body, and the name of its corpus.
@@ -68,18 +69,9 @@ fn change(body: Body, bases: &[Vec<u8>], usual: u64) {
     }
 }
 
-/// The first bytes of a sample, unpacked.
-fn sample(name: &str) -> Vec<u8> {
-    let packed = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)).unwrap();
-    let mut bytes = if name.ends_with(".zst") { zstd::decode_all(&packed[..]).unwrap() } else { packed };
-    bytes.truncate(MOST_BYTES);
-    bytes
-}
-
 /// The end of a dump's tables and the start of its heap: behind strings by the thousand.
 fn around_the_heap(name: &str, most: usize) -> Vec<u8> {
-    let packed = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)).unwrap();
-    let whole = zstd::decode_all(&packed[..]).unwrap();
+    let whole = sample(name);
     let map = Map::of(&whole).unwrap();
     let heap = map.records.iter().find(|spot| matches!(spot.tag, 0x0C | 0x1C)).unwrap().at;
     let start = map.records.iter().find(|spot| heap - spot.at < most / 2).unwrap().at;
@@ -164,7 +156,9 @@ fn queries_of_the_corpus() {
 #[test]
 fn changed_dumps() {
     let mut bases: Vec<Vec<u8>> = small_dumps().into_iter().map(|(_, bytes)| bytes).collect();
-    bases.push(sample("agent/busy-cpu-samples.hprof.zst"));
+    let mut recording = sample("agent/busy-cpu-samples.hprof.zst");
+    recording.truncate(MOST_BYTES);
+    bases.push(recording);
     for name in
         ["public/visualvm-small_heap.hprof.zst", "agent/all.hprof.zst", "public/netbeans-heap_dump.hprof.zst"]
     {

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::agent_texts::{ALL, JVMPI, Texts, samples};
+use crate::kit::mutate::{Numbers, WORDS};
+use crate::kit::texts::sample;
 use hprof_cli::input::file::TextFile;
 use hprof_cli::query::recordings::profile::text::show;
 use hprof_cli::query::recordings::profile::text::{TextReport, find_loaders, read};
@@ -29,13 +31,8 @@ fn real_texts() -> Vec<PathBuf> {
 }
 
 fn unpacked(path: &Path) -> String {
-    let bytes = std::fs::read(path).unwrap();
-    let bytes = if path.extension().is_some_and(|end| end == "zst") {
-        zstd::stream::decode_all(bytes.as_slice()).unwrap()
-    } else {
-        bytes
-    };
-    String::from_utf8(bytes).unwrap()
+    let name = path.strip_prefix(samples()).unwrap();
+    String::from_utf8(sample(name.to_str().unwrap())).unwrap()
 }
 
 fn read_path(path: &Path) -> TextReport {
@@ -425,39 +422,10 @@ fn a_bad_line_loses_only_itself() {
     }
 }
 
-/// Numbers that look random: the same each time.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, most: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % most as u64).unwrap()
-    }
-}
-
 #[test]
 fn changed_texts_are_read_without_a_panic() {
-    const PIECES: [&[u8]; 16] = [
-        b"\n",
-        b"\t",
-        b"(",
-        b")",
-        b"@",
-        b"-1",
-        b"99999999999999999999",
-        b"TRACE 1:\n",
-        b"%",
-        b"\xff\xfe",
-        b"\0",
-        b"MONITOR DUMP BEGIN\n",
-        b"HEAP DUMP END\n",
-        b"JAVA PROFILE 1.0.1, created x\n",
-        b", ",
-        b"ffffffffffffffff",
-    ];
-    let (texts, mut numbers) = (Texts::new(), Numbers(0x5eed_1234_5678_9abc));
+    let pieces: Vec<&[u8]> = WORDS.into_iter().chain([&b", "[..]]).collect();
+    let (texts, mut numbers) = (Texts::new(), Numbers::new(0x5eed_1234_5678_9abc));
     let bases = [
         ALL,
         JVMPI,
@@ -474,7 +442,7 @@ fn changed_texts_are_read_without_a_panic() {
                     text.drain(at..end);
                 }
                 2 => {
-                    let piece = PIECES[numbers.below(PIECES.len())];
+                    let piece = pieces[numbers.below(pieces.len())];
                     text.splice(at..at, piece.iter().copied());
                 }
                 _ => {

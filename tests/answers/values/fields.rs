@@ -3,10 +3,10 @@
 
 use hprof_cli::{ObjectId, ObjectIndex};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use super::naive;
 use crate::kit::dump::{Dump, bytes};
+use crate::kit::texts::sample_path as sample;
 use hprof_cli::index::{Heap, ObjectGraph};
 use hprof_cli::query::objects::meaning::Meanings;
 use hprof_cli::query::objects::show::{
@@ -15,10 +15,6 @@ use hprof_cli::query::objects::show::{
 use hprof_cli::query::paths::steps::View;
 
 const ZOOS: &[&str] = &["jdk8", "jdk17", "jdk25", "jdk25-compact"];
-
-fn sample(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)
-}
 
 struct Zoo<'a> {
     name: &'a str,

@@ -59,7 +59,7 @@ const TELLING: [u64; 20] = [
 ];
 
 /// Pieces of text reports.
-const WORDS: [&[u8]; 20] = [
+pub const WORDS: [&[u8]; 20] = [
     b"\n",
     b"\r\n",
     b"\t",
