@@ -77,6 +77,7 @@ macro_rules! commands {
 commands! {
     "Find the leak" {
         Overview in dump::overview;
+        Leaks in retention::leaks;
         Histo in class::histo;
         Dominators in retention::dominators;
         Retained in retention::retained;

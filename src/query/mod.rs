@@ -5,6 +5,7 @@
 pub mod classes;
 pub mod dominators;
 pub mod dump;
+pub mod leaks;
 pub mod objects;
 pub mod oql;
 pub mod paths;

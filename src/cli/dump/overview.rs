@@ -2,12 +2,14 @@
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::holder::{self, cut};
+use crate::cli::shared::commands::{self, Commands, Step};
 use crate::cli::shared::output;
 use crate::cli::shared::session::{Session, Source};
 use crate::hprof::{ObjectId, names};
 use crate::index::{Error, Quiet};
 use crate::input::file::TextFile;
-use crate::query::dump::holders::{Field as Holding, Held, Holder};
+use crate::query::leaks::holders::Holder;
 use crate::query::dump::overview::{self, Overview};
 use crate::query::threads::StackFrame;
 use crate::report::answer::{Answer, Declared, Section};
@@ -18,7 +20,7 @@ use crate::report::number::{counted, grouped, human_bytes, percent};
 use crate::report::table::{Align, Builder, Style};
 use crate::report::value::{Value, id, list, record};
 
-use super::next::{self, Step};
+use super::next;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli heap.hprof            # short for overview
@@ -67,8 +69,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let (session, overview) = Session::ask(&args.input, |heap, graph| {
         Ok(overview::overview(heap, graph, heap.bytes(&Quiet)?, FRAMES))
     })?;
-    let heap_dump = args.input.names_heap_dump().then_some(overview.info.heap_dump);
-    let facts = Facts { next: next::steps(&overview, path, heap_dump), overview };
+    let facts = Facts { next: next::steps(&overview, &Commands::of(&args.input)), overview };
     let style = output::style(&args.output);
     // One screen for people, also if it goes through a pipe.
     let style = Style { width: style.width.or(Some(WIDTH)), ..style };
@@ -79,7 +80,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if !facts.overview.largest.is_empty() {
         above.push(Section::Table(largest(&facts.overview, width)));
     }
-    let under = Section::Whole(next::lines(&facts.next, width));
+    let under = Section::Whole(commands::lines(&facts.next, width));
     let answer = above.into_iter().fold(Answer::new(columns(), [facts]), Answer::above).under(under);
     session.show_as("overview", args.output.format(), style, answer)?;
     Ok(session.outcome(true))
@@ -183,9 +184,9 @@ fn odd(overview: &Overview) -> Vec<String> {
     {
         all.push(format!("{} class loaders define {class}", grouped(*loaders)));
     }
-    if odd.direct_bytes >= MUCH_DIRECT {
-        let buffers = counted(odd.direct_buffers, "buffer");
-        all.push(format!("{} of direct memory in {buffers}", human_bytes(odd.direct_bytes)));
+    if odd.direct.bytes >= MUCH_DIRECT {
+        let buffers = counted(odd.direct.buffers, "buffer");
+        all.push(format!("{} of direct memory in {buffers}", human_bytes(odd.direct.bytes)));
     }
     all
 }
@@ -235,73 +236,10 @@ fn largest(overview: &Overview, width: usize) -> Builder {
     table.row(["retained", "%", "what"]);
     for holder in &overview.largest {
         let bytes = holder.retained_bytes;
-        table.row([human_bytes(bytes), percent(bytes, all), fitted(holder, room)]);
+        table.row([human_bytes(bytes), percent(bytes, all), holder::fitted(holder, room)]);
     }
     table.row([human_bytes(rest), percent(rest, all), "everything else".to_owned()]);
     table
-}
-
-/// What holds much, in so many columns: packages are left out before names are cut.
-fn fitted(holder: &Holder, room: usize) -> String {
-    let forms = [[false, false], [false, true], [true, true]].map(|short| text(holder, short));
-    let fits = |text: &&String| text.chars().count() <= room;
-    let form = forms.iter().find(fits).or(forms.last()).cloned();
-    cut(&form.unwrap_or_default(), room)
-}
-
-/// What holds much, in words: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`; without the packages of what
-/// holds it, and of what it holds.
-fn text(holder: &Holder, [is_short_holder, is_short_held]: [bool; 2]) -> String {
-    let class = holder.class.as_deref().unwrap_or("<unknown class>");
-    let many = match holder.instances {
-        0 | 1 => String::new(),
-        several => format!("{} x ", grouped(several)),
-    };
-    if holder.is_class {
-        return format!("{many}{}", simple(class, is_short_held));
-    }
-    let label = holder.label.as_deref().unwrap_or_default();
-    let mut text = match class {
-        "java.lang.Class" => return format!("class {label}{}", held(holder, is_short_held)),
-        "java.lang.Thread" => {
-            return format!("Thread {}{}", escape::quoted(label), held(holder, is_short_held));
-        }
-        _ if holder.is_collection || label.is_empty() || holder.instances > 1 => {
-            format!("{many}{}", simple(class, is_short_holder))
-        }
-        _ => format!("{} {}", simple(class, is_short_holder), escape::quoted(label)),
-    };
-    if let Some(Holding { name, is_static, class, .. }) = &holder.field {
-        let class = simple(class, is_short_holder);
-        text.push_str(&if *is_static { format!(" {class}.{name}") } else { format!(" {name} of {class}") });
-    }
-    text + &held(holder, is_short_held)
-}
-
-/// What it holds.
-fn held(holder: &Holder, is_short: bool) -> String {
-    let Some(Held { objects, class, is_mostly }) = &holder.held else { return String::new() };
-    let (count, class) = (grouped(*objects), simple(class, is_short));
-    match (holder.is_collection, is_mostly, objects) {
-        (true, false, _) => format!(": {count} x {class}"),
-        (true, true, _) => format!(": {count} elements, mostly {class}"),
-        (false, _, 1) => format!(", mostly {class}"),
-        (false, ..) => format!(", mostly {count} x {class}"),
-    }
-}
-
-/// A text in so many columns, in ASCII if it is itself.
-fn cut(text: &str, room: usize) -> String {
-    if fit::width(text) <= room {
-        return text.to_owned();
-    }
-    fit::names(text, room.saturating_sub(2)).replace('…', "...")
-}
-
-/// The name of a class without its package: of one of the JDK, which everybody knows, or to make it `short`.
-fn simple(class: &str, is_short: bool) -> &str {
-    let is_known = ["java.", "jdk.", "sun."].iter().any(|start| class.starts_with(start));
-    if is_known || is_short { names::simple(class) } else { class }
 }
 
 fn columns() -> Columns<'static, Facts> {
@@ -371,7 +309,7 @@ fn columns() -> Columns<'static, Facts> {
             |facts: &Facts| list(facts.overview.largest.iter().map(largest_record)),
         )
         .csv(|facts: &Facts| {
-            let text = |holder: &Holder| format!("{} {}", holder.retained_bytes, text(holder, [false, false]));
+            let text = |holder: &Holder| format!("{} {}", holder.retained_bytes, holder::text(holder, [false, false]));
             joined(facts.overview.largest.iter().map(text))
         }),
         Column::integer("finalizer_queue", "objects that wait for the finalizer", |facts: &Facts| {
@@ -381,10 +319,10 @@ fn columns() -> Columns<'static, Facts> {
         Column::integer(
             "direct_memory.buffers",
             "direct ByteBuffers, without views and mapped files",
-            |facts: &Facts| facts.overview.odd.direct_buffers.into(),
+            |facts: &Facts| facts.overview.odd.direct.buffers.into(),
         ),
         Column::integer("direct_memory.capacity_bytes", "the sum of their capacities", |facts: &Facts| {
-            facts.overview.odd.direct_bytes.into()
+            facts.overview.odd.direct.bytes.into()
         }),
         Column::integer(
             "duplicate_classes.names",
@@ -492,7 +430,7 @@ fn largest_record(holder: &Holder) -> Value<'_> {
         ("holder_class", field.map(|field| &field.class).into()),
         ("held_objects", held.map(|held| held.objects).into()),
         ("held_class", held.map(|held| &held.class).into()),
-        ("text", text(holder, [false, false]).into()),
+        ("text", holder::text(holder, [false, false]).into()),
     ])
 }
 

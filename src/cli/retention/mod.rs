@@ -1,6 +1,7 @@
 //! Commands about what is retained, and by what.
 
 pub(crate) mod dominators;
+pub(crate) mod leaks;
 pub(crate) mod paths_to_root;
 pub(crate) mod retained;
 pub(crate) mod roots;

@@ -89,9 +89,9 @@ impl Input {
         &self.dump
     }
 
-    /// Whether one of several heap dumps is asked for.
-    pub(crate) fn names_heap_dump(&self) -> bool {
-        self.heap_dump.is_some()
+    /// Which of several heap dumps is asked for.
+    pub(crate) fn heap_dump(&self) -> Option<u32> {
+        self.heap_dump
     }
 
     /// Runs `work` with the threads asked for.

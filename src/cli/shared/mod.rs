@@ -1,6 +1,8 @@
 //! What commands share: arguments, opening, stdout and stderr.
 
 pub(crate) mod args;
+pub(crate) mod commands;
+pub(crate) mod holder;
 pub(crate) mod keys;
 pub(crate) mod limit;
 pub(crate) mod messages;

@@ -113,7 +113,7 @@ impl RecordedInput {
             return Ok(None);
         };
         anyhow::ensure!(
-            !self.input.names_heap_dump(),
+            self.input.heap_dump().is_none(),
             "{path} is a text report, which contains runs; omit --heap-dump, or select a run with --run"
         );
         let mut report = text::read(&file, self.run)

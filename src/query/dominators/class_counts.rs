@@ -14,6 +14,8 @@ use super::preorder::Preorder;
 const BATCH: u32 = 1 << 18;
 /// Positions that one thread takes at a time.
 const CHUNK: u32 = 1 << 14;
+/// Parts of the tree that are not worth another thread.
+const FEW: usize = 64;
 
 /// Objects and their shallow bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,30 +38,59 @@ pub(crate) fn count_if(
     classes: usize,
     is_meant: impl Fn(ObjectIndex) -> bool + Sync,
 ) -> Vec<Counts> {
-    let tree = &graph.tree;
     let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1);
     let chunk = (u64::from(positions.end.0.saturating_sub(positions.start.0)) / u64::from(threads) / 4 + 1)
         .clamp(u64::from(CHUNK), u64::from(u32::MAX));
     let count_chunk = |mut counts: Vec<Counts>, chunk: Range<TreePosition>| {
-        for (position, object) in TreePosition::range(chunk.clone()).zip(tree.objects_at(chunk)) {
-            let class = graph.objects.class(object).filter(|_| is_meant(object));
-            if let Some(count) = class.and_then(|class| counts.get_mut(class.0 as usize)) {
-                count.objects += 1;
-                count.shallow_bytes = count.shallow_bytes.saturating_add(tree.shallow_bytes(position));
-            }
-        }
+        add_objects(graph, chunk, &mut counts, &is_meant);
         counts
     };
     let none = || vec![Counts::default(); classes];
-    let add = |mut counts: Vec<Counts>, others: Vec<Counts>| {
-        for (count, other) in counts.iter_mut().zip(others) {
-            count.objects += other.objects;
-            count.shallow_bytes = count.shallow_bytes.saturating_add(other.shallow_bytes);
-        }
-        counts
-    };
     let chunks = TreePosition::chunks(positions, u32::try_from(chunk).unwrap_or(u32::MAX));
     chunks.into_par_iter().with_min_len(1).fold(none, count_chunk).reduce(none, add)
+}
+
+/// Counts what some objects dominate, themselves included; none of them dominates another.
+pub fn count_below(graph: &ObjectGraph, tops: &[TreePosition], classes: usize) -> Vec<Counts> {
+    if let [top] = tops {
+        return count(graph, *top..graph.tree.end(*top), classes);
+    }
+    // Many small parts: each thread counts its share of them.
+    let share = (tops.len() / rayon::current_num_threads() / 4).max(FEW);
+    let none = || vec![Counts::default(); classes];
+    let shares = tops.par_chunks(share).map(|tops| {
+        tops.iter().fold(none(), |mut counts, top| {
+            add_objects(graph, *top..graph.tree.end(*top), &mut counts, &|_| true);
+            counts
+        })
+    });
+    shares.reduce(none, add)
+}
+
+/// Counts the objects at some positions.
+fn add_objects(
+    graph: &ObjectGraph,
+    positions: Range<TreePosition>,
+    counts: &mut [Counts],
+    is_meant: &impl Fn(ObjectIndex) -> bool,
+) {
+    let tree = &graph.tree;
+    let sizes = tree.shallow_sizes(positions.clone());
+    for (bytes, object) in sizes.zip(tree.objects_at(positions)) {
+        let class = graph.objects.class(object).filter(|_| is_meant(object));
+        if let Some(count) = class.and_then(|class| counts.get_mut(class.0 as usize)) {
+            count.objects += 1;
+            count.shallow_bytes = count.shallow_bytes.saturating_add(bytes);
+        }
+    }
+}
+
+fn add(mut counts: Vec<Counts>, others: Vec<Counts>) -> Vec<Counts> {
+    for (count, other) in counts.iter_mut().zip(others) {
+        count.objects += other.objects;
+        count.shallow_bytes = count.shallow_bytes.saturating_add(other.shallow_bytes);
+    }
+    counts
 }
 
 /// What the objects of each group retain together. `of_class` says by class number which group a class belongs to, or

@@ -4,25 +4,25 @@
 //! accumulation points: from a class loader over its classes to the map in a static field. Nothing here takes longer than
 //! a histogram of reachable objects.
 
-use crate::hprof::{BasicType, ObjectId, RootKind};
+use crate::hprof::{BasicType, RootKind};
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::layout::sizes::Sizes;
-use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::model::summary::Summary;
 use crate::index::storage::id_map::IdSet;
 use crate::index::{Heap, ObjectGraph};
 
-use super::holders::{Holder, Holders};
+
 use super::info::{self, Info};
 use crate::query::classes::histogram;
+use crate::query::leaks::heap_facts::finalizer_queue;
+use crate::query::leaks::holders::{Holder, Holders};
+use crate::query::leaks::off_heap::{Buffers, off_heap};
 use crate::query::objects::class_set::ClassSet;
 use crate::query::objects::reader::Objects;
 use crate::query::threads::{Thread, Threads};
 
 /// What is held most, so many rows.
 const LARGEST: usize = 5;
-
-/// Referrers of a buffer that are looked at.
-const MAX_REFERRERS: usize = 16;
 
 /// The first look at a dump.
 #[derive(Debug, Clone)]
@@ -52,10 +52,8 @@ pub struct Overview {
 pub struct Odd {
     /// Objects that wait for the finalizer; `None` if the dump does not tell.
     pub finalizer_queue: Option<u64>,
-    /// Direct ByteBuffers, without views of others and without mapped files.
-    pub direct_buffers: u64,
-    /// What they take outside of the heap: the sum of their capacities.
-    pub direct_bytes: u64,
+    /// Direct ByteBuffers, without views of others and without mapped files, and what they take outside of the heap.
+    pub direct: Buffers,
     /// Names of classes that several loaders define.
     pub duplicate_classes: u64,
     /// The one that most loaders define, and how many.
@@ -81,7 +79,7 @@ pub fn overview<'a>(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], dep
         class_loaders: loaders.classes().map(of_class).sum(),
         out_of_memory: threads.out_of_memory(depth).map(|row| threads.thread(&row)),
         largest: Holders::new(heap, graph, bytes).largest(LARGEST),
-        odd: odd(&Objects::new(summary, graph, bytes)),
+        odd: odd(&Objects::new(summary, graph, bytes), bytes),
         info,
     }
 }
@@ -97,10 +95,12 @@ fn heap_limit(summary: &Summary) -> Option<u64> {
     (1..1 << 50).contains(&value).then_some(value)
 }
 
-fn odd(objects: &Objects<'_>) -> Odd {
-    let (direct_buffers, direct_bytes) = direct_memory(objects);
-    let mut odd =
-        Odd { finalizer_queue: finalizer_queue(objects), direct_buffers, direct_bytes, ..Odd::default() };
+fn odd(objects: &Objects<'_>, bytes: &[u8]) -> Odd {
+    let mut odd = Odd {
+        finalizer_queue: finalizer_queue(objects),
+        direct: off_heap(objects, bytes).direct,
+        ..Odd::default()
+    };
     let summary = objects.summary;
     let dumped = summary.classes().iter().filter(|class| class.is_dumped());
     let mut classes: Vec<(&str, u64)> = dumped
@@ -119,42 +119,4 @@ fn odd(objects: &Objects<'_>) -> Odd {
         }
     }
     odd
-}
-
-fn class_name<'a>(objects: &Objects<'a>, object: ObjectIndex) -> &'a str {
-    let class = objects.graph.objects.class(object).and_then(|class| objects.summary.class(class));
-    class.map_or("", |class| objects.summary.class_name(class))
-}
-
-/// Objects that wait for `finalize`.
-fn finalizer_queue(objects: &Objects<'_>) -> Option<u64> {
-    let summary = objects.summary;
-    let named = |class: &ClassNumber| {
-        summary.class(*class).is_some_and(|row| summary.class_name(row) == "java.lang.ref.Finalizer")
-    };
-    let class = summary.numbered_classes().map(|(number, _)| number).find(named)?;
-    let queue = summary.statics(summary.class(class)?).find(|(name, ..)| *name == "queue")?.2;
-    let queue = objects.graph.objects.addresses.index_of(ObjectId(queue))?;
-    u64::try_from(objects.field(queue, "queueLength")?.integer()?).ok()
-}
-
-/// Direct ByteBuffers that have memory of their own, and the sum of their capacities.
-fn direct_memory(objects: &Objects<'_>) -> (u64, u64) {
-    let classes = ClassSet::of_name_and_below(objects.summary, "java.nio.DirectByteBuffer");
-    let has_objects = |class| objects.summary.class(class).is_some_and(|row| row.objects.get() > 0);
-    if !classes.classes().any(has_objects) {
-        return (0, 0);
-    }
-    let capacity = |buffer: ObjectIndex| -> Option<u64> {
-        let fields = objects.fields(buffer)?;
-        let is_null = |name: &str| fields.value(name).is_none_or(|value| value.bits == 0);
-        // The JDK maps its own classes by native code: through views that is no memory of the program.
-        let is_image = |from: ObjectIndex| class_name(objects, from).starts_with("jdk.internal.jimage.");
-        let referrers = |object| objects.graph.referrers(object).take(MAX_REFERRERS);
-        let is_of_image = |from| is_image(from) || referrers(from).any(is_image);
-        let is_own = is_null("att") && is_null("fd") && !referrers(buffer).any(is_of_image);
-        u64::try_from(fields.integer("capacity")?).ok().filter(|capacity| is_own && *capacity > 0)
-    };
-    let own = classes.all_objects(objects.graph).into_iter().filter_map(capacity);
-    own.fold((0, 0), |(count, bytes), capacity| (count + 1, u64::saturating_add(bytes, capacity)))
 }

@@ -26,7 +26,7 @@ pub const MAX_CHARS: usize = 120;
 const MAX_WHOLE: usize = 1 << 16;
 
 /// What a thread keeps for a ThreadLocal: key and value.
-const THREAD_LOCAL_ENTRY: &str = "java.lang.ThreadLocal$ThreadLocalMap$Entry";
+pub(crate) const THREAD_LOCAL_ENTRY: &str = "java.lang.ThreadLocal$ThreadLocalMap$Entry";
 
 /// The class of those keys, and of its subclasses.
 const THREAD_LOCAL: &str = "java.lang.ThreadLocal";

@@ -1,39 +1,22 @@
 //! The shortest paths from the GC roots to many objects at once, merged into trees: what keeps all of them alive.
 //!
-//! A walk from the roots, level by level, gives each object the holder through which it is nearest to a root; of several
-//! the one with the lowest object index. So the paths make trees whose tops are roots, and each object is in one place.
-//!
-//! The first walk starts at objects that are roots for another reason than a thread's stack: what holds an object when the
-//! methods that now run have returned. Only for objects that it does not reach a second one starts at what the stacks hold.
-//! That a thread's stack holds an object is no reference of the thread in either. Roots of kinds that are excluded are no
-//! starts: paths lead through them as through any other object.
+//! The paths are those of [`super::forest`]; here is chosen what is shown of them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use rayon::prelude::*;
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
 
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::ClassNumber;
-use crate::index::model::tables::NONE;
-use crate::index::storage::scratch::{Array, ScratchArena, atomic_u32};
-
 use crate::query::objects::object_set::Bits;
 use crate::query::objects::reference_names::Edges;
 use crate::query::objects::strength::Excluded;
 
-use super::starts::{Starts, Which};
+use super::forest::Forest;
 
-/// Objects of a level from which on it is worth to use all cores.
-const MANY: usize = 1 << 12;
-/// Objects that a thread takes at a time.
-const CHUNK: usize = 1 << 10;
-/// Such chunks whose findings are in memory together.
-const BATCH: usize = 1 << 10;
 /// Objects that follow one another without a branch, if branches are limited.
 const LONGEST_RUN: u32 = 1000;
 
@@ -156,183 +139,6 @@ pub fn merged(
     merged.more = picker.more;
     merged.nodes = picker.in_preorder();
     Ok(merged)
-}
-
-/// The nearest holder of each object.
-struct Forest {
-    /// By object: the holder; a root itself; NONE for objects that were not reached.
-    holders: Array<u32>,
-    /// The objects that were reached, walk by walk and level by level, ascending in each.
-    order: Array<u32>,
-    /// Of each walk, where each level starts in `order`, and where the last ends.
-    walks: Vec<Vec<usize>>,
-    /// Objects sought that were reached.
-    found: u64,
-    /// Those that only the second walk reached.
-    only_frames: u64,
-}
-
-impl Forest {
-    /// Walks until all objects sought are found, first from roots that are not locals, then from locals.
-    fn grow(
-        room: &ScratchArena,
-        edges: &Edges<'_>,
-        sought: &Bits,
-        wanted: u64,
-        excluded: Excluded,
-    ) -> io::Result<Self> {
-        let count = edges.graph.objects.len();
-        let mut holders = room.array::<u32>(count as usize)?;
-        holders.par_chunks_mut(CHUNK).for_each(|chunk| chunk.fill(NONE));
-        let mut order = room.array::<u32>(count as usize)?;
-        let (mut walks, mut found, mut only_frames) = (Vec::new(), 0, 0);
-        let mut seen = Bits::new(count);
-        let mut start = 0;
-        for which in [Which::BeyondFrames, Which::Frames] {
-            if found >= wanted {
-                break;
-            }
-            let mut walk =
-                Walk { edges, excluded, sought, seen: &mut seen, holders: atomic_u32(&mut holders) };
-            let starts = Starts::new(&edges.roots, excluded, which);
-            let (levels, reached) = walk.go(&mut order, start, starts.objects(), wanted - found);
-            start = levels.last().copied().unwrap_or(start);
-            walks.push(levels);
-            found += reached;
-            if which == Which::Frames {
-                only_frames = reached;
-            }
-        }
-        Ok(Self { holders, order, walks, found, only_frames })
-    }
-
-    fn holder(&self, object: ObjectIndex) -> Option<ObjectIndex> {
-        let holder = *self.holders.get(object.at())?;
-        Some(holder).filter(|holder| *holder != object.0 && *holder != NONE).map(ObjectIndex)
-    }
-
-    /// The objects by their depth, those of the first walk before those of the second.
-    fn levels(&self) -> impl DoubleEndedIterator<Item: DoubleEndedIterator<Item = ObjectIndex>> {
-        let depths = self.walks.iter().map(|levels| levels.len().saturating_sub(1)).max();
-        (0..depths.unwrap_or(0)).map(move |depth| {
-            let level = move |levels: &Vec<usize>| {
-                let (start, end) = (*levels.get(depth)?, *levels.get(depth + 1)?);
-                Some(self.order.get(start..end)?.iter().copied().map(ObjectIndex))
-            };
-            self.walks.iter().filter_map(level).flatten()
-        })
-    }
-
-    /// By object: objects sought whose path goes through it.
-    fn counts(&self, room: &ScratchArena, sought: &Bits) -> io::Result<Array<u32>> {
-        let mut array = room.zeroed::<u32>(self.holders.len())?;
-        let counts = &mut *array;
-        for object in self.levels().rev().flat_map(Iterator::rev) {
-            let Some(count) = counts.get_mut(object.at()) else { continue };
-            let here = *count + u32::from(sought.contains(object));
-            if here == 0 {
-                continue;
-            }
-            *count = here;
-            if let Some(above) = self.holder(object).and_then(|holder| counts.get_mut(holder.at())) {
-                *above += here;
-            }
-        }
-        Ok(array)
-    }
-}
-
-/// A walk from some roots, level by level.
-struct Walk<'w, 'a> {
-    edges: &'w Edges<'a>,
-    excluded: Excluded,
-    sought: &'w Bits,
-    /// What was reached on levels before, or by a walk before.
-    seen: &'w mut Bits,
-    holders: &'w [AtomicU32],
-}
-
-impl Walk<'_, '_> {
-    /// Walks until so many objects sought are found. What is reached is put into `order` from `start` on. Returns where
-    /// each level starts, and where the last ends; and how many objects sought were found.
-    fn go(
-        &mut self,
-        order: &mut [u32],
-        start: usize,
-        roots: &[ObjectIndex],
-        wanted: u64,
-    ) -> (Vec<usize>, u64) {
-        let (mut start, mut end, mut found) = (start, start, 0);
-        let fresh = roots.iter().filter(|root| !self.seen.contains(**root));
-        for (place, root) in order.get_mut(start..).unwrap_or_default().iter_mut().zip(fresh) {
-            *place = root.0;
-            end += 1;
-            if let Some(holder) = self.holders.get(root.at()) {
-                holder.store(root.0, Ordering::Relaxed);
-            }
-        }
-        let mut levels = vec![start];
-        while start < end {
-            let (level, rest) = order.get_mut(start..).unwrap_or_default().split_at_mut(end - start);
-            for object in level.iter().copied().map(ObjectIndex) {
-                self.seen.insert(object);
-                found += u64::from(self.sought.contains(object));
-            }
-            levels.push(end);
-            if found >= wanted {
-                break;
-            }
-            let mut count = 0;
-            let mut places = rest.iter_mut();
-            // What threads have found is taken from them before they go on.
-            for batch in level.chunks(BATCH * CHUNK) {
-                let look = |chunk: &[u32]| self.step(chunk);
-                let found: Vec<Vec<u32>> = if batch.len() < MANY {
-                    vec![look(batch)]
-                } else {
-                    batch.par_chunks(CHUNK).map(look).collect()
-                };
-                for (object, place) in found.into_iter().flatten().zip(&mut places) {
-                    *place = object;
-                    count += 1;
-                }
-            }
-            if let Some(next) = rest.get_mut(..count) {
-                if count < MANY { next.sort_unstable() } else { next.par_sort_unstable() }
-            }
-            (start, end) = (end, end + count);
-        }
-        (levels, found)
-    }
-
-    /// Gives what these objects refer to their holder, and lists what has none before. Which thread is first makes no
-    /// difference: the lowest index stays.
-    fn step(&self, level: &[u32]) -> Vec<u32> {
-        let (edges, excluded) = (self.edges, self.excluded);
-        let mut next = Vec::new();
-        for object in level.iter().copied().map(ObjectIndex) {
-            let class = edges.graph.objects.class(object);
-            let is_weak = class.is_some_and(|class| excluded.contains(edges.strengths.of_class(class)));
-            let left_out = if is_weak { edges.excluded_target(object, excluded) } else { None };
-            let class_object = class.and_then(|class| edges.graph.class_object(class));
-            let beyond_stack = edges.beyond_stack(object);
-            for target in edges.graph.references(object).chain(class_object) {
-                if self.seen.contains(target)
-                    || left_out == Some(target)
-                    || edges.roots.is_local_of(object, target) && !beyond_stack.contains(&target)
-                {
-                    continue;
-                }
-                let Some(holder) = self.holders.get(target.at()) else { continue };
-                if holder.load(Ordering::Relaxed) > object.0
-                    && holder.fetch_min(object.0, Ordering::Relaxed) == NONE
-                {
-                    next.push(target.0);
-                }
-            }
-        }
-        next
-    }
 }
 
 /// Chooses what is shown.

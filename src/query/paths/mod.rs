@@ -1,6 +1,7 @@
 //! Questions about what keeps objects alive: roots and shortest paths from them.
 
 pub mod beyond_frames;
+pub(crate) mod forest;
 pub mod merged;
 pub mod root_index;
 pub mod roots;

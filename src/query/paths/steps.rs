@@ -92,6 +92,11 @@ impl<'a> View<'a> {
         self.edges.summary.class(class).map(|class| self.edges.summary.class_name(class))
     }
 
+    /// A few words that tell an object from others of its class.
+    pub fn label(&self, object: ObjectIndex) -> Option<String> {
+        self.labels.label(object)
+    }
+
     /// An object that `holder` holds.
     pub fn step(&self, object: ObjectIndex, holder: Option<ObjectIndex>) -> Step {
         self.step_held(object, holder.map(|holder| (holder, self.edges.holding(holder, object))))

@@ -177,6 +177,6 @@ impl Threads<'_> {
 }
 
 /// A thread's name without the number at its end.
-fn pool(name: &str) -> &str {
+pub(crate) fn pool(name: &str) -> &str {
     name.trim_end_matches(|c: char| c.is_ascii_digit())
 }

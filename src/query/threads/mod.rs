@@ -304,6 +304,11 @@ impl<'a> Threads<'a> {
         rows.pop()
     }
 
+    /// The threads that ran into an OutOfMemoryError, ascending.
+    pub(crate) fn all_out_of_memory(&self) -> &[ObjectIndex] {
+        &self.out_of_memory
+    }
+
     /// The threads asked for.
     pub fn find(&self, question: &Question) -> Answer {
         let all = self.all();

@@ -2,7 +2,7 @@
 
 mod chains;
 mod merged;
-mod objects;
+pub(super) mod objects;
 
 use crate::hprof::{ObjectId, RootKind};
 use crate::query::objects::selection::{Selection, What};

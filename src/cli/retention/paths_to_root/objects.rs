@@ -358,6 +358,29 @@ fn lines(view: &View<'_>, path: &[ObjectIndex]) -> Vec<Line> {
     chains::shorten(places, MAX_LINES, key).into_iter().filter_map(line).collect()
 }
 
+/// The table of a path that is read already.
+pub(in crate::cli::retention) fn table_of(steps: &[Step], left_out: (usize, usize)) -> Section {
+    let (left_out, behind) = left_out;
+    let key = |place: usize| {
+        let (holder, step) = (steps.get(place.checked_sub(1)?)?, steps.get(place)?);
+        let reference = step.reference.as_deref().filter(|_| left_out == 0 || place != behind)?;
+        Some((holder.class.as_deref(), reference, step.class.as_deref()))
+    };
+    let line = |piece: Piece| {
+        Some(match piece {
+            Piece::Step(place) => Line::Step(steps.get(place)?.clone()),
+            Piece::Chain { first, steps: count } => {
+                let (class, reference, _) = key(first)?;
+                Line::Between(chains::describe(count, class, reference))
+            }
+            Piece::Between(count) => Line::Between(chains::describe_between(count.saturating_add(left_out))),
+        })
+    };
+    let lines: Vec<Line> =
+        chains::shorten(0..steps.len(), MAX_LINES, key).into_iter().filter_map(line).collect();
+    Section::table(&line_columns(), lines.iter())
+}
+
 fn line_columns<'a>() -> Columns<'a, &'a Line> {
     let size = |title, bytes: fn(&Step) -> u64| {
         Column::table(title, Align::Right, move |line: &&'a Line| line.of_step(|step| grouped(bytes(step))))

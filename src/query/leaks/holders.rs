@@ -107,7 +107,7 @@ pub struct Held {
 
 /// Finds what holds much.
 #[derive(Debug)]
-pub(super) struct Holders<'a> {
+pub(crate) struct Holders<'a> {
     summary: &'a Summary,
     graph: &'a ObjectGraph,
     objects: Objects<'a>,
@@ -117,7 +117,7 @@ pub(super) struct Holders<'a> {
 }
 
 impl<'a> Holders<'a> {
-    pub(super) fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
         let summary = heap.summary();
         let objects = Objects::new(summary, graph, bytes);
         Self {
@@ -153,7 +153,7 @@ impl<'a> Holders<'a> {
     }
 
     /// What holds most, `count` rows, largest first. Rows that the same field of the same class holds are one.
-    pub(super) fn largest(&self, count: usize) -> Vec<Holder> {
+    pub(crate) fn largest(&self, count: usize) -> Vec<Holder> {
         let tree = &self.graph.tree;
         let groups = self.groups();
         let mut rows: Vec<(Holder, TreePosition)> = (groups.values())
@@ -186,12 +186,28 @@ impl<'a> Holders<'a> {
         }
         rows.sort_by_key(|(row, _)| Reverse(row.retained_bytes));
         rows.truncate(count);
-        let held = |(row, base): (Holder, TreePosition)| {
-            let shown = self.graph.objects.addresses.index_of(row.object).filter(|_| !row.is_class);
-            let held = shown.and_then(|object| self.held_by_collection(object));
-            Holder { held: held.or_else(|| self.held_below(base).filter(|_| !row.is_class)), ..row }
-        };
-        rows.into_iter().map(held).collect()
+        rows.into_iter().map(|(row, base)| self.with_held(row, base)).collect()
+    }
+
+    /// A row with what it holds mostly.
+    fn with_held(&self, row: Holder, base: TreePosition) -> Holder {
+        let shown = self.graph.objects.addresses.index_of(row.object).filter(|_| !row.is_class);
+        let held = shown.and_then(|object| self.held_by_collection(object));
+        Holder { held: held.or_else(|| self.held_below(base).filter(|_| !row.is_class)), ..row }
+    }
+
+    /// What the object at a position amounts to, and what that holds mostly.
+    pub(super) fn amounts_to(&self, position: TreePosition) -> Option<Holder> {
+        let (row, base) = self.holder(position)?;
+        Some(self.with_held(row, base))
+    }
+
+    /// What an object is known by: the collection that it is a part of, and the field that holds that.
+    pub(super) fn place(&self, object: ObjectIndex) -> Holder {
+        let (shown, field) = self.shown(object);
+        let retained_bytes = self.graph.tree.retained_bytes_of(object).unwrap_or(0);
+        let held = self.held_by_collection(shown);
+        Holder { instances: 1, retained_bytes, field, held, ..self.named(shown) }
     }
 
     fn name_of(&self, class: ClassNumber) -> &'a str {

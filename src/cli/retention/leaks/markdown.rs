@@ -1,0 +1,84 @@
+//! Suspects as Markdown, to be pasted into a ticket.
+
+use std::io::{self, Write};
+
+use crate::query::leaks::Verdict;
+use crate::query::leaks::evidence::Path;
+use crate::report::escape;
+
+use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::{object_columns, paths};
+
+use super::{Told, screen, words};
+
+/// Characters that mean something in Markdown.
+const SPECIAL: &[char] = &['\\', '`', '*', '_', '{', '}', '[', ']', '<', '>', '#', '|', '~', '!', '&', '$'];
+
+/// Writes all suspects.
+pub(super) fn write(out: &mut dyn Write, session: &Session, told: &Told) -> io::Result<()> {
+    let summary = session.heap.summary();
+    let dump = session.dump();
+    writeln!(out, "# {}", text(screen::headline(told).trim_end_matches(['.', ':'])))?;
+    writeln!(out)?;
+    writeln!(out, "Heap dump {}{}", code(&dump.path), dump.created.map_or(String::new(), |time| format!(", {time}")))?;
+    if told.accumulations() == 0 {
+        writeln!(out)?;
+        for holder in &told.leaks.largest {
+            writeln!(out, "- {}", text(&crate::cli::shared::holder::text(holder, [false, false])))?;
+        }
+    }
+    for (number, suspect) in (1u32..).zip(&told.leaks.suspects) {
+        let kind = if suspect.verdict == Verdict::Holder { "Holder" } else { "Suspect" };
+        writeln!(out, "\n## {kind} {number}\n\n{}\n", text(&words::sentence(&told.leaks, suspect)))?;
+        for (what, evidence) in screen::facts_of(summary, told, suspect) {
+            writeln!(out, "- {what}: {}", text(&evidence))?;
+        }
+        if let Some(paths) = &suspect.paths {
+            writeln!(out, "\nKept alive by {}:\n", text(&screen::path_heading(paths)))?;
+            path(out, &paths.path)?;
+        }
+    }
+    let facts = words::facts(&told.leaks, &told.facts, told.unreachable);
+    if !facts.is_empty() {
+        writeln!(out, "\n## Also\n")?;
+        facts.iter().try_for_each(|fact| writeln!(out, "- {}", text(fact)))?;
+    }
+    if let Some(thread) = &told.facts.out_of_memory {
+        let name = thread.name.clone().unwrap_or_else(|| format!("{:#x}", thread.object));
+        writeln!(out, "\n## Thread {} ran out of memory\n", text(&escape::quoted(&name)))?;
+        for frame in words::own_frames(&thread.frames) {
+            writeln!(out, "    {}", escape::text(&frame.frame.to_string()))?;
+        }
+    }
+    Ok(())
+}
+
+fn path(out: &mut dyn Write, path: &Path) -> io::Result<()> {
+    let (left_out, behind) = path.left_out;
+    for (at, step) in path.steps.iter().enumerate() {
+        if left_out > 0 && at == behind {
+            writeln!(out, "1. … {left_out} objects in between")?;
+        }
+        let held = paths::describe_held(step);
+        let arrow = if held.is_empty() { String::new() } else { format!("{}: ", code(&held)) };
+        writeln!(out, "1. {arrow}{}", text(&object_columns::Named::describe(paths::named(step))))?;
+    }
+    Ok(())
+}
+
+/// A text of the dump: nothing in it is Markdown.
+fn text(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in escape::text(text).chars() {
+        if SPECIAL.contains(&c) {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}
+
+/// A text of the dump as code. A backquote would end it.
+fn code(text: &str) -> String {
+    format!("`{}`", escape::text(text).replace('`', "'"))
+}

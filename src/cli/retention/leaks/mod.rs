@@ -1,0 +1,139 @@
+//! `leaks`: what is wrong with a heap, in sentences, with evidence.
+
+mod columns;
+mod markdown;
+mod screen;
+mod words;
+
+use crate::index::Quiet;
+use crate::query::dump::unreachable::Unreachable;
+use crate::query::leaks::heap_facts::{self, HeapFacts};
+use crate::query::leaks::{self, Leaks, Question, Verdict};
+use crate::report::Format;
+use crate::report::answer::{Answer, Declared, NoRows, Section};
+
+use crate::cli::Outcome;
+use crate::cli::shared::args::Input;
+use crate::cli::shared::commands;
+use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::output;
+use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::terminal::{self, ColorArg};
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  hprof-cli leaks heap.hprof
+  hprof-cli leaks heap.hprof --threshold 5
+  hprof-cli leaks heap.hprof --format markdown > ticket.md
+  hprof-cli leaks heap.hprof --format json | jq -r '.rows[0].sentence'";
+
+/// Objects that wait for the finalizer before that is told.
+const MANY_FINALIZABLE: u64 = 100;
+/// Bytes outside of the heap before they are told.
+const MUCH_OFF_HEAP: u64 = 1 << 20;
+
+/// How suspects are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Show {
+    /// As every command has it.
+    Rows(Format),
+    /// For a ticket.
+    Markdown,
+}
+
+/// The words of `--format`.
+const FORMAT: &[Key<Show>] = &[
+    ("table", Show::Rows(Format::Table), "Text for people"),
+    ("json", Show::Rows(Format::Json), "One JSON document with all evidence"),
+    ("csv", Show::Rows(Format::Csv), "Comma-separated values with a header line"),
+    ("markdown", Show::Markdown, "Markdown for a ticket"),
+];
+
+/// Name the leak suspects, with evidence
+///
+/// A suspect is an object that retains more than --threshold percent of the reachable heap and that only
+/// GC roots dominate, or all such objects of one class together. Each suspect is followed down to its
+/// accumulation point, as Eclipse MAT does. The verdict is `accumulation` if at least 80 percent of what
+/// it retains there is in many children of one class, in one chain, in one buffer, or in many like
+/// threads or class loaders; otherwise it is only a `holder` of different parts, and no leak suspect. The
+/// exit code is 1 if nothing accumulates. Builds the index on first use.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: Input,
+
+    /// Percentage of the reachable heap above which objects are suspects
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = 10,
+        value_parser = clap::value_parser!(u8).range(1..=100),
+        help_heading = "Filter"
+    )]
+    threshold: u8,
+
+    /// Output format
+    #[arg(long, value_name = "FORMAT", value_parser = keys(FORMAT), default_value = "table", help_heading = "Output")]
+    format: Show,
+
+    /// When to use color; `auto` respects NO_COLOR
+    #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
+    color: ColorArg,
+}
+
+/// All that is told.
+struct Told {
+    leaks: Leaks,
+    facts: HeapFacts,
+    /// Shallow bytes of unreachable objects, and of all.
+    unreachable: (u64, u64),
+    /// The exclusive limit of a suspect, in percent.
+    threshold: u8,
+}
+
+impl Told {
+    fn accumulations(&self) -> usize {
+        self.leaks.suspects.iter().filter(|suspect| suspect.verdict == Verdict::Accumulation).count()
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let question = Question { percent: args.threshold.into(), with_group_paths: true };
+    let (session, told) = Session::ask(&args.input, |heap, graph| {
+        let bytes = heap.bytes(&Quiet)?;
+        let unreachable = Unreachable::of(heap.summary(), graph);
+        Ok(Told {
+            leaks: leaks::leaks(heap, graph, bytes, question)?,
+            facts: heap_facts::facts(heap, graph, bytes)?,
+            unreachable: (unreachable.bytes, unreachable.all_bytes),
+            threshold: args.threshold,
+        })
+    })?;
+    let style = terminal::style_of(args.color);
+    match args.format {
+        Show::Rows(format) => {
+            let is_table = format == Format::Table;
+            let rows = (0..told.leaks.suspects.len()).filter(|_| !is_table);
+            let rows = rows.filter_map(|at| columns::Row::new(&told, at));
+            let mut answer = Answer::new(columns::columns(), rows)
+                .beside(&columns::beside(), &&told)
+                .without_rows(NoRows::Nothing);
+            if is_table {
+                let next = screen::next(&told, &args.input);
+                let width = style.width.map_or(usize::MAX, usize::from);
+                answer = screen::sections(&session, &told).into_iter().fold(answer, Answer::above);
+                answer = answer.under(Section::Whole(commands::lines(&next, width)));
+            }
+            session.show_as("leaks", format, style, answer)?;
+        }
+        Show::Markdown => {
+            let mut out = output::stdout();
+            markdown::write(&mut out, &session, &told)?;
+            output::finish_if(out, session.check())?;
+        }
+    }
+    Ok(session.outcome(told.accumulations() > 0))
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    vec![columns::declared()]
+}

@@ -1,0 +1,203 @@
+//! Suspects as text: sentences, the path, what is made of what, the commands to type next.
+
+use crate::index::model::summary::Summary;
+use crate::query::leaks::evidence::Paths;
+use crate::query::leaks::{Kind, Suspect, Verdict};
+use crate::report::answer::Section;
+use crate::report::escape;
+use crate::report::number::{counted, grouped, human_bytes, percent};
+use crate::report::table::{Align, Builder};
+
+use crate::cli::retention::paths_to_root::objects;
+use crate::cli::shared::args::Input;
+use crate::cli::shared::commands::{Commands, Step};
+use crate::cli::shared::session::Session;
+use crate::cli::shared::{holder, object, paths};
+
+use super::{Told, words};
+
+/// Frames of the thread that ran out of memory.
+const SHOWN_FRAMES: usize = 6;
+/// Commands that are offered.
+const STEPS: usize = 3;
+/// Loaders whose paths are shown, of each group.
+const SHOWN_LOADERS: usize = 2;
+
+/// All of the answer but the commands.
+pub(super) fn sections(session: &Session, told: &Told) -> Vec<Section> {
+    let summary = session.heap.summary();
+    let mut all = vec![Section::Line(headline(told))];
+    if told.accumulations() == 0 {
+        all.push(made_of(told));
+    }
+    for (number, suspect) in (1u32..).zip(&told.leaks.suspects) {
+        all.push(Section::Line(String::new()));
+        let sentence = words::sentence(&told.leaks, suspect);
+        let kind = if suspect.verdict == Verdict::Holder { "Holder" } else { "Suspect" };
+        all.push(Section::Line(format!("{kind} {number}: {sentence}")));
+        all.extend(evidence(summary, told, suspect).into_iter().map(Section::Line));
+        if let (Verdict::Accumulation, Some(paths)) = (suspect.verdict, &suspect.paths) {
+            all.push(Section::Line(format!("  path: {}", path_heading(paths))));
+            all.push(objects::table_of(&paths.path.steps, paths.path.left_out));
+        }
+    }
+    let facts = words::facts(&told.leaks, &told.facts, told.unreachable);
+    if !facts.is_empty() {
+        all.push(Section::Line(String::new()));
+        all.extend(facts.into_iter().map(|fact| Section::Line(format!("Also: {fact}"))));
+    }
+    all.extend(loader_paths(told));
+    all.extend(stack(told));
+    all
+}
+
+/// The answer in one line.
+pub(super) fn headline(told: &Told) -> String {
+    let heap = human_bytes(told.leaks.reachable_bytes);
+    let suspects = told.leaks.suspects.len();
+    let accumulations = told.accumulations();
+    match (accumulations, suspects) {
+        (0, 0) => format!(
+            "Nothing accumulates: no object, and no class, retains more than {}% of the {heap} reachable. What they consist of:",
+            told.threshold
+        ),
+        (0, holders) => format!(
+            "Nothing accumulates: {} only {} parts of different kinds. What the {heap} reachable consist of:",
+            counted(holders as u64, "large object"),
+            if holders == 1 { "holds" } else { "hold" },
+        ),
+        (found, _) => {
+            let bytes = told.leaks.suspects.iter().filter(|suspect| suspect.verdict == Verdict::Accumulation);
+            let bytes = bytes.fold(0, |sum: u64, suspect| sum.saturating_add(suspect.retained_bytes));
+            format!(
+                "{}: {} of the {heap} reachable",
+                counted(found as u64, "leak suspect"),
+                percent(bytes, told.leaks.reachable_bytes)
+            )
+        }
+    }
+}
+
+/// What the heap consists of, where nothing accumulates.
+fn made_of(told: &Told) -> Section {
+    let mut table = Builder::new(&[("retained", Align::Right), ("%", Align::Right), ("what", Align::Left)]);
+    for holder in &told.leaks.largest {
+        let bytes = holder.retained_bytes;
+        table.row([
+            human_bytes(bytes),
+            percent(bytes, told.leaks.reachable_bytes),
+            holder::text(holder, [false, false]),
+        ]);
+    }
+    Section::Table(table)
+}
+
+/// Lines of evidence: a word, and what it is.
+pub(super) fn evidence(summary: &Summary, told: &Told, suspect: &Suspect) -> Vec<String> {
+    facts_of(summary, told, suspect).into_iter().map(|(what, text)| format!("  {what}: {text}")).collect()
+}
+
+/// The evidence: what it is of, and what it is.
+pub(super) fn facts_of(summary: &Summary, told: &Told, suspect: &Suspect) -> Vec<(&'static str, String)> {
+    let mut all: Vec<(&'static str, String)> = Vec::new();
+    if let Some(point) = &suspect.point {
+        all.push(("accumulation point", words::described(point)));
+    }
+    if suspect.kind == Kind::Single {
+        all.push(("retained by", words::described(&suspect.object)));
+    } else {
+        let largest = suspect.members.iter().take(3).map(words::described).collect::<Vec<_>>();
+        all.push(("largest", largest.join("; ")));
+    }
+    if suspect.verdict == Verdict::Accumulation {
+        all.push(("consists of", words::accumulated(suspect)));
+    } else {
+        let part = |part| {
+            let text = words::part_text(part);
+            format!("{} {}", percent(part.retained_bytes, suspect.retained_bytes), text)
+        };
+        all.push(("parts", suspect.parts.iter().map(part).collect::<Vec<_>>().join("; ")));
+    }
+    let contents = suspect.contents.iter().map(|share| {
+        format!("{} {} x {}", human_bytes(share.shallow_bytes), grouped(share.objects), share.class)
+    });
+    all.push(("most bytes in", contents.collect::<Vec<_>>().join(", ")));
+    if !suspect.loader.is_null() {
+        all.push(("class loader", object::loader_text(summary, suspect.loader)));
+    }
+    for local in suspect.thread_locals.iter().filter(|local| local.retained_bytes * 20 > suspect.retained_bytes) {
+        all.push((
+            "thread local",
+            format!("{}, {}", words::local_text(local, None), human_bytes(local.retained_bytes)),
+        ));
+    }
+    if !suspect.related.is_empty() {
+        let numbers: Vec<String> = suspect.related.iter().map(|at| format!("{}", at + 1)).collect();
+        all.push(("related to", format!("{}: their paths begin alike", numbers.join(", "))));
+    }
+    let _ = told;
+    all
+}
+
+pub(super) fn path_heading(paths: &Paths) -> String {
+    let root = paths::describe_root(&paths.path.root);
+    match &paths.through_frame {
+        None => root,
+        Some(frame) => format!("{root}; a shorter one starts at a {}", paths::describe_root(&frame.root)),
+    }
+}
+
+/// Why class loaders of one application are alive.
+fn loader_paths(told: &Told) -> Vec<Section> {
+    let mut all = Vec::new();
+    for group in &told.facts.loaders {
+        for (loader, why) in group.paths.iter().take(SHOWN_LOADERS) {
+            let root = paths::describe_root(&why.root);
+            let from = why.steps.get(why.start..).unwrap_or_default();
+            all.push(Section::Line(format!("  class loader {loader:#x} is kept alive by {root}")));
+            all.push(objects::table_of(from, (0, 0)));
+        }
+    }
+    all
+}
+
+/// The stack of the thread that ran out of memory.
+fn stack(told: &Told) -> Vec<Section> {
+    let Some(thread) = &told.facts.out_of_memory else { return Vec::new() };
+    let name = thread.name.clone().unwrap_or_else(|| format!("{:#x}", thread.object));
+    let mut lines = vec![String::new(), format!("Thread {} ran out of memory in", escape::quoted(&name))];
+    let frames = words::own_frames(&thread.frames);
+    lines.extend(frames.iter().take(SHOWN_FRAMES).map(|frame| format!("  {}", frame.frame)));
+    let more = frames.len().saturating_sub(SHOWN_FRAMES) as u64 + thread.frames_left_out;
+    if more > 0 {
+        lines.push(format!("  {}", counted(more, "more frame")));
+    }
+    lines.into_iter().map(Section::Line).collect()
+}
+
+/// What to ask next.
+pub(super) fn next(told: &Told, input: &Input) -> Vec<Step> {
+    let commands = Commands::of(input);
+    let mut steps = Vec::new();
+    let first = told.leaks.suspects.iter().find(|suspect| suspect.verdict == Verdict::Accumulation);
+    if let Some(suspect) = first.or(told.leaks.suspects.first()) {
+        let point = suspect.point.as_ref().unwrap_or(&suspect.object);
+        let id = format!("{:#x}", point.object);
+        if let Some(place) = suspect.place.as_ref().filter(|place| place.is_collection) {
+            steps.push(commands.step("show", [format!("{:#x}", place.object)], "what is in it"));
+        }
+        steps.push(commands.step("paths-to-root", [id.clone()], "what keeps it alive"));
+        let merge = ["--of", id.as_str(), "--merge", "class", "--depth", "5"].map(str::to_owned);
+        steps.push(commands.step("dominators", merge, "what it consists of"));
+    }
+    if !told.facts.loaders.is_empty() {
+        steps.insert(0, commands.step("loaders", ["--duplicates".to_owned()], "the class loaders"));
+    }
+    if steps.is_empty() {
+        let merge = ["--merge", "class"].map(str::to_owned);
+        steps.push(commands.step("dominators", merge, "what the heap consists of"));
+        steps.push(commands.step("histo", [], "objects by class"));
+    }
+    steps.truncate(STEPS);
+    steps
+}

@@ -1,0 +1,403 @@
+//! A suspect in sentences, and its evidence in a few words.
+
+use crate::hprof::names;
+use crate::query::leaks::contents::{Level, Reason};
+use crate::query::leaks::evidence::{Part, Path, Paths};
+use crate::query::leaks::heap_facts::{HeapFacts, LoaderGroup};
+use crate::query::leaks::holders::Holder;
+use crate::query::leaks::off_heap::OffHeap;
+use crate::query::leaks::thread_locals::ThreadLocalUse;
+use crate::query::leaks::{Kind, Leaks, Named, Suspect, Verdict, What};
+use crate::query::threads::StackFrame;
+use crate::report::escape;
+use crate::report::number::{counted, grouped, human_bytes, percent};
+
+use crate::cli::shared::{holder, paths};
+
+/// Percent of what threads retain that is under one ThreadLocal, where that is the answer.
+const MOST_IN_ONE_LOCAL: u64 = 50;
+/// Parts that a sentence names.
+const NAMED_PARTS: usize = 3;
+/// Threads of a queue that a sentence names.
+const NAMED_THREADS: usize = 3;
+
+/// All that is said of a suspect.
+pub(super) fn sentence(leaks: &Leaks, suspect: &Suspect) -> String {
+    std::iter::once(first(leaks, suspect)).chain(others(suspect)).collect::<Vec<_>>().join(" ")
+}
+
+/// The first sentence: what accumulates, where, and how much.
+pub(super) fn first(leaks: &Leaks, suspect: &Suspect) -> String {
+    let amount = amount(leaks, suspect.retained_bytes);
+    if suspect.verdict == Verdict::Holder {
+        return format!("{} retains {amount}, in parts of different kinds: {}.", subject(suspect), parts(suspect));
+    }
+    if let Some(local) = main_local(suspect) {
+        let kept = if local.retained_bytes < suspect.retained_bytes {
+            format!("{amount}; the values retain {}", human_bytes(local.retained_bytes))
+        } else {
+            amount
+        };
+        return format!("{}: {kept}.", local_text(local, pool(suspect)));
+    }
+    match &suspect.reason {
+        Some(Reason::Loaders { class, loader_class, loaders, .. }) => {
+            let loaders = grouped(*loaders);
+            let what = match loader_class {
+                Some(loader) if loader == class => format!("{loaders} class loaders of class {class}"),
+                Some(loader) => format!("{loaders} class loaders ({loader}), each with its own class {class}"),
+                None => format!("{loaders} class loaders, each with its own class {class}"),
+            };
+            let held = place(suspect).map(|place| format!(", are held by {place}"));
+            format!("{what}{}: {amount}.", held.unwrap_or_else(|| " are reachable".to_owned()))
+        }
+        Some(Reason::Threads { pool, threads, .. }) => {
+            let pool = pool.as_ref().map(|pool| format!(" {}", escape::quoted(pool))).unwrap_or_default();
+            format!("{} threads{pool} retain {amount}.", grouped(*threads))
+        }
+        Some(Reason::Buffer { class }) => {
+            let of = suspect.point.as_ref().map_or(0, |point| point.retained_bytes);
+            let held = place(suspect).map(|place| format!(", held by {place}")).unwrap_or_default();
+            format!("One {class} of {}{held}: {amount}.", human_bytes(of))
+        }
+        Some(Reason::Chain { class, objects }) => {
+            let links = format!("a chain of {} x {}", grouped(*objects), holder::simple(class, false));
+            let elements = elements(suspect).map(|text| format!(", with {text}")).unwrap_or_default();
+            match place(suspect) {
+                Some(place) => format!("{place} holds {links}{elements}: {amount}."),
+                None => format!("{} holds {links}{elements}: {amount}.", subject(suspect)),
+            }
+        }
+        _ => {
+            let elements = elements(suspect).unwrap_or_default();
+            match place(suspect) {
+                Some(place) => format!("{place} holds {elements}: {amount}."),
+                None => format!("{elements} are reachable from several places: {amount}."),
+            }
+        }
+    }
+}
+
+/// What else is said of a suspect.
+fn others(suspect: &Suspect) -> Vec<String> {
+    let mut all = Vec::new();
+    let is_group = suspect.kind == Kind::Group;
+    if suspect.verdict == Verdict::Accumulation && !is_group {
+        all.extend(match suspect.what {
+            What::Thread => Some(thread(suspect)),
+            What::Class => Some(format!("Static fields of {} keep it alive.", subject(suspect))),
+            What::ClassLoader => {
+                Some(format!("It hangs on static fields of classes of {}.", subject(suspect)))
+            }
+            What::Instance => None,
+        });
+    }
+    if is_group {
+        all.push(format!(
+            "Only GC roots dominate these {} x {}.",
+            grouped(suspect.objects),
+            suspect.group_class.as_deref().unwrap_or_default()
+        ));
+        if suspect.is_oom_thread {
+            all.push("The thread that ran out of memory is among them.".to_owned());
+        }
+    }
+    if let Some(paths) = &suspect.paths {
+        if paths.is_soft {
+            all.push(
+                "Only soft references keep it alive: the JVM frees it before it throws an OutOfMemoryError."
+                    .to_owned(),
+            );
+        } else if paths.is_weak {
+            all.push("Only weak, phantom or finalizer references keep it alive.".to_owned());
+        }
+        if suspect.verdict == Verdict::Accumulation && suspect.what != What::Thread {
+            all.extend(frame(paths));
+        }
+    }
+    all.extend(queue(suspect));
+    all
+}
+
+/// What is said of a thread that is suspect by itself.
+fn thread(suspect: &Suspect) -> String {
+    let name = subject(suspect);
+    let oom = if suspect.is_oom_thread { ", which ran out of memory," } else { "" };
+    let Some(paths) = &suspect.paths else { return format!("{name}{oom} retains it.") };
+    let own_id = |path: &Path| path.root.id == suspect.object.object;
+    if paths.only_frames {
+        return format!("Only frames of {name}{oom} hold it: it is freed when {} returns.", frame_name(&paths.path));
+    }
+    if own_id(&paths.path) {
+        let owner = paths.owner.as_ref().map(|owner| format!(" {} of {}", owner.field, owner.class));
+        let by = owner.map_or_else(|| " its own fields".to_owned(), |owner| format!(" field{owner}"));
+        let also = match &paths.through_frame {
+            Some(path) => format!(", and a local of {}", frame_name(path)),
+            None => String::new(),
+        };
+        return format!("{}{oom} keeps it alive by{by}{also}.", capital(&name));
+    }
+    format!("{}{oom} only has it in a local of {}.", capital(&name), frame_name(&paths.path))
+}
+
+/// That a frame holds it too, where the path is through fields.
+fn frame(paths: &Paths) -> Option<String> {
+    if paths.only_frames {
+        return Some(format!("Only a frame holds it: {}.", paths::describe_root(&paths.path.root)));
+    }
+    let path = paths.through_frame.as_ref()?;
+    Some(format!("A frame holds it as well: {}.", paths::describe_root(&path.root)))
+}
+
+fn frame_name(path: &Path) -> String {
+    path.root.frame.as_ref().map_or_else(|| "a frame".to_owned(), |frame| frame.qualified_method())
+}
+
+/// What is said of a queue.
+fn queue(suspect: &Suspect) -> Option<String> {
+    let queue = suspect.collection.as_ref().filter(|queue| queue.is_queue)?;
+    let limit = match (queue.limit, queue.size) {
+        (Some(limit), Some(size)) => format!("The queue has {} of at most {} elements", grouped(size), grouped(limit)),
+        (None, Some(size)) => format!("The queue has {} elements and no limit", grouped(size)),
+        (Some(limit), None) => format!("The queue takes at most {} elements", grouped(limit)),
+        (None, None) => "The queue has no limit".to_owned(),
+    };
+    let names = queue.threads.iter().take(NAMED_THREADS).map(|thread| {
+        let name = escape::quoted(&thread.name);
+        match &thread.frame {
+            Some(frame) => format!("{name} in {}", frame.split('(').next().unwrap_or(frame)),
+            None => name,
+        }
+    });
+    let names: Vec<String> = names.collect();
+    let more = queue.all_threads.saturating_sub(names.len() as u64);
+    let more = if more > 0 { format!(" and {} more", grouped(more)) } else { String::new() };
+    Some(match names.as_slice() {
+        [] => format!("{limit}; no thread is in its methods."),
+        [one] => format!("{limit}; thread {one}{more} has it in a frame."),
+        several => format!("{limit}; threads {}{more} have it in frames.", several.join(", ")),
+    })
+}
+
+/// Bytes and their share of the heap.
+fn amount(leaks: &Leaks, bytes: u64) -> String {
+    format!("{}, {} of the reachable heap", human_bytes(bytes), percent(bytes, leaks.reachable_bytes))
+}
+
+/// What the suspect is: `thread "main"`, `class waste.S6Waste`, `12 x java.lang.Thread`.
+pub(super) fn subject(suspect: &Suspect) -> String {
+    if let (Kind::Group, Some(class)) = (suspect.kind, &suspect.group_class) {
+        return format!("{} x {class}", grouped(suspect.objects));
+    }
+    named(&suspect.object, suspect.what)
+}
+
+/// An object by its name.
+fn named(named: &Named, what: What) -> String {
+    let class = named.class.as_deref().unwrap_or("<unknown class>");
+    let label = named.label.as_ref().map(|label| format!(" {}", escape::quoted(label)));
+    match what {
+        What::Thread => match label {
+            Some(label) => format!("thread{label}"),
+            None => format!("thread {:#x}", named.object),
+        },
+        What::Class => format!("class {class}"),
+        What::ClassLoader => {
+            format!("class loader {}{}", class, label.unwrap_or_else(|| format!(" {:#x}", named.object)))
+        }
+        What::Instance => format!("{class} {:#x}", named.object),
+    }
+}
+
+/// An object in few words, for a line of evidence.
+pub(super) fn described(object: &Named) -> String {
+    let class = object.class.as_deref().unwrap_or("<unknown class>");
+    let kind = if object.is_class_object { "class " } else { "" };
+    format!("{kind}{class} {:#x}, {}", object.object, human_bytes(object.retained_bytes))
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+/// Where it is: the collection and the field that holds it, and the application's field above where that is the JDK's.
+fn place(suspect: &Suspect) -> Option<String> {
+    let place = suspect.place.as_ref()?;
+    let bare = Holder { held: None, ..place.clone() };
+    let text = holder::text(&bare, [false, false]);
+    let owner = suspect.paths.as_ref().and_then(|paths| paths.owner.as_ref());
+    let is_own = |class: &str| !is_of_jdk(class);
+    let is_told = place.field.as_ref().is_some_and(|field| is_own(&field.class))
+        || place.class.as_deref().is_some_and(is_own) && place.field.is_some();
+    match owner.filter(|_| !is_told) {
+        Some(owner) if owner.is_static => Some(format!("{text} in static {}.{}", owner.class, owner.field)),
+        Some(owner) => Some(format!("{text} in {} of {}", owner.field, owner.class)),
+        None => Some(text),
+    }
+}
+
+fn is_of_jdk(class: &str) -> bool {
+    names::is_of_jdk(class)
+}
+
+/// What accumulates: `55,417 x orders.Order`.
+fn elements(suspect: &Suspect) -> Option<String> {
+    let held = suspect.place.as_ref().and_then(|place| place.held.as_ref());
+    if let Some(held) = held {
+        let mostly = if held.is_mostly { ", mostly" } else { "" };
+        return Some(match held.is_mostly {
+            true => format!("{} elements{mostly} {}", grouped(held.objects), held.class),
+            false => format!("{} x {}", grouped(held.objects), held.class),
+        });
+    }
+    let levels = || suspect.accumulated.iter().skip(usize::from(suspect.kind == Kind::Single));
+    let own = levels().find(|level| !is_of_jdk(&level.class) && !level.class.ends_with("[]"));
+    own.or_else(|| levels().next()).or(suspect.accumulated.first()).map(level)
+}
+
+/// A level of what accumulates.
+fn level(level: &Level) -> String {
+    let kind = if level.is_class_object { "class " } else { "" };
+    match level.objects {
+        1 => format!("{kind}{}", holder::simple(&level.class, false)),
+        many => format!("{} x {kind}{}", grouped(many), holder::simple(&level.class, false)),
+    }
+}
+
+/// What accumulates, from the accumulation point down: `HashMap$Node[] -> 55,417 x HashMap$Node -> ...`.
+pub(super) fn accumulated(suspect: &Suspect) -> String {
+    suspect.accumulated.iter().map(level).collect::<Vec<_>>().join(" -> ")
+}
+
+/// The largest parts of a holder.
+fn parts(suspect: &Suspect) -> String {
+    let named = suspect.parts.iter().take(NAMED_PARTS);
+    let text = |part: &Part| {
+        format!("{} ({})", part_text(part), percent(part.retained_bytes, suspect.retained_bytes))
+    };
+    named.map(text).collect::<Vec<_>>().join(", ")
+}
+
+/// A part of a holder.
+pub(super) fn part_text(part: &Part) -> String {
+    let kind = if part.is_class_object { "class " } else { "" };
+    match (&part.place, part.objects) {
+        (Some(place), 1) => holder::text(place, [false, false]),
+        (_, 1) => format!("{kind}{}", holder::simple(&part.class, false)),
+        (_, many) => format!("{} x {kind}{}", grouped(many), holder::simple(&part.class, false)),
+    }
+}
+
+/// The ThreadLocal under which most of it is, if there is one.
+fn main_local(suspect: &Suspect) -> Option<&ThreadLocalUse> {
+    let first = suspect.thread_locals.first()?;
+    let least = u128::from(suspect.retained_bytes) * u128::from(MOST_IN_ONE_LOCAL);
+    (u128::from(first.retained_bytes) * 100 >= least).then_some(first)
+}
+
+fn pool(suspect: &Suspect) -> Option<&str> {
+    match &suspect.reason {
+        Some(Reason::Threads { pool, .. }) => pool.as_deref(),
+        _ => None,
+    }
+}
+
+/// A ThreadLocal: `ThreadLocal gateway.RequestParser.SCRATCH keeps a gateway.ParserScratch in each of 6 threads`.
+pub(super) fn local_text(local: &ThreadLocalUse, pool: Option<&str>) -> String {
+    let name = match &local.field {
+        Some(field) => format!("ThreadLocal {field}"),
+        None if local.key.is_null() => "a ThreadLocal that is gone".to_owned(),
+        None => format!("ThreadLocal {:#x}", local.key),
+    };
+    let value = local.value_class.as_deref().map_or("a value".to_owned(), |class| format!("one {class}"));
+    let pool = pool.map(|pool| format!(" {}", escape::quoted(pool))).unwrap_or_default();
+    match local.threads {
+        1 => format!("{} keeps {value} in a thread{pool}", capital(&name)),
+        many => format!("{} keeps {value} in each of {} threads{pool}", capital(&name), grouped(many)),
+    }
+}
+
+/// What is said of the heap beside the suspects.
+pub(super) fn facts(leaks: &Leaks, facts: &HeapFacts, unreachable: (u64, u64)) -> Vec<String> {
+    let mut all = Vec::new();
+    all.extend(out_of_memory(leaks, facts));
+    all.extend(facts.loaders.iter().map(|group| loaders(leaks, group)));
+    all.extend(finalizer(facts));
+    all.extend(off_heap(&facts.off_heap));
+    let (bytes, of) = unreachable;
+    if bytes > 0 && bytes.saturating_mul(5) >= of {
+        all.push(format!(
+            "{} of the heap is unreachable ({}): garbage that was not collected yet, or a dump made without a collection. A \
+             leak is reachable.",
+            percent(bytes, of),
+            human_bytes(bytes)
+        ));
+    }
+    all
+}
+
+/// The thread that ran out of memory, where no suspect is it.
+fn out_of_memory(leaks: &Leaks, facts: &HeapFacts) -> Option<String> {
+    let thread = facts.out_of_memory.as_ref()?;
+    if leaks.suspects.iter().any(|suspect| suspect.is_oom_thread) {
+        return None;
+    }
+    let name = thread.name.clone().unwrap_or_else(|| format!("{:#x}", thread.object));
+    let frame = own_frames(&thread.frames).first().map(|frame| format!(" in {}", frame.frame.qualified_method()));
+    Some(format!(
+        "Thread {} ran out of memory{}, and retains only {}: that is where it happened, not why.",
+        escape::quoted(&name),
+        frame.unwrap_or_default(),
+        human_bytes(thread.retained_bytes.unwrap_or(0)),
+    ))
+}
+
+/// The frames without those of the error itself.
+pub(super) fn own_frames(frames: &[StackFrame]) -> &[StackFrame] {
+    let is_error = |frame: &&StackFrame| frame.frame.class.as_deref() == Some("java.lang.OutOfMemoryError");
+    frames.get(frames.iter().take_while(is_error).count()..).unwrap_or_default()
+}
+
+fn loaders(leaks: &Leaks, group: &LoaderGroup) -> String {
+    let of = group.class.as_ref().map(|class| format!(" ({class})")).unwrap_or_default();
+    let defines = group.defines.as_deref().unwrap_or("the same classes");
+    format!(
+        "{} class loaders{of} define {defines}{}: with their classes and instances they retain {}.",
+        grouped(group.loaders),
+        if group.classes > 1 { format!(" and {}", counted(group.classes - 1, "other class")) } else { String::new() }
+            .replace("classs", "classes"),
+        amount(leaks, group.retained_bytes),
+    )
+}
+
+fn finalizer(facts: &HeapFacts) -> Option<String> {
+    let waiting = facts.finalizer_queue.filter(|waiting| *waiting >= super::MANY_FINALIZABLE)?;
+    let frame = facts.finalizer_frame.as_ref().map(|frame| format!("; its thread is in {}", frame.qualified_method()));
+    Some(format!("{} wait for the finalizer{}.", counted(waiting, "object"), frame.unwrap_or_default()))
+}
+
+fn off_heap(off_heap: &OffHeap) -> Option<String> {
+    let OffHeap { direct, mapped, owners, reserved_bytes, limit_bytes } = off_heap;
+    if direct.bytes.saturating_add(mapped.bytes) < super::MUCH_OFF_HEAP {
+        return None;
+    }
+    let mut parts = Vec::new();
+    if direct.bytes > 0 {
+        parts.push(format!("{} of direct memory in {}", human_bytes(direct.bytes), counted(direct.buffers, "buffer")));
+    }
+    if mapped.bytes > 0 {
+        parts.push(format!("{} of mapped files in {}", human_bytes(mapped.bytes), counted(mapped.buffers, "buffer")));
+    }
+    let owner = owners.first().and_then(|owner| {
+        let field = owner.field.as_ref()?;
+        Some(format!("; {} of it below {field}", human_bytes(owner.buffers.bytes)))
+    });
+    let reserved = match (reserved_bytes, limit_bytes) {
+        (Some(reserved), Some(limit)) => {
+            format!("; the JVM counts {} as reserved, of at most {}", human_bytes(*reserved), human_bytes(*limit))
+        }
+        _ => String::new(),
+    };
+    Some(format!("Outside of the heap: {}{}{reserved}.", parts.join(", "), owner.unwrap_or_default()))
+}

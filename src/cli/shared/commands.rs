@@ -1,0 +1,88 @@
+//! Commands to type next, with the names and IDs of a dump in them.
+
+use std::path::Path;
+
+use super::args::Input;
+
+/// Longer names are not typed.
+const LONGEST_NAME: usize = 40;
+
+/// A command to type next.
+#[derive(Debug, Clone)]
+pub(crate) struct Step {
+    /// The command line.
+    pub(crate) command: String,
+    /// The words of it: they are not broken.
+    words: Vec<String>,
+    /// What it answers.
+    pub(crate) why: String,
+}
+
+/// Makes command lines for one dump.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Commands<'a> {
+    dump: &'a Path,
+    /// Which of several heap dumps.
+    heap_dump: Option<u32>,
+}
+
+impl<'a> Commands<'a> {
+    /// For what the input names, with the options that every command has to repeat.
+    pub(crate) fn of(input: &'a Input) -> Self {
+        Self { dump: input.path(), heap_dump: input.heap_dump() }
+    }
+
+    /// A command line: the command, the dump, the arguments.
+    pub(crate) fn step(&self, command: &str, arguments: impl IntoIterator<Item = String>, why: &str) -> Step {
+        let mut words = vec!["hprof-cli".to_owned(), command.to_owned(), quoted(&self.dump.to_string_lossy())];
+        words.extend(arguments.into_iter().map(|word| quoted(&word)));
+        words.extend(self.heap_dump.iter().flat_map(|number| ["--heap-dump".to_owned(), number.to_string()]));
+        Step { command: words.join(" "), words, why: why.to_owned() }
+    }
+}
+
+/// The commands as lines, of which none is cut: long ones go on after a backslash.
+pub(crate) fn lines(steps: &[Step], width: usize) -> Vec<String> {
+    let length = |step: &Step| 2 + step.command.chars().count();
+    let fits = |step: &&Step| length(step) + 2 + step.why.chars().count() <= width;
+    let column = steps.iter().filter(fits).map(length).max().unwrap_or(0);
+    let mut lines = vec![String::new(), "Next".to_owned()];
+    for step in steps {
+        let command = format!("  {}", step.command);
+        if column + 2 + step.why.chars().count() <= width && fits(&step) {
+            lines.push(format!("{command:column$}  {}", step.why));
+        } else if length(step) <= width {
+            lines.push(command);
+        } else {
+            let mut line = " ".to_owned();
+            for word in &step.words {
+                if line.trim().is_empty() || line.chars().count() + word.chars().count() + 3 <= width {
+                    line.push_str(&format!(" {word}"));
+                } else {
+                    lines.push(format!("{line} \\"));
+                    line = format!("    {word}");
+                }
+            }
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+/// Whether a name can be typed, and means itself as a pattern.
+pub(crate) fn is_typed(name: &str) -> bool {
+    let is_plain = |c: char| c == ' ' || c.is_ascii_graphic() && !matches!(c, '\'' | '*' | '\\' | '"' | '!');
+    !name.is_empty()
+        && name.len() <= LONGEST_NAME
+        && name.chars().all(is_plain)
+        && !name.starts_with(['-', '0'])
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}

@@ -1,0 +1,69 @@
+//! What holds much of a heap, in words: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`.
+
+use crate::hprof::names;
+use crate::query::leaks::holders::{Field, Held, Holder};
+use crate::report::number::grouped;
+use crate::report::{escape, fit};
+
+/// What holds much, in so many columns: packages are left out before names are cut.
+pub(crate) fn fitted(holder: &Holder, room: usize) -> String {
+    let forms = [[false, false], [false, true], [true, true]].map(|short| text(holder, short));
+    let fits = |text: &&String| text.chars().count() <= room;
+    let form = forms.iter().find(fits).or(forms.last()).cloned();
+    cut(&form.unwrap_or_default(), room)
+}
+
+/// What holds much, in words: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`; without the packages of what
+/// holds it, and of what it holds.
+pub(crate) fn text(holder: &Holder, [is_short_holder, is_short_held]: [bool; 2]) -> String {
+    let class = holder.class.as_deref().unwrap_or("<unknown class>");
+    let many = match holder.instances {
+        0 | 1 => String::new(),
+        several => format!("{} x ", grouped(several)),
+    };
+    if holder.is_class {
+        return format!("{many}{}", simple(class, is_short_held));
+    }
+    let label = holder.label.as_deref().unwrap_or_default();
+    let mut text = match class {
+        "java.lang.Class" => return format!("class {label}{}", held(holder, is_short_held)),
+        "java.lang.Thread" => {
+            return format!("Thread {}{}", escape::quoted(label), held(holder, is_short_held));
+        }
+        _ if holder.is_collection || label.is_empty() || holder.instances > 1 => {
+            format!("{many}{}", simple(class, is_short_holder))
+        }
+        _ => format!("{} {}", simple(class, is_short_holder), escape::quoted(label)),
+    };
+    if let Some(Field { name, is_static, class, .. }) = &holder.field {
+        let class = simple(class, is_short_holder);
+        text.push_str(&if *is_static { format!(" {class}.{name}") } else { format!(" {name} of {class}") });
+    }
+    text + &held(holder, is_short_held)
+}
+
+/// What it holds.
+fn held(holder: &Holder, is_short: bool) -> String {
+    let Some(Held { objects, class, is_mostly }) = &holder.held else { return String::new() };
+    let (count, class) = (grouped(*objects), simple(class, is_short));
+    match (holder.is_collection, is_mostly, objects) {
+        (true, false, _) => format!(": {count} x {class}"),
+        (true, true, _) => format!(": {count} elements, mostly {class}"),
+        (false, _, 1) => format!(", mostly {class}"),
+        (false, ..) => format!(", mostly {count} x {class}"),
+    }
+}
+
+/// A text in so many columns, in ASCII if it is itself.
+pub(crate) fn cut(text: &str, room: usize) -> String {
+    if fit::width(text) <= room {
+        return text.to_owned();
+    }
+    fit::names(text, room.saturating_sub(2)).replace('…', "...")
+}
+
+/// The name of a class without its package: of one of the JDK, which everybody knows, or to make it `short`.
+pub(crate) fn simple(class: &str, is_short: bool) -> &str {
+    let is_known = ["java.", "jdk.", "sun."].iter().any(|start| class.starts_with(start));
+    if is_known || is_short { names::simple(class) } else { class }
+}

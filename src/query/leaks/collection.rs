@@ -1,0 +1,99 @@
+//! The collection in which memory accumulates: how long it is and how long it may get, and who is in its methods.
+
+use crate::hprof::ObjectId;
+use crate::index::graph::numbers::ObjectIndex;
+use crate::query::objects::class_set::ClassSet;
+use crate::query::objects::collections::Collections;
+use crate::query::objects::reader::Objects;
+use crate::query::paths::steps::View;
+
+/// Fields that say how many elements a queue may have.
+const CAPACITIES: &[&str] = &["capacity"];
+/// Fields of the array of elements.
+const ARRAYS: &[&str] = &["items", "elementData", "elements", "table", "queue", "array", "es"];
+/// Threads that are told.
+const TOLD_THREADS: usize = 10;
+
+/// What is known of a collection.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CollectionFacts {
+    /// Object ID.
+    pub object: ObjectId,
+    /// Its class.
+    pub class: String,
+    /// Elements that it has, if it says so.
+    pub size: Option<u64>,
+    /// Whether it is a queue.
+    pub is_queue: bool,
+    /// Elements that it takes at most: of a queue what it was made with, if that is a limit.
+    pub limit: Option<u64>,
+    /// Length of its array of elements.
+    pub array_length: Option<u64>,
+    /// Threads with the queue in a frame: those that are in its methods, mostly; of other collections nothing.
+    pub threads: Vec<QueueThread>,
+    /// How many threads, also those that are not told.
+    pub all_threads: u64,
+}
+
+/// A thread with a queue in a frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueThread {
+    /// Its name, or its serial number.
+    pub name: String,
+    /// The innermost frame that has it.
+    pub frame: Option<String>,
+}
+
+pub(super) fn facts(
+    objects: &Objects<'_>,
+    collections: &Collections<'_, '_>,
+    view: &View<'_>,
+    object: ObjectIndex,
+) -> CollectionFacts {
+    let class = view.class_name(object).unwrap_or_default();
+    let size = collections.collection(object).and_then(|collection| collections.count(&collection));
+    let queues = ClassSet::of_name_and_below(objects.summary, "java.util.AbstractQueue");
+    let is_queue = objects.graph.objects.class(object).is_some_and(|class| queues.contains(class));
+    let fields = objects.fields(object);
+    let number = |name: &&str| fields.as_ref().and_then(|fields| fields.integer(name));
+    let limit = CAPACITIES.iter().find_map(number).and_then(|limit| u64::try_from(limit).ok());
+    let length = |name: &&str| {
+        let array = objects.object(fields.as_ref()?.value(name)?)?;
+        Some(objects.ids(array)?.len() as u64)
+    };
+    let array_length = ARRAYS.iter().find_map(length);
+    let (threads, all_threads) = if is_queue { threads(view, object) } else { (Vec::new(), 0) };
+    CollectionFacts {
+        object: objects.graph.objects.addresses.id_of(object).unwrap_or_default(),
+        class: class.to_owned(),
+        size,
+        is_queue,
+        // Without a limit it is the largest int. An ArrayBlockingQueue is as long as its array.
+        limit: limit
+            .or(array_length.filter(|_| class == "java.util.concurrent.ArrayBlockingQueue"))
+            .filter(|limit| is_queue && *limit < i32::MAX as u64),
+        array_length,
+        threads,
+        all_threads,
+    }
+}
+
+/// The threads that have an object in a frame.
+fn threads(view: &View<'_>, object: ObjectIndex) -> (Vec<QueueThread>, u64) {
+    let mut of_thread: Vec<(u32, u32, String, Option<String>)> = Vec::new();
+    for root in view.edges.roots.of_object(object).filter(|root| root.is_of_stack()) {
+        let Some(serial) = root.thread_serial else { continue };
+        let frame = root.frame.unwrap_or(u32::MAX);
+        match of_thread.iter_mut().find(|(known, ..)| *known == serial) {
+            Some(known) if known.1 <= frame => {}
+            Some(known) => (known.1, known.3) = (frame, view.frame(root)),
+            None => of_thread.push((serial, frame, view.thread(serial, root.thread), view.frame(root))),
+        }
+    }
+    let all = of_thread.len() as u64;
+    let mut threads: Vec<QueueThread> =
+        of_thread.into_iter().map(|(.., name, frame)| QueueThread { name, frame }).collect();
+    threads.sort_by(|a, b| a.name.cmp(&b.name));
+    threads.truncate(TOLD_THREADS);
+    (threads, all)
+}

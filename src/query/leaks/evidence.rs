@@ -1,0 +1,278 @@
+//! Evidence for a suspect: the path that keeps its memory alive, what a holder is made of, which classes take most.
+
+use std::cmp::Reverse;
+
+use crate::hprof::{ObjectId, names};
+use crate::index::ObjectGraph;
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::query::dominators::class_counts::Counts;
+use crate::query::objects::collections::{Collections, Forms};
+use crate::query::objects::reader::Objects;
+use crate::query::objects::strength::{Excluded, Strength};
+use crate::query::paths::beyond_frames;
+use crate::query::paths::steps::{RootView, Step, View};
+
+use super::Named;
+use super::Suspect;
+use super::collection::{self, CollectionFacts};
+use super::contents::{Below, Level};
+use super::holders::{Holder, Holders};
+
+/// Objects of a path that are told; of a longer one the middle is left out.
+const MAX_PATH: usize = 400;
+/// Parts of a holder that are told.
+const TOLD_PARTS: usize = 5;
+/// Children that are parts one by one; of more, those of a class are one part.
+const FEW_CHILDREN: usize = 64;
+/// Classes that are told.
+const TOLD_CLASSES: usize = 3;
+
+/// A path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Path {
+    /// Why it starts where it does.
+    pub root: RootView,
+    /// Its objects, from the root on.
+    pub steps: Vec<Step>,
+    /// Objects in the middle that are left out, and behind how many of `steps` they stand.
+    pub left_out: (usize, usize),
+}
+
+/// What is known of the paths to an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paths {
+    /// The shortest that does not start in a thread's frame, if there is one; else the shortest.
+    pub path: Path,
+    /// The shortest, if that starts in a thread's frame, and the other does not.
+    pub through_frame: Option<Path>,
+    /// Whether all start in frames.
+    pub only_frames: bool,
+    /// Whether they are there only because weak, soft, phantom and finalizer references are followed.
+    pub is_weak: bool,
+    /// Whether it leads over a soft reference: what it keeps is freed before an OutOfMemoryError is thrown.
+    pub is_soft: bool,
+    /// The last object of an application's class, or class, on the path, and the field of it that goes on.
+    pub owner: Option<Owner>,
+}
+
+/// A field of an application's class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// The object; of a static field the class object.
+    pub object: ObjectId,
+    /// The class.
+    pub class: String,
+    /// The field.
+    pub field: String,
+    /// Whether it is static.
+    pub is_static: bool,
+}
+
+/// A part of what a holder retains.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Part {
+    /// The class; of class objects, that of the class they stand for.
+    pub class: String,
+    /// Whether it is class objects.
+    pub is_class_object: bool,
+    /// How many objects.
+    pub objects: u64,
+    /// What they retain.
+    pub retained_bytes: u64,
+    /// The object, if it is one.
+    pub object: Option<ObjectId>,
+    /// What it is known by, if it is one.
+    pub place: Option<Holder>,
+}
+
+/// What the objects of a class take of what is retained.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClassShare {
+    /// The class.
+    pub class: String,
+    /// Its objects.
+    pub objects: u64,
+    /// What they take themselves.
+    pub shallow_bytes: u64,
+}
+
+/// Reads evidence.
+pub(super) struct Evidence<'a> {
+    summary: &'a Summary,
+    graph: &'a ObjectGraph,
+    objects: Objects<'a>,
+    forms: std::sync::Arc<Forms>,
+    view: View<'a>,
+}
+
+impl<'a> Evidence<'a> {
+    pub(super) fn new(
+        summary: &'a Summary,
+        graph: &'a ObjectGraph,
+        bytes: &'a [u8],
+        view: View<'a>,
+    ) -> Self {
+        let objects = Objects::new(summary, graph, bytes);
+        Self { summary, graph, objects, forms: std::sync::Arc::new(Forms::new(&objects)), view }
+    }
+
+    pub(super) fn named(&self, object: ObjectIndex) -> Named {
+        let class = self.graph.class_of_class_object(object);
+        let name = class.and_then(|class| self.summary.class(class)).map(|row| self.summary.class_name(row));
+        Named {
+            object: self.graph.objects.addresses.id_of(object).unwrap_or_default(),
+            class: name.or_else(|| self.view.class_name(object)).map(str::to_owned),
+            is_class_object: class.is_some(),
+            label: if class.is_some() { None } else { self.view.label(object) },
+            retained_bytes: self.graph.tree.retained_bytes_of(object).unwrap_or(0),
+        }
+    }
+
+    pub(super) fn label(&self, object: ObjectIndex) -> Option<String> {
+        self.view.label(object)
+    }
+
+    /// The loader of an object's class, or of the class that it is the class object of.
+    pub(super) fn loader(&self, object: ObjectIndex) -> ObjectId {
+        let class = self.graph.class_of_class_object(object).or_else(|| self.graph.objects.class(object));
+        class.and_then(|class| self.summary.class(class)).map(|row| row.loader.into()).unwrap_or_default()
+    }
+
+    /// The paths to an object.
+    pub(super) fn paths(&self, object: ObjectIndex) -> Option<Paths> {
+        let found = beyond_frames::paths(&self.view.edges, object, 1, Excluded::all());
+        let only_frames = found.only_frames();
+        let frame = found.paths.iter().find(|path| path.through_frame);
+        let field = found.paths.iter().find(|path| !path.through_frame);
+        let path = field.or(frame)?;
+        let mut paths = self.along(&path.objects, found.only_excluded);
+        paths.only_frames = only_frames;
+        paths.through_frame = frame.filter(|_| field.is_some()).map(|path| self.path(&path.objects));
+        Some(paths)
+    }
+
+    /// What is known of a path.
+    pub(super) fn along(&self, objects: &[ObjectIndex], is_weak: bool) -> Paths {
+        let path = self.path(objects);
+        let is_soft = path.steps.iter().any(|step| step.strength == Strength::Soft);
+        let owner = self.owner(objects);
+        Paths { path, through_frame: None, only_frames: false, is_weak, is_soft: is_weak && is_soft, owner }
+    }
+
+    fn path(&self, objects: &[ObjectIndex]) -> Path {
+        let root = self.view.start(objects.first().copied().unwrap_or_default(), Excluded::all());
+        if objects.len() <= MAX_PATH {
+            let steps = self.view.steps(objects, 0..objects.len());
+            return Path { root, steps, left_out: (0, 0) };
+        }
+        let half = MAX_PATH / 2;
+        let mut steps = self.view.steps(objects, 0..half);
+        steps.extend(self.view.steps(objects, objects.len() - half..objects.len()));
+        Path { root, steps, left_out: (objects.len() - MAX_PATH, half) }
+    }
+
+    /// The last object outside of the JDK that holds the next one of a path, and by which field.
+    fn owner(&self, path: &[ObjectIndex]) -> Option<Owner> {
+        let pairs = path.windows(2).rev().take(MAX_PATH);
+        let mut pairs = pairs.filter_map(|pair| Some((*pair.first()?, *pair.get(1)?)));
+        pairs.find_map(|(holder, held)| {
+            let named = self.named(holder);
+            let class = named.class.filter(|class| !names::is_of_jdk(class) && !class.ends_with("[]"))?;
+            let step = self.view.step(held, Some(holder));
+            let field = step.reference.filter(|reference| !reference.starts_with('<'))?;
+            Some(Owner { object: named.object, class, field, is_static: step.is_static })
+        })
+    }
+
+    /// What is known of the collection that is shown for an object.
+    pub(super) fn collection(&self, place: &Holder) -> Option<CollectionFacts> {
+        let object = self.graph.objects.addresses.index_of(place.object).filter(|_| place.is_collection)?;
+        let collections = Collections::with(&self.objects, self.forms.clone());
+        Some(collection::facts(&self.objects, &collections, &self.view, object))
+    }
+
+    /// The largest parts of what an object retains: its children one by one, or if they are many, by class.
+    pub(super) fn parts(&self, holders: &Holders<'_>, base: TreePosition, below: &Below<'_>) -> Vec<Part> {
+        let tree = &self.graph.tree;
+        let children: Vec<TreePosition> = tree.children(base).take(FEW_CHILDREN + 1).collect();
+        if children.len() > FEW_CHILDREN && below.parts().first().is_some_and(|part| part.objects > 1) {
+            return kinds(below);
+        }
+        let part = |position: &TreePosition| {
+            let object = tree.object_at(*position)?;
+            let named = self.named(object);
+            Some(Part {
+                class: named.class.unwrap_or_default(),
+                is_class_object: named.is_class_object,
+                objects: 1,
+                retained_bytes: named.retained_bytes,
+                object: Some(named.object),
+                place: holders.amounts_to(*position),
+            })
+        };
+        children.iter().take(TOLD_PARTS).filter_map(part).collect()
+    }
+}
+
+/// Kinds of objects as parts.
+pub(super) fn kinds(below: &Below<'_>) -> Vec<Part> {
+    let part = |level: Level| Part {
+        class: level.class,
+        is_class_object: level.is_class_object,
+        objects: level.objects,
+        retained_bytes: level.retained_bytes,
+        object: None,
+        place: None,
+    };
+    below.parts().into_iter().take(TOLD_PARTS).map(part).collect()
+}
+
+/// The classes whose objects take most.
+pub(super) fn largest_classes(summary: &Summary, counts: &[Counts]) -> Vec<ClassShare> {
+    let counted = (0u32..).map(ClassNumber).zip(counts).filter(|(_, count)| count.objects > 0);
+    let mut shares: Vec<ClassShare> = counted
+        .map(|(class, count)| ClassShare {
+            class: summary.class(class).map_or("", |row| summary.class_name(row)).to_owned(),
+            objects: count.objects,
+            shallow_bytes: count.shallow_bytes,
+        })
+        .collect();
+    shares.sort_by(|a, b| Reverse(a.shallow_bytes).cmp(&Reverse(b.shallow_bytes)).then(a.class.cmp(&b.class)));
+    shares.truncate(TOLD_CLASSES);
+    shares
+}
+
+/// Tells each suspect which others have the beginning of their path in common with its own, up to an object that is not
+/// the JDK's.
+pub(super) fn relate(suspects: &mut [Suspect]) {
+    let related: Vec<Vec<usize>> = (0..suspects.len())
+        .map(|at| {
+            let others = (0..suspects.len()).filter(|other| *other != at);
+            others.filter(|other| are_related(suspects.get(at), suspects.get(*other))).collect()
+        })
+        .collect();
+    for (suspect, related) in suspects.iter_mut().zip(related) {
+        suspect.related = related;
+    }
+}
+
+fn are_related(a: Option<&Suspect>, b: Option<&Suspect>) -> bool {
+    let path = |suspect: Option<&'_ Suspect>| -> Vec<(ObjectId, bool)> {
+        let paths = suspect.and_then(|suspect| suspect.paths.as_ref());
+        let steps = paths.into_iter().flat_map(|paths| &paths.path.steps);
+        steps.map(|step| (step.id, is_of_application(step))).collect()
+    };
+    let (a, b) = (path(a), path(b));
+    let common = a.iter().zip(&b).take_while(|(a, b)| a == b);
+    // One of them may be the other's beginning.
+    common.into_iter().any(|((_, is_own), _)| *is_own)
+}
+
+fn is_of_application(step: &Step) -> bool {
+    let class = match (&step.class, &step.label) {
+        (Some(class), Some(label)) if class == "java.lang.Class" => Some(label),
+        (class, _) => class.as_ref(),
+    };
+    class.is_some_and(|class| !names::is_of_jdk(class) && !class.ends_with("[]"))
+}

@@ -1,0 +1,155 @@
+//! What is told of a heap beside its suspects: which thread ran out of memory, class loaders of one application more than
+//! once, what waits for the finalizer, what is outside of the heap.
+
+use std::io;
+
+use rustc_hash::FxHashMap;
+
+use crate::hprof::ObjectId;
+use crate::index::graph::numbers::ObjectIndex;
+use crate::index::layout::sizes::Sizes;
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::{Heap, ObjectGraph};
+use crate::query::classes::histogram;
+use crate::query::classes::loader_sets::{self, Why, is_permanent};
+use crate::query::classes::loaders;
+use crate::query::objects::label::Labels;
+use crate::query::objects::reader::Objects;
+use crate::query::paths::steps::View;
+use crate::query::threads::frames::Frame;
+use crate::query::threads::{Question, StackFrame, Thread, Threads};
+
+use super::off_heap::{self, OffHeap};
+
+/// Class loaders that define classes of the same names before that is told.
+pub const MANY_LOADERS: u64 = 3;
+/// Groups of loaders that are told.
+const TOLD_GROUPS: usize = 3;
+/// Loaders of a group whose paths are told, the first by ID.
+const TOLD_LOADERS: usize = 20;
+/// Frames of the thread that ran out of memory.
+const FRAMES: usize = 32;
+
+/// Facts of a heap.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HeapFacts {
+    /// The thread that ran into an OutOfMemoryError, with its stack.
+    pub out_of_memory: Option<Thread>,
+    /// Applications that are loaded more than once.
+    pub loaders: Vec<LoaderGroup>,
+    /// Objects that wait for their finalizer; `None` if the dump does not tell.
+    pub finalizer_queue: Option<u64>,
+    /// What the thread that runs finalizers is doing.
+    pub finalizer_frame: Option<Frame>,
+    /// Memory outside of the heap.
+    pub off_heap: OffHeap,
+}
+
+/// Class loaders that define classes of the same names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoaderGroup {
+    /// The loaders' class.
+    pub class: Option<String>,
+    /// How many loaders.
+    pub loaders: u64,
+    /// A class that each defines.
+    pub defines: Option<String>,
+    /// Classes that each defines.
+    pub classes: u64,
+    /// What they retain together, with their classes and instances.
+    pub retained_bytes: u64,
+    /// Why they are alive.
+    pub paths: Vec<(ObjectId, Why)>,
+}
+
+/// The facts.
+///
+/// # Errors
+/// If there is neither memory nor disk space for a number for each object.
+pub fn facts(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<HeapFacts> {
+    let summary = heap.summary();
+    let objects = Objects::new(summary, graph, bytes);
+    let threads = Threads::new(heap, graph, bytes);
+    let finalizer_queue = finalizer_queue(&objects);
+    let finalizer_frame = finalizer_queue.filter(|waiting| *waiting > 0).and_then(|_| finalizer(&threads));
+    Ok(HeapFacts {
+        out_of_memory: threads.out_of_memory(FRAMES).map(|row| threads.thread(&row)),
+        loaders: loader_groups(heap, graph, bytes)?,
+        finalizer_queue,
+        finalizer_frame,
+        off_heap: off_heap::off_heap(&objects, bytes),
+    })
+}
+
+/// The threads that ran into an OutOfMemoryError, ascending.
+pub(super) fn out_of_memory(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> Vec<ObjectIndex> {
+    Threads::new(heap, graph, bytes).all_out_of_memory().to_vec()
+}
+
+/// The frame in which the thread that runs finalizers is, without those in which it waits for work.
+fn finalizer(threads: &Threads<'_>) -> Option<Frame> {
+    let pattern = "Finalizer".parse().ok()?;
+    let question = Question { name: Some(pattern), depth: Some(FRAMES), ..Question::default() };
+    let found = threads.find(&question);
+    let mut rows = found.rows.iter().map(|row| threads.thread(row));
+    let thread = rows.find(|thread| thread.name.as_deref() == Some("Finalizer"))?;
+    thread.frames.into_iter().next().map(|StackFrame { frame, .. }| frame)
+}
+
+/// Objects that wait for `finalize`.
+pub(crate) fn finalizer_queue(objects: &Objects<'_>) -> Option<u64> {
+    let summary = objects.summary;
+    let named = |class: &ClassNumber| {
+        summary.class(*class).is_some_and(|row| summary.class_name(row) == "java.lang.ref.Finalizer")
+    };
+    let class = summary.numbered_classes().map(|(number, _)| number).find(named)?;
+    let queue = summary.statics(summary.class(class)?).find(|(name, ..)| *name == "queue")?.2;
+    let queue = objects.graph.objects.addresses.index_of(ObjectId(queue))?;
+    u64::try_from(objects.field(queue, "queueLength")?.integer()?).ok()
+}
+
+/// Whether a class of one name is defined by so many loaders that may go.
+fn has_many_loaders(summary: &Summary) -> bool {
+    let mut loaders: FxHashMap<&str, u64> = FxHashMap::default();
+    for class in summary.classes().iter().filter(|class| class.is_dumped()) {
+        let name = summary.class_name(class);
+        if !name.ends_with("[]") && !is_permanent(summary, class.loader.into()) {
+            *loaders.entry(name).or_default() += 1;
+        }
+    }
+    loaders.into_values().any(|loaders| loaders >= MANY_LOADERS)
+}
+
+fn loader_groups(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<Vec<LoaderGroup>> {
+    let summary = heap.summary();
+    if !has_many_loaders(summary) {
+        return Ok(Vec::new());
+    }
+    let (objects, labels) = (Objects::new(summary, graph, bytes), Labels::new(heap, graph, bytes));
+    let rows = loaders::loaders(&objects, &labels, loaders::SortBy::Retained);
+    let found = loader_sets::with_classes(summary, graph, rows, loaders::SortBy::Retained)?;
+    let view = View::new(heap, graph, bytes);
+    let many = found.groups.into_iter().filter(|group| group.loaders.len() as u64 >= MANY_LOADERS);
+    let groups = many.take(TOLD_GROUPS).map(|group| {
+        let some = || group.loaders.iter().take(TOLD_LOADERS).copied();
+        let mut why = loader_sets::why(&view, some());
+        let paths = some().filter_map(|loader| Some((loader, why.remove(&loader)?))).collect();
+        // A class of the application rather than one that was made for it.
+        let own = |class: &&ClassNumber| {
+            summary.class(**class).is_some_and(|row| histogram::instances(summary, **class, row) > 0)
+        };
+        let defines = group.classes.iter().find(own).or(group.classes.first());
+        let sizes = Sizes::new(summary, None);
+        let largest = group.classes.iter().max_by_key(|class| sizes.total(**class)).filter(|class| own(class));
+        let name = |class: &ClassNumber| summary.class(*class).map(|row| summary.class_name(row).to_owned());
+        LoaderGroup {
+            class: group.loaders.first().and_then(|loader| summary.loader_class(*loader)).map(str::to_owned),
+            loaders: group.loaders.len() as u64,
+            defines: largest.or(defines).and_then(name),
+            classes: group.classes.len() as u64,
+            retained_bytes: group.retained.bytes,
+            paths,
+        }
+    });
+    Ok(groups.collect())
+}

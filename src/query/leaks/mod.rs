@@ -1,0 +1,455 @@
+//! Leak suspects: which objects retain so much of the heap that they may be a leak, where their memory accumulates, and
+//! whether it does.
+//!
+//! Suspects and accumulation points are those of Eclipse MAT's report (`FindLeaksQuery`, `LeakHunterQuery`), by exact sizes
+//! and over all members of a group: docs/mat.md tells the differences. MAT calls every object over the threshold a suspect;
+//! here each has a verdict, since most programs have a class loader or a class that retains most of their heap.
+
+pub mod contents;
+pub mod evidence;
+pub mod heap_facts;
+pub mod holders;
+pub mod off_heap;
+pub mod thread_locals;
+
+mod collection;
+mod group_point;
+mod suspects;
+
+use std::cmp::Reverse;
+use std::io;
+
+use crate::hprof::{ObjectId, names};
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::{Heap, ObjectGraph};
+use crate::query::dominators::class_counts;
+use crate::query::objects::class_set::ClassSet;
+use crate::query::paths::steps::View;
+use crate::query::threads::groups::pool;
+
+use self::collection::CollectionFacts;
+use self::contents::{Below, Level, Reason};
+use self::evidence::{ClassShare, Evidence, Part, Paths};
+use self::group_point::CommonPath;
+use self::holders::{Holder, Holders};
+use self::suspects::{Chain, Group};
+use self::thread_locals::{ThreadLocals, ThreadLocalUse};
+
+/// Members of a group that are told, those that retain most.
+const TOLD_MEMBERS: usize = 10;
+
+/// What holds most, so many rows, where nothing accumulates.
+const TOLD_LARGEST: usize = 5;
+
+/// What is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Question {
+    /// Percent of the reachable bytes above which an object, or the objects of a class, is suspect.
+    pub percent: u64,
+    /// Whether the common path of the members of a group is wanted: that takes a search over the heap.
+    pub with_group_paths: bool,
+}
+
+/// Whether a suspect is one object or several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// One object.
+    Single,
+    /// Objects of one class that only the roots dominate.
+    Group,
+}
+
+impl Kind {
+    /// The name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Single => "single",
+            Self::Group => "group",
+        }
+    }
+}
+
+/// What a suspect is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// An object that is none of the others.
+    Instance,
+    /// A class object, or several.
+    Class,
+    /// A class loader, or several.
+    ClassLoader,
+    /// A thread, or several.
+    Thread,
+}
+
+impl What {
+    /// The name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Instance => "instance",
+            Self::Class => "class",
+            Self::ClassLoader => "class_loader",
+            Self::Thread => "thread",
+        }
+    }
+}
+
+/// Whether memory accumulates there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// At least 80 percent is in many children of one class, in one chain, in one buffer, or in many like threads or loaders.
+    Accumulation,
+    /// It stands above parts of different kinds.
+    Holder,
+}
+
+impl Verdict {
+    /// The name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Accumulation => "accumulation",
+            Self::Holder => "holder",
+        }
+    }
+}
+
+/// An object by its name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Named {
+    /// Object ID.
+    pub object: ObjectId,
+    /// Its class; of a class object, the class it stands for. `None` if the dump does not tell.
+    pub class: Option<String>,
+    /// Whether it is a class object.
+    pub is_class_object: bool,
+    /// A few words that tell it from others.
+    pub label: Option<String>,
+    /// What it retains.
+    pub retained_bytes: u64,
+}
+
+/// A suspect, with the evidence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suspect {
+    /// One object, or several.
+    pub kind: Kind,
+    /// What it is.
+    pub what: What,
+    /// Whether memory accumulates there.
+    pub verdict: Verdict,
+    /// The object; of a group the member that retains most.
+    pub object: Named,
+    /// How many objects.
+    pub objects: u64,
+    /// What they take themselves.
+    pub shallow_bytes: u64,
+    /// What they retain.
+    pub retained_bytes: u64,
+    /// Members of a group, those that retain most; of a single suspect nothing.
+    pub members: Vec<Named>,
+    /// The class of the members of a group.
+    pub group_class: Option<String>,
+    /// The loader of the class: of the class itself, of a class object. 0 is the boot loader.
+    pub loader: ObjectId,
+    /// The accumulation point.
+    pub point: Option<Named>,
+    /// How it accumulates, if it does.
+    pub reason: Option<Reason>,
+    /// What the accumulation point is known by: the collection that it is a part of, and the field that holds it.
+    pub place: Option<Holder>,
+    /// What a holder retains, the largest parts.
+    pub parts: Vec<Part>,
+    /// What accumulates, from the accumulation point down.
+    pub accumulated: Vec<Level>,
+    /// The classes whose objects take most of what it retains.
+    pub contents: Vec<ClassShare>,
+    /// The shortest path to the accumulation point, and what else is known of paths to it.
+    pub paths: Option<Paths>,
+    /// The collection that the accumulation point is of.
+    pub collection: Option<CollectionFacts>,
+    /// ThreadLocals whose values these threads keep, those that retain most.
+    pub thread_locals: Vec<ThreadLocalUse>,
+    /// Whether the thread that ran into an OutOfMemoryError is it, or among them.
+    pub is_oom_thread: bool,
+    /// Other suspects, by number, whose paths have a beginning in common with its own.
+    pub related: Vec<usize>,
+}
+
+/// The suspects.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Leaks {
+    /// What all reachable objects take.
+    pub reachable_bytes: u64,
+    /// What a suspect retains more than.
+    pub threshold_bytes: u64,
+    /// Those that retain most first.
+    pub suspects: Vec<Suspect>,
+    /// What holds most, if nothing accumulates.
+    pub largest: Vec<Holder>,
+}
+
+/// A suspect as it is found.
+struct Candidate {
+    kind: Kind,
+    class: Option<ClassNumber>,
+    /// The object, or the members, ascending: those that retain most first.
+    positions: Vec<TreePosition>,
+    retained_bytes: u64,
+    shallow_bytes: u64,
+    point: Option<ObjectIndex>,
+    chain: Option<Chain>,
+    common: Option<CommonPath>,
+}
+
+/// Finds the suspects and the evidence.
+///
+/// # Errors
+/// If there is neither memory nor disk space for a few numbers for each object.
+pub fn leaks(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: Question) -> io::Result<Leaks> {
+    let summary = heap.summary();
+    let threshold_bytes = suspects::threshold(graph, question.percent);
+    let found = suspects::find(summary, graph, threshold_bytes);
+    let view = View::new(heap, graph, bytes);
+    let common = match question.with_group_paths {
+        true => group_point::common_paths(&view.edges, &found.groups)?,
+        false => vec![CommonPath::default(); found.groups.len()],
+    };
+    let singles = found.singles.iter().map(|position| single(graph, *position));
+    let groups = found.groups.into_iter().zip(common).map(|(members, common)| group(graph, members, common));
+    let mut candidates: Vec<Candidate> = singles.chain(groups).collect();
+    candidates.sort_by_cached_key(|candidate| {
+        let first = candidate.positions.first().and_then(|position| graph.tree.object_at(*position));
+        let name = candidate.class.and_then(|class| summary.class(class));
+        (
+            Reverse(candidate.retained_bytes),
+            candidate.kind,
+            Reverse(candidate.shallow_bytes),
+            name.map(|row| summary.class_name(row)),
+            first,
+        )
+    });
+    let reader = Reader::new(heap, graph, bytes, view);
+    let mut suspects: Vec<Suspect> = candidates.into_iter().map(|candidate| reader.suspect(candidate)).collect();
+    evidence::relate(&mut suspects);
+    let accumulates = suspects.iter().any(|suspect| suspect.verdict == Verdict::Accumulation);
+    let largest = if accumulates { Vec::new() } else { reader.holders.largest(TOLD_LARGEST) };
+    Ok(Leaks { reachable_bytes: graph.tree.reachable_bytes(), threshold_bytes, suspects, largest })
+}
+
+fn single(graph: &ObjectGraph, position: TreePosition) -> Candidate {
+    let tree = &graph.tree;
+    let point = suspects::accumulation_point(graph, position);
+    Candidate {
+        kind: Kind::Single,
+        class: tree.object_at(position).and_then(|object| graph.objects.class(object)),
+        positions: vec![position],
+        retained_bytes: tree.retained_bytes(position),
+        shallow_bytes: tree.shallow_bytes(position),
+        point: point.position.and_then(|position| tree.object_at(position)),
+        chain: point.chain,
+        common: None,
+    }
+}
+
+fn group(graph: &ObjectGraph, group: Group, common: CommonPath) -> Candidate {
+    let shallow = group.members.iter().map(|position| graph.tree.shallow_bytes(*position));
+    Candidate {
+        kind: Kind::Group,
+        class: Some(group.class),
+        retained_bytes: group.retained_bytes,
+        shallow_bytes: shallow.fold(0, u64::saturating_add),
+        positions: group.members,
+        point: common.objects.last().copied().filter(|_| common.has_point),
+        chain: None,
+        common: Some(common),
+    }
+}
+
+/// Reads the evidence.
+struct Reader<'a> {
+    summary: &'a Summary,
+    graph: &'a ObjectGraph,
+    evidence: Evidence<'a>,
+    holders: Holders<'a>,
+    thread_locals: ThreadLocals<'a>,
+    threads: ClassSet,
+    loaders: ClassSet,
+    /// The threads that ran into an OutOfMemoryError, ascending.
+    out_of_memory: Vec<ObjectIndex>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], view: View<'a>) -> Self {
+        let summary = heap.summary();
+        Self {
+            summary,
+            graph,
+            evidence: Evidence::new(summary, graph, bytes, view),
+            holders: Holders::new(heap, graph, bytes),
+            thread_locals: ThreadLocals::new(heap, graph, bytes),
+            threads: ClassSet::of_name_and_below(summary, "java.lang.Thread"),
+            loaders: ClassSet::of_name_and_below(summary, "java.lang.ClassLoader"),
+            out_of_memory: heap_facts::out_of_memory(heap, graph, bytes),
+        }
+    }
+
+    fn what(&self, class: Option<ClassNumber>) -> What {
+        match class {
+            Some(class) if Some(class) == self.summary.java_lang_class() => What::Class,
+            Some(class) if self.threads.contains(class) => What::Thread,
+            Some(class) if self.loaders.contains(class) => What::ClassLoader,
+            _ => What::Instance,
+        }
+    }
+
+    fn suspect(&self, candidate: Candidate) -> Suspect {
+        let tree = &self.graph.tree;
+        let Candidate { kind, class, positions, retained_bytes, shallow_bytes, point, chain, common } = candidate;
+        let what = self.what(class);
+        let first = positions.first().copied().unwrap_or_default();
+        let object = tree.object_at(first).unwrap_or_default();
+        let point_position = point.and_then(|point| tree.reachable_position(point));
+        // What the evidence is of: the accumulation point, the chain that leads there, or the group itself.
+        let base = chain.map(|chain| chain.first).or(point_position);
+        let tops: Vec<TreePosition> = match kind {
+            Kind::Single => vec![base.unwrap_or(first)],
+            Kind::Group => positions.clone(),
+        };
+        let below = Below::new(self.summary, self.graph, &tops);
+        let reason = match kind {
+            Kind::Single => self.reason(&below, tops.first().copied().unwrap_or(first), chain),
+            Kind::Group => self.reason_of_group(what, class, &positions, retained_bytes, point.is_some()),
+        };
+        let verdict = if reason.is_some() { Verdict::Accumulation } else { Verdict::Holder };
+        let shown = match kind {
+            Kind::Single => base.and_then(|position| tree.object_at(position)).or(Some(object)),
+            Kind::Group => point,
+        };
+        let place = shown.map(|object| self.holders.place(object));
+        let is_oom = |position: &TreePosition| {
+            let object = tree.object_at(*position);
+            object.is_some_and(|object| self.out_of_memory.binary_search(&object).is_ok())
+        };
+        let members = match kind {
+            Kind::Single => Vec::new(),
+            Kind::Group => self.named_all(positions.iter().take(TOLD_MEMBERS)),
+        };
+        let paths = match &common {
+            Some(common) if !common.objects.is_empty() => Some(self.evidence.along(&common.objects, common.is_weak)),
+            _ => shown.or(Some(object)).and_then(|object| self.evidence.paths(object)),
+        };
+        let is_local = what == What::Thread || kind == Kind::Group;
+        Suspect {
+            kind,
+            what,
+            verdict,
+            object: self.evidence.named(object),
+            objects: positions.len() as u64,
+            shallow_bytes,
+            retained_bytes,
+            members,
+            group_class: class.filter(|_| kind == Kind::Group).map(|class| self.class_name(class).to_owned()),
+            loader: self.evidence.loader(object),
+            point: point.map(|point| self.evidence.named(point)),
+            collection: place.as_ref().and_then(|place| self.evidence.collection(place)),
+            parts: match (verdict, kind) {
+                (Verdict::Accumulation, _) => Vec::new(),
+                (Verdict::Holder, Kind::Single) => {
+                    self.evidence.parts(&self.holders, tops.first().copied().unwrap_or(first), &below)
+                }
+                (Verdict::Holder, Kind::Group) => evidence::kinds(&below),
+            },
+            accumulated: below.accumulated(),
+            contents: self.contents(&tops),
+            thread_locals: if is_local { self.thread_locals.of(&positions) } else { Vec::new() },
+            is_oom_thread: what == What::Thread && positions.iter().any(is_oom),
+            reason,
+            place,
+            paths,
+            related: Vec::new(),
+        }
+    }
+
+    fn named_all<'p>(&self, positions: impl Iterator<Item = &'p TreePosition>) -> Vec<Named> {
+        let objects = positions.filter_map(|position| self.graph.tree.object_at(*position));
+        objects.map(|object| self.evidence.named(object)).collect()
+    }
+
+    fn class_name(&self, class: ClassNumber) -> &'a str {
+        self.summary.class(class).map_or("", |row| self.summary.class_name(row))
+    }
+
+    fn reason(&self, below: &Below<'_>, base: TreePosition, chain: Option<Chain>) -> Option<Reason> {
+        let tree = &self.graph.tree;
+        let in_one = tree.children(base).next().map_or(0, |child| tree.retained_bytes(child));
+        let reason = below.reason(tree.shallow_bytes(base), in_one);
+        // A chain of objects that take turns: the walk saw it.
+        let turns = || {
+            let chain = chain?;
+            let class = self.graph.objects.class(tree.object_at(chain.first)?)?;
+            Some(Reason::Chain { class: self.class_name(class).to_owned(), objects: chain.links.into() })
+        };
+        reason.or_else(turns)
+    }
+
+    fn reason_of_group(
+        &self,
+        what: What,
+        class: Option<ClassNumber>,
+        positions: &[TreePosition],
+        all: u64,
+        has_point: bool,
+    ) -> Option<Reason> {
+        let tree = &self.graph.tree;
+        let retained = || positions.iter().map(|position| tree.retained_bytes(*position));
+        let class_name = class.map_or("", |class| self.class_name(class));
+        match what {
+            What::Thread => {
+                let found = self.largest_pool(positions)?;
+                let (pool, members) = found;
+                let sum = members.iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
+                let are_many = contents::is_in_many(members.iter().copied(), all, true);
+                (are_many && contents::is_most(sum, all)).then_some(Reason::Threads {
+                    pool: pool.map(|pool| format!("{pool}*")),
+                    threads: members.len() as u64,
+                    retained_bytes: sum,
+                })
+            }
+            What::ClassLoader => contents::is_in_many(retained(), all, true).then(|| Reason::Loaders {
+                class: class_name.to_owned(),
+                loader_class: Some(class_name.to_owned()),
+                loaders: positions.len() as u64,
+                retained_bytes: all,
+            }),
+            // Different classes are parts of different kinds.
+            What::Class => None,
+            What::Instance => {
+                let is_known = has_point || !names::is_of_jdk(class_name) && !class_name.ends_with("[]");
+                (is_known && contents::is_in_many(retained(), all, false)).then_some(Reason::Members)
+            }
+        }
+    }
+
+    /// The pool of threads that retains most: its name without the number, and what each of its threads retains, most
+    /// first. Threads of a class of their own are one pool, whatever their names are.
+    fn largest_pool(&self, positions: &[TreePosition]) -> Option<(Option<String>, Vec<u64>)> {
+        let tree = &self.graph.tree;
+        let mut pools: rustc_hash::FxHashMap<String, Vec<u64>> = rustc_hash::FxHashMap::default();
+        for position in positions {
+            let object = tree.object_at(*position)?;
+            let name = self.evidence.label(object).unwrap_or_default();
+            pools.entry(pool(&name).to_owned()).or_default().push(tree.retained_bytes(*position));
+        }
+        let sum = |bytes: &[u64]| bytes.iter().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
+        let (name, bytes) =
+            pools.into_iter().max_by_key(|(name, bytes)| (sum(bytes), Reverse(name.clone())))?;
+        Some((Some(name).filter(|name| !name.is_empty()), bytes))
+    }
+
+    /// The classes whose objects take most of what some objects retain.
+    fn contents(&self, tops: &[TreePosition]) -> Vec<ClassShare> {
+        let counts = class_counts::count_below(self.graph, tops, self.summary.classes().len());
+        evidence::largest_classes(self.summary, &counts)
+    }
+}

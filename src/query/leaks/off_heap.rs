@@ -1,0 +1,164 @@
+//! Memory outside of the heap that objects stand for: direct and mapped ByteBuffers.
+//!
+//! Each piece of memory counts once: slices and duplicates hold the buffer that they are views of in `att`. One dump tells
+//! how much there is and who has it, not whether it grows.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+
+use crate::hprof::{BasicType, ObjectId, names};
+use crate::index::graph::numbers::ObjectIndex;
+use crate::query::objects::class_set::ClassSet;
+use crate::query::objects::reader::Objects;
+use crate::query::objects::reference_names::Edges;
+
+/// Referrers of a buffer that are looked at.
+const MAX_REFERRERS: usize = 16;
+/// Dominators that are climbed to find an owner.
+const MAX_CLIMB: usize = 64;
+/// Owners that are told.
+const TOLD_OWNERS: usize = 5;
+/// Buffers whose owners are sought.
+const MAX_OWNED: usize = 1 << 16;
+
+/// Buffers, and what they take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Buffers {
+    /// How many.
+    pub buffers: u64,
+    /// The sum of their capacities.
+    pub bytes: u64,
+}
+
+/// Who has buffers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BufferOwner {
+    /// The field of an application's class below which they are; `None` where there is none.
+    pub field: Option<String>,
+    /// How many, and what they take.
+    pub buffers: Buffers,
+}
+
+/// Memory outside of the heap.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OffHeap {
+    /// Direct ByteBuffers, without views of others and without what the JDK maps for itself.
+    pub direct: Buffers,
+    /// Mapped files.
+    pub mapped: Buffers,
+    /// Who has most.
+    pub owners: Vec<BufferOwner>,
+    /// What the JVM counts as reserved for direct buffers (`java.nio.Bits`), if the dump tells.
+    pub reserved_bytes: Option<u64>,
+    /// What it reserves at most, if the dump tells.
+    pub limit_bytes: Option<u64>,
+}
+
+/// A buffer that has memory of its own.
+struct Buffer {
+    object: ObjectIndex,
+    bytes: u64,
+    is_mapped: bool,
+}
+
+/// Finds direct and mapped buffers.
+pub(crate) fn off_heap(objects: &Objects<'_>, bytes: &[u8]) -> OffHeap {
+    let mut found = OffHeap::default();
+    let mut owned: Vec<Buffer> = Vec::new();
+    for buffer in buffers(objects) {
+        let kind = if buffer.is_mapped { &mut found.mapped } else { &mut found.direct };
+        kind.add(buffer.bytes);
+        if owned.len() < MAX_OWNED {
+            owned.push(buffer);
+        }
+    }
+    if !owned.is_empty() {
+        found.owners = owners(&Edges::new(objects.summary, objects.graph, bytes), &owned);
+        (found.reserved_bytes, found.limit_bytes) = counters(objects);
+    }
+    found
+}
+
+impl Buffers {
+    fn add(&mut self, bytes: u64) {
+        self.buffers += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+}
+
+fn buffers(objects: &Objects<'_>) -> Vec<Buffer> {
+    let classes = ClassSet::of_name_and_below(objects.summary, "java.nio.MappedByteBuffer");
+    let has_objects = |class| objects.summary.class(class).is_some_and(|row| row.objects.get() > 0);
+    if !classes.classes().any(has_objects) {
+        return Vec::new();
+    }
+    let all = classes.all_objects(objects.graph).into_iter();
+    all.filter_map(|object| buffer(objects, object)).collect()
+}
+
+fn buffer(objects: &Objects<'_>, object: ObjectIndex) -> Option<Buffer> {
+    let fields = objects.fields(object)?;
+    let is_null = |name: &str| fields.value(name).is_none_or(|value| value.bits == 0);
+    let bytes = u64::try_from(fields.integer("capacity")?).ok().filter(|bytes| *bytes > 0)?;
+    // The JDK maps its own classes by native code: through views that is no memory of the program.
+    let is_image = |from: ObjectIndex| class_name(objects, from).starts_with("jdk.internal.jimage.");
+    let referrers = |object| objects.graph.referrers(object).take(MAX_REFERRERS);
+    let is_of_image = |from| is_image(from) || referrers(from).any(is_image);
+    let is_own = is_null("att") && is_null("viewedBuffer") && !referrers(object).any(is_of_image);
+    is_own.then(|| Buffer { object, bytes, is_mapped: !is_null("fd") })
+}
+
+fn class_name<'a>(objects: &Objects<'a>, object: ObjectIndex) -> &'a str {
+    let class = objects.graph.objects.class(object).and_then(|class| objects.summary.class(class));
+    class.map_or("", |class| objects.summary.class_name(class))
+}
+
+fn owners(edges: &Edges<'_>, buffers: &[Buffer]) -> Vec<BufferOwner> {
+    let mut of_field: FxHashMap<Option<String>, Buffers> = FxHashMap::default();
+    for buffer in buffers {
+        of_field.entry(owner(edges, buffer.object)).or_default().add(buffer.bytes);
+    }
+    let mut owners: Vec<BufferOwner> =
+        of_field.into_iter().map(|(field, buffers)| BufferOwner { field, buffers }).collect();
+    owners.sort_by(|a, b| Reverse(a.buffers.bytes).cmp(&Reverse(b.buffers.bytes)).then(a.field.cmp(&b.field)));
+    owners.truncate(TOLD_OWNERS);
+    owners
+}
+
+/// The field of the nearest dominator of an application's class.
+fn owner(edges: &Edges<'_>, buffer: ObjectIndex) -> Option<String> {
+    let tree = &edges.graph.tree;
+    let (mut position, mut below) = (tree.reachable_position(buffer)?, buffer);
+    for _ in 0..MAX_CLIMB {
+        position = tree.dominator(position)?;
+        let object = tree.object_at(position)?;
+        let class = edges.class_of_class_object(object).or_else(|| edges.graph.objects.class(object))?;
+        let name = edges.summary.class_name(edges.summary.class(class)?);
+        if !names::is_of_jdk(name) && !name.ends_with("[]") {
+            let field = edges.holding(object, below).meanings.first().map(ToString::to_string);
+            return Some(field.map_or_else(|| name.to_owned(), |field| format!("{name}.{field}")));
+        }
+        below = object;
+    }
+    None
+}
+
+/// What `java.nio.Bits` counts as reserved, and its limit.
+fn counters(objects: &Objects<'_>) -> (Option<u64>, Option<u64>) {
+    let summary = objects.summary;
+    let class = summary.classes().iter().find(|class| summary.class_name(class) == "java.nio.Bits");
+    let value = |wanted: [&str; 2], kind: BasicType| {
+        let mut statics = class.into_iter().flat_map(|class| summary.statics(class));
+        let found = statics.find(|(name, of, _)| wanted.contains(name) && *of == kind);
+        found.map(|(.., value)| value)
+    };
+    let reserved = value(["RESERVED_MEMORY", "reservedMemory"], BasicType::Object);
+    let reserved = reserved.and_then(|id| objects.graph.objects.addresses.index_of(ObjectId(id)));
+    let reserved = reserved.and_then(|counter| objects.field(counter, "value")?.integer());
+    // JDK 6 and 7 count in a number.
+    let plain = || value(["reservedMemory", "reservedMemory"], BasicType::Long).map(u64::cast_signed);
+    let limit = value(["MAX_MEMORY", "maxMemory"], BasicType::Long).map(u64::cast_signed);
+    let bytes = |number: i64| u64::try_from(number).ok();
+    (reserved.or_else(plain).and_then(bytes), limit.and_then(bytes).filter(|limit| *limit > 0))
+}

@@ -1,0 +1,160 @@
+//! Which objects are suspects, and where the memory of a single one accumulates: rules of Eclipse MAT's `FindLeaksQuery`.
+
+use std::cmp::Reverse;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use crate::index::ObjectGraph;
+use crate::index::graph::numbers::TreePosition;
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::query::classes::histogram::GroupBy;
+use crate::query::dominators::listing;
+use crate::query::dominators::preorder::{Preorder, Start};
+
+/// Percent of an object's retained size that its largest child has at least where the walk goes on.
+pub(super) const MOST_OF_IT: u64 = 70;
+/// Steps of the walk. MAT gives up here.
+const MAX_STEPS: u32 = 1000;
+/// Objects of one class on the walk that make a chain.
+const MIN_LINKS: u32 = 10;
+/// Percent of what a chain retains that hangs on its links, and not below the last.
+const ON_LINKS: u64 = 80;
+/// Positions that one thread takes at a time.
+const CHUNK: u32 = 1 << 16;
+
+/// Objects that only the roots dominate and that retain much.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Each retains more than the threshold by itself, largest first.
+    pub(super) singles: Vec<TreePosition>,
+    /// The others by class, where those of a class retain more than the threshold together; largest sum first.
+    pub(super) groups: Vec<Group>,
+}
+
+/// Objects of a class that only the roots dominate, without those that are suspects by themselves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Group {
+    pub(super) class: ClassNumber,
+    /// Ascending.
+    pub(super) members: Vec<TreePosition>,
+    pub(super) retained_bytes: u64,
+}
+
+/// The threshold in bytes: so many percent of all reachable bytes, rounded down.
+pub(super) fn threshold(graph: &ObjectGraph, percent: u64) -> u64 {
+    share(graph.tree.reachable_bytes(), percent)
+}
+
+/// So many percent of a number, rounded down.
+pub(super) fn share(of: u64, percent: u64) -> u64 {
+    u64::try_from(u128::from(of) * u128::from(percent) / 100).unwrap_or(u64::MAX)
+}
+
+/// The suspects that retain more than `threshold` bytes.
+pub(super) fn find(summary: &Summary, graph: &ObjectGraph, threshold: u64) -> Found {
+    let tree = &graph.tree;
+    let is_large = |position: &TreePosition| tree.retained_bytes(*position) > threshold;
+    let singles: Vec<TreePosition> = tree.top().take_while(is_large).collect();
+    let mut rest: FxHashMap<ClassNumber, u64> = FxHashMap::default();
+    for row in listing::group(summary, graph, &[Start::Roots], GroupBy::Class) {
+        // A group is a class. The one behind the last is of objects whose class is not known.
+        let class = u32::try_from(row.group.group).map(ClassNumber);
+        if let Ok(class) = class
+            && summary.class(class).is_some()
+        {
+            rest.insert(class, row.group.retained_bytes.unwrap_or(0));
+        }
+    }
+    for single in &singles {
+        let class = tree.object_at(*single).and_then(|object| graph.objects.class(object));
+        if let Some(sum) = class.and_then(|class| rest.get_mut(&class)) {
+            *sum = sum.saturating_sub(tree.retained_bytes(*single));
+        }
+    }
+    rest.retain(|_, sum| *sum > threshold);
+    let mut groups = members(graph, &rest, &singles);
+    groups.sort_by_key(|group| (Reverse(group.retained_bytes), group.class));
+    Found { singles, groups }
+}
+
+/// The objects of these classes that only the roots dominate, without those that are suspects by themselves.
+fn members(
+    graph: &ObjectGraph,
+    classes: &FxHashMap<ClassNumber, u64>,
+    singles: &[TreePosition],
+) -> Vec<Group> {
+    if classes.is_empty() {
+        return Vec::new();
+    }
+    let tree = &graph.tree;
+    let class_of = |position| graph.objects.class(tree.object_at(position)?);
+    let of_chunk = |chunk| -> Vec<(ClassNumber, TreePosition)> {
+        let tops = Preorder::new(tree, chunk).filter(|(_, depth)| *depth == 0);
+        let tops = tops.filter_map(|(position, _)| Some((class_of(position)?, position)));
+        tops.filter(|(class, position)| {
+            classes.contains_key(class) && singles.binary_search(position).is_err()
+        })
+        .collect()
+    };
+    let chunks = TreePosition::chunks(tree.all(), CHUNK).into_par_iter();
+    let mut by_class: FxHashMap<ClassNumber, Vec<TreePosition>> = FxHashMap::default();
+    for (class, position) in chunks.map(of_chunk).collect::<Vec<_>>().concat() {
+        by_class.entry(class).or_default().push(position);
+    }
+    let group = |(class, members)| {
+        let retained_bytes = classes.get(&class).copied().unwrap_or(0);
+        Group { class, members, retained_bytes }
+    };
+    by_class.into_iter().map(group).collect()
+}
+
+/// Where the memory of an object accumulates.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Point {
+    /// The accumulation point; `None` if the walk does not end and no chain is on it.
+    pub(super) position: Option<TreePosition>,
+    /// The chain of objects that the walk leads along, if its links hold what it retains.
+    pub(super) chain: Option<Chain>,
+}
+
+/// Objects of one class, each of which dominates the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Chain {
+    /// The first.
+    pub(super) first: TreePosition,
+    /// Objects of the class on the walk; there may be more beyond its end.
+    pub(super) links: u32,
+}
+
+/// Goes from an object down to the child that retains most, as long as that has 70 percent of what its parent retains.
+///
+/// Unlike MAT, which gives up after 1,000 steps, it takes a walk that long for what it is: a chain, whose first link is the
+/// accumulation point. In a shorter chain the walk ends near the last link, where a few are left; then the accumulation
+/// point is MAT's, and the chain is told beside it.
+pub(super) fn accumulation_point(graph: &ObjectGraph, top: TreePosition) -> Point {
+    let tree = &graph.tree;
+    let class_of = |position| graph.objects.class(tree.object_at(position)?);
+    let mut links: FxHashMap<Option<ClassNumber>, (u32, TreePosition)> = FxHashMap::default();
+    let (mut here, mut steps) = (top, 0);
+    let mut bytes = tree.retained_bytes(here);
+    loop {
+        links.entry(class_of(here)).or_insert((0, here)).0 += 1;
+        let next = tree.children(here).next().filter(|next| {
+            let below = u128::from(tree.retained_bytes(*next)) * 100;
+            below >= u128::from(bytes) * u128::from(MOST_OF_IT)
+        });
+        let Some(next) = next.filter(|_| steps < MAX_STEPS) else { break };
+        (here, steps) = (next, steps + 1);
+        bytes = tree.retained_bytes(here);
+    }
+    let is_endless = steps == MAX_STEPS;
+    let longest = links.into_values().max_by_key(|(links, first)| (*links, Reverse(*first)));
+    let chain = longest.map(|(links, first)| Chain { first, links });
+    let chain = chain.filter(|chain| {
+        let below_links = bytes <= share(tree.retained_bytes(chain.first), 100 - ON_LINKS);
+        chain.links >= MIN_LINKS && (is_endless || below_links)
+    });
+    let position = if is_endless { chain.map(|chain| chain.first) } else { Some(here) };
+    Point { position, chain }
+}

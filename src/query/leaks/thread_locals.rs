@@ -1,0 +1,128 @@
+//! ThreadLocals: which static field holds the key under which threads keep much.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::hprof::ObjectId;
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
+use crate::index::{Heap, ObjectGraph};
+use crate::query::dominators::holder;
+use crate::query::objects::class_set::ClassSet;
+use crate::query::objects::label::{Labels, THREAD_LOCAL_ENTRY};
+use crate::query::objects::reader::Objects;
+use crate::query::objects::reference_names::Edges;
+
+/// ThreadLocals that are told.
+const TOLD: usize = 3;
+
+/// What threads keep under a ThreadLocal.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ThreadLocalUse {
+    /// The ThreadLocal; null if it is gone: only the value is left.
+    pub key: ObjectId,
+    /// The field that holds it: `gateway.RequestParser.SCRATCH`.
+    pub field: Option<String>,
+    /// Threads that keep a value.
+    pub threads: u64,
+    /// The class of most values.
+    pub value_class: Option<String>,
+    /// What the values retain, with their entries.
+    pub retained_bytes: u64,
+}
+
+/// Finds what threads keep under ThreadLocals.
+pub(super) struct ThreadLocals<'a> {
+    graph: &'a ObjectGraph,
+    objects: Objects<'a>,
+    labels: Labels<'a>,
+    edges: Edges<'a>,
+    /// The entries of all threads by position, ascending.
+    entries: OnceLock<Vec<(TreePosition, ObjectIndex)>>,
+}
+
+/// What the threads that are asked for keep under one key.
+#[derive(Default)]
+struct Sum {
+    threads: FxHashSet<TreePosition>,
+    classes: FxHashMap<String, u64>,
+    retained_bytes: u64,
+}
+
+impl<'a> ThreadLocals<'a> {
+    pub(super) fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
+        let summary = heap.summary();
+        Self {
+            graph,
+            objects: Objects::new(summary, graph, bytes),
+            labels: Labels::new(heap, graph, bytes),
+            edges: Edges::new(summary, graph, bytes),
+            entries: OnceLock::new(),
+        }
+    }
+
+    fn entries(&self) -> &[(TreePosition, ObjectIndex)] {
+        self.entries.get_or_init(|| {
+            let classes = ClassSet::of_name_and_below(self.objects.summary, THREAD_LOCAL_ENTRY);
+            let has_objects =
+                |class| self.objects.summary.class(class).is_some_and(|row| row.objects.get() > 0);
+            if !classes.classes().any(has_objects) {
+                return Vec::new();
+            }
+            let tree = &self.graph.tree;
+            let all = classes.all_objects(self.graph).into_iter();
+            let mut entries: Vec<(TreePosition, ObjectIndex)> =
+                all.filter_map(|entry| Some((tree.reachable_position(entry)?, entry))).collect();
+            entries.sort_unstable();
+            entries
+        })
+    }
+
+    /// The ThreadLocals whose values these objects dominate, those that retain most first.
+    pub(super) fn of(&self, owners: &[TreePosition]) -> Vec<ThreadLocalUse> {
+        let (tree, entries) = (&self.graph.tree, self.entries());
+        let mut sums: FxHashMap<ObjectId, Sum> = FxHashMap::default();
+        for owner in owners {
+            let range: Range<TreePosition> = *owner..tree.end(*owner);
+            let start = entries.partition_point(|(position, _)| *position < range.start);
+            let own = entries.get(start..).unwrap_or_default().iter();
+            for (position, entry) in own.take_while(|(position, _)| *position < range.end) {
+                let reference = |name| self.objects.field(*entry, name).and_then(|value| value.reference());
+                let sum = sums.entry(reference("referent").unwrap_or_default()).or_default();
+                sum.threads.insert(*owner);
+                sum.retained_bytes = sum.retained_bytes.saturating_add(tree.retained_bytes(*position));
+                let value = reference("value").and_then(|id| self.graph.objects.addresses.index_of(id));
+                let class = value.and_then(|value| self.graph.objects.class(value));
+                if let Some(row) = class.and_then(|class| self.objects.summary.class(class)) {
+                    *sum.classes.entry(self.objects.summary.class_name(row).to_owned()).or_default() += 1;
+                }
+            }
+        }
+        let mut sums: Vec<(ObjectId, Sum)> = sums.into_iter().collect();
+        sums.sort_by_key(|(key, sum)| (Reverse(sum.retained_bytes), *key));
+        sums.truncate(TOLD);
+        sums.into_iter()
+            .map(|(key, sum)| ThreadLocalUse {
+                key,
+                field: self.field(key),
+                threads: sum.threads.len() as u64,
+                value_class: sum
+                    .classes
+                    .into_iter()
+                    .max_by_key(|(class, count)| (*count, Reverse(class.clone())))
+                    .map(|(class, _)| class),
+                retained_bytes: sum.retained_bytes,
+            })
+            .collect()
+    }
+
+    /// The static field that holds a ThreadLocal, or the field of the application that does.
+    fn field(&self, key: ObjectId) -> Option<String> {
+        let object = self.graph.objects.addresses.index_of(key).filter(|_| !key.is_null())?;
+        let label = self.labels.label(object);
+        let of_static = label.and_then(|label| label.strip_prefix("of ").map(str::to_owned));
+        of_static.or_else(|| holder::field(&self.edges, object))
+    }
+}
