@@ -121,8 +121,14 @@ pub(super) fn pass(
     let tree = &graph.tree;
     // Classes lie all over memory: they are looked up by all threads, and ahead of the pass, which is one thread's.
     let look_up = |batch: Range<TreePosition>| -> Vec<u32> {
-        let one = |position: u32| tree.object_at(TreePosition(position)).map_or(NONE, &look_up);
-        (batch.start.0..batch.end.0).into_par_iter().with_min_len(CHUNK as usize).map(one).collect()
+        let mut found = vec![NONE; (batch.end.0 - batch.start.0) as usize];
+        let chunks = TreePosition::chunks(batch, CHUNK);
+        chunks.into_par_iter().zip(found.par_chunks_mut(CHUNK as usize)).for_each(|(chunk, places)| {
+            for (place, object) in places.iter_mut().zip(tree.objects_at(chunk)) {
+                *place = look_up(object);
+            }
+        });
+        found
     };
     let batches = TreePosition::chunks(positions, BATCH);
     let mut here = batches.first().map(|batch| look_up(batch.clone())).unwrap_or_default();
@@ -131,8 +137,10 @@ pub(super) fn pass(
         let (next, ()) = rayon::join(
             || next.map(look_up).unwrap_or_default(),
             || {
-                for ((position, depth), found) in Preorder::new(tree, batch.clone()).zip(&here) {
-                    visit(position, depth, *found, tree.shallow_bytes(position));
+                let sizes = tree.shallow_sizes(batch.clone());
+                let objects = Preorder::new(tree, batch.clone()).zip(&here).zip(sizes);
+                for (((position, depth), found), bytes) in objects {
+                    visit(position, depth, *found, bytes);
                 }
             },
         );

@@ -179,11 +179,16 @@ pub fn group(summary: &Summary, graph: &ObjectGraph, starts: &[Start], group_by:
     groups.rows.push(histogram::Row { group: unknown, ..histogram::Row::default() });
     let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1);
     let chunk = (graph.tree.reachable() / threads / 4).max(CHUNK);
-    let chunks = starts.par_iter().with_min_len(FEW).flat_map_iter(|start| {
-        let (positions, depth) = start.below(&graph.tree);
-        TreePosition::chunks(positions, chunk).into_iter().map(move |chunk| (chunk, depth))
+    // Where children are few they are looked up one by one, rather than all that is below.
+    let parts = starts.par_iter().with_min_len(FEW).flat_map_iter(|start| match start.few_children(&graph.tree) {
+        Some(children) => vec![Part::Children(children)],
+        None => {
+            let (positions, depth) = start.below(&graph.tree);
+            let chunks = TreePosition::chunks(positions, chunk).into_iter();
+            chunks.map(|positions| Part::Depth { positions, depth }).collect()
+        }
     });
-    let chunks: Vec<(Range<TreePosition>, u32)> = chunks.collect();
+    let parts: Vec<Part> = parts.collect();
     let none = || vec![Sum::default(); groups.rows.len()];
     let java_lang_class = summary.java_lang_class().filter(|_| group_by != GroupBy::Class);
     let loaders = if group_by == GroupBy::Loader { loaders(summary, graph) } else { FxHashMap::default() };
@@ -193,9 +198,9 @@ pub fn group(summary: &Summary, graph: &ObjectGraph, starts: &[Start], group_by:
         let represented = if is_class_object { graph.class_of_class_object(object) } else { None };
         Some(represented.or_else(|| loaders.get(&object).copied()).unwrap_or(class))
     };
-    let sums = (chunks.into_par_iter())
-        .fold(none, |mut sums, (chunk, depth)| {
-            group_chunk(graph, &groups, class_of, chunk, depth, &mut sums);
+    let sums = (parts.into_par_iter())
+        .fold(none, |mut sums, part| {
+            group_part(graph, &groups, class_of, part, &mut sums);
             sums
         })
         .reduce(none, |mut sums, others| {
@@ -235,13 +240,20 @@ fn loaders(summary: &Summary, graph: &ObjectGraph) -> FxHashMap<ObjectIndex, Cla
     classes.filter_map(|(number, class)| Some((loader(class.loader.into())?, number))).collect()
 }
 
-/// Adds up the objects at a depth whose positions are in a chunk.
-fn group_chunk(
+/// Some of the objects that a start dominates immediately.
+enum Part {
+    /// These.
+    Children(Vec<TreePosition>),
+    /// Those at a depth, in a range of positions.
+    Depth { positions: Range<TreePosition>, depth: u32 },
+}
+
+/// Adds up some objects.
+fn group_part(
     graph: &ObjectGraph,
     groups: &Groups,
     class_of: impl Fn(ObjectIndex) -> Option<ClassNumber>,
-    chunk: Range<TreePosition>,
-    depth: u32,
+    part: Part,
     sums: &mut [Sum],
 ) {
     let tree = &graph.tree;
@@ -257,9 +269,20 @@ fn group_chunk(
             sum.retained_objects += u64::from(retained_objects);
         }
     };
+    let (positions, depth) = match part {
+        Part::Children(children) => {
+            for child in children {
+                add(child, tree.retained_bytes(child), tree.retained_objects(child));
+            }
+            return;
+        }
+        Part::Depth { positions, depth } => (positions, depth),
+    };
     // The object at that depth that the pass is in: its position, and the bytes since.
     let mut current: Option<(TreePosition, u64)> = None;
-    for (position, here) in Preorder::new(tree, chunk) {
+    for ((position, here), shallow_bytes) in
+        Preorder::new(tree, positions.clone()).zip(tree.shallow_sizes(positions))
+    {
         if here == depth {
             if let Some((before, bytes)) = current {
                 add(before, bytes, position.0 - before.0);
@@ -267,7 +290,7 @@ fn group_chunk(
             current = Some((position, 0));
         }
         if let Some((_, bytes)) = &mut current {
-            *bytes = bytes.saturating_add(tree.shallow_bytes(position));
+            *bytes = bytes.saturating_add(shallow_bytes);
         }
     }
     // The last one reaches into the next chunk, perhaps.

@@ -13,6 +13,8 @@ use crate::index::graph::tree::{ByPosition, Children, Tree};
 const CHUNK: u32 = 1 << 16;
 /// Children that are counted one by one before all that they dominate is looked at instead.
 const FEW: usize = 1 << 10;
+/// Objects that a pass visits in the time of one lookup.
+const STEPS_OF_LOOKUP: usize = 64;
 
 /// Positions of reachable objects and their depths.
 #[derive(Debug, Clone)]
@@ -81,6 +83,16 @@ impl Start {
                 tree.depth(position).saturating_add(1),
             ),
         }
+    }
+
+    /// The objects that it dominates immediately, if they are few enough, among all that it dominates, to be looked up one
+    /// by one rather than in a pass over all.
+    pub(crate) fn few_children(self, tree: &Tree) -> Option<Vec<TreePosition>> {
+        let (below, _) = self.below(tree);
+        let most = FEW.max(below.end.0.saturating_sub(below.start.0) as usize / STEPS_OF_LOOKUP);
+        let mut children = self.children(tree);
+        let few: Vec<TreePosition> = children.by_ref().take(most).collect();
+        children.next().is_none().then_some(few)
     }
 
     /// The number of objects that it dominates immediately.

@@ -21,6 +21,8 @@ use super::holders::{Holder, Holders};
 
 /// Objects of a path that are told; of a longer one the middle is left out.
 const MAX_PATH: usize = 400;
+/// Paths that are looked at for threads at which they start.
+const LOOKED_AT_PATHS: usize = 4;
 /// Parts of a holder that are told.
 const TOLD_PARTS: usize = 5;
 /// Children that are parts one by one; of more, those of a class are one part.
@@ -52,6 +54,8 @@ pub struct Paths {
     pub is_weak: bool,
     /// Whether it leads over a soft reference: what it keeps is freed before an OutOfMemoryError is thrown.
     pub is_soft: bool,
+    /// Other threads at which paths start, by name.
+    pub other_threads: Vec<String>,
     /// The last object of an application's class, or class, on the path, and the field of it that goes on.
     pub owner: Option<Owner>,
 }
@@ -141,7 +145,7 @@ impl<'a> Evidence<'a> {
 
     /// The paths to an object.
     pub(super) fn paths(&self, object: ObjectIndex) -> Option<Paths> {
-        let found = beyond_frames::paths(&self.view.edges, object, 1, Excluded::all());
+        let found = beyond_frames::paths(&self.view.edges, object, LOOKED_AT_PATHS, Excluded::all());
         let only_frames = found.only_frames();
         let frame = found.paths.iter().find(|path| path.through_frame);
         let field = found.paths.iter().find(|path| !path.through_frame);
@@ -149,6 +153,14 @@ impl<'a> Evidence<'a> {
         let mut paths = self.along(&path.objects, found.only_excluded);
         paths.only_frames = only_frames;
         paths.through_frame = frame.filter(|_| field.is_some()).map(|path| self.path(&path.objects));
+        let own = paths.path.root.thread.as_ref().and_then(|thread| thread.name.clone());
+        for path in found.paths.iter().filter(|path| !path.through_frame) {
+            let root = path.objects.first().map(|root| self.view.start(*root, Excluded::all()));
+            let name = root.and_then(|root| root.thread?.name);
+            paths.other_threads.extend(name.filter(|name| Some(name) != own.as_ref()));
+        }
+        paths.other_threads.sort_unstable();
+        paths.other_threads.dedup();
         Some(paths)
     }
 
@@ -157,7 +169,7 @@ impl<'a> Evidence<'a> {
         let path = self.path(objects);
         let is_soft = path.steps.iter().any(|step| step.strength == Strength::Soft);
         let owner = self.owner(objects);
-        Paths { path, through_frame: None, only_frames: false, is_weak, is_soft: is_weak && is_soft, owner }
+        Paths { path, through_frame: None, only_frames: false, is_weak, is_soft: is_weak && is_soft, other_threads: Vec::new(), owner }
     }
 
     fn path(&self, objects: &[ObjectIndex]) -> Path {

@@ -6,7 +6,6 @@ use std::io;
 use rustc_hash::FxHashMap;
 
 use crate::hprof::ObjectId;
-use crate::index::graph::numbers::ObjectIndex;
 use crate::index::layout::sizes::Sizes;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::{Heap, ObjectGraph};
@@ -79,11 +78,6 @@ pub fn facts(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<HeapF
         finalizer_frame,
         off_heap: off_heap::off_heap(&objects, bytes),
     })
-}
-
-/// The threads that ran into an OutOfMemoryError, ascending.
-pub(super) fn out_of_memory(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> Vec<ObjectIndex> {
-    Threads::new(heap, graph, bytes).all_out_of_memory().to_vec()
 }
 
 /// The frame in which the thread that runs finalizers is, without those in which it waits for work.

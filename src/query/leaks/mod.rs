@@ -26,7 +26,9 @@ use crate::index::{Heap, ObjectGraph};
 use crate::query::dominators::class_counts;
 use crate::query::objects::class_set::ClassSet;
 use crate::query::paths::steps::View;
+use crate::query::threads::frames::Frame;
 use crate::query::threads::groups::pool;
+use crate::query::threads::Threads;
 
 use self::collection::CollectionFacts;
 use self::contents::{Below, Level, Reason};
@@ -41,6 +43,9 @@ const TOLD_MEMBERS: usize = 10;
 
 /// What holds most, so many rows, where nothing accumulates.
 const TOLD_LARGEST: usize = 5;
+
+/// Frames of a thread that are looked at.
+const MAX_FRAMES: usize = 1000;
 
 /// What is asked.
 #[derive(Debug, Clone, Copy)]
@@ -154,6 +159,8 @@ pub struct Suspect {
     pub loader: ObjectId,
     /// The accumulation point.
     pub point: Option<Named>,
+    /// What is retained there: by the accumulation point, by the chain that leads to it, or by the group.
+    pub accumulated_bytes: u64,
     /// How it accumulates, if it does.
     pub reason: Option<Reason>,
     /// What the accumulation point is known by: the collection that it is a part of, and the field that holds it.
@@ -170,6 +177,8 @@ pub struct Suspect {
     pub collection: Option<CollectionFacts>,
     /// ThreadLocals whose values these threads keep, those that retain most.
     pub thread_locals: Vec<ThreadLocalUse>,
+    /// Of threads: what the one that retains most is doing, its innermost frame that is not the JDK's.
+    pub frame: Option<Frame>,
     /// Whether the thread that ran into an OutOfMemoryError is it, or among them.
     pub is_oom_thread: bool,
     /// Other suspects, by number, whose paths have a beginning in common with its own.
@@ -275,8 +284,7 @@ struct Reader<'a> {
     thread_locals: ThreadLocals<'a>,
     threads: ClassSet,
     loaders: ClassSet,
-    /// The threads that ran into an OutOfMemoryError, ascending.
-    out_of_memory: Vec<ObjectIndex>,
+    all_threads: Threads<'a>,
 }
 
 impl<'a> Reader<'a> {
@@ -290,7 +298,7 @@ impl<'a> Reader<'a> {
             thread_locals: ThreadLocals::new(heap, graph, bytes),
             threads: ClassSet::of_name_and_below(summary, "java.lang.Thread"),
             loaders: ClassSet::of_name_and_below(summary, "java.lang.ClassLoader"),
-            out_of_memory: heap_facts::out_of_memory(heap, graph, bytes),
+            all_threads: Threads::new(heap, graph, bytes),
         }
     }
 
@@ -329,17 +337,23 @@ impl<'a> Reader<'a> {
         let place = shown.map(|object| self.holders.place(object));
         let is_oom = |position: &TreePosition| {
             let object = tree.object_at(*position);
-            object.is_some_and(|object| self.out_of_memory.binary_search(&object).is_ok())
+            object.is_some_and(|object| self.all_threads.is_out_of_memory(object))
         };
         let members = match kind {
             Kind::Single => Vec::new(),
             Kind::Group => self.named_all(positions.iter().take(TOLD_MEMBERS)),
         };
+        let thread_locals =
+            if what == What::Thread { self.thread_locals.of(&positions) } else { Vec::new() };
         let paths = match &common {
             Some(common) if !common.objects.is_empty() => Some(self.evidence.along(&common.objects, common.is_weak)),
-            _ => shown.or(Some(object)).and_then(|object| self.evidence.paths(object)),
+            _ => {
+                // What most threads keep under a ThreadLocal is more to the point than a thread.
+                let local = thread_locals.first().filter(|local| local.is_most_of(retained_bytes));
+                let value = local.and_then(|local| local.largest);
+                value.or(shown).or(Some(object)).and_then(|object| self.evidence.paths(object))
+            }
         };
-        let is_local = what == What::Thread || kind == Kind::Group;
         Suspect {
             kind,
             what,
@@ -360,15 +374,26 @@ impl<'a> Reader<'a> {
                 }
                 (Verdict::Holder, Kind::Group) => evidence::kinds(&below),
             },
+            accumulated_bytes: match kind {
+                Kind::Single => tops.first().map_or(0, |base| tree.retained_bytes(*base)),
+                Kind::Group => retained_bytes,
+            },
             accumulated: below.accumulated(),
             contents: self.contents(&tops),
-            thread_locals: if is_local { self.thread_locals.of(&positions) } else { Vec::new() },
+            thread_locals,
+            frame: if what == What::Thread { self.frame(object) } else { None },
             is_oom_thread: what == What::Thread && positions.iter().any(is_oom),
             reason,
             place,
             paths,
             related: Vec::new(),
         }
+    }
+
+    /// The innermost frame of a thread that is not the JDK's.
+    fn frame(&self, thread: ObjectIndex) -> Option<Frame> {
+        let is_own = |frame: &Frame| frame.class.as_ref().is_some_and(|class| !names::is_of_jdk(class));
+        self.all_threads.frames_of(thread).take(MAX_FRAMES).find(is_own)
     }
 
     fn named_all<'p>(&self, positions: impl Iterator<Item = &'p TreePosition>) -> Vec<Named> {

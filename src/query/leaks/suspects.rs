@@ -89,17 +89,23 @@ fn members(
     }
     let tree = &graph.tree;
     let class_of = |position| graph.objects.class(tree.object_at(position)?);
-    let of_chunk = |chunk| -> Vec<(ClassNumber, TreePosition)> {
-        let tops = Preorder::new(tree, chunk).filter(|(_, depth)| *depth == 0);
-        let tops = tops.filter_map(|(position, _)| Some((class_of(position)?, position)));
-        tops.filter(|(class, position)| {
-            classes.contains_key(class) && singles.binary_search(position).is_err()
-        })
-        .collect()
+    let is_meant = |position: TreePosition| {
+        let class = class_of(position).filter(|class| classes.contains_key(class))?;
+        singles.binary_search(&position).is_err().then_some((class, position))
     };
-    let chunks = TreePosition::chunks(tree.all(), CHUNK).into_par_iter();
+    let members: Vec<(ClassNumber, TreePosition)> = match Start::Roots.few_children(tree) {
+        Some(tops) => tops.into_iter().filter_map(is_meant).collect(),
+        None => {
+            let of_chunk = |chunk| -> Vec<(ClassNumber, TreePosition)> {
+                let tops = Preorder::new(tree, chunk).filter(|(_, depth)| *depth == 0);
+                tops.filter_map(|(position, _)| is_meant(position)).collect()
+            };
+            let chunks = TreePosition::chunks(tree.all(), CHUNK).into_par_iter();
+            chunks.map(of_chunk).collect::<Vec<_>>().concat()
+        }
+    };
     let mut by_class: FxHashMap<ClassNumber, Vec<TreePosition>> = FxHashMap::default();
-    for (class, position) in chunks.map(of_chunk).collect::<Vec<_>>().concat() {
+    for (class, position) in members {
         by_class.entry(class).or_default().push(position);
     }
     let group = |(class, members)| {

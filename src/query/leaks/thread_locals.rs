@@ -31,6 +31,15 @@ pub struct ThreadLocalUse {
     pub value_class: Option<String>,
     /// What the values retain, with their entries.
     pub retained_bytes: u64,
+    /// The value that retains most, with its entry.
+    pub largest: Option<ObjectIndex>,
+}
+
+impl ThreadLocalUse {
+    /// Whether the values are half of what threads retain, or more.
+    pub fn is_most_of(&self, retained_bytes: u64) -> bool {
+        self.retained_bytes >= retained_bytes / 2
+    }
 }
 
 /// Finds what threads keep under ThreadLocals.
@@ -49,6 +58,7 @@ struct Sum {
     threads: FxHashSet<TreePosition>,
     classes: FxHashMap<String, u64>,
     retained_bytes: u64,
+    largest: Option<(u64, ObjectIndex)>,
 }
 
 impl<'a> ThreadLocals<'a> {
@@ -92,8 +102,14 @@ impl<'a> ThreadLocals<'a> {
                 let reference = |name| self.objects.field(*entry, name).and_then(|value| value.reference());
                 let sum = sums.entry(reference("referent").unwrap_or_default()).or_default();
                 sum.threads.insert(*owner);
-                sum.retained_bytes = sum.retained_bytes.saturating_add(tree.retained_bytes(*position));
+                let bytes = tree.retained_bytes(*position);
+                sum.retained_bytes = sum.retained_bytes.saturating_add(bytes);
                 let value = reference("value").and_then(|id| self.graph.objects.addresses.index_of(id));
+                if let Some(value) = value
+                    && sum.largest.is_none_or(|(most, _)| most < bytes)
+                {
+                    sum.largest = Some((bytes, value));
+                }
                 let class = value.and_then(|value| self.graph.objects.class(value));
                 if let Some(row) = class.and_then(|class| self.objects.summary.class(class)) {
                     *sum.classes.entry(self.objects.summary.class_name(row).to_owned()).or_default() += 1;
@@ -114,6 +130,7 @@ impl<'a> ThreadLocals<'a> {
                     .max_by_key(|(class, count)| (*count, Reverse(class.clone())))
                     .map(|(class, _)| class),
                 retained_bytes: sum.retained_bytes,
+                largest: sum.largest.map(|(_, value)| value),
             })
             .collect()
     }

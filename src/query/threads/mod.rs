@@ -293,8 +293,16 @@ impl<'a> Threads<'a> {
         holding
     }
 
-    fn is_out_of_memory(&self, thread: ObjectIndex) -> bool {
+    /// Whether a thread ran into an OutOfMemoryError.
+    pub(crate) fn is_out_of_memory(&self, thread: ObjectIndex) -> bool {
         self.out_of_memory.binary_search(&thread).is_ok()
+    }
+
+    /// The stack of a thread, innermost frame first.
+    pub(crate) fn frames_of(&self, thread: ObjectIndex) -> impl Iterator<Item = Frame> + '_ {
+        let trace = self.row(thread).trace;
+        let ids = trace.into_iter().flat_map(|trace| self.frames.of_trace(trace));
+        ids.filter_map(|id| self.frames.frame(id))
     }
 
     /// The first thread that ran into an OutOfMemoryError, with so many of its innermost frames.
@@ -302,11 +310,6 @@ impl<'a> Threads<'a> {
         let mut rows = vec![self.row(*self.out_of_memory.first()?)];
         self.limit(&mut rows, depth);
         rows.pop()
-    }
-
-    /// The threads that ran into an OutOfMemoryError, ascending.
-    pub(crate) fn all_out_of_memory(&self) -> &[ObjectIndex] {
-        &self.out_of_memory
     }
 
     /// The threads asked for.

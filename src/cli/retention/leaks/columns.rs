@@ -80,6 +80,11 @@ pub(super) fn columns<'a>() -> Columns<'a, Row<'a>> {
         )
         .csv(|row| id(row.suspect.point.as_ref().map(|point| point.object)))
         .or_null("the members of the group have no path in common"),
+        Column::integer(
+            "accumulated_bytes",
+            "what is retained there: by the accumulation point, by the chain that leads to it, by the group",
+            |row: &Row<'a>| row.suspect.accumulated_bytes.into(),
+        ),
         Column::new(
             "reason",
             Kind::Record(reason_fields()),
@@ -152,7 +157,7 @@ pub(super) fn columns<'a>() -> Columns<'a, Row<'a>> {
             "parts",
             Kind::Records(part_fields()),
             "of a holder: the largest parts, five at most; in CSV in words",
-            |row: &Row<'a>| list(row.suspect.parts.iter().map(|part| part_record(part, row.suspect))),
+            |row: &Row<'a>| list(row.suspect.parts.iter().map(|part| part_record(part, row.told))),
         )
         .csv(|row| joined(row.suspect.parts.iter().map(words::part_text))),
         Column::new(
@@ -198,6 +203,22 @@ pub(super) fn columns<'a>() -> Columns<'a, Row<'a>> {
             "whether the thread that ran into an OutOfMemoryError is it, or is in the group",
             |row: &Row<'a>| row.suspect.is_oom_thread.into(),
         ),
+        Column::text(
+            "frame",
+            "of threads: the innermost frame of the one that retains most that is not the JDK's",
+            |row: &Row<'a>| row.suspect.frame.as_ref().map(ToString::to_string).into(),
+        )
+        .or_null("it is no thread, or there is none"),
+        Column::new(
+            "other_threads",
+            Kind::List(Box::new(Kind::Text)),
+            "other threads at which paths through fields start; not all of them are sought",
+            |row: &Row<'a>| {
+                let paths = row.suspect.paths.iter();
+                list(paths.flat_map(|paths| &paths.other_threads).map(String::as_str))
+            },
+        )
+        .csv(|row| joined(row.suspect.paths.iter().flat_map(|paths| paths.other_threads.clone()))),
         Column::new(
             "related",
             Kind::List(Box::new(Kind::Integer)),
@@ -362,18 +383,18 @@ fn part_fields() -> Vec<Field> {
         Field::new("class", Kind::Text, "the class; of class objects, the class they stand for"),
         Field::new("objects", Kind::Integer, "how many objects"),
         Field::new("retained_bytes", Kind::Integer, "what would be freed with them"),
-        Field::new("percent", Kind::Float, "that in percent of what the suspect retains"),
+        Field::new("percent", Kind::Float, "that in percent of the reachable bytes"),
         Field::new("object", Kind::Id, "the object").or_null("it is several"),
         Field::new("text", Kind::Text, "what it is known by; for people: can change in any version"),
     ]
 }
 
-fn part_record<'a>(part: &'a Part, suspect: &Suspect) -> Value<'a> {
+fn part_record<'a>(part: &'a Part, told: &Told) -> Value<'a> {
     record([
         ("class", (&part.class).into()),
         ("objects", part.objects.into()),
         ("retained_bytes", part.retained_bytes.into()),
-        ("percent", Value::Float(hundredths(part.retained_bytes, suspect.retained_bytes))),
+        ("percent", Value::Float(hundredths(part.retained_bytes, told.leaks.reachable_bytes))),
         ("object", id(part.object)),
         ("text", words::part_text(part).into()),
     ])

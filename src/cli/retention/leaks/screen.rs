@@ -1,7 +1,7 @@
 //! Suspects as text: sentences, the path, what is made of what, the commands to type next.
 
 use crate::index::model::summary::Summary;
-use crate::query::leaks::evidence::Paths;
+use crate::query::leaks::evidence::{Part, Paths};
 use crate::query::leaks::{Kind, Suspect, Verdict};
 use crate::report::answer::Section;
 use crate::report::escape;
@@ -38,7 +38,9 @@ pub(super) fn sections(session: &Session, told: &Told) -> Vec<Section> {
         all.extend(evidence(summary, told, suspect).into_iter().map(Section::Line));
         if let (Verdict::Accumulation, Some(paths)) = (suspect.verdict, &suspect.paths) {
             all.push(Section::Line(format!("  path: {}", path_heading(paths))));
-            all.push(objects::table_of(&paths.path.steps, paths.path.left_out));
+            if paths.path.steps.len() > 1 {
+                all.push(objects::table_of(&paths.path.steps, paths.path.left_out));
+            }
         }
     }
     let facts = words::facts(&told.leaks, &told.facts, told.unreachable);
@@ -68,7 +70,7 @@ pub(super) fn headline(told: &Told) -> String {
         ),
         (found, _) => {
             let bytes = told.leaks.suspects.iter().filter(|suspect| suspect.verdict == Verdict::Accumulation);
-            let bytes = bytes.fold(0, |sum: u64, suspect| sum.saturating_add(suspect.retained_bytes));
+            let bytes = bytes.fold(0, |sum: u64, suspect| sum.saturating_add(suspect.accumulated_bytes));
             format!(
                 "{}: {} of the {heap} reachable",
                 counted(found as u64, "leak suspect"),
@@ -112,9 +114,9 @@ pub(super) fn facts_of(summary: &Summary, told: &Told, suspect: &Suspect) -> Vec
     if suspect.verdict == Verdict::Accumulation {
         all.push(("consists of", words::accumulated(suspect)));
     } else {
-        let part = |part| {
+        let part = |part: &Part| {
             let text = words::part_text(part);
-            format!("{} {}", percent(part.retained_bytes, suspect.retained_bytes), text)
+            format!("{} {}", percent(part.retained_bytes, told.leaks.reachable_bytes), text)
         };
         all.push(("parts", suspect.parts.iter().map(part).collect::<Vec<_>>().join("; ")));
     }
@@ -135,7 +137,6 @@ pub(super) fn facts_of(summary: &Summary, told: &Told, suspect: &Suspect) -> Vec
         let numbers: Vec<String> = suspect.related.iter().map(|at| format!("{}", at + 1)).collect();
         all.push(("related to", format!("{}: their paths begin alike", numbers.join(", "))));
     }
-    let _ = told;
     all
 }
 

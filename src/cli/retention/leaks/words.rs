@@ -14,8 +14,8 @@ use crate::report::number::{counted, grouped, human_bytes, percent};
 
 use crate::cli::shared::{holder, paths};
 
-/// Percent of what threads retain that is under one ThreadLocal, where that is the answer.
-const MOST_IN_ONE_LOCAL: u64 = 50;
+/// The class of objects that stand for one with a finalizer.
+const FINALIZER: &str = "java.lang.ref.Finalizer";
 /// Parts that a sentence names.
 const NAMED_PARTS: usize = 3;
 /// Threads of a queue that a sentence names.
@@ -23,22 +23,24 @@ const NAMED_THREADS: usize = 3;
 
 /// All that is said of a suspect.
 pub(super) fn sentence(leaks: &Leaks, suspect: &Suspect) -> String {
-    std::iter::once(first(leaks, suspect)).chain(others(suspect)).collect::<Vec<_>>().join(" ")
+    std::iter::once(first(leaks, suspect)).chain(others(leaks, suspect)).collect::<Vec<_>>().join(" ")
 }
 
 /// The first sentence: what accumulates, where, and how much.
 pub(super) fn first(leaks: &Leaks, suspect: &Suspect) -> String {
-    let amount = amount(leaks, suspect.retained_bytes);
     if suspect.verdict == Verdict::Holder {
-        return format!("{} retains {amount}, in parts of different kinds: {}.", subject(suspect), parts(suspect));
+        let amount = amount(leaks, suspect.retained_bytes);
+        let retains = if suspect.kind == Kind::Single { "retains" } else { "retain" };
+        return format!(
+            "{} {retains} {amount}, in parts of different kinds: {}.",
+            capital(&subject(suspect)),
+            parts(leaks, suspect)
+        );
     }
+    let amount = amount(leaks, suspect.accumulated_bytes);
     if let Some(local) = main_local(suspect) {
-        let kept = if local.retained_bytes < suspect.retained_bytes {
-            format!("{amount}; the values retain {}", human_bytes(local.retained_bytes))
-        } else {
-            amount
-        };
-        return format!("{}: {kept}.", local_text(local, pool(suspect)));
+        let amount = self::amount(leaks, local.retained_bytes);
+        return format!("{}: {amount}.", local_text(local, pool(suspect)));
     }
     match &suspect.reason {
         Some(Reason::Loaders { class, loader_class, loaders, .. }) => {
@@ -79,7 +81,7 @@ pub(super) fn first(leaks: &Leaks, suspect: &Suspect) -> String {
 }
 
 /// What else is said of a suspect.
-fn others(suspect: &Suspect) -> Vec<String> {
+fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
     let mut all = Vec::new();
     let is_group = suspect.kind == Kind::Group;
     if suspect.verdict == Verdict::Accumulation && !is_group {
@@ -91,6 +93,14 @@ fn others(suspect: &Suspect) -> Vec<String> {
             }
             What::Instance => None,
         });
+    }
+    if suspect.verdict == Verdict::Accumulation && !is_group && suspect.accumulated_bytes < suspect.retained_bytes {
+        let above = share_above(leaks, suspect);
+        all.extend(above);
+    }
+    if let (What::Thread, Some(frame)) = (suspect.what, &suspect.frame) {
+        let which = if is_group { "The largest of them is" } else { "It is" };
+        all.push(format!("{which} in {}.", frame.qualified_method()));
     }
     if is_group {
         all.push(format!(
@@ -114,9 +124,28 @@ fn others(suspect: &Suspect) -> Vec<String> {
         if suspect.verdict == Verdict::Accumulation && suspect.what != What::Thread {
             all.extend(frame(paths));
         }
+        if let (Verdict::Accumulation, [_, ..]) = (suspect.verdict, paths.other_threads.as_slice()) {
+            let names: Vec<String> = paths.other_threads.iter().map(|name| escape::quoted(name)).collect();
+            all.push(format!("Fields of {} lead to it as well.", threads_text(&names)));
+        }
     }
     all.extend(queue(suspect));
     all
+}
+
+/// What the suspect retains, where that is clearly more than what accumulates.
+fn share_above(leaks: &Leaks, suspect: &Suspect) -> Option<String> {
+    let beside = suspect.retained_bytes - suspect.accumulated_bytes;
+    (beside > suspect.retained_bytes / 20).then(|| {
+        format!("{} above it retains {}.", capital(&subject(suspect)), amount(leaks, suspect.retained_bytes))
+    })
+}
+
+fn threads_text(names: &[String]) -> String {
+    match names {
+        [one] => format!("thread {one}"),
+        several => format!("threads {}", several.join(", ")),
+    }
 }
 
 /// What is said of a thread that is suspect by itself.
@@ -225,20 +254,19 @@ fn capital(text: &str) -> String {
 fn place(suspect: &Suspect) -> Option<String> {
     let place = suspect.place.as_ref()?;
     let bare = Holder { held: None, ..place.clone() };
-    let text = holder::text(&bare, [false, false]);
-    let owner = suspect.paths.as_ref().and_then(|paths| paths.owner.as_ref());
-    let is_own = |class: &str| !is_of_jdk(class);
-    let is_told = place.field.as_ref().is_some_and(|field| is_own(&field.class))
-        || place.class.as_deref().is_some_and(is_own) && place.field.is_some();
-    match owner.filter(|_| !is_told) {
-        Some(owner) if owner.is_static => Some(format!("{text} in static {}.{}", owner.class, owner.field)),
-        Some(owner) => Some(format!("{text} in {} of {}", owner.field, owner.class)),
-        None => Some(text),
+    if place.class.as_deref() == Some(FINALIZER) {
+        return Some(format!("The list of objects with a finalizer that has not run ({FINALIZER})"));
     }
-}
-
-fn is_of_jdk(class: &str) -> bool {
-    names::is_of_jdk(class)
+    let owner = suspect.paths.as_ref().and_then(|paths| paths.owner.as_ref());
+    let is_told = place.field.as_ref().is_some_and(|field| !names::is_of_jdk(&field.class));
+    Some(match owner.filter(|_| !is_told) {
+        Some(owner) => {
+            let text = holder::text(&Holder { field: None, ..bare }, [false, false]);
+            let of = if owner.is_static { "static " } else { "" };
+            format!("{text} below {of}{} of {}", owner.field, owner.class)
+        }
+        None => holder::text(&bare, [false, false]),
+    })
 }
 
 /// What accumulates: `55,417 x orders.Order`.
@@ -252,7 +280,7 @@ fn elements(suspect: &Suspect) -> Option<String> {
         });
     }
     let levels = || suspect.accumulated.iter().skip(usize::from(suspect.kind == Kind::Single));
-    let own = levels().find(|level| !is_of_jdk(&level.class) && !level.class.ends_with("[]"));
+    let own = levels().find(|level| !names::is_of_jdk(&level.class) && !level.class.ends_with("[]"));
     own.or_else(|| levels().next()).or(suspect.accumulated.first()).map(level)
 }
 
@@ -271,11 +299,10 @@ pub(super) fn accumulated(suspect: &Suspect) -> String {
 }
 
 /// The largest parts of a holder.
-fn parts(suspect: &Suspect) -> String {
+fn parts(leaks: &Leaks, suspect: &Suspect) -> String {
     let named = suspect.parts.iter().take(NAMED_PARTS);
-    let text = |part: &Part| {
-        format!("{} ({})", part_text(part), percent(part.retained_bytes, suspect.retained_bytes))
-    };
+    let text =
+        |part: &Part| format!("{} ({})", part_text(part), percent(part.retained_bytes, leaks.reachable_bytes));
     named.map(text).collect::<Vec<_>>().join(", ")
 }
 
@@ -292,8 +319,7 @@ pub(super) fn part_text(part: &Part) -> String {
 /// The ThreadLocal under which most of it is, if there is one.
 fn main_local(suspect: &Suspect) -> Option<&ThreadLocalUse> {
     let first = suspect.thread_locals.first()?;
-    let least = u128::from(suspect.retained_bytes) * u128::from(MOST_IN_ONE_LOCAL);
-    (u128::from(first.retained_bytes) * 100 >= least).then_some(first)
+    first.is_most_of(suspect.retained_bytes).then_some(first)
 }
 
 fn pool(suspect: &Suspect) -> Option<&str> {
