@@ -151,8 +151,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version go to stdout, usage errors to stderr; a closed pipe is no error.
-            let _ = error.print();
+            messages::usage(&error);
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };

@@ -307,6 +307,12 @@ fn nothing_found_in_a_recording_says_so() {
             ),
             case(&["cpu", "--method", "nope", "--group-by", "class"], 1, &[], &["no method matches nope"]),
             case(&["traces", "--method", "nope"], 1, &[], &["no trace matches", "no method matches nope"]),
+            case(
+                &["cputime"],
+                1,
+                &[],
+                &["note: no CPU TIME", "hint: the file contains CPU SAMPLES: `hprof-cli cpu` shows them"],
+            ),
             case(&["flamegraph", "--class", "Strin", "--format", "folded"], 1, &[], &[]),
         ],
     );

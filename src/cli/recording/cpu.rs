@@ -128,11 +128,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 /// Says that there are no samples, and what there is instead.
 fn note(profile: &Profile, input: &RecordedInput) {
     let instead = match (profile.times.is_some(), profile.calls.is_empty()) {
-        (true, _) => "; this file contains CPU TIME: `hprof-cli cputime` shows it",
-        (false, false) => "; this file contains calls (cpu=old): `hprof-cli cputime` shows them",
+        (true, _) => "the file contains CPU TIME: `hprof-cli cputime` shows it",
+        (false, false) => "the file contains calls (cpu=old): `hprof-cli cputime` shows them",
         (false, true) => "",
     };
-    input.note(&format!("no CPU SAMPLES: the HPROF agent records them with cpu=samples{instead}"));
+    input.note("no CPU SAMPLES: the HPROF agent records them with cpu=samples");
+    input.hint(instead);
 }
 
 /// Says that there are samples, and none that matches.

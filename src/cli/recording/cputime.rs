@@ -91,11 +91,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 fn note(profile: &Profile, args: &Args) {
     let missing = if args.calls { "no calls: the HPROF agent records them with cpu=old" } else { NO_TIME };
     let instead = match (args.calls && profile.times.is_some(), profile.samples.is_some()) {
-        (true, _) => "; this file contains CPU TIME: omit --calls",
-        (false, true) => "; this file contains CPU SAMPLES: `hprof-cli cpu` shows them",
+        (true, _) => "the file contains CPU TIME: omit --calls",
+        (false, true) => "the file contains CPU SAMPLES: `hprof-cli cpu` shows them",
         (false, false) => "",
     };
-    args.input.note(&format!("{missing}{instead}"));
+    args.input.note(missing);
+    args.input.hint(instead);
 }
 
 const NO_TIME: &str = "no CPU TIME: the HPROF agent records it with cpu=times, in texts only";

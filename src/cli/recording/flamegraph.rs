@@ -170,9 +170,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         return Ok(recorded.outcome(false));
     };
     let question = question(args, of);
-    let stacks = stacks::stacks(&recorded.profile, &question).map_err(|error: TooLarge| {
-        anyhow::Error::from(error).context("choose fewer with --depth, --class or --method")
-    })?;
+    let stacks = stacks::stacks(&recorded.profile, &question)
+        .map_err(|error: TooLarge| anyhow::anyhow!("{error}; --depth, --class and --method select fewer"))?;
     if stacks.stacks == 0 {
         args.input.note("no stack matches, or all matching stacks have weight 0");
         no_match::patterns(&args.input, &question.filter, &recorded.profile.traces);
@@ -226,7 +225,9 @@ fn write(args: &Args, of: Of, stacks: &Stacks, file: Option<OutFile>) -> anyhow:
         FormatArg::Svg => flamegraph::write(out, stacks, &look(args, of, stacks)),
     };
     let fewer = |error: io::Error| match error.kind() {
-        io::ErrorKind::InvalidInput => anyhow::anyhow!("{error}: --depth, --class, --method, --min-width"),
+        io::ErrorKind::InvalidInput => {
+            anyhow::anyhow!("{error}; --depth, --class, --method and --min-width select fewer")
+        }
         _ => error.into(),
     };
     let Some(file) = file else {

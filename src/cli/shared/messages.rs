@@ -30,6 +30,24 @@ pub(crate) fn error(error: &anyhow::Error) {
     }
 }
 
+/// Shows what clap says instead of a command: help and version on stdout; on stderr what is wrong with the arguments, which
+/// begins as all errors do.
+pub(crate) fn usage(error: &clap::Error) {
+    let text = error.render();
+    let plain = text.to_string();
+    // A closed pipe is no error. Where nothing at all is asked for, clap shows the help on stderr.
+    if !plain.starts_with("error: ") {
+        let _ = error.print();
+        return;
+    }
+    let lines = if terminal::stderr_style().color {
+        Ink::Red.paint("hprof-cli: ") + &text.ansi().to_string()
+    } else {
+        format!("hprof-cli: {plain}")
+    };
+    let _ = io::stderr().write_all(lines.as_bytes());
+}
+
 /// Says what there is to say of an opened dump, apart from the answer.
 pub(crate) fn about(heap: &Heap, quiet: bool) {
     if !quiet {

@@ -134,6 +134,13 @@ impl RecordedInput {
             messages::line("note", text);
         }
     }
+
+    /// Says after a note what to do, if there is anything.
+    pub(crate) fn hint(&self, text: &str) {
+        if !self.input.quiet && !text.is_empty() {
+            messages::line("hint", text);
+        }
+    }
 }
 
 impl Source for Recorded {

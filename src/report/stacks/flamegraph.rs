@@ -128,7 +128,7 @@ struct Limited(Vec<u8>);
 impl Write for Limited {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if bytes.len() > MAX_TEXT.saturating_sub(self.0.len()) {
-            let what = "the picture has too many frames: draw fewer or wider ones";
+            let what = "the picture has too many frames";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         self.0.extend_from_slice(bytes);
