@@ -447,7 +447,7 @@ fn exit_codes_say_what_became_of_the_question() {
         (&["dominators", "--depth", "0"], 2, "0"),
         (&["retained", "java.lang.String"], 0, "unreachable"),
         (&["retained", "java.util.HasMap"], 1, "java.util.HashMap"),
-        (&["retained", "0x7"], 1, "there is no object 0x7"),
+        (&["retained", "0x7"], 1, "; the nearest objects are 0x"),
         (&["retained"], 2, "SELECTION"),
         (&["roots", "--kind", "jni-global"], 0, ""),
         (&["roots", "--kind", "finalizing"], 1, ""),

@@ -560,7 +560,7 @@ fn the_command_shows_paths_and_says_what_there_is_none_of() {
 
     for (arguments, code, said) in [
         (&[id(garbage).as_str()] as &[&str], 1, "is unreachable"),
-        (&["0x8"], 1, "there is no object 0x8 in the dump"),
+        (&["0x8"], 1, "; the nearest objects are 0x"),
         (&["java.lang.Strin"], 1, "hint: did you mean java.lang.String"),
         (&["java.lang.ThreadGroup"], 1, "the class object of java.lang.ThreadGroup is 0x"),
         (&["0xyz"], 2, "is not an object ID"),

@@ -95,6 +95,53 @@ fn a_class_whose_name_could_be_an_id_is_meant() {
 }
 
 #[test]
+fn classes_are_named_by_ids() {
+    let Sample { dump, ids: [object, class], .. } = sample();
+    for with in [&["--format", "csv"][..], &["--tree", "--format", "csv"]] {
+        let rows = |id: &str| stdout(&dump.run(&[&["classes", id], with].concat()));
+        let named = rows("java.util.HashMap");
+        assert_eq!(named.lines().count(), 2, "{named}");
+        assert_eq!(rows(&object), named, "the class of an object");
+        assert_eq!(rows(&class), named, "the class that a class object represents");
+        // A pattern beside it counts as well.
+        let both = stdout(&dump.run(&[&["classes", &object, "com.acme.decade20"], with].concat()));
+        assert_eq!(both.lines().count(), 3, "{both}");
+    }
+    for with in [&[][..], &["--tree"]] {
+        let output = dump.run(&[&["classes", "0x7"], with].concat());
+        let said = stderr(&output);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{said}");
+        assert!(
+            said.contains("there is no object 0x7 in ") && said.contains("; the nearest objects are 0x"),
+            "{said}"
+        );
+        assert!(!said.contains("matches"), "{said}");
+    }
+}
+
+#[test]
+fn options_without_effect_say_so() {
+    let Sample { dump, ids: [object, _], .. } = sample();
+    let top = "note: --top is for classes";
+    let depth = "note: --depth is for classes";
+    let paths = "note: --paths is for objects";
+    for (to, options, notes) in [
+        (object.as_str(), &["--paths", "2"][..], &[][..]),
+        (&object, &["--top", "2"], &[top]),
+        (&object, &["--top", "2", "--depth", "3"], &[top, depth]),
+        ("java.util.HashMap", &["--top", "2", "--depth", "3"], &[]),
+        ("java.util.HashMap", &["--paths", "3"], &[paths]),
+    ] {
+        let said = stderr(&dump.run(&[&["paths-to-root", to], options].concat()));
+        for note in [top, depth, paths] {
+            assert_eq!(said.contains(note), notes.contains(&note), "{to} {options:?}: {said}");
+        }
+        let quiet = stderr(&dump.run(&[&["paths-to-root", to, "--quiet"], options].concat()));
+        assert_eq!(quiet, "");
+    }
+}
+
+#[test]
 fn a_range_may_be_one_element() {
     let Sample { dump, array, .. } = sample();
     let one = stdout(&dump.run(&["show", &array, "--range", "5", "--format", "csv"]));

@@ -6,12 +6,14 @@ use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
 use crate::cli::shared::messages;
 use crate::cli::shared::object;
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::{Session, Source};
 use crate::hprof::ObjectId;
 use crate::index::Heap;
-use crate::index::model::summary::Summary;
+use crate::index::model::summary::{ClassNumber, Summary};
 use crate::query::classes::hierarchy::{self, Question, Row, SortBy};
 use crate::query::classes::pattern::ClassPattern;
+use crate::query::objects::class_set::ClassSet;
+use crate::query::objects::selection::{Selection, What};
 use crate::report::answer::{Answer, Declared, NoRows, Section};
 use crate::report::column::{Column, Columns, Fit};
 use crate::report::number::grouped;
@@ -46,9 +48,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// Only classes that match PATTERN, for example `byte[]`, `com.acme.**`; with --tree, the roots of the tree
+    /// Only classes that match PATTERN, for example `byte[]`, `com.acme.**`, or the class of an object ID, of a class
+    /// object the one that it represents; with --tree, the roots of the tree
     #[arg(value_name = "PATTERN", help_heading = "Filter")]
-    patterns: Vec<ClassPattern>,
+    patterns: Vec<Selection>,
 
     /// Show the class hierarchy below java.lang.Object, subclasses with the most instances first
     #[arg(long, conflicts_with = "sort", help_heading = "Output")]
@@ -71,10 +74,43 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let heap = args.input.open()?;
+    let asked = args.input.settled(&args.patterns)?;
+    let patterns = asked.iter().filter_map(|selection| match &selection.what {
+        What::Classes(pattern) => Some(pattern.clone()),
+        What::Object(_) => None,
+    });
+    let patterns: Vec<ClassPattern> = patterns.collect();
+    // Names are known without the objects.
+    if patterns.len() == asked.len() {
+        let heap = args.input.open()?;
+        return show(args, &heap, &heap, patterns, None);
+    }
+    let ids: Vec<Selection> =
+        asked.into_iter().filter(|selection| matches!(selection.what, What::Object(_))).collect();
+    let (session, classes) =
+        Session::ask(&args.input, |heap, graph| Ok(ClassSet::new(heap.summary(), graph, &ids, false)))?;
+    let outcome = show(args, &session, &session.heap, patterns, Some(classes.classes().collect()))?;
+    let unmatched = classes.unmatched.iter().filter_map(|at| ids.get(*at));
+    for selection in unmatched.filter(|_| !args.input.quiet) {
+        if let What::Object(id) = selection.what {
+            messages::about_no_object(session.heap.path(), &session.graph, id);
+        }
+    }
+    Ok(outcome)
+}
+
+/// Shows the classes that match, and those that are `named` by an ID.
+fn show(
+    args: &Args,
+    source: &impl Source,
+    heap: &Heap,
+    patterns: Vec<ClassPattern>,
+    named: Option<Vec<ClassNumber>>,
+) -> anyhow::Result<Outcome> {
     let format = args.output.format();
     let question = Question {
-        patterns: args.patterns.clone(),
+        patterns,
+        named,
         sort_by: args.sort,
         top: args.top.rows(format),
         levels: match (args.depth, format) {
@@ -100,20 +136,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         }
         true => answer,
     };
-    heap.show("classes", &args.output, answer)?;
+    source.show("classes", &args.output, answer)?;
     if !args.input.quiet {
-        note(&heap, args, found.total);
+        note(heap, &question, found.total);
     }
-    Ok(heap.outcome(shown > 0))
+    Ok(source.outcome(shown > 0))
 }
 
 /// Says what matches nothing.
-fn note(heap: &Heap, args: &Args, found: u64) {
+fn note(heap: &Heap, question: &Question, found: u64) {
     let summary = heap.summary();
     let names = || summary.classes().iter().map(|class| summary.class_name(class));
     let unmatched =
-        messages::about_patterns(&args.patterns, "classes takes one dump, then class patterns", names);
-    if found == 0 && unmatched == 0 {
+        messages::about_patterns(&question.patterns, "classes takes one dump, then class patterns", names);
+    if found == 0 && unmatched == 0 && question.named.is_none() {
         messages::line("note", &format!("no class of {} matches", heap.path().display()));
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::{Heap, ObjectGraph, Quiet};
-use crate::query::classes::suggestions;
 use crate::query::objects::best;
 use crate::query::objects::class_set::ClassSet;
 use crate::query::objects::condition::order::{FieldOrder, NoSortField, SortField, SortValue};
@@ -197,10 +196,7 @@ fn notes(args: &Args, asked: &[Selection], session: &Session, unmatched: &[usize
     let Session { heap, graph } = session;
     for selection in unmatched.iter().filter_map(|at| asked.get(*at)) {
         match selection.what {
-            What::Object(id) => messages::line(
-                "note",
-                &object::not_found(id, heap.path(), &suggestions::object_ids(graph, id)),
-            ),
+            What::Object(id) => messages::about_no_object(heap.path(), graph, id),
             What::Classes(_) => messages::about_no_class(heap.summary(), selection),
         }
     }

@@ -2,7 +2,6 @@
 
 use roaring::RoaringBitmap;
 
-use crate::index::model::summary::Summary;
 use crate::query::dominators::retained::{self, Retained};
 use crate::query::objects::selection::{Selection, What};
 use crate::report::Format;
@@ -54,7 +53,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     })?;
     show(args, &session, &rows, total)?;
     for (selection, row) in selections.iter().zip(&rows) {
-        notes(session.heap.summary(), selection, row, args.input.quiet);
+        notes(&session, selection, row, args.input.quiet);
     }
     unreachable::note(&session, &args.input, Covers::RetainedSizes);
     Ok(session.outcome(total.objects > 0))
@@ -82,15 +81,15 @@ fn show(args: &Args, session: &Session, rows: &[Retained], total: Retained) -> a
 }
 
 /// Says what a row cannot.
-fn notes(summary: &Summary, selection: &Selection, row: &Retained, quiet: bool) {
+fn notes(session: &Session, selection: &Selection, row: &Retained, quiet: bool) {
     if quiet {
         return;
     }
     let text = &selection.text;
     if row.objects == 0 {
         match selection.what {
-            What::Object(_) => messages::line("note", &format!("there is no object {text} in the dump")),
-            What::Classes(_) => messages::about_no_class(summary, selection),
+            What::Object(id) => messages::about_no_object(session.heap.path(), &session.graph, id),
+            What::Classes(_) => messages::about_no_class(session.heap.summary(), selection),
         }
     } else if row.unreachable_objects > 0 {
         let (some, all) = (grouped(row.unreachable_objects), grouped(row.objects));

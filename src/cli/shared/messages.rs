@@ -17,7 +17,7 @@ use crate::report::ink::Ink;
 use crate::report::number::{counted, grouped};
 use crate::report::{escape, fit};
 
-use super::terminal;
+use super::{object, terminal};
 
 /// Problems that are shown; `info` lists all.
 const SHOWN: usize = 5;
@@ -111,6 +111,11 @@ pub(crate) fn about_no_heap(heap: &Heap) {
         let path = heap.path().display();
         line("note", &format!("{path} contains no heap dump; `hprof-cli info` shows what it contains"));
     }
+}
+
+/// Says that no object has an ID, and which are the nearest.
+pub(crate) fn about_no_object(path: &Path, graph: &ObjectGraph, id: ObjectId) {
+    line("note", &object::not_found(id, path, &suggestions::object_ids(graph, id)));
 }
 
 /// Says that no class matches a selection, and which there are.

@@ -7,7 +7,7 @@ use crate::index::model::class_table::ClassTable;
 use crate::index::model::summary::{ClassNumber, Summary};
 
 use super::histogram;
-use super::pattern::{ClassPattern, any_matches};
+use super::pattern::ClassPattern;
 
 /// The order of a list of classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,14 +28,29 @@ pub enum SortBy {
 /// What is asked of classes.
 #[derive(Debug, Clone, Default)]
 pub struct Question {
-    /// Which classes; all if there is no pattern.
+    /// Which classes; all if there is no pattern and nothing is `named`.
     pub patterns: Vec<ClassPattern>,
+    /// Classes that are meant beside those, whatever their names are.
+    pub named: Option<Vec<ClassNumber>>,
     /// The order of a list.
     pub sort_by: SortBy,
     /// How many classes a list keeps, or how many subclasses of each class a tree; all by default.
     pub top: Option<usize>,
     /// Levels of a tree; all by default.
     pub levels: Option<u32>,
+}
+
+impl Question {
+    fn is_of_all(&self) -> bool {
+        self.patterns.is_empty() && self.named.is_none()
+    }
+
+    /// Whether a class of this name is meant.
+    fn means(&self, class: ClassNumber, name: &str) -> bool {
+        self.is_of_all()
+            || self.named.as_ref().is_some_and(|named| named.contains(&class))
+            || self.patterns.iter().any(|pattern| pattern.matches(name))
+    }
 }
 
 /// A class.
@@ -124,7 +139,7 @@ pub fn list(summary: &Summary, question: &Question) -> Answer {
     let figures = Figures::new(summary);
     let mut rows: Vec<Row> = (summary.numbered_classes())
         .filter(|(number, _)| is_shown(summary, *number))
-        .filter(|(_, class)| any_matches(&question.patterns, summary.class_name(class)))
+        .filter(|(number, class)| question.means(*number, summary.class_name(class)))
         .filter_map(|(number, _)| figures.row(number, 0))
         .collect();
     let figure = |row: &Row| match question.sort_by {
@@ -154,10 +169,10 @@ pub fn tree(summary: &Summary, question: &Question) -> Answer {
         let is_below = parent.and_then(|parent| inside.get(parent.0 as usize)).copied().unwrap_or(false);
         let is_start = !is_below
             && is_shown(summary, class)
-            && if question.patterns.is_empty() {
+            && if question.is_of_all() {
                 parent.is_none() && figures.total(class) > 0
             } else {
-                any_matches(&question.patterns, figures.name(class))
+                question.means(class, figures.name(class))
             };
         if is_start {
             starts.push(class);

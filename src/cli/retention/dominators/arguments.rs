@@ -15,9 +15,8 @@ use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
+use crate::cli::shared::messages;
 use crate::cli::shared::session::{Session, Source};
-use crate::cli::shared::{messages, object};
-use crate::query::classes::suggestions;
 use crate::report::answer::{Answer, NoRows};
 use crate::report::column::Columns;
 use crate::report::number::human_bytes;
@@ -158,8 +157,7 @@ impl Args {
         let text = &of.text;
         match &of.what {
             What::Object(id) if graph.objects.addresses.index_of(*id).is_none() => {
-                let nearest = suggestions::object_ids(graph, *id);
-                messages::line("note", &object::not_found(*id, self.input.path(), &nearest));
+                messages::about_no_object(self.input.path(), graph, *id);
             }
             What::Object(id) => messages::line(
                 "note",

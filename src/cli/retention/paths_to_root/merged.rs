@@ -67,7 +67,7 @@ pub(super) fn run(
     }
     session.show("paths-to-root", output, answer)?;
     if !input.quiet {
-        notes(session.heap.summary(), &trees, selections, excluded);
+        notes(&session, &trees, selections, excluded);
     }
     unreachable::note(&session, input, Covers::Reachable);
     Ok(session.outcome(trees.merged.found > 0))
@@ -114,12 +114,12 @@ fn steps(view: &View<'_>, nodes: &[Node]) -> Vec<Step> {
 }
 
 /// Says what rows cannot.
-fn notes(summary: &Summary, trees: &Trees, selections: &[Selection], excluded: Excluded) {
+fn notes(session: &Session, trees: &Trees, selections: &[Selection], excluded: Excluded) {
     let note = |text: &str| messages::line("note", text);
     for selection in trees.missing.iter().filter_map(|at| selections.get(*at)) {
         match selection.what {
-            What::Object(_) => note(&format!("there is no object {} in the dump", selection.text)),
-            What::Classes(_) => messages::about_no_class(summary, selection),
+            What::Object(id) => messages::about_no_object(session.heap.path(), &session.graph, id),
+            What::Classes(_) => messages::about_no_class(session.heap.summary(), selection),
         }
     }
     let Merged { sought, found, only_frames, only_excluded, unreachable, followed_all, .. } = trees.merged;

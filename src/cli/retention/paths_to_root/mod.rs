@@ -15,6 +15,7 @@ use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::limit::Top;
+use crate::cli::shared::messages;
 
 use super::roots;
 
@@ -26,6 +27,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Objects below each object of a table when nothing is said.
 const DEFAULT_BELOW: usize = 5;
+/// Paths to each object when nothing is said.
+const DEFAULT_PATHS: u16 = 3;
 /// Branches of a table when nothing is said.
 const DEFAULT_BRANCHES: usize = 24;
 
@@ -76,15 +79,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = roots::kind, help_heading = "Filter")]
     exclude_roots: Vec<RootKind>,
 
-    /// Number of paths to show for each object
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 3,
-        value_parser = clap::value_parser!(u16).range(1..),
-        help_heading = "Output"
-    )]
-    paths: u16,
+    /// For objects, the number of paths to show for each [default: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Output")]
+    paths: Option<u16>,
 
     #[command(flatten)]
     top: Top<DEFAULT_BELOW>,
@@ -117,6 +114,21 @@ impl Args {
             branches: limited.then_some(DEFAULT_BRANCHES),
         }
     }
+
+    /// Says which options do nothing, since they are for classes, or for objects.
+    fn notes(&self, are_objects: bool) {
+        if self.input.quiet {
+            return;
+        }
+        let options = [
+            (true, self.top.is_given(), "--top is for classes: --paths limits the paths to an object"),
+            (true, self.depth.is_some(), "--depth is for classes: paths to an object are shown whole"),
+            (false, self.paths.is_some(), "--paths is for objects: --top limits the merged paths of a class"),
+        ];
+        let ignored =
+            options.iter().filter(|(of_objects, is_given, _)| *is_given && *of_objects == are_objects);
+        ignored.for_each(|(.., text)| messages::line("note", text));
+    }
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -126,10 +138,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         What::Object(id) => Some(id),
         What::Classes(_) => None,
     };
-    match selections.iter().map(id).collect::<Option<Vec<ObjectId>>>() {
-        Some(ids) => objects::run(input, output, &ids, args.paths, args.excluded()),
+    let ids = selections.iter().map(id).collect::<Option<Vec<ObjectId>>>();
+    let outcome = match &ids {
+        Some(ids) => {
+            let paths = args.paths.unwrap_or(DEFAULT_PATHS);
+            objects::run(input, output, ids, paths, args.excluded())
+        }
         None => merged::run(input, output, selections, args.excluded(), args.show()),
-    }
+    }?;
+    args.notes(ids.is_some());
+    Ok(outcome)
 }
 
 /// The references that are left out: `weak, soft or phantom`.

@@ -97,7 +97,7 @@ pub(super) fn run(
     }
     session.show("paths-to-root", output, answer)?;
     if !input.quiet {
-        found.iter().for_each(|found| notes(found, usize::from(most), excluded));
+        found.iter().for_each(|found| notes(&session, found, usize::from(most), excluded));
     }
     Ok(session.outcome(found.iter().any(|to| !to.paths.is_empty())))
 }
@@ -174,11 +174,13 @@ fn also_held_by(
 }
 
 /// Says what rows cannot: why there are none, or whether there are others, and what was left out.
-fn notes(found: &Paths, most: usize, excluded: Excluded) {
+fn notes(session: &Session, found: &Paths, most: usize, excluded: Excluded) {
     let id = format!("{:#x}", found.id);
     let (references, roots) = (excluded_references(excluded), excluded_roots(excluded));
     let text = match found.what {
-        Found::NoSuchObject => format!("there is no object {id} in the dump"),
+        Found::NoSuchObject => {
+            return messages::about_no_object(session.heap.path(), &session.graph, found.id);
+        }
         Found::Unreachable => {
             format!("{id} is unreachable: no path leads to it, and the next full GC frees it")
         }
