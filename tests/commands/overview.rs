@@ -274,6 +274,20 @@ fn a_mistyped_command_is_pointed_to_the_one_that_is_there() {
 }
 
 #[test]
+fn the_directory_of_the_index_is_repeated() {
+    let screen = Screen::new("leaks/s1");
+    for option in ["--index-dir elsewhere", "--index-dir 'else where'"] {
+        let text = screen.answer(&format!("hprof-cli {} {option}", screen.name));
+        let next = text.split("Next\n").nth(1).unwrap();
+        assert_eq!(next.matches(option).count(), 3, "{text}");
+    }
+    // What the environment says is said to these commands as well.
+    let text = screen.answer(&format!("HPROF_CLI_INDEX_DIR=elsewhere hprof-cli {}", screen.name));
+    assert!(!text.contains("elsewhere"), "{text}");
+    assert!(!screen.dir.path().join(format!("{}.index", screen.name)).exists());
+}
+
+#[test]
 fn long_paths_are_not_cut() {
     let screen = Screen::new("leaks/s5");
     let long = format!("{}/{}", "a-directory-with-a-long-name".repeat(2), "and another 'one'");

@@ -71,7 +71,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     })?;
     let facts = Facts { next: next::steps(&overview, &Commands::of(&args.input)), overview };
     let style = output::style(&args.output);
-    // One screen for people, also if it goes through a pipe.
+    // Unlike tables, whose lines a pipe gets as long as they are: this is one screen of sentences for people, and it is the
+    // same in a mail. Programs have JSON and CSV.
     let style = Style { width: style.width.or(Some(WIDTH)), ..style };
     let width = usize::from(style.width.unwrap_or(WIDTH));
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();

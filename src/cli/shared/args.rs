@@ -16,6 +16,9 @@ use super::messages;
 use super::progress_bar::Bar;
 use super::terminal::ColorArg;
 
+/// The variable that stands for `--index-dir`.
+const INDEX_DIR: &str = "HPROF_CLI_INDEX_DIR";
+
 /// The dump, and how it is read.
 #[derive(Debug, Args)]
 pub(crate) struct Input {
@@ -37,7 +40,7 @@ pub(crate) struct Input {
         value_name = "DIR",
         value_hint = clap::ValueHint::DirPath,
         help_heading = "Index",
-        env = "HPROF_CLI_INDEX_DIR",
+        env = INDEX_DIR,
         hide_env_values = true
     )]
     index_dir: Option<PathBuf>,
@@ -66,9 +69,11 @@ type OpenGraph = fn(&Path, &Options, &dyn Progress) -> Result<(Heap, ObjectGraph
 impl Input {
     /// What opening needs.
     pub(crate) fn options(&self) -> Options {
-        // An empty variable is as good as none.
-        let index_dir = self.index_dir.clone().filter(|dir| !dir.as_os_str().is_empty());
-        Options { index_dir, heap_dump: self.heap_dump, memory_bytes: self.memory_bytes() }
+        Options {
+            index_dir: self.index_dir().map(Path::to_owned),
+            heap_dump: self.heap_dump,
+            memory_bytes: self.memory_bytes(),
+        }
     }
 
     /// What selections mean in this dump: the name of a class may look like an object ID. The dump is opened only then.
@@ -92,6 +97,17 @@ impl Input {
     /// Which of several heap dumps is asked for.
     pub(crate) fn heap_dump(&self) -> Option<u32> {
         self.heap_dump
+    }
+
+    fn index_dir(&self) -> Option<&Path> {
+        // An empty variable is as good as none.
+        self.index_dir.as_deref().filter(|dir| !dir.as_os_str().is_empty())
+    }
+
+    /// The directory for indexes, if it was given by the option: what the environment says later commands know as well.
+    pub(crate) fn index_dir_option(&self) -> Option<&Path> {
+        let in_environment = std::env::var_os(INDEX_DIR);
+        self.index_dir().filter(|dir| Some(dir.as_os_str()) != in_environment.as_deref())
     }
 
     /// Runs `work` with the threads asked for.

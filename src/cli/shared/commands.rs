@@ -24,19 +24,23 @@ pub(crate) struct Commands<'a> {
     dump: &'a Path,
     /// Which of several heap dumps.
     heap_dump: Option<u32>,
+    index_dir: Option<&'a Path>,
 }
 
 impl<'a> Commands<'a> {
     /// For what the input names, with the options that every command has to repeat.
     pub(crate) fn of(input: &'a Input) -> Self {
-        Self { dump: input.path(), heap_dump: input.heap_dump() }
+        Self { dump: input.path(), heap_dump: input.heap_dump(), index_dir: input.index_dir_option() }
     }
 
     /// A command line: the command, the dump, the arguments.
     pub(crate) fn step(&self, command: &str, arguments: impl IntoIterator<Item = String>, why: &str) -> Step {
         let mut words = vec!["hprof-cli".to_owned(), command.to_owned(), quoted(&self.dump.to_string_lossy())];
         words.extend(arguments.into_iter().map(|word| quoted(&word)));
+        // Without these it would answer from another heap dump, or build another index.
         words.extend(self.heap_dump.iter().flat_map(|number| ["--heap-dump".to_owned(), number.to_string()]));
+        let index_dir = self.index_dir.map(|dir| quoted(&dir.to_string_lossy()));
+        words.extend(index_dir.into_iter().flat_map(|dir| ["--index-dir".to_owned(), dir]));
         Step { command: words.join(" "), words, why: why.to_owned() }
     }
 }
