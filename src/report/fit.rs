@@ -188,8 +188,7 @@ impl Cell {
             let (kind, length) = if id > 0 && is_start {
                 (Kind::Id, id)
             } else if c == '"' {
-                // A text may have quotes in it.
-                (Kind::Label, rest.rfind('"').filter(|at| *at > 0).map_or(rest.len(), |at| at + 1))
+                (Kind::Label, label_length(rest))
             } else if c == '(' && before.is_alphanumeric() | (before == '>') {
                 (Kind::Place, rest.find(')').map_or(rest.len(), |at| at + 1))
             } else if is_start && (c.is_alphabetic() || c == '_' || c == '$') {
@@ -351,6 +350,15 @@ impl Cell {
         }
         self.excess = 0;
     }
+}
+
+/// The length of the text in quotes at the start of a text. Quotes in it have a backslash; if it ends with one, the end
+/// cannot be seen.
+fn label_length(text: &str) -> usize {
+    let is_end =
+        |(at, _): &(usize, &str)| *at > 0 && text.get(..*at).is_some_and(|before| !before.ends_with('\\'));
+    let end = text.match_indices('"').find(is_end).map(|(at, _)| at).or_else(|| text.rfind('"'));
+    end.filter(|at| *at > 0).map_or(text.len(), |at| at + 1)
 }
 
 /// The length of an object ID at the start of a text; 0 if there is none.

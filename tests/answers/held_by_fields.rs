@@ -103,6 +103,14 @@ fn a_map_that_a_dying_thread_fills_is_held_by_its_field_and_kinds_of_roots_can_b
             && !table.contains("GC roots"),
         "{table}"
     );
+    // The last step through fields is what the frames hold.
+    let last = fields[0]["steps"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["frame_roots"][0]["thread_name"], "order-import-3");
+    assert_eq!(frames[0]["steps"][0]["frame_roots"], serde_json::json!([]));
+    assert!(
+        table.contains(", also a local of thread \"order-import-3\" (java.util.HashMap.putVal)\n"),
+        "{table}"
+    );
     // One path, and the one that is added.
     let (frames, fields, _) = table_of_map(&opened, &["--paths", "1", "--all-references"]);
     assert_eq!((frames.len(), fields.len()), (1, 1));
@@ -156,6 +164,26 @@ fn merged_paths_start_in_frames_only_if_nothing_else_leads_there() {
         let (_, table, notes) = run(&dump, &[class]);
         assert!(table.contains(&format!("{reference}: {held}")), "{table}");
         assert!(notes.contains("are held only by frames of threads"), "{notes}");
+        // The table of the map is a local of the thread that fills it: the line says so, below its top only.
+        let in_text = "java.util.HashMap$Node[] 0x";
+        let line = table.lines().find(|line| line.contains(in_text)).unwrap();
+        assert!(
+            line.contains(", also a local of thread \"") && line.ends_with(" (java.util.HashMap.putVal)"),
+            "{line}"
+        );
+        let array = rows.iter().find(|row| row["class"] == "java.util.HashMap$Node[]").unwrap();
+        let holding = &array["frame_roots"][0];
+        assert_eq!(
+            (&holding["kinds"], &holding["frame"]["method"]),
+            (&serde_json::json!(["java frame"]), &"putVal".into())
+        );
+        assert!(holding["thread_name"].is_string() && array["frame_roots"].as_array().unwrap().len() == 1);
+        let is_top = |row: &&Value| row["parent"].is_null();
+        assert!(rows.iter().filter(is_top).all(|row| row["frame_roots"] == serde_json::json!([])));
+        let top = table.lines().find(|line| line.contains("─ ")).unwrap();
+        assert!(!top.contains("also a local"), "{top}");
+        let (_, csv, _) = run(&dump, &[class, "--depth", "5", "-f", "csv"]);
+        assert!(csv.contains("in java.util.HashMap.putVal(HashMap.java:"), "{csv}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::query::objects::strength::Strength;
 use crate::query::paths::steps::{RootView, Step};
-use crate::report::column::{Column, Field, Kind};
+use crate::report::column::{Column, Columns, Field, Kind};
 use crate::report::escape;
 use crate::report::value::{Value, id, list, record};
 
@@ -35,13 +35,7 @@ pub(crate) fn describe_root(root: &RootView) -> String {
     if root.is_assumed {
         text.push_str(" (assumed)");
     }
-    if let Some(thread) = &root.thread {
-        match (&thread.name, thread.id) {
-            (Some(name), _) => text.push_str(&format!(" of thread {}", escape::quoted(name))),
-            (None, Some(id)) => text.push_str(&format!(" of thread {id:#x}")),
-            (None, None) => text.push_str(" of an unknown thread"),
-        }
-    }
+    text.push_str(&describe_thread(root));
     if let Some(frame) = &root.frame {
         text.push_str(&format!(" in {frame}"));
     }
@@ -51,8 +45,28 @@ pub(crate) fn describe_root(root: &RootView) -> String {
     text
 }
 
-/// Columns of an object on a path and of how it is held: `object`, `class`, `label`, `reference`, `strength`.
-pub(crate) fn step_columns<'c, R: 'c>(step: fn(&R) -> &Step, is_root: fn(&R) -> bool) -> [Column<'c, R>; 5] {
+fn describe_thread(root: &RootView) -> String {
+    let Some(thread) = &root.thread else { return String::new() };
+    match (&thread.name, thread.id) {
+        (Some(name), _) => format!(" of thread {}", escape::quoted(name)),
+        (None, Some(id)) => format!(" of thread {id:#x}"),
+        (None, None) => " of an unknown thread".to_owned(),
+    }
+}
+
+/// What a step is called, and that a thread's stack holds it too: `Node[] 0x7c00012a8, also a local of thread "main"
+/// (com.acme.Main.run)`.
+pub(crate) fn describe_step(step: &Step) -> String {
+    let object = named(step).describe();
+    let Some(root) = step.frame_roots.first() else { return object };
+    let frame = root.frame.as_ref().map(|frame| format!(" ({})", frame.qualified_method()));
+    let others = if step.frame_roots.len() > 1 { ", and of others" } else { "" };
+    format!("{object}, also a local{}{}{others}", describe_thread(root), frame.unwrap_or_default())
+}
+
+/// Columns of an object on a path and of how it is held: `object`, `class`, `label`, `reference`, `strength`,
+/// `frame_roots`.
+pub(crate) fn step_columns<'c, R: 'c>(step: fn(&R) -> &Step, is_root: fn(&R) -> bool) -> [Column<'c, R>; 6] {
     let [object, class, label] = object_columns::named(move |row| named(step(row)));
     let reference = Column::text(
         "reference",
@@ -64,16 +78,36 @@ pub(crate) fn step_columns<'c, R: 'c>(step: fn(&R) -> &Step, is_root: fn(&R) -> 
             (!is_root(row)).then(|| step(row).strength.name()).into()
         });
     let reference = reference.or_null("it is a root, or the dump does not say");
-    [object, class, label, reference, strength.or_null("it is a root")]
+    let frame_root = Columns::new(holding_columns("", |root: &RootView| root));
+    let frame_roots = Column::new(
+        "frame_roots",
+        Kind::Records(frame_root.fields()),
+        "why it is also a root by a thread's stack, for each of these threads, ten at most; empty where the path starts: \
+         that is in `root`. In CSV threads and frames",
+        move |row: &R| list(step(row).frame_roots.iter().map(|root| frame_root.record(root))),
+    );
+    let frame_roots = frame_roots.csv(move |row: &R| list(step(row).frame_roots.iter().map(describe_root)));
+    [object, class, label, reference, strength.or_null("it is a root"), frame_roots]
 }
 
 /// Columns of a root; `prefix` stands before each key.
 pub(crate) fn root_columns<'c, R: 'c>(prefix: &str, root: fn(&R) -> &RootView) -> Vec<Column<'c, R>> {
     let key = |name: &str| format!("{prefix}{name}");
-    vec![
+    let object = [
         Column::id(key("object"), "the root's ID", move |row: &R| Value::Id(root(row).id)),
         Column::text(key("class"), "its class", move |row: &R| root(row).class.as_deref().into())
             .or_null("the dump does not say"),
+    ];
+    let assumed = Column::new(key("assumed"), Kind::Boolean, "as in `roots`", move |row: &R| {
+        root(row).is_assumed.into()
+    });
+    object.into_iter().chain(holding_columns(prefix, root)).chain([assumed]).collect()
+}
+
+/// Columns of why an object is a root; `prefix` stands before each key.
+fn holding_columns<'c, R: 'c>(prefix: &str, root: fn(&R) -> &RootView) -> [Column<'c, R>; 4] {
+    let key = |name: &str| format!("{prefix}{name}");
+    [
         Column::new(
             key("kinds"),
             Kind::List(Box::new(Kind::Text)),
@@ -96,9 +130,6 @@ pub(crate) fn root_columns<'c, R: 'c>(prefix: &str, root: fn(&R) -> &RootView) -
         )
         .csv(move |row: &R| root(row).frame.as_ref().map(ToString::to_string).into())
         .or_null("there is none, or the dump does not hold it"),
-        Column::new(key("assumed"), Kind::Boolean, "as in `roots`", move |row: &R| {
-            root(row).is_assumed.into()
-        }),
     ]
 }
 

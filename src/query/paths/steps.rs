@@ -32,7 +32,13 @@ pub struct Step {
     pub shallow_bytes: u64,
     /// What it retains.
     pub retained_bytes: u64,
+    /// Why it is also a root by a thread's stack, for each of these threads, ten at most. Empty for the first step of a
+    /// path: why that is a root is asked for by itself.
+    pub frame_roots: Vec<RootView>,
 }
+
+/// Threads that are listed of an object which the stacks of several hold.
+const MAX_THREADS: usize = 10;
 
 /// A thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,7 +124,23 @@ impl<'a> View<'a> {
             strength: strength.unwrap_or(Strength::Strong),
             shallow_bytes: position.map_or(0, |position| tree.shallow_bytes(position)),
             retained_bytes: reachable.map_or(0, |position| tree.retained_bytes(position)),
+            frame_roots: if held.is_some() { self.frame_roots(object) } else { Vec::new() },
         }
+    }
+
+    /// Why an object is a root by a thread's stack, for each of these threads.
+    fn frame_roots(&self, object: ObjectIndex) -> Vec<RootView> {
+        if !self.edges.roots.contains(object) {
+            return Vec::new();
+        }
+        let roots = self.edges.roots.of_object(object).filter(|root| root.is_of_stack());
+        let mut threads: Vec<Option<u32>> = roots.map(|root| root.thread_serial).collect();
+        threads.sort_unstable();
+        threads.dedup();
+        let of_thread = |thread: &Option<u32>| {
+            self.root_of(object, |root| root.is_of_stack() && root.thread_serial == *thread)
+        };
+        threads.iter().take(MAX_THREADS).map(of_thread).collect()
     }
 
     /// The objects of a path, those at these places.

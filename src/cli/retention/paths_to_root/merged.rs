@@ -355,7 +355,7 @@ fn shown<'a>(summary: &Summary, trees: &'a Trees) -> Vec<Shown<'a>> {
         shown.push(match line {
             Line::Node(at) => {
                 let Some(row) = rows.get(at) else { continue };
-                let object = paths::named(row.step).describe();
+                let object = paths::describe_step(row.step);
                 let text = match row.root.map(paths::describe_root) {
                     Some(root) => format!("{lead}{object}: {root}"),
                     None => {

@@ -393,7 +393,7 @@ fn line_columns<'a>() -> Columns<'a, &'a Line> {
         Column::table("field", Align::Left, |line: &&'a Line| line.of_step(paths::describe_held))
             .fit(Fit::Shorten { priority: 1 }),
         Column::table("object", Align::Left, |line: &&'a Line| match line {
-            Line::Step(step) => paths::named(step).describe(),
+            Line::Step(step) => paths::describe_step(step),
             Line::Between(text) => text.clone(),
         })
         .fit(Fit::Shorten { priority: 0 }),
