@@ -164,27 +164,36 @@ fn merged_paths_start_in_frames_only_if_nothing_else_leads_there() {
         let (_, table, notes) = run(&dump, &[class]);
         assert!(table.contains(&format!("{reference}: {held}")), "{table}");
         assert!(notes.contains("are held only by frames of threads"), "{notes}");
-        // The table of the map is a local of the thread that fills it: the line says so, below its top only.
-        let in_text = "java.util.HashMap$Node[] 0x";
-        let line = table.lines().find(|line| line.contains(in_text)).unwrap();
-        assert!(
-            line.contains(", also a local of thread \"") && line.ends_with(" (java.util.HashMap.putVal)"),
-            "{line}"
-        );
-        let array = rows.iter().find(|row| row["class"] == "java.util.HashMap$Node[]").unwrap();
-        let holding = &array["frame_roots"][0];
-        assert_eq!(
-            (&holding["kinds"], &holding["frame"]["method"]),
-            (&serde_json::json!(["java frame"]), &"putVal".into())
-        );
-        assert!(holding["thread_name"].is_string() && array["frame_roots"].as_array().unwrap().len() == 1);
-        let is_top = |row: &&Value| row["parent"].is_null();
-        assert!(rows.iter().filter(is_top).all(|row| row["frame_roots"] == serde_json::json!([])));
-        let top = table.lines().find(|line| line.contains("─ ")).unwrap();
-        assert!(!top.contains("also a local"), "{top}");
-        let (_, csv, _) = run(&dump, &[class, "--depth", "5", "-f", "csv"]);
-        assert!(csv.contains("in java.util.HashMap.putVal(HashMap.java:"), "{csv}");
     }
+}
+
+#[test]
+fn an_object_on_merged_paths_says_that_it_is_also_a_local() {
+    let dump = Dump::at(Some(&sample("s5.hprof.zst")));
+    let (class, depth) = ("orders.Order", ["--depth", "5"]);
+    let answer = json(&dump, &[&[class], &depth[..]].concat());
+    let rows = answer["rows"].as_array().unwrap();
+    let (_, table, _) = run(&dump, &[class]);
+    // The table of the map is a local of the thread that fills it: the line says so, below its top only.
+    let in_text = "java.util.HashMap$Node[] 0x";
+    let line = table.lines().find(|line| line.contains(in_text)).unwrap();
+    assert!(
+        line.contains(", also a local of thread \"") && line.ends_with(" (java.util.HashMap.putVal)"),
+        "{line}"
+    );
+    let array = rows.iter().find(|row| row["class"] == "java.util.HashMap$Node[]").unwrap();
+    let holding = &array["frame_roots"][0];
+    assert_eq!(
+        (&holding["kinds"], &holding["frame"]["method"]),
+        (&serde_json::json!(["java frame"]), &"putVal".into())
+    );
+    assert!(holding["thread_name"].is_string() && array["frame_roots"].as_array().unwrap().len() == 1);
+    let is_top = |row: &&Value| row["parent"].is_null();
+    assert!(rows.iter().filter(is_top).all(|row| row["frame_roots"] == serde_json::json!([])));
+    let top = table.lines().find(|line| line.contains("─ ")).unwrap();
+    assert!(!top.contains("also a local"), "{top}");
+    let (_, csv, _) = run(&dump, &[&[class, "-f", "csv"], &depth[..]].concat());
+    assert!(csv.contains("in java.util.HashMap.putVal(HashMap.java:"), "{csv}");
 }
 
 /// Small heaps with more roots, many of them locals, of threads that are known or not.
