@@ -12,6 +12,10 @@ const LONG_LABEL: usize = 40;
 const SHORT_LABEL: usize = 16;
 /// What is left of a text in quotes before a simple class name is cut.
 const SHORTEST_LABEL: usize = 6;
+/// A text in quotes of which nothing is left but the mark.
+const NO_LABEL: usize = 3;
+/// What is left of the fields before the class that they hold.
+const SHORTEST_HELD: usize = 8;
 /// The lines of a tree that are always drawn: one level.
 const SHORTEST_TREE: usize = 3;
 
@@ -25,7 +29,7 @@ pub fn width(text: &str) -> usize {
 }
 
 /// Shortens a text with names to a width: packages to their initials from the left, then texts in quotes, then outer
-/// classes; at last its end is cut, but no object ID.
+/// classes, then the fields before the class that they hold; at last its end is cut, but no object ID.
 pub fn names(text: &str, room: usize) -> String {
     if width(text) <= room {
         return text.to_owned();
@@ -41,6 +45,9 @@ pub fn names(text: &str, room: usize) -> String {
     cell.drop_all(Kind::Outer);
     cell.labels(SHORTEST_LABEL);
     cell.tree(SHORTEST_TREE);
+    cell.drop_all(Kind::Place);
+    cell.inner_labels();
+    cell.held(room);
     cell.cut_end();
     cell.text()
 }
@@ -316,6 +323,35 @@ impl Cell {
         });
     }
 
+    /// Cuts texts in quotes to the mark, but none at the end of the cell, where there is nothing behind it to be spared.
+    fn inner_labels(&mut self) {
+        let last = self.pieces.pop_if(|last| last.kind == Kind::Label);
+        self.labels(NO_LABEL);
+        self.pieces.extend(last);
+    }
+
+    /// Cuts the fields that stand before the first object ID, `left, right: Node 0x7c00012a8`, until the class and the ID fit:
+    /// of several fields the first tells enough.
+    fn held(&mut self, room: usize) {
+        let Some(id) = self.pieces.iter().position(|piece| piece.kind == Kind::Id) else { return };
+        let before = self.pieces.get(..id).unwrap_or_default();
+        let first = usize::from(before.first().is_some_and(|piece| piece.kind == Kind::Tree));
+        let text: String = before.iter().skip(first).map(|piece| piece.text.as_str()).collect();
+        let Some((held, class)) = text.split_once(": ") else { return };
+        // With the mark of what is cut behind the ID.
+        let mark = usize::from(id + 1 < self.pieces.len());
+        let used: usize = self.pieces.iter().take(id + 1).map(|piece| piece.width).sum();
+        let left = width(held).saturating_sub((used + mark).saturating_sub(room)).max(SHORTEST_HELD);
+        if self.excess == 0 || left >= width(held) {
+            return;
+        }
+        let text = format!("{}…: {class}", head(held, left - 1));
+        let shorter = Piece { kind: Kind::Plain, width: width(&text), text };
+        let before = self.width();
+        self.pieces.splice(first..id, [shorter]);
+        self.excess = self.excess.saturating_sub(before - self.width());
+    }
+
     /// Cuts the lines of a tree on their left, where a number says how many levels there are.
     fn tree(&mut self, least: usize) {
         self.shorten(Kind::Tree, |piece, excess| {
@@ -432,6 +468,28 @@ mod tests {
             assert!(text.contains("0x7f00a0b0c0d0") && width(&text) <= room.max(16), "{room} {text}");
         }
         assert_eq!(end("a text with 0xff00 in it", 12), "a tex…0xff00");
+    }
+
+    #[test]
+    fn fields_go_before_the_class_that_they_hold() {
+        let text = "│  uncaughtExceptionHandler, target: orders.ImportJob 0xffb55130, also a local of thread \"main\"";
+        for (room, expected) in [
+            (60, "│  uncaughtExceptionHandler, target: ImportJob 0xffb55130, …"),
+            (57, "│  uncaughtExceptionHandler, targ…: ImportJob 0xffb55130…"),
+            (34, "│  uncaugh…: ImportJob 0xffb55130…"),
+        ] {
+            assert_eq!(names(text, room), expected, "{room}");
+        }
+        // Behind an ID there is no field.
+        let root = "java.lang.Thread 0xffb548a0 \"main\": thread object of thread \"main\"";
+        assert_eq!(names(root, 48), "Thread 0xffb548a0 \"…\": thread object of thread …");
+    }
+
+    #[test]
+    fn methods_are_cut_after_places_and_texts() {
+        let text = "java.lang.Thread \"order-import\" in java.util.HashMap.putVal(HashMap.java:635)";
+        assert_eq!(names(text, 34), "Thread \"ord…\" in HashMap.putVal");
+        assert_eq!(names(text, 28), "Thread \"…\" in HashMap.putVal");
     }
 
     #[test]

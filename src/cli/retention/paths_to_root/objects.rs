@@ -391,7 +391,7 @@ fn line_columns<'a>() -> Columns<'a, &'a Line> {
         size("shallow", |step| step.shallow_bytes).fit(Fit::Secondary { priority: 0 }),
         size("retained", |step| step.retained_bytes),
         Column::table("field", Align::Left, |line: &&'a Line| line.of_step(paths::describe_held))
-            .fit(Fit::Shorten { priority: 1 }),
+            .fit(Fit::Shorten { priority: 0 }),
         Column::table("object", Align::Left, |line: &&'a Line| match line {
             Line::Step(step) => paths::describe_step(step),
             Line::Between(text) => text.clone(),
