@@ -12,10 +12,8 @@ const OVERVIEW: &str = "overview";
 /// Words of jhat, jmap, jcmd, Eclipse MAT, VisualVM and others, and the command that does the same. They are compared
 /// without leading hyphens, in lower case, `-` and `.` as `_`.
 const HABITS: &[(&[&str], &str)] = &[
-    (
-        &["heap", "open", "load", "jhat", "hat", "leak_suspects", "suspects", "leak", "top_components"],
-        "overview DUMP",
-    ),
+    (&["heap", "open", "load", "jhat", "hat", "top_components"], "overview DUMP"),
+    (&["leak_suspects", "suspects", "leak", "leakhunter", "find_leaks"], "leaks DUMP"),
     (&["heap_dump_overview", "system_overview", "report", "analyze", "analyse", "parse"], "overview DUMP"),
     (
         &[

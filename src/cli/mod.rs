@@ -116,7 +116,7 @@ commands! {
 /// The beginning of the help, for who has no time.
 const WHAT_NOW: &str = "OutOfMemoryError: what now?
   hprof-cli DUMP                            failed thread, biggest objects
-  hprof-cli dominators DUMP --merge class   the biggest objects, merged by class
+  hprof-cli leaks DUMP                      the leak suspects, with evidence
   hprof-cli paths-to-root DUMP 0x7c00012a8  the fields that keep an object alive
   hprof-cli loaders DUMP                    class loaders and what they retain
   hprof-cli threads DUMP                    stacks, and what the locals retain";

@@ -1,8 +1,8 @@
 //! What to ask next: commands with the names and IDs of a dump in them.
 
 use crate::cli::shared::commands::{Commands, Step, is_typed};
-use crate::query::leaks::holders::Holder;
 use crate::query::dump::overview::Overview;
+use crate::query::leaks::holders::Holder;
 use crate::report::escape;
 
 /// Commands that are offered.
@@ -11,9 +11,13 @@ const STEPS: usize = 3;
 pub(super) const MANY_LOADERS: u64 = 3;
 
 /// What to ask after an overview; most to the point first.
-pub(super) fn steps(overview: &Overview, commands: &Commands<'_>) -> Vec<Step> {
+pub(super) fn steps(overview: &Overview, suspects: usize, commands: &Commands<'_>) -> Vec<Step> {
     let mut all: Vec<(&str, Vec<String>, String)> = Vec::new();
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
+    if suspects > 0 {
+        let what = if suspects == 1 { "the suspect, with evidence" } else { "the suspects, with evidence" };
+        all.push(("leaks", Vec::new(), what.to_owned()));
+    }
     if let Some(thread) = &overview.out_of_memory {
         let id = format!("{:#x}", thread.object);
         let name = thread.name.as_deref().filter(|name| is_typed(name)).unwrap_or(&id);

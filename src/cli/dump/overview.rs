@@ -1,21 +1,22 @@
 //! `overview`: the first look at a dump, in one screen; `hprof-cli DUMP` is short for it.
 
 use crate::cli::Outcome;
+use crate::cli::retention::leaks::{DEFAULT_THRESHOLD, words};
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::holder::{self, cut};
 use crate::cli::shared::commands::{self, Commands, Step};
+use crate::cli::shared::holder::{self, cut};
 use crate::cli::shared::output;
 use crate::cli::shared::session::{Session, Source};
-use crate::hprof::{ObjectId, names};
+use crate::hprof::ObjectId;
 use crate::index::{Error, Quiet};
 use crate::input::file::TextFile;
-use crate::query::leaks::holders::Holder;
 use crate::query::dump::overview::{self, Overview};
+use crate::query::leaks::holders::Holder;
+use crate::query::leaks::{self, Suspect, Verdict};
 use crate::query::threads::StackFrame;
 use crate::report::answer::{Answer, Declared, Section};
 use crate::report::column::{Column, Columns, Field, Kind};
 use crate::report::escape;
-use crate::report::fit;
 use crate::report::number::{counted, grouped, human_bytes, percent};
 use crate::report::table::{Align, Builder, Style};
 use crate::report::value::{Value, id, list, record};
@@ -31,6 +32,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
 const FRAMES: usize = 9;
 /// Those of them in a table.
 const SHOWN_FRAMES: usize = 4;
+/// Suspects in a table.
+const SHOWN_SUSPECTS: usize = 2;
 /// Columns where nobody tells how wide a line may be.
 const WIDTH: u16 = 80;
 
@@ -66,10 +69,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             path.display()
         );
     }
-    let (session, overview) = Session::ask(&args.input, |heap, graph| {
-        Ok(overview::overview(heap, graph, heap.bytes(&Quiet)?, FRAMES))
+    let (session, (overview, suspects)) = Session::ask(&args.input, |heap, graph| {
+        let bytes = heap.bytes(&Quiet)?;
+        let leaks = leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD.into())?;
+        let accumulates = |suspect: &&Suspect| suspect.verdict == Verdict::Accumulation;
+        let found = leaks.suspects.iter().filter(accumulates);
+        let suspects: Vec<String> = found.map(|suspect| words::first(&leaks, suspect)).collect();
+        Ok((overview::overview(heap, graph, bytes, FRAMES), suspects))
     })?;
-    let facts = Facts { next: next::steps(&overview, &Commands::of(&args.input)), overview };
+    let commands = Commands::of(&args.input);
+    let facts = Facts { next: next::steps(&overview, suspects.len(), &commands), overview, suspects };
     let style = output::style(&args.output);
     // Unlike tables, whose lines a pipe gets as long as they are: this is one screen of sentences for people, and it is the
     // same in a mail. Programs have JSON and CSV.
@@ -78,6 +87,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     let lines = head(&facts.overview, &name, width).into_iter().chain(stack(&facts.overview, width));
     let mut above: Vec<Section> = lines.map(Section::Line).collect();
+    for (number, sentence) in (1..).zip(&facts.suspects).take(SHOWN_SUSPECTS) {
+        above.push(Section::Line(String::new()));
+        above.push(Section::Line(format!("Leak suspect {number}: {sentence}")));
+    }
     if !facts.overview.largest.is_empty() {
         above.push(Section::Table(largest(&facts.overview, width)));
     }
@@ -90,6 +103,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 /// The one row.
 struct Facts {
     overview: Overview,
+    /// What accumulates, each in a sentence.
+    suspects: Vec<String>,
     next: Vec<Step>,
 }
 
@@ -313,6 +328,13 @@ fn columns() -> Columns<'static, Facts> {
             let text = |holder: &Holder| format!("{} {}", holder.retained_bytes, holder::text(holder, [false, false]));
             joined(facts.overview.largest.iter().map(text))
         }),
+        Column::new(
+            "suspects",
+            Kind::List(Box::new(Kind::Text)),
+            "the leak suspects that accumulate, each in its first sentence in `leaks`; for people",
+            |facts: &Facts| list(facts.suspects.iter().map(String::as_str)),
+        )
+        .csv(|facts: &Facts| joined(facts.suspects.iter().cloned())),
         Column::integer("finalizer_queue", "objects that wait for the finalizer", |facts: &Facts| {
             facts.overview.odd.finalizer_queue.into()
         })

@@ -35,7 +35,8 @@ impl<'a> Commands<'a> {
 
     /// A command line: the command, the dump, the arguments.
     pub(crate) fn step(&self, command: &str, arguments: impl IntoIterator<Item = String>, why: &str) -> Step {
-        let mut words = vec!["hprof-cli".to_owned(), command.to_owned(), quoted(&self.dump.to_string_lossy())];
+        let mut words =
+            vec!["hprof-cli".to_owned(), command.to_owned(), quoted(&self.dump.to_string_lossy())];
         words.extend(arguments.into_iter().map(|word| quoted(&word)));
         // Without these it would answer from another heap dump, or build another index.
         words.extend(self.heap_dump.iter().flat_map(|number| ["--heap-dump".to_owned(), number.to_string()]));

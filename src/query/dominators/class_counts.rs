@@ -47,7 +47,11 @@ pub(crate) fn count_if(
     };
     let none = || vec![Counts::default(); classes];
     let chunks = TreePosition::chunks(positions, u32::try_from(chunk).unwrap_or(u32::MAX));
-    chunks.into_par_iter().with_min_len(1).fold(none, count_chunk).reduce(none, add)
+    chunks
+        .into_par_iter()
+        .with_min_len(1)
+        .fold(none, count_chunk)
+        .reduce(none, |counts, others| add(counts, &others))
 }
 
 /// Counts what some objects dominate, themselves included; none of them dominates another.
@@ -64,7 +68,7 @@ pub fn count_below(graph: &ObjectGraph, tops: &[TreePosition], classes: usize) -
             counts
         })
     });
-    shares.reduce(none, add)
+    shares.reduce(none, |counts, others| add(counts, &others))
 }
 
 /// Counts the objects at some positions.
@@ -85,7 +89,8 @@ fn add_objects(
     }
 }
 
-fn add(mut counts: Vec<Counts>, others: Vec<Counts>) -> Vec<Counts> {
+/// Adds figures, class by class.
+pub(crate) fn add(mut counts: Vec<Counts>, others: &[Counts]) -> Vec<Counts> {
     for (count, other) in counts.iter_mut().zip(others) {
         count.objects += other.objects;
         count.shallow_bytes = count.shallow_bytes.saturating_add(other.shallow_bytes);

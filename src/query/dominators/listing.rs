@@ -180,14 +180,15 @@ pub fn group(summary: &Summary, graph: &ObjectGraph, starts: &[Start], group_by:
     let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1);
     let chunk = (graph.tree.reachable() / threads / 4).max(CHUNK);
     // Where children are few they are looked up one by one, rather than all that is below.
-    let parts = starts.par_iter().with_min_len(FEW).flat_map_iter(|start| match start.few_children(&graph.tree) {
-        Some(children) => vec![Part::Children(children)],
-        None => {
-            let (positions, depth) = start.below(&graph.tree);
-            let chunks = TreePosition::chunks(positions, chunk).into_iter();
-            chunks.map(|positions| Part::Depth { positions, depth }).collect()
-        }
-    });
+    let parts =
+        starts.par_iter().with_min_len(FEW).flat_map_iter(|start| match start.few_children(&graph.tree) {
+            Some(children) => vec![Part::Children(children)],
+            None => {
+                let (positions, depth) = start.below(&graph.tree);
+                let chunks = TreePosition::chunks(positions, chunk).into_iter();
+                chunks.map(|positions| Part::Depth { positions, depth }).collect()
+            }
+        });
     let parts: Vec<Part> = parts.collect();
     let none = || vec![Sum::default(); groups.rows.len()];
     let java_lang_class = summary.java_lang_class().filter(|_| group_by != GroupBy::Class);

@@ -11,7 +11,6 @@ use crate::index::model::summary::Summary;
 use crate::index::storage::id_map::IdSet;
 use crate::index::{Heap, ObjectGraph};
 
-
 use super::info::{self, Info};
 use crate::query::classes::histogram;
 use crate::query::leaks::heap_facts::finalizer_queue;

@@ -1,12 +1,17 @@
 //! What accumulates below an object, or below all members of a group, and whether it does: many children of one class, a
 //! chain, a buffer, like threads or loaders; or parts of different kinds, which the object merely holds.
 
+use std::cmp::Reverse;
+
 use rustc_hash::FxHashMap;
 
 use crate::index::ObjectGraph;
 use crate::index::graph::numbers::TreePosition;
 use crate::index::model::summary::{ClassNumber, Summary};
+use crate::query::classes::histogram::GroupBy;
+use crate::query::dominators::listing;
 use crate::query::dominators::merged::{self, Node, NodeClass, Question, Tops};
+use crate::query::dominators::preorder::Start;
 use crate::query::objects::class_set::ClassSet;
 
 use super::suspects::share;
@@ -85,10 +90,20 @@ pub struct Level {
     pub chain: u32,
     /// What they retain.
     pub retained_bytes: u64,
-    /// Classes of the name: more than one if several loaders define it.
-    classes: u64,
     /// The nodes.
     nodes: Vec<usize>,
+}
+
+/// Objects of one class name that some objects dominate immediately.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct ChildKind {
+    pub(super) class: String,
+    /// Whether they are class objects; then `class` is that of what they stand for.
+    pub(super) is_class_object: bool,
+    pub(super) objects: u64,
+    pub(super) retained_bytes: u64,
+    /// The classes of that name: more than one if several loaders define it.
+    classes: Vec<ClassNumber>,
 }
 
 /// The dominator tree below some objects, merged by class name.
@@ -98,8 +113,99 @@ pub(super) struct Below<'a> {
     nodes: Vec<Node>,
     /// By node, and for the tops behind them: the nodes right below.
     children: Vec<Vec<usize>>,
-    threads: ClassSet,
-    loaders: ClassSet,
+}
+
+/// What some objects dominate immediately, by class name, those that retain most first; none of them dominates another.
+pub(super) fn child_kinds(summary: &Summary, graph: &ObjectGraph, tops: &[TreePosition]) -> Vec<ChildKind> {
+    let tree = &graph.tree;
+    let starts: Vec<Start> = tops.iter().copied().map(Start::Object).collect();
+    let mut found: FxHashMap<(&str, bool), ChildKind> = FxHashMap::default();
+    let mut add = |class: ClassNumber, is_class_object: bool, objects: u64, bytes: u64| {
+        let name = summary.class(class).map_or("", |row| summary.class_name(row));
+        let kind = found.entry((name, is_class_object)).or_default();
+        kind.objects += objects;
+        kind.retained_bytes = kind.retained_bytes.saturating_add(bytes);
+        kind.classes.push(class);
+    };
+    for row in listing::group(summary, graph, &starts, GroupBy::Class) {
+        let group = row.group;
+        let Ok(class) = u32::try_from(group.group).map(ClassNumber) else { continue };
+        if summary.java_lang_class() != Some(class) {
+            add(class, false, group.instances, group.retained_bytes.unwrap_or(0));
+            continue;
+        }
+        // Class objects differ by what they stand for.
+        for (represented, _) in summary.numbered_classes() {
+            let object = graph.class_object(represented);
+            let position = object.and_then(|object| tree.reachable_position(object));
+            let dominator = position.and_then(|position| tree.dominator(position));
+            if let (Some(position), Some(dominator)) = (position, dominator)
+                && tops.binary_search(&dominator).is_ok()
+            {
+                add(represented, true, 1, tree.retained_bytes(position));
+            }
+        }
+    }
+    let mut kinds: Vec<ChildKind> = found
+        .into_iter()
+        .map(|((class, is_class_object), kind)| ChildKind {
+            class: class.to_owned(),
+            is_class_object,
+            ..kind
+        })
+        .collect();
+    kinds.sort_by(|a, b| {
+        let key = |kind: &ChildKind| (Reverse(kind.retained_bytes), kind.is_class_object);
+        key(a).cmp(&key(b)).then_with(|| a.class.cmp(&b.class))
+    });
+    kinds
+}
+
+/// How what an object retains accumulates in its children or in itself, if it does.
+pub(super) fn reason(
+    summary: &Summary,
+    graph: &ObjectGraph,
+    base: TreePosition,
+    kinds: &[ChildKind],
+) -> Option<Reason> {
+    let tree = &graph.tree;
+    let all = tree.retained_bytes(base);
+    let much = share(all, OF_ONE_KIND);
+    let name = |class: ClassNumber| summary.class(class).map(|row| summary.class_name(row));
+    let class = tree.object_at(base).and_then(|object| graph.objects.class(object)).and_then(name);
+    if let Some(class) = class.filter(|class| class.ends_with("[]"))
+        && tree.shallow_bytes(base) >= much
+    {
+        return Some(Reason::Buffer { class: class.to_owned() });
+    }
+    let in_one = tree.children(base).next().map_or(0, |child| tree.retained_bytes(child));
+    let kind = kinds.first()?;
+    if kind.retained_bytes < much || in_one > share(all, AT_MOST_IN_ONE) {
+        return None;
+    }
+    let ChildKind { class, is_class_object, objects, retained_bytes, classes } = kind.clone();
+    let first = classes.first().copied()?;
+    let is_below =
+        |name: &str| !is_class_object && ClassSet::of_name_and_below(summary, name).contains(first);
+    let are_loaders = is_below("java.lang.ClassLoader");
+    if are_loaders && objects >= MANY_LIKE {
+        return Some(Reason::Loaders {
+            loader_class: Some(class.clone()),
+            class,
+            loaders: objects,
+            retained_bytes,
+        });
+    }
+    if classes.len() as u64 >= MANY_LIKE {
+        let loader = summary.class(first).and_then(|row| summary.loader_class(row.loader.into()));
+        let loader_class = loader.map(str::to_owned);
+        return Some(Reason::Loaders { class, loader_class, loaders: classes.len() as u64, retained_bytes });
+    }
+    if objects >= MANY_LIKE && is_below("java.lang.Thread") {
+        return Some(Reason::Threads { pool: None, threads: objects, retained_bytes });
+    }
+    let is_many = objects >= MANY && !is_class_object;
+    is_many.then_some(Reason::Children { class, objects, retained_bytes })
 }
 
 impl<'a> Below<'a> {
@@ -114,32 +220,17 @@ impl<'a> Below<'a> {
                 children.push(at);
             }
         }
-        Self {
-            summary,
-            nodes,
-            children,
-            threads: ClassSet::of_name_and_below(summary, "java.lang.Thread"),
-            loaders: ClassSet::of_name_and_below(summary, "java.lang.ClassLoader"),
-        }
+        Self { summary, nodes, children }
     }
 
     fn name(&self, class: NodeClass) -> (&'a str, bool) {
-        let name = |class: ClassNumber| self.summary.class(class).map_or("", |row| self.summary.class_name(row));
+        let name =
+            |class: ClassNumber| self.summary.class(class).map_or("", |row| self.summary.class_name(row));
         match class {
             NodeClass::Instances(class) => (name(class), false),
             NodeClass::ClassObject(class) => (name(class), true),
             NodeClass::Unknown => ("", false),
         }
-    }
-
-    /// The class of the loader of a class, or of a loader itself.
-    fn loader_class(&self, class: NodeClass) -> Option<String> {
-        let (NodeClass::Instances(number) | NodeClass::ClassObject(number)) = class else { return None };
-        let row = self.summary.class(number)?;
-        if self.loaders.contains(number) && matches!(class, NodeClass::Instances(_)) {
-            return Some(self.summary.class_name(row).to_owned());
-        }
-        self.summary.loader_class(row.loader.into()).map(str::to_owned)
     }
 
     /// The nodes right below some nodes by class name, those that retain most first; the tops themselves below none.
@@ -154,7 +245,6 @@ impl<'a> Below<'a> {
             level.objects += node.objects;
             level.chain = level.chain.max(node.chain);
             level.retained_bytes = level.retained_bytes.saturating_add(node.retained_bytes);
-            level.classes += 1;
             level.nodes.push(*at);
         }
         let mut levels: Vec<Level> = found
@@ -166,16 +256,10 @@ impl<'a> Below<'a> {
             })
             .collect();
         levels.sort_by(|a, b| {
-            let key = |level: &Level| (std::cmp::Reverse(level.retained_bytes), level.is_class_object);
+            let key = |level: &Level| (Reverse(level.retained_bytes), level.is_class_object);
             key(a).cmp(&key(b)).then_with(|| a.class.cmp(&b.class))
         });
         levels
-    }
-
-    /// The kinds of objects right below the tops, those that retain most first.
-    pub(super) fn parts(&self) -> Vec<Level> {
-        let tops: Vec<usize> = self.levels(None).into_iter().flat_map(|level| level.nodes).collect();
-        self.levels(Some(&tops))
     }
 
     /// What accumulates, from the tops down: on each level the kind that retains most, while it is much.
@@ -193,40 +277,16 @@ impl<'a> Below<'a> {
         found
     }
 
-    /// Of one object: how what it retains accumulates, if it does. `in_one` is what its largest child retains.
-    pub(super) fn reason(&self, shallow_bytes: u64, in_one: u64) -> Option<Reason> {
+    /// A chain whose first link is the only top, if its links take what they retain, or what hangs on them is of one kind.
+    /// The walk saw so many `links` of it; where others take turns with them, that is all that is known.
+    pub(super) fn chain(&self, class: &str, links: u32) -> Option<Reason> {
         let top = self.levels(None).into_iter().next()?;
         let all = top.retained_bytes;
-        let much = share(all, OF_ONE_KIND);
-        let is_array = top.class.ends_with("[]");
-        if is_array && shallow_bytes >= much {
-            return Some(Reason::Buffer { class: top.class });
-        }
-        let part = self.parts().into_iter().next();
-        if u64::from(top.chain) >= MANY {
-            // The links take it themselves, or what hangs on them is of one kind.
-            let on_links = part.as_ref().is_some_and(|part| part.objects >= MANY);
-            let by_links = self.nodes.first().is_some_and(|node| node.shallow_bytes >= much);
-            return (on_links || by_links).then_some(Reason::Chain { class: top.class, objects: top.objects });
-        }
-        let part = part.filter(|part| part.retained_bytes >= much && in_one <= share(all, AT_MOST_IN_ONE))?;
-        let Level { class, objects, retained_bytes, .. } = part.clone();
-        let class_of = |set: &ClassSet| {
-            let node = part.nodes.first().and_then(|at| self.nodes.get(*at));
-            matches!(node.map(|node| node.class), Some(NodeClass::Instances(class)) if set.contains(class))
-        };
-        let is_of_loaders = part.classes >= MANY_LIKE || class_of(&self.loaders);
-        if is_of_loaders && objects >= MANY_LIKE {
-            let first = part.nodes.first().and_then(|at| self.nodes.get(*at))?.class;
-            let loader_class = self.loader_class(first);
-            let loaders = if loader_class.as_deref() == Some(class.as_str()) { objects } else { part.classes };
-            return Some(Reason::Loaders { class, loader_class, loaders, retained_bytes });
-        }
-        if class_of(&self.threads) && objects >= MANY_LIKE {
-            return Some(Reason::Threads { pool: None, threads: objects, retained_bytes });
-        }
-        let is_many = objects >= MANY && !part.is_class_object;
-        is_many.then_some(Reason::Children { class, objects, retained_bytes })
+        let part = self.levels(Some(&top.nodes)).into_iter().next();
+        let on_links = part.is_none_or(|part| part.objects >= MANY);
+        let by_links = self.nodes.first().is_some_and(|node| node.shallow_bytes >= share(all, OF_ONE_KIND));
+        (on_links || by_links)
+            .then(|| Reason::Chain { class: class.to_owned(), objects: top.objects.max(links.into()) })
     }
 }
 

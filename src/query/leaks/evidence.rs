@@ -6,7 +6,7 @@ use crate::hprof::{ObjectId, names};
 use crate::index::ObjectGraph;
 use crate::index::graph::numbers::{ObjectIndex, TreePosition};
 use crate::index::model::summary::{ClassNumber, Summary};
-use crate::query::dominators::class_counts::Counts;
+use crate::query::dominators::class_counts::{self, Counts};
 use crate::query::objects::collections::{Collections, Forms};
 use crate::query::objects::reader::Objects;
 use crate::query::objects::strength::{Excluded, Strength};
@@ -16,7 +16,7 @@ use crate::query::paths::steps::{RootView, Step, View};
 use super::Named;
 use super::Suspect;
 use super::collection::{self, CollectionFacts};
-use super::contents::{Below, Level};
+use super::contents::ChildKind;
 use super::holders::{Holder, Holders};
 
 /// Objects of a path that are told; of a longer one the middle is left out.
@@ -111,12 +111,7 @@ pub(super) struct Evidence<'a> {
 }
 
 impl<'a> Evidence<'a> {
-    pub(super) fn new(
-        summary: &'a Summary,
-        graph: &'a ObjectGraph,
-        bytes: &'a [u8],
-        view: View<'a>,
-    ) -> Self {
+    pub(super) fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8], view: View<'a>) -> Self {
         let objects = Objects::new(summary, graph, bytes);
         Self { summary, graph, objects, forms: std::sync::Arc::new(Forms::new(&objects)), view }
     }
@@ -169,7 +164,15 @@ impl<'a> Evidence<'a> {
         let path = self.path(objects);
         let is_soft = path.steps.iter().any(|step| step.strength == Strength::Soft);
         let owner = self.owner(objects);
-        Paths { path, through_frame: None, only_frames: false, is_weak, is_soft: is_weak && is_soft, other_threads: Vec::new(), owner }
+        Paths {
+            path,
+            through_frame: None,
+            only_frames: false,
+            is_weak,
+            is_soft: is_weak && is_soft,
+            other_threads: Vec::new(),
+            owner,
+        }
     }
 
     fn path(&self, objects: &[ObjectIndex]) -> Path {
@@ -204,40 +207,56 @@ impl<'a> Evidence<'a> {
         Some(collection::facts(&self.objects, &collections, &self.view, object))
     }
 
-    /// The largest parts of what an object retains: its children one by one, or if they are many, by class.
-    pub(super) fn parts(&self, holders: &Holders<'_>, base: TreePosition, below: &Below<'_>) -> Vec<Part> {
+    /// The largest parts of what an object retains: its children one by one, or if they are many, by class. In the first
+    /// case also the classes whose objects take most.
+    pub(super) fn parts(
+        &self,
+        holders: &Holders<'_>,
+        base: TreePosition,
+        children: &[ChildKind],
+    ) -> (Vec<Part>, Option<Vec<ClassShare>>) {
         let tree = &self.graph.tree;
-        let children: Vec<TreePosition> = tree.children(base).take(FEW_CHILDREN + 1).collect();
-        if children.len() > FEW_CHILDREN && below.parts().first().is_some_and(|part| part.objects > 1) {
-            return kinds(below);
+        let few: Vec<TreePosition> = tree.children(base).take(FEW_CHILDREN + 1).collect();
+        if few.len() > FEW_CHILDREN && children.first().is_some_and(|kind| kind.objects > 1) {
+            return (kinds(children), None);
         }
-        let part = |position: &TreePosition| {
-            let object = tree.object_at(*position)?;
+        // One pass serves what each part holds, and what all of it does.
+        let classes = self.summary.classes().len();
+        let mut all = vec![Counts::default(); classes];
+        let mut done = base;
+        let mut parts = Vec::new();
+        for position in few.into_iter().take(TOLD_PARTS) {
+            let counts = class_counts::count(self.graph, position..tree.end(position), classes);
+            all = class_counts::add(all, &counts);
+            done = tree.end(position);
+            let Some(object) = tree.object_at(position) else { continue };
             let named = self.named(object);
-            Some(Part {
+            parts.push(Part {
                 class: named.class.unwrap_or_default(),
                 is_class_object: named.is_class_object,
                 objects: 1,
                 retained_bytes: named.retained_bytes,
                 object: Some(named.object),
-                place: holders.amounts_to(*position),
-            })
-        };
-        children.iter().take(TOLD_PARTS).filter_map(part).collect()
+                place: holders.amounts_to(position, &counts),
+            });
+        }
+        let start = if done == base { base } else { done };
+        all = class_counts::add(all, &class_counts::count(self.graph, start..tree.end(base), classes));
+        (parts, Some(largest_classes(self.summary, &all)))
     }
 }
 
 /// Kinds of objects as parts.
-pub(super) fn kinds(below: &Below<'_>) -> Vec<Part> {
-    let part = |level: Level| Part {
-        class: level.class,
-        is_class_object: level.is_class_object,
-        objects: level.objects,
-        retained_bytes: level.retained_bytes,
+pub(super) fn kinds(children: &[ChildKind]) -> Vec<Part> {
+    let part = |kind: &ChildKind| Part {
+        class: kind.class.clone(),
+        is_class_object: kind.is_class_object,
+        objects: kind.objects,
+        retained_bytes: kind.retained_bytes,
         object: None,
         place: None,
     };
-    below.parts().into_iter().take(TOLD_PARTS).map(part).collect()
+    children.iter().take(TOLD_PARTS).map(part).collect()
 }
 
 /// The classes whose objects take most.
@@ -250,7 +269,8 @@ pub(super) fn largest_classes(summary: &Summary, counts: &[Counts]) -> Vec<Class
             shallow_bytes: count.shallow_bytes,
         })
         .collect();
-    shares.sort_by(|a, b| Reverse(a.shallow_bytes).cmp(&Reverse(b.shallow_bytes)).then(a.class.cmp(&b.class)));
+    shares
+        .sort_by(|a, b| Reverse(a.shallow_bytes).cmp(&Reverse(b.shallow_bytes)).then(a.class.cmp(&b.class)));
     shares.truncate(TOLD_CLASSES);
     shares
 }

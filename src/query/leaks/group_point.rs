@@ -9,7 +9,7 @@
 use std::io;
 
 use crate::index::ObjectGraph;
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::storage::scratch::ScratchArena;
 use crate::query::objects::object_set::Bits;
 use crate::query::objects::reference_names::Edges;
@@ -68,11 +68,7 @@ fn objects(graph: &ObjectGraph, group: &Group) -> Vec<ObjectIndex> {
     group.members.iter().filter_map(|position| graph.tree.object_at(*position)).collect()
 }
 
-fn search(
-    edges: &Edges<'_>,
-    groups: &[&[ObjectIndex]],
-    excluded: Excluded,
-) -> io::Result<Vec<CommonPath>> {
+fn search(edges: &Edges<'_>, groups: &[&[ObjectIndex]], excluded: Excluded) -> io::Result<Vec<CommonPath>> {
     let wanted: u64 = groups.iter().map(|group| group.len() as u64).sum();
     if wanted == 0 {
         return Ok(Vec::new());
@@ -152,7 +148,8 @@ fn sums(
     // By object: 1 + the place of the last object of the spine that its path goes through.
     scratch.fill(NOWHERE);
     for (level, place) in forest.levels().zip(1u32..) {
-        let own = usize::try_from(place).ok().and_then(|place| spine.get(place - 1)).map(|(object, _)| *object);
+        let own =
+            usize::try_from(place).ok().and_then(|place| spine.get(place - 1)).map(|(object, _)| *object);
         for object in level {
             let above = forest.holder(object).and_then(|holder| scratch.get(holder.at())).copied();
             let here = if own == Some(object) { place } else { above.unwrap_or(NOWHERE) };

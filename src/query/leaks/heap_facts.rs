@@ -134,7 +134,8 @@ fn loader_groups(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<V
         };
         let defines = group.classes.iter().find(own).or(group.classes.first());
         let sizes = Sizes::new(summary, None);
-        let largest = group.classes.iter().max_by_key(|class| sizes.total(**class)).filter(|class| own(class));
+        let largest =
+            group.classes.iter().max_by_key(|class| sizes.total(**class)).filter(|class| own(class));
         let name = |class: &ClassNumber| summary.class(*class).map(|row| summary.class_name(row).to_owned());
         LoaderGroup {
             class: group.loaders.first().and_then(|loader| summary.loader_class(*loader)).map(str::to_owned),

@@ -12,8 +12,9 @@ use crate::index::storage::id_map::IdMap;
 use crate::index::{Heap, ObjectGraph};
 
 use crate::query::classes::histogram::{self, GroupBy};
+use crate::query::dominators::class_counts::{self, Counts};
+use crate::query::dominators::listing;
 use crate::query::dominators::preorder::Start;
-use crate::query::dominators::{class_counts, listing};
 use crate::query::objects::collections::{Collection, Collections, Forms, Kind};
 use crate::query::objects::label::Labels;
 use crate::query::objects::reader::Objects;
@@ -186,20 +187,20 @@ impl<'a> Holders<'a> {
         }
         rows.sort_by_key(|(row, _)| Reverse(row.retained_bytes));
         rows.truncate(count);
-        rows.into_iter().map(|(row, base)| self.with_held(row, base)).collect()
+        rows.into_iter().map(|(row, base)| self.with_held(row, || self.held_below(base))).collect()
     }
 
-    /// A row with what it holds mostly.
-    fn with_held(&self, row: Holder, base: TreePosition) -> Holder {
+    /// A row with what it holds mostly: of a collection elements, else `below`.
+    fn with_held(&self, row: Holder, below: impl Fn() -> Option<Held>) -> Holder {
         let shown = self.graph.objects.addresses.index_of(row.object).filter(|_| !row.is_class);
         let held = shown.and_then(|object| self.held_by_collection(object));
-        Holder { held: held.or_else(|| self.held_below(base).filter(|_| !row.is_class)), ..row }
+        Holder { held: held.or_else(|| below().filter(|_| !row.is_class)), ..row }
     }
 
-    /// What the object at a position amounts to, and what that holds mostly.
-    pub(super) fn amounts_to(&self, position: TreePosition) -> Option<Holder> {
-        let (row, base) = self.holder(position)?;
-        Some(self.with_held(row, base))
+    /// What the object at a position amounts to, and what that holds mostly. `counts` are of all that it dominates.
+    pub(super) fn amounts_to(&self, position: TreePosition, counts: &[Counts]) -> Option<Holder> {
+        let (row, _) = self.holder(position)?;
+        Some(self.with_held(row, || self.held_among(counts)))
     }
 
     /// What an object is known by: the collection that it is a part of, and the field that holds that.
@@ -360,9 +361,12 @@ impl<'a> Holders<'a> {
     fn held_below(&self, position: TreePosition) -> Option<Held> {
         let tree = &self.graph.tree;
         let below = TreePosition(position.0.saturating_add(1))..tree.end(position);
-        let all = u64::from(below.end.0.saturating_sub(below.start.0));
-        let counts = class_counts::count(self.graph, below, self.summary.classes().len());
-        let counted = || (0u32..).map(ClassNumber).zip(&counts).filter(|(_, count)| count.objects > 0);
+        self.held_among(&class_counts::count(self.graph, below, self.summary.classes().len()))
+    }
+
+    fn held_among(&self, counts: &[Counts]) -> Option<Held> {
+        let all: u64 = counts.iter().map(|count| count.objects).sum();
+        let counted = || (0u32..).map(ClassNumber).zip(counts).filter(|(_, count)| count.objects > 0);
         let own = counted().filter(|(class, count)| {
             let name = self.name_of(*class);
             !names::is_of_jdk(name) && !name.ends_with("[]") && count.objects > all / 20

@@ -26,9 +26,9 @@ use crate::index::{Heap, ObjectGraph};
 use crate::query::dominators::class_counts;
 use crate::query::objects::class_set::ClassSet;
 use crate::query::paths::steps::View;
+use crate::query::threads::Threads;
 use crate::query::threads::frames::Frame;
 use crate::query::threads::groups::pool;
-use crate::query::threads::Threads;
 
 use self::collection::CollectionFacts;
 use self::contents::{Below, Level, Reason};
@@ -36,25 +36,16 @@ use self::evidence::{ClassShare, Evidence, Part, Paths};
 use self::group_point::CommonPath;
 use self::holders::{Holder, Holders};
 use self::suspects::{Chain, Group};
-use self::thread_locals::{ThreadLocals, ThreadLocalUse};
+use self::thread_locals::{ThreadLocalUse, ThreadLocals};
 
 /// Members of a group that are told, those that retain most.
 const TOLD_MEMBERS: usize = 10;
 
-/// What holds most, so many rows, where nothing accumulates.
+/// What holds most, so many rows, where nothing is suspect.
 const TOLD_LARGEST: usize = 5;
 
 /// Frames of a thread that are looked at.
 const MAX_FRAMES: usize = 1000;
-
-/// What is asked.
-#[derive(Debug, Clone, Copy)]
-pub struct Question {
-    /// Percent of the reachable bytes above which an object, or the objects of a class, is suspect.
-    pub percent: u64,
-    /// Whether the common path of the members of a group is wanted: that takes a search over the heap.
-    pub with_group_paths: bool,
-}
 
 /// Whether a suspect is one object or several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -194,7 +185,7 @@ pub struct Leaks {
     pub threshold_bytes: u64,
     /// Those that retain most first.
     pub suspects: Vec<Suspect>,
-    /// What holds most, if nothing accumulates.
+    /// What holds most, if nothing is suspect.
     pub largest: Vec<Holder>,
 }
 
@@ -211,22 +202,20 @@ struct Candidate {
     common: Option<CommonPath>,
 }
 
-/// Finds the suspects and the evidence.
+/// Finds the suspects, those that retain more than `percent` of the reachable bytes, and the evidence.
 ///
 /// # Errors
 /// If there is neither memory nor disk space for a few numbers for each object.
-pub fn leaks(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: Question) -> io::Result<Leaks> {
+pub fn leaks(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], percent: u64) -> io::Result<Leaks> {
     let summary = heap.summary();
-    let threshold_bytes = suspects::threshold(graph, question.percent);
+    let threshold_bytes = suspects::threshold(graph, percent);
     let found = suspects::find(summary, graph, threshold_bytes);
     let view = View::new(heap, graph, bytes);
-    let common = match question.with_group_paths {
-        true => group_point::common_paths(&view.edges, &found.groups)?,
-        false => vec![CommonPath::default(); found.groups.len()],
-    };
+    let common = group_point::common_paths(&view.edges, &found.groups)?;
     let singles = found.singles.iter().map(|position| single(graph, *position));
     let groups = found.groups.into_iter().zip(common).map(|(members, common)| group(graph, members, common));
     let mut candidates: Vec<Candidate> = singles.chain(groups).collect();
+    // As MAT has it: of equal ones the last class name and the highest ID come first.
     candidates.sort_by_cached_key(|candidate| {
         let first = candidate.positions.first().and_then(|position| graph.tree.object_at(*position));
         let name = candidate.class.and_then(|class| summary.class(class));
@@ -234,15 +223,15 @@ pub fn leaks(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: Question)
             Reverse(candidate.retained_bytes),
             candidate.kind,
             Reverse(candidate.shallow_bytes),
-            name.map(|row| summary.class_name(row)),
-            first,
+            Reverse(name.map(|row| summary.class_name(row))),
+            Reverse(first),
         )
     });
     let reader = Reader::new(heap, graph, bytes, view);
-    let mut suspects: Vec<Suspect> = candidates.into_iter().map(|candidate| reader.suspect(candidate)).collect();
+    let mut suspects: Vec<Suspect> =
+        candidates.into_iter().map(|candidate| reader.suspect(candidate)).collect();
     evidence::relate(&mut suspects);
-    let accumulates = suspects.iter().any(|suspect| suspect.verdict == Verdict::Accumulation);
-    let largest = if accumulates { Vec::new() } else { reader.holders.largest(TOLD_LARGEST) };
+    let largest = if suspects.is_empty() { reader.holders.largest(TOLD_LARGEST) } else { Vec::new() };
     Ok(Leaks { reachable_bytes: graph.tree.reachable_bytes(), threshold_bytes, suspects, largest })
 }
 
@@ -313,7 +302,8 @@ impl<'a> Reader<'a> {
 
     fn suspect(&self, candidate: Candidate) -> Suspect {
         let tree = &self.graph.tree;
-        let Candidate { kind, class, positions, retained_bytes, shallow_bytes, point, chain, common } = candidate;
+        let Candidate { kind, class, positions, retained_bytes, shallow_bytes, point, chain, common } =
+            candidate;
         let what = self.what(class);
         let first = positions.first().copied().unwrap_or_default();
         let object = tree.object_at(first).unwrap_or_default();
@@ -324,11 +314,33 @@ impl<'a> Reader<'a> {
             Kind::Single => vec![base.unwrap_or(first)],
             Kind::Group => positions.clone(),
         };
-        let below = Below::new(self.summary, self.graph, &tops);
-        let reason = match kind {
-            Kind::Single => self.reason(&below, tops.first().copied().unwrap_or(first), chain),
-            Kind::Group => self.reason_of_group(what, class, &positions, retained_bytes, point.is_some()),
+        let base_position = tops.first().copied().unwrap_or(first);
+        // By kinds of children if there is no chain. The tree below is looked at only where something accumulates: that
+        // takes a pass over all of it.
+        let kinds = || contents::child_kinds(self.summary, self.graph, &tops);
+        let (mut below, mut children) = (None, Vec::new());
+        let reason = match (kind, chain) {
+            (Kind::Group, _) => {
+                self.reason_of_group(what, class, &positions, retained_bytes, point.is_some())
+            }
+            (Kind::Single, Some(chain)) => {
+                let found = Below::new(self.summary, self.graph, &tops);
+                let class = tree.object_at(chain.first).and_then(|object| self.graph.objects.class(object));
+                let reason = class.and_then(|class| found.chain(self.class_name(class), chain.links));
+                below = Some(found);
+                reason
+            }
+            (Kind::Single, None) => {
+                children = kinds();
+                contents::reason(self.summary, self.graph, base_position, &children)
+            }
         };
+        if reason.is_none() && children.is_empty() {
+            children = kinds();
+        }
+        if reason.is_some() && below.is_none() {
+            below = Some(Below::new(self.summary, self.graph, &tops));
+        }
         let verdict = if reason.is_some() { Verdict::Accumulation } else { Verdict::Holder };
         let shown = match kind {
             Kind::Single => base.and_then(|position| tree.object_at(position)).or(Some(object)),
@@ -343,16 +355,22 @@ impl<'a> Reader<'a> {
             Kind::Single => Vec::new(),
             Kind::Group => self.named_all(positions.iter().take(TOLD_MEMBERS)),
         };
-        let thread_locals =
-            if what == What::Thread { self.thread_locals.of(&positions) } else { Vec::new() };
+        let thread_locals = if what == What::Thread { self.thread_locals.of(&positions) } else { Vec::new() };
         let paths = match &common {
-            Some(common) if !common.objects.is_empty() => Some(self.evidence.along(&common.objects, common.is_weak)),
+            Some(common) if !common.objects.is_empty() => {
+                Some(self.evidence.along(&common.objects, common.is_weak))
+            }
             _ => {
                 // What most threads keep under a ThreadLocal is more to the point than a thread.
                 let local = thread_locals.first().filter(|local| local.is_most_of(retained_bytes));
                 let value = local.and_then(|local| local.largest);
                 value.or(shown).or(Some(object)).and_then(|object| self.evidence.paths(object))
             }
+        };
+        let (parts, contents) = match (verdict, kind) {
+            (Verdict::Holder, Kind::Single) => self.evidence.parts(&self.holders, base_position, &children),
+            (Verdict::Holder, Kind::Group) => (evidence::kinds(&children), None),
+            (Verdict::Accumulation, _) => (Vec::new(), None),
         };
         Suspect {
             kind,
@@ -367,19 +385,13 @@ impl<'a> Reader<'a> {
             loader: self.evidence.loader(object),
             point: point.map(|point| self.evidence.named(point)),
             collection: place.as_ref().and_then(|place| self.evidence.collection(place)),
-            parts: match (verdict, kind) {
-                (Verdict::Accumulation, _) => Vec::new(),
-                (Verdict::Holder, Kind::Single) => {
-                    self.evidence.parts(&self.holders, tops.first().copied().unwrap_or(first), &below)
-                }
-                (Verdict::Holder, Kind::Group) => evidence::kinds(&below),
-            },
+            parts,
             accumulated_bytes: match kind {
-                Kind::Single => tops.first().map_or(0, |base| tree.retained_bytes(*base)),
+                Kind::Single => tree.retained_bytes(base_position),
                 Kind::Group => retained_bytes,
             },
-            accumulated: below.accumulated(),
-            contents: self.contents(&tops),
+            accumulated: below.map(|below| below.accumulated()).unwrap_or_default(),
+            contents: contents.unwrap_or_else(|| self.contents(&tops)),
             thread_locals,
             frame: if what == What::Thread { self.frame(object) } else { None },
             is_oom_thread: what == What::Thread && positions.iter().any(is_oom),
@@ -403,19 +415,6 @@ impl<'a> Reader<'a> {
 
     fn class_name(&self, class: ClassNumber) -> &'a str {
         self.summary.class(class).map_or("", |row| self.summary.class_name(row))
-    }
-
-    fn reason(&self, below: &Below<'_>, base: TreePosition, chain: Option<Chain>) -> Option<Reason> {
-        let tree = &self.graph.tree;
-        let in_one = tree.children(base).next().map_or(0, |child| tree.retained_bytes(child));
-        let reason = below.reason(tree.shallow_bytes(base), in_one);
-        // A chain of objects that take turns: the walk saw it.
-        let turns = || {
-            let chain = chain?;
-            let class = self.graph.objects.class(tree.object_at(chain.first)?)?;
-            Some(Reason::Chain { class: self.class_name(class).to_owned(), objects: chain.links.into() })
-        };
-        reason.or_else(turns)
     }
 
     fn reason_of_group(

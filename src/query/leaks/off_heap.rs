@@ -121,7 +121,8 @@ fn owners(edges: &Edges<'_>, buffers: &[Buffer]) -> Vec<BufferOwner> {
     }
     let mut owners: Vec<BufferOwner> =
         of_field.into_iter().map(|(field, buffers)| BufferOwner { field, buffers }).collect();
-    owners.sort_by(|a, b| Reverse(a.buffers.bytes).cmp(&Reverse(b.buffers.bytes)).then(a.field.cmp(&b.field)));
+    owners
+        .sort_by(|a, b| Reverse(a.buffers.bytes).cmp(&Reverse(b.buffers.bytes)).then(a.field.cmp(&b.field)));
     owners.truncate(TOLD_OWNERS);
     owners
 }

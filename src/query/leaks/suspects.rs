@@ -144,17 +144,18 @@ pub(super) fn accumulation_point(graph: &ObjectGraph, top: TreePosition) -> Poin
     let mut links: FxHashMap<Option<ClassNumber>, (u32, TreePosition)> = FxHashMap::default();
     let (mut here, mut steps) = (top, 0);
     let mut bytes = tree.retained_bytes(here);
-    loop {
+    let is_endless = loop {
         links.entry(class_of(here)).or_insert((0, here)).0 += 1;
-        let next = tree.children(here).next().filter(|next| {
-            let below = u128::from(tree.retained_bytes(*next)) * 100;
-            below >= u128::from(bytes) * u128::from(MOST_OF_IT)
-        });
-        let Some(next) = next.filter(|_| steps < MAX_STEPS) else { break };
-        (here, steps) = (next, steps + 1);
-        bytes = tree.retained_bytes(here);
-    }
-    let is_endless = steps == MAX_STEPS;
+        let Some(next) = tree.children(here).next() else { break false };
+        if steps == MAX_STEPS {
+            break true;
+        }
+        let below = tree.retained_bytes(next);
+        if u128::from(below) * 100 < u128::from(bytes) * u128::from(MOST_OF_IT) {
+            break false;
+        }
+        (here, bytes, steps) = (next, below, steps + 1);
+    };
     let longest = links.into_values().max_by_key(|(links, first)| (*links, Reverse(*first)));
     let chain = longest.map(|(links, first)| Chain { first, links });
     let chain = chain.filter(|chain| {

@@ -265,8 +265,12 @@ fn named(named: &Named) -> Value<'_> {
 fn reason_fields() -> Vec<Field> {
     vec![
         Field::new("how", Kind::Text, "`children`, `chain`, `buffer`, `threads`, `loaders`, `members`"),
-        Field::new("class", Kind::Text, "the class of the children, links, array; of loaders, the class that each defines")
-            .or_null("of threads and members"),
+        Field::new(
+            "class",
+            Kind::Text,
+            "the class of the children, links, array; of loaders, the class that each defines",
+        )
+        .or_null("of threads and members"),
         Field::new("objects", Kind::Integer, "how many").or_null("of a buffer and of members"),
         Field::new("pool", Kind::Text, "the name of the pool of threads, with `*` for the number")
             .or_null("there is none"),
@@ -413,9 +417,15 @@ fn collection_fields() -> Vec<Field> {
         Field::new("object", Kind::Id, "the collection"),
         Field::new("class", Kind::Text, "its class"),
         Field::new("size", Kind::Integer, "its elements").or_null("it does not say"),
-        Field::new("limit", Kind::Integer, "of a queue: elements that it takes at most").or_null("there is no limit"),
-        Field::new("array_length", Kind::Integer, "the length of its array of elements").or_null("it has none"),
-        Field::new("threads", Kind::List(Box::new(Kind::Text)), "of a queue: threads that have it in a frame"),
+        Field::new("limit", Kind::Integer, "of a queue: elements that it takes at most")
+            .or_null("there is no limit"),
+        Field::new("array_length", Kind::Integer, "the length of its array of elements")
+            .or_null("it has none"),
+        Field::new(
+            "threads",
+            Kind::List(Box::new(Kind::Text)),
+            "of a queue: threads that have it in a frame",
+        ),
         Field::new("threads_total", Kind::Integer, "how many they are; ten at most are listed"),
     ]
 }
@@ -542,7 +552,8 @@ fn off_heap_fields() -> Vec<Field> {
         Field::new(
             "owners",
             Kind::Records(vec![
-                Field::new("field", Kind::Text, "a field of a class that is not the JDK's").or_null("there is none"),
+                Field::new("field", Kind::Text, "a field of a class that is not the JDK's")
+                    .or_null("there is none"),
                 Field::new("buffers", Kind::Integer, "buffers below it"),
                 Field::new("bytes", Kind::Integer, "their capacities"),
             ]),

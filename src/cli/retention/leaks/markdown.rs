@@ -20,8 +20,13 @@ pub(super) fn write(out: &mut dyn Write, session: &Session, told: &Told) -> io::
     let dump = session.dump();
     writeln!(out, "# {}", text(screen::headline(told).trim_end_matches(['.', ':'])))?;
     writeln!(out)?;
-    writeln!(out, "Heap dump {}{}", code(&dump.path), dump.created.map_or(String::new(), |time| format!(", {time}")))?;
-    if told.accumulations() == 0 {
+    writeln!(
+        out,
+        "Heap dump {}{}",
+        code(&dump.path),
+        dump.created.map_or(String::new(), |time| format!(", {time}"))
+    )?;
+    if told.leaks.suspects.is_empty() {
         writeln!(out)?;
         for holder in &told.leaks.largest {
             writeln!(out, "- {}", text(&crate::cli::shared::holder::text(holder, [false, false])))?;

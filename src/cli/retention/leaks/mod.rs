@@ -3,12 +3,12 @@
 mod columns;
 mod markdown;
 mod screen;
-mod words;
+pub(crate) mod words;
 
 use crate::index::Quiet;
 use crate::query::dump::unreachable::Unreachable;
 use crate::query::leaks::heap_facts::{self, HeapFacts};
-use crate::query::leaks::{self, Leaks, Question, Verdict};
+use crate::query::leaks::{self, Leaks, Verdict};
 use crate::report::Format;
 use crate::report::answer::{Answer, Declared, NoRows, Section};
 
@@ -25,6 +25,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli leaks heap.hprof --threshold 5
   hprof-cli leaks heap.hprof --format markdown > ticket.md
   hprof-cli leaks heap.hprof --format json | jq -r '.rows[0].sentence'";
+
+/// Percent of the reachable heap that a suspect retains more than when nothing is said, as in MAT's report.
+pub(crate) const DEFAULT_THRESHOLD: u8 = 10;
 
 /// Objects that wait for the finalizer before that is told.
 const MANY_FINALIZABLE: u64 = 100;
@@ -65,7 +68,7 @@ pub(crate) struct Args {
     #[arg(
         long,
         value_name = "PERCENT",
-        default_value_t = 10,
+        default_value_t = DEFAULT_THRESHOLD,
         value_parser = clap::value_parser!(u8).range(1..=100),
         help_heading = "Filter"
     )]
@@ -97,12 +100,11 @@ impl Told {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let question = Question { percent: args.threshold.into(), with_group_paths: true };
     let (session, told) = Session::ask(&args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let unreachable = Unreachable::of(heap.summary(), graph);
         Ok(Told {
-            leaks: leaks::leaks(heap, graph, bytes, question)?,
+            leaks: leaks::leaks(heap, graph, bytes, args.threshold.into())?,
             facts: heap_facts::facts(heap, graph, bytes)?,
             unreachable: (unreachable.bytes, unreachable.all_bytes),
             threshold: args.threshold,

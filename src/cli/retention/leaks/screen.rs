@@ -27,7 +27,7 @@ const SHOWN_LOADERS: usize = 2;
 pub(super) fn sections(session: &Session, told: &Told) -> Vec<Section> {
     let summary = session.heap.summary();
     let mut all = vec![Section::Line(headline(told))];
-    if told.accumulations() == 0 {
+    if told.leaks.suspects.is_empty() {
         all.push(made_of(told));
     }
     for (number, suspect) in (1u32..).zip(&told.leaks.suspects) {
@@ -64,8 +64,8 @@ pub(super) fn headline(told: &Told) -> String {
             told.threshold
         ),
         (0, holders) => format!(
-            "Nothing accumulates: {} only {} parts of different kinds. What the {heap} reachable consist of:",
-            counted(holders as u64, "large object"),
+            "Nothing accumulates in the {heap} reachable: {} only {} parts of different kinds",
+            counted(holders as u64, "suspect"),
             if holders == 1 { "holds" } else { "hold" },
         ),
         (found, _) => {
@@ -127,7 +127,9 @@ pub(super) fn facts_of(summary: &Summary, told: &Told, suspect: &Suspect) -> Vec
     if !suspect.loader.is_null() {
         all.push(("class loader", object::loader_text(summary, suspect.loader)));
     }
-    for local in suspect.thread_locals.iter().filter(|local| local.retained_bytes * 20 > suspect.retained_bytes) {
+    for local in
+        suspect.thread_locals.iter().filter(|local| local.retained_bytes * 20 > suspect.retained_bytes)
+    {
         all.push((
             "thread local",
             format!("{}, {}", words::local_text(local, None), human_bytes(local.retained_bytes)),

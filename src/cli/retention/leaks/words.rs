@@ -27,7 +27,7 @@ pub(super) fn sentence(leaks: &Leaks, suspect: &Suspect) -> String {
 }
 
 /// The first sentence: what accumulates, where, and how much.
-pub(super) fn first(leaks: &Leaks, suspect: &Suspect) -> String {
+pub(crate) fn first(leaks: &Leaks, suspect: &Suspect) -> String {
     if suspect.verdict == Verdict::Holder {
         let amount = amount(leaks, suspect.retained_bytes);
         let retains = if suspect.kind == Kind::Single { "retains" } else { "retain" };
@@ -47,7 +47,9 @@ pub(super) fn first(leaks: &Leaks, suspect: &Suspect) -> String {
             let loaders = grouped(*loaders);
             let what = match loader_class {
                 Some(loader) if loader == class => format!("{loaders} class loaders of class {class}"),
-                Some(loader) => format!("{loaders} class loaders ({loader}), each with its own class {class}"),
+                Some(loader) => {
+                    format!("{loaders} class loaders ({loader}), each with its own class {class}")
+                }
                 None => format!("{loaders} class loaders, each with its own class {class}"),
             };
             let held = place(suspect).map(|place| format!(", are held by {place}"));
@@ -94,7 +96,10 @@ fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
             What::Instance => None,
         });
     }
-    if suspect.verdict == Verdict::Accumulation && !is_group && suspect.accumulated_bytes < suspect.retained_bytes {
+    if suspect.verdict == Verdict::Accumulation
+        && !is_group
+        && suspect.accumulated_bytes < suspect.retained_bytes
+    {
         let above = share_above(leaks, suspect);
         all.extend(above);
     }
@@ -124,9 +129,8 @@ fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
         if suspect.verdict == Verdict::Accumulation && suspect.what != What::Thread {
             all.extend(frame(paths));
         }
-        if let (Verdict::Accumulation, [_, ..]) = (suspect.verdict, paths.other_threads.as_slice()) {
-            let names: Vec<String> = paths.other_threads.iter().map(|name| escape::quoted(name)).collect();
-            all.push(format!("Fields of {} lead to it as well.", threads_text(&names)));
+        if suspect.verdict == Verdict::Accumulation && !is_group {
+            all.extend(threads(suspect, paths));
         }
     }
     all.extend(queue(suspect));
@@ -141,10 +145,16 @@ fn share_above(leaks: &Leaks, suspect: &Suspect) -> Option<String> {
     })
 }
 
-fn threads_text(names: &[String]) -> String {
-    match names {
-        [one] => format!("thread {one}"),
-        several => format!("threads {}", several.join(", ")),
+/// Threads whose fields lead to it, where it is not the thread that is suspect.
+fn threads(suspect: &Suspect, paths: &Paths) -> Option<String> {
+    let root = paths.path.root.thread.as_ref().filter(|_| !paths.only_frames && suspect.what != What::Thread);
+    let root = root.and_then(|thread| thread.name.as_ref());
+    let names: Vec<String> =
+        root.into_iter().chain(&paths.other_threads).map(|name| escape::quoted(name)).collect();
+    match names.as_slice() {
+        [] => None,
+        [one] => Some(format!("Fields of thread {one} lead to it.")),
+        [some @ .., last] => Some(format!("Fields of threads {} and {last} lead to it.", some.join(", "))),
     }
 }
 
@@ -155,7 +165,10 @@ fn thread(suspect: &Suspect) -> String {
     let Some(paths) = &suspect.paths else { return format!("{name}{oom} retains it.") };
     let own_id = |path: &Path| path.root.id == suspect.object.object;
     if paths.only_frames {
-        return format!("Only frames of {name}{oom} hold it: it is freed when {} returns.", frame_name(&paths.path));
+        return format!(
+            "Only frames of {name}{oom} hold it: it is freed when {} returns.",
+            frame_name(&paths.path)
+        );
     }
     if own_id(&paths.path) {
         let owner = paths.owner.as_ref().map(|owner| format!(" {} of {}", owner.field, owner.class));
@@ -186,7 +199,9 @@ fn frame_name(path: &Path) -> String {
 fn queue(suspect: &Suspect) -> Option<String> {
     let queue = suspect.collection.as_ref().filter(|queue| queue.is_queue)?;
     let limit = match (queue.limit, queue.size) {
-        (Some(limit), Some(size)) => format!("The queue has {} of at most {} elements", grouped(size), grouped(limit)),
+        (Some(limit), Some(size)) => {
+            format!("The queue has {} of at most {} elements", grouped(size), grouped(limit))
+        }
         (None, Some(size)) => format!("The queue has {} elements and no limit", grouped(size)),
         (Some(limit), None) => format!("The queue takes at most {} elements", grouped(limit)),
         (None, None) => "The queue has no limit".to_owned(),
@@ -245,9 +260,14 @@ pub(super) fn described(object: &Named) -> String {
     format!("{kind}{class} {:#x}, {}", object.object, human_bytes(object.retained_bytes))
 }
 
+/// The beginning of a sentence. Names of classes stay as they are.
 fn capital(text: &str) -> String {
+    let is_word = ["thread ", "class ", "a "].iter().any(|word| text.starts_with(word));
     let mut chars = text.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+    match chars.next().filter(|_| is_word) {
+        Some(first) => first.to_uppercase().chain(chars).collect(),
+        None => text.to_owned(),
+    }
 }
 
 /// Where it is: the collection and the field that holds it, and the application's field above where that is the JDK's.
@@ -301,8 +321,9 @@ pub(super) fn accumulated(suspect: &Suspect) -> String {
 /// The largest parts of a holder.
 fn parts(leaks: &Leaks, suspect: &Suspect) -> String {
     let named = suspect.parts.iter().take(NAMED_PARTS);
-    let text =
-        |part: &Part| format!("{} ({})", part_text(part), percent(part.retained_bytes, leaks.reachable_bytes));
+    let text = |part: &Part| {
+        format!("{} ({})", part_text(part), percent(part.retained_bytes, leaks.reachable_bytes))
+    };
     named.map(text).collect::<Vec<_>>().join(", ")
 }
 
@@ -370,7 +391,8 @@ fn out_of_memory(leaks: &Leaks, facts: &HeapFacts) -> Option<String> {
         return None;
     }
     let name = thread.name.clone().unwrap_or_else(|| format!("{:#x}", thread.object));
-    let frame = own_frames(&thread.frames).first().map(|frame| format!(" in {}", frame.frame.qualified_method()));
+    let frame =
+        own_frames(&thread.frames).first().map(|frame| format!(" in {}", frame.frame.qualified_method()));
     Some(format!(
         "Thread {} ran out of memory{}, and retains only {}: that is where it happened, not why.",
         escape::quoted(&name),
@@ -391,15 +413,22 @@ fn loaders(leaks: &Leaks, group: &LoaderGroup) -> String {
     format!(
         "{} class loaders{of} define {defines}{}: with their classes and instances they retain {}.",
         grouped(group.loaders),
-        if group.classes > 1 { format!(" and {}", counted(group.classes - 1, "other class")) } else { String::new() }
-            .replace("classs", "classes"),
+        if group.classes > 1 {
+            format!(" and {}", counted(group.classes - 1, "other class"))
+        } else {
+            String::new()
+        }
+        .replace("classs", "classes"),
         amount(leaks, group.retained_bytes),
     )
 }
 
 fn finalizer(facts: &HeapFacts) -> Option<String> {
     let waiting = facts.finalizer_queue.filter(|waiting| *waiting >= super::MANY_FINALIZABLE)?;
-    let frame = facts.finalizer_frame.as_ref().map(|frame| format!("; its thread is in {}", frame.qualified_method()));
+    let frame = facts
+        .finalizer_frame
+        .as_ref()
+        .map(|frame| format!("; its thread is in {}", frame.qualified_method()));
     Some(format!("{} wait for the finalizer{}.", counted(waiting, "object"), frame.unwrap_or_default()))
 }
 
@@ -410,10 +439,18 @@ fn off_heap(off_heap: &OffHeap) -> Option<String> {
     }
     let mut parts = Vec::new();
     if direct.bytes > 0 {
-        parts.push(format!("{} of direct memory in {}", human_bytes(direct.bytes), counted(direct.buffers, "buffer")));
+        parts.push(format!(
+            "{} of direct memory in {}",
+            human_bytes(direct.bytes),
+            counted(direct.buffers, "buffer")
+        ));
     }
     if mapped.bytes > 0 {
-        parts.push(format!("{} of mapped files in {}", human_bytes(mapped.bytes), counted(mapped.buffers, "buffer")));
+        parts.push(format!(
+            "{} of mapped files in {}",
+            human_bytes(mapped.bytes),
+            counted(mapped.buffers, "buffer")
+        ));
     }
     let owner = owners.first().and_then(|owner| {
         let field = owner.field.as_ref()?;
@@ -421,7 +458,11 @@ fn off_heap(off_heap: &OffHeap) -> Option<String> {
     });
     let reserved = match (reserved_bytes, limit_bytes) {
         (Some(reserved), Some(limit)) => {
-            format!("; the JVM counts {} as reserved, of at most {}", human_bytes(*reserved), human_bytes(*limit))
+            format!(
+                "; the JVM counts {} as reserved, of at most {}",
+                human_bytes(*reserved),
+                human_bytes(*limit)
+            )
         }
         _ => String::new(),
     };
