@@ -14,7 +14,9 @@ use crate::hprof::ObjectId;
 use crate::index::ObjectGraph;
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
+use crate::query::dominators::retained::retained_by_tree;
 use crate::query::dominators::retained_sets::{self, SetRetained, Sets};
+use crate::query::objects::class_set::ClassSet;
 use crate::query::objects::strength::Excluded;
 use crate::query::paths::beyond_frames;
 use crate::query::paths::steps::{RootView, Step, View};
@@ -94,28 +96,14 @@ pub fn with_classes(
         rows.into_iter().map(|row| LoaderRow { row, with_classes: None, group: None }).collect();
     let mut groups = groups(summary, &mut all);
     // A set for each loader, then one for each group.
-    let mut sets = Sets { of_class: vec![Vec::new(); summary.classes().len()], ..Sets::default() };
     let mut of_loader: FxHashMap<ObjectId, Vec<u32>> = FxHashMap::default();
     let first_group = u32::try_from(all.len()).unwrap_or(u32::MAX);
-    for (set, row) in (0u32..).zip(&all) {
-        let id = row.row.id;
-        if !is_permanent(summary, id) {
-            let group = row.group.and_then(|group| first_group.checked_add(u32::try_from(group).ok()?));
-            let of: Vec<u32> = std::iter::once(set).chain(group).collect();
-            if let Some(object) = graph.objects.addresses.index_of(id) {
-                sets.of_object.insert(object, of.clone());
-            }
-            of_loader.insert(id, of);
-        }
+    for (set, row) in (0u32..).zip(&all).filter(|(_, row)| !is_permanent(summary, row.row.id)) {
+        let group = row.group.and_then(|group| first_group.checked_add(u32::try_from(group).ok()?));
+        of_loader.insert(row.row.id, std::iter::once(set).chain(group).collect());
     }
-    for (of_class, class) in sets.of_class.iter_mut().zip(summary.classes()) {
-        if class.is_dumped()
-            && let Some(of) = of_loader.get(&class.loader.into())
-        {
-            of_class.clone_from(of);
-        }
-    }
-    sets.count = first_group.saturating_add(u32::try_from(groups.len()).unwrap_or(u32::MAX));
+    let count = first_group.saturating_add(u32::try_from(groups.len()).unwrap_or(u32::MAX));
+    let sets = sets(summary, graph, &of_loader, count);
     let retained = retained_sets::retained(graph, &sets)?;
     let (of_loaders, of_groups) = retained.split_at_checked(all.len()).unwrap_or_default();
     for (row, retained) in all.iter_mut().zip(of_loaders) {
@@ -130,6 +118,92 @@ pub fn with_classes(
         all.sort_by_key(|row| (Reverse(figure(row)), row.row.id));
     }
     Ok(Loaders { rows: all, groups })
+}
+
+/// Groups of at least so many loaders that retain at least so many bytes by the dominator tree alone, which is a lower
+/// bound; what they retain is exact then, and only theirs is looked at.
+///
+/// # Errors
+/// If there is neither memory nor disk space for a number for each object.
+pub fn large_groups(
+    summary: &Summary,
+    graph: &ObjectGraph,
+    rows: Vec<Row>,
+    least_loaders: usize,
+    least_bytes: u64,
+) -> io::Result<Vec<Group>> {
+    let mut all: Vec<LoaderRow> =
+        rows.into_iter().map(|row| LoaderRow { row, with_classes: None, group: None }).collect();
+    let mut groups = groups(summary, &mut all);
+    groups.retain(|group| group.loaders.len() >= least_loaders);
+    let bounds = lower_bounds(summary, graph, &groups);
+    let mut bounds = bounds.into_iter();
+    groups.retain(|_| bounds.next().is_some_and(|bytes| bytes >= least_bytes));
+    if groups.is_empty() {
+        return Ok(groups);
+    }
+    let mut of_loader: FxHashMap<ObjectId, Vec<u32>> = FxHashMap::default();
+    for (set, group) in (0u32..).zip(&groups) {
+        of_loader.extend(group.loaders.iter().map(|loader| (*loader, vec![set])));
+    }
+    let count = u32::try_from(groups.len()).unwrap_or(u32::MAX);
+    let retained = retained_sets::retained(graph, &sets(summary, graph, &of_loader, count))?;
+    for (group, retained) in groups.iter_mut().zip(retained) {
+        group.retained = retained;
+    }
+    groups.sort_by_key(|group| (Reverse(group.retained.bytes), group.loaders.first().copied()));
+    Ok(groups)
+}
+
+/// What the loaders of each group retain with their classes and instances, as far as the dominator tree tells.
+fn lower_bounds(summary: &Summary, graph: &ObjectGraph, groups: &[Group]) -> Vec<u64> {
+    let mut of_loader: FxHashMap<ObjectId, usize> = FxHashMap::default();
+    for (number, group) in groups.iter().enumerate() {
+        of_loader.extend(group.loaders.iter().map(|loader| (*loader, number)));
+    }
+    let defined = summary.numbered_classes().filter(|(_, class)| class.is_dumped());
+    let of_class: FxHashMap<ClassNumber, usize> =
+        defined.filter_map(|(number, class)| Some((number, *of_loader.get(&class.loader.into())?))).collect();
+    let mut members: Vec<Vec<ObjectIndex>> = vec![Vec::new(); groups.len()];
+    let mut add = |group: Option<&usize>, object: ObjectIndex| {
+        if let Some(members) = group.and_then(|group| members.get_mut(*group)) {
+            members.push(object);
+        }
+    };
+    for (loader, group) in &of_loader {
+        graph.objects.addresses.index_of(*loader).into_iter().for_each(|object| add(Some(group), object));
+    }
+    for (class, group) in &of_class {
+        graph.class_object(*class).into_iter().for_each(|object| add(Some(group), object));
+    }
+    let classes: Vec<ClassNumber> = of_class.keys().copied().collect();
+    for object in ClassSet::of(summary, &classes).all_objects(graph) {
+        add(graph.objects.class(object).and_then(|class| of_class.get(&class)), object);
+    }
+    members.into_iter().map(|members| retained_by_tree(&graph.tree, members)).collect()
+}
+
+/// Sets of loaders, their classes and instances, by the numbers of the sets that each loader is in.
+fn sets(
+    summary: &Summary,
+    graph: &ObjectGraph,
+    of_loader: &FxHashMap<ObjectId, Vec<u32>>,
+    count: u32,
+) -> Sets {
+    let mut sets = Sets { count, of_class: vec![Vec::new(); summary.classes().len()], ..Sets::default() };
+    for (id, of) in of_loader {
+        if let Some(object) = graph.objects.addresses.index_of(*id) {
+            sets.of_object.insert(object, of.clone());
+        }
+    }
+    for (of_class, class) in sets.of_class.iter_mut().zip(summary.classes()) {
+        if class.is_dumped()
+            && let Some(of) = of_loader.get(&class.loader.into())
+        {
+            of_class.clone_from(of);
+        }
+    }
+    sets
 }
 
 /// Groups of loaders whose classes have the same names. Array classes come and go with the code that ran.

@@ -19,9 +19,12 @@ use crate::query::threads::frames::Frame;
 use crate::query::threads::{Question, StackFrame, Thread, Threads};
 
 use super::off_heap::{self, OffHeap};
+use super::suspects::share;
 
 /// Class loaders that define classes of the same names before that is told.
 pub const MANY_LOADERS: u64 = 3;
+/// Percent of the reachable bytes that they retain at least, by a lower bound.
+const MUCH_OF_HEAP: u64 = 1;
 /// Groups of loaders that are told.
 const TOLD_GROUPS: usize = 3;
 /// Loaders of a group whose paths are told, the first by ID.
@@ -121,10 +124,10 @@ fn loader_groups(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<V
     }
     let (objects, labels) = (Objects::new(summary, graph, bytes), Labels::new(heap, graph, bytes));
     let rows = loaders::loaders(&objects, &labels, loaders::SortBy::Retained);
-    let found = loader_sets::with_classes(summary, graph, rows, loaders::SortBy::Retained)?;
+    let least = share(graph.tree.reachable_bytes(), MUCH_OF_HEAP);
+    let found = loader_sets::large_groups(summary, graph, rows, MANY_LOADERS as usize, least)?;
     let view = View::new(heap, graph, bytes);
-    let many = found.groups.into_iter().filter(|group| group.loaders.len() as u64 >= MANY_LOADERS);
-    let groups = many.take(TOLD_GROUPS).map(|group| {
+    let groups = found.into_iter().take(TOLD_GROUPS).map(|group| {
         let some = || group.loaders.iter().take(TOLD_LOADERS).copied();
         let mut why = loader_sets::why(&view, some());
         let paths = some().filter_map(|loader| Some((loader, why.remove(&loader)?))).collect();

@@ -58,6 +58,17 @@ impl ClassSet {
         set
     }
 
+    /// These classes.
+    pub fn of(summary: &Summary, classes: &[ClassNumber]) -> Self {
+        let mut of_class = vec![false; summary.classes().len()];
+        for class in classes {
+            if let Some(place) = of_class.get_mut(class.0 as usize) {
+                *place = true;
+            }
+        }
+        Self { of_class, unmatched: Vec::new() }
+    }
+
     /// The subclasses of the class of this name, and the class itself: all classes of that name.
     pub fn of_name_and_below(summary: &Summary, name: &str) -> Self {
         let named = summary.classes().iter().map(|class| summary.class_name(class) == name);

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use crate::query::leaks::Verdict;
 use crate::query::leaks::evidence::Path;
 use crate::report::escape;
+use crate::report::number::percent;
 
 use crate::cli::shared::session::{Session, Source};
 use crate::cli::shared::{object_columns, paths};
@@ -35,8 +36,12 @@ pub(super) fn write(out: &mut dyn Write, session: &Session, told: &Told) -> io::
     for (number, suspect) in (1u32..).zip(&told.leaks.suspects) {
         let kind = if suspect.verdict == Verdict::Holder { "Holder" } else { "Suspect" };
         writeln!(out, "\n## {kind} {number}\n\n{}\n", text(&words::sentence(&told.leaks, suspect)))?;
-        for (what, evidence) in screen::facts_of(summary, told, suspect) {
+        for (what, evidence) in screen::facts_of(summary, suspect) {
             writeln!(out, "- {what}: {}", text(&evidence))?;
+        }
+        for part in &suspect.parts {
+            let share = percent(part.retained_bytes, told.leaks.reachable_bytes);
+            writeln!(out, "- part: {share} {}", text(&words::part_text(part)))?;
         }
         if let Some(paths) = &suspect.paths {
             writeln!(out, "\nKept alive by {}:\n", text(&screen::path_heading(paths)))?;

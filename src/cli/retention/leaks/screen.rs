@@ -1,7 +1,7 @@
 //! Suspects as text: sentences, the path, what is made of what, the commands to type next.
 
 use crate::index::model::summary::Summary;
-use crate::query::leaks::evidence::{Part, Paths};
+use crate::query::leaks::evidence::Paths;
 use crate::query::leaks::{Kind, Suspect, Verdict};
 use crate::report::answer::Section;
 use crate::report::escape;
@@ -35,7 +35,10 @@ pub(super) fn sections(session: &Session, told: &Told) -> Vec<Section> {
         let sentence = words::sentence(&told.leaks, suspect);
         let kind = if suspect.verdict == Verdict::Holder { "Holder" } else { "Suspect" };
         all.push(Section::Line(format!("{kind} {number}: {sentence}")));
-        all.extend(evidence(summary, told, suspect).into_iter().map(Section::Line));
+        if suspect.verdict == Verdict::Holder {
+            all.push(parts(told, suspect));
+        }
+        all.extend(evidence(summary, suspect).into_iter().map(Section::Line));
         if let (Verdict::Accumulation, Some(paths)) = (suspect.verdict, &suspect.paths) {
             all.push(Section::Line(format!("  path: {}", path_heading(paths))));
             if paths.path.steps.len() > 1 {
@@ -94,13 +97,24 @@ fn made_of(told: &Told) -> Section {
     Section::Table(table)
 }
 
+/// The parts of a holder.
+fn parts(told: &Told, suspect: &Suspect) -> Section {
+    let mut table = Builder::new(&[("retained", Align::Right), ("%", Align::Right), ("part", Align::Left)]);
+    for part in &suspect.parts {
+        let bytes = part.retained_bytes;
+        let percent = percent(bytes, told.leaks.reachable_bytes);
+        table.row([human_bytes(bytes), percent, words::part_text(part)]);
+    }
+    Section::Table(table)
+}
+
 /// Lines of evidence: a word, and what it is.
-pub(super) fn evidence(summary: &Summary, told: &Told, suspect: &Suspect) -> Vec<String> {
-    facts_of(summary, told, suspect).into_iter().map(|(what, text)| format!("  {what}: {text}")).collect()
+fn evidence(summary: &Summary, suspect: &Suspect) -> Vec<String> {
+    facts_of(summary, suspect).into_iter().map(|(what, text)| format!("  {what}: {text}")).collect()
 }
 
 /// The evidence: what it is of, and what it is.
-pub(super) fn facts_of(summary: &Summary, told: &Told, suspect: &Suspect) -> Vec<(&'static str, String)> {
+pub(super) fn facts_of(summary: &Summary, suspect: &Suspect) -> Vec<(&'static str, String)> {
     let mut all: Vec<(&'static str, String)> = Vec::new();
     if let Some(point) = &suspect.point {
         all.push(("accumulation point", words::described(point)));
@@ -113,12 +127,6 @@ pub(super) fn facts_of(summary: &Summary, told: &Told, suspect: &Suspect) -> Vec
     }
     if suspect.verdict == Verdict::Accumulation {
         all.push(("consists of", words::accumulated(suspect)));
-    } else {
-        let part = |part: &Part| {
-            let text = words::part_text(part);
-            format!("{} {}", percent(part.retained_bytes, told.leaks.reachable_bytes), text)
-        };
-        all.push(("parts", suspect.parts.iter().map(part).collect::<Vec<_>>().join("; ")));
     }
     let contents = suspect.contents.iter().map(|share| {
         format!("{} {} x {}", human_bytes(share.shallow_bytes), grouped(share.objects), share.class)

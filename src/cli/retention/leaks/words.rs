@@ -91,7 +91,7 @@ fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
             What::Thread => Some(thread(suspect)),
             What::Class => Some(format!("Static fields of {} keep it alive.", subject(suspect))),
             What::ClassLoader => {
-                Some(format!("It hangs on static fields of classes of {}.", subject(suspect)))
+                Some(format!("Static fields of classes of {} keep it alive.", subject(suspect)))
             }
             What::Instance => None,
         });
