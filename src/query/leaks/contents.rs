@@ -106,6 +106,13 @@ pub(super) struct ChildKind {
     classes: Vec<ClassNumber>,
 }
 
+impl ChildKind {
+    /// Whether they are instances of a class.
+    pub(super) fn is_of(&self, class: Option<ClassNumber>) -> bool {
+        !self.is_class_object && class.is_some_and(|class| self.classes == [class])
+    }
+}
+
 /// The dominator tree below some objects, merged by class name.
 #[derive(Debug)]
 pub(super) struct Below<'a> {
@@ -275,6 +282,34 @@ impl<'a> Below<'a> {
             found.push(level);
         }
         found
+    }
+
+    /// The kinds of objects below the only top, where objects of its own class count as parts of it: an array of arrays, the
+    /// nodes of a tree.
+    pub(super) fn kinds(&self) -> Vec<ChildKind> {
+        let top = self.levels(None).into_iter().next().unwrap_or_default();
+        let levels = self.levels(Some(&top.nodes)).into_iter();
+        let class = |at: &usize| match self.nodes.get(*at)?.class {
+            NodeClass::Instances(class) | NodeClass::ClassObject(class) => Some(class),
+            NodeClass::Unknown => None,
+        };
+        levels
+            .map(|level| ChildKind {
+                class: level.class,
+                is_class_object: level.is_class_object,
+                objects: level.objects,
+                retained_bytes: level.retained_bytes,
+                classes: level.nodes.iter().filter_map(class).collect(),
+            })
+            .collect()
+    }
+
+    /// A tree of objects of one class, whose root is the only top: all that it retains is in its nodes.
+    pub(super) fn tree(&self) -> Option<Reason> {
+        let top = self.levels(None).into_iter().next()?;
+        let is_tree = top.objects >= MANY && !top.class.ends_with("[]") && !top.is_class_object;
+        let Level { class, objects, retained_bytes, .. } = top;
+        is_tree.then_some(Reason::Children { class, objects, retained_bytes })
     }
 
     /// A chain whose first link is the only top, if its links take what they retain, or what hangs on them is of one kind.

@@ -332,7 +332,14 @@ impl<'a> Reader<'a> {
             }
             (Kind::Single, None) => {
                 children = kinds();
-                contents::reason(self.summary, self.graph, base_position, &children)
+                let class = tree.object_at(base_position).and_then(|object| self.graph.objects.class(object));
+                if children.first().is_some_and(|kind| kind.is_of(class)) {
+                    let found = Below::new(self.summary, self.graph, &tops);
+                    children = found.kinds();
+                    below = Some(found);
+                }
+                let tree = below.as_ref().and_then(Below::tree);
+                tree.or_else(|| contents::reason(self.summary, self.graph, base_position, &children))
             }
         };
         if reason.is_none() && children.is_empty() {
