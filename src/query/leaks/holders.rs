@@ -299,8 +299,12 @@ impl<'a> Holders<'a> {
     fn field(&self, object: ObjectIndex) -> Option<(ObjectIndex, Field)> {
         let name = self.class_name(object);
         let mut best: Option<(u8, ObjectIndex, Field)> = None;
-        for from in self.graph.referrers(object).take(MAX_REFERRERS) {
-            if self.graph.tree.reachable_position(from).is_none() {
+        // Where many hold it, its dominator must not be missed.
+        let tree = &self.graph.tree;
+        let dominator = tree.reachable_position(object).and_then(|position| tree.dominator(position));
+        let dominator = dominator.and_then(|position| tree.object_at(position));
+        for from in self.graph.referrers(object).take(MAX_REFERRERS).chain(dominator) {
+            if tree.reachable_position(from).is_none() {
                 continue;
             }
             let from_name = self.class_name(from);

@@ -12,10 +12,11 @@ use crate::index::graph::numbers::ObjectIndex;
 use crate::query::objects::class_set::ClassSet;
 use crate::query::objects::reader::Objects;
 use crate::query::objects::reference_names::Edges;
+use crate::query::objects::strength::Excluded;
 
 /// Referrers of a buffer that are looked at.
 const MAX_REFERRERS: usize = 16;
-/// Dominators that are climbed to find an owner.
+/// Objects that are looked at to find an owner, nearest first.
 const MAX_CLIMB: usize = 64;
 /// Owners that are told.
 const TOLD_OWNERS: usize = 5;
@@ -34,7 +35,7 @@ pub struct Buffers {
 /// Who has buffers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BufferOwner {
-    /// The field of an application's class below which they are; `None` where there is none.
+    /// The nearest field of an application's class that leads to them; `None` where none is near.
     pub field: Option<String>,
     /// How many, and what they take.
     pub buffers: Buffers,
@@ -127,20 +128,29 @@ fn owners(edges: &Edges<'_>, buffers: &[Buffer]) -> Vec<BufferOwner> {
     owners
 }
 
-/// The field of the nearest dominator of an application's class.
+/// The nearest field of an application's class that leads to a buffer. Cleaners hold buffers as well, so what dominates one
+/// is of no use.
 fn owner(edges: &Edges<'_>, buffer: ObjectIndex) -> Option<String> {
-    let tree = &edges.graph.tree;
-    let (mut position, mut below) = (tree.reachable_position(buffer)?, buffer);
-    for _ in 0..MAX_CLIMB {
-        position = tree.dominator(position)?;
-        let object = tree.object_at(position)?;
-        let class = edges.class_of_class_object(object).or_else(|| edges.graph.objects.class(object))?;
-        let name = edges.summary.class_name(edges.summary.class(class)?);
-        if !names::is_of_jdk(name) && !name.ends_with("[]") {
-            let field = edges.holding(object, below).meanings.first().map(ToString::to_string);
-            return Some(field.map_or_else(|| name.to_owned(), |field| format!("{name}.{field}")));
+    let mut seen = vec![buffer];
+    let mut at = 0;
+    while let Some(held) = seen.get(at).copied().filter(|_| at < MAX_CLIMB) {
+        at += 1;
+        for holder in edges.graph.referrers(held).take(MAX_REFERRERS) {
+            if edges.graph.tree.reachable_position(holder).is_none()
+                || seen.contains(&holder)
+                || !edges.is_followed(holder, held, Excluded::all())
+            {
+                continue;
+            }
+            let class = edges.class_of_class_object(holder).or_else(|| edges.graph.objects.class(holder));
+            let name =
+                class.and_then(|class| edges.summary.class(class)).map(|row| edges.summary.class_name(row));
+            let own = name.filter(|name| !names::is_of_jdk(name) && !name.ends_with("[]"));
+            if let (Some(name), Some(field)) = (own, edges.holding(holder, held).meanings.first()) {
+                return Some(format!("{name}.{field}"));
+            }
+            seen.push(holder);
         }
-        below = object;
     }
     None
 }

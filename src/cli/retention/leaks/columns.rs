@@ -2,12 +2,9 @@
 
 use crate::query::leaks::contents::{Level, Reason};
 use crate::query::leaks::evidence::{ClassShare, Owner, Part, Path};
-use crate::query::leaks::heap_facts::LoaderGroup;
-use crate::query::leaks::off_heap::BufferOwner;
 use crate::query::leaks::thread_locals::ThreadLocalUse;
 use crate::query::leaks::{Kind as SuspectKind, Named, Suspect, What};
 use crate::query::paths::steps::Step;
-use crate::report::answer::Declared;
 use crate::report::column::{Column, Columns, Field, Kind};
 use crate::report::value::{Value, id, list, record};
 
@@ -310,7 +307,7 @@ fn reason(reason: &Reason) -> Value<'_> {
     ])
 }
 
-fn path_fields() -> Vec<Field> {
+pub(super) fn path_fields() -> Vec<Field> {
     vec![
         Field::new("object", Kind::Id, "the object"),
         Field::new("class", Kind::Text, "its class; of a class object, the class it stands for")
@@ -327,7 +324,7 @@ fn path(path: &Path) -> Value<'_> {
     list(path.steps.iter().map(step))
 }
 
-fn step(step: &Step) -> Value<'_> {
+pub(super) fn step(step: &Step) -> Value<'_> {
     let is_class_object = step.class.as_deref() == Some("java.lang.Class");
     let (class, label) = match (&step.class, &step.label) {
         (_, Some(label)) if is_class_object => (Some(label), None),
@@ -461,136 +458,4 @@ fn local(local: &ThreadLocalUse) -> Value<'_> {
         ("threads", local.threads.into()),
         ("retained_bytes", local.retained_bytes.into()),
     ])
-}
-
-pub(super) fn beside<'a>() -> Columns<'a, &'a Told> {
-    let facts = |told: &&'a Told| words::facts(&told.leaks, &told.facts, told.unreachable);
-    Columns::new([
-        Column::integer("total.reachable_bytes", "what all reachable objects take", |told: &&'a Told| {
-            told.leaks.reachable_bytes.into()
-        }),
-        Column::integer("total.threshold_bytes", "what a suspect retains more than", |told: &&'a Told| {
-            told.leaks.threshold_bytes.into()
-        }),
-        Column::integer("total.accumulations", "rows whose verdict is `accumulation`", |told: &&'a Told| {
-            told.accumulations().into()
-        }),
-        Column::new(
-            "loaders",
-            Kind::Records(loader_fields()),
-            "class loaders that define classes of the same names, three or more of them: deployments of one application; \
-             those that retain 1 percent of the reachable bytes or more by the dominator tree alone, three groups at most",
-            |told: &&'a Told| list(told.facts.loaders.iter().map(loader_group)),
-        ),
-        Column::integer("finalizer_queue", "objects that wait for the finalizer", |told: &&'a Told| {
-            told.facts.finalizer_queue.into()
-        })
-        .or_null("the dump does not say"),
-        Column::new(
-            "off_heap",
-            Kind::Record(off_heap_fields()),
-            "memory outside of the heap, each piece counted once; not what the JDK maps for itself",
-            |told: &&'a Told| off_heap(told),
-        ),
-        Column::integer("unreachable_bytes", "what unreachable objects take", |told: &&'a Told| {
-            told.unreachable.0.into()
-        }),
-        Column::new(
-            "facts",
-            Kind::List(Box::new(Kind::Text)),
-            "what is said beside the suspects; for people: can change in any version",
-            move |told: &&'a Told| list(facts(told)),
-        ),
-    ])
-}
-
-fn loader_fields() -> Vec<Field> {
-    vec![
-        Field::new("class", Kind::Text, "the loaders' class").or_null("the dump does not say"),
-        Field::new("loaders", Kind::Integer, "how many"),
-        Field::new("defines", Kind::Text, "a class that each defines").or_null("the dump does not say"),
-        Field::new("classes", Kind::Integer, "classes that each defines"),
-        Field::new("retained_bytes", Kind::Integer, "what they retain together, with classes and instances"),
-        Field::new(
-            "paths",
-            Kind::Records(vec![
-                Field::new("loader", Kind::Id, "the loader"),
-                Field::new("root", Kind::Text, "why the path starts there, in words"),
-                Field::new("path", Kind::Records(path_fields()), "the shortest path to it"),
-            ]),
-            "why they are alive, twenty of them at most",
-        ),
-    ]
-}
-
-fn loader_group(group: &LoaderGroup) -> Value<'_> {
-    let paths = group.paths.iter().map(|(loader, why)| {
-        record([
-            ("loader", id(*loader)),
-            ("root", paths::describe_root(&why.root).into()),
-            ("path", list(why.steps.iter().map(step))),
-        ])
-    });
-    record([
-        ("class", group.class.as_ref().into()),
-        ("loaders", group.loaders.into()),
-        ("defines", group.defines.as_ref().into()),
-        ("classes", group.classes.into()),
-        ("retained_bytes", group.retained_bytes.into()),
-        ("paths", list(paths)),
-    ])
-}
-
-fn off_heap_fields() -> Vec<Field> {
-    vec![
-        Field::new("direct_buffers", Kind::Integer, "direct ByteBuffers, without views"),
-        Field::new("direct_bytes", Kind::Integer, "the sum of their capacities"),
-        Field::new("mapped_buffers", Kind::Integer, "mapped files"),
-        Field::new("mapped_bytes", Kind::Integer, "the sum of their sizes"),
-        Field::new("reserved_bytes", Kind::Integer, "what `java.nio.Bits` counts as reserved")
-            .or_null("the dump does not say"),
-        Field::new("limit_bytes", Kind::Integer, "what it reserves at most").or_null("the dump does not say"),
-        Field::new(
-            "owners",
-            Kind::Records(vec![
-                Field::new("field", Kind::Text, "a field of a class that is not the JDK's")
-                    .or_null("there is none"),
-                Field::new("buffers", Kind::Integer, "buffers below it"),
-                Field::new("bytes", Kind::Integer, "their capacities"),
-            ]),
-            "who has most of both",
-        ),
-    ]
-}
-
-fn off_heap(told: &Told) -> Value<'_> {
-    let found = &told.facts.off_heap;
-    let owner = |owner: &'_ BufferOwner| {
-        record([
-            ("field", owner.field.clone().into()),
-            ("buffers", owner.buffers.buffers.into()),
-            ("bytes", owner.buffers.bytes.into()),
-        ])
-    };
-    record([
-        ("direct_buffers", found.direct.buffers.into()),
-        ("direct_bytes", found.direct.bytes.into()),
-        ("mapped_buffers", found.mapped.buffers.into()),
-        ("mapped_bytes", found.mapped.bytes.into()),
-        ("reserved_bytes", found.reserved_bytes.into()),
-        ("limit_bytes", found.limit_bytes.into()),
-        ("owners", list(found.owners.iter().map(owner))),
-    ])
-}
-
-pub(super) fn declared() -> Declared {
-    Declared {
-        command: "leaks",
-        variant: "",
-        about: "A row is a suspect: an object that only GC roots dominate and that retains more than `--threshold` percent of \
-                the reachable bytes, or all other such objects of a class together; those that retain most first. The exit \
-                code is 1 if no `verdict` is `accumulation`.",
-        rows: columns().fields(),
-        beside: beside().fields(),
-    }
 }

@@ -48,7 +48,7 @@ pub(super) fn write(out: &mut dyn Write, session: &Session, told: &Told) -> io::
             path(out, &paths.path)?;
         }
     }
-    let facts = words::facts(&told.leaks, &told.facts, told.unreachable);
+    let facts = words::facts(told);
     if !facts.is_empty() {
         writeln!(out, "\n## Also\n")?;
         facts.iter().try_for_each(|fact| writeln!(out, "- {}", text(fact)))?;

@@ -1,5 +1,6 @@
 //! `leaks`: what is wrong with a heap, in sentences, with evidence.
 
+mod beside;
 mod columns;
 mod markdown;
 mod screen;
@@ -91,6 +92,8 @@ struct Told {
     unreachable: (u64, u64),
     /// The exclusive limit of a suspect, in percent.
     threshold: u8,
+    /// Whether part of the dump is missing.
+    is_damaged: bool,
 }
 
 impl Told {
@@ -108,6 +111,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             facts: heap_facts::facts(heap, graph, bytes)?,
             unreachable: (unreachable.bytes, unreachable.all_bytes),
             threshold: args.threshold,
+            is_damaged: heap.summary().is_damaged(),
         })
     })?;
     let style = terminal::style_of(args.color);
@@ -117,7 +121,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             let rows = (0..told.leaks.suspects.len()).filter(|_| !is_table);
             let rows = rows.filter_map(|at| columns::Row::new(&told, at));
             let mut answer = Answer::new(columns::columns(), rows)
-                .beside(&columns::beside(), &&told)
+                .beside(&beside::columns(), &&told)
                 .without_rows(NoRows::Nothing);
             if is_table {
                 let next = screen::next(&told, &args.input);
@@ -137,5 +141,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 pub(crate) fn declared() -> Vec<Declared> {
-    vec![columns::declared()]
+    vec![Declared {
+        command: "leaks",
+        variant: "",
+        about: "A row is a suspect: an object that only GC roots dominate and that retains more than `--threshold` percent of \
+                the reachable bytes, or all other such objects of a class together; those that retain most first. The exit \
+                code is 1 if no `verdict` is `accumulation`.",
+        rows: columns::columns().fields(),
+        beside: beside::columns().fields(),
+    }]
 }

@@ -27,7 +27,7 @@ const SHOWN_LOADERS: usize = 2;
 pub(super) fn sections(session: &Session, told: &Told) -> Vec<Section> {
     let summary = session.heap.summary();
     let mut all = vec![Section::Line(headline(told))];
-    if told.leaks.suspects.is_empty() {
+    if !told.leaks.largest.is_empty() {
         all.push(made_of(told));
     }
     for (number, suspect) in (1u32..).zip(&told.leaks.suspects) {
@@ -46,7 +46,7 @@ pub(super) fn sections(session: &Session, told: &Told) -> Vec<Section> {
             }
         }
     }
-    let facts = words::facts(&told.leaks, &told.facts, told.unreachable);
+    let facts = words::facts(told);
     if !facts.is_empty() {
         all.push(Section::Line(String::new()));
         all.extend(facts.into_iter().map(|fact| Section::Line(format!("Also: {fact}"))));
@@ -62,6 +62,9 @@ pub(super) fn headline(told: &Told) -> String {
     let suspects = told.leaks.suspects.len();
     let accumulations = told.accumulations();
     match (accumulations, suspects) {
+        (0, 0) if told.leaks.reachable_bytes == 0 => {
+            "Nothing accumulates: there are no reachable objects".to_owned()
+        }
         (0, 0) => format!(
             "Nothing accumulates: no object, and no class, retains more than {}% of the {heap} reachable. What they consist of:",
             told.threshold
@@ -165,7 +168,8 @@ fn loader_paths(told: &Told) -> Vec<Section> {
         for (loader, why) in group.paths.iter().take(SHOWN_LOADERS) {
             let root = paths::describe_root(&why.root);
             let from = why.steps.get(why.start..).unwrap_or_default();
-            all.push(Section::Line(format!("  class loader {loader:#x} is kept alive by {root}")));
+            let keeper = words::keeper(why);
+            all.push(Section::Line(format!("  class loader {loader:#x} is kept alive by {keeper} ({root})")));
             all.push(objects::table_of(from, (0, 0)));
         }
     }

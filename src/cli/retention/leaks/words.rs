@@ -1,6 +1,7 @@
 //! A suspect in sentences, and its evidence in a few words.
 
 use crate::hprof::names;
+use crate::query::classes::loader_sets::Why;
 use crate::query::leaks::contents::{Level, Reason};
 use crate::query::leaks::evidence::{Part, Path, Paths};
 use crate::query::leaks::heap_facts::{HeapFacts, LoaderGroup};
@@ -8,11 +9,14 @@ use crate::query::leaks::holders::Holder;
 use crate::query::leaks::off_heap::OffHeap;
 use crate::query::leaks::thread_locals::ThreadLocalUse;
 use crate::query::leaks::{Kind, Leaks, Named, Suspect, Verdict, What};
+use crate::query::paths::steps::Step;
 use crate::query::threads::StackFrame;
 use crate::report::escape;
 use crate::report::number::{counted, grouped, human_bytes, percent};
 
 use crate::cli::shared::{holder, paths};
+
+use super::Told;
 
 /// The class of objects that stand for one with a finalizer.
 const FINALIZER: &str = "java.lang.ref.Finalizer";
@@ -61,8 +65,14 @@ pub(crate) fn first(leaks: &Leaks, suspect: &Suspect) -> String {
         }
         Some(Reason::Buffer { class }) => {
             let of = suspect.point.as_ref().map_or(0, |point| point.retained_bytes);
-            let held = place(suspect).map(|place| format!(", held by {place}")).unwrap_or_default();
-            format!("One {class} of {}{held}: {amount}.", human_bytes(of))
+            let place = suspect.place.as_ref();
+            let is_itself = place.is_some_and(|place| place.class.as_ref() == Some(class));
+            let held = match place.and_then(|place| place.field.as_ref()).filter(|_| is_itself) {
+                Some(field) if field.is_static => Some(format!(" in static {}.{}", field.class, field.name)),
+                Some(field) => Some(format!(" in {} of {}", field.name, field.class)),
+                None => self::place(suspect).map(|place| format!(" in {place}")),
+            };
+            format!("One {class} of {}{}: {amount}.", human_bytes(of), held.unwrap_or_default())
         }
         Some(Reason::Chain { class, objects }) => {
             let links = format!("a chain of {} x {}", grouped(*objects), holder::simple(class, false));
@@ -366,17 +376,22 @@ pub(super) fn local_text(local: &ThreadLocalUse, pool: Option<&str>) -> String {
 }
 
 /// What is said of the heap beside the suspects.
-pub(super) fn facts(leaks: &Leaks, facts: &HeapFacts, unreachable: (u64, u64)) -> Vec<String> {
+pub(super) fn facts(told: &Told) -> Vec<String> {
+    let Told { leaks, facts, unreachable, .. } = told;
     let mut all = Vec::new();
     all.extend(out_of_memory(leaks, facts));
     all.extend(facts.loaders.iter().map(|group| loaders(leaks, group)));
     all.extend(finalizer(facts));
     all.extend(off_heap(&facts.off_heap));
-    let (bytes, of) = unreachable;
+    let (bytes, of) = *unreachable;
     if bytes > 0 && bytes.saturating_mul(5) >= of {
+        let why = if told.is_damaged {
+            "the dump is damaged, and objects whose GC roots are missing count as unreachable, leaks too"
+        } else {
+            "garbage that was not collected yet, or a dump made without a collection; a leak is reachable"
+        };
         all.push(format!(
-            "{} of the heap is unreachable ({}): garbage that was not collected yet, or a dump made without a collection. A \
-             leak is reachable.",
+            "{} of the heap is unreachable ({}): {why}.",
             percent(bytes, of),
             human_bytes(bytes)
         ));
@@ -405,6 +420,36 @@ fn out_of_memory(leaks: &Leaks, facts: &HeapFacts) -> Option<String> {
 pub(super) fn own_frames(frames: &[StackFrame]) -> &[StackFrame] {
     let is_error = |frame: &&StackFrame| frame.frame.class.as_deref() == Some("java.lang.OutOfMemoryError");
     frames.get(frames.iter().take_while(is_error).count()..).unwrap_or_default()
+}
+
+/// What keeps a class loader alive, in the words of those who look for it, by the classes on the path to it.
+pub(super) fn keeper(why: &Why) -> &'static str {
+    const KEEPERS: &[(&str, &str)] = &[
+        ("java.lang.ThreadLocal$ThreadLocalMap$Entry", "a ThreadLocal"),
+        ("java.lang.ApplicationShutdownHooks", "a shutdown hook"),
+        ("java.sql.DriverManager", "a JDBC driver"),
+        ("java.sql.DriverInfo", "a JDBC driver"),
+        ("java.util.Timer", "a timer"),
+        ("java.util.ResourceBundle", "a resource bundle"),
+        ("java.beans.Introspector", "a cache of bean information"),
+        ("java.util.logging.LogManager", "a logger"),
+        ("javax.management.MBeanServer", "an MBean"),
+        ("java.security.ProtectionDomain", "a protection domain"),
+    ];
+    let names = || why.steps.iter().flat_map(|step| [step.class.as_deref(), step.label.as_deref()]).flatten();
+    let known = KEEPERS.iter().find(|(class, _)| {
+        names()
+            .any(|name| name == *class || name.strip_prefix(class).is_some_and(|rest| rest.starts_with('$')))
+    });
+    let is_context = |step: &Step| step.reference.as_deref() == Some("contextClassLoader");
+    let is_thread = |step: &Step| step.class.as_deref() == Some("java.lang.Thread");
+    match known {
+        Some((_, keeper)) => keeper,
+        None if why.steps.iter().any(is_context) => "the context class loader of a thread",
+        None if why.steps.get(why.start).is_some_and(is_thread) => "a thread",
+        None if why.steps.get(why.start).is_some_and(|step| step.is_static) => "a static field",
+        None => "a GC root",
+    }
 }
 
 fn loaders(leaks: &Leaks, group: &LoaderGroup) -> String {
