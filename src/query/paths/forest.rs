@@ -12,6 +12,7 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rayon::prelude::*;
+use rustc_hash::FxHashSet;
 
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::tables::NONE;
@@ -186,11 +187,13 @@ impl Walk<'_, '_> {
             let is_weak = class.is_some_and(|class| excluded.contains(edges.strengths.of_class(class)));
             let left_out = if is_weak { edges.excluded_target(object, excluded) } else { None };
             let class_object = class.and_then(|class| edges.graph.class_object(class));
-            let beyond_stack = edges.beyond_stack(object);
+            // Only threads hold locals, and threads are roots.
+            let is_root = edges.roots.contains(object);
+            let beyond_stack = if is_root { edges.beyond_stack(object) } else { FxHashSet::default() };
             for target in edges.graph.references(object).chain(class_object) {
                 if self.seen.contains(target)
                     || left_out == Some(target)
-                    || edges.roots.is_local_of(object, target) && !beyond_stack.contains(&target)
+                    || is_root && edges.roots.is_local_of(object, target) && !beyond_stack.contains(&target)
                 {
                     continue;
                 }
