@@ -128,12 +128,16 @@ pub fn with_classes(
 pub fn large_groups(
     summary: &Summary,
     graph: &ObjectGraph,
-    rows: Vec<Row>,
     least_loaders: usize,
     least_bytes: u64,
 ) -> io::Result<Vec<Group>> {
-    let mut all: Vec<LoaderRow> =
-        rows.into_iter().map(|row| LoaderRow { row, with_classes: None, group: None }).collect();
+    // What is a loader is known by its classes.
+    let dumped = summary.classes().iter().filter(|class| class.is_dumped());
+    let mut ids: Vec<ObjectId> = dumped.map(|class| class.loader.into()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let row = |id| LoaderRow { row: Row { id, ..Row::default() }, with_classes: None, group: None };
+    let mut all: Vec<LoaderRow> = ids.into_iter().map(row).collect();
     let mut groups = groups(summary, &mut all);
     groups.retain(|group| group.loaders.len() >= least_loaders);
     let bounds = lower_bounds(summary, graph, &groups);
@@ -176,8 +180,12 @@ fn lower_bounds(summary: &Summary, graph: &ObjectGraph, groups: &[Group]) -> Vec
     for (class, group) in &of_class {
         graph.class_object(*class).into_iter().for_each(|object| add(Some(group), object));
     }
-    let classes: Vec<ClassNumber> = of_class.keys().copied().collect();
-    for object in ClassSet::of(summary, &classes).all_objects(graph) {
+    let has_objects =
+        |class: &ClassNumber| summary.class(*class).is_some_and(|class| class.objects.get() > 0);
+    let classes: Vec<ClassNumber> = of_class.keys().copied().filter(has_objects).collect();
+    let instances =
+        if classes.is_empty() { Vec::new() } else { ClassSet::of(summary, &classes).all_objects(graph) };
+    for object in instances {
         add(graph.objects.class(object).and_then(|class| of_class.get(&class)), object);
     }
     members.into_iter().map(|members| retained_by_tree(&graph.tree, members)).collect()

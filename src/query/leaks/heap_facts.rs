@@ -11,8 +11,6 @@ use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::{Heap, ObjectGraph};
 use crate::query::classes::histogram;
 use crate::query::classes::loader_sets::{self, Why, is_permanent};
-use crate::query::classes::loaders;
-use crate::query::objects::label::Labels;
 use crate::query::objects::reader::Objects;
 use crate::query::paths::steps::View;
 use crate::query::threads::frames::Frame;
@@ -122,10 +120,12 @@ fn loader_groups(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<V
     if !has_many_loaders(summary) {
         return Ok(Vec::new());
     }
-    let (objects, labels) = (Objects::new(summary, graph, bytes), Labels::new(heap, graph, bytes));
-    let rows = loaders::loaders(&objects, &labels, loaders::SortBy::Retained);
     let least = share(graph.tree.reachable_bytes(), MUCH_OF_HEAP);
-    let found = loader_sets::large_groups(summary, graph, rows, MANY_LOADERS as usize, least)?;
+    let found = loader_sets::large_groups(summary, graph, MANY_LOADERS as usize, least)?;
+    if found.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sizes = Sizes::new(summary, None);
     let view = View::new(heap, graph, bytes);
     let groups = found.into_iter().take(TOLD_GROUPS).map(|group| {
         let some = || group.loaders.iter().take(TOLD_LOADERS).copied();
@@ -136,7 +136,6 @@ fn loader_groups(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<V
             summary.class(**class).is_some_and(|row| histogram::instances(summary, **class, row) > 0)
         };
         let defines = group.classes.iter().find(own).or(group.classes.first());
-        let sizes = Sizes::new(summary, None);
         let largest =
             group.classes.iter().max_by_key(|class| sizes.total(**class)).filter(|class| own(class));
         let name = |class: &ClassNumber| summary.class(*class).map(|row| summary.class_name(row).to_owned());
