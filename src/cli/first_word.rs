@@ -161,7 +161,8 @@ mod tests {
             ("dominator_tree", "try `hprof-cli dominators DUMP`"),
             ("-histo", "try `hprof-cli histo DUMP`"),
             ("-histo:live", "try `hprof-cli histo DUMP`"),
-            ("leak_suspects", "try `hprof-cli overview DUMP`"),
+            ("leak_suspects", "try `hprof-cli leaks DUMP`"),
+            ("suspects", "try `hprof-cli leaks DUMP`"),
             ("GC.class_histogram", "try `hprof-cli histo DUMP`"),
             ("xyzzy", "`hprof-cli --help` lists all commands"),
         ] {
