@@ -1,7 +1,10 @@
 //! The collection in which memory accumulates: how long it is and how long it may get, and who is in its methods.
 
+use rustc_hash::FxHashMap;
+
 use crate::hprof::ObjectId;
 use crate::index::graph::numbers::ObjectIndex;
+use crate::index::objects::roots::Root;
 use crate::query::objects::class_set::ClassSet;
 use crate::query::objects::collections::Collections;
 use crate::query::objects::reader::Objects;
@@ -29,7 +32,8 @@ pub struct CollectionFacts {
     pub limit: Option<u64>,
     /// Length of its array of elements.
     pub array_length: Option<u64>,
-    /// Threads with the queue in a frame: those that are in its methods, mostly; of other collections nothing.
+    /// Threads with the queue in a frame, the first by serial number: those that are in its methods, mostly; of other
+    /// collections nothing.
     pub threads: Vec<QueueThread>,
     /// How many threads, also those that are not told.
     pub all_threads: u64,
@@ -80,20 +84,25 @@ pub(super) fn facts(
 
 /// The threads that have an object in a frame.
 fn threads(view: &View<'_>, object: ObjectIndex) -> (Vec<QueueThread>, u64) {
-    let mut of_thread: Vec<(u32, u32, String, Option<String>)> = Vec::new();
+    let mut of_thread: FxHashMap<u32, &Root> = FxHashMap::default();
+    let frame = |root: &Root| root.frame.unwrap_or(u32::MAX);
     for root in view.edges.roots.of_object(object).filter(|root| root.is_of_stack()) {
         let Some(serial) = root.thread_serial else { continue };
-        let frame = root.frame.unwrap_or(u32::MAX);
-        match of_thread.iter_mut().find(|(known, ..)| *known == serial) {
-            Some(known) if known.1 <= frame => {}
-            Some(known) => (known.1, known.3) = (frame, view.frame(root)),
-            None => of_thread.push((serial, frame, view.thread(serial, root.thread), view.frame(root))),
+        let innermost = of_thread.entry(serial).or_insert(root);
+        if frame(root) < frame(innermost) {
+            *innermost = root;
         }
     }
     let all = of_thread.len() as u64;
-    let mut threads: Vec<QueueThread> =
-        of_thread.into_iter().map(|(.., name, frame)| QueueThread { name, frame }).collect();
+    let mut of_thread: Vec<(u32, &Root)> = of_thread.into_iter().collect();
+    of_thread.sort_unstable_by_key(|(serial, _)| *serial);
+    // A name may be sought among those of all threads.
+    of_thread.truncate(TOLD_THREADS);
+    let told = |(serial, root): (u32, &Root)| QueueThread {
+        name: view.thread(serial, root.thread),
+        frame: view.frame(root),
+    };
+    let mut threads: Vec<QueueThread> = of_thread.into_iter().map(told).collect();
     threads.sort_by(|a, b| a.name.cmp(&b.name));
-    threads.truncate(TOLD_THREADS);
     (threads, all)
 }

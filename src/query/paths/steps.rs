@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use rustc_hash::FxHashSet;
+
 use crate::hprof::{ObjectId, RootKind};
 use crate::index::Heap;
 use crate::index::ObjectGraph;
@@ -183,21 +185,21 @@ impl<'a> View<'a> {
     fn root_of(&self, object: ObjectIndex, wanted: impl Fn(&Root) -> bool) -> RootView {
         let graph = self.edges.graph;
         let mut frame: Option<(u32, &Root)> = None;
-        let (mut threads, mut kinds) = (Vec::new(), Vec::new());
+        let mut first: Option<(u32, Option<ObjectIndex>)> = None;
+        let (mut threads, mut kinds) = (FxHashSet::default(), Vec::new());
         let mut is_assumed = true;
         for root in self.edges.roots.of_object(object).filter(|root| wanted(root)) {
             is_assumed &= root.is_assumed;
             if !kinds.contains(&root.kind) {
                 kinds.push(root.kind);
             }
-            if let Some(serial) = root.thread_serial
-                && !threads.iter().any(|(known, _)| *known == serial)
-            {
-                threads.push((serial, root.thread));
+            if let Some(serial) = root.thread_serial {
+                threads.insert(serial);
+                first = first.or(Some((serial, root.thread)));
             }
             // Only frames of the thread that is named.
             if let Some(number) = root.frame
-                && threads.first().is_some_and(|(serial, _)| Some(*serial) == root.thread_serial)
+                && first.is_some_and(|(serial, _)| Some(serial) == root.thread_serial)
                 && frame.is_none_or(|(least, _)| number < least)
             {
                 frame = Some((number, root));
@@ -208,9 +210,9 @@ impl<'a> View<'a> {
             class: self.class_name(object).map(str::to_owned),
             kinds,
             is_assumed,
-            thread: threads.first().map(|(serial, thread)| Thread {
+            thread: first.map(|(serial, thread)| Thread {
                 id: thread.map(|thread| self.id(thread)),
-                name: self.thread_name(*serial, *thread),
+                name: self.thread_name(serial, thread),
             }),
             frame: frame.and_then(|(_, root)| self.frames.of_root(&graph.roots, root)),
             more_threads: threads.len().saturating_sub(1),
