@@ -5,7 +5,7 @@
 
 use std::cmp::Reverse;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::hprof::{BasicType, ObjectId, names};
 use crate::index::graph::numbers::ObjectIndex;
@@ -86,6 +86,11 @@ impl Buffers {
         self.buffers += 1;
         self.bytes = self.bytes.saturating_add(bytes);
     }
+
+    fn add_all(&mut self, others: Self) {
+        self.buffers += others.buffers;
+        self.bytes = self.bytes.saturating_add(others.bytes);
+    }
 }
 
 fn buffers(objects: &Objects<'_>) -> Vec<Buffer> {
@@ -116,9 +121,23 @@ fn class_name<'a>(objects: &Objects<'a>, object: ObjectIndex) -> &'a str {
 }
 
 fn owners(edges: &Edges<'_>, buffers: &[Buffer]) -> Vec<BufferOwner> {
-    let mut of_field: FxHashMap<Option<String>, Buffers> = FxHashMap::default();
+    // A class may have as many fields as there are buffers: its record is read once for all of them.
+    let mut of_owner: FxHashMap<Option<ObjectIndex>, Vec<(ObjectIndex, u64)>> = FxHashMap::default();
     for buffer in buffers {
-        of_field.entry(owner(edges, buffer.object)).or_default().add(buffer.bytes);
+        let (owner, held) = owner(edges, buffer.object).unzip();
+        of_owner.entry(owner).or_default().push((held.unwrap_or_default(), buffer.bytes));
+    }
+    let mut of_field: FxHashMap<Option<String>, Buffers> = FxHashMap::default();
+    for (owner, held) in of_owner {
+        let Some(owner) = owner else {
+            held.iter().for_each(|(_, bytes)| of_field.entry(None).or_default().add(*bytes));
+            continue;
+        };
+        let name = name(edges, owner).unwrap_or_default();
+        for (field, buffers) in fields(edges, owner, &held) {
+            let field = field.map_or_else(|| name.to_owned(), |field| format!("{name}.{field}"));
+            of_field.entry(Some(field)).or_default().add_all(buffers);
+        }
     }
     let mut owners: Vec<BufferOwner> =
         of_field.into_iter().map(|(field, buffers)| BufferOwner { field, buffers }).collect();
@@ -128,12 +147,39 @@ fn owners(edges: &Edges<'_>, buffers: &[Buffer]) -> Vec<BufferOwner> {
     owners
 }
 
-/// The nearest field of an application's class that leads to a buffer. Cleaners hold buffers as well, so what dominates one
-/// is of no use.
-fn owner(edges: &Edges<'_>, buffer: ObjectIndex) -> Option<String> {
-    let mut seen = vec![buffer];
+/// Buffers by the field of an object that leads to them. `held` are the objects that it holds itself, one for each buffer,
+/// and what the buffers take.
+fn fields(
+    edges: &Edges<'_>,
+    owner: ObjectIndex,
+    held: &[(ObjectIndex, u64)],
+) -> FxHashMap<Option<String>, Buffers> {
+    let mut targets: Vec<ObjectIndex> = held.iter().map(|(target, _)| *target).collect();
+    targets.sort_unstable();
+    targets.dedup();
+    let holdings = edges.holdings(owner, &targets);
+    let mut of_field: FxHashMap<Option<String>, Buffers> = FxHashMap::default();
+    for (target, bytes) in held {
+        let holding = targets.binary_search(target).ok().and_then(|at| holdings.get(at));
+        let field = holding.and_then(|holding| holding.meanings.first()).map(ToString::to_string);
+        of_field.entry(field).or_default().add(*bytes);
+    }
+    of_field
+}
+
+/// The name of an object's class, or of the class that it is the class object of.
+fn name<'a>(edges: &Edges<'a>, object: ObjectIndex) -> Option<&'a str> {
+    let class = edges.class_of_class_object(object).or_else(|| edges.graph.objects.class(object))?;
+    Some(edges.summary.class_name(edges.summary.class(class)?))
+}
+
+/// The nearest object of an application's class that leads to a buffer, and what it holds on the way. Cleaners hold buffers
+/// as well, so what dominates one is of no use.
+fn owner(edges: &Edges<'_>, buffer: ObjectIndex) -> Option<(ObjectIndex, ObjectIndex)> {
+    let mut seen: FxHashSet<ObjectIndex> = [buffer].into_iter().collect();
+    let mut queue = vec![buffer];
     let mut at = 0;
-    while let Some(held) = seen.get(at).copied().filter(|_| at < MAX_CLIMB) {
+    while let Some(held) = queue.get(at).copied().filter(|_| at < MAX_CLIMB) {
         at += 1;
         for holder in edges.graph.referrers(held).take(MAX_REFERRERS) {
             if edges.graph.tree.reachable_position(holder).is_none()
@@ -142,14 +188,11 @@ fn owner(edges: &Edges<'_>, buffer: ObjectIndex) -> Option<String> {
             {
                 continue;
             }
-            let class = edges.class_of_class_object(holder).or_else(|| edges.graph.objects.class(holder));
-            let name =
-                class.and_then(|class| edges.summary.class(class)).map(|row| edges.summary.class_name(row));
-            let own = name.filter(|name| !names::is_of_jdk(name) && !name.ends_with("[]"));
-            if let (Some(name), Some(field)) = (own, edges.holding(holder, held).meanings.first()) {
-                return Some(format!("{name}.{field}"));
+            if name(edges, holder).is_some_and(|name| !names::is_of_jdk(name) && !name.ends_with("[]")) {
+                return Some((holder, held));
             }
-            seen.push(holder);
+            seen.insert(holder);
+            queue.push(holder);
         }
     }
     None
