@@ -32,6 +32,9 @@ const PERMANENT: &[&str] = &[
     "dalvik.system.PathClassLoader",
 ];
 
+/// Objects of a path that are told; of a longer one the middle is left out.
+const MAX_PATH: usize = 400;
+
 /// Whether a loader lives as long as the process: the boot loader, the platform's and the application's.
 pub fn is_permanent(summary: &Summary, loader: ObjectId) -> bool {
     loader.is_null() || summary.loader_class(loader).is_some_and(|class| PERMANENT.contains(&class))
@@ -322,6 +325,8 @@ pub struct Why {
     pub root: RootView,
     /// The objects of the path.
     pub steps: Vec<Step>,
+    /// Objects in the middle that are left out, and behind how many of `steps` they stand.
+    pub left_out: (usize, usize),
     /// The step with which it becomes interesting: the last one that a static field holds of a class whose loader lives as
     /// long as the process; 0 if there is none.
     pub start: usize,
@@ -339,13 +344,24 @@ fn path(view: &View<'_>, object: ObjectIndex) -> Option<Why> {
     // What holds it longer than a method runs, if there is such a thing.
     let found = beyond_frames::paths(&view.edges, object, 1, Excluded::all());
     let path = found.paths.into_iter().min_by_key(|path| path.through_frame)?.objects;
-    let steps = view.steps(&path, 0..path.len());
-    let is_start = |holder: &ObjectIndex| {
-        let class = view.edges.class_of_class_object(*holder);
+    let is_start = |holder: ObjectIndex, held: ObjectIndex| {
+        let class = view.edges.class_of_class_object(holder);
         let class = class.and_then(|class| view.edges.summary.class(class));
         class.is_some_and(|class| is_permanent(view.edges.summary, class.loader.into()))
+            && view.edges.holding(holder, held).is_static()
     };
-    let held = steps.iter().skip(1).zip(&path).map(|(step, holder)| step.is_static && is_start(holder));
-    let start = held.enumerate().rfind(|(_, starts)| *starts).map_or(0, |(at, _)| at + 1);
-    Some(Why { root: view.root(*path.first()?), steps, start })
+    let is_start = |pair: &[ObjectIndex]| matches!(pair, [holder, held] if is_start(*holder, *held));
+    let start = path.windows(2).rposition(is_start).map_or(0, |at| at + 1);
+    let more = path.len().saturating_sub(MAX_PATH);
+    if more == 0 {
+        let steps = view.steps(&path, 0..path.len());
+        return Some(Why { root: view.root(*path.first()?), steps, left_out: (0, 0), start });
+    }
+    let half = MAX_PATH / 2;
+    let mut steps = view.steps(&path, 0..half);
+    steps.extend(view.steps(&path, half + more..path.len()));
+    // That step, and the object that holds it, have to be told.
+    let start =
+        if start < half { start } else { start.checked_sub(more).filter(|at| *at > half).unwrap_or(0) };
+    Some(Why { root: view.root(*path.first()?), steps, left_out: (more, half), start })
 }

@@ -21,6 +21,10 @@ use super::holders::{Holder, Holders};
 
 /// Objects of a path that are told; of a longer one the middle is left out.
 const MAX_PATH: usize = 400;
+/// Of a path with names of classes as long as a class file can have them, fewer are told.
+const MIN_PATH: usize = 8;
+/// Bytes of the names of classes of a path.
+const MAX_NAMES: usize = 1 << 19;
 /// Paths that are looked at for threads at which they start.
 const LOOKED_AT_PATHS: usize = 4;
 /// Parts of a holder that are told.
@@ -177,14 +181,17 @@ impl<'a> Evidence<'a> {
 
     fn path(&self, objects: &[ObjectIndex]) -> Path {
         let root = self.view.start(objects.first().copied().unwrap_or_default(), Excluded::all());
-        if objects.len() <= MAX_PATH {
+        let ends = objects.iter().take(MAX_PATH).chain(objects.iter().rev().take(MAX_PATH));
+        let longest = ends.filter_map(|object| self.view.class_name(*object)).map(str::len).max();
+        let most = (MAX_NAMES / longest.unwrap_or(0).max(1)).clamp(MIN_PATH, MAX_PATH);
+        if objects.len() <= most {
             let steps = self.view.steps(objects, 0..objects.len());
             return Path { root, steps, left_out: (0, 0) };
         }
-        let half = MAX_PATH / 2;
+        let half = most / 2;
         let mut steps = self.view.steps(objects, 0..half);
         steps.extend(self.view.steps(objects, objects.len() - half..objects.len()));
-        Path { root, steps, left_out: (objects.len() - MAX_PATH, half) }
+        Path { root, steps, left_out: (objects.len() - 2 * half, half) }
     }
 
     /// The last object outside of the JDK that holds the next one of a path, and by which field.
@@ -262,17 +269,16 @@ pub(super) fn kinds(children: &[ChildKind]) -> Vec<Part> {
 /// The classes whose objects take most.
 pub(super) fn largest_classes(summary: &Summary, counts: &[Counts]) -> Vec<ClassShare> {
     let counted = (0u32..).map(ClassNumber).zip(counts).filter(|(_, count)| count.objects > 0);
-    let mut shares: Vec<ClassShare> = counted
-        .map(|(class, count)| ClassShare {
-            class: summary.class(class).map_or("", |row| summary.class_name(row)).to_owned(),
-            objects: count.objects,
-            shallow_bytes: count.shallow_bytes,
-        })
-        .collect();
-    shares
-        .sort_by(|a, b| Reverse(a.shallow_bytes).cmp(&Reverse(b.shallow_bytes)).then(a.class.cmp(&b.class)));
-    shares.truncate(TOLD_CLASSES);
-    shares
+    let name = |class: ClassNumber| summary.class(class).map_or("", |row| summary.class_name(row));
+    // Names may be long: those of the few that are told are copied.
+    let mut shares: Vec<(&str, &Counts)> = counted.map(|(class, count)| (name(class), count)).collect();
+    shares.sort_by_key(|(name, count)| (Reverse(count.shallow_bytes), *name));
+    let share = |(name, count): (&str, &Counts)| ClassShare {
+        class: name.to_owned(),
+        objects: count.objects,
+        shallow_bytes: count.shallow_bytes,
+    };
+    shares.into_iter().take(TOLD_CLASSES).map(share).collect()
 }
 
 /// Tells each suspect which others have the beginning of their path in common with its own, up to an object that is not

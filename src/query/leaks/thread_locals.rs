@@ -54,9 +54,9 @@ pub(super) struct ThreadLocals<'a> {
 
 /// What the threads that are asked for keep under one key.
 #[derive(Default)]
-struct Sum {
+struct Sum<'a> {
     threads: FxHashSet<TreePosition>,
-    classes: FxHashMap<String, u64>,
+    classes: FxHashMap<&'a str, u64>,
     retained_bytes: u64,
     largest: Option<(u64, ObjectIndex)>,
 }
@@ -93,7 +93,7 @@ impl<'a> ThreadLocals<'a> {
     /// The ThreadLocals whose values these objects dominate, those that retain most first.
     pub(super) fn of(&self, owners: &[TreePosition]) -> Vec<ThreadLocalUse> {
         let (tree, entries) = (&self.graph.tree, self.entries());
-        let mut sums: FxHashMap<ObjectId, Sum> = FxHashMap::default();
+        let mut sums: FxHashMap<ObjectId, Sum<'a>> = FxHashMap::default();
         for owner in owners {
             let range: Range<TreePosition> = *owner..tree.end(*owner);
             let start = entries.partition_point(|(position, _)| *position < range.start);
@@ -112,11 +112,11 @@ impl<'a> ThreadLocals<'a> {
                 }
                 let class = value.and_then(|value| self.graph.objects.class(value));
                 if let Some(row) = class.and_then(|class| self.objects.summary.class(class)) {
-                    *sum.classes.entry(self.objects.summary.class_name(row).to_owned()).or_default() += 1;
+                    *sum.classes.entry(self.objects.summary.class_name(row)).or_default() += 1;
                 }
             }
         }
-        let mut sums: Vec<(ObjectId, Sum)> = sums.into_iter().collect();
+        let mut sums: Vec<(ObjectId, Sum<'a>)> = sums.into_iter().collect();
         sums.sort_by_key(|(key, sum)| (Reverse(sum.retained_bytes), *key));
         sums.truncate(TOLD);
         sums.into_iter()
@@ -127,8 +127,8 @@ impl<'a> ThreadLocals<'a> {
                 value_class: sum
                     .classes
                     .into_iter()
-                    .max_by_key(|(class, count)| (*count, Reverse(class.clone())))
-                    .map(|(class, _)| class),
+                    .max_by_key(|(class, count)| (*count, Reverse(*class)))
+                    .map(|(class, _)| class.to_owned()),
                 retained_bytes: sum.retained_bytes,
                 largest: sum.largest.map(|(_, value)| value),
             })

@@ -68,7 +68,11 @@ fn loader_fields() -> Vec<Field> {
                     "what keeps it alive, in words: `a ThreadLocal`, `a JDBC driver`",
                 ),
                 Field::new("root", Kind::Text, "why the path starts there, in words"),
-                Field::new("path", Kind::Records(path_fields()), "the shortest path to it"),
+                Field::new(
+                    "path",
+                    Kind::Records(path_fields()),
+                    "the shortest path to it; of more than 400 objects the middle is left out",
+                ),
             ]),
             "why they are alive, twenty of them at most",
         ),

@@ -35,7 +35,7 @@ pub(super) fn sections(session: &Session, told: &Told) -> Vec<Section> {
         let sentence = words::sentence(&told.leaks, suspect);
         let kind = if suspect.verdict == Verdict::Holder { "Holder" } else { "Suspect" };
         all.push(Section::Line(format!("{kind} {number}: {sentence}")));
-        if suspect.verdict == Verdict::Holder {
+        if suspect.verdict == Verdict::Holder && !suspect.parts.is_empty() {
             all.push(parts(told, suspect));
         }
         all.extend(evidence(summary, suspect).into_iter().map(Section::Line));
@@ -53,7 +53,11 @@ pub(super) fn sections(session: &Session, told: &Told) -> Vec<Section> {
     }
     all.extend(loader_paths(told));
     all.extend(stack(told));
-    all
+    let lines = |section| match section {
+        Section::Line(text) => Section::Line(words::line(&text)),
+        other => other,
+    };
+    all.into_iter().map(lines).collect()
 }
 
 /// The answer in one line.
@@ -139,7 +143,7 @@ pub(super) fn facts_of(summary: &Summary, suspect: &Suspect) -> Vec<(&'static st
         all.push(("class loader", object::loader_text(summary, suspect.loader)));
     }
     for local in
-        suspect.thread_locals.iter().filter(|local| local.retained_bytes * 20 > suspect.retained_bytes)
+        suspect.thread_locals.iter().filter(|local| local.retained_bytes > suspect.retained_bytes / 20)
     {
         all.push((
             "thread local",
@@ -168,9 +172,13 @@ fn loader_paths(told: &Told) -> Vec<Section> {
         for (loader, why) in group.paths.iter().take(SHOWN_LOADERS) {
             let root = paths::describe_root(&why.root);
             let from = why.steps.get(why.start..).unwrap_or_default();
+            let left_out = match why.left_out {
+                (more, behind) if behind >= why.start => (more, behind - why.start),
+                _ => (0, 0),
+            };
             let keeper = words::keeper(why);
             all.push(Section::Line(format!("  class loader {loader:#x} is kept alive by {keeper} ({root})")));
-            all.push(objects::table_of(from, (0, 0)));
+            all.push(objects::table_of(from, left_out));
         }
     }
     all

@@ -11,8 +11,8 @@ use crate::query::leaks::thread_locals::ThreadLocalUse;
 use crate::query::leaks::{Kind, Leaks, Named, Suspect, Verdict, What};
 use crate::query::paths::steps::Step;
 use crate::query::threads::StackFrame;
-use crate::report::escape;
 use crate::report::number::{counted, grouped, human_bytes, percent};
+use crate::report::{escape, fit};
 
 use crate::cli::shared::{holder, paths};
 
@@ -25,6 +25,14 @@ const NAMED_PARTS: usize = 3;
 /// Threads of a queue that a sentence names.
 const NAMED_THREADS: usize = 3;
 
+/// Characters of a line. No line is as long but where a name has been made to fill the screen.
+const LONGEST_LINE: usize = 1 << 12;
+
+/// A line for people, which says little of what fills it.
+pub(crate) fn line(text: &str) -> String {
+    fit::middle(text, LONGEST_LINE)
+}
+
 /// All that is said of a suspect.
 pub(super) fn sentence(leaks: &Leaks, suspect: &Suspect) -> String {
     std::iter::once(first(leaks, suspect)).chain(others(leaks, suspect)).collect::<Vec<_>>().join(" ")
@@ -35,11 +43,13 @@ pub(crate) fn first(leaks: &Leaks, suspect: &Suspect) -> String {
     if suspect.verdict == Verdict::Holder {
         let amount = amount(leaks, suspect.retained_bytes);
         let retains = if suspect.kind == Kind::Single { "retains" } else { "retain" };
-        return format!(
-            "{} {retains} {amount}, in parts of different kinds: {}.",
-            capital(&subject(suspect)),
-            parts(leaks, suspect)
-        );
+        let subject = capital(&subject(suspect));
+        if suspect.parts.is_empty() {
+            let only = if suspect.kind == Kind::Single { "only itself" } else { "only themselves" };
+            return format!("{subject} {retains} {only}: {amount}.");
+        }
+        let parts = parts(leaks, suspect);
+        return format!("{subject} {retains} {amount}, in parts of different kinds: {parts}.");
     }
     let amount = amount(leaks, suspect.accumulated_bytes);
     if let Some(local) = main_local(suspect) {
@@ -149,7 +159,7 @@ fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
 
 /// What the suspect retains, where that is clearly more than what accumulates.
 fn share_above(leaks: &Leaks, suspect: &Suspect) -> Option<String> {
-    let beside = suspect.retained_bytes - suspect.accumulated_bytes;
+    let beside = suspect.retained_bytes.saturating_sub(suspect.accumulated_bytes);
     (beside > suspect.retained_bytes / 20).then(|| {
         format!("{} above it retains {}.", capital(&subject(suspect)), amount(leaks, suspect.retained_bytes))
     })
