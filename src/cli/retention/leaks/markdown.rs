@@ -76,11 +76,23 @@ fn path(out: &mut dyn Write, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A text of the dump: nothing in it is Markdown.
+/// A text of the dump: nothing in it is Markdown, wherever it stands.
 fn text(text: &str) -> String {
+    let text = words::line(text);
+    let text = escape::text(&text);
+    // Blanks at the start of a line would make code.
+    let text = text.trim_start();
+    // A list, by a sign or by a number: `1. `, but not 1.5.
+    let number = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let digits = text.len() - number.len();
+    let is_numbered = ['.', ')'].iter().any(|end| {
+        let rest = number.strip_prefix(*end).filter(|_| digits > 0);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    });
+    let list = (is_numbered || text.starts_with(['-', '+'])).then_some(digits);
     let mut escaped = String::with_capacity(text.len());
-    for c in escape::text(text).chars() {
-        if SPECIAL.contains(&c) {
+    for (at, c) in text.char_indices() {
+        if SPECIAL.contains(&c) || list == Some(at) {
             escaped.push('\\');
         }
         escaped.push(c);
@@ -90,5 +102,5 @@ fn text(text: &str) -> String {
 
 /// A text of the dump as code. A backquote would end it.
 fn code(text: &str) -> String {
-    format!("`{}`", escape::text(text).replace('`', "'"))
+    format!("`{}`", escape::text(&words::line(text)).replace('`', "'"))
 }
