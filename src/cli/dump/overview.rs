@@ -16,10 +16,10 @@ use crate::query::leaks::{self, Suspect, Verdict};
 use crate::query::threads::StackFrame;
 use crate::report::answer::{Answer, Declared, Section};
 use crate::report::column::{Column, Columns, Field, Kind};
-use crate::report::escape;
 use crate::report::number::{counted, grouped, human_bytes, percent};
 use crate::report::table::{Align, Builder, Style};
 use crate::report::value::{Value, id, list, record};
+use crate::report::{escape, fit};
 
 use super::next;
 
@@ -34,6 +34,10 @@ const FRAMES: usize = 9;
 const SHOWN_FRAMES: usize = 4;
 /// Suspects in a table.
 const SHOWN_SUSPECTS: usize = 2;
+/// Lines of a screen: where there are suspects, the table of what holds most has no more rows than fit on it.
+const SCREEN: usize = 24;
+/// Rows that it has in any case.
+const MIN_ROWS: usize = 2;
 /// Columns where nobody tells how wide a line may be.
 const WIDTH: u16 = 80;
 
@@ -89,12 +93,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let mut above: Vec<Section> = lines.map(Section::Line).collect();
     for (number, sentence) in (1..).zip(&facts.suspects).take(SHOWN_SUSPECTS) {
         above.push(Section::Line(String::new()));
-        above.push(Section::Line(format!("Leak suspect {number}: {sentence}")));
+        above.push(Section::Line(words::line(&format!("Leak suspect {number}: {sentence}"))));
     }
+    let next = commands::lines(&facts.next, width);
     if !facts.overview.largest.is_empty() {
-        above.push(Section::Table(largest(&facts.overview, width)));
+        // Two lines of titles, one of what is left.
+        let used = above.iter().map(|section| height(section, width)).sum::<usize>() + next.len() + 3;
+        let rows =
+            if facts.suspects.is_empty() { usize::MAX } else { SCREEN.saturating_sub(used).max(MIN_ROWS) };
+        above.push(Section::Table(largest(&facts.overview, width, rows)));
     }
-    let under = Section::Whole(commands::lines(&facts.next, width));
+    let under = Section::Whole(next);
     let answer = above.into_iter().fold(Answer::new(columns(), [facts]), Answer::above).under(under);
     session.show_as("overview", args.output.format(), style, answer)?;
     Ok(session.outcome(true))
@@ -239,18 +248,27 @@ fn own_frames(frames: &[StackFrame]) -> &[StackFrame] {
     frames.get(frames.iter().take_while(is_error).count()..).unwrap_or_default()
 }
 
-fn largest(overview: &Overview, width: usize) -> Builder {
+/// Lines that a line takes.
+fn height(section: &Section, width: usize) -> usize {
+    match section {
+        Section::Line(text) => fit::wrap(&escape::text(text), width, 0).len().max(1),
+        _ => 1,
+    }
+}
+
+fn largest(overview: &Overview, width: usize, rows: usize) -> Builder {
     let mut table = Builder::new(&[("", Align::Right), ("", Align::Right), ("", Align::Left)]);
     let all = overview.reachable.1;
-    let held: u64 = overview.largest.iter().map(|holder| holder.retained_bytes).sum();
+    let shown = overview.largest.get(..rows).unwrap_or(&overview.largest);
+    let held: u64 = shown.iter().map(|holder| holder.retained_bytes).sum();
     let rest = all.saturating_sub(held);
-    let bytes = || overview.largest.iter().map(|holder| holder.retained_bytes).chain([rest]);
+    let bytes = || shown.iter().map(|holder| holder.retained_bytes).chain([rest]);
     let sizes = bytes().map(|bytes| human_bytes(bytes).len()).chain(["retained".len()]).max();
     let shares = bytes().map(|bytes| percent(bytes, all).len()).max();
     let room = width.saturating_sub(sizes.unwrap_or(0) + shares.unwrap_or(0) + 4);
     table.row(["", "", ""]);
     table.row(["retained", "%", "what"]);
-    for holder in &overview.largest {
+    for holder in shown {
         let bytes = holder.retained_bytes;
         table.row([human_bytes(bytes), percent(bytes, all), holder::fitted(holder, room)]);
     }
