@@ -19,6 +19,7 @@ mod jvm_truth;
 #[path = "../kit/mod.rs"]
 mod kit;
 mod labels;
+mod leaks;
 mod look;
 mod mat_oracle;
 mod merged_dominators;

@@ -14,7 +14,7 @@ use hprof_cli::hprof::RootKind;
 use hprof_cli::index::{Heap, ObjectGraph};
 
 /// MAT's answers, and the dump that they are about.
-const ORACLES: [(&str, &str); 6] = [
+pub const ORACLES: [(&str, &str); 6] = [
     ("jdk8", "jdk"),
     ("jdk17", "jdk"),
     ("jdk17-nocoops", "jdk"),
@@ -39,7 +39,7 @@ fn address(text: &str) -> u64 {
 }
 
 /// MAT's dominator tree: by address, ascending, the address of the dominator, `None` below the root of the tree.
-fn mat_tree(name: &str) -> BTreeMap<u64, Option<u64>> {
+pub fn mat_tree(name: &str) -> BTreeMap<u64, Option<u64>> {
     let mut at = 0;
     let mut rows = Vec::new();
     for row in table(name, "objects") {
