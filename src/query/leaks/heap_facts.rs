@@ -20,7 +20,7 @@ use super::off_heap::{self, OffHeap};
 use super::suspects::share;
 
 /// Class loaders that define classes of the same names before that is told.
-pub const MANY_LOADERS: u64 = 3;
+pub const MANY_LOADERS: usize = 3;
 /// Percent of the reachable bytes that they retain at least, by a lower bound.
 const MUCH_OF_HEAP: u64 = 1;
 /// Groups of loaders that are told.
@@ -105,7 +105,7 @@ pub(crate) fn finalizer_queue(objects: &Objects<'_>) -> Option<u64> {
 
 /// Whether a class of one name is defined by so many loaders that may go.
 fn has_many_loaders(summary: &Summary) -> bool {
-    let mut loaders: FxHashMap<&str, u64> = FxHashMap::default();
+    let mut loaders: FxHashMap<&str, usize> = FxHashMap::default();
     for class in summary.classes().iter().filter(|class| class.is_dumped()) {
         let name = summary.class_name(class);
         if !name.ends_with("[]") && !is_permanent(summary, class.loader.into()) {
@@ -121,7 +121,7 @@ fn loader_groups(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<V
         return Ok(Vec::new());
     }
     let least = share(graph.tree.reachable_bytes(), MUCH_OF_HEAP);
-    let found = loader_sets::large_groups(summary, graph, MANY_LOADERS as usize, least)?;
+    let found = loader_sets::large_groups(summary, graph, MANY_LOADERS, least)?;
     if found.is_empty() {
         return Ok(Vec::new());
     }
