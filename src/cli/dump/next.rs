@@ -2,13 +2,12 @@
 
 use crate::cli::shared::commands::{Commands, Step, is_typed};
 use crate::query::dump::overview::Overview;
+use crate::query::leaks::heap_facts::MANY_LOADERS;
 use crate::query::leaks::holders::Holder;
 use crate::report::escape;
 
 /// Commands that are offered.
 const STEPS: usize = 3;
-/// Loaders that define a class of one name before that looks odd, and is a question.
-pub(super) const MANY_LOADERS: u64 = 3;
 
 /// What to ask after an overview; most to the point first.
 pub(super) fn steps(overview: &Overview, suspects: usize, commands: &Commands<'_>) -> Vec<Step> {
@@ -34,7 +33,7 @@ pub(super) fn steps(overview: &Overview, suspects: usize, commands: &Commands<'_
     if let Some(first) = overview.largest.first() {
         all.push(("paths-to-root", words(&[&target(first)]), "what keeps it alive".to_owned()));
         if let Some((_, loaders)) =
-            overview.odd.most_defined.as_ref().filter(|(_, loaders)| *loaders >= MANY_LOADERS)
+            overview.odd.most_defined.as_ref().filter(|(_, loaders)| *loaders >= MANY_LOADERS as u64)
         {
             all.push(("loaders", words(&["--duplicates"]), format!("the {loaders} class loaders")));
         }

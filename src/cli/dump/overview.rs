@@ -11,9 +11,9 @@ use crate::hprof::ObjectId;
 use crate::index::{Error, Quiet};
 use crate::input::file::TextFile;
 use crate::query::dump::overview::{self, Overview};
+use crate::query::leaks::heap_facts::{MANY_FINALIZABLE, MANY_LOADERS, MUCH_GARBAGE, MUCH_OFF_HEAP};
 use crate::query::leaks::holders::Holder;
 use crate::query::leaks::{self, Suspect, Verdict};
-use crate::query::threads::StackFrame;
 use crate::report::answer::{Answer, Declared, Section};
 use crate::report::column::{Column, Columns, Field, Kind};
 use crate::report::number::{counted, grouped, human_bytes, percent};
@@ -41,14 +41,8 @@ const MIN_ROWS: usize = 2;
 /// Columns where nobody tells how wide a line may be.
 const WIDTH: u16 = 80;
 
-/// Objects that wait for the finalizer before that looks odd.
-const MANY_FINALIZABLE: u64 = 100;
-/// Direct memory before it is worth a word.
-const MUCH_DIRECT: u64 = 1 << 20;
 /// Columns that the name of the dump keeps.
 const MIN_NAME: usize = 20;
-/// Percent of the heap that is garbage before that looks odd.
-const MUCH_GARBAGE: u64 = 20;
 
 /// Summarize a dump: OutOfMemoryError, biggest objects, anomalies
 ///
@@ -205,11 +199,11 @@ fn odd(overview: &Overview) -> Vec<String> {
         all.push(format!("{} wait for the finalizer", counted(waiting, "object")));
     }
     if let Some((class, loaders)) =
-        odd.most_defined.as_ref().filter(|(_, loaders)| *loaders >= next::MANY_LOADERS)
+        odd.most_defined.as_ref().filter(|(_, loaders)| *loaders >= MANY_LOADERS as u64)
     {
         all.push(format!("{} class loaders define {class}", grouped(*loaders)));
     }
-    if odd.direct.bytes >= MUCH_DIRECT {
+    if odd.direct.bytes >= MUCH_OFF_HEAP {
         let buffers = counted(odd.direct.buffers, "buffer");
         all.push(format!("{} of direct memory in {buffers}", human_bytes(odd.direct.bytes)));
     }
@@ -221,7 +215,7 @@ fn stack(overview: &Overview, width: usize) -> Vec<String> {
     let Some(thread) = &overview.out_of_memory else { return Vec::new() };
     let name = thread.name.clone().unwrap_or_else(|| format!("{:#x}", thread.object));
     let mut lines = vec![String::new(), format!("Thread {} ran out of memory in", escape::quoted(&name))];
-    let frames = own_frames(&thread.frames);
+    let frames = words::own_frames(&thread.frames);
     lines.extend(frames.iter().take(SHOWN_FRAMES).map(|frame| {
         let line = format!("  {}", frame.frame);
         if line.chars().count() <= width {
@@ -240,12 +234,6 @@ fn stack(overview: &Overview, width: usize) -> Vec<String> {
         }
     }
     lines.iter().map(|line| cut(line, width)).collect()
-}
-
-/// The frames without those of the error itself.
-fn own_frames(frames: &[StackFrame]) -> &[StackFrame] {
-    let is_error = |frame: &&StackFrame| frame.frame.class.as_deref() == Some("java.lang.OutOfMemoryError");
-    frames.get(frames.iter().take_while(is_error).count()..).unwrap_or_default()
 }
 
 /// Lines that a line takes.
@@ -429,7 +417,7 @@ fn out_of_memory(facts: &Facts) -> Value<'_> {
         ("object", id(thread.object)),
         ("name", thread.name.as_ref().into()),
         ("retained_bytes", thread.retained_bytes.into()),
-        ("frames", list(own_frames(&thread.frames).iter().map(|frame| frame.frame.to_string()))),
+        ("frames", list(words::own_frames(&thread.frames).iter().map(|frame| frame.frame.to_string()))),
         ("frames_left_out", thread.frames_left_out.into()),
     ])
 }

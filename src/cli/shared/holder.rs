@@ -44,7 +44,7 @@ pub(crate) fn text(holder: &Holder, [is_short_holder, is_short_held]: [bool; 2])
 
 /// What it holds.
 fn held(holder: &Holder, is_short: bool) -> String {
-    let Some(Held { objects, class, is_mostly }) = &holder.held else { return String::new() };
+    let Some(Held { objects, class, is_mostly, .. }) = &holder.held else { return String::new() };
     let (count, class) = (grouped(*objects), simple(class, is_short));
     match (holder.is_collection, is_mostly, objects) {
         (true, false, _) => format!(": {count} x {class}"),

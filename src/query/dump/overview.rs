@@ -15,7 +15,7 @@ use super::info::{self, Info};
 use crate::query::classes::histogram;
 use crate::query::leaks::heap_facts::finalizer_queue;
 use crate::query::leaks::holders::{Holder, Holders};
-use crate::query::leaks::off_heap::{Buffers, off_heap};
+use crate::query::leaks::off_heap::{self, Buffers};
 use crate::query::objects::class_set::ClassSet;
 use crate::query::objects::reader::Objects;
 use crate::query::threads::{Thread, Threads};
@@ -78,7 +78,7 @@ pub fn overview<'a>(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], dep
         class_loaders: loaders.classes().map(of_class).sum(),
         out_of_memory: threads.out_of_memory(depth).map(|row| threads.thread(&row)),
         largest: Holders::new(heap, graph, bytes).largest(LARGEST),
-        odd: odd(&Objects::new(summary, graph, bytes), bytes),
+        odd: odd(&Objects::new(summary, graph, bytes)),
         info,
     }
 }
@@ -94,10 +94,10 @@ fn heap_limit(summary: &Summary) -> Option<u64> {
     (1..1 << 50).contains(&value).then_some(value)
 }
 
-fn odd(objects: &Objects<'_>, bytes: &[u8]) -> Odd {
+fn odd(objects: &Objects<'_>) -> Odd {
     let mut odd = Odd {
         finalizer_queue: finalizer_queue(objects),
-        direct: off_heap(objects, bytes).direct,
+        direct: off_heap::direct(objects),
         ..Odd::default()
     };
     let summary = objects.summary;

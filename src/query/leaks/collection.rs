@@ -10,8 +10,8 @@ use crate::query::objects::collections::Collections;
 use crate::query::objects::reader::Objects;
 use crate::query::paths::steps::View;
 
-/// Fields that say how many elements a queue may have.
-const CAPACITIES: &[&str] = &["capacity"];
+/// The field that says how many elements a queue may have.
+const CAPACITY: &str = "capacity";
 /// Fields of the array of elements.
 const ARRAYS: &[&str] = &["items", "elementData", "elements", "table", "queue", "array", "es"];
 /// Threads that are told.
@@ -37,6 +37,8 @@ pub struct CollectionFacts {
     pub threads: Vec<QueueThread>,
     /// How many threads, also those that are not told.
     pub all_threads: u64,
+    /// Whether the dump tells of any frame what it holds.
+    pub are_frames_known: bool,
 }
 
 /// A thread with a queue in a frame.
@@ -59,8 +61,8 @@ pub(super) fn facts(
     let queues = ClassSet::of_name_and_below(objects.summary, "java.util.AbstractQueue");
     let is_queue = objects.graph.objects.class(object).is_some_and(|class| queues.contains(class));
     let fields = objects.fields(object);
-    let number = |name: &&str| fields.as_ref().and_then(|fields| fields.integer(name));
-    let limit = CAPACITIES.iter().find_map(number).and_then(|limit| u64::try_from(limit).ok());
+    let limit = fields.as_ref().and_then(|fields| fields.integer(CAPACITY));
+    let limit = limit.and_then(|limit| u64::try_from(limit).ok());
     let length = |name: &&str| {
         let array = objects.object(fields.as_ref()?.value(name)?)?;
         Some(objects.ids(array)?.len() as u64)
@@ -79,6 +81,7 @@ pub(super) fn facts(
         array_length,
         threads,
         all_threads,
+        are_frames_known: objects.graph.roots.rows.iter().any(Root::is_of_stack),
     }
 }
 

@@ -47,6 +47,8 @@ pub enum Reason {
         class: String,
         /// How many objects.
         objects: u64,
+        /// Whether these are all; else there are at least so many.
+        is_whole: bool,
     },
     /// In one array.
     Buffer {
@@ -102,14 +104,15 @@ pub(super) struct ChildKind {
     pub(super) is_class_object: bool,
     pub(super) objects: u64,
     pub(super) retained_bytes: u64,
-    /// The classes of that name: more than one if several loaders define it.
-    classes: Vec<ClassNumber>,
+    /// The classes of that name and what their objects retain: more than one if several loaders define it.
+    classes: Vec<(ClassNumber, u64)>,
 }
 
 impl ChildKind {
     /// Whether they are instances of a class.
     pub(super) fn is_of(&self, class: Option<ClassNumber>) -> bool {
-        !self.is_class_object && class.is_some_and(|class| self.classes == [class])
+        !self.is_class_object
+            && class.is_some_and(|class| matches!(self.classes.as_slice(), [(only, _)] if *only == class))
     }
 }
 
@@ -132,7 +135,7 @@ pub(super) fn child_kinds(summary: &Summary, graph: &ObjectGraph, tops: &[TreePo
         let kind = found.entry((name, is_class_object)).or_default();
         kind.objects += objects;
         kind.retained_bytes = kind.retained_bytes.saturating_add(bytes);
-        kind.classes.push(class);
+        kind.classes.push((class, bytes));
     };
     for row in listing::group(summary, graph, &starts, GroupBy::Class) {
         let group = row.group;
@@ -190,8 +193,8 @@ pub(super) fn reason(
     if kind.retained_bytes < much || in_one > share(all, AT_MOST_IN_ONE) {
         return None;
     }
-    let ChildKind { class, is_class_object, objects, retained_bytes, classes } = kind.clone();
-    let first = classes.first().copied()?;
+    let ChildKind { class, is_class_object, objects, retained_bytes, mut classes } = kind.clone();
+    let (first, _) = classes.first().copied()?;
     let is_below =
         |name: &str| !is_class_object && ClassSet::of_name_and_below(summary, name).contains(first);
     let are_loaders = is_below("java.lang.ClassLoader");
@@ -203,10 +206,17 @@ pub(super) fn reason(
             retained_bytes,
         });
     }
-    if classes.len() as u64 >= MANY_LIKE {
+    // Each loader's own class has its share: not one class with all objects, and two more of its name.
+    classes.sort_by_key(|(class, bytes)| (Reverse(*bytes), *class));
+    let loader_of = |class| summary.class(class).map(|row| row.loader.get());
+    let mut loaders: Vec<Option<u64>> = classes.iter().map(|(class, _)| loader_of(*class)).collect();
+    loaders.sort_unstable();
+    loaders.dedup();
+    let loaders = loaders.len() as u64;
+    if loaders >= MANY_LIKE && is_in_many(classes.iter().map(|(_, bytes)| *bytes), retained_bytes, true) {
         let loader = summary.class(first).and_then(|row| summary.loader_class(row.loader.into()));
         let loader_class = loader.map(str::to_owned);
-        return Some(Reason::Loaders { class, loader_class, loaders: classes.len() as u64, retained_bytes });
+        return Some(Reason::Loaders { class, loader_class, loaders, retained_bytes });
     }
     if objects >= MANY_LIKE && is_below("java.lang.Thread") {
         return Some(Reason::Threads { pool: None, threads: objects, retained_bytes });
@@ -289,9 +299,14 @@ impl<'a> Below<'a> {
     pub(super) fn kinds(&self) -> Vec<ChildKind> {
         let top = self.levels(None).into_iter().next().unwrap_or_default();
         let levels = self.levels(Some(&top.nodes)).into_iter();
-        let class = |at: &usize| match self.nodes.get(*at)?.class {
-            NodeClass::Instances(class) | NodeClass::ClassObject(class) => Some(class),
-            NodeClass::Unknown => None,
+        let class = |at: &usize| {
+            let node = self.nodes.get(*at)?;
+            match node.class {
+                NodeClass::Instances(class) | NodeClass::ClassObject(class) => {
+                    Some((class, node.retained_bytes))
+                }
+                NodeClass::Unknown => None,
+            }
         };
         levels
             .map(|level| ChildKind {
@@ -304,24 +319,39 @@ impl<'a> Below<'a> {
             .collect()
     }
 
-    /// A tree of objects of one class, whose root is the only top: all that it retains is in its nodes.
-    pub(super) fn tree(&self) -> Option<Reason> {
+    /// What the nodes of the only top take themselves, where objects of its own class count as parts of it, and the largest
+    /// kind of objects below them.
+    fn nodes_and_largest(&self) -> Option<(Level, u64, Option<Level>)> {
         let top = self.levels(None).into_iter().next()?;
-        let is_tree = top.objects >= MANY && !top.class.ends_with("[]") && !top.is_class_object;
+        let nodes = top.nodes.iter().filter_map(|at| self.nodes.get(*at));
+        let own = nodes.fold(0, |sum: u64, node| sum.saturating_add(node.shallow_bytes));
+        let below = self.levels(Some(&top.nodes)).into_iter().next();
+        Some((top, own, below))
+    }
+
+    /// A tree of objects of one class, whose root is the only top, if its nodes and one kind of objects that hang on them
+    /// take what it retains.
+    pub(super) fn tree(&self) -> Option<Reason> {
+        let (top, own, below) = self.nodes_and_largest()?;
+        let much = own.saturating_add(below.map_or(0, |below| below.retained_bytes));
+        let is_tree = top.objects >= MANY
+            && !top.class.ends_with("[]")
+            && !top.is_class_object
+            && is_most(much, top.retained_bytes);
         let Level { class, objects, retained_bytes, .. } = top;
         is_tree.then_some(Reason::Children { class, objects, retained_bytes })
     }
 
-    /// A chain whose first link is the only top, if its links take what they retain, or what hangs on them is of one kind.
-    /// The walk saw so many `links` of it; where others take turns with them, that is all that is known.
-    pub(super) fn chain(&self, class: &str, links: u32) -> Option<Reason> {
-        let top = self.levels(None).into_iter().next()?;
-        let all = top.retained_bytes;
-        let part = self.levels(Some(&top.nodes)).into_iter().next();
-        let on_links = part.is_none_or(|part| part.objects >= MANY);
-        let by_links = self.nodes.first().is_some_and(|node| node.shallow_bytes >= share(all, OF_ONE_KIND));
-        (on_links || by_links)
-            .then(|| Reason::Chain { class: class.to_owned(), objects: top.objects.max(links.into()) })
+    /// A chain whose first link is the only top, if its links take what they retain, or what hangs on them is many. The walk
+    /// saw so many `links` of the class; where others take turns with them, that is what is known of it.
+    pub(super) fn chain(&self, class: &str, links: u64) -> Option<Reason> {
+        let (top, own, below) = self.nodes_and_largest()?;
+        let takes_turns = top.objects < links;
+        let is_chain = takes_turns
+            || is_most(own, top.retained_bytes)
+            || below.is_none_or(|below| below.objects >= MANY);
+        let objects = top.objects.max(links);
+        is_chain.then(|| Reason::Chain { class: class.to_owned(), objects, is_whole: !takes_turns })
     }
 }
 

@@ -50,13 +50,13 @@ pub struct Path {
 pub struct Paths {
     /// The shortest that does not start in a thread's frame, if there is one; else the shortest.
     pub path: Path,
-    /// The shortest, if that starts in a thread's frame, and the other does not.
+    /// One that starts in a thread's frame, where the other does not.
     pub through_frame: Option<Path>,
     /// Whether all start in frames.
     pub only_frames: bool,
     /// Whether they are there only because weak, soft, phantom and finalizer references are followed.
     pub is_weak: bool,
-    /// Whether it leads over a soft reference: what it keeps is freed before an OutOfMemoryError is thrown.
+    /// Whether it is weak and leads over a soft reference: what that keeps is freed before an OutOfMemoryError is thrown.
     pub is_soft: bool,
     /// Other threads at which paths start, by name.
     pub other_threads: Vec<String>,
@@ -230,11 +230,18 @@ impl<'a> Evidence<'a> {
         // One pass serves what each part holds, and what all of it does.
         let classes = self.summary.classes().len();
         let mut all = vec![Counts::default(); classes];
-        let mut done = base;
+        let mut done = TreePosition(base.0.saturating_add(1));
         let mut parts = Vec::new();
+        let own = |position: TreePosition| position..TreePosition(position.0.saturating_add(1));
+        let mut count = |positions: std::ops::Range<TreePosition>| {
+            let counts = class_counts::count(self.graph, positions, classes);
+            all = class_counts::add(std::mem::take(&mut all), &counts);
+            counts
+        };
+        count(own(base));
         for position in few.into_iter().take(TOLD_PARTS) {
-            let counts = class_counts::count(self.graph, position..tree.end(position), classes);
-            all = class_counts::add(all, &counts);
+            count(own(position));
+            let below = count(own(position).end..tree.end(position));
             done = tree.end(position);
             let Some(object) = tree.object_at(position) else { continue };
             let named = self.named(object);
@@ -244,11 +251,10 @@ impl<'a> Evidence<'a> {
                 objects: 1,
                 retained_bytes: named.retained_bytes,
                 object: Some(named.object),
-                place: holders.amounts_to(position, &counts),
+                place: holders.amounts_to(position, &below),
             });
         }
-        let start = if done == base { base } else { done };
-        all = class_counts::add(all, &class_counts::count(self.graph, start..tree.end(base), classes));
+        count(done..tree.end(base));
         (parts, Some(largest_classes(self.summary, &all)))
     }
 }

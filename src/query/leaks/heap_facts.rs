@@ -19,6 +19,12 @@ use crate::query::threads::{Question, StackFrame, Thread, Threads};
 use super::off_heap::{self, OffHeap};
 use super::suspects::share;
 
+/// Objects that wait for the finalizer before that is told.
+pub const MANY_FINALIZABLE: u64 = 100;
+/// Bytes outside the heap before they are told.
+pub const MUCH_OFF_HEAP: u64 = 1 << 20;
+/// Percent of the heap that is unreachable before that is told.
+pub const MUCH_GARBAGE: u64 = 20;
 /// Class loaders that define classes of the same names before that is told.
 pub const MANY_LOADERS: usize = 3;
 /// Percent of the reachable bytes that they retain at least, by a lower bound.
@@ -81,10 +87,10 @@ pub fn facts(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<HeapF
     })
 }
 
-/// The frame in which the thread that runs finalizers is, without those in which it waits for work.
+/// The innermost frame of the thread that runs finalizers.
 fn finalizer(threads: &Threads<'_>) -> Option<Frame> {
     let pattern = "Finalizer".parse().ok()?;
-    let question = Question { name: Some(pattern), depth: Some(FRAMES), ..Question::default() };
+    let question = Question { name: Some(pattern), depth: Some(1), ..Question::default() };
     let found = threads.find(&question);
     let mut rows = found.rows.iter().map(|row| threads.thread(row));
     let thread = rows.find(|thread| thread.name.as_deref() == Some("Finalizer"))?;

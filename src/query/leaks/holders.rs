@@ -37,6 +37,8 @@ const MIN_OF_HEAP: u64 = 5;
 const MAX_REFERRERS: usize = 64;
 /// Elements of a collection that are looked at.
 const MAX_ELEMENTS: usize = 1000;
+/// The same, of the collection in which memory accumulates.
+const MANY_ELEMENTS: usize = 1 << 16;
 /// Collections that stand on each other.
 const MAX_WRAPPERS: usize = 8;
 
@@ -104,6 +106,8 @@ pub struct Held {
     pub class: String,
     /// Whether the number is of all that is held, and only most of that is of this class.
     pub is_mostly: bool,
+    /// Whether all that is held was looked at.
+    pub is_exact: bool,
 }
 
 /// Finds what holds much.
@@ -193,7 +197,7 @@ impl<'a> Holders<'a> {
     /// A row with what it holds mostly: of a collection elements, else `below`.
     fn with_held(&self, row: Holder, below: impl Fn() -> Option<Held>) -> Holder {
         let shown = self.graph.objects.addresses.index_of(row.object).filter(|_| !row.is_class);
-        let held = shown.and_then(|object| self.held_by_collection(object));
+        let held = shown.and_then(|object| self.held_by_collection(object, MAX_ELEMENTS));
         Holder { held: held.or_else(|| below().filter(|_| !row.is_class)), ..row }
     }
 
@@ -207,7 +211,7 @@ impl<'a> Holders<'a> {
     pub(super) fn place(&self, object: ObjectIndex) -> Holder {
         let (shown, field) = self.shown(object);
         let retained_bytes = self.graph.tree.retained_bytes_of(object).unwrap_or(0);
-        let held = self.held_by_collection(shown);
+        let held = self.held_by_collection(shown, MANY_ELEMENTS);
         Holder { instances: 1, retained_bytes, field, held, ..self.named(shown) }
     }
 
@@ -343,13 +347,13 @@ impl<'a> Holders<'a> {
     }
 
     /// What a collection holds.
-    fn held_by_collection(&self, object: ObjectIndex) -> Option<Held> {
+    fn held_by_collection(&self, object: ObjectIndex, most: usize) -> Option<Held> {
         let collection = self.collection(object)?;
         let collections = Collections::with(&self.objects, self.forms.clone());
         // Several loaders may define one class.
         let mut of_class = FxHashMap::<&str, u64>::default();
         let mut seen = 0u64;
-        for entry in collections.entries(&collection).take(MAX_ELEMENTS) {
+        for entry in collections.entries(&collection).take(most) {
             let class = |value| self.objects.object(value).map(|object| self.class_name(object));
             let class = class(entry.value).or_else(|| entry.key.and_then(class));
             *of_class.entry(class.unwrap_or_default()).or_default() += 1;
@@ -358,7 +362,7 @@ impl<'a> Holders<'a> {
         let (class, count) = of_class.into_iter().max_by_key(|(class, count)| (*count, Reverse(*class)))?;
         let objects = collections.count(&collection).unwrap_or(seen);
         (count * 2 > seen && !class.is_empty()).then_some(())?;
-        Some(Held { objects, class: class.to_owned(), is_mostly: count < seen })
+        Some(Held { objects, class: class.to_owned(), is_mostly: count < seen, is_exact: seen >= objects })
     }
 
     /// What an object dominates: most of an application's class, or the class that takes most.
@@ -378,6 +382,11 @@ impl<'a> Holders<'a> {
         let own = own.max_by_key(|(class, count)| (count.objects, Reverse(*class)));
         let (class, count) =
             own.or_else(|| counted().max_by_key(|(class, count)| (count.shallow_bytes, Reverse(*class))))?;
-        Some(Held { objects: count.objects, class: self.name_of(class).to_owned(), is_mostly: false })
+        Some(Held {
+            objects: count.objects,
+            class: self.name_of(class).to_owned(),
+            is_mostly: false,
+            is_exact: true,
+        })
     }
 }

@@ -150,6 +150,9 @@ pub struct Suspect {
     pub loader: ObjectId,
     /// The accumulation point.
     pub point: Option<Named>,
+    /// What the evidence is of: the accumulation point, the first link of the chain that leads there; of a group its point,
+    /// or the member that retains most.
+    pub base: Named,
     /// What is retained there: by the accumulation point, by the chain that leads to it, or by the group.
     pub accumulated_bytes: u64,
     /// How it accumulates, if it does.
@@ -326,7 +329,7 @@ impl<'a> Reader<'a> {
             (Kind::Single, Some(chain)) => {
                 let found = Below::new(self.summary, self.graph, &tops);
                 let class = tree.object_at(chain.first).and_then(|object| self.graph.objects.class(object));
-                let reason = class.and_then(|class| found.chain(self.class_name(class), chain.links));
+                let reason = class.and_then(|class| found.chain(self.class_name(class), chain.links.into()));
                 below = Some(found);
                 reason
             }
@@ -391,6 +394,7 @@ impl<'a> Reader<'a> {
             group_class: class.filter(|_| kind == Kind::Group).map(|class| self.class_name(class).to_owned()),
             loader: self.evidence.loader(object),
             point: point.map(|point| self.evidence.named(point)),
+            base: self.evidence.named(shown.unwrap_or(object)),
             collection: place.as_ref().and_then(|place| self.evidence.collection(place)),
             parts,
             accumulated_bytes: match kind {
@@ -437,8 +441,13 @@ impl<'a> Reader<'a> {
         let class_name = class.map_or("", |class| self.class_name(class));
         match what {
             What::Thread => {
-                let found = self.largest_pool(positions)?;
-                let (pool, members) = found;
+                let (pool, members) = match class_name {
+                    "java.lang.Thread"
+                    | "java.lang.VirtualThread"
+                    | "java.lang.ThreadBuilders$BoundVirtualThread" => self.largest_pool(positions)?,
+                    // Those of a class of their own are like, whatever their names are.
+                    _ => (None, retained().collect()),
+                };
                 let sum = members.iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
                 let are_many = contents::is_in_many(members.iter().copied(), all, true);
                 (are_many && contents::is_most(sum, all)).then_some(Reason::Threads {
@@ -463,7 +472,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The pool of threads that retains most: its name without the number, and what each of its threads retains, most
-    /// first. Threads of a class of their own are one pool, whatever their names are.
+    /// first.
     fn largest_pool(&self, positions: &[TreePosition]) -> Option<(Option<String>, Vec<u64>)> {
         let tree = &self.graph.tree;
         let mut pools: rustc_hash::FxHashMap<String, Vec<u64>> = rustc_hash::FxHashMap::default();

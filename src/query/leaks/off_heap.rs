@@ -20,8 +20,8 @@ const MAX_REFERRERS: usize = 16;
 const MAX_CLIMB: usize = 64;
 /// Owners that are told.
 const TOLD_OWNERS: usize = 5;
-/// Buffers whose owners are sought.
-const MAX_OWNED: usize = 1 << 16;
+/// Buffers whose owners are sought, the largest.
+const MAX_OWNED: usize = 1000;
 
 /// Buffers, and what they take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub struct OffHeap {
     pub direct: Buffers,
     /// Mapped files.
     pub mapped: Buffers,
-    /// Who has most.
+    /// Who has most of the thousand largest.
     pub owners: Vec<BufferOwner>,
     /// What the JVM counts as reserved for direct buffers (`java.nio.Bits`), if the dump tells.
     pub reserved_bytes: Option<u64>,
@@ -63,21 +63,29 @@ struct Buffer {
     is_mapped: bool,
 }
 
-/// Finds direct and mapped buffers.
+/// Counts direct buffers.
+pub(crate) fn direct(objects: &Objects<'_>) -> Buffers {
+    let mut found = Buffers::default();
+    let direct = buffers(objects).into_iter().filter(|buffer| !buffer.is_mapped);
+    direct.for_each(|buffer| found.add(buffer.bytes));
+    found
+}
+
+/// Finds direct and mapped buffers, and who has the largest.
 pub(crate) fn off_heap(objects: &Objects<'_>, bytes: &[u8]) -> OffHeap {
     let mut found = OffHeap::default();
-    let mut owned: Vec<Buffer> = Vec::new();
-    for buffer in buffers(objects) {
+    let mut buffers = buffers(objects);
+    if buffers.is_empty() {
+        return found;
+    }
+    for buffer in &buffers {
         let kind = if buffer.is_mapped { &mut found.mapped } else { &mut found.direct };
         kind.add(buffer.bytes);
-        if owned.len() < MAX_OWNED {
-            owned.push(buffer);
-        }
     }
-    if !owned.is_empty() {
-        found.owners = owners(&Edges::new(objects.summary, objects.graph, bytes), &owned);
-        (found.reserved_bytes, found.limit_bytes) = counters(objects);
-    }
+    buffers.sort_by_key(|buffer| (Reverse(buffer.bytes), buffer.object));
+    buffers.truncate(MAX_OWNED);
+    found.owners = owners(&Edges::new(objects.summary, objects.graph, bytes), &buffers);
+    (found.reserved_bytes, found.limit_bytes) = counters(objects);
     found
 }
 

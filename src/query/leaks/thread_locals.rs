@@ -21,12 +21,14 @@ const TOLD: usize = 3;
 /// What threads keep under a ThreadLocal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadLocalUse {
-    /// The ThreadLocal; null if it is gone: only the value is left.
+    /// The ThreadLocal; null of all that are gone: only values are left.
     pub key: ObjectId,
     /// The field that holds it: `gateway.RequestParser.SCRATCH`.
     pub field: Option<String>,
     /// Threads that keep a value.
     pub threads: u64,
+    /// Values: one for each thread, but where keys are gone.
+    pub values: u64,
     /// The class of most values.
     pub value_class: Option<String>,
     /// What the values retain, with their entries.
@@ -56,6 +58,7 @@ pub(super) struct ThreadLocals<'a> {
 #[derive(Default)]
 struct Sum<'a> {
     threads: FxHashSet<TreePosition>,
+    values: u64,
     classes: FxHashMap<&'a str, u64>,
     retained_bytes: u64,
     largest: Option<(u64, ObjectIndex)>,
@@ -102,6 +105,7 @@ impl<'a> ThreadLocals<'a> {
                 let reference = |name| self.objects.field(*entry, name).and_then(|value| value.reference());
                 let sum = sums.entry(reference("referent").unwrap_or_default()).or_default();
                 sum.threads.insert(*owner);
+                sum.values += 1;
                 let bytes = tree.retained_bytes(*position);
                 sum.retained_bytes = sum.retained_bytes.saturating_add(bytes);
                 let value = reference("value").and_then(|id| self.graph.objects.addresses.index_of(id));
@@ -124,6 +128,7 @@ impl<'a> ThreadLocals<'a> {
                 key,
                 field: self.field(key),
                 threads: sum.threads.len() as u64,
+                values: sum.values,
                 value_class: sum
                     .classes
                     .into_iter()

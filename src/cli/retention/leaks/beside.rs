@@ -8,10 +8,10 @@ use crate::report::value::{Value, id, list, record};
 use crate::cli::shared::paths;
 
 use super::columns::{path_fields, step};
-use super::{Told, words};
+use super::{Told, facts, words};
 
 pub(super) fn columns<'a>() -> Columns<'a, &'a Told> {
-    let facts = |told: &&'a Told| words::facts(told);
+    let lines = |told: &&'a Told| facts::lines(told);
     Columns::new([
         Column::integer("total.reachable_bytes", "what all reachable objects take", |told: &&'a Told| {
             told.leaks.reachable_bytes.into()
@@ -46,7 +46,7 @@ pub(super) fn columns<'a>() -> Columns<'a, &'a Told> {
             "facts",
             Kind::List(Box::new(Kind::Text)),
             "what is said beside the suspects; for people: can change in any version",
-            move |told: &&'a Told| list(facts(told)),
+            move |told: &&'a Told| list(lines(told)),
         ),
     ])
 }
@@ -83,7 +83,7 @@ fn loader_group(group: &LoaderGroup) -> Value<'_> {
     let paths = group.paths.iter().map(|(loader, why)| {
         record([
             ("loader", id(*loader)),
-            ("keeper", words::keeper(why).into()),
+            ("keeper", facts::keeper(why).into()),
             ("root", paths::describe_root(&why.root).into()),
             ("path", list(why.steps.iter().map(step))),
         ])

@@ -93,9 +93,10 @@ pub(super) fn columns<'a>() -> Columns<'a, Row<'a>> {
         Column::new(
             "path",
             Kind::Records(path_fields()),
-            "the shortest path from a GC root to the accumulation point, weak references aside, that does not start in a \
-             thread's frame if there is such a path; of a group the path that most members have in common. Of a path of \
-             more than 400 objects the middle is left out. In CSV the fields",
+            "the shortest path from a GC root to the accumulation point, or to the first link of a chain that leads there, \
+             weak references aside, that does not start in a thread's frame if there is such a path. Of a group the path that \
+             most members have in common, or that to the member that retains most; of threads whose values of a \
+             ThreadLocal are most of it, that to the largest value. Of a path of more than 400 objects the middle is left out. In CSV the fields",
             |row: &Row<'a>| row.suspect.paths.as_ref().map_or(Value::List(Vec::new()), |paths| path(&paths.path)),
         )
         .csv(|row| joined(row.suspect.paths.iter().flat_map(|paths| &paths.path.steps).map(paths::describe_held))),
@@ -106,7 +107,7 @@ pub(super) fn columns<'a>() -> Columns<'a, Row<'a>> {
         Column::new(
             "frame_path",
             Kind::Records(path_fields()),
-            "the shortest path, if that starts in a thread's frame and `path` does not; in CSV the fields",
+            "a path that starts in a thread's frame, if `path` does not; in CSV the fields",
             |row: &Row<'a>| {
                 let paths = row.suspect.paths.as_ref().and_then(|paths| paths.through_frame.as_ref());
                 paths.map_or(Value::Null, path)
@@ -125,7 +126,7 @@ pub(super) fn columns<'a>() -> Columns<'a, Row<'a>> {
             "whether all paths lead over weak, soft, phantom or finalizer references",
             |row: &Row<'a>| row.suspect.paths.as_ref().is_some_and(|paths| paths.is_weak).into(),
         ),
-        Column::boolean("only_soft", "whether all lead over soft references", |row: &Row<'a>| {
+        Column::boolean("only_soft", "`only_weak`, and the path leads over a soft reference", |row: &Row<'a>| {
             row.suspect.paths.as_ref().is_some_and(|paths| paths.is_soft).into()
         }),
         Column::new(
@@ -268,7 +269,12 @@ fn reason_fields() -> Vec<Field> {
             "the class of the children, links, array; of loaders, the class that each defines",
         )
         .or_null("of threads and members"),
-        Field::new("objects", Kind::Integer, "how many").or_null("of a buffer and of members"),
+        Field::new(
+            "objects",
+            Kind::Integer,
+            "how many; of a chain whose links take turns with others, at least",
+        )
+        .or_null("of a buffer and of members"),
         Field::new("pool", Kind::Text, "the name of the pool of threads, with `*` for the number")
             .or_null("there is none"),
         Field::new("loader_class", Kind::Text, "the class of the loaders").or_null("there are none"),
@@ -288,7 +294,7 @@ fn reason_name(reason: &Reason) -> &'static str {
 
 fn reason(reason: &Reason) -> Value<'_> {
     let (class, objects, pool, loader) = match reason {
-        Reason::Children { class, objects, .. } | Reason::Chain { class, objects } => {
+        Reason::Children { class, objects, .. } | Reason::Chain { class, objects, .. } => {
             (Some(class), Some(*objects), None, None)
         }
         Reason::Buffer { class } => (Some(class), None, None, None),
@@ -446,6 +452,7 @@ fn local_fields() -> Vec<Field> {
         Field::new("field", Kind::Text, "the field that holds it").or_null("none that is known"),
         Field::new("value_class", Kind::Text, "the class of most values").or_null("they are null"),
         Field::new("threads", Kind::Integer, "threads that keep a value"),
+        Field::new("values", Kind::Integer, "values"),
         Field::new("retained_bytes", Kind::Integer, "what the values retain, with their entries"),
     ]
 }
@@ -456,6 +463,7 @@ fn local(local: &ThreadLocalUse) -> Value<'_> {
         ("field", local.field.as_ref().into()),
         ("value_class", local.value_class.as_ref().into()),
         ("threads", local.threads.into()),
+        ("values", local.values.into()),
         ("retained_bytes", local.retained_bytes.into()),
     ])
 }

@@ -7,19 +7,21 @@ use crate::query::leaks::evidence::Path;
 use crate::report::escape;
 use crate::report::number::percent;
 
+use crate::cli::retention::paths_to_root::objects;
 use crate::cli::shared::session::{Session, Source};
 use crate::cli::shared::{object_columns, paths};
 
-use super::{Told, screen, words};
+use super::{Told, facts, screen, words};
 
 /// Characters that mean something in Markdown.
-const SPECIAL: &[char] = &['\\', '`', '*', '_', '{', '}', '[', ']', '<', '>', '#', '|', '~', '!', '&', '$'];
+const SPECIAL: &[char] =
+    &['\\', '`', '*', '_', '{', '}', '[', ']', '<', '>', '#', '|', '~', '!', '&', '$', '@'];
 
 /// Writes all suspects.
 pub(super) fn write(out: &mut dyn Write, session: &Session, told: &Told) -> io::Result<()> {
     let summary = session.heap.summary();
     let dump = session.dump();
-    writeln!(out, "# {}", text(screen::headline(told).trim_end_matches(['.', ':'])))?;
+    writeln!(out, "# {}", text(&screen::headline(told)))?;
     writeln!(out)?;
     writeln!(
         out,
@@ -48,10 +50,10 @@ pub(super) fn write(out: &mut dyn Write, session: &Session, told: &Told) -> io::
             path(out, &paths.path)?;
         }
     }
-    let facts = words::facts(told);
-    if !facts.is_empty() {
+    let lines = facts::lines(told);
+    if !lines.is_empty() {
         writeln!(out, "\n## Also\n")?;
-        facts.iter().try_for_each(|fact| writeln!(out, "- {}", text(fact)))?;
+        lines.iter().try_for_each(|fact| writeln!(out, "- {}", text(fact)))?;
     }
     if let Some(thread) = &told.facts.out_of_memory {
         let name = thread.name.clone().unwrap_or_else(|| format!("{:#x}", thread.object));
@@ -64,11 +66,11 @@ pub(super) fn write(out: &mut dyn Write, session: &Session, told: &Told) -> io::
 }
 
 fn path(out: &mut dyn Write, path: &Path) -> io::Result<()> {
-    let (left_out, behind) = path.left_out;
-    for (at, step) in path.steps.iter().enumerate() {
-        if left_out > 0 && at == behind {
-            writeln!(out, "1. … {left_out} objects in between")?;
-        }
+    for line in objects::lines_of(&path.steps, path.left_out) {
+        let Some(step) = line.step() else {
+            writeln!(out, "1. {}", text(line.between()))?;
+            continue;
+        };
         let held = paths::describe_held(step);
         let arrow = if held.is_empty() { String::new() } else { format!("{}: ", code(&held)) };
         writeln!(out, "1. {arrow}{}", text(&object_columns::Named::describe(paths::named(step))))?;

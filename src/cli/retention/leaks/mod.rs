@@ -2,6 +2,7 @@
 
 mod beside;
 mod columns;
+mod facts;
 mod markdown;
 mod screen;
 pub(crate) mod words;
@@ -30,11 +31,6 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// Percent of the reachable heap that a suspect retains more than when nothing is said, as in MAT's report.
 pub(crate) const DEFAULT_THRESHOLD: u8 = 10;
 
-/// Objects that wait for the finalizer before that is told.
-const MANY_FINALIZABLE: u64 = 100;
-/// Bytes outside of the heap before they are told.
-const MUCH_OFF_HEAP: u64 = 1 << 20;
-
 /// How suspects are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Show {
@@ -54,12 +50,12 @@ const FORMAT: &[Key<Show>] = &[
 
 /// Name the leak suspects, with evidence
 ///
-/// A suspect is an object that retains more than --threshold percent of the reachable heap and that only
-/// GC roots dominate, or all such objects of one class together. Each suspect is followed down to its
-/// accumulation point, as Eclipse MAT does. The verdict is `accumulation` if at least 80 percent of what
-/// it retains there is in many children of one class, in one chain, in one buffer, or in many like
-/// threads or class loaders; otherwise it is only a `holder` of different parts, and no leak suspect. The
-/// exit code is 1 if nothing accumulates. Builds the index on first use.
+/// A suspect is an object that only GC roots dominate and that retains more than --threshold percent of
+/// the reachable heap, or all other such objects of one class if together they retain more. Each is
+/// followed down to its accumulation point, as Eclipse MAT does. The verdict is `accumulation` if at least
+/// 80 percent of what is retained there is in many children of one class, in one chain, in one buffer, or
+/// in many like threads or class loaders; otherwise it is a `holder` of different parts. The exit code is 1
+/// if nothing accumulates. Builds the index on first use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

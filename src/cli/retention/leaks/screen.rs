@@ -14,7 +14,7 @@ use crate::cli::shared::commands::{Commands, Step};
 use crate::cli::shared::session::Session;
 use crate::cli::shared::{holder, object, paths};
 
-use super::{Told, words};
+use super::{Told, facts, words};
 
 /// Frames of the thread that ran out of memory.
 const SHOWN_FRAMES: usize = 6;
@@ -46,10 +46,10 @@ pub(super) fn sections(session: &Session, told: &Told) -> Vec<Section> {
             }
         }
     }
-    let facts = words::facts(told);
-    if !facts.is_empty() {
+    let lines = facts::lines(told);
+    if !lines.is_empty() {
         all.push(Section::Line(String::new()));
-        all.extend(facts.into_iter().map(|fact| Section::Line(format!("Also: {fact}"))));
+        all.extend(lines.into_iter().map(|fact| Section::Line(format!("Also: {fact}"))));
     }
     all.extend(loader_paths(told));
     all.extend(stack(told));
@@ -70,14 +70,12 @@ pub(super) fn headline(told: &Told) -> String {
             "Nothing accumulates: there are no reachable objects".to_owned()
         }
         (0, 0) => format!(
-            "Nothing accumulates: no object, and no class, retains more than {}% of the {heap} reachable. What they consist of:",
+            "Nothing accumulates: no object that only GC roots dominate, and no class of them, retains more than {}% of {heap}",
             told.threshold
         ),
-        (0, holders) => format!(
-            "Nothing accumulates in the {heap} reachable: {} only {} parts of different kinds",
-            counted(holders as u64, "suspect"),
-            if holders == 1 { "holds" } else { "hold" },
-        ),
+        (0, holders) => {
+            format!("Nothing accumulates in the {heap} reachable; {}", counted(holders as u64, "holder"))
+        }
         (found, _) => {
             let bytes = told.leaks.suspects.iter().filter(|suspect| suspect.verdict == Verdict::Accumulation);
             let bytes = bytes.fold(0, |sum: u64, suspect| sum.saturating_add(suspect.accumulated_bytes));
@@ -161,7 +159,7 @@ pub(super) fn path_heading(paths: &Paths) -> String {
     let root = paths::describe_root(&paths.path.root);
     match &paths.through_frame {
         None => root,
-        Some(frame) => format!("{root}; a shorter one starts at a {}", paths::describe_root(&frame.root)),
+        Some(frame) => format!("{root}; another starts at a {}", paths::describe_root(&frame.root)),
     }
 }
 
@@ -176,7 +174,7 @@ fn loader_paths(told: &Told) -> Vec<Section> {
                 (more, behind) if behind >= why.start => (more, behind - why.start),
                 _ => (0, 0),
             };
-            let keeper = words::keeper(why);
+            let keeper = facts::keeper(why);
             all.push(Section::Line(format!("  class loader {loader:#x} is kept alive by {keeper} ({root})")));
             all.push(objects::table_of(from, left_out));
         }
@@ -204,8 +202,7 @@ pub(super) fn next(told: &Told, input: &Input) -> Vec<Step> {
     let mut steps = Vec::new();
     let first = told.leaks.suspects.iter().find(|suspect| suspect.verdict == Verdict::Accumulation);
     if let Some(suspect) = first.or(told.leaks.suspects.first()) {
-        let point = suspect.point.as_ref().unwrap_or(&suspect.object);
-        let id = format!("{:#x}", point.object);
+        let id = format!("{:#x}", suspect.base.object);
         if let Some(place) = suspect.place.as_ref().filter(|place| place.is_collection) {
             steps.push(commands.step("show", [format!("{:#x}", place.object)], "what is in it"));
         }

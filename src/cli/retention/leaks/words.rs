@@ -1,22 +1,16 @@
 //! A suspect in sentences, and its evidence in a few words.
 
 use crate::hprof::names;
-use crate::query::classes::loader_sets::Why;
 use crate::query::leaks::contents::{Level, Reason};
 use crate::query::leaks::evidence::{Part, Path, Paths};
-use crate::query::leaks::heap_facts::{HeapFacts, LoaderGroup};
 use crate::query::leaks::holders::Holder;
-use crate::query::leaks::off_heap::OffHeap;
 use crate::query::leaks::thread_locals::ThreadLocalUse;
 use crate::query::leaks::{Kind, Leaks, Named, Suspect, Verdict, What};
-use crate::query::paths::steps::Step;
 use crate::query::threads::StackFrame;
-use crate::report::number::{counted, grouped, human_bytes, percent};
+use crate::report::number::{grouped, human_bytes, percent};
 use crate::report::{escape, fit};
 
 use crate::cli::shared::{holder, paths};
-
-use super::Told;
 
 /// The class of objects that stand for one with a finalizer.
 const FINALIZER: &str = "java.lang.ref.Finalizer";
@@ -48,13 +42,13 @@ pub(crate) fn first(leaks: &Leaks, suspect: &Suspect) -> String {
             let only = if suspect.kind == Kind::Single { "only itself" } else { "only themselves" };
             return format!("{subject} {retains} {only}: {amount}.");
         }
-        let parts = parts(leaks, suspect);
-        return format!("{subject} {retains} {amount}, in parts of different kinds: {parts}.");
+        let rest = if suspect.parts.len() > NAMED_PARTS { " and others" } else { "" };
+        return format!("{subject} {retains} {amount}: {}{rest}.", parts(leaks, suspect));
     }
     let amount = amount(leaks, suspect.accumulated_bytes);
     if let Some(local) = main_local(suspect) {
         let amount = self::amount(leaks, local.retained_bytes);
-        return format!("{}: {amount}.", local_text(local, pool(suspect)));
+        return format!("{}: {amount}.", local_text(local, pool(suspect, local.threads)));
     }
     match &suspect.reason {
         Some(Reason::Loaders { class, loader_class, loaders, .. }) => {
@@ -66,11 +60,13 @@ pub(crate) fn first(leaks: &Leaks, suspect: &Suspect) -> String {
                 }
                 None => format!("{loaders} class loaders, each with its own class {class}"),
             };
-            let held = place(suspect).map(|place| format!(", are held by {place}"));
-            format!("{what}{}: {amount}.", held.unwrap_or_else(|| " are reachable".to_owned()))
+            let comma = if loader_class.as_ref() == Some(class) { "" } else { "," };
+            let held = place(suspect).map(|place| format!("{comma} are held by {place}"));
+            format!("{what}{}: {amount}.", held.unwrap_or_else(|| format!("{comma} are reachable")))
         }
-        Some(Reason::Threads { pool, threads, .. }) => {
+        Some(Reason::Threads { pool, threads, retained_bytes }) => {
             let pool = pool.as_ref().map(|pool| format!(" {}", escape::quoted(pool))).unwrap_or_default();
+            let amount = self::amount(leaks, *retained_bytes);
             format!("{} threads{pool} retain {amount}.", grouped(*threads))
         }
         Some(Reason::Buffer { class }) => {
@@ -84,8 +80,9 @@ pub(crate) fn first(leaks: &Leaks, suspect: &Suspect) -> String {
             };
             format!("One {class} of {}{}: {amount}.", human_bytes(of), held.unwrap_or_default())
         }
-        Some(Reason::Chain { class, objects }) => {
-            let links = format!("a chain of {} x {}", grouped(*objects), holder::simple(class, false));
+        Some(Reason::Chain { class, objects, is_whole }) => {
+            let least = if *is_whole { "" } else { "at least " };
+            let links = format!("a chain of {least}{} x {}", grouped(*objects), holder::simple(class, false));
             let elements = elements(suspect).map(|text| format!(", with {text}")).unwrap_or_default();
             match place(suspect) {
                 Some(place) => format!("{place} holds {links}{elements}: {amount}."),
@@ -109,10 +106,7 @@ fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
     if suspect.verdict == Verdict::Accumulation && !is_group {
         all.extend(match suspect.what {
             What::Thread => Some(thread(suspect)),
-            What::Class => Some(format!("Static fields of {} keep it alive.", subject(suspect))),
-            What::ClassLoader => {
-                Some(format!("Static fields of classes of {} keep it alive.", subject(suspect)))
-            }
+            What::Class | What::ClassLoader => keeps_alive(suspect),
             What::Instance => None,
         });
     }
@@ -124,8 +118,11 @@ fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
         all.extend(above);
     }
     if let (What::Thread, Some(frame)) = (suspect.what, &suspect.frame) {
-        let which = if is_group { "The largest of them is" } else { "It is" };
-        all.push(format!("{which} in {}.", frame.qualified_method()));
+        let which = if is_group { "The largest of them".to_owned() } else { capital(&subject(suspect)) };
+        all.push(format!("{which} is in {}.", frame.qualified_method()));
+    }
+    if suspect.is_oom_thread && suspect.verdict == Verdict::Holder && !is_group {
+        all.push("It ran out of memory.".to_owned());
     }
     if is_group {
         all.push(format!(
@@ -157,6 +154,27 @@ fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
     all
 }
 
+/// How a class or a class loader that is suspect keeps alive what accumulates: by a static field, if the path tells.
+fn keeps_alive(suspect: &Suspect) -> Option<String> {
+    let subject = subject(suspect);
+    let paths = suspect.paths.as_ref()?;
+    let steps = &paths.path.steps;
+    let start = steps.iter().position(|step| step.id == suspect.object.object)?;
+    let below = steps.iter().enumerate().skip(start + 1);
+    let Some((at, held)) = below.rev().find(|(_, step)| step.is_static) else {
+        let owner = paths.owner.as_ref()?;
+        return Some(format!("{} keeps it alive, by {} of {}.", capital(&subject), owner.field, owner.class));
+    };
+    let field = held.reference.as_deref()?;
+    let class = at.checked_sub(1).and_then(|holder| steps.get(holder)).and_then(|step| step.label.as_deref());
+    Some(match (suspect.what, class) {
+        (What::ClassLoader, Some(class)) => {
+            format!("Static field {field} of class {class} keeps it alive, as long as {subject} does.")
+        }
+        _ => format!("Static field {field} of {subject} keeps it alive."),
+    })
+}
+
 /// What the suspect retains, where that is clearly more than what accumulates.
 fn share_above(leaks: &Leaks, suspect: &Suspect) -> Option<String> {
     let beside = suspect.retained_bytes.saturating_sub(suspect.accumulated_bytes);
@@ -185,10 +203,7 @@ fn thread(suspect: &Suspect) -> String {
     let Some(paths) = &suspect.paths else { return format!("{name}{oom} retains it.") };
     let own_id = |path: &Path| path.root.id == suspect.object.object;
     if paths.only_frames {
-        return format!(
-            "Only frames of {name}{oom} hold it: it is freed when {} returns.",
-            frame_name(&paths.path)
-        );
+        return format!("Only frames of {name}{oom} hold it, the innermost is {}.", frame_name(&paths.path));
     }
     if own_id(&paths.path) {
         let owner = paths.owner.as_ref().map(|owner| format!(" {} of {}", owner.field, owner.class));
@@ -205,7 +220,7 @@ fn thread(suspect: &Suspect) -> String {
 /// That a frame holds it too, where the path is through fields.
 fn frame(paths: &Paths) -> Option<String> {
     if paths.only_frames {
-        return Some(format!("Only a frame holds it: {}.", paths::describe_root(&paths.path.root)));
+        return Some(format!("Only frames of threads hold it: {}.", paths::describe_root(&paths.path.root)));
     }
     let path = paths.through_frame.as_ref()?;
     Some(format!("A frame holds it as well: {}.", paths::describe_root(&path.root)))
@@ -237,14 +252,15 @@ fn queue(suspect: &Suspect) -> Option<String> {
     let more = queue.all_threads.saturating_sub(names.len() as u64);
     let more = if more > 0 { format!(" and {} more", grouped(more)) } else { String::new() };
     Some(match names.as_slice() {
-        [] => format!("{limit}; no thread is in its methods."),
+        [] if queue.are_frames_known => format!("{limit}; no frame of a thread holds it."),
+        [] => format!("{limit}."),
         [one] => format!("{limit}; thread {one}{more} has it in a frame."),
         several => format!("{limit}; threads {}{more} have it in frames.", several.join(", ")),
     })
 }
 
 /// Bytes and their share of the heap.
-fn amount(leaks: &Leaks, bytes: u64) -> String {
+pub(super) fn amount(leaks: &Leaks, bytes: u64) -> String {
     format!("{}, {} of the reachable heap", human_bytes(bytes), percent(bytes, leaks.reachable_bytes))
 }
 
@@ -282,7 +298,7 @@ pub(super) fn described(object: &Named) -> String {
 
 /// The beginning of a sentence. Names of classes stay as they are.
 fn capital(text: &str) -> String {
-    let is_word = ["thread ", "class ", "a "].iter().any(|word| text.starts_with(word));
+    let is_word = ["thread ", "class "].iter().any(|word| text.starts_with(word));
     let mut chars = text.chars();
     match chars.next().filter(|_| is_word) {
         Some(first) => first.to_uppercase().chain(chars).collect(),
@@ -295,7 +311,7 @@ fn place(suspect: &Suspect) -> Option<String> {
     let place = suspect.place.as_ref()?;
     let bare = Holder { held: None, ..place.clone() };
     if place.class.as_deref() == Some(FINALIZER) {
-        return Some(format!("The list of objects with a finalizer that has not run ({FINALIZER})"));
+        return Some(format!("{FINALIZER}, the list of objects whose finalizer has not run,"));
     }
     let owner = suspect.paths.as_ref().and_then(|paths| paths.owner.as_ref());
     let is_told = place.field.as_ref().is_some_and(|field| !names::is_of_jdk(&field.class));
@@ -305,17 +321,27 @@ fn place(suspect: &Suspect) -> Option<String> {
             let of = if owner.is_static { "static " } else { "" };
             format!("{text} below {of}{} of {}", owner.field, owner.class)
         }
+        None if place.field.is_none()
+            && !bare.is_class
+            && place.class.as_deref() != Some("java.lang.Class") =>
+        {
+            format!("{} {:#x}", holder::text(&bare, [false, false]), place.object)
+        }
         None => holder::text(&bare, [false, false]),
     })
 }
 
 /// What accumulates: `55,417 x orders.Order`.
 fn elements(suspect: &Suspect) -> Option<String> {
+    if let (Kind::Group, Some(class)) = (suspect.kind, &suspect.group_class) {
+        return Some(format!("{} x {class}", grouped(suspect.objects)));
+    }
+    // What the collection says is a guess where not all of it was looked at: then the tree must know the class too.
     let held = suspect.place.as_ref().and_then(|place| place.held.as_ref());
-    if let Some(held) = held {
-        let mostly = if held.is_mostly { ", mostly" } else { "" };
+    let is_known = |class: &str| suspect.accumulated.iter().any(|level| level.class == class);
+    if let Some(held) = held.filter(|held| held.is_exact || is_known(&held.class)) {
         return Some(match held.is_mostly {
-            true => format!("{} elements{mostly} {}", grouped(held.objects), held.class),
+            true => format!("{} elements, mostly {}", grouped(held.objects), held.class),
             false => format!("{} x {}", grouped(held.objects), held.class),
         });
     }
@@ -363,163 +389,39 @@ fn main_local(suspect: &Suspect) -> Option<&ThreadLocalUse> {
     first.is_most_of(suspect.retained_bytes).then_some(first)
 }
 
-fn pool(suspect: &Suspect) -> Option<&str> {
+/// The pool of the threads, if it is so many.
+fn pool(suspect: &Suspect, wanted: u64) -> Option<&str> {
     match &suspect.reason {
-        Some(Reason::Threads { pool, .. }) => pool.as_deref(),
+        Some(Reason::Threads { pool, threads, .. }) if *threads == wanted => pool.as_deref(),
         _ => None,
     }
 }
 
 /// A ThreadLocal: `ThreadLocal gateway.RequestParser.SCRATCH keeps a gateway.ParserScratch in each of 6 threads`.
 pub(super) fn local_text(local: &ThreadLocalUse, pool: Option<&str>) -> String {
+    let threads = if local.threads == 1 { "thread" } else { "threads" };
+    if local.key.is_null() {
+        let class = local.value_class.as_ref().map(|class| format!(", mostly {class},")).unwrap_or_default();
+        return format!(
+            "{} values{class} of ThreadLocals that were collected are kept by {} {threads}",
+            grouped(local.values),
+            grouped(local.threads)
+        );
+    }
     let name = match &local.field {
         Some(field) => format!("ThreadLocal {field}"),
-        None if local.key.is_null() => "a ThreadLocal that is gone".to_owned(),
         None => format!("ThreadLocal {:#x}", local.key),
     };
     let value = local.value_class.as_deref().map_or("a value".to_owned(), |class| format!("one {class}"));
     let pool = pool.map(|pool| format!(" {}", escape::quoted(pool))).unwrap_or_default();
     match local.threads {
-        1 => format!("{} keeps {value} in a thread{pool}", capital(&name)),
-        many => format!("{} keeps {value} in each of {} threads{pool}", capital(&name), grouped(many)),
+        1 => format!("{name} keeps {value} in a thread{pool}"),
+        many => format!("{name} keeps {value} in each of {} {threads}{pool}", grouped(many)),
     }
-}
-
-/// What is said of the heap beside the suspects.
-pub(super) fn facts(told: &Told) -> Vec<String> {
-    let Told { leaks, facts, unreachable, .. } = told;
-    let mut all = Vec::new();
-    all.extend(out_of_memory(leaks, facts));
-    all.extend(facts.loaders.iter().map(|group| loaders(leaks, group)));
-    all.extend(finalizer(facts));
-    all.extend(off_heap(&facts.off_heap));
-    let (bytes, of) = *unreachable;
-    if bytes > 0 && bytes.saturating_mul(5) >= of {
-        let why = if told.is_damaged {
-            "the dump is damaged, and objects whose GC roots are missing count as unreachable, leaks too"
-        } else {
-            "garbage that was not collected yet, or a dump made without a collection; a leak is reachable"
-        };
-        all.push(format!(
-            "{} of the heap is unreachable ({}): {why}.",
-            percent(bytes, of),
-            human_bytes(bytes)
-        ));
-    }
-    all
-}
-
-/// The thread that ran out of memory, where no suspect is it.
-fn out_of_memory(leaks: &Leaks, facts: &HeapFacts) -> Option<String> {
-    let thread = facts.out_of_memory.as_ref()?;
-    if leaks.suspects.iter().any(|suspect| suspect.is_oom_thread) {
-        return None;
-    }
-    let name = thread.name.clone().unwrap_or_else(|| format!("{:#x}", thread.object));
-    let frame =
-        own_frames(&thread.frames).first().map(|frame| format!(" in {}", frame.frame.qualified_method()));
-    Some(format!(
-        "Thread {} ran out of memory{}, and retains only {}: that is where it happened, not why.",
-        escape::quoted(&name),
-        frame.unwrap_or_default(),
-        human_bytes(thread.retained_bytes.unwrap_or(0)),
-    ))
 }
 
 /// The frames without those of the error itself.
-pub(super) fn own_frames(frames: &[StackFrame]) -> &[StackFrame] {
+pub(crate) fn own_frames(frames: &[StackFrame]) -> &[StackFrame] {
     let is_error = |frame: &&StackFrame| frame.frame.class.as_deref() == Some("java.lang.OutOfMemoryError");
     frames.get(frames.iter().take_while(is_error).count()..).unwrap_or_default()
-}
-
-/// What keeps a class loader alive, in the words of those who look for it, by the classes on the path to it.
-pub(super) fn keeper(why: &Why) -> &'static str {
-    const KEEPERS: &[(&str, &str)] = &[
-        ("java.lang.ThreadLocal$ThreadLocalMap$Entry", "a ThreadLocal"),
-        ("java.lang.ApplicationShutdownHooks", "a shutdown hook"),
-        ("java.sql.DriverManager", "a JDBC driver"),
-        ("java.sql.DriverInfo", "a JDBC driver"),
-        ("java.util.Timer", "a timer"),
-        ("java.util.ResourceBundle", "a resource bundle"),
-        ("java.beans.Introspector", "a cache of bean information"),
-        ("java.util.logging.LogManager", "a logger"),
-        ("javax.management.MBeanServer", "an MBean"),
-        ("java.security.ProtectionDomain", "a protection domain"),
-    ];
-    let names = || why.steps.iter().flat_map(|step| [step.class.as_deref(), step.label.as_deref()]).flatten();
-    let known = KEEPERS.iter().find(|(class, _)| {
-        names()
-            .any(|name| name == *class || name.strip_prefix(class).is_some_and(|rest| rest.starts_with('$')))
-    });
-    let is_context = |step: &Step| step.reference.as_deref() == Some("contextClassLoader");
-    let is_thread = |step: &Step| step.class.as_deref() == Some("java.lang.Thread");
-    match known {
-        Some((_, keeper)) => keeper,
-        None if why.steps.iter().any(is_context) => "the context class loader of a thread",
-        None if why.steps.get(why.start).is_some_and(is_thread) => "a thread",
-        None if why.steps.get(why.start).is_some_and(|step| step.is_static) => "a static field",
-        None => "a GC root",
-    }
-}
-
-fn loaders(leaks: &Leaks, group: &LoaderGroup) -> String {
-    let of = group.class.as_ref().map(|class| format!(" ({class})")).unwrap_or_default();
-    let defines = group.defines.as_deref().unwrap_or("the same classes");
-    format!(
-        "{} class loaders{of} define {defines}{}: with their classes and instances they retain {}.",
-        grouped(group.loaders),
-        if group.classes > 1 {
-            format!(" and {}", counted(group.classes - 1, "other class"))
-        } else {
-            String::new()
-        }
-        .replace("classs", "classes"),
-        amount(leaks, group.retained_bytes),
-    )
-}
-
-fn finalizer(facts: &HeapFacts) -> Option<String> {
-    let waiting = facts.finalizer_queue.filter(|waiting| *waiting >= super::MANY_FINALIZABLE)?;
-    let frame = facts
-        .finalizer_frame
-        .as_ref()
-        .map(|frame| format!("; its thread is in {}", frame.qualified_method()));
-    Some(format!("{} wait for the finalizer{}.", counted(waiting, "object"), frame.unwrap_or_default()))
-}
-
-fn off_heap(off_heap: &OffHeap) -> Option<String> {
-    let OffHeap { direct, mapped, owners, reserved_bytes, limit_bytes } = off_heap;
-    if direct.bytes.saturating_add(mapped.bytes) < super::MUCH_OFF_HEAP {
-        return None;
-    }
-    let mut parts = Vec::new();
-    if direct.bytes > 0 {
-        parts.push(format!(
-            "{} of direct memory in {}",
-            human_bytes(direct.bytes),
-            counted(direct.buffers, "buffer")
-        ));
-    }
-    if mapped.bytes > 0 {
-        parts.push(format!(
-            "{} of mapped files in {}",
-            human_bytes(mapped.bytes),
-            counted(mapped.buffers, "buffer")
-        ));
-    }
-    let owner = owners.first().and_then(|owner| {
-        let field = owner.field.as_ref()?;
-        Some(format!("; {} of it below {field}", human_bytes(owner.buffers.bytes)))
-    });
-    let reserved = match (reserved_bytes, limit_bytes) {
-        (Some(reserved), Some(limit)) => {
-            format!(
-                "; the JVM counts {} as reserved, of at most {}",
-                human_bytes(*reserved),
-                human_bytes(*limit)
-            )
-        }
-        _ => String::new(),
-    };
-    Some(format!("Outside of the heap: {}{}{reserved}.", parts.join(", "), owner.unwrap_or_default()))
 }

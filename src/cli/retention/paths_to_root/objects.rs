@@ -313,17 +313,25 @@ fn sections(found: &[Paths]) -> Vec<Section> {
 }
 
 /// A line of the table of a path.
-enum Line {
+pub(in crate::cli::retention) enum Line {
     Step(Step),
     /// Objects that are shown together, or left out, in words.
     Between(String),
 }
 
 impl Line {
-    fn step(&self) -> Option<&Step> {
+    pub(in crate::cli::retention) fn step(&self) -> Option<&Step> {
         match self {
             Self::Step(step) => Some(step),
             Self::Between(_) => None,
+        }
+    }
+
+    /// What stands for objects that are shown together, or left out.
+    pub(in crate::cli::retention) fn between(&self) -> &str {
+        match self {
+            Self::Step(_) => "",
+            Self::Between(text) => text,
         }
     }
 
@@ -362,6 +370,12 @@ fn lines(view: &View<'_>, path: &[ObjectIndex]) -> Vec<Line> {
 
 /// The table of a path that is read already.
 pub(in crate::cli::retention) fn table_of(steps: &[Step], left_out: (usize, usize)) -> Section {
+    let lines = lines_of(steps, left_out);
+    Section::table(&line_columns(), lines.iter())
+}
+
+/// The lines of a path that is read already. So many objects are left out behind so many steps.
+pub(in crate::cli::retention) fn lines_of(steps: &[Step], left_out: (usize, usize)) -> Vec<Line> {
     let (left_out, behind) = left_out;
     let key = |place: usize| {
         let (holder, step) = (steps.get(place.checked_sub(1)?)?, steps.get(place)?);
@@ -378,9 +392,7 @@ pub(in crate::cli::retention) fn table_of(steps: &[Step], left_out: (usize, usiz
             Piece::Between(count) => Line::Between(chains::describe_between(count.saturating_add(left_out))),
         })
     };
-    let lines: Vec<Line> =
-        chains::shorten(0..steps.len(), MAX_LINES, key).into_iter().filter_map(line).collect();
-    Section::table(&line_columns(), lines.iter())
+    chains::shorten(0..steps.len(), MAX_LINES, key).into_iter().filter_map(line).collect()
 }
 
 fn line_columns<'a>() -> Columns<'a, &'a Line> {
