@@ -8,7 +8,7 @@ use crate::report::value::{Value, id, list, record};
 use crate::cli::shared::paths;
 
 use super::columns::{path_fields, step};
-use super::{Told, facts, words};
+use super::{Told, facts};
 
 pub(super) fn columns<'a>() -> Columns<'a, &'a Told> {
     let lines = |told: &&'a Told| facts::lines(told);
