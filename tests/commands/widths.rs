@@ -17,7 +17,8 @@ use unicode_width::UnicodeWidthChar;
 use crate::kit::texts::sample_path as sample;
 
 /// `{O}` is an object, `{S}` a String, `{A}` an array, `{L}` a loader, `{C}` the longest name of a class; `_` a space in a
-/// query. The first is the dump alone. Left out is what other programs read and is no table: `threads --format text`, `convert`, `flamegraph`.
+/// query. The first is the dump alone. Left out is what other programs read and is no table: `threads --format text`, `leaks
+/// --format markdown`, `convert`, `flamegraph`.
 const COMMANDS: &[&str] = &[
     "",
     "overview",
@@ -30,6 +31,8 @@ const COMMANDS: &[&str] = &[
     "dominators --merge class",
     "dominators --of {O} --depth 3",
     "dominators --of {C}",
+    "leaks",
+    "leaks --threshold 1",
     "retained {C} java.lang.String",
     "roots",
     "roots --top 300",
@@ -239,6 +242,26 @@ fn no_line_of_a_path_over_a_frame_is_wider_than_the_terminal() {
         for name in ["ImportJob", "OrderIndex", "byNumber", "also a local"] {
             assert!(text.contains(name), "{arguments:?}, {columns} columns: {name} in\n{text}");
         }
+    }
+}
+
+#[test]
+fn no_line_about_a_suspect_is_wider_than_the_terminal() {
+    let mut cases = Vec::new();
+    for name in ["s1", "s3", "s4", "s5", "s5-static"] {
+        let dump = sample(&format!("leaks/{name}.hprof.zst"));
+        for arguments in [&["leaks"][..], &["leaks", "--threshold", "1"], &["overview"]] {
+            cases.extend([80, 100, 120, 200].map(|columns| (words(arguments, &dump), columns)));
+        }
+    }
+    let (wide, _) = too_wide(&cases);
+    assert!(wide.is_empty(), "{wide:#?}");
+    for (arguments, columns) in &cases {
+        let text = shown(&on_terminal(command(arguments), *columns)).join("\n");
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains("% of the reachable heap"), "{arguments:?}, {columns} columns:\n{text}");
+        // Commands can be copied.
+        assert!(text.contains("\nNext\n  hprof-cli "), "{arguments:?}, {columns} columns:\n{text}");
     }
 }
 
