@@ -162,6 +162,83 @@ fn sorting_by_retained_bytes_shows_them() {
     }
 }
 
+/// A dump with a list of numbers, and one of different objects, of which only the first accumulates.
+fn list_and_parts(with_list: bool) -> Vec<u8> {
+    let mut model = HeapModel::default();
+    let jdk = Jdk::add_to(&mut model);
+    let order = model.class("shop.Order", Some(jdk.object), &[("number", Type::Long)]);
+    let mut parts: Vec<_> = (0..5).map(|_| model.prim_array(Elements::of_bytes(&[1; 2000]))).collect();
+    if with_list {
+        let orders: Vec<_> = (0..5000).map(|_| model.instance(order, &[Value::Long(1)])).collect();
+        parts.push(model.object_array(jdk.object_array, &orders));
+    }
+    for part in parts {
+        model.root(part, Root::StickyClass);
+    }
+    model.write(&Options::hotspot()).bytes()
+}
+
+#[test]
+fn leaks_ends_by_what_it_found() {
+    let formats = ["table", "json", "csv", "markdown"];
+    let code = |dump: &Dump, more: &[&str]| dump.run(&[&["leaks"], more].concat()).status.code();
+    let (list, parts) = (Dump::of(&list_and_parts(true)), Dump::of(&list_and_parts(false)));
+    for format in formats {
+        assert_eq!(code(&list, &["--format", format]), Some(0), "{format}: there is a list");
+        assert_eq!(
+            code(&parts, &["--threshold", "50", "--format", format]),
+            Some(1),
+            "{format}: there is none"
+        );
+        assert_eq!(code(&parts, &["--threshold", "100", "--format", format]), Some(1), "{format}");
+    }
+    for more in [
+        &["--threshold", "0"][..],
+        &["--threshold", "101"],
+        &["--threshold", "256"],
+        &["--threshold", "-1"],
+        &["--threshold", "5%"],
+        &["--threshold", ""],
+        &["--threshold"],
+        &["--format", "html"],
+        &["--top", "3"],
+        &["java.lang.String"],
+    ] {
+        let output = list.run(&[&["leaks"], more].concat());
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{more:?}");
+        assert!(stderr(&output).contains("hprof-cli: error: "), "{more:?}: {}", stderr(&output));
+    }
+    assert_eq!(code(&Dump::of(b"no dump"), &[]), Some(2));
+    // A dump of which half is there: whatever is found in it.
+    for bytes in [list_and_parts(true), list_and_parts(false)] {
+        let cut = Dump::of(&bytes[..bytes.len() / 2]);
+        for format in formats {
+            let output = cut.run(&["leaks", "--format", format]);
+            assert_eq!(output.status.code(), Some(3), "{format}");
+            assert!(stderr(&output).contains("hprof-cli: warning: "), "{format}: {}", stderr(&output));
+            assert!(!stderr(&cut.run(&["leaks", "--format", format, "-q"])).contains("note: "), "{format}");
+        }
+    }
+}
+
+#[test]
+fn a_threshold_is_a_share_of_the_reachable_bytes() {
+    let dump = Dump::of(&list_and_parts(true));
+    let rows = |threshold: &str| {
+        let output = dump.run(&["leaks", "--threshold", threshold, "--format", "json"]);
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let all = document["total"]["reachable_bytes"].as_u64().unwrap();
+        let percent: u64 = threshold.parse().unwrap();
+        assert_eq!(document["total"]["threshold_bytes"], all * percent / 100);
+        let rows = document["rows"].as_array().unwrap().clone();
+        let least = rows.iter().map(|row| row["retained_bytes"].as_u64().unwrap()).min();
+        assert!(least.is_none_or(|least| least > all * percent / 100), "{threshold}: {rows:?}");
+        rows.len()
+    };
+    let counts = ["1", "10", "50", "90", "100"].map(rows);
+    assert!(counts.is_sorted_by(|a, b| a >= b) && counts[1] == 1 && counts[4] == 0, "{counts:?}");
+}
+
 #[test]
 fn quiet_twice_is_quiet() {
     let Sample { dump, .. } = sample();
