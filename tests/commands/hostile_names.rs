@@ -166,6 +166,8 @@ fn no_command_lets_them_out_in_any_format() {
         ("histo", &["--group-by", "package"], false),
         ("dominators", &["--top", "0"], true),
         ("dominators", &["--all"], true),
+        ("leaks", &[], true),
+        ("leaks", &["--threshold", "1"], true),
         ("retained", &[&instance], false),
         ("roots", &["--top", "0"], true),
         ("paths-to-root", &[&text], true),
@@ -253,6 +255,202 @@ fn pictures_and_texts_for_other_programs_are_harmless() {
     }
 }
 
+/// Names that Markdown, HTML or a spreadsheet in Markdown would take for something else. A name that stands at the start of a
+/// line would be a list, a quote, a heading or code there.
+const MARKUP: &[&str] = &[
+    EVIL,
+    "<img src=x onerror=alert(1)>",
+    "[a](javascript:b)",
+    "![a](http://b)",
+    "| x | y |",
+    "a\n\n# b\n- c",
+    "a\r\n<script>b</script>",
+    "`a` ``b`` c`",
+    "a`<b>c</b>",
+    "```\nb",
+    "~~~\nb",
+    "*a* **b** _c_ __d__ ~~e~~",
+    "\\",
+    "a\\`<b>`",
+    "&lt;b&gt; &#60;",
+    "# a",
+    "- a",
+    "+ a",
+    "---",
+    "***",
+    "> a",
+    "1. a",
+    "12) a",
+    "    a",
+    "\u{a0}\u{3000}    a",
+    "$a$ $$b$$",
+    "[a]: http://b",
+    "[^a] [[b]]",
+    ": a",
+];
+
+/// What CommonMark and GitHub's Markdown make of a text, as far as it is not text: nothing but what the command writes itself.
+fn check_markdown(text: &str, what: &str) {
+    let mut is_stack = false;
+    for line in text.lines() {
+        is_stack |= line.starts_with("## Thread ") && line.ends_with(" ran out of memory");
+        // Four spaces make code, in which nothing has a meaning.
+        if line.is_empty() || is_stack && line.starts_with("    ") {
+            continue;
+        }
+        let starts = ["# ", "## ", "- ", "1. "];
+        let rest = starts.iter().find_map(|start| line.strip_prefix(start)).unwrap_or(line);
+        let number = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        let is_number = number.len() < rest.len() && (number.starts_with(". ") || number.starts_with(") "));
+        assert!(!is_number && !rest.starts_with(['-', '+', ' ', '\t']), "{what}: {line:?}");
+        let mut chars = rest.chars().peekable();
+        while let Some(c) = chars.next() {
+            match c {
+                '\\' => assert!(chars.next().is_some_and(|c| c.is_ascii_punctuation()), "{what}: {line:?}"),
+                // One opens code, and the next one ends it; two or more would be another sign.
+                '`' => {
+                    assert!(chars.peek().is_some_and(|c| *c != '`'), "{what}: {line:?}");
+                    assert!(chars.by_ref().any(|c| c == '`'), "{what}: code without an end: {line:?}");
+                    assert!(chars.peek() != Some(&'`'), "{what}: {line:?}");
+                }
+                c => assert!(!"*_{}[]<>#|~!&$".contains(c), "{what}: {c:?} in {line:?}"),
+            }
+        }
+    }
+}
+
+/// A dump in which all that `leaks` names has this name: what accumulates and where, a holder, threads, loaders, a buffer
+/// outside of the heap, a thread that ran out of memory.
+fn suspects(name: &str) -> HeapModel {
+    let mut model = HeapModel::new(Layout::COMPRESSED);
+    let jdk = Jdk::add_to(&mut model);
+    let object = Some(jdk.object);
+    let error = model.class("java.lang.OutOfMemoryError", object, &[]);
+    let element = model.class(&format!("{name}Element"), object, &[(name, Type::Object), ("n", Type::Long)]);
+    let worker = model.class(name, Some(jdk.thread), &[(name, Type::Object)]);
+    let buffer = model.class("java.nio.MappedByteBuffer", object, &[("capacity", Type::Int)]);
+    let direct = model.class("java.nio.DirectByteBuffer", Some(buffer), &[]);
+    let loader_class = model.class("java.lang.ClassLoader", object, &[]);
+    let own_loader = model.class(&format!("{name}Loader"), Some(loader_class), &[(name, Type::Object)]);
+
+    let array = model.array_class(element);
+    let many = |model: &mut HeapModel, count: usize| {
+        let elements: Vec<ObjectId> =
+            (0..count).map(|_| model.instance(element, &[Value::Object(0), Value::Long(1)])).collect();
+        model.object_array(array, &elements)
+    };
+    let (first, second, third) = (many(&mut model, 1000), many(&mut model, 300), many(&mut model, 300));
+    let statics = [(name, Value::Object(first.0))];
+    let cache = model.class_with_statics(&format!("{name}Cache"), object, &[], &statics);
+    model.root(cache, Root::StickyClass);
+    let fourth = many(&mut model, 500);
+    let statics = [(name, Value::Object(fourth.0))];
+    let other = model.class_with_statics(&format!("{name}Other"), object, &[], &statics);
+    model.root(other, Root::StickyClass);
+    let off_heap = model.instance_with(direct, &[("capacity", Value::Int(1 << 30))]);
+    let holder = model.class(
+        &format!("{name}Holder"),
+        object,
+        &[(name, Type::Object), ("b", Type::Object), ("c", Type::Object)],
+    );
+    let holder =
+        model.instance_with(holder, &[(name, second.into()), ("b", third.into()), ("c", off_heap.into())]);
+    model.root(holder, Root::JniGlobal { reference: 1 });
+    // A group, of which most have a path in common.
+    let members: Vec<ObjectId> = (0..200).map(|_| model.instance(own_loader, &[Value::Object(0)])).collect();
+    for member in members.iter().take(10) {
+        let kept = model.prim_array(Elements::of_bytes(&[1; 500]));
+        let class =
+            model.class_with_statics(&format!("{name}App"), object, &[], &[(name, Value::Object(kept.0))]);
+        model.class_mut(class).loader = member.0;
+        let app = model.instance(class, &[]);
+        model.set_field(*member, name, app);
+    }
+    for reference in 2..4 {
+        let array = model.object_array(jdk.object_array, &members);
+        model.root(array, Root::JniGlobal { reference });
+    }
+    for number in 1..=20 {
+        let text = jdk.string(&mut model, &format!("{name}{number}"));
+        let kept = many(&mut model, 100);
+        let thread = model.instance_with(worker, &[("name", text.into()), (name, kept.into())]);
+        let frames = [StackFrame::new(error, "<init>", name, 7), StackFrame::new(cache, name, name, 7)];
+        let trace = model.trace(number, if number == 1 { &frames } else { &frames[1..] });
+        model.root(thread, Root::ThreadObject { thread: number, trace });
+        model.root(first, Root::JavaFrame { thread: number, frame: 0 });
+    }
+    model
+}
+
+#[test]
+fn no_markup_comes_out_of_a_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut kinds = std::collections::BTreeSet::new();
+    for (number, name) in MARKUP.iter().enumerate() {
+        // The path is hostile as well; a directory is none of its names.
+        let file = dir.path().join(format!("{}.hprof", name.replace('/', "")));
+        suspects(name).write(&Options::hotspot()).write_file(&file).unwrap();
+        let (file, index) = (file.to_str().unwrap(), dir.path().join(format!("index{number}")));
+        for threshold in ["1", "10", "90"] {
+            let arguments = ["leaks", file, "--threshold", threshold];
+            let what = format!("{name:?} at {threshold}");
+            let markdown =
+                harmless(&run(&index, &[&arguments[..], &["--format", "markdown"]].concat()), &what);
+            check_markdown(&markdown, &what);
+            assert!(markdown.contains("\n## Also\n"), "{what}: {markdown}");
+            assert!(markdown.contains("ran out of memory\n"), "{what}: {markdown}");
+            let csv = harmless(&run(&index, &[&arguments[..], &["--format", "csv"]].concat()), &what);
+            check_cells(&csv, &what);
+            harmless(&run(&index, &arguments), &what);
+            let json = harmless(&run(&index, &[&arguments[..], &["--format", "json"]].concat()), &what);
+            let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+            for row in document["rows"].as_array().unwrap() {
+                kinds.insert(format!("{} {} {}", row["kind"], row["verdict"], row["what"]).replace('"', ""));
+            }
+            assert!(document["off_heap"]["direct_bytes"] == 1 << 30, "{what}: {json}");
+            // With a bracket before it, it is the name of an array's class.
+            let has_loaders = !document["loaders"].as_array().unwrap().is_empty();
+            assert!(has_loaders || name.starts_with('['), "{what}: {json}");
+        }
+    }
+    // Else nothing above proves much.
+    for kind in [
+        "single accumulation class",
+        "single accumulation instance",
+        "single holder instance",
+        "group accumulation thread",
+        "group accumulation class_loader",
+    ] {
+        assert!(kinds.contains(kind), "{kind} in {kinds:?}");
+    }
+}
+
+#[test]
+fn markup_that_is_looked_for_would_be_found() {
+    for line in [
+        "a <b> c",
+        "- [a](b)",
+        "## *a*",
+        "a | b",
+        "- a`b",
+        "a ``b`` c",
+        "- - a",
+        "1. 1. a",
+        "---",
+        "+ a",
+        "> a",
+        "    a",
+        "- &lt;",
+        "a\n    b",
+        "$a$",
+        "\\q",
+        "12) a",
+    ] {
+        assert!(std::panic::catch_unwind(|| check_markdown(line, "a line")).is_err(), "{line:?}");
+    }
+    check_markdown("# a\n\n- b: \\<c\\>\n1. `<d>`: e, 1.2\n", "harmless lines");
+}
+
 /// A text report with the same names, and its answers.
 #[test]
 fn text_reports_that_hold_them() {
@@ -328,6 +526,8 @@ fn paths_that_hold_them() {
             &["info", path, "--format", "csv"],
             &["histo", path],
             &["dominators", path],
+            &["leaks", path],
+            &["leaks", path, "--format", "markdown"],
             &["threads", path],
             &["show", path, "0x1"],
             &["oql", path, "SELECT * FORM x"],
