@@ -15,6 +15,7 @@ use hprof_cli::query::dominators::listing;
 use hprof_cli::query::dominators::preorder::Start;
 use hprof_cli::query::dominators::retained::retained;
 use hprof_cli::query::dump::info;
+use hprof_cli::query::leaks::{self, Kind, Verdict, heap_facts};
 use hprof_cli::query::objects::label::Labels;
 use hprof_cli::query::objects::reference_names::Edges;
 use hprof_cli::query::objects::refs::{Direction, Refs};
@@ -171,7 +172,38 @@ pub(super) fn of_graph(heap: &Heap, graph: &ObjectGraph, sum: &mut Sum) {
         let written = thread_dump::thread(sum, summary, &thread, thread_dump::Locals::Shown);
         written.expect("a hash takes everything");
     }
+    suspects(heap, graph, bytes, sum);
     look(heap, graph, bytes, sum);
+}
+
+/// Leak suspects, and what must hold of them.
+fn suspects(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
+    for percent in [1, 10, 100] {
+        // No place for a file to work in says nothing of the dump.
+        let Ok(found) = leaks::leaks(heap, graph, bytes, percent) else { continue };
+        let mut last = u64::MAX;
+        for suspect in &found.suspects {
+            let retained = suspect.retained_bytes;
+            sum.check(retained > found.threshold_bytes, "a suspect that retains less than the threshold");
+            sum.check(retained <= last, "suspects that do not descend");
+            sum.check(suspect.accumulated_bytes <= retained, "more accumulates than is retained");
+            sum.check(suspect.shallow_bytes <= retained, "less is retained than is there");
+            sum.check(
+                (suspect.kind == Kind::Single) == suspect.group_class.is_none(),
+                "a group without a class",
+            );
+            let is_accumulation = suspect.verdict == Verdict::Accumulation;
+            sum.check(is_accumulation == suspect.reason.is_some(), "a verdict without a reason");
+            let others = 0..found.suspects.len();
+            sum.check(suspect.related.iter().all(|at| others.contains(at)), "related to no suspect");
+            last = retained;
+        }
+        sum.check(percent < 100 || found.suspects.is_empty(), "more than all is retained");
+        sum.add(&found);
+    }
+    if let Ok(facts) = heap_facts::facts(heap, graph, bytes) {
+        sum.add(&facts);
+    }
 }
 
 /// What must hold of every tree.

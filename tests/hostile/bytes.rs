@@ -18,6 +18,7 @@ use hprof_cli::hprof::sniff::sniff;
 use hprof_cli::hprof::{mutf8, names};
 use hprof_cli::index::Error;
 use hprof_cli::input::file::Compression;
+use hprof_cli::query::leaks::{self, heap_facts};
 use hprof_writer::{
     DumpWriter, Elements, HeapModel, HeapTag, HeapWriter, IdSize, Jdk, Layout, Options, Order, Place, Root,
     StackFrame, StatedLength, Type, Value, Version, damage, examples, modified_utf8,
@@ -121,6 +122,9 @@ fn survive(dump: &Dump, mutated: &[u8], what: &dyn Fn() -> String) -> bool {
             let differ = answer.lines().zip(again.lines()).find(|(one, other)| one != other);
             assert!(*answer == again, "{}: two answers: {differ:#?}", what());
             let all = digest_graph(graph, bytes(heap), id_size);
+            // A disk without room says nothing of the dump.
+            let _ = leaks::leaks(heap, graph, bytes(heap), 1);
+            let _ = heap_facts::facts(heap, graph, bytes(heap));
             assert!(!graph.is_damaged(), "{}", what());
             // Reading an index back is tested elsewhere: now and then is enough here.
             if OPENED.fetch_add(1, Ordering::Relaxed).is_multiple_of(8) {
