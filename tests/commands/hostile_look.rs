@@ -117,6 +117,7 @@ fn a_long_chain_of_classes_with_fields() {
             &["refs", "0x10000000", "--incoming", "--top", "3"],
             &["strings", "--duplicates", "--top", "3"],
             &["threads", "--top", "3"],
+            &["leaks", "--threshold", "1"],
             &["oql", "SELECT s FROM INSTANCEOF java.lang.Object s WHERE s.f = null"],
             &["oql", "SELECT count(*) FROM INSTANCEOF java.lang.Object s WHERE s.value = 1"],
         ] {
@@ -154,6 +155,7 @@ fn strings_that_share_an_array_or_have_equal_ones() {
         &["strings", "--duplicates", "--top", "1", "--max-chars", "5"],
         &["strings", "--sort", "text", "--top", "1", "--max-chars", "5"],
         &["instances", "java.lang.String", "--top", "3"],
+        &["leaks"],
         &["oql", "SELECT s FROM java.lang.String s LIMIT 3"],
     ] {
         ends(&dump, arguments);

@@ -18,6 +18,7 @@ mod crashes;
 mod crashes_index;
 mod first_answers;
 mod golden;
+mod hostile_leaks;
 mod hostile_look;
 mod hostile_names;
 #[cfg(unix)]
