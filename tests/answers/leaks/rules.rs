@@ -237,7 +237,7 @@ fn equal_suspects_are_in_the_order_of_mat() {
     const EACH: u64 = 8000;
     let mut heap = Heaped::new();
     let [small, other] = ["app.Small", "app.Other"].map(|name| heap.class(name, 1));
-    let wide = heap.class("app.Wide", 9);
+    let wide = heap.class("app.Array", 9);
     for (class, shallow) in [(small, 16), (wide, 48), (other, 16), (small, 16)] {
         let held = heap.bytes(EACH - shallow);
         let object = heap.instance(class, &[held]);
@@ -257,7 +257,7 @@ fn equal_suspects_are_in_the_order_of_mat() {
     let rows = Leaks::above(&dump, 10).rows;
     assert!(rows.iter().all(|row| row["retained_bytes"] == EACH), "{rows:#?}");
     let classes: Vec<&str> = rows.iter().map(|row| text(&row["class"])).collect();
-    let wanted = ["byte[]", "app.Wide", "app.Small", "app.Small", "app.Other", "app.Member", "app.Also"];
+    let wanted = ["byte[]", "app.Array", "app.Small", "app.Small", "app.Other", "app.Member", "app.Also"];
     assert_eq!(classes, wanted);
     assert!(optional_id(&rows[2]["object"]) > optional_id(&rows[3]["object"]));
     for percent in [1, 2, 3, 5, 11, 12, 13, 20, 100] {

@@ -316,6 +316,20 @@ fn classes_of_different_names_below_one_loader_are_only_held() {
     assert!(names.iter().all(|name| name.starts_with("app.Service")), "{names:?}");
 }
 
+/// Classes that only roots dominate, as those of the boot loader are: different classes are different parts.
+#[test]
+fn a_group_of_classes_is_only_held() {
+    let mut heap = Heaped::new();
+    for number in 0..12 {
+        let cache = heap.bytes(MUCH / 12 / 8 * 8);
+        heap.holder(&format!("app.Service{number}"), "CACHE", cache);
+    }
+    let row = Leaks::one(&heap.dump());
+    assert_eq!((text(&row["kind"]), text(&row["what"])), ("group", "class"));
+    assert_eq!(text(&row["class"]), "java.lang.Class");
+    assert_eq!(verdict(&row), HOLDER);
+}
+
 /// Threads of these names, each with a local that takes so much.
 fn threads(names: &[String], each: impl Fn(usize) -> u64) -> Value {
     let mut heap = Heaped::new();
