@@ -225,6 +225,47 @@ fn a_group_that_only_weak_references_lead_to_is_sought_again() {
     shared.has(Some(far), false);
 }
 
+/// A Reference that refers to an object by another field as well as by its referent leads to it strongly.
+#[test]
+fn a_reference_leads_to_what_another_field_holds() {
+    for by_queue in [true, false] {
+        let mut shared = Shared::new(|heap, item| {
+            let class = heap.jdk.weak_reference;
+            let weak = heap.instance(class, &[]);
+            heap.set_referent(weak, item);
+            weak
+        });
+        let near = shared.near;
+        let weak: Vec<u64> = shared.heap.edges[&near.0].iter().map(|edge| edge.target()).collect();
+        if by_queue {
+            for (weak, item) in weak.into_iter().zip(shared.items.clone()) {
+                shared.heap.set(ObjectId(weak), "queue", item);
+            }
+        }
+        shared.has(Some(near), !by_queue);
+    }
+}
+
+/// What a thread holds by a field it holds however many of its frames do.
+#[test]
+fn a_local_that_a_field_of_the_thread_holds_is_found_by_the_field() {
+    for by_field in [true, false] {
+        let mut shared = Shared::new(|_, item| item);
+        let class = shared.heap.class_below("app.Worker", shared.heap.jdk.thread, 1);
+        let thread = shared.heap.thread(class, 1);
+        let items = shared.items.clone();
+        let held = shared.heap.array(&items);
+        shared.heap.local(1, held);
+        if by_field {
+            shared.heap.set(thread, "field0", held);
+        }
+        // Nothing else is as near.
+        let (near, far) = (shared.near, shared.far);
+        shared.heap.fill(near, &[ObjectId::NULL; 20]);
+        shared.has(Some(if by_field { held } else { far }), false);
+    }
+}
+
 /// What is nearest is a local, but another root leads to the items as well.
 #[test]
 fn locals_come_last() {

@@ -14,6 +14,13 @@ pub enum Edge {
     Referent(u64),
 }
 
+impl Edge {
+    pub fn target(self) -> u64 {
+        let (Self::Strong(to) | Self::Referent(to)) = self;
+        to
+    }
+}
+
 /// A heap. All classes of the boot loader are roots.
 pub struct Heaped {
     pub model: HeapModel,
