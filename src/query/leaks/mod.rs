@@ -368,7 +368,12 @@ impl<'a> Reader<'a> {
         let thread_locals = if what == What::Thread { self.thread_locals.of(&positions) } else { Vec::new() };
         let paths = match &common {
             Some(common) if !common.objects.is_empty() => {
-                Some(self.evidence.along(&common.objects, common.is_weak))
+                let mut paths = self.evidence.along(&common.objects, common.is_weak);
+                // What members have in common may end before the soft reference.
+                if common.is_weak && !paths.is_soft {
+                    paths.is_soft = self.evidence.paths(object).is_some_and(|paths| paths.is_soft);
+                }
+                Some(paths)
             }
             _ => {
                 // What most threads keep under a ThreadLocal is more to the point than a thread.
