@@ -115,7 +115,7 @@ fn off_heap_fields() -> Vec<Field> {
                 Field::new("buffers", Kind::Integer, "buffers below it"),
                 Field::new("bytes", Kind::Integer, "their capacities"),
             ]),
-            "who has most of both",
+            "who has most of the thousand largest of both",
         ),
     ]
 }
