@@ -333,7 +333,10 @@ fn class_loaders_at_the_end_of_a_long_chain() {
     let groups = document["loaders"].as_array().unwrap();
     assert_eq!(groups.len() as u64, GROUPS);
     assert_eq!(groups[0]["loaders"], LOADERS);
-    assert_eq!(groups[0]["paths"][19]["path"].as_array().unwrap().len(), 400);
+    // One path as long is enough.
+    let paths = groups[0]["paths"].as_array().unwrap();
+    assert_eq!(paths.len(), 1);
+    assert_eq!(paths[0]["path"].as_array().unwrap().len(), 400);
 }
 
 #[test]

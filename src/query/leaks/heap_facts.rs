@@ -33,6 +33,8 @@ const MUCH_OF_HEAP: u64 = 1;
 const TOLD_GROUPS: usize = 3;
 /// Loaders of a group whose paths are told, the first by ID.
 const TOLD_LOADERS: usize = 20;
+/// Objects on the paths of a group, after which no other path is sought.
+const LONG_PATHS: usize = 1 << 14;
 /// Frames of the thread that ran out of memory.
 const FRAMES: usize = 32;
 
@@ -134,9 +136,16 @@ fn loader_groups(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<V
     let sizes = Sizes::new(summary, None);
     let view = View::new(heap, graph, bytes);
     let groups = found.into_iter().take(TOLD_GROUPS).map(|group| {
-        let some = || group.loaders.iter().take(TOLD_LOADERS).copied();
-        let mut why = loader_sets::why(&view, some());
-        let paths = some().filter_map(|loader| Some((loader, why.remove(&loader)?))).collect();
+        // Long paths are all alike: each takes a search along all of it.
+        let (mut paths, mut length) = (Vec::new(), 0);
+        for loader in group.loaders.iter().take(TOLD_LOADERS) {
+            if length >= LONG_PATHS {
+                break;
+            }
+            let found = loader_sets::why(&view, [*loader]);
+            length += found.values().map(|why| why.steps.len() + why.left_out.0).sum::<usize>();
+            paths.extend(found);
+        }
         // A class of the application rather than one that was made for it.
         let own = |class: &&ClassNumber| {
             summary.class(**class).is_some_and(|row| histogram::instances(summary, **class, row) > 0)

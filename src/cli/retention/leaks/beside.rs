@@ -74,7 +74,7 @@ fn loader_fields() -> Vec<Field> {
                     "the shortest path to it; of more than 400 objects the middle is left out",
                 ),
             ]),
-            "why they are alive, twenty of them at most",
+            "why they are alive, twenty of them at most, fewer where paths are long",
         ),
     ]
 }
