@@ -80,8 +80,8 @@ enum OfEntries {
 /// Collections that stand on another one: wrappers of wrappers are rare, and a cycle of them has no end.
 const MAX_WRAPPERS: usize = 32;
 
-/// Fields that are looked at to tell how a class holds its elements.
-const MAX_FIELDS: usize = 4096;
+/// Bytes of the names of fields that tell how a class holds its elements; no longer ones are looked at.
+const LONGEST_FIELD: usize = 32;
 
 /// Cells of a ConcurrentHashMap that are added up. The JVM makes no more than there are processors.
 const MAX_CELLS: usize = 1 << 12;
@@ -110,12 +110,30 @@ impl Forms {
     pub fn new(objects: &Objects<'_>) -> Self {
         let summary = objects.summary;
         let mut by_name: FxHashMap<&str, Vec<(Kind, Form)>> = FxHashMap::default();
+        // By name of a field: whether a class has it, itself or from a class above. Thousands of classes above one another
+        // may have the name of a collection.
+        let mut having: FxHashMap<&[u8], Vec<bool>> = FxHashMap::default();
         for (name, kind, form) in KNOWN.iter().chain(OLDER) {
             by_name.entry(name).or_default().push((*kind, *form));
+            if let Some(field) = form.needs() {
+                let none = || vec![false; summary.classes().len()];
+                having.entry(field.as_bytes()).or_insert_with(none);
+            }
         }
+        for (number, class) in summary.numbered_classes() {
+            for (name, _) in summary.raw_fields(class).filter(|(name, _)| name.len() <= LONGEST_FIELD) {
+                if let Some(has) = having.get_mut(name).and_then(|having| having.get_mut(number.0 as usize)) {
+                    *has = true;
+                }
+            }
+        }
+        having.values_mut().for_each(|having| summary.class_table().add_subclasses(having));
         let own = summary.numbered_classes().map(|(number, class)| {
             let forms = by_name.get(summary.class_name(class))?;
-            let has = |name| objects.slots(number).take(MAX_FIELDS).any(|slot| slot.name == name);
+            let has = |field: &str| {
+                let having = having.get(field.as_bytes()).and_then(|having| having.get(number.0 as usize));
+                having.copied().unwrap_or(false)
+            };
             let (kind, form) = forms.iter().find(|(_, form)| form.needs().is_none_or(has))?;
             Some((*kind, *form, number))
         });
