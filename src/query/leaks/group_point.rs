@@ -16,7 +16,7 @@ use crate::query::objects::reference_names::Edges;
 use crate::query::objects::strength::Excluded;
 use crate::query::paths::forest::Forest;
 
-use super::suspects::{Group, MOST_OF_IT, share};
+use super::suspects::{Group, is_drop, share};
 
 /// Percent of the members that paths through an object have more of, where the walk goes on.
 const MOST_MEMBERS: u64 = 80;
@@ -124,8 +124,7 @@ fn common_path(
         path.members = *count;
         let sum = |at: usize| sums.get(at).copied().unwrap_or(0);
         let is_end = spine.len() == at + 1;
-        let is_drop = u128::from(sum(at + 1)) * 100 < u128::from(sum(at)) * u128::from(MOST_OF_IT);
-        if is_end || is_drop {
+        if is_end || is_drop(sum(at + 1), sum(at)) {
             path.has_point = true;
             break;
         }

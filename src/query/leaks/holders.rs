@@ -21,8 +21,8 @@ use crate::query::objects::reader::Objects;
 use crate::query::objects::reference_kind::ReferenceKind;
 use crate::query::objects::reference_names::Edges;
 
-/// A dominator that has so many percent of what is above it is what that amounts to.
-const MOST_OF_IT: u64 = 70;
+use super::suspects::is_drop;
+
 /// Dominators that are followed down.
 const MAX_STEPS: usize = 1000;
 /// Objects that only roots dominate that are looked at. They come largest first.
@@ -238,8 +238,7 @@ impl<'a> Holders<'a> {
         let (mut base, mut here) = (top, top);
         for _ in 0..MAX_STEPS {
             let Some(next) = tree.children(here).next() else { break };
-            let bytes = tree.retained_bytes(base);
-            if u128::from(tree.retained_bytes(next)) * 100 < u128::from(bytes) * u128::from(MOST_OF_IT) {
+            if is_drop(tree.retained_bytes(next), tree.retained_bytes(base)) {
                 break;
             }
             if !self.is_part(tree.object_at(base)?, tree.object_at(here)?, tree.object_at(next)?) {

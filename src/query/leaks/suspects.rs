@@ -13,7 +13,7 @@ use crate::query::dominators::listing;
 use crate::query::dominators::preorder::{Preorder, Start};
 
 /// Percent of an object's retained size that its largest child has at least where the walk goes on.
-pub(super) const MOST_OF_IT: u64 = 70;
+const MOST_OF_IT: u64 = 70;
 /// Steps of the walk. MAT gives up here.
 const MAX_STEPS: u32 = 1000;
 /// Objects of one class on the walk that make a chain.
@@ -49,6 +49,11 @@ pub(super) fn threshold(graph: &ObjectGraph, percent: u64) -> u64 {
 /// So many percent of a number, rounded down.
 pub(super) fn share(of: u64, percent: u64) -> u64 {
     u64::try_from(u128::from(of) * u128::from(percent) / 100).unwrap_or(u64::MAX)
+}
+
+/// Whether what is retained below is less than 70 percent of what is retained above: a walk down ends there.
+pub(super) fn is_drop(below: u64, above: u64) -> bool {
+    u128::from(below) * 100 < u128::from(above) * u128::from(MOST_OF_IT)
 }
 
 /// The suspects that retain more than `threshold` bytes.
@@ -151,7 +156,7 @@ pub(super) fn accumulation_point(graph: &ObjectGraph, top: TreePosition) -> Poin
             break true;
         }
         let below = tree.retained_bytes(next);
-        if u128::from(below) * 100 < u128::from(bytes) * u128::from(MOST_OF_IT) {
+        if is_drop(below, bytes) {
             break false;
         }
         (here, bytes, steps) = (next, below, steps + 1);
