@@ -85,6 +85,7 @@ commands! {
         Loaders in class::loaders;
         Threads in threads;
         Strings in object::strings;
+        Waste in retention::waste;
     }
     "Look at objects" {
         Show in object::show;

@@ -12,3 +12,4 @@ pub mod paths;
 pub mod recordings;
 pub mod strings;
 pub mod threads;
+pub mod waste;

@@ -5,3 +5,4 @@ pub(crate) mod leaks;
 pub(crate) mod paths_to_root;
 pub(crate) mod retained;
 pub(crate) mod roots;
+pub(crate) mod waste;

@@ -119,14 +119,24 @@ pub(crate) struct FieldCounts {
 
 impl FieldCounts {
     pub(crate) fn add(&mut self, kind: BasicType) {
-        let count = match kind {
+        let count = self.count_of(kind);
+        *count = count.saturating_add(1);
+    }
+
+    fn count_of(&mut self, kind: BasicType) -> &mut u32 {
+        match kind {
             BasicType::Object => &mut self.references,
             BasicType::Double | BasicType::Long => &mut self.eights,
             BasicType::Float | BasicType::Int => &mut self.fours,
             BasicType::Char | BasicType::Short => &mut self.twos,
             BasicType::Boolean | BasicType::Byte => &mut self.ones,
-        };
-        *count = count.saturating_add(1);
+        }
+    }
+
+    /// Takes one field away.
+    pub(crate) fn remove(&mut self, kind: BasicType) {
+        let count = self.count_of(kind);
+        *count = count.saturating_sub(1);
     }
 
     /// Moves fields of these kinds into a `@Contended` group.

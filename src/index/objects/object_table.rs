@@ -154,12 +154,6 @@ impl Objects {
         let width = usize::from(self.class_bytes);
         let (start, end) = (objects.start.at() * width, objects.end.0.min(self.len()) as usize * width);
         let rows = self.classes.rows(start..end.max(start)).unwrap_or_default();
-        // A loop over two bytes takes longer than all the rest.
-        let number = |bytes: &[u8]| match *bytes {
-            [a] => a.into(),
-            [a, b] => u16::from_le_bytes([a, b]).into(),
-            _ => bytes.iter().rev().fold(0, |number, byte| (number << 8) | u64::from(*byte)),
-        };
         rows.chunks_exact(width.max(1)).map(move |bytes| self.known_class(number(bytes)))
     }
 
@@ -189,7 +183,18 @@ impl Objects {
 fn little_endian(column: &CheckedColumn<u8>, at: usize, width: u8) -> Option<u64> {
     let start = at.checked_mul(usize::from(width))?;
     let bytes = column.rows(start..start.checked_add(usize::from(width))?)?;
-    Some(bytes.iter().rev().fold(0, |number, byte| (number << 8) | u64::from(*byte)))
+    Some(number(bytes))
+}
+
+/// The number of some bytes, little-endian.
+#[inline]
+fn number(bytes: &[u8]) -> u64 {
+    // A loop over two bytes takes longer than all the rest.
+    match *bytes {
+        [a] => a.into(),
+        [a, b] => u16::from_le_bytes([a, b]).into(),
+        _ => bytes.iter().rev().fold(0, |number, byte| (number << 8) | u64::from(*byte)),
+    }
 }
 
 /// Bytes that hold every number up to `max`.

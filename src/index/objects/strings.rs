@@ -74,6 +74,16 @@ pub(crate) struct StringPart {
 }
 
 impl StringPart {
+    /// As two numbers, for lists.
+    pub(crate) fn words(self) -> [u32; 2] {
+        [self.offset, self.count]
+    }
+
+    /// What [`Self::words`] has made.
+    pub(crate) fn of_words([offset, count]: [u32; 2]) -> Self {
+        Self { offset, count }
+    }
+
     /// The characters in an array; `None` if it is none of characters, or too short.
     pub(crate) fn characters(self, element: BasicType, elements: &[u8]) -> Option<Characters<'_>> {
         Some(match element {

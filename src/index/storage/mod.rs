@@ -16,7 +16,7 @@ pub(in crate::index) mod free_space;
 pub mod human_bytes;
 pub(crate) mod id_map;
 pub mod memory;
-pub(in crate::index) mod prefetch;
+pub(crate) mod prefetch;
 pub(crate) mod scratch;
 pub mod store;
 #[cfg_attr(not(unix), allow(dead_code))]

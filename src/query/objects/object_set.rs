@@ -18,6 +18,12 @@ impl Bits {
         self.0.get((number / 64) as usize).is_some_and(|word| word & (1 << (number % 64)) != 0)
     }
 
+    /// Which of 64 objects it holds, a bit each.
+    #[inline]
+    pub(crate) fn word(&self, number: u32) -> u64 {
+        self.0.get(number as usize).copied().unwrap_or(0)
+    }
+
     /// Puts an object in: whether it was not there. An object beyond the limit never is.
     #[inline]
     pub(crate) fn insert(&mut self, ObjectIndex(number): ObjectIndex) -> bool {

@@ -5,7 +5,10 @@ use std::cmp::Ordering;
 use regex::Regex;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
-use crate::query::objects::reader::Characters;
+use crate::hprof::heap::PrimitiveArray;
+use crate::index::graph::numbers::ObjectIndex;
+use crate::index::objects::strings::StringPart;
+use crate::query::objects::reader::{Characters, Objects, Record};
 
 /// Units that are turned around at a time.
 const CHUNK: usize = 1 << 12;
@@ -13,9 +16,88 @@ const CHUNK: usize = 1 << 12;
 /// Characters that are matched, of texts that are not ASCII and so are copied for it.
 const MAX_CHARACTERS: usize = 1 << 24;
 
+/// How often parts of one array are read, if Strings overlap in it (JDK 6), and characters that are free.
+const OVERLAP: u64 = 256;
+const FREE: u64 = 1 << 20;
+
+/// How a String's characters are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Latin1 = 0,
+    Utf16Le = 1,
+    Utf16Be = 2,
+    /// In a part of an array.
+    Part = 3,
+}
+
+impl Form {
+    /// The characters of a String in its array; `None` if it holds none, or too few.
+    pub(crate) fn of<'a>(part: StringPart, array: &PrimitiveArray<'a>) -> Option<(Self, Characters<'a>)> {
+        let characters = part.characters(array.element, array.elements?)?;
+        let form = match characters {
+            Characters::Latin1(_) => Self::Latin1,
+            Characters::Utf16Le(_) => Self::Utf16Le,
+            Characters::Utf16Be(_) if part.is_part_of(array.element) => Self::Part,
+            Characters::Utf16Be(_) => Self::Utf16Be,
+        };
+        Some((form, characters))
+    }
+}
+
+/// The characters of a String by their place: the offset of the array's record, shifted left by two, and the [`Form`].
+/// `None` only if the dump has changed since.
+pub(crate) fn characters_at<'a>(
+    objects: &Objects<'a>,
+    place: u64,
+    string: ObjectIndex,
+) -> Option<Characters<'a>> {
+    if place & 3 == Form::Part as u64 {
+        return objects.string(string);
+    }
+    let Record::PrimitiveArray(array) = objects.record_at(place >> 2)? else { return None };
+    let array = array.elements?;
+    Some(match place & 3 {
+        0 => Characters::Latin1(array),
+        1 => Characters::Utf16Le(array),
+        _ => Characters::Utf16Be(array),
+    })
+}
+
+/// The hashes of the Strings of one array. Many Strings may share it; what is the same for all of them is hashed once.
+#[derive(Debug)]
+pub(crate) struct Hashes {
+    /// By form: the hash of all of the array.
+    known: [Option<Option<u64>>; 3],
+    /// Characters that are read yet. Strings that overlap in one array again and again: a hostile dump would have them all
+    /// read for ever.
+    left: u64,
+}
+
+impl Hashes {
+    /// Of an array of so many elements.
+    pub(crate) fn new(length: u32) -> Self {
+        Self { known: [None; 3], left: OVERLAP.saturating_mul(length.into()).saturating_add(FREE) }
+    }
+
+    /// What `make` says of these characters, or has said before of the same; `None` if too much was read.
+    pub(crate) fn get(
+        &mut self,
+        form: Form,
+        characters: &Characters<'_>,
+        make: impl FnOnce() -> Option<u64>,
+    ) -> Option<Option<u64>> {
+        let known = self.known.get_mut(form as usize);
+        let Some(known) = known else {
+            self.left = self.left.checked_sub(characters.len() as u64)?;
+            return Some(make());
+        };
+        Some(*known.get_or_insert_with(make))
+    }
+}
+
 /// The hash of a text. Latin-1 texts are hashed a byte a character, all others as UTF-16: two forms of one text have
 /// the same hash. Nobody who writes a dump knows the seed.
-pub(super) fn hash(characters: &Characters<'_>, seed: u64) -> u64 {
+pub(crate) fn hash(characters: &Characters<'_>, seed: u64) -> u64 {
     match characters {
         Characters::Latin1(bytes) => xxh3_64_with_seed(bytes, seed),
         Characters::Utf16Be(bytes) if is_latin(bytes, 0) => hash_narrow(bytes, 1, seed),
@@ -66,7 +148,7 @@ fn hash_chunks<'a>(
 }
 
 /// Whether two texts are the same.
-pub(super) fn same(a: &Characters<'_>, b: &Characters<'_>) -> bool {
+pub(crate) fn same(a: &Characters<'_>, b: &Characters<'_>) -> bool {
     match (a, b) {
         (Characters::Latin1(a), Characters::Latin1(b)) => equal(a, b),
         // Half a unit at the end is no character.

@@ -23,7 +23,7 @@ use crate::index::objects::strings::{StringFields, StringPart};
 use crate::index::storage::scratch::{Array, Stack};
 use crate::query::objects::reader::{Characters, Objects, Record};
 
-use super::contents;
+use super::contents::{self, Form, Hashes};
 use super::{Question, STRING};
 
 /// Objects that one thread takes at a time, at least, and the number of such chunks, at most.
@@ -34,10 +34,6 @@ pub(super) const SHARES: usize = 256;
 /// Strings of a share that are moved to the room at a time.
 const SHARE_TOP: usize = 1 << 11;
 
-/// How often parts of one array are read, if Strings overlap in it (JDK 6), and characters that are free.
-const OVERLAP: u64 = 256;
-const FREE: u64 = 1 << 20;
-
 /// A String, and what it says of its array.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -47,16 +43,6 @@ struct Found {
     /// The String.
     string: u32,
     part: StringPart,
-}
-
-/// How a String's characters are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    Latin1 = 0,
-    Utf16Le = 1,
-    Utf16Be = 2,
-    /// In a part of an array.
-    Part = 3,
 }
 
 /// A String whose characters can be read.
@@ -93,16 +79,7 @@ impl Item {
 
     /// The characters; `None` only if the dump has changed since.
     pub(super) fn characters<'a>(&self, objects: &Objects<'a>) -> Option<Characters<'a>> {
-        if self.place & 3 == Form::Part as u64 {
-            return objects.string(ObjectIndex(self.string));
-        }
-        let Record::PrimitiveArray(array) = objects.record_at(self.place >> 2)? else { return None };
-        let array = array.elements?;
-        Some(match self.place & 3 {
-            0 => Characters::Latin1(array),
-            1 => Characters::Utf16Le(array),
-            _ => Characters::Utf16Be(array),
-        })
+        contents::characters_at(objects, self.place, ObjectIndex(self.string))
     }
 }
 
@@ -114,18 +91,6 @@ pub(super) struct Finds {
     /// Strings without characters: `value` is null, or no array of characters, or not in the dump. None if texts or
     /// lengths are asked for, which these do not have.
     pub(super) unreadable: u64,
-}
-
-/// The characters of a String in its array.
-fn characters<'a>(found: &Found, array: &PrimitiveArray<'a>) -> Option<(Form, Characters<'a>)> {
-    let characters = found.part.characters(array.element, array.elements?)?;
-    let form = match characters {
-        Characters::Latin1(_) => Form::Latin1,
-        Characters::Utf16Le(_) => Form::Utf16Le,
-        Characters::Utf16Be(_) if found.part.is_part_of(array.element) => Form::Part,
-        Characters::Utf16Be(_) => Form::Utf16Be,
-    };
-    Some((form, characters))
 }
 
 /// What the threads share.
@@ -380,28 +345,19 @@ impl<'a> HeapVisitor<'a> for Arrays<'_, '_, 'a> {
     #[inline(always)]
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
         let mut array_bytes = self.search.layout.array_size(record.element, record.length.into());
-        let mut known: [Option<Option<u64>>; 3] = [None; 3];
-        // Strings that overlap in one array again and again: a hostile dump would have them all read for ever.
-        let mut left = OVERLAP.saturating_mul(record.length.into()).saturating_add(FREE);
+        // Many may share an array: it is looked at once.
+        let mut hashes = Hashes::new(record.length);
         while let Some(found) = self.next_of_object() {
-            let Some((form, characters)) = characters(&found, &record) else {
+            let Some((form, characters)) = Form::of(found.part, &record) else {
                 self.unreadable += 1;
                 continue;
             };
-            let whole = known.get_mut(form as usize);
-            if whole.is_none() {
-                let Some(rest) = left.checked_sub(characters.len() as u64) else {
-                    self.unreadable += 1;
-                    continue;
-                };
-                left = rest;
-            }
-            // Many may share an array: it is looked at once.
-            let hash = match whole {
-                Some(known) => *known.get_or_insert_with(|| {
-                    hash_of_wanted(self.search, self.pattern.as_ref(), &characters, &mut self.buffer)
-                }),
-                None => hash_of_wanted(self.search, self.pattern.as_ref(), &characters, &mut self.buffer),
+            let hash = hashes.get(form, &characters, || {
+                hash_of_wanted(self.search, self.pattern.as_ref(), &characters, &mut self.buffer)
+            });
+            let Some(hash) = hash else {
+                self.unreadable += 1;
+                continue;
             };
             let Some(hash) = hash else { continue };
             let item = Item {

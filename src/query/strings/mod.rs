@@ -4,7 +4,7 @@
 //! the same hash are compared, so that none is counted for another. Rows with their texts are made when they are asked
 //! for, by [`Reader`].
 
-mod contents;
+pub(crate) mod contents;
 mod find;
 pub mod holders;
 mod same;

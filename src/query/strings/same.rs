@@ -81,7 +81,7 @@ pub(super) fn order(a: Option<&Characters<'_>>, b: Option<&Characters<'_>>) -> O
 mod tests {
     use std::cell::Cell;
 
-    use super::super::find::Form;
+    use super::super::contents::Form;
     use super::*;
 
     /// Strings at these places, by address; how many of each text there are then, their addresses, and texts read.

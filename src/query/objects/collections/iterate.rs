@@ -173,15 +173,22 @@ fn buckets<'o, 'a>(
     value: &'static str,
     most: u32,
 ) -> impl Iterator<Item = Entry> + 'o + use<'o, 'a> {
+    let nodes = table_nodes(objects, table).take(most as usize);
+    nodes.filter_map(move |node| entry(objects, node, key, value))
+}
+
+/// The nodes of a table of chains of nodes.
+pub(super) fn table_nodes<'o, 'a>(
+    objects: &'o Objects<'a>,
+    table: Option<Bits>,
+) -> impl Iterator<Item = ObjectIndex> + 'o + use<'o, 'a> {
     let heads = ids(objects, table).filter(|id| !id.is_null());
-    let nodes = heads.flat_map(move |head| {
+    heads.flat_map(move |head| {
         let head = objects.object(reference(head));
         // A TreeBin of a ConcurrentHashMap stands before its nodes.
         let first = head.and_then(|head| objects.field(head, "first"));
         chain(objects, first.or(head.map(|head| reference(id_of(objects, head)))), "next")
-    });
-    let nodes = nodes.take(most as usize);
-    nodes.filter_map(move |node| entry(objects, node, key, value))
+    })
 }
 
 /// The key and the value of a node.
@@ -199,7 +206,7 @@ fn id_of(objects: &Objects<'_>, object: ObjectIndex) -> ObjectId {
 }
 
 /// Nodes one behind the other, from the one that a field refers to.
-fn chain<'o, 'a>(
+pub(super) fn chain<'o, 'a>(
     objects: &'o Objects<'a>,
     first: Option<Bits>,
     next: &'static str,

@@ -6,6 +6,7 @@
 
 mod iterate;
 mod known;
+pub(crate) mod usage;
 
 use std::sync::Arc;
 
@@ -250,6 +251,17 @@ impl<'o, 'a> Collections<'o, 'a> {
             Form::Enums | Form::Scattered(_) => number("size"),
             _ => None,
         })
+    }
+
+    /// The nodes in the table of a map, each of which has an entry.
+    pub(crate) fn nodes(
+        &self,
+        collection: &Collection,
+        table: &str,
+    ) -> impl Iterator<Item = ObjectIndex> + use<'o, 'a> {
+        let Collection { object, class, .. } = *collection;
+        let most = self.objects.graph.objects.len() as usize;
+        iterate::table_nodes(self.objects, self.objects.field_of(object, class, table)).take(most)
     }
 
     /// What it holds, made while it is taken.

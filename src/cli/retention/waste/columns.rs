@@ -1,0 +1,237 @@
+//! Kinds of waste as rows.
+
+use crate::query::waste::{Example, FieldSum, GroupBy, Part, Row as Found, Waste};
+use crate::report::column::{Align, Column, Columns, Fit};
+use crate::report::number::{grouped, human_bytes, percent};
+use crate::report::value::{Value, id};
+
+/// A kind of waste.
+pub(super) struct Row<'a> {
+    pub(super) waste: &'a Waste,
+    pub(super) row: &'a Found,
+    /// Fields that are shown.
+    pub(super) top: Option<usize>,
+}
+
+impl<'a> Row<'a> {
+    fn fields(&self) -> &'a [FieldSum] {
+        shown(self.row, self.top)
+    }
+}
+
+fn shown(row: &Found, top: Option<usize>) -> &[FieldSum] {
+    row.fields.get(..top.unwrap_or(usize::MAX).min(row.fields.len())).unwrap_or_default()
+}
+
+fn hundredths(part: u64, whole: u64) -> f64 {
+    #[allow(clippy::cast_precision_loss)]
+    let percent = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
+    (percent * 100.0).round() / 100.0
+}
+
+/// The title of the column that says what fields are put together by.
+pub(super) const fn title(by: GroupBy) -> &'static str {
+    match by {
+        GroupBy::Field => "field",
+        GroupBy::Class => "class of the field",
+        GroupBy::Loader => "loader",
+        GroupBy::Package => "package",
+    }
+}
+
+/// What a field is called in a table.
+pub(super) fn name(field: &FieldSum) -> String {
+    match (&field.name, field.loader) {
+        (Some(name), Some(loader)) => format!("{name} {loader:#x}"),
+        (Some(name), None) if name.is_empty() => "(unnamed package)".to_owned(),
+        (Some(name), None) => name.clone(),
+        (None, Some(_)) => "boot loader".to_owned(),
+        (None, None) => "(GC roots)".to_owned(),
+    }
+}
+
+pub(super) fn columns<'a>(by: GroupBy) -> Columns<'a, Row<'a>> {
+    let most = |row: &Row<'a>| {
+        let Some(field) = row.row.fields.first() else { return String::new() };
+        format!("{} {}", percent(field.wasted_bytes, row.row.wasted_bytes), name(field))
+    };
+    Columns::new([
+        Column::text("kind", "the kind of waste", |row: &Row<'a>| row.row.kind.name().into())
+            .header("kind")
+            .place(4),
+        Column::integer(
+            "count",
+            "objects that would be freed or get smaller: copies beyond the first, collections, arrays, instances",
+            |row: &Row<'a>| row.row.count.into(),
+        )
+        .header("count")
+        .place(3),
+        Column::integer("wasted_bytes", "what would be freed if this kind alone were mended", |row: &Row<'a>| {
+            row.row.wasted_bytes.into()
+        })
+        .header("wasted")
+        .cell(|row| human_bytes(row.row.wasted_bytes))
+        .place(0),
+        Column::new(
+            "percent",
+            crate::report::column::Kind::Float,
+            "that in percent of the bytes of all objects",
+            |row: &Row<'a>| Value::Float(hundredths(row.row.wasted_bytes, row.waste.all_bytes)),
+        )
+        .header("%")
+        .cell(|row| percent(row.row.wasted_bytes, row.waste.all_bytes))
+        .place(1),
+        Column::integer(
+            "added_bytes",
+            "what mending this kind would free beyond all kinds before it, in the order of [waste.md](waste.md); these add up to `total.wasted_bytes`",
+            |row: &Row<'a>| row.row.added_bytes.into(),
+        )
+        .header("added")
+        .cell(|row| human_bytes(row.row.added_bytes))
+        .fit(Fit::Secondary { priority: 0 })
+        .place(2),
+        Column::table(format!("most by {}", title(by)), Align::Left, most).fit(Fit::Shorten { priority: 0 }),
+        Column::integer("field_count", "how many fields, or groups of them, hold it", |row: &Row<'a>| {
+            row.row.fields.len().into()
+        }),
+        Column::records("fields", "what holds it, most bytes first; `--top` limits them", fields(), |row: &Row<'a>| row.fields()),
+        Column::records("parts", "what it consists of, most bytes first", parts(), |row: &Row<'a>| &row.row.parts),
+        Column::records("examples", "the objects that would save most, five at most", examples(), |row: &Row<'a>| {
+            &row.row.examples
+        }),
+    ])
+}
+
+fn fields<'c>() -> Columns<'c, FieldSum> {
+    Columns::new([
+        Column::text(
+            "field",
+            "`com.acme.Row.currency`: class and field; with `--by` the class, the package or the loader. The class alone if it is \
+             not known which of its fields it is, and of arrays",
+            |field: &FieldSum| field.name.as_ref().into(),
+        )
+        .or_null("only GC roots hold it, or it is the boot loader"),
+        Column::boolean("static", "whether the field is static", |field: &FieldSum| field.is_static.into()),
+        Column::id("loader", "the class loader, with `--by loader`", |field: &FieldSum| id(field.loader))
+            .or_null("fields are put together by something else"),
+        Column::integer("count", "objects that it holds", |field: &FieldSum| field.count.into()),
+        Column::integer("wasted_bytes", "what would be freed of them", |field: &FieldSum| {
+            field.wasted_bytes.into()
+        }),
+    ])
+}
+
+pub(super) fn parts<'c>() -> Columns<'c, Part> {
+    Columns::new([
+        Column::text("what", "a class, or words", |part: &Part| (&part.what).into()).header("what").place(4),
+        Column::integer("count", "objects of it", |part: &Part| part.count.into()).header("count").place(2),
+        Column::integer("wasted_bytes", "what would be freed of them", |part: &Part| part.wasted_bytes.into())
+            .header("wasted")
+            .cell(|part| human_bytes(part.wasted_bytes))
+            .place(1),
+        Column::new(
+            "ratio",
+            crate::report::column::Kind::Float,
+            "how full it is: elements by slots; of `colliding_maps`, entries that stand behind others by entries; of \
+             `constant_fields`, bytes that stay by all",
+            |part: &Part| part.ratio.map_or(Value::Null, |ratio| Value::Float((ratio * 1e4).round() / 1e4)),
+        )
+        .header("ratio")
+        .cell(|part| part.ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}")))
+        .align(Align::Right)
+        .place(3)
+        .or_null("nothing is full or empty"),
+    ])
+}
+
+pub(super) fn examples<'c>() -> Columns<'c, Example> {
+    Columns::new([
+        Column::id("object", "the object; of equal ones the first, which stays", |example: &Example| {
+            id(example.object)
+        })
+        .header("object")
+        .place(2),
+        Column::text("class", "its class", |example: &Example| example.class.as_ref().into())
+            .or_null("the dump does not say")
+            .header("class")
+            .place(3),
+        Column::text(
+            "label",
+            "a few words that tell it from others: a String's text",
+            |example: &Example| example.label.as_ref().into(),
+        )
+        .or_null("there are none")
+        .header("label")
+        .fit(Fit::Cut { priority: 0 })
+        .place(4),
+        Column::integer(
+            "count",
+            "how many equal ones would be freed; 1 where that is not what counts",
+            |example: &Example| example.count.into(),
+        )
+        .header("count")
+        .place(1),
+        Column::integer("wasted_bytes", "what would be freed", |example: &Example| {
+            example.wasted_bytes.into()
+        })
+        .header("wasted")
+        .cell(|example| grouped(example.wasted_bytes))
+        .place(0),
+    ])
+}
+
+pub(super) fn beside<'a>() -> Columns<'a, &'a Waste> {
+    Columns::new([
+        Column::integer(
+            "total.wasted_bytes",
+            "what would be freed if all kinds that are shown were mended; nothing counts twice",
+            |waste: &&'a Waste| waste.wasted_bytes.into(),
+        ),
+        Column::integer("total.reachable_bytes", "what all reachable objects take", |waste: &&'a Waste| {
+            waste.reachable_bytes.into()
+        }),
+        Column::integer("total.bytes", "what all objects take", |waste: &&'a Waste| waste.all_bytes.into()),
+    ])
+}
+
+/// A kind and one of its fields: a row of CSV, and of a table of one kind.
+pub(super) struct FlatRow<'a> {
+    pub(super) of: &'a Found,
+    /// `None` of a kind without fields.
+    pub(super) field: Option<&'a FieldSum>,
+}
+
+pub(super) fn flat_rows(waste: &Waste, top: Option<usize>) -> Vec<FlatRow<'_>> {
+    let rows = waste.rows.iter().flat_map(|of| {
+        let fields = shown(of, top);
+        let none = of.fields.is_empty().then_some(FlatRow { of, field: None });
+        fields.iter().map(move |field| FlatRow { of, field: Some(field) }).chain(none)
+    });
+    rows.collect()
+}
+
+pub(super) fn flat<'a>() -> Columns<'a, FlatRow<'a>> {
+    Columns::new([
+        Column::text("kind", "", |row: &FlatRow<'a>| row.of.kind.name().into()),
+        Column::text("field", "", |row: &FlatRow<'a>| row.field.and_then(|field| field.name.as_ref()).into()),
+        Column::boolean("static", "", |row: &FlatRow<'a>| row.field.map(|field| field.is_static).into()),
+        Column::id("loader", "", |row: &FlatRow<'a>| id(row.field.and_then(|field| field.loader))),
+        Column::integer("count", "", |row: &FlatRow<'a>| {
+            row.field.map_or(row.of.count, |field| field.count).into()
+        }),
+        Column::integer("wasted_bytes", "", |row: &FlatRow<'a>| {
+            row.field.map_or(row.of.wasted_bytes, |field| field.wasted_bytes).into()
+        }),
+    ])
+}
+
+/// The fields of one kind.
+pub(super) fn of_fields<'a>(by: GroupBy, bytes: u64) -> Columns<'a, &'a FieldSum> {
+    Columns::new([
+        Column::table("wasted", Align::Right, |field: &&'a FieldSum| human_bytes(field.wasted_bytes)),
+        Column::table("%", Align::Right, move |field: &&'a FieldSum| percent(field.wasted_bytes, bytes)),
+        Column::table("count", Align::Right, |field: &&'a FieldSum| grouped(field.count)),
+        Column::table(title(by), Align::Left, |field: &&'a FieldSum| name(field))
+            .fit(Fit::Shorten { priority: 0 }),
+    ])
+}

@@ -1,0 +1,147 @@
+//! `waste`: memory spent for nothing, by kind and by the fields that hold it.
+
+mod columns;
+mod explain;
+mod screen;
+
+use crate::index::Quiet;
+use crate::query::waste::{self, GroupBy, Kind, Question, Waste};
+use crate::report::Format;
+use crate::report::answer::{Answer, Declared, NoRows, Section};
+
+use crate::cli::Outcome;
+use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::commands;
+use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::limit::Top;
+use crate::cli::shared::output;
+use crate::cli::shared::session::{Session, Source};
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  hprof-cli waste heap.hprof
+  hprof-cli waste heap.hprof --kind duplicate_strings --top 10
+  hprof-cli waste heap.hprof --by package
+  hprof-cli waste heap.hprof --format csv > waste.csv
+  hprof-cli waste --explain sparse_collections";
+
+/// Examples of each kind.
+const EXAMPLE_COUNT: usize = 5;
+
+/// The words of `--by`.
+const BY: &[Key<GroupBy>] = &[
+    ("field", GroupBy::Field, "The field that holds what is wasted"),
+    ("class", GroupBy::Class, "The class that declares that field"),
+    ("loader", GroupBy::Loader, "The class loader of that class"),
+    ("package", GroupBy::Package, "The package of that class"),
+];
+
+/// The words of `--kind` and `--explain`.
+const KINDS: &[Key<Kind>] = &[
+    ("duplicate_strings", Kind::DuplicateStrings, "Strings of the same text"),
+    ("duplicate_arrays", Kind::DuplicateArrays, "Primitive arrays of the same content"),
+    ("constant_arrays", Kind::ConstantArrays, "Primitive arrays of one value"),
+    ("unused_array_ends", Kind::UnusedArrayEnds, "Buffers longer than what is used"),
+    ("empty_collections", Kind::EmptyCollections, "Collections without elements"),
+    ("single_element_collections", Kind::SingleElementCollections, "Collections of one element"),
+    ("sparse_collections", Kind::SparseCollections, "Collections that need at most half of their table"),
+    ("colliding_maps", Kind::CollidingMaps, "Maps in which most entries collide"),
+    ("linked_lists", Kind::LinkedLists, "LinkedLists instead of ArrayLists"),
+    ("zero_length_arrays", Kind::ZeroLengthArrays, "Arrays of length 0"),
+    ("empty_arrays", Kind::EmptyArrays, "Arrays of nulls"),
+    ("single_element_arrays", Kind::SingleElementArrays, "Arrays of one reference"),
+    ("boxed_numbers", Kind::BoxedNumbers, "Integers, Longs and other boxes"),
+    ("constant_fields", Kind::ConstantFields, "Fields with the same value in nearly all instances"),
+    ("finalizable", Kind::Finalizable, "Objects that wait for the finalizer"),
+    ("duplicate_classes", Kind::DuplicateClasses, "Classes that several class loaders define"),
+    ("unreachable", Kind::Unreachable, "Unreachable objects"),
+];
+
+/// Find memory spent for nothing
+///
+/// Duplicate strings and arrays, empty and sparse collections, boxed numbers, fields that are the same
+/// everywhere and more, each with the fields that hold it. Bytes are what would be freed if a kind alone
+/// were mended, exactly, by the JVM's own sizes and alignment; the total is what mending all of them would
+/// free, in which no byte counts twice. Only reachable objects count, but for the kind `unreachable`. The
+/// exit code is 1 if nothing is wasted. Builds the index on first use.
+#[derive(Debug, clap::Args)]
+#[command(mut_arg("dump", |dump| dump.required(false)))]
+#[command(override_usage = "hprof-cli waste [OPTIONS] <DUMP>\n       hprof-cli waste --explain <KIND>")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: Option<Input>,
+
+    /// Only these kinds of waste, separated by commas
+    #[arg(
+        long,
+        value_name = "KIND",
+        value_parser = keys(KINDS),
+        value_delimiter = ',',
+        hide_possible_values = true,
+        help_heading = "Filter"
+    )]
+    kind: Vec<Kind>,
+
+    /// Group the fields that hold waste
+    #[arg(long, value_name = "GROUP", value_parser = keys(BY), default_value = "field", help_heading = "Output")]
+    by: GroupBy,
+
+    /// Explain a kind of waste: what it is, when it is harmless, what to do
+    #[arg(long, value_name = "KIND", value_parser = keys(KINDS), help_heading = "Output")]
+    explain: Option<Kind>,
+
+    #[command(flatten)]
+    top: Top,
+
+    #[command(flatten)]
+    output: Output,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    if let Some(kind) = args.explain {
+        explain::show(kind)?;
+        return Ok(Outcome::Fine);
+    }
+    let Some(input) = &args.input else { anyhow::bail!("which dump? `hprof-cli waste DUMP`") };
+    let question = Question { kinds: args.kind.clone(), group_by: args.by, examples: EXAMPLE_COUNT };
+    let (session, found) =
+        Session::ask(input, |heap, graph| Ok(waste::waste(heap, graph, heap.bytes(&Quiet)?, &question)?))?;
+    let top = args.top.rows(args.output.format());
+    match (args.output.format(), &args.kind[..]) {
+        (Format::Csv, _) => {
+            let answer =
+                Answer::new(columns::flat(), columns::flat_rows(&found, top)).without_rows(NoRows::Nothing);
+            session.show("waste", &args.output, answer)?;
+        }
+        (Format::Table, [_]) => screen::one_kind(&session, &args.output, &found, args.by, top)?,
+        (format, _) => {
+            let is_table = format == Format::Table;
+            let rows = found.rows.iter().map(|row| columns::Row { waste: &found, row, top });
+            let mut answer = Answer::new(columns::columns(args.by), rows)
+                .beside(&columns::beside(), &&found)
+                .without_rows(NoRows::Nothing);
+            if is_table {
+                let width = output::style(&args.output).width.map_or(usize::MAX, usize::from);
+                answer = answer.above(Section::Line(screen::headline(&found)));
+                answer = answer.under(Section::Whole(commands::lines(&screen::next(input, &found), width)));
+            }
+            session.show("waste", &args.output, answer)?;
+        }
+    }
+    Ok(session.outcome(is_any(&found)))
+}
+
+/// Whether there is anything to mend.
+fn is_any(found: &Waste) -> bool {
+    !found.rows.is_empty()
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    vec![Declared {
+        command: "waste",
+        variant: "",
+        about: "A row is a kind of waste, those that would save most first; [waste.md](waste.md) defines the kinds. CSV has a row for each kind and field: kind, field, static, loader, count, wasted_bytes; of a kind \
+                without fields one row. The exit code is 1 if there are no rows.",
+        rows: columns::columns(GroupBy::Field).fields(),
+        beside: columns::beside().fields(),
+    }]
+}

@@ -1,0 +1,323 @@
+//! How much of its array a collection uses, and what it would need: what can be saved.
+//!
+//! Only of the JDK's own classes, and Android's, which a program can replace by others: a subclass of a program may have
+//! state of its own. Queues of `java.util.concurrent` wait for work when they are empty, and immutable collections are as
+//! small as can be; both are known here for their arrays alone.
+
+use super::known::Form;
+use super::{Collection, Collections, Forms, Known, iterate};
+use crate::hprof::{BasicType, names};
+use crate::index::graph::numbers::ObjectIndex;
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::query::objects::reader::{Bits, Objects, Place};
+
+/// Fields of a collection, with those of its superclasses: none has as many.
+const MAX_FIELDS: usize = 64;
+/// The load factor of hash tables that do not state one.
+const LOAD_FACTOR: f32 = 0.75;
+
+/// How many slots of its array a collection needs for its elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// One for each.
+    Slots,
+    /// One for each, and one that stays empty.
+    Ring,
+    /// A power of two, and no more elements than that times the load factor.
+    Hash,
+    /// The same with any number.
+    AnyHash,
+    /// Two for each of a power of two that is at least one and a half times the number of elements, and four.
+    Identity,
+    /// Two for each.
+    Dense,
+    /// As many as it has.
+    All,
+}
+
+impl Needs {
+    /// The slots that so many elements need. `load` is the load factor that the collection states.
+    pub(crate) fn slots(self, elements: u64, load: Option<f32>) -> u64 {
+        let load = load.filter(|load| load.is_finite() && *load > 0.0).unwrap_or(LOAD_FACTOR);
+        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let fits = |slots: u64| (slots as f32 * load) as u64 >= elements;
+        match self {
+            Self::Slots => elements,
+            Self::Ring => elements.saturating_add(1),
+            Self::Hash => {
+                (0..u64::BITS - 1).map(|bit| 1 << bit).find(|slots| fits(*slots)).unwrap_or(u64::MAX)
+            }
+            Self::AnyHash => {
+                // The estimate may be one off: the JVM multiplies in 32 bits.
+                #[allow(
+                    clippy::cast_precision_loss,
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss
+                )]
+                let about = (elements as f32 / load) as u64;
+                (about.saturating_sub(2).max(1)..about.saturating_add(3))
+                    .find(|slots| fits(*slots))
+                    .unwrap_or(u64::MAX)
+            }
+            Self::Identity => {
+                let entries = elements.saturating_mul(3).div_ceil(2).max(4);
+                entries.checked_next_power_of_two().map_or(u64::MAX, |entries| entries.saturating_mul(2))
+            }
+            Self::Dense => elements.saturating_mul(2),
+            Self::All => u64::MAX,
+        }
+    }
+}
+
+/// How a class tells how many elements there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Count {
+    /// In a field.
+    Number(Place),
+    /// By where a ring starts and ends.
+    Between(Place, Place),
+    /// In a field and in cells, of which there are none if the other field is null.
+    Cells(Place, Place),
+    /// By the length of its array.
+    Length,
+    /// By its entries alone.
+    Entries,
+}
+
+/// How the instances of a class use memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Usage {
+    /// Whether it counts: a list, set, map or deque that a program may have made too large or in vain.
+    pub(crate) is_counted: bool,
+    /// The collection that it is only a wrapper of.
+    pub(crate) wraps: Option<Place>,
+    /// Its array.
+    pub(crate) array: Option<Place>,
+    /// What of that it needs.
+    pub(crate) needs: Needs,
+    pub(crate) count: Count,
+    /// Its load factor.
+    pub(crate) load: Option<Place>,
+    /// Whether its elements are in chains of nodes by hash.
+    pub(crate) is_hash: bool,
+    /// Whether it is a LinkedList.
+    pub(crate) is_linked: bool,
+    /// Whether it consists of itself and its array: it refers to nothing else.
+    pub(crate) is_plain: bool,
+}
+
+impl Usage {
+    /// The load factor that an instance states.
+    pub(crate) fn load_factor(&self, objects: &Objects<'_>, fields: &[u8]) -> Option<f32> {
+        objects.value_at(fields, self.load?).filter(|load| load.kind == BasicType::Float).map(Bits::as_float)
+    }
+}
+
+impl Forms {
+    /// By class number: how the class uses memory, if it is one of the JDK's or Android's collections.
+    pub(crate) fn usages(&self, summary: &Summary) -> Vec<Option<Usage>> {
+        let of_class = |(number, known): (u32, &Option<Known>)| {
+            let class = ClassNumber(number);
+            let name = summary.class_name(summary.class(class)?);
+            let is_library = names::is_of_jdk(name) || name.starts_with("android.");
+            is_library.then(|| usage(summary, class, (*known)?))?
+        };
+        (0u32..).zip(&self.by_class).map(of_class).collect()
+    }
+}
+
+fn usage(summary: &Summary, class: ClassNumber, (_, form, known): Known) -> Option<Usage> {
+    let name = summary.class_name(summary.class(known)?);
+    let table = summary.class_table();
+    // Fields of subclasses may have the same names.
+    let below = table.bytes(class).checked_sub(table.bytes(known))?;
+    let mut at = 0u64;
+    let slots: Vec<_> = crate::index::objects::fields::slots(summary, class)
+        .take(MAX_FIELDS)
+        .filter(|slot| {
+            let start = at;
+            at += slot.kind.dump_bytes(summary.id_size()) as u64;
+            start >= below
+        })
+        .collect();
+    let place = |field: &str| slots.iter().find(|slot| slot.name == field).map(|slot| slot.place);
+    let none = Usage {
+        is_counted: true,
+        wraps: None,
+        array: None,
+        needs: Needs::All,
+        count: Count::Entries,
+        load: None,
+        is_hash: false,
+        is_linked: false,
+        is_plain: false,
+    };
+    let references = slots.iter().filter(|slot| slot.kind == BasicType::Object).count();
+    let is_plain = references == 1 && below == 0;
+    let number = |field: &str| place(field).map_or(Count::Entries, Count::Number);
+    let concurrent = name.starts_with("java.util.concurrent.");
+    let is_queue = concurrent && (name.ends_with("Queue") || name.ends_with("Deque"));
+    Some(match form {
+        Form::Array { array, size } => {
+            let count = size.map_or(Count::Length, number);
+            let needs = if size.is_some() { Needs::Slots } else { Needs::All };
+            let is_counted =
+                !is_queue && (size.is_some() || name == "java.util.concurrent.CopyOnWriteArrayList");
+            Usage { is_counted, array: place(array), count, needs, is_plain, ..none }
+        }
+        Form::Ring => {
+            let ends = place("head").zip(place("tail"));
+            let count = ends.map_or(Count::Entries, |(head, tail)| Count::Between(head, tail));
+            Usage { array: place("elements"), count, needs: Needs::Ring, is_plain, ..none }
+        }
+        Form::Buckets { table, size, .. } => {
+            let cells = || Some(Count::Cells(place("baseCount")?, place("counterCells")?));
+            let count = size.map_or_else(|| cells().unwrap_or(Count::Entries), number);
+            let is_counted = !name.starts_with("java.lang.");
+            let needs = if name == "java.util.Hashtable" { Needs::AnyHash } else { Needs::Hash };
+            let load = place("loadFactor");
+            Usage { is_counted, array: place(table), count, needs, load, is_hash: true, ..none }
+        }
+        Form::Chained => Usage {
+            array: place("table"),
+            count: number("size"),
+            needs: Needs::Hash,
+            load: place("loadFactor"),
+            is_hash: true,
+            ..none
+        },
+        Form::Pairs { table, size } => Usage {
+            array: place(table),
+            count: size.map_or(Count::Entries, number),
+            needs: Needs::Identity,
+            ..none
+        },
+        Form::Dense { table, size } => {
+            Usage { array: place(table), count: number(size), needs: Needs::Dense, ..none }
+        }
+        Form::Linked { size, .. } => {
+            let is_linked = name == "java.util.LinkedList";
+            Usage { is_counted: is_linked, is_linked, count: number(size), ..none }
+        }
+        Form::Tree { size, .. } => Usage { count: number(size), ..none },
+        Form::Enums => Usage { array: place("vals"), count: number("size"), ..none },
+        Form::Skips | Form::Segments | Form::EnumBits => none,
+        Form::Wraps(field) | Form::KeysOf(field) | Form::ValuesOf(field) => {
+            Usage { is_counted: !is_queue, wraps: Some(place(field)?), ..none }
+        }
+        Form::Round => Usage { is_counted: false, array: place("items"), ..none },
+        Form::Scattered(array) => Usage { is_counted: false, array: place(array), ..none },
+        Form::Fields(_)
+        | Form::Keyed(_)
+        | Form::Value(_)
+        | Form::Empty
+        | Form::PartOf(_)
+        | Form::Numbers(_) => {
+            return None;
+        }
+    })
+}
+
+/// Segments of a ConcurrentHashMap until JDK 7 that are added up: 16 where a program says nothing.
+const MAX_SEGMENTS: usize = 64;
+/// Nodes of a skip list that are looked at, and levels above it.
+const MAX_NODES: usize = 4;
+const MAX_LEVELS: usize = 64;
+
+impl Collections<'_, '_> {
+    /// How many elements a collection has that does not count them, 2 for more: in a few steps, whatever the dump holds.
+    pub(crate) fn at_most_one(&self, object: ObjectIndex) -> Option<u32> {
+        let (_, form, class) = self.form(object)?;
+        let field = |name| self.objects.field_of(object, class, name);
+        match form {
+            Form::EnumBits => {
+                let elements = field("elements")?;
+                let count = match elements.kind {
+                    BasicType::Long => u64::from(elements.bits.count_ones()),
+                    _ => u64::try_from(field("size")?.integer()?).ok()?,
+                };
+                Some(u32::try_from(count.min(2)).unwrap_or(2))
+            }
+            Form::Skips => {
+                let lowest = iterate::chain(self.objects, field("head"), "down").take(MAX_LEVELS).last();
+                let node = lowest.and_then(|index| self.objects.field(index, "node"));
+                let nodes: Vec<ObjectIndex> =
+                    iterate::chain(self.objects, node, "next").take(MAX_NODES).collect();
+                let holds = |node: &&ObjectIndex| {
+                    let key = self.objects.reference(**node, "key");
+                    let value = || {
+                        self.objects
+                            .reference(**node, "val")
+                            .or_else(|| self.objects.reference(**node, "value"))
+                    };
+                    key.is_some() && value().is_some()
+                };
+                match nodes.iter().filter(holds).count() {
+                    found if nodes.len() < MAX_NODES || found > 1 => {
+                        Some(u32::try_from(found.min(2)).unwrap_or(2))
+                    }
+                    _ => None,
+                }
+            }
+            Form::Segments => {
+                let segments = iterate::ids(self.objects, field("segments")).take(MAX_SEGMENTS + 1);
+                let counts = segments.enumerate().map(|(at, id)| {
+                    match self.objects.graph.objects.addresses.index_of(id) {
+                        _ if at == MAX_SEGMENTS => None,
+                        None => Some(0),
+                        Some(segment) => u64::try_from(self.objects.field(segment, "count")?.integer()?).ok(),
+                    }
+                });
+                let count = counts.sum::<Option<u64>>()?;
+                Some(u32::try_from(count.min(2)).unwrap_or(2))
+            }
+            _ => u32::try_from(self.size(object, form, class)?.min(2)).ok(),
+        }
+    }
+
+    /// Whether a collection is surely empty, in a few steps.
+    pub(crate) fn is_empty_at_once(&self, collection: &Collection) -> bool {
+        match collection.form {
+            Form::Empty => true,
+            // Those that are counted in cells are in use.
+            Form::Buckets { size: None, .. } => {
+                let field = |name| self.objects.field_of(collection.object, collection.class, name);
+                let is = |name, value| field(name).is_some_and(|field: Bits| field.bits == value);
+                is("baseCount", 0) && is("counterCells", 0)
+            }
+            _ => self.count(collection) == Some(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_what_the_jdk_makes_for_so_many_elements() {
+        // java.util.HashMap: threshold = (int) (capacity * loadFactor), and it grows when it holds more.
+        for (elements, slots) in
+            [(0, 1), (1, 2), (2, 4), (3, 4), (4, 8), (6, 8), (7, 16), (12, 16), (13, 32), (48, 64)]
+        {
+            assert_eq!(Needs::Hash.slots(elements, None), slots, "{elements}");
+        }
+        assert_eq!((Needs::Hash.slots(12, Some(1.0)), Needs::Hash.slots(17, Some(0.5))), (16, 64));
+        assert_eq!((Needs::Hash.slots(12, Some(f32::NAN)), Needs::Hash.slots(12, Some(-1.0))), (16, 16));
+        for elements in 1..2000u64 {
+            let slots = Needs::AnyHash.slots(elements, None);
+            assert!(slots * 3 / 4 >= elements && (slots - 1) * 3 / 4 < elements, "{elements} {slots}");
+        }
+        // java.util.IdentityHashMap.capacity: 32 entries, 64 slots, up to 21 elements.
+        for (elements, slots) in [(1, 8), (2, 8), (3, 16), (5, 16), (6, 32), (21, 64), (22, 128)] {
+            assert_eq!(Needs::Identity.slots(elements, None), slots, "{elements}");
+        }
+        assert_eq!(
+            (Needs::Slots.slots(5, None), Needs::Ring.slots(5, None), Needs::Dense.slots(5, None)),
+            (5, 6, 10)
+        );
+        for needs in [Needs::Slots, Needs::Ring, Needs::Hash, Needs::AnyHash, Needs::Identity, Needs::Dense] {
+            assert!(needs.slots(u64::MAX, None) >= 1 << 63, "{needs:?}");
+        }
+    }
+}

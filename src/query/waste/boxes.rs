@@ -1,0 +1,111 @@
+//! Boxes of primitive values: what they take, and which of them the JVM's caches hold or could hold.
+
+use crate::hprof::{BasicType, ObjectId, RootKind};
+use crate::index::graph::numbers::ObjectIndex;
+use crate::index::model::summary::ClassNumber;
+use crate::index::storage::id_map::IdSet;
+use crate::query::objects::reader::{Bits, Place};
+
+use super::Search;
+
+/// Boxes, and what is in them.
+const BOXES: [(&str, BasicType); 8] = [
+    ("java.lang.Boolean", BasicType::Boolean),
+    ("java.lang.Byte", BasicType::Byte),
+    ("java.lang.Short", BasicType::Short),
+    ("java.lang.Character", BasicType::Char),
+    ("java.lang.Integer", BasicType::Int),
+    ("java.lang.Long", BasicType::Long),
+    ("java.lang.Float", BasicType::Float),
+    ("java.lang.Double", BasicType::Double),
+];
+
+/// Classes whose static fields hold the caches, or arrays of what is cached.
+const CACHES: [&str; 6] = [
+    "java.lang.Boolean",
+    "java.lang.Byte$ByteCache",
+    "java.lang.Short$ShortCache",
+    "java.lang.Character$CharacterCache",
+    "java.lang.Integer$IntegerCache",
+    "java.lang.Long$LongCache",
+];
+
+/// A class of boxes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Boxed {
+    pub(super) value: Place,
+    /// What a box takes.
+    pub(super) bytes: u64,
+    /// What its value takes more than a reference.
+    pub(super) growth: u64,
+}
+
+impl Boxed {
+    pub(super) fn of(search: &Search<'_>, class: ClassNumber) -> Option<Self> {
+        let summary = search.summary;
+        let name = summary.class_name(summary.class(class)?);
+        let (_, element) = BOXES.iter().find(|(known, _)| *known == name)?;
+        let mut slots = search.objects.slots(class);
+        let value = slots.find(|slot| slot.name == "value" && slot.kind == *element)?.place;
+        let layout = search.sizes.layout();
+        let growth = layout.value_bytes(*element).saturating_sub(layout.value_bytes(BasicType::Object));
+        Some(Self { value, bytes: search.sizes.instance(class).0, growth })
+    }
+
+    /// Whether `valueOf` gives the same box for a value each time.
+    pub(super) fn is_in_range(value: Bits) -> bool {
+        match value.kind {
+            BasicType::Boolean => true,
+            BasicType::Char => value.bits <= 127,
+            _ => value.integer().is_some_and(|value| (-128..=127).contains(&value)),
+        }
+    }
+
+    /// What a box would save: in each object that refers to it the value takes the place of the reference.
+    pub(super) fn saving(&self, search: &Search<'_>, object: ObjectIndex) -> u64 {
+        if self.growth == 0 {
+            return self.bytes;
+        }
+        let graph = search.graph;
+        let referrers = graph.referrers(object).filter(|from| search.reachable.contains(*from));
+        // More would save nothing.
+        let enough = usize::try_from(self.bytes / self.growth).unwrap_or(usize::MAX);
+        let referrers = referrers.take(enough).count() as u64;
+        self.bytes.saturating_sub(self.growth.saturating_mul(referrers))
+    }
+}
+
+/// The boxes that the JVM's caches hold: in static fields, and, with class data sharing, in arrays for classes that are not
+/// initialized yet, in an array that a JNI global refers to.
+pub(super) fn cached(search: &Search<'_>) -> IdSet<u32> {
+    let summary = search.summary;
+    let mut cached = IdSet::default();
+    let elements = |array: ObjectIndex| {
+        let ids = search.objects.ids(array).into_iter().flatten();
+        ids.filter_map(|id| search.graph.objects.addresses.index_of(id))
+    };
+    let mut take = |held: ObjectIndex| {
+        cached.insert(held.0);
+        cached.extend(elements(held).map(|object| object.0));
+    };
+    let is_of_boxes = |object: &ObjectIndex| {
+        let class = search.class(*object).and_then(|class| summary.class(class));
+        let element = class.and_then(|class| summary.class_name(class).strip_suffix("[]"));
+        element.is_some_and(|element| BOXES.iter().any(|(name, _)| *name == element))
+            && search.graph.referrers(*object).only().is_some()
+    };
+    let globals = search.graph.roots.rows.iter().filter(|root| root.kind == RootKind::JniGlobal);
+    globals.flat_map(|root| elements(root.object)).filter(is_of_boxes).for_each(&mut take);
+    for (_, row) in summary.numbered_classes() {
+        if row.loader.get() != 0 || !CACHES.contains(&summary.class_name(row)) {
+            continue;
+        }
+        for (_, kind, value) in summary.statics(row) {
+            let held = search.graph.objects.addresses.index_of(ObjectId(value));
+            if let Some(held) = held.filter(|_| kind == BasicType::Object) {
+                take(held);
+            }
+        }
+    }
+    cached
+}

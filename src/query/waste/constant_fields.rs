@@ -1,0 +1,343 @@
+//! Fields that are the same in nearly all instances of the class that declares them.
+//!
+//! Candidates are found by majority votes: a value that more than half of the instances have wins, in one pass and a few
+//! bytes for each field (R. S. Boyer, J S. Moore: MJRTY, a fast majority vote algorithm, 1991). A vote also tells how many
+//! instances have another value at least, so that most fields drop out early; those that are nearly the same everywhere
+//! are counted.
+
+use std::io;
+use std::sync::{Mutex, PoisonError};
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::findings::{Findings, Frees, PartKey, PartSum};
+use super::instances::chunks_of;
+use super::plan::{Compared, MIN_INSTANCES, Plan, Plans};
+use super::{Cursor, Kind, Search};
+use crate::hprof::heap::{HeapVisitor, Instance};
+use crate::hprof::{BasicType, IdSize};
+use crate::index::layout::fit::{Shapes, own_fields};
+use crate::index::layout::sizes::SizeSource;
+use crate::index::model::summary::ClassNumber;
+use crate::query::objects::reader::Place;
+
+/// One of so many instances may have another value.
+const ONE_OF: u64 = 100;
+
+/// Classes above one another whose fields are told.
+const MAX_CLASSES: usize = 1 << 10;
+
+/// How instances vote on a field.
+#[derive(Debug, Clone, Copy, Default)]
+struct Vote {
+    candidate: u64,
+    /// Votes for the candidate that no other vote stands against.
+    score: u64,
+    /// Pairs of different values: one of each is not the value of the majority.
+    pairs: u64,
+}
+
+impl Vote {
+    #[inline(always)]
+    fn add_one(&mut self, value: u64) {
+        if self.score == 0 {
+            (self.candidate, self.score) = (value, 1);
+        } else if self.candidate == value {
+            self.score += 1;
+        } else {
+            self.score -= 1;
+            self.pairs += 1;
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.pairs += other.pairs;
+        if self.candidate == other.candidate {
+            self.score += other.score;
+        } else {
+            self.pairs += self.score.min(other.score);
+            if other.score > self.score {
+                self.candidate = other.candidate;
+            }
+            self.score = self.score.abs_diff(other.score);
+        }
+    }
+}
+
+/// The votes on all fields that are compared.
+#[derive(Debug)]
+pub(super) struct Votes {
+    votes: Vec<Vote>,
+    /// Pairs by which a field drops out.
+    limits: Vec<u64>,
+    /// Instances that have voted, by class number.
+    classes: Vec<u64>,
+}
+
+impl Votes {
+    pub(super) fn new(plans: &Plans) -> Self {
+        let limits = plans.fields.iter().map(|field| field.instances / ONE_OF).collect();
+        Self {
+            votes: vec![Vote::default(); plans.fields.len()],
+            limits,
+            classes: vec![0; plans.of_class.len()],
+        }
+    }
+
+    /// Takes the fields of an instance of a class.
+    #[inline(always)]
+    pub(super) fn vote(
+        &mut self,
+        id_size: IdSize,
+        class: ClassNumber,
+        places: &[(Place, u32)],
+        fields: &[u8],
+    ) {
+        if let Some(count) = self.classes.get_mut(class.0 as usize) {
+            *count += 1;
+        }
+        for (place, number) in places {
+            let number = *number as usize;
+            let (Some(vote), Some(limit)) = (self.votes.get_mut(number), self.limits.get(number)) else {
+                return;
+            };
+            if vote.pairs <= *limit
+                && let Some(value) = place.value(fields, id_size)
+            {
+                vote.add_one(value.bits);
+            }
+        }
+    }
+
+    pub(super) fn add(&mut self, others: &Self) {
+        self.votes.iter_mut().zip(&others.votes).for_each(|(vote, other)| vote.add(other));
+        self.classes.iter_mut().zip(&others.classes).for_each(|(count, other)| *count += other);
+    }
+}
+
+/// How a field is the same everywhere, in the order in which fields are taken away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Same {
+    Null,
+    Zero,
+    Equal,
+}
+
+/// A field that is the same everywhere.
+#[derive(Debug, Clone, Copy)]
+struct Constant {
+    field: Compared,
+    kind: BasicType,
+    same: Same,
+}
+
+/// Finds the fields, and what instances would shrink by without them.
+pub(super) fn find(search: &Search<'_>, plans: &Plans, votes: Votes) -> io::Result<Findings> {
+    let summary = search.summary;
+    let mut findings = Findings::new(Kind::ConstantFields, Frees::OfClass(Vec::new()));
+    let counts = count(search, plans, &votes);
+    let mut constants: Vec<Constant> = Vec::new();
+    for ((field, vote), (limit, count)) in
+        plans.fields.iter().zip(&votes.votes).zip(votes.limits.iter().zip(counts))
+    {
+        let (equal, all) = match vote.pairs {
+            // All have the value that won.
+            0 => (vote.score, vote.score),
+            pairs if pairs <= *limit => count.into_inner().unwrap_or_else(PoisonError::into_inner),
+            _ => continue,
+        };
+        if all < MIN_INSTANCES || equal.saturating_mul(ONE_OF) < all.saturating_mul(ONE_OF - 1) {
+            continue;
+        }
+        let row = summary.class(field.class);
+        let Some((_, kind)) = row.and_then(|row| summary.raw_fields(row).nth(field.number as usize)) else {
+            continue;
+        };
+        let same = match (vote.candidate, kind) {
+            (0, BasicType::Object) => Same::Null,
+            (0, _) => Same::Zero,
+            _ => Same::Equal,
+        };
+        constants.push(Constant { field: *field, kind, same });
+    }
+    let layout = *search.sizes.layout();
+    if constants.is_empty() || search.sizes.fit.sizes_stated {
+        return Ok(findings);
+    }
+    // Taken away in groups, one after another: what each group frees.
+    let mut own = own_fields(summary, layout.packing, layout.word_bytes);
+    let instances = &votes.classes;
+    let mut shapes = Shapes::new(summary, &own, &layout);
+    let mut shrinks = vec![0u64; instances.len()];
+    for same in [Same::Null, Same::Zero, Same::Equal] {
+        for constant in constants.iter().filter(|constant| constant.same == same) {
+            if let Some(own) = own.get_mut(constant.field.class.0 as usize) {
+                own.remove(constant.kind);
+            }
+        }
+        let without = Shapes::new(summary, &own, &layout);
+        // By class: what its instances shrink by. Measured sizes stand for what the layout does not know.
+        for (number, _) in summary.numbered_classes() {
+            let at = number.0 as usize;
+            let count = instances.get(at).copied().unwrap_or(0);
+            let is_by_model =
+                matches!(search.sizes.instance(number).1, SizeSource::Model | SizeSource::Confirmed);
+            if count == 0 || !is_by_model {
+                continue;
+            }
+            let bytes = shapes.size(&layout, at).saturating_sub(without.size(&layout, at));
+            if bytes == 0 {
+                continue;
+            }
+            if let Some(shrink) = shrinks.get_mut(at) {
+                *shrink += bytes;
+            }
+            share_out(search, &constants, same, (number, count, bytes), &mut findings);
+        }
+        shapes = without;
+    }
+    for (number, (shrink, count)) in (0u32..).zip(shrinks.iter().zip(instances)) {
+        if *shrink > 0 {
+            let class = ClassNumber(number);
+            let bytes = shrink.saturating_mul(*count);
+            findings.count += count;
+            findings.bytes = findings.bytes.saturating_add(bytes);
+            let size = search.sizes.instance(class).0;
+            let filled = (size.saturating_sub(*shrink).saturating_mul(*count), size.saturating_mul(*count));
+            findings.parts.insert(PartKey::Class(class), PartSum { count: *count, bytes, filled });
+        }
+    }
+    findings.frees = Frees::OfClass(shrinks);
+    Ok(findings)
+}
+
+/// Shares what the instances of a class shrink by out among the fields of a group that they have.
+fn share_out(
+    search: &Search<'_>,
+    constants: &[Constant],
+    same: Same,
+    (class, count, bytes): (ClassNumber, u64, u64),
+    findings: &mut Findings,
+) {
+    let table = search.summary.class_table();
+    let mut left = bytes.saturating_mul(count);
+    let of_class: Vec<&Constant> = (table.upwards(class).take(MAX_CLASSES))
+        .flat_map(|above| {
+            let start = constants.partition_point(|constant| constant.field.class < above);
+            constants
+                .get(start..)
+                .unwrap_or_default()
+                .iter()
+                .take_while(move |constant| constant.field.class == above)
+        })
+        .filter(|constant| constant.same == same)
+        .collect();
+    for (more, constant) in (0..of_class.len() as u64).rev().zip(of_class) {
+        let part = left.div_ceil(more + 1);
+        left -= part;
+        findings.fields.push((constant.field.class, constant.field.number, count, part));
+    }
+}
+
+/// By field: how many instances have the value that won, and of how many, where the votes do not tell.
+fn count(search: &Search<'_>, plans: &Plans, votes: &Votes) -> Vec<Mutex<(u64, u64)>> {
+    let counts: Vec<Mutex<(u64, u64)>> = plans.fields.iter().map(|_| Mutex::default()).collect();
+    let is_open = |number: u32| {
+        let vote = votes.votes.get(number as usize).zip(votes.limits.get(number as usize));
+        vote.is_some_and(|(vote, limit)| vote.pairs > 0 && vote.pairs <= *limit)
+    };
+    // By class: the fields that are still in question, and what they are to be.
+    let wanted: Vec<Option<Vec<(Place, u32, u64)>>> = (plans.of_class.iter())
+        .map(|plan| {
+            let Plan::Program(fields) = plan else { return None };
+            let fields = fields.iter().filter(|(_, number)| is_open(*number));
+            let candidate = |number: u32| votes.votes.get(number as usize).map_or(0, |vote| vote.candidate);
+            let fields: Vec<_> =
+                fields.map(|(place, number)| (*place, *number, candidate(*number))).collect();
+            (!fields.is_empty()).then_some(fields)
+        })
+        .collect();
+    if wanted.iter().all(Option::is_none) {
+        return counts;
+    }
+    let is_wanted: Vec<bool> = wanted.iter().map(Option::is_some).collect();
+    chunks_of(search).into_par_iter().for_each(|chunk| {
+        let fields = FxHashMap::default();
+        let mut pass = Counting { search, wanted: &wanted, cursor: Cursor::NONE, fields };
+        search.blocks(chunk, &is_wanted, |block, cursor| {
+            pass.cursor = cursor;
+            let places = &search.graph.objects.places;
+            places.visit(search.bytes, search.summary.id_size(), block, cursor.count(), &mut pass, |pass| {
+                pass.cursor.within += 1;
+            });
+        });
+        for (number, (equal, all)) in pass.fields {
+            if let Some(count) = counts.get(number as usize) {
+                let mut count = count.lock().unwrap_or_else(PoisonError::into_inner);
+                *count = (count.0 + equal, count.1 + all);
+            }
+        }
+    });
+    counts
+}
+
+/// Counts values.
+struct Counting<'v, 'a> {
+    search: &'v Search<'a>,
+    wanted: &'v [Option<Vec<(Place, u32, u64)>>],
+    cursor: Cursor,
+    /// By number of the field: instances that have the value, and all.
+    fields: FxHashMap<u32, (u64, u64)>,
+}
+
+impl<'a> HeapVisitor<'a> for Counting<'_, 'a> {
+    #[inline(always)]
+    fn instance(&mut self, record: Instance<'a>) {
+        if !self.cursor.is_wanted() {
+            return;
+        }
+        let wanted = self.wanted.get(self.cursor.class().0 as usize);
+        for (place, number, value) in wanted.and_then(Option::as_ref).into_iter().flatten() {
+            let (equal, all) = self.fields.entry(*number).or_default();
+            let found = place.value(record.fields, self.search.summary.id_size());
+            *equal += u64::from(found.is_some_and(|found| found.bits == *value));
+            *all += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What several voters say of the values of some instances.
+    fn vote(values: &[u64], voters: usize) -> Vote {
+        let parts = values.chunks(values.len().div_ceil(voters).max(1)).map(|values| {
+            let mut vote = Vote::default();
+            values.iter().for_each(|value| vote.add_one(*value));
+            vote
+        });
+        parts.fold(Vote::default(), |mut all, vote| {
+            all.add(&vote);
+            all
+        })
+    }
+
+    #[test]
+    fn what_nearly_all_have_wins_and_pairs_are_no_more_than_the_others() {
+        for (all, other_at) in [(1000u64, 7u64), (1000, 97), (1000, 101), (500, 3)] {
+            for voters in [1, 2, 7] {
+                let values: Vec<u64> =
+                    (0..all).map(|at| if at % other_at == 0 { at + 10 } else { 5 }).collect();
+                let others = values.iter().filter(|value| **value != 5).count() as u64;
+                let vote = vote(&values, voters);
+                assert_eq!(vote.candidate, 5);
+                assert!(vote.pairs <= others && vote.score + 2 * vote.pairs == all, "{vote:?}");
+            }
+        }
+        assert_eq!(vote(&[3; 100], 7).pairs, 0);
+        let different: Vec<u64> = (0..100).collect();
+        assert!(vote(&different, 3).pairs >= 49);
+    }
+}

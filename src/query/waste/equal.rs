@@ -1,0 +1,265 @@
+//! What is the same: Strings of one text, arrays of one content.
+//!
+//! Hashes of 64 bits put candidates together, and contents are compared, so that nothing counts for something else. The
+//! candidates are in shares by the upper bits of their hashes: one share fits into the cache while it is sorted.
+
+use std::io;
+use std::sync::{Mutex, PoisonError};
+
+use rayon::prelude::*;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::findings::{Findings, Frees, NO_OBJECT, PartKey, PartSum, Parts, Saving, keep_largest};
+use super::{Kind, Search};
+use crate::hprof::BasicType;
+use crate::index::graph::numbers::ObjectIndex;
+use crate::index::storage::id_map::IdSet;
+use crate::index::storage::prefetch::prefetch;
+use crate::index::storage::scratch::{Array, ScratchArena, Stack};
+use crate::query::objects::object_set::Bits;
+use crate::query::objects::reader::{Characters, Record};
+use crate::query::strings::contents;
+
+/// Parts of the contents by their hash.
+const SHARES: usize = 256;
+/// Items of a share that are moved to the room at a time.
+const SHARE_TOP: usize = 1 << 11;
+/// Groups of equal objects that are kept as examples.
+const MAX_GROUPS: usize = 100;
+/// Items whose records are asked for before they are read.
+const AHEAD: usize = 16;
+/// Contents of more bytes are compared once for each place where they are.
+const LONG: u64 = 1 << 10;
+
+/// A String or an array, and where its content is.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(super) struct Item {
+    pub(super) hash: u64,
+    /// The offset of the array's record, shifted left by two, and the form of a text.
+    pub(super) place: u64,
+    /// Bytes of the array.
+    pub(super) bytes: u64,
+    pub(super) object: u32,
+    /// The array.
+    pub(super) array: u32,
+}
+
+/// Items by a part of their hash.
+pub(super) struct Shares(Vec<Mutex<Stack<Item>>>);
+
+impl Shares {
+    pub(super) fn new(room: &ScratchArena) -> Self {
+        Self((0..SHARES).map(|_| Mutex::new(Stack::with_top(room, SHARE_TOP))).collect())
+    }
+
+    /// Takes items.
+    pub(super) fn put(&self, items: &mut Vec<Item>) -> io::Result<()> {
+        items.sort_unstable_by_key(|item| item.hash >> 56);
+        for some in items.chunk_by(|a, b| a.hash >> 56 == b.hash >> 56) {
+            let share = some.first().and_then(|item| self.0.get(usize::try_from(item.hash >> 56).ok()?));
+            let Some(share) = share else { continue };
+            let mut share = share.lock().unwrap_or_else(PoisonError::into_inner);
+            some.iter().try_for_each(|item| share.push(*item))?;
+        }
+        items.clear();
+        Ok(())
+    }
+
+    fn into_arrays(self) -> io::Result<Vec<Array<Item>>> {
+        let arrays = self.0.into_par_iter();
+        arrays.map(|share| share.into_inner().unwrap_or_else(PoisonError::into_inner).into_array()).collect()
+    }
+}
+
+/// Contents of arrays or texts, compared.
+trait Content: Sync {
+    /// A content that was read.
+    type Read<'r>
+    where
+        Self: 'r;
+
+    fn read(&self, item: &Item) -> Option<Self::Read<'_>>;
+    fn same(a: &Self::Read<'_>, b: &Self::Read<'_>) -> bool;
+    /// What goes if an item goes.
+    fn saving(&self, item: &Item) -> Saving;
+}
+
+struct Texts<'v, 'a>(&'v Search<'a>);
+
+impl<'v, 'a> Content for Texts<'v, 'a> {
+    type Read<'r>
+        = Characters<'a>
+    where
+        Self: 'r;
+
+    fn read(&self, item: &Item) -> Option<Characters<'a>> {
+        contents::characters_at(&self.0.objects, item.place, ObjectIndex(item.object))
+    }
+
+    fn same(a: &Characters<'_>, b: &Characters<'_>) -> bool {
+        contents::same(a, b)
+    }
+
+    fn saving(&self, item: &Item) -> Saving {
+        let class = self.0.class(ObjectIndex(item.object));
+        let own = class.map_or(0, |class| self.0.sizes.instance(class).0);
+        Saving { bytes: own.saturating_add(item.bytes), object: item.object, other: item.array }
+    }
+}
+
+struct Arrays<'v, 'a>(&'v Search<'a>);
+
+impl<'v, 'a> Content for Arrays<'v, 'a> {
+    type Read<'r>
+        = (BasicType, &'a [u8])
+    where
+        Self: 'r;
+
+    fn read(&self, item: &Item) -> Option<(BasicType, &'a [u8])> {
+        match self.0.objects.record_at(item.place >> 2)? {
+            Record::PrimitiveArray(array) => Some((array.element, array.elements?)),
+            _ => None,
+        }
+    }
+
+    fn same(a: &(BasicType, &[u8]), b: &(BasicType, &[u8])) -> bool {
+        a == b
+    }
+
+    fn saving(&self, item: &Item) -> Saving {
+        Saving { bytes: item.bytes, object: item.object, other: NO_OBJECT }
+    }
+}
+
+/// What goes in a share, and its largest groups.
+type Found = (Vec<Saving>, Vec<(ObjectIndex, u64, u64)>);
+
+fn find<C: Content>(content: &C, bytes_of_dump: &[u8], share: &mut [Item]) -> Found {
+    share.sort_unstable_by_key(|item| (item.hash, item.object));
+    let (mut savings, mut groups) = (Vec::new(), Vec::new());
+    let mut others: Vec<Item> = Vec::new();
+    let (mut start, mut ahead) = (0, 0);
+    for same_hash in share.chunk_by(|a, b| a.hash == b.hash) {
+        start += same_hash.len();
+        if same_hash.len() < 2 {
+            continue;
+        }
+        // Records lie anywhere: they are asked for before they are read.
+        while ahead < share.len().min(start + AHEAD) {
+            let item = share.get(ahead);
+            let has_same =
+                |other: usize| share.get(other).map(|other| other.hash) == item.map(|item| item.hash);
+            if let Some(item) = item.filter(|_| has_same(ahead + 1) || ahead > 0 && has_same(ahead - 1)) {
+                prefetch(bytes_of_dump, usize::try_from(item.place >> 2).unwrap_or(usize::MAX));
+            }
+            ahead += 1;
+        }
+        let mut left: Vec<Item> = Vec::new();
+        let mut items = same_hash;
+        // Once, but for contents that have the same hash by accident.
+        while let Some((first, rest)) = items.split_first().filter(|(_, rest)| !rest.is_empty()) {
+            let read = content.read(first);
+            let mut seen: IdSet<u64> = IdSet::default();
+            let (before, mut bytes) = (savings.len(), 0u64);
+            let mut array = first.array;
+            others.clear();
+            for item in rest {
+                let is_long = item.bytes > LONG;
+                let is_known = item.place == first.place && item.place & 3 != contents::Form::Part as u64
+                    || is_long && seen.contains(&item.place);
+                let is_same =
+                    is_known || matches!((&read, content.read(item)), (Some(a), Some(b)) if C::same(a, &b));
+                if !is_same {
+                    others.push(*item);
+                    continue;
+                }
+                if is_long && item.place & 3 != contents::Form::Part as u64 {
+                    seen.insert(item.place);
+                }
+                let saving = content.saving(item);
+                // An array that several share goes once.
+                let shared = if item.array == array { item.bytes } else { 0 };
+                array = item.array;
+                bytes = bytes.saturating_add(saving.bytes.saturating_sub(shared));
+                savings.push(saving);
+            }
+            if savings.len() > before {
+                groups.push((ObjectIndex(first.object), (savings.len() - before) as u64, bytes));
+            }
+            left.clone_from(&others);
+            items = &left;
+        }
+        if groups.len() > MAX_GROUPS * 100 {
+            groups = keep_largest(groups, MAX_GROUPS);
+        }
+    }
+    (savings, keep_largest(groups, MAX_GROUPS))
+}
+
+fn find_all<C: Content>(
+    content: &C,
+    shares: Shares,
+    (bytes, room): (&[u8], &ScratchArena),
+) -> io::Result<(Array<Saving>, Vec<(ObjectIndex, u64, u64)>)> {
+    let one = |mut share: Array<Item>| {
+        let (savings, groups) = find(content, bytes, &mut share);
+        Ok((room.copy(&savings)?, groups))
+    };
+    let found: Vec<_> = shares.into_arrays()?.into_par_iter().map(one).collect::<io::Result<_>>()?;
+    let mut all = room.array::<Saving>(found.iter().map(|(savings, _)| savings.len()).sum())?;
+    let mut at = 0;
+    let mut groups = Vec::new();
+    for (savings, some) in found {
+        if let Some(place) = all.get_mut(at..at + savings.len()) {
+            place.copy_from_slice(&savings);
+        }
+        at += savings.len();
+        groups.extend(some);
+    }
+    all.par_sort_unstable_by_key(|saving| saving.object);
+    Ok((all, keep_largest(groups, MAX_GROUPS)))
+}
+
+/// Strings of the same text. The first stays; the arrays of the others go, if nothing else refers to them.
+pub(super) fn strings(search: &Search<'_>, shares: Shares) -> io::Result<Findings> {
+    let (mut savings, groups) = find_all(&Texts(search), shares, (search.bytes, &search.room))?;
+    let graph = search.graph;
+    let mut freed = Bits::new(graph.objects.len());
+    for saving in savings.iter() {
+        freed.insert(ObjectIndex(saving.object));
+    }
+    savings.par_iter_mut().for_each(|saving| {
+        let array = ObjectIndex(saving.other);
+        let mut referrers = graph.referrers(array).filter(|from| search.reachable.contains(*from));
+        // It goes with the first of the Strings that share it.
+        let goes = referrers.next() == Some(ObjectIndex(saving.object))
+            && referrers.all(|from| freed.contains(from))
+            && !search.roots.contains(array);
+        if !goes {
+            let class = search.class(ObjectIndex(saving.object));
+            saving.bytes = class.map_or(0, |class| search.sizes.instance(class).0);
+            saving.other = NO_OBJECT;
+        }
+    });
+    let mut findings = Findings::new(Kind::DuplicateStrings, Frees::Objects);
+    findings.take(savings, &Parts::default());
+    findings.groups = groups;
+    Ok(findings)
+}
+
+/// Arrays of the same content.
+pub(super) fn arrays(search: &Search<'_>, shares: Shares) -> io::Result<Findings> {
+    let (savings, groups) = find_all(&Arrays(search), shares, (search.bytes, &search.room))?;
+    let mut parts = Parts::default();
+    for saving in savings.iter() {
+        if let Some(class) = search.class(ObjectIndex(saving.object)) {
+            let sum = PartSum { count: 1, bytes: saving.bytes, filled: (0, 0) };
+            parts.entry(PartKey::Class(class)).or_default().add(sum);
+        }
+    }
+    let mut findings = Findings::new(Kind::DuplicateArrays, Frees::Objects);
+    findings.take(savings, &parts);
+    findings.groups = groups;
+    Ok(findings)
+}

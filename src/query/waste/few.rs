@@ -1,0 +1,363 @@
+//! Collections of no element, of one, and of chains of nodes: what goes with them.
+//!
+//! A set on a map, and a wrapper that alone holds a collection, are one collection with it: the outermost counts.
+
+use std::io;
+
+use rayon::prelude::*;
+
+use super::arrays::Colliding;
+use super::findings::{Findings, Frees, PartKey, Saving, Sink};
+use super::instances::{Loose, UNKNOWN};
+use super::plan::{Plan, Plans};
+use super::{Kind, Search};
+use crate::hprof::BasicType;
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
+use crate::index::model::summary::ClassNumber;
+use crate::index::storage::scratch::Array;
+use crate::query::objects::collections::Collections;
+use crate::query::objects::collections::usage::Usage;
+
+/// Objects that a collection of at most one element consists of: table, nodes, views, a lock. One that has more says
+/// something else than it holds.
+const MAX_OBJECTS: u32 = 64;
+/// Parts of what such a collection retains that are looked at.
+const MAX_STEPS: u32 = 1 << 10;
+/// Wrappers of wrappers.
+const MAX_WRAPPERS: usize = 32;
+
+/// Collections in question.
+pub(super) struct Few {
+    /// What instances say.
+    pub(super) loose: Vec<Array<Loose>>,
+    /// Wrappers and what they wrap.
+    pub(super) wrappers: Vec<(u32, u32)>,
+    /// What arrays say.
+    pub(super) tables: Vec<Array<Loose>>,
+    /// Lists of one element that have nothing but an array.
+    pub(super) plain: Vec<Array<Saving>>,
+}
+
+/// What was found in some of them, of the kinds `EmptyCollections`, `SingleElementCollections`, `LinkedLists`.
+#[derive(Default)]
+struct Sinks {
+    empty: Sink,
+    single: Sink,
+    /// What the collections of one element consist of.
+    freed: Vec<u32>,
+    linked: Sink,
+}
+
+impl Few {
+    pub(super) fn find(
+        self,
+        search: &Search<'_>,
+        plans: &Plans,
+        colliding: &[Colliding],
+    ) -> io::Result<Vec<Findings>> {
+        let look = Look::new(search, plans);
+        let room = &search.room;
+        let mut found = [
+            Findings::new(Kind::EmptyCollections, Frees::Retained),
+            Findings::new(Kind::SingleElementCollections, Frees::Listed(Vec::new())),
+            Findings::new(Kind::LinkedLists, Frees::Part),
+        ];
+        let lists = self.loose.into_par_iter().chain(self.tables).map(|loose| {
+            let mut sinks = Sinks::default();
+            loose.iter().for_each(|loose| look.collection(*loose, &mut sinks));
+            sinks
+        });
+        let wrappers = self.wrappers.par_chunks(1 << 12).map(|wrappers| {
+            let mut sinks = Sinks::default();
+            wrappers
+                .iter()
+                .for_each(|(wrapper, inner)| look.wrapper([*wrapper, *inner].map(ObjectIndex), &mut sinks));
+            sinks
+        });
+        let plain = self.plain.into_par_iter().map(|plain| {
+            let mut sinks = Sinks::default();
+            plain.iter().for_each(|list| look.plain(list, &mut sinks));
+            sinks
+        });
+        let into_room = |sinks: Sinks| {
+            let Sinks { empty, single, freed, linked } = sinks;
+            Ok((
+                [empty.into_room(room)?, single.into_room(room)?, linked.into_room(room)?],
+                room.copy(&freed)?,
+            ))
+        };
+        let all: Vec<_> = lists.chain(plain).chain(wrappers).map(into_room).collect::<io::Result<_>>()?;
+        for (sinks, freed) in all {
+            for (findings, (savings, parts)) in found.iter_mut().zip(sinks) {
+                findings.take(savings, &parts);
+                if findings.kind == Kind::SingleElementCollections
+                    && !freed.is_empty()
+                    && let Frees::Listed(lists) = &mut findings.frees
+                {
+                    lists.push(room.copy(&freed)?);
+                }
+            }
+        }
+        let mut found = Vec::from(found);
+        found.push(look.colliding(colliding)?);
+        Ok(found)
+    }
+}
+
+/// Looks at collections.
+struct Look<'v, 'a> {
+    search: &'v Search<'a>,
+    plans: &'v Plans,
+    collections: Collections<'v, 'a>,
+    /// What a LinkedList, its node and an ArrayList take.
+    linked: Option<[u64; 3]>,
+    /// By name: nodes of trees in hash tables, and what stands in their place otherwise.
+    plain: Vec<(ClassNumber, u64)>,
+}
+
+/// Nodes of trees in hash tables, by the name of the map: the node, and what it is otherwise.
+const TREES: [(&str, &str, &str); 3] = [
+    ("java.util.HashMap", "java.util.HashMap$TreeNode", "java.util.HashMap$Node"),
+    ("java.util.LinkedHashMap", "java.util.HashMap$TreeNode", "java.util.LinkedHashMap$Entry"),
+    (
+        "java.util.concurrent.ConcurrentHashMap",
+        "java.util.concurrent.ConcurrentHashMap$TreeNode",
+        "java.util.concurrent.ConcurrentHashMap$Node",
+    ),
+];
+
+impl<'v, 'a> Look<'v, 'a> {
+    fn new(search: &'v Search<'a>, plans: &'v Plans) -> Self {
+        let size = |name: &str| size_of_class(search, name);
+        let node = size("java.util.LinkedList$Node").or_else(|| size("java.util.LinkedList$Entry"));
+        let linked = || Some([size("java.util.LinkedList")?, node?, size("java.util.ArrayList")?]);
+        let plain = search.summary.numbered_classes().filter_map(|(number, row)| {
+            let name = search.summary.class_name(row);
+            let (_, tree, plain) = TREES.iter().find(|(map, ..)| *map == name)?;
+            Some((number, size(tree)?.saturating_sub(size(plain)?)))
+        });
+        Self {
+            search,
+            plans,
+            collections: Collections::new(&search.objects),
+            linked: linked(),
+            plain: plain.collect(),
+        }
+    }
+
+    fn usage(&self, object: ObjectIndex) -> Option<&'v Usage> {
+        match self.plans.of(self.search.class(object)) {
+            Plan::Collection(usage) => Some(usage),
+            _ => None,
+        }
+    }
+
+    /// The dominator of an object, if it refers to that.
+    fn dominator(&self, object: ObjectIndex) -> Option<ObjectIndex> {
+        let graph = self.search.graph;
+        // What only one object refers to, and no root, is dominated by that one.
+        let only = graph.referrers(object).only().filter(|_| !self.search.roots.contains(object));
+        only.map(ObjectIndex).or_else(|| {
+            let dominator = graph.tree.dominator(graph.tree.reachable_position(object)?)?;
+            let dominator = graph.tree.object_at(dominator)?;
+            graph.referrers(object).any(|from| from == dominator).then_some(dominator)
+        })
+    }
+
+    /// What a wrapper wraps.
+    fn wrapped(&self, wrapper: ObjectIndex) -> Option<ObjectIndex> {
+        let wraps = self.usage(wrapper)?.wraps?;
+        let objects = &self.search.objects;
+        objects.object(objects.value_at(objects.instance(wrapper)?, wraps)?)
+    }
+
+    /// The outermost wrapper that alone holds a collection.
+    fn outermost(&self, collection: ObjectIndex) -> ObjectIndex {
+        let mut outer = collection;
+        for _ in 0..MAX_WRAPPERS {
+            let mut wrappers =
+                self.search.graph.referrers(outer).filter(|above| self.wrapped(*above) == Some(outer));
+            match wrappers
+                .next()
+                .and_then(|_| self.dominator(outer))
+                .filter(|above| self.wrapped(*above) == Some(outer))
+            {
+                Some(above) => outer = above,
+                None => break,
+            }
+        }
+        outer
+    }
+
+    fn collection(&self, Loose { object, elements }: Loose, sinks: &mut Sinks) {
+        let object = ObjectIndex(object);
+        let elements = match elements {
+            UNKNOWN => self.collections.at_most_one(object),
+            elements => Some(elements),
+        };
+        let Some(elements) = elements else { return };
+        match elements {
+            0 => self.empty(self.outermost(object), sinks),
+            1 => self.single(object, sinks),
+            _ => {}
+        }
+        if elements > 0 && self.usage(object).is_some_and(|usage| usage.is_linked) {
+            self.linked(object, elements.into(), sinks);
+        }
+    }
+
+    fn empty(&self, outer: ObjectIndex, sinks: &mut Sinks) {
+        let tree = &self.search.graph.tree;
+        let Some(position) = tree.reachable_position(outer) else { return };
+        let retained = tree.retained_objects(position);
+        if retained <= MAX_OBJECTS {
+            let part = if retained > 1 { PartKey::Table } else { PartKey::NoTable };
+            sinks.empty.push(Saving::of(outer, tree.retained_bytes(position)), Some(part), (0, 0));
+        }
+    }
+
+    /// A wrapper of what is not its own: of a collection that is its own, that one tells.
+    fn wrapper(&self, [wrapper, inner]: [ObjectIndex; 2], sinks: &mut Sinks) {
+        let is_counted = self.usage(inner).is_some_and(|usage| usage.is_counted);
+        if is_counted && self.dominator(inner) == Some(wrapper) {
+            return;
+        }
+        let collection = self.collections.collection(wrapper);
+        if collection.is_some_and(|collection| self.collections.is_empty_at_once(&collection)) {
+            self.empty(self.outermost(wrapper), sinks);
+        }
+    }
+
+    /// A list of one element and its array.
+    fn plain(&self, list: &Saving, sinks: &mut Sinks) {
+        let [object, array] = [list.object, list.other].map(ObjectIndex);
+        if self.dominator(array) != Some(object) {
+            return;
+        }
+        let (class, before) = (self.search.class(object), sinks.freed.len());
+        let mut bytes =
+            list.bytes.saturating_add(class.map_or(0, |class| self.search.sizes.instance(class).0));
+        sinks.freed.extend([object.0, array.0]);
+        let outer = self.outermost(object);
+        let mut above = object;
+        while above != outer {
+            let Some(wrapper) = self.dominator(above) else { break };
+            above = wrapper;
+            bytes = bytes.saturating_add(self.search.shallow_bytes(above));
+            sinks.freed.push(above.0);
+            if sinks.freed.len() - before > MAX_OBJECTS as usize {
+                break;
+            }
+        }
+        let class = self.search.class(outer).map(PartKey::Class);
+        sinks.single.push(Saving::of(outer, bytes), class, (0, 0));
+    }
+
+    fn single(&self, object: ObjectIndex, sinks: &mut Sinks) {
+        let tree = &self.search.graph.tree;
+        let objects = &self.search.objects;
+        // A table that another collection shares stays.
+        let table =
+            self.usage(object).and_then(|usage| objects.value_at(objects.instance(object)?, usage.array?));
+        let table = table.and_then(|table| objects.object(table));
+        if table.is_some_and(|table| self.dominator(table) != Some(object)) {
+            return;
+        }
+        let Some(collection) = self.collections.collection(object) else { return };
+        let Some(entry) = self.collections.entries(&collection).next() else { return };
+        let of_entry = [entry.key, Some(entry.value)].map(|value| objects.object(value?));
+        let outer = self.outermost(object);
+        let Some(position) = tree.reachable_position(outer) else { return };
+        let end = tree.end(position);
+        let (mut here, mut bytes, mut steps) = (position, 0u64, 0);
+        let before = sinks.freed.len();
+        while here < end {
+            steps += 1;
+            let Some(part) = tree.object_at(here) else { break };
+            if of_entry.contains(&Some(part)) || !self.is_of_collection(part) {
+                here = tree.end(here);
+                continue;
+            }
+            bytes = bytes.saturating_add(tree.shallow_bytes(here));
+            sinks.freed.push(part.0);
+            here = TreePosition(here.0 + 1);
+            if steps > MAX_STEPS || sinks.freed.len() - before > MAX_OBJECTS as usize {
+                sinks.freed.truncate(before);
+                return;
+            }
+        }
+        let class = self.search.class(outer).map(PartKey::Class);
+        sinks.single.push(Saving::of(outer, bytes), class, (0, 0));
+    }
+
+    /// Whether an object can be a part of a collection: a table, a node, a view, a lock.
+    fn is_of_collection(&self, object: ObjectIndex) -> bool {
+        let summary = self.search.summary;
+        let class = self.search.class(object).and_then(|class| summary.class(class));
+        class.is_some_and(|class| {
+            let name = summary.class_name(class);
+            let element = name.trim_end_matches("[]");
+            element.starts_with("java.util.")
+                || element.starts_with("android.util.")
+                || element != name && (element == "java.lang.Object" || element == "int" || element == "long")
+        })
+    }
+
+    fn linked(&self, object: ObjectIndex, elements: u64, sinks: &mut Sinks) {
+        let tree = &self.search.graph.tree;
+        let (Some([list, node, array_list]), Some(position)) = (self.linked, tree.reachable_position(object))
+        else {
+            return;
+        };
+        // A list that says it has more than it holds.
+        let elements = elements.min(u64::from(tree.retained_objects(position)) - 1);
+        let array = self.search.sizes.layout().array_size(BasicType::Object, elements);
+        let now = elements.saturating_mul(node).saturating_add(list);
+        let bytes = now.saturating_sub(array.saturating_add(array_list));
+        if bytes > 0 {
+            sinks.linked.push(Saving::of(object, bytes), None, (0, 0));
+        }
+    }
+
+    fn colliding(&self, all: &[Colliding]) -> io::Result<Findings> {
+        let one = |colliding: &Colliding| {
+            let map = ObjectIndex(colliding.map);
+            (Saving::of(map, self.trees(map, colliding.entries)), *colliding)
+        };
+        let savings: Vec<(Saving, Colliding)> = all.par_iter().map(one).collect();
+        let mut sink = Sink::default();
+        for (saving, Colliding { map, entries, collisions }) in savings {
+            let class = self.search.class(ObjectIndex(map)).map(PartKey::Class);
+            sink.push(saving, class, (collisions, entries));
+        }
+        let mut findings = Findings::new(Kind::CollidingMaps, Frees::Part);
+        let (savings, parts) = sink.into_room(&self.search.room)?;
+        findings.take(savings, &parts);
+        Ok(findings)
+    }
+
+    /// What the nodes of trees in a map take more than other nodes.
+    fn trees(&self, map: ObjectIndex, entries: u64) -> u64 {
+        let Some(collection) = self.collections.collection(map) else { return 0 };
+        let table = self.search.class(map).map(|class| self.search.summary.class_table().upwards(class));
+        let known = |class: &ClassNumber| self.plain.iter().find(|(known, _)| known == class);
+        let Some((_, more)) = table.into_iter().flatten().take(MAX_WRAPPERS).find_map(|class| known(&class))
+        else {
+            return 0;
+        };
+        let nodes =
+            self.collections.nodes(&collection, "table").take(usize::try_from(entries).unwrap_or(usize::MAX));
+        let is_tree = |node: &ObjectIndex| {
+            let class = self.search.class(*node).and_then(|class| self.search.summary.class(class));
+            class.is_some_and(|class| self.search.summary.class_name(class).ends_with("$TreeNode"))
+        };
+        (nodes.filter(is_tree).count() as u64).saturating_mul(*more)
+    }
+}
+
+/// The size of the instances of the boot loader's class of this name.
+fn size_of_class(search: &Search<'_>, name: &str) -> Option<u64> {
+    let mut classes = search.summary.numbered_classes();
+    let class = classes.find(|(_, row)| row.loader.get() == 0 && search.summary.class_name(row) == name)?.0;
+    Some(search.sizes.instance(class).0)
+}

@@ -1,0 +1,277 @@
+//! What was found of a kind: the objects and what each would save.
+
+use std::cmp::Reverse;
+use std::io;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::{Kind, Search};
+use crate::hprof::{BasicType, ObjectId};
+use crate::index::ObjectGraph;
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
+use crate::index::model::summary::ClassNumber;
+use crate::index::storage::scratch::{Array, ScratchArena};
+use crate::query::objects::object_set::Bits;
+
+/// No object.
+pub(super) const NO_OBJECT: u32 = u32::MAX;
+
+/// An object that would be freed, or shrink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(super) struct Saving {
+    /// What is saved with it, in bytes.
+    pub(super) bytes: u64,
+    /// The object.
+    pub(super) object: u32,
+    /// Another one that is freed with it, or [`NO_OBJECT`].
+    pub(super) other: u32,
+}
+
+impl Saving {
+    pub(super) fn of(object: ObjectIndex, bytes: u64) -> Self {
+        Self { bytes, object: object.0, other: NO_OBJECT }
+    }
+}
+
+/// What becomes of the objects of a kind.
+#[derive(Debug)]
+pub(super) enum Frees {
+    /// They are freed, and `other` with them.
+    Objects,
+    /// They are freed with all that they retain.
+    Retained,
+    /// These are freed.
+    Listed(Vec<Array<u32>>),
+    /// They get smaller, or what belongs to them does.
+    Part,
+    /// All instances of some classes get smaller: by class number, by how many bytes.
+    OfClass(Vec<u64>),
+    /// All unreachable objects are freed.
+    Unreachable,
+}
+
+/// What a kind consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum PartKey {
+    /// Objects of a class.
+    Class(ClassNumber),
+    /// Buffers in the field of a class that says how much is used.
+    Buffer(ClassNumber),
+    /// Arrays of a class that end in zeros.
+    Zeros(ClassNumber),
+    /// Collections that hold a table.
+    Table,
+    /// Collections that hold nothing.
+    NoTable,
+    /// Boxes that `valueOf` would share.
+    Cached,
+}
+
+/// How much of a part there is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct PartSum {
+    pub(super) count: u64,
+    pub(super) bytes: u64,
+    /// What is used, and of how much.
+    pub(super) filled: (u64, u64),
+}
+
+impl PartSum {
+    pub(super) fn add(&mut self, other: Self) {
+        self.count += other.count;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.filled.0 = self.filled.0.saturating_add(other.filled.0);
+        self.filled.1 = self.filled.1.saturating_add(other.filled.1);
+    }
+}
+
+pub(super) type Parts = FxHashMap<PartKey, PartSum>;
+
+/// Objects of a kind, put together by what they consist of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// What it is, in words: a class.
+    pub what: String,
+    /// How many objects.
+    pub count: u64,
+    /// What would be freed of it.
+    pub wasted_bytes: u64,
+    /// How much is used, where that is known: elements by slots; of maps that collide, entries that stand behind others, by entries.
+    pub ratio: Option<f64>,
+}
+
+/// An object of a kind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Example {
+    /// The object.
+    pub object: ObjectId,
+    /// Its class.
+    pub class: Option<String>,
+    /// A few words that tell it from others.
+    pub label: Option<String>,
+    /// How many like it there are; 1 where that is not what counts.
+    pub count: u64,
+    /// What would be freed.
+    pub wasted_bytes: u64,
+}
+
+/// What was found of a kind.
+#[derive(Debug)]
+pub(super) struct Findings {
+    pub(super) kind: Kind,
+    pub(super) count: u64,
+    pub(super) bytes: u64,
+    /// Ascending by object.
+    pub(super) savings: Vec<Array<Saving>>,
+    pub(super) frees: Frees,
+    pub(super) parts: Parts,
+    /// The largest groups of equal objects: the first, how many can go, and what that saves.
+    pub(super) groups: Vec<(ObjectIndex, u64, u64)>,
+    /// Fields, where they are what is wasted: class, number of the field, instances, bytes.
+    pub(super) fields: Vec<(ClassNumber, u32, u64, u64)>,
+}
+
+impl Findings {
+    pub(super) fn new(kind: Kind, frees: Frees) -> Self {
+        let (savings, parts) = (Vec::new(), Parts::default());
+        Self { kind, count: 0, bytes: 0, savings, frees, parts, groups: Vec::new(), fields: Vec::new() }
+    }
+
+    /// Takes what was found in a chunk of objects, after all before.
+    pub(super) fn take(&mut self, savings: Array<Saving>, parts: &Parts) {
+        self.count += savings.len() as u64;
+        self.bytes = savings.iter().fold(self.bytes, |sum, saving| sum.saturating_add(saving.bytes));
+        if !savings.is_empty() {
+            self.savings.push(savings);
+        }
+        self.add_parts(parts);
+    }
+
+    pub(super) fn add_parts(&mut self, parts: &Parts) {
+        parts.iter().for_each(|(key, sum)| self.parts.entry(*key).or_default().add(*sum));
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Saving> {
+        self.savings.iter().flat_map(|savings| savings.iter())
+    }
+
+    /// What the kind consists of, most bytes first.
+    pub(super) fn named_parts(&self, search: &Search<'_>) -> Vec<Part> {
+        let mut parts: Vec<(PartKey, PartSum)> = self.parts.iter().map(|(key, sum)| (*key, *sum)).collect();
+        parts.sort_by_key(|(key, sum)| (Reverse(sum.bytes), *key));
+        let name = |class: ClassNumber| {
+            search.summary.class(class).map_or("?", |class| search.summary.class_name(class))
+        };
+        let what = |key: PartKey| match key {
+            PartKey::Class(class) => name(class).to_owned(),
+            PartKey::Buffer(class) => format!("by the count of {}", name(class)),
+            PartKey::Zeros(class) => format!("zeros at the end of {}", name(class)),
+            PartKey::Table => "with a table".to_owned(),
+            PartKey::NoTable => "without a table".to_owned(),
+            PartKey::Cached => "in the range of the caches".to_owned(),
+        };
+        #[allow(clippy::cast_precision_loss)]
+        let part = |(key, sum): (PartKey, PartSum)| Part {
+            what: what(key),
+            count: sum.count,
+            wasted_bytes: sum.bytes,
+            ratio: (sum.filled.1 > 0).then(|| sum.filled.0 as f64 / sum.filled.1 as f64),
+        };
+        parts.into_iter().map(part).collect()
+    }
+
+    /// The objects that would save most, the first ones of equal ones.
+    pub(super) fn examples(&self, search: &Search<'_>, most: usize) -> Vec<Example> {
+        let example = |(object, count, wasted_bytes): (ObjectIndex, u64, u64)| {
+            // A class object is known by the class it stands for.
+            let class = search.graph.class_of_class_object(object).or_else(|| search.class(object));
+            let class = class.and_then(|class| search.summary.class(class));
+            Example {
+                object: search.id(object),
+                class: class.map(|class| search.summary.class_name(class).to_owned()),
+                label: search.labels.label(object),
+                count,
+                wasted_bytes,
+            }
+        };
+        let mut largest = self.groups.clone();
+        if largest.is_empty() {
+            let largest_of = |savings: &Array<Saving>| {
+                keep_largest(savings.iter().map(|saving| (ObjectIndex(saving.object), 1, saving.bytes)), most)
+            };
+            largest = self.savings.par_iter().flat_map_iter(largest_of).collect();
+        }
+        keep_largest(largest, most).into_iter().map(example).collect()
+    }
+}
+
+/// The largest, in order; of equal ones those with the lowest object ID.
+pub(super) fn keep_largest(
+    all: impl IntoIterator<Item = (ObjectIndex, u64, u64)>,
+    most: usize,
+) -> Vec<(ObjectIndex, u64, u64)> {
+    let order = |(object, _, bytes): &(ObjectIndex, u64, u64)| (Reverse(*bytes), *object);
+    let mut kept: Vec<(ObjectIndex, u64, u64)> = Vec::new();
+    for one in all {
+        if kept.len() < most || kept.last().is_some_and(|last| order(&one) < order(last)) {
+            let at = kept.partition_point(|known| order(known) < order(&one));
+            kept.insert(at, one);
+            kept.truncate(most);
+        }
+    }
+    kept
+}
+
+/// What is found in a chunk of objects, of one kind.
+#[derive(Debug, Default)]
+pub(super) struct Sink {
+    pub(super) savings: Vec<Saving>,
+    pub(super) parts: Parts,
+}
+
+impl Sink {
+    pub(super) fn push(&mut self, saving: Saving, part: Option<PartKey>, filled: (u64, u64)) {
+        self.savings.push(saving);
+        if let Some(part) = part {
+            self.parts.entry(part).or_default().add(PartSum { count: 1, bytes: saving.bytes, filled });
+        }
+    }
+
+    /// Moves what was found to the room.
+    pub(super) fn into_room(self, room: &ScratchArena) -> io::Result<(Array<Saving>, Parts)> {
+        Ok((room.copy(&self.savings)?, self.parts))
+    }
+}
+
+/// Which objects are reachable: one bit each, where the tree takes a look into two columns.
+#[derive(Debug)]
+pub(super) struct Reachable(Bits);
+
+impl Reachable {
+    pub(super) fn of(graph: &ObjectGraph) -> Self {
+        let mut unreachable = Bits::new(graph.objects.len());
+        let positions = TreePosition(graph.tree.reachable())..TreePosition(graph.tree.objects());
+        for object in graph.tree.objects_at(positions) {
+            unreachable.insert(object);
+        }
+        Self(unreachable)
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, object: ObjectIndex) -> bool {
+        !self.0.contains(object)
+    }
+
+    /// The reachable objects among 64, a bit each.
+    pub(super) fn of_block(&self, block: u32) -> u64 {
+        !self.0.word(block)
+    }
+}
+
+/// The type of the elements of an array class.
+pub(super) fn array_code(element: BasicType) -> u64 {
+    element as u64
+}

@@ -1,0 +1,294 @@
+//! Attributing objects to the fields that hold them: each object to one field.
+//!
+//! A field of one of the program's classes, or a static field, that refers to the object; else, the way up the dominator tree
+//! from the first object that refers to it, past arrays and the JDK's collections, to such a field.
+
+use std::sync::{Mutex, PoisonError};
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::Search;
+use super::fields::{self, FieldSum, GroupBy};
+use super::findings::{Findings, Frees, Saving};
+use crate::hprof::{BasicType, ObjectId, names};
+use crate::index::graph::numbers::ObjectIndex;
+use crate::index::model::summary::ClassNumber;
+use crate::index::model::tables::ClassKind;
+use crate::index::objects::object_table::BLOCK;
+use crate::query::objects::reader::{Place, Record};
+
+/// Objects that one thread takes at a time.
+const CHUNK: usize = 1 << 15;
+/// Steps up the tree that are remembered: the first ones, and each of so many.
+const FIRST_STEPS: usize = 4;
+const REMEMBERED: usize = 16;
+/// Fields of a class, with those of its superclasses, that are searched.
+const MAX_FIELDS: usize = 1 << 12;
+
+/// By what an object refers to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum By {
+    /// A field that the class declares, by number.
+    Field(u32),
+    /// A static field of the class, by number.
+    Static(u32),
+    /// An object of the class, not known how: by an element of an array, by a thread's stack.
+    Object,
+}
+
+/// A field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Label {
+    pub(super) class: ClassNumber,
+    pub(super) by: By,
+}
+
+/// Nothing but a root holds it.
+const NOTHING: Label = Label { class: ClassNumber(u32::MAX), by: By::Object };
+
+/// By field: how many objects, and their bytes.
+pub(super) type Sums = FxHashMap<Label, (u64, u64)>;
+
+/// The fields that hold what was found, or groups of them.
+pub(super) fn fields(search: &Search<'_>, findings: &Findings, group_by: GroupBy) -> Vec<FieldSum> {
+    let mut sums = Sums::default();
+    match &findings.frees {
+        Frees::Unreachable => {}
+        Frees::OfClass(_) => {
+            for (class, number, count, bytes) in &findings.fields {
+                let label = Label { class: *class, by: By::Field(*number) };
+                add(&mut sums, label, (*count, *bytes));
+            }
+        }
+        _ => sums = attribute(search, findings),
+    }
+    fields::named(search, sums, group_by)
+}
+
+fn add(sums: &mut Sums, label: Label, (count, bytes): (u64, u64)) {
+    let sum = sums.entry(label).or_default();
+    *sum = (sum.0 + count, sum.1.saturating_add(bytes));
+}
+
+fn attribute(search: &Search<'_>, findings: &Findings) -> Sums {
+    let climber = Climber::new(search);
+    let pool: Mutex<Vec<Known>> = Mutex::default();
+    let chunks: Vec<&[Saving]> = findings.savings.iter().flat_map(|savings| savings.chunks(CHUNK)).collect();
+    let sums = |savings: &&[Saving]| {
+        let known = pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut known = known.unwrap_or_default();
+        let mut sums = Sums::default();
+        let mut held: Vec<Held> = Vec::with_capacity(savings.len());
+        for saving in savings.iter() {
+            match climber.holder(ObjectIndex(saving.object), &mut known) {
+                Some((holder, target)) => {
+                    held.push(Held { holder: holder.0, target: target.0, bytes: saving.bytes })
+                }
+                None => add(&mut sums, NOTHING, (1, saving.bytes)),
+            }
+        }
+        held.sort_unstable_by_key(|held| (held.holder, held.target));
+        climber.read(&held, &mut known, &mut sums);
+        pool.lock().unwrap_or_else(PoisonError::into_inner).push(known);
+        sums
+    };
+    chunks.par_iter().map(sums).reduce(Sums::default, |mut all, some| {
+        some.into_iter().for_each(|(label, sum)| add(&mut all, label, sum));
+        all
+    })
+}
+
+/// An object that holds another, for which so many bytes count.
+struct Held {
+    holder: u32,
+    target: u32,
+    bytes: u64,
+}
+
+/// What a thread remembers.
+#[derive(Debug, Default)]
+struct Known {
+    /// By object: what holds it, or what it is a part of, and that.
+    up: FxHashMap<u32, Option<(ObjectIndex, ObjectIndex)>>,
+    /// By class: where instances have references, and the fields.
+    places: FxHashMap<ClassNumber, Vec<(Place, Label)>>,
+    steps: Vec<u32>,
+}
+
+struct Climber<'s, 'a> {
+    search: &'s Search<'a>,
+    /// By class number: whether its instances are the program's own.
+    of_program: Vec<bool>,
+    is_array: Vec<bool>,
+    java_lang_class: Option<ClassNumber>,
+}
+
+impl<'s, 'a> Climber<'s, 'a> {
+    fn new(search: &'s Search<'a>) -> Self {
+        let summary = search.summary;
+        let is_array = summary.classes().iter().map(|row| row.kind() != ClassKind::Instance);
+        let of_program = summary
+            .classes()
+            .iter()
+            .map(|row| row.kind() == ClassKind::Instance && !names::is_of_jdk(summary.class_name(row)));
+        Self {
+            search,
+            of_program: of_program.collect(),
+            is_array: is_array.collect(),
+            java_lang_class: summary.java_lang_class(),
+        }
+    }
+
+    /// Whether fields of an object are what waste is attributed to: an instance of the program's, or a class object.
+    fn is_end(&self, object: ObjectIndex) -> bool {
+        let Some(class) = self.search.class(object) else { return false };
+        self.of_program.get(class.0 as usize) == Some(&true)
+            || Some(class) == self.java_lang_class
+                && self.search.graph.class_of_class_object(object).is_some()
+    }
+
+    /// The object whose field holds another, or holds what that is a part of; and which of the two.
+    fn holder(&self, object: ObjectIndex, known: &mut Known) -> Option<(ObjectIndex, ObjectIndex)> {
+        let graph = self.search.graph;
+        let mut first = None;
+        for from in graph.referrers(object) {
+            if from == object || !self.search.reachable.contains(from) {
+                continue;
+            }
+            if self.is_end(from) {
+                return Some((from, object));
+            }
+            first.get_or_insert(from);
+        }
+        let first = first?;
+        Some(self.climb(first, known).unwrap_or((first, object)))
+    }
+
+    fn climb(&self, from: ObjectIndex, known: &mut Known) -> Option<(ObjectIndex, ObjectIndex)> {
+        let graph = self.search.graph;
+        let tree = &graph.tree;
+        known.steps.clear();
+        let mut here = from;
+        let found = loop {
+            if let Some(found) = known.up.get(&here.0) {
+                break *found;
+            }
+            known.steps.push(here.0);
+            // What only one object refers to, and no root, is dominated by that one.
+            let only =
+                graph.referrers(here).only().filter(|_| !self.search.roots.contains(here)).map(ObjectIndex);
+            let dominator = only.or_else(|| tree.object_at(tree.dominator(tree.reachable_position(here)?)?));
+            let Some(dominator) = dominator else { break None };
+            if self.is_end(dominator) {
+                // One that dominates without a reference is named without a field, unless another field is known.
+                let is_direct = only.is_some() || graph.referrers(here).any(|from| from == dominator);
+                let other = || {
+                    let reachable = |from: &ObjectIndex| self.search.reachable.contains(*from);
+                    graph.referrers(here).filter(reachable).find(|from| self.is_end(*from))
+                };
+                let holder = if is_direct { Some(dominator) } else { other() };
+                break Some((holder.unwrap_or(dominator), here));
+            }
+            here = dominator;
+        };
+        let class = self.search.class(from);
+        let is_array = class.is_some_and(|class| self.is_array.get(class.0 as usize) == Some(&true));
+        for (step, object) in known.steps.iter().enumerate() {
+            // What a node of a map leads to is asked once, what its table leads to for each node.
+            if step == 0 && is_array
+                || (1..=FIRST_STEPS).contains(&step)
+                || step > 0 && step % REMEMBERED == 0
+            {
+                known.up.insert(*object, found);
+            }
+        }
+        found
+    }
+
+    /// Reads by which fields objects are held, which ascend by their holders.
+    fn read(&self, held: &[Held], known: &mut Known, sums: &mut Sums) {
+        let objects = &self.search.objects;
+        for of_block in held.chunk_by(|a, b| a.holder / BLOCK == b.holder / BLOCK) {
+            let Some(first) = of_block.first() else { continue };
+            let first = first.holder / BLOCK * BLOCK;
+            let wanted = of_block.iter().fold(0u64, |wanted, held| wanted | 1 << (held.holder - first));
+            let mut rest = of_block;
+            objects.records_of_block(ObjectIndex(first), wanted, |holder, record| {
+                let count = rest.iter().take_while(|held| held.holder == holder.0).count();
+                let (here, after) = rest.split_at_checked(count).unwrap_or_default();
+                rest = after;
+                self.of_holder(holder, record, here, known, sums);
+            });
+        }
+    }
+
+    /// By which fields an object holds others, which ascend.
+    fn of_holder(
+        &self,
+        holder: ObjectIndex,
+        record: Option<Record<'a>>,
+        held: &[Held],
+        known: &mut Known,
+        sums: &mut Sums,
+    ) {
+        let (search, addresses) = (self.search, &self.search.graph.objects.addresses);
+        let class = search.class(holder).unwrap_or(NOTHING.class);
+        let of_class = search.graph.class_of_class_object(holder);
+        let object = Label { class: of_class.unwrap_or(class), by: By::Object };
+        // By target, in the order of `held`: the first field that refers to it.
+        let mut labels: Vec<(u32, Label)> = held
+            .chunk_by(|a, b| a.target == b.target)
+            .filter_map(<[Held]>::first)
+            .map(|held| (held.target, object))
+            .collect();
+        let mut missing = labels.len();
+        let mut name = |id: ObjectId, label: Label| {
+            let target = id.non_null().and_then(|id| addresses.index_of(id));
+            let Some(target) = target else { return false };
+            if let Ok(at) = labels.binary_search_by_key(&target.0, |(target, _)| *target)
+                && let Some((_, place)) = labels.get_mut(at).filter(|(_, place)| place.by == By::Object)
+            {
+                *place = label;
+                missing -= 1;
+            }
+            missing == 0
+        };
+        if let Some(of_class) = of_class {
+            let row = search.summary.class(of_class);
+            let statics = row.into_iter().flat_map(|row| search.summary.statics(row));
+            for (number, (_, kind, value)) in (0u32..).zip(statics) {
+                let label = Label { class: of_class, by: By::Static(number) };
+                if kind == BasicType::Object && name(ObjectId(value), label) {
+                    break;
+                }
+            }
+        } else if let Some(Record::Instance(record)) = record {
+            let places = known.places.entry(class).or_insert_with(|| self.places(class));
+            for (place, label) in places.iter() {
+                let value = place.value(record.fields, search.summary.id_size());
+                if value.and_then(|value| value.reference()).is_some_and(|id| name(id, *label)) {
+                    break;
+                }
+            }
+        }
+        let mut of_target = labels.iter();
+        for same_target in held.chunk_by(|a, b| a.target == b.target) {
+            let (_, label) = of_target.next().copied().unwrap_or((0, object));
+            let bytes = same_target.iter().fold(0, |sum: u64, held| sum.saturating_add(held.bytes));
+            add(sums, label, (same_target.len() as u64, bytes));
+        }
+    }
+
+    /// Where the instances of a class have references.
+    fn places(&self, class: ClassNumber) -> Vec<(Place, Label)> {
+        let mut last = (ClassNumber(u32::MAX), 0u32);
+        let slots = self.search.objects.slots(class).take(MAX_FIELDS);
+        let numbered = slots.map(|slot| {
+            last = if last.0 == slot.class { (last.0, last.1 + 1) } else { (slot.class, 0) };
+            (slot, Label { class: slot.class, by: By::Field(last.1) })
+        });
+        let references = numbered.filter(|(slot, _)| slot.kind == BasicType::Object);
+        references.map(|(slot, label)| (slot.place, label)).collect()
+    }
+}

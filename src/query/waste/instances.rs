@@ -1,0 +1,289 @@
+//! The pass over instances: what they say of their arrays, which are boxes, which fields are the same everywhere.
+
+use std::io;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use rayon::prelude::*;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::boxes::{Boxed, cached};
+use super::constant_fields::Votes;
+use super::findings::{Findings, Frees, NO_OBJECT, PartKey, Saving, Sink};
+use super::plan::{Buffer, Plan, Plans};
+use super::{Cursor, Kind, Search};
+use crate::hprof::ObjectId;
+use crate::hprof::heap::{HeapVisitor, Instance};
+use crate::index::graph::numbers::{ObjectIndex, chunks};
+
+use crate::index::objects::object_table::BLOCK;
+use crate::index::storage::id_map::IdSet;
+use crate::index::storage::scratch::Array;
+use crate::query::objects::collections::usage::{Count, Usage};
+use crate::query::objects::collections::{Collections, Forms};
+use crate::query::objects::reader::Bits;
+
+/// Objects that one thread takes at a time, at least, and the number of such chunks, at most.
+const CHUNK: u32 = 1 << 16;
+const MAX_CHUNKS: u32 = 1 << 10;
+
+/// Chunks of all objects, of whole blocks.
+pub(super) fn chunks_of(search: &Search<'_>) -> Vec<Range<u32>> {
+    let count = search.graph.objects.len();
+    chunks(0..count, CHUNK.max((count / MAX_CHUNKS).next_multiple_of(BLOCK)))
+}
+
+/// An instance, and what it says of its array.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(super) struct Held {
+    /// The array.
+    pub(super) array: u32,
+    /// The instance.
+    pub(super) holder: u32,
+    /// What it says, by its class: the part of a String, the number of elements, the ends of a ring.
+    pub(super) says: [u32; 2],
+}
+
+/// A collection of at most one element, or of which only a look at it tells how many there are.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub(super) struct Loose {
+    pub(super) object: u32,
+    /// The number of elements, or [`UNKNOWN`].
+    pub(super) elements: u32,
+}
+
+/// Not known.
+pub(super) const UNKNOWN: u32 = u32::MAX;
+
+/// What the pass found.
+pub(super) struct Found {
+    /// By chunk, ascending by array within.
+    pub(super) held: Vec<Array<Held>>,
+    /// Collections of few elements.
+    pub(super) loose: Vec<Array<Loose>>,
+    /// Wrappers of collections, and what they wrap.
+    pub(super) wrappers: Vec<(u32, u32)>,
+    pub(super) boxes: Findings,
+    pub(super) stats: Votes,
+}
+
+/// Reads the instances.
+pub(super) fn read(search: &Search<'_>, plans: &Plans) -> io::Result<Found> {
+    let pool: Mutex<Vec<Votes>> = Mutex::default();
+    let cached = cached(search);
+    let forms = std::sync::Arc::new(Forms::new(&search.objects));
+    let chunk = |chunk: &Range<u32>| {
+        let votes = pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut pass = Pass {
+            search,
+            plans,
+            cached: &cached,
+            collections: Collections::with(&search.objects, forms.clone()),
+            cursor: Cursor::NONE,
+            held: Vec::new(),
+            ids: Vec::new(),
+            loose: Vec::new(),
+            wrappers: Vec::new(),
+            wrapped: Vec::new(),
+            boxes: Sink::default(),
+            votes: votes.unwrap_or_else(|| Votes::new(plans)),
+        };
+        pass.chunk(chunk.clone());
+        let (held, wrappers) = pass.looked_up();
+        let Pass { loose, boxes, votes, .. } = pass;
+        pool.lock().unwrap_or_else(PoisonError::into_inner).push(votes);
+        let room = &search.room;
+        Ok((room.copy(&held)?, room.copy(&loose)?, wrappers, boxes.into_room(room)?))
+    };
+    let chunks: Vec<_> = chunks_of(search).par_iter().map(chunk).collect::<io::Result<_>>()?;
+    let mut found = Found {
+        held: Vec::with_capacity(chunks.len()),
+        loose: Vec::new(),
+        wrappers: Vec::new(),
+        boxes: Findings::new(Kind::BoxedNumbers, Frees::Objects),
+        stats: Votes::new(plans),
+    };
+    for (held, loose, wrappers, (savings, parts)) in chunks {
+        found.held.push(held);
+        found.loose.push(loose);
+        found.wrappers.extend(wrappers);
+        found.boxes.take(savings, &parts);
+    }
+    for votes in pool.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        found.stats.add(&votes);
+    }
+    Ok(found)
+}
+
+/// Reads instances.
+struct Pass<'v, 'a> {
+    search: &'v Search<'a>,
+    plans: &'v Plans,
+    cached: &'v IdSet<u32>,
+    collections: Collections<'v, 'a>,
+    cursor: Cursor,
+    held: Vec<Held>,
+    /// The IDs of their arrays.
+    ids: Vec<ObjectId>,
+    loose: Vec<Loose>,
+    wrappers: Vec<u32>,
+    /// The IDs of what they wrap.
+    wrapped: Vec<ObjectId>,
+    boxes: Sink,
+    votes: Votes,
+}
+
+impl Pass<'_, '_> {
+    fn chunk(&mut self, chunk: Range<u32>) {
+        let (search, plans) = (self.search, self.plans);
+        search.blocks(chunk, &plans.has_plan, |block, cursor| {
+            self.cursor = cursor;
+            let places = &search.graph.objects.places;
+            places.visit(search.bytes, search.summary.id_size(), block, cursor.count(), self, |pass| {
+                pass.cursor.within += 1;
+            });
+        });
+    }
+
+    /// Finds arrays and wrapped collections by their IDs. What is not in the dump goes.
+    fn looked_up(&mut self) -> (Vec<Held>, Vec<(u32, u32)>) {
+        let finder = self.search.graph.objects.addresses.finder();
+        let mut held = std::mem::take(&mut self.held);
+        let mut arrays = held.iter_mut();
+        finder.find(&self.ids, |array| {
+            if let Some(held) = arrays.next() {
+                held.array = array.map_or(NO_OBJECT, |array| array.0);
+            }
+        });
+        held.retain(|held| held.array != NO_OBJECT);
+        held.sort_unstable_by_key(|held| (held.array, held.holder));
+        let mut pairs = Vec::with_capacity(self.wrappers.len());
+        let mut wrappers = self.wrappers.iter();
+        finder.find(&self.wrapped, |inner| {
+            if let (Some(wrapper), Some(inner)) = (wrappers.next(), inner) {
+                pairs.push((*wrapper, inner.0));
+            }
+        });
+        (held, pairs)
+    }
+
+    fn hold(&mut self, array: Bits, says: [u32; 2]) -> bool {
+        let Some(id) = array.reference() else { return false };
+        self.ids.push(id);
+        self.held.push(Held { array: 0, holder: self.cursor.object().0, says });
+        true
+    }
+
+    fn boxed(&mut self, boxed: &Boxed, fields: &[u8]) {
+        let Some(value) = self.search.objects.value_at(fields, boxed.value) else { return };
+        if self.cached.contains(&self.cursor.object().0) {
+            return;
+        }
+        let bytes = boxed.saving(self.search, self.cursor.object());
+        if bytes == 0 {
+            return;
+        }
+        let class = Some(PartKey::Class(self.cursor.class()));
+        self.boxes.push(Saving::of(self.cursor.object(), bytes), class, (0, 0));
+        if Boxed::is_in_range(value) {
+            let part = self.boxes.parts.entry(PartKey::Cached).or_default();
+            part.count += 1;
+            part.bytes = part.bytes.saturating_add(bytes);
+        }
+    }
+
+    fn buffer(&mut self, buffer: &Buffer, fields: &[u8]) {
+        let objects = &self.search.objects;
+        let number = |place| objects.value_at(fields, place)?.integer();
+        let used = number(buffer.used).and_then(|used| u32::try_from(used).ok());
+        let wide = u32::from(buffer.coder.and_then(number) == Some(1));
+        if let (Some(array), Some(used)) = (objects.value_at(fields, buffer.array), used) {
+            self.hold(array, [used.saturating_mul(1 + wide), 0]);
+        }
+    }
+
+    fn collection(&mut self, usage: &Usage, fields: &[u8]) {
+        let objects = &self.search.objects;
+        let value = |place| objects.value_at(fields, place);
+        // Negative ones are nonsense.
+        let number = |place| value(place)?.integer().and_then(|number| u32::try_from(number).ok());
+        if let Some(wraps) = usage.wraps {
+            if let Some(id) = value(wraps).and_then(Bits::reference).filter(|_| usage.is_counted) {
+                self.wrappers.push(self.cursor.object().0);
+                self.wrapped.push(id);
+            }
+            return;
+        }
+        let mut ring = None;
+        let elements = match usage.count {
+            Count::Number(place) => number(place),
+            Count::Between(head, tail) => {
+                ring = number(head).zip(number(tail));
+                ring.filter(|(head, tail)| head == tail).map(|_| 0)
+            }
+            Count::Cells(base, cells) => match value(cells).and_then(Bits::reference) {
+                None => number(base),
+                Some(_) => self
+                    .collections
+                    .collection(self.cursor.object())
+                    .and_then(|collection| u32::try_from(self.collections.count(&collection)?).ok()),
+            },
+            Count::Length | Count::Entries => None,
+        };
+        let has_array = usage.array.and_then(value).is_some_and(|array| {
+            let says = match (ring, elements) {
+                (Some((head, tail)), _) => [head, tail],
+                (None, elements) => {
+                    let load = usage.load_factor(objects, fields).map_or(0, f32::to_bits);
+                    [elements.unwrap_or(UNKNOWN), load]
+                }
+            };
+            self.hold(array, says)
+        });
+        if !usage.is_counted {
+            return;
+        }
+        let is_unknown = matches!(usage.count, Count::Entries) || usage.array.is_some() && !has_array;
+        match elements {
+            // Of plain lists of one element their arrays tell.
+            Some(1) if usage.is_plain && has_array => {}
+            Some(elements) if elements <= 1 || usage.is_linked => {
+                self.loose.push(Loose { object: self.cursor.object().0, elements });
+            }
+            None if is_unknown => {
+                self.loose.push(Loose { object: self.cursor.object().0, elements: UNKNOWN })
+            }
+            _ => {}
+        }
+    }
+}
+
+impl<'a> HeapVisitor<'a> for Pass<'_, 'a> {
+    #[inline(always)]
+    fn instance(&mut self, record: Instance<'a>) {
+        if !self.cursor.is_wanted() {
+            return;
+        }
+        let plans = self.plans;
+        let class = self.cursor.class();
+        match plans.of(Some(class)) {
+            Plan::Nothing => {}
+            Plan::String(fields) => {
+                if let Some((id, part)) = fields.read(record.fields, self.search.summary.id_size()) {
+                    self.ids.push(id);
+                    self.held.push(Held { array: 0, holder: self.cursor.object().0, says: part.words() });
+                }
+            }
+            Plan::Program(fields) => {
+                self.votes.vote(self.search.summary.id_size(), class, fields, record.fields);
+            }
+            Plan::Boxed(boxed) => self.boxed(boxed, record.fields),
+            Plan::Buffer(buffer) => self.buffer(buffer, record.fields),
+            Plan::Collection(usage) => self.collection(usage, record.fields),
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! Memory spent for nothing: what each kind of waste is made of, which fields hold it, and what would be freed.
+//!
+//! Two passes over the records of the dump find nearly all of it. [`instances`] reads the instances whose classes are known
+//! here: Strings, boxes, collections, buffers; and compares the fields of the program's own classes. [`arrays`] reads the
+//! arrays, beside what the instances said of them: which are the characters of a String, how much of a table is used.
+//! [`equal`] puts together what is the same, [`few`] looks at collections of no or one element, [`holding`] attributes what
+//! was found to fields, and [`union`] adds up so that no byte counts twice. What the kinds are is defined in
+//! `docs/waste.md`.
+
+mod arrays;
+mod boxes;
+mod constant_fields;
+mod equal;
+mod few;
+pub mod fields;
+mod findings;
+mod holding;
+mod instances;
+mod others;
+mod plan;
+mod union;
+
+use std::cmp::Reverse;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::ops::Range;
+
+use crate::hprof::ObjectId;
+use crate::index::graph::numbers::ObjectIndex;
+use crate::index::layout::sizes::Sizes;
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::objects::object_table::BLOCK;
+use crate::index::storage::scratch::ScratchArena;
+use crate::index::{Heap, ObjectGraph};
+use crate::query::objects::label::Labels;
+use crate::query::objects::object_set::Bits;
+use crate::query::objects::reader::Objects;
+
+pub use fields::{FieldSum, GroupBy};
+pub use findings::{Example, Part};
+use findings::{Findings, Reachable};
+
+/// A kind of waste, in the order in which they are added up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// Strings of the same text.
+    DuplicateStrings,
+    /// Primitive arrays of the same content.
+    DuplicateArrays,
+    /// Primitive arrays in which all elements are the same.
+    ConstantArrays,
+    /// Buffers that are longer than what is used.
+    UnusedArrayEnds,
+    /// Collections without elements.
+    EmptyCollections,
+    /// Collections of one element.
+    SingleElementCollections,
+    /// Collections that need at most half of their table.
+    SparseCollections,
+    /// Maps of which most entries stand behind others.
+    CollidingMaps,
+    /// LinkedLists.
+    LinkedLists,
+    /// Arrays of length 0.
+    ZeroLengthArrays,
+    /// Arrays of nulls.
+    EmptyArrays,
+    /// Arrays of one reference.
+    SingleElementArrays,
+    /// Boxes of primitive values.
+    BoxedNumbers,
+    /// Fields that are the same in nearly all instances.
+    ConstantFields,
+    /// Objects that wait for the finalizer.
+    Finalizable,
+    /// Classes that several class loaders define.
+    DuplicateClasses,
+    /// Unreachable objects.
+    Unreachable,
+}
+
+impl Kind {
+    /// All of them, in order.
+    pub const ALL: [Self; 17] = [
+        Self::DuplicateStrings,
+        Self::DuplicateArrays,
+        Self::ConstantArrays,
+        Self::UnusedArrayEnds,
+        Self::EmptyCollections,
+        Self::SingleElementCollections,
+        Self::SparseCollections,
+        Self::CollidingMaps,
+        Self::LinkedLists,
+        Self::ZeroLengthArrays,
+        Self::EmptyArrays,
+        Self::SingleElementArrays,
+        Self::BoxedNumbers,
+        Self::ConstantFields,
+        Self::Finalizable,
+        Self::DuplicateClasses,
+        Self::Unreachable,
+    ];
+
+    /// The name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DuplicateStrings => "duplicate_strings",
+            Self::DuplicateArrays => "duplicate_arrays",
+            Self::ConstantArrays => "constant_arrays",
+            Self::UnusedArrayEnds => "unused_array_ends",
+            Self::EmptyCollections => "empty_collections",
+            Self::SingleElementCollections => "single_element_collections",
+            Self::SparseCollections => "sparse_collections",
+            Self::CollidingMaps => "colliding_maps",
+            Self::LinkedLists => "linked_lists",
+            Self::ZeroLengthArrays => "zero_length_arrays",
+            Self::EmptyArrays => "empty_arrays",
+            Self::SingleElementArrays => "single_element_arrays",
+            Self::BoxedNumbers => "boxed_numbers",
+            Self::ConstantFields => "constant_fields",
+            Self::Finalizable => "finalizable",
+            Self::DuplicateClasses => "duplicate_classes",
+            Self::Unreachable => "unreachable",
+        }
+    }
+}
+
+/// What was found of a kind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// The kind.
+    pub kind: Kind,
+    /// How many objects.
+    pub count: u64,
+    /// What would be freed if this kind alone were mended.
+    pub wasted_bytes: u64,
+    /// What it frees beyond the kinds before it in the order of [`Kind::ALL`].
+    pub added_bytes: u64,
+    /// What it consists of, most bytes first.
+    pub parts: Vec<Part>,
+    /// The fields that hold it, or the groups of them that were asked for, most bytes first.
+    pub fields: Vec<FieldSum>,
+    /// Objects, most bytes first.
+    pub examples: Vec<Example>,
+}
+
+/// The waste of a heap.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Waste {
+    /// The kinds that there are, most bytes first.
+    pub rows: Vec<Row>,
+    /// What would be freed if all kinds of `rows` were mended.
+    pub wasted_bytes: u64,
+    /// Shallow bytes of reachable objects.
+    pub reachable_bytes: u64,
+    /// Shallow bytes of all objects.
+    pub all_bytes: u64,
+}
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// The kinds; all if there are none.
+    pub kinds: Vec<Kind>,
+    /// What fields are put together by.
+    pub group_by: GroupBy,
+    /// Examples of each kind.
+    pub examples: usize,
+}
+
+impl Question {
+    fn asks_for(&self, kind: Kind) -> bool {
+        self.kinds.is_empty() || self.kinds.contains(&kind)
+    }
+}
+
+/// A walk over the records of a block of objects.
+#[derive(Debug, Clone, Copy)]
+struct Cursor {
+    /// The first object of the block.
+    first: ObjectIndex,
+    /// The place in the block of the object that is visited.
+    within: u32,
+    /// Which objects of the block are looked at.
+    bits: u64,
+    /// Their classes.
+    classes: [ClassNumber; BLOCK as usize],
+}
+
+impl Cursor {
+    /// Of no block.
+    const NONE: Self =
+        Self { first: ObjectIndex(0), within: 0, bits: 0, classes: [ClassNumber(u32::MAX); BLOCK as usize] };
+
+    /// How many objects have to be visited to see all that are looked at.
+    fn count(&self) -> u32 {
+        u64::BITS - self.bits.leading_zeros()
+    }
+
+    #[inline(always)]
+    fn is_wanted(&self) -> bool {
+        self.bits & (1 << self.within) != 0
+    }
+
+    #[inline(always)]
+    fn object(&self) -> ObjectIndex {
+        ObjectIndex(self.first.0 + self.within)
+    }
+
+    #[inline(always)]
+    fn class(&self) -> ClassNumber {
+        self.classes.get(self.within as usize).copied().unwrap_or(ClassNumber(u32::MAX))
+    }
+}
+
+/// What all steps read.
+struct Search<'a> {
+    summary: &'a Summary,
+    graph: &'a ObjectGraph,
+    bytes: &'a [u8],
+    objects: Objects<'a>,
+    sizes: Sizes,
+    room: ScratchArena,
+    reachable: Reachable,
+    /// What GC roots refer to.
+    roots: Bits,
+    labels: Labels<'a>,
+    /// Of hashes. Whoever writes a dump cannot make contents collide. No answer depends on it.
+    seed: u64,
+}
+
+impl Search<'_> {
+    fn class(&self, object: ObjectIndex) -> Option<ClassNumber> {
+        self.graph.objects.class(object)
+    }
+
+    fn id(&self, object: ObjectIndex) -> ObjectId {
+        self.graph.objects.addresses.id_of(object).unwrap_or_default()
+    }
+
+    /// Calls `visit` with the blocks in a chunk that have reachable objects of some classes: number, and which these are.
+    #[inline(always)]
+    fn blocks(&self, chunk: Range<u32>, classes: &[bool], mut visit: impl FnMut(u32, Cursor)) {
+        for block in chunk.start / BLOCK..chunk.end.div_ceil(BLOCK) {
+            let first = ObjectIndex(block * BLOCK);
+            let range = first..ObjectIndex(first.0.saturating_add(BLOCK).min(chunk.end));
+            let mut cursor =
+                Cursor { first, within: 0, bits: 0, classes: [ClassNumber(u32::MAX); BLOCK as usize] };
+            let of_objects = self.graph.objects.classes(range.clone());
+            for (bit, (place, class)) in cursor.classes.iter_mut().zip(of_objects).enumerate() {
+                let Some(class) = class else { continue };
+                *place = class;
+                cursor.bits |= u64::from(classes.get(class.0 as usize) == Some(&true)) << bit;
+            }
+            if cursor.bits != 0 {
+                cursor.bits &= self.reachable.of_block(block);
+            }
+            if cursor.bits != 0 {
+                visit(block, cursor);
+            }
+        }
+    }
+
+    fn shallow_bytes(&self, object: ObjectIndex) -> u64 {
+        self.graph.tree.position(object).map_or(0, |position| self.graph.tree.shallow_bytes(position))
+    }
+}
+
+/// Finds the waste of a heap.
+///
+/// # Errors
+/// If there is neither memory nor disk space for a few numbers for each object that is wasted.
+pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &Question) -> io::Result<Waste> {
+    let summary = heap.summary();
+    let mut roots = Bits::new(graph.objects.len());
+    graph.roots.objects().into_iter().for_each(|root| {
+        roots.insert(root);
+    });
+    let search = Search {
+        summary,
+        graph,
+        bytes,
+        objects: Objects::new(summary, graph, bytes),
+        sizes: Sizes::new(summary, None),
+        room: graph.room(),
+        reachable: Reachable::of(graph),
+        roots,
+        labels: Labels::new(heap, graph, bytes),
+        seed: RandomState::new().build_hasher().finish(),
+    };
+    let all_bytes = crate::query::classes::histogram::all_bytes(summary, &search.sizes);
+    let reachable_bytes = graph.tree.reachable_bytes();
+    let plans = plan::plans(&search);
+    let instances = instances::read(&search, &plans)?;
+    let arrays = arrays::read(&search, &plans, &instances.held)?;
+    let mut all: Vec<Findings> = Vec::new();
+    let mut take = |findings: Findings| {
+        if findings.count > 0 && question.asks_for(findings.kind) {
+            all.push(findings);
+        }
+    };
+    take(equal::strings(&search, arrays.texts)?);
+    take(equal::arrays(&search, arrays.contents)?);
+    arrays.findings.into_iter().for_each(&mut take);
+    let few = few::Few {
+        loose: instances.loose,
+        wrappers: instances.wrappers,
+        tables: arrays.few,
+        plain: arrays.plain,
+    };
+    few.find(&search, &plans, &arrays.colliding)?.into_iter().for_each(&mut take);
+    take(instances.boxes);
+    take(constant_fields::find(&search, &plans, instances.stats)?);
+    others::find(&search, all_bytes.saturating_sub(reachable_bytes))?.into_iter().for_each(&mut take);
+    all.sort_by_key(|findings| findings.kind);
+    let added = union::add(&search, &all);
+    let mut rows = Vec::new();
+    for (findings, added_bytes) in all.into_iter().zip(added) {
+        let fields = holding::fields(&search, &findings, question.group_by);
+        let examples = findings.examples(&search, question.examples);
+        rows.push(Row {
+            kind: findings.kind,
+            count: findings.count,
+            wasted_bytes: findings.bytes,
+            added_bytes,
+            parts: findings.named_parts(&search),
+            fields,
+            examples,
+        });
+    }
+    rows.sort_by_key(|row| (Reverse(row.wasted_bytes), row.kind));
+    let wasted_bytes = rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.added_bytes));
+    Ok(Waste { rows, wasted_bytes, reachable_bytes, all_bytes })
+}

@@ -1,0 +1,105 @@
+//! What waits for the finalizer, classes that are loaded more than once, unreachable objects.
+
+use std::io;
+
+use rustc_hash::FxHashSet;
+
+use super::findings::{Findings, Frees, PartKey, PartSum, Parts, Saving};
+use super::{Kind, Search};
+use crate::hprof::ObjectId;
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
+use crate::index::model::summary::ClassNumber;
+use crate::index::model::tables::ClassKind;
+use crate::query::dominators::retained::tops;
+
+/// Names of classes that are made while a program runs: different classes of different loaders may have the same.
+const MADE: [&str; 2] = ["$Proxy", "Generated"];
+
+/// Finds what other kinds there are.
+pub(super) fn find(search: &Search<'_>, unreachable_bytes: u64) -> io::Result<Vec<Findings>> {
+    Ok(vec![finalizable(search)?, duplicate_classes(search)?, unreachable(search, unreachable_bytes)?])
+}
+
+/// Objects that wait for `finalize`: the chain of a `java.lang.ref.ReferenceQueue`.
+fn finalizable(search: &Search<'_>) -> io::Result<Findings> {
+    let (summary, objects) = (search.summary, &search.objects);
+    let mut classes = summary.classes().iter();
+    let class =
+        classes.find(|row| row.loader.get() == 0 && summary.class_name(row) == "java.lang.ref.Finalizer");
+    let queue = class.and_then(|class| summary.statics(class).find(|(name, ..)| *name == "queue"));
+    let queue = queue.and_then(|(_, _, id)| search.graph.objects.addresses.index_of(ObjectId(id)));
+    let mut next = queue.and_then(|queue| objects.reference(queue, "head"));
+    let (mut waiting, mut seen) = (Vec::new(), FxHashSet::default());
+    // The last one leads to itself.
+    while let Some(finalizer) = next.filter(|finalizer| seen.insert(finalizer.0)) {
+        waiting.push(finalizer);
+        next = objects.reference(finalizer, "next");
+    }
+    let mut findings = retained(search, Kind::Finalizable, &waiting, |finalizer| {
+        let referent = objects.reference(finalizer, "referent");
+        referent.and_then(|referent| search.class(referent))
+    })?;
+    findings.count = waiting.len() as u64;
+    Ok(findings)
+}
+
+/// Classes of the name of one that another class loader has defined.
+fn duplicate_classes(search: &Search<'_>) -> io::Result<Findings> {
+    let summary = search.summary;
+    let dumped = summary.numbered_classes().filter(|(_, row)| {
+        let name = summary.class_name(row);
+        let simple = crate::hprof::names::simple(name);
+        row.is_dumped()
+            && row.kind() == ClassKind::Instance
+            && !name.ends_with("[]")
+            && !MADE.iter().any(|made| simple.starts_with(made))
+    });
+    let mut classes: Vec<(&str, ObjectId, ObjectIndex)> = dumped
+        .filter_map(|(number, row)| {
+            let object = search.graph.class_object(number)?;
+            let is_reachable = search.reachable.contains(object);
+            is_reachable.then(|| (summary.class_name(row), row.loader.into(), object))
+        })
+        .collect();
+    // The first stays: by object ID.
+    classes.sort_unstable_by_key(|(name, _, object)| (*name, *object));
+    let mut others = Vec::new();
+    for same_name in classes.chunk_by(|a, b| a.0 == b.0) {
+        let Some(((_, loader, _), rest)) = same_name.split_first() else { continue };
+        others.extend(rest.iter().filter(|(_, other, _)| other != loader).map(|(_, _, object)| *object));
+    }
+    retained(search, Kind::DuplicateClasses, &others, |object| search.graph.class_of_class_object(object))
+}
+
+/// What some objects retain by the dominator tree; what several of them hold together does not count.
+fn retained(
+    search: &Search<'_>,
+    kind: Kind,
+    objects: &[ObjectIndex],
+    class: impl Fn(ObjectIndex) -> Option<ClassNumber>,
+) -> io::Result<Findings> {
+    let tree = &search.graph.tree;
+    let tops: FxHashSet<TreePosition> = tops(tree, objects.iter().copied()).into_iter().collect();
+    let mut parts = Parts::default();
+    let mut savings: Vec<Saving> = Vec::new();
+    for object in objects {
+        // What another of them retains counts there.
+        let position = tree.reachable_position(*object).filter(|position| tops.contains(position));
+        let bytes = position.map_or(0, |position| tree.retained_bytes(position));
+        savings.push(Saving::of(*object, bytes));
+        if let Some(class) = class(*object) {
+            parts.entry(PartKey::Class(class)).or_default().add(PartSum { count: 1, bytes, filled: (0, 0) });
+        }
+    }
+    let mut findings = Findings::new(kind, Frees::Retained);
+    findings.take(search.room.copy(&savings)?, &parts);
+    Ok(findings)
+}
+
+fn unreachable(search: &Search<'_>, bytes: u64) -> io::Result<Findings> {
+    let tree = &search.graph.tree;
+    let mut findings = Findings::new(Kind::Unreachable, Frees::Unreachable);
+    findings.count = u64::from(tree.objects().saturating_sub(tree.reachable()));
+    findings.bytes = bytes;
+    Ok(findings)
+}
