@@ -7,7 +7,7 @@ use std::io;
 use rayon::prelude::*;
 
 use super::arrays::Colliding;
-use super::findings::{Findings, Frees, PartKey, Saving, Sink};
+use super::findings::{Findings, Frees, NO_OBJECT, PartKey, Saving, Sink};
 use super::instances::{Loose, UNKNOWN};
 use super::plan::{Plan, Plans};
 use super::{Kind, Search};
@@ -49,11 +49,13 @@ struct Sinks {
 }
 
 impl Few {
+    /// Finds them. `sparse` are collections that were found before.
     pub(super) fn find(
         self,
         search: &Search<'_>,
         plans: &Plans,
         colliding: &[Colliding],
+        sparse: Option<&mut Findings>,
     ) -> io::Result<Vec<Findings>> {
         let look = Look::new(search, plans);
         let room = &search.room;
@@ -100,6 +102,11 @@ impl Few {
         }
         let mut found = Vec::from(found);
         found.push(look.colliding(colliding)?);
+        for findings in sparse.into_iter().chain(&mut found) {
+            if matches!(findings.kind, Kind::SparseCollections | Kind::CollidingMaps | Kind::LinkedLists) {
+                look.outermost_of(findings);
+            }
+        }
         Ok(found)
     }
 }
@@ -299,6 +306,7 @@ impl<'v, 'a> Look<'v, 'a> {
             let element = name.trim_end_matches("[]");
             element.starts_with("java.util.")
                 || element.starts_with("android.util.")
+                || name == "java.lang.Object"
                 || element != name && (element == "java.lang.Object" || element == "int" || element == "long")
         })
     }
@@ -317,6 +325,18 @@ impl<'v, 'a> Look<'v, 'a> {
         if bytes > 0 {
             sinks.linked.push(Saving::of(object, bytes), None, (0, 0));
         }
+    }
+
+    /// Names the outermost collections in the place of those that they hold.
+    fn outermost_of(&self, findings: &mut Findings) {
+        let lists = findings.savings.par_iter_mut();
+        lists.for_each(|savings| {
+            for saving in savings.iter_mut() {
+                // What gets smaller stays the same.
+                saving.other = if saving.other == NO_OBJECT { saving.object } else { saving.other };
+                saving.object = self.outermost(ObjectIndex(saving.object)).0;
+            }
+        });
     }
 
     fn colliding(&self, all: &[Colliding]) -> io::Result<Findings> {

@@ -110,10 +110,37 @@ struct Held {
 #[derive(Debug, Default)]
 struct Known {
     /// By object: what holds it, or what it is a part of, and that.
-    up: FxHashMap<u32, Option<(ObjectIndex, ObjectIndex)>>,
+    up: FxHashMap<u32, Up>,
     /// By class: where instances have references, and the fields.
     places: FxHashMap<ClassNumber, Vec<(Place, Label)>>,
     steps: Vec<u32>,
+}
+
+/// Those that refer to an object, the first of each kind.
+#[derive(Debug, Clone, Copy, Default)]
+struct Referrers {
+    /// One whose fields are what waste is attributed to.
+    end: Option<ObjectIndex>,
+    /// Another instance.
+    instance: Option<ObjectIndex>,
+    array: Option<ObjectIndex>,
+    /// A thread: what its stack holds is in no field.
+    thread: Option<ObjectIndex>,
+}
+
+impl Referrers {
+    fn first(&self) -> Option<ObjectIndex> {
+        let both = self.instance.into_iter().chain(self.array);
+        both.min().or(self.thread)
+    }
+}
+
+/// What holds something further up: a field that waste is attributed to, and the first field of the JDK on the way. Each is
+/// the holder, and what it holds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Up {
+    end: Option<(ObjectIndex, ObjectIndex)>,
+    instance: Option<(ObjectIndex, ObjectIndex)>,
 }
 
 struct Climber<'s, 'a> {
@@ -121,6 +148,8 @@ struct Climber<'s, 'a> {
     /// By class number: whether its instances are the program's own.
     of_program: Vec<bool>,
     is_array: Vec<bool>,
+    is_thread: Vec<bool>,
+    is_loader: Vec<bool>,
     java_lang_class: Option<ClassNumber>,
 }
 
@@ -132,8 +161,15 @@ impl<'s, 'a> Climber<'s, 'a> {
             .classes()
             .iter()
             .map(|row| row.kind() == ClassKind::Instance && !names::is_of_jdk(summary.class_name(row)));
+        let and_below = |name: &str| {
+            let mut classes: Vec<bool> = summary.classes().iter().map(|row| summary.class_name(row) == name).collect();
+            summary.class_table().add_subclasses(&mut classes);
+            classes
+        };
         Self {
             search,
+            is_thread: and_below("java.lang.Thread"),
+            is_loader: and_below("java.lang.ClassLoader"),
             of_program: of_program.collect(),
             is_array: is_array.collect(),
             java_lang_class: summary.java_lang_class(),
@@ -148,58 +184,91 @@ impl<'s, 'a> Climber<'s, 'a> {
                 && self.search.graph.class_of_class_object(object).is_some()
     }
 
-    /// The object whose field holds another, or holds what that is a part of; and which of the two.
-    fn holder(&self, object: ObjectIndex, known: &mut Known) -> Option<(ObjectIndex, ObjectIndex)> {
-        let graph = self.search.graph;
-        let mut first = None;
-        for from in graph.referrers(object) {
+    /// Who refers to an object.
+    fn referrers(&self, object: ObjectIndex) -> Referrers {
+        let mut found = Referrers::default();
+        for from in self.search.graph.referrers(object) {
             if from == object || !self.search.reachable.contains(from) {
                 continue;
             }
-            if self.is_end(from) {
-                return Some((from, object));
+            let class = self.search.class(from);
+            let is = |known: &[bool]| class.is_some_and(|class| known.get(class.0 as usize) == Some(&true));
+            if is(&self.is_thread) {
+                found.thread.get_or_insert(from);
+            } else if self.is_end(from) && !self.is_by_class_only(from, object) {
+                found.end = Some(from);
+                return found;
+            } else if is(&self.is_array) {
+                found.array.get_or_insert(from);
+            } else {
+                found.instance.get_or_insert(from);
             }
-            first.get_or_insert(from);
         }
-        let first = first?;
-        Some(self.climb(first, known).unwrap_or((first, object)))
+        found
     }
 
-    fn climb(&self, from: ObjectIndex, known: &mut Known) -> Option<(ObjectIndex, ObjectIndex)> {
+    /// Whether a class object refers to its class loader, or to another class object, and by no static field.
+    fn is_by_class_only(&self, from: ObjectIndex, object: ObjectIndex) -> bool {
+        let graph = self.search.graph;
+        let Some(class) = graph.class_of_class_object(from) else { return false };
+        let is_loader = self.search.class(object).is_some_and(|class| self.is_loader.get(class.0 as usize) == Some(&true));
+        if !is_loader && graph.class_of_class_object(object).is_none() {
+            return false;
+        }
+        let id = self.search.id(object);
+        let row = self.search.summary.class(class);
+        let mut statics = row.into_iter().flat_map(|row| self.search.summary.statics(row)).take(MAX_FIELDS);
+        !statics.any(|(_, kind, value)| kind == BasicType::Object && ObjectId(value) == id)
+    }
+
+    /// The object whose field holds another, or holds what that is a part of; and which of the two.
+    fn holder(&self, object: ObjectIndex, known: &mut Known) -> Option<(ObjectIndex, ObjectIndex)> {
+        let referrers = self.referrers(object);
+        if let Some(end) = referrers.end {
+            return Some((end, object));
+        }
+        let first = referrers.first()?;
+        let up = self.climb(first, known);
+        let instance = referrers.instance.map(|instance| (instance, object));
+        up.end.or(instance).or(up.instance).or(Some((first, object)))
+    }
+
+    fn climb(&self, from: ObjectIndex, known: &mut Known) -> Up {
         let graph = self.search.graph;
         let tree = &graph.tree;
         known.steps.clear();
-        let mut here = from;
-        let found = loop {
+        let (mut here, mut instance) = (from, None);
+        let mut found = loop {
             if let Some(found) = known.up.get(&here.0) {
                 break *found;
             }
             known.steps.push(here.0);
-            // What only one object refers to, and no root, is dominated by that one.
-            let only =
-                graph.referrers(here).only().filter(|_| !self.search.roots.contains(here)).map(ObjectIndex);
-            let dominator = only.or_else(|| tree.object_at(tree.dominator(tree.reachable_position(here)?)?));
-            let Some(dominator) = dominator else { break None };
-            if self.is_end(dominator) {
-                // One that dominates without a reference is named without a field, unless another field is known.
-                let is_direct = only.is_some() || graph.referrers(here).any(|from| from == dominator);
-                let other = || {
-                    let reachable = |from: &ObjectIndex| self.search.reachable.contains(*from);
-                    graph.referrers(here).filter(reachable).find(|from| self.is_end(*from))
-                };
-                let holder = if is_direct { Some(dominator) } else { other() };
-                break Some((holder.unwrap_or(dominator), here));
+            let referrers = self.referrers(here);
+            if let Some(end) = referrers.end {
+                break Up { end: Some((end, here)), instance: None };
             }
-            here = dominator;
+            if instance.is_none() {
+                instance = referrers.instance.map(|instance| (instance, here));
+            }
+            // What only one object refers to, and no root, is dominated by that one.
+            let only = graph.referrers(here).only().filter(|_| !self.search.roots.contains(here)).map(ObjectIndex);
+            let dominator =
+                only.or_else(|| tree.object_at(tree.dominator(tree.reachable_position(here)?)?));
+            match dominator {
+                None => break Up::default(),
+                // It dominates without a reference: it is named without a field.
+                Some(dominator) if self.is_end(dominator) => {
+                    break Up { end: Some((dominator, here)), instance: None };
+                }
+                Some(dominator) => here = dominator,
+            }
         };
+        found.instance = instance.or(found.instance);
         let class = self.search.class(from);
         let is_array = class.is_some_and(|class| self.is_array.get(class.0 as usize) == Some(&true));
         for (step, object) in known.steps.iter().enumerate() {
             // What a node of a map leads to is asked once, what its table leads to for each node.
-            if step == 0 && is_array
-                || (1..=FIRST_STEPS).contains(&step)
-                || step > 0 && step % REMEMBERED == 0
-            {
+            if step == 0 && is_array || (1..=FIRST_STEPS).contains(&step) || step > 0 && step % REMEMBERED == 0 {
                 known.up.insert(*object, found);
             }
         }

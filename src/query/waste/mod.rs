@@ -301,14 +301,16 @@ pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &Question
     };
     take(equal::strings(&search, arrays.texts)?);
     take(equal::arrays(&search, arrays.contents)?);
-    arrays.findings.into_iter().for_each(&mut take);
     let few = few::Few {
         loose: instances.loose,
         wrappers: instances.wrappers,
         tables: arrays.few,
         plain: arrays.plain,
     };
-    few.find(&search, &plans, &arrays.colliding)?.into_iter().for_each(&mut take);
+    let mut of_arrays = arrays.findings;
+    let sparse = of_arrays.iter_mut().find(|findings| findings.kind == Kind::SparseCollections);
+    few.find(&search, &plans, &arrays.colliding, sparse)?.into_iter().for_each(&mut take);
+    of_arrays.into_iter().for_each(&mut take);
     take(instances.boxes);
     take(constant_fields::find(&search, &plans, instances.stats)?);
     others::find(&search, all_bytes.saturating_sub(reachable_bytes))?.into_iter().for_each(&mut take);

@@ -187,6 +187,7 @@ fn usage(summary: &Summary, class: ClassNumber, (_, form, known): Known) -> Opti
             ..none
         },
         Form::Pairs { table, size } => Usage {
+            is_counted: name == "java.util.IdentityHashMap",
             array: place(table),
             count: size.map_or(Count::Entries, number),
             needs: Needs::Identity,
