@@ -150,6 +150,8 @@ struct Climber<'s, 'a> {
     is_array: Vec<bool>,
     is_thread: Vec<bool>,
     is_loader: Vec<bool>,
+    /// By class number: whether it is the program's own, and inherits references from a class of the JDK.
+    extends_jdk: Vec<bool>,
     java_lang_class: Option<ClassNumber>,
 }
 
@@ -157,12 +159,19 @@ impl<'s, 'a> Climber<'s, 'a> {
     fn new(search: &'s Search<'a>) -> Self {
         let summary = search.summary;
         let is_array = summary.classes().iter().map(|row| row.kind() != ClassKind::Instance);
-        let of_program = summary
-            .classes()
-            .iter()
-            .map(|row| row.kind() == ClassKind::Instance && !names::is_of_jdk(summary.class_name(row)));
+        let is_program = |row| !names::is_of_jdk(summary.class_name(row));
+        let of_program =
+            summary.classes().iter().map(|row| row.kind() == ClassKind::Instance && is_program(row));
+        let jdk_references = summary.class_table().derive(|class, above: Option<&bool>| {
+            let row = summary.class(class).filter(|row| !is_program(row));
+            let mut fields = row.into_iter().flat_map(|row| summary.raw_fields(row));
+            above.copied().unwrap_or(false) || fields.any(|(_, kind)| kind == BasicType::Object)
+        });
+        let extends_jdk = summary.classes().iter().zip(jdk_references);
+        let extends_jdk = extends_jdk.map(|(row, references)| references && is_program(row));
         let and_below = |name: &str| {
-            let mut classes: Vec<bool> = summary.classes().iter().map(|row| summary.class_name(row) == name).collect();
+            let mut classes: Vec<bool> =
+                summary.classes().iter().map(|row| summary.class_name(row) == name).collect();
             summary.class_table().add_subclasses(&mut classes);
             classes
         };
@@ -170,6 +179,7 @@ impl<'s, 'a> Climber<'s, 'a> {
             search,
             is_thread: and_below("java.lang.Thread"),
             is_loader: and_below("java.lang.ClassLoader"),
+            extends_jdk: extends_jdk.collect(),
             of_program: of_program.collect(),
             is_array: is_array.collect(),
             java_lang_class: summary.java_lang_class(),
@@ -195,7 +205,10 @@ impl<'s, 'a> Climber<'s, 'a> {
             let is = |known: &[bool]| class.is_some_and(|class| known.get(class.0 as usize) == Some(&true));
             if is(&self.is_thread) {
                 found.thread.get_or_insert(from);
-            } else if self.is_end(from) && !self.is_by_class_only(from, object) {
+            } else if self.is_end(from)
+                && !self.is_by_class_only(from, object)
+                && self.is_by_own_field(from, object)
+            {
                 found.end = Some(from);
                 return found;
             } else if is(&self.is_array) {
@@ -211,7 +224,10 @@ impl<'s, 'a> Climber<'s, 'a> {
     fn is_by_class_only(&self, from: ObjectIndex, object: ObjectIndex) -> bool {
         let graph = self.search.graph;
         let Some(class) = graph.class_of_class_object(from) else { return false };
-        let is_loader = self.search.class(object).is_some_and(|class| self.is_loader.get(class.0 as usize) == Some(&true));
+        let is_loader = self
+            .search
+            .class(object)
+            .is_some_and(|class| self.is_loader.get(class.0 as usize) == Some(&true));
         if !is_loader && graph.class_of_class_object(object).is_none() {
             return false;
         }
@@ -219,6 +235,23 @@ impl<'s, 'a> Climber<'s, 'a> {
         let row = self.search.summary.class(class);
         let mut statics = row.into_iter().flat_map(|row| self.search.summary.statics(row)).take(MAX_FIELDS);
         !statics.any(|(_, kind, value)| kind == BasicType::Object && ObjectId(value) == id)
+    }
+
+    /// Whether an instance of a program's class refers to an object by a field that such a class declares, and not the JDK's class
+    /// that it extends.
+    fn is_by_own_field(&self, from: ObjectIndex, object: ObjectIndex) -> bool {
+        let class = self.search.class(from);
+        let Some(class) = class.filter(|class| self.extends_jdk.get(class.0 as usize) == Some(&true)) else {
+            return true;
+        };
+        let (summary, id) = (self.search.summary, self.search.id(object));
+        let Some(fields) = self.search.objects.instance(from) else { return true };
+        let mut slots =
+            self.search.objects.slots(class).take(MAX_FIELDS).filter(|slot| slot.kind == BasicType::Object);
+        slots.any(|slot| {
+            self.search.objects.value(fields, &slot).is_some_and(|value| value.bits == id.0)
+                && summary.class(slot.class).is_some_and(|row| !names::is_of_jdk(summary.class_name(row)))
+        })
     }
 
     /// The object whose field holds another, or holds what that is a part of; and which of the two.
@@ -251,15 +284,11 @@ impl<'s, 'a> Climber<'s, 'a> {
                 instance = referrers.instance.map(|instance| (instance, here));
             }
             // What only one object refers to, and no root, is dominated by that one.
-            let only = graph.referrers(here).only().filter(|_| !self.search.roots.contains(here)).map(ObjectIndex);
-            let dominator =
-                only.or_else(|| tree.object_at(tree.dominator(tree.reachable_position(here)?)?));
+            let only =
+                graph.referrers(here).only().filter(|_| !self.search.roots.contains(here)).map(ObjectIndex);
+            let dominator = only.or_else(|| tree.object_at(tree.dominator(tree.reachable_position(here)?)?));
             match dominator {
                 None => break Up::default(),
-                // It dominates without a reference: it is named without a field.
-                Some(dominator) if self.is_end(dominator) => {
-                    break Up { end: Some((dominator, here)), instance: None };
-                }
                 Some(dominator) => here = dominator,
             }
         };
@@ -268,7 +297,10 @@ impl<'s, 'a> Climber<'s, 'a> {
         let is_array = class.is_some_and(|class| self.is_array.get(class.0 as usize) == Some(&true));
         for (step, object) in known.steps.iter().enumerate() {
             // What a node of a map leads to is asked once, what its table leads to for each node.
-            if step == 0 && is_array || (1..=FIRST_STEPS).contains(&step) || step > 0 && step % REMEMBERED == 0 {
+            if step == 0 && is_array
+                || (1..=FIRST_STEPS).contains(&step)
+                || step > 0 && step % REMEMBERED == 0
+            {
                 known.up.insert(*object, found);
             }
         }
@@ -304,7 +336,10 @@ impl<'s, 'a> Climber<'s, 'a> {
         let (search, addresses) = (self.search, &self.search.graph.objects.addresses);
         let class = search.class(holder).unwrap_or(NOTHING.class);
         let of_class = search.graph.class_of_class_object(holder);
+        let is_thread = self.is_thread.get(class.0 as usize) == Some(&true);
         let object = Label { class: of_class.unwrap_or(class), by: By::Object };
+        // What its stack holds is in no field.
+        let object = if is_thread { NOTHING } else { object };
         // By target, in the order of `held`: the first field that refers to it.
         let mut labels: Vec<(u32, Label)> = held
             .chunk_by(|a, b| a.target == b.target)
@@ -358,6 +393,12 @@ impl<'s, 'a> Climber<'s, 'a> {
             (slot, Label { class: slot.class, by: By::Field(last.1) })
         });
         let references = numbered.filter(|(slot, _)| slot.kind == BasicType::Object);
-        references.map(|(slot, label)| (slot.place, label)).collect()
+        // Fields of the program's classes first.
+        let summary = self.search.summary;
+        let is_of_jdk =
+            |class| summary.class(class).is_some_and(|row| names::is_of_jdk(summary.class_name(row)));
+        let (of_jdk, mut all): (Vec<_>, Vec<_>) = references.partition(|(slot, _)| is_of_jdk(slot.class));
+        all.extend(of_jdk);
+        all.into_iter().map(|(slot, label)| (slot.place, label)).collect()
     }
 }
