@@ -32,3 +32,4 @@ mod strings;
 mod thread_groups;
 mod threads;
 mod values;
+mod waste;

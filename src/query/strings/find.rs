@@ -21,7 +21,7 @@ use crate::index::layout::sizes::Sizes;
 use crate::index::objects::object_table::BLOCK;
 use crate::index::objects::strings::{StringFields, StringPart};
 use crate::index::storage::scratch::{Array, Stack};
-use crate::query::objects::reader::{Characters, Objects, Record};
+use crate::query::objects::reader::{Characters, Objects};
 
 use super::contents::{self, Form, Hashes};
 use super::{Question, STRING};

@@ -14,7 +14,7 @@ use super::plan::{Buffer, Plan, Plans};
 use super::{Cursor, Kind, Search};
 use crate::hprof::ObjectId;
 use crate::hprof::heap::{HeapVisitor, Instance};
-use crate::index::graph::numbers::{ObjectIndex, chunks};
+use crate::index::graph::numbers::chunks;
 
 use crate::index::objects::object_table::BLOCK;
 use crate::index::storage::id_map::IdSet;
