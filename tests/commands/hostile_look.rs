@@ -118,6 +118,7 @@ fn a_long_chain_of_classes_with_fields() {
             &["strings", "--duplicates", "--top", "3"],
             &["threads", "--top", "3"],
             &["leaks", "--threshold", "1"],
+            &["waste"],
             &["oql", "SELECT s FROM INSTANCEOF java.lang.Object s WHERE s.f = null"],
             &["oql", "SELECT count(*) FROM INSTANCEOF java.lang.Object s WHERE s.value = 1"],
         ] {
@@ -156,6 +157,7 @@ fn strings_that_share_an_array_or_have_equal_ones() {
         &["strings", "--sort", "text", "--top", "1", "--max-chars", "5"],
         &["instances", "java.lang.String", "--top", "3"],
         &["leaks"],
+        &["waste"],
         &["oql", "SELECT s FROM java.lang.String s LIMIT 3"],
     ] {
         ends(&dump, arguments);

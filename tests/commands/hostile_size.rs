@@ -109,6 +109,8 @@ fn a_million_threads_are_listed_counted_and_found() {
         ("leaks", &[]),
         ("leaks", &["--threshold", "1", "--format", "json"]),
         ("leaks", &["--format", "markdown"]),
+        ("waste", &[]),
+        ("waste", &["--format", "json"]),
     ] {
         let (code, answer) = place.run(most, command, more);
         assert!(matches!(code, 0 | 1) && answer.len() < 10_000, "{command}: {code}: {} bytes", answer.len());
@@ -182,6 +184,8 @@ fn a_name_of_hundreds_of_megabytes_does_not_fill_the_memory_or_the_screen() {
         ("leaks", &[]),
         ("leaks", &["--format", "json"]),
         ("leaks", &["--format", "markdown"]),
+        ("waste", &[]),
+        ("waste", &["--format", "json"]),
         ("show", &["0x9000"]),
         ("show", &["0x1000"]),
         ("instances", &["java.lang.Object", "--subclasses"]),
@@ -235,6 +239,8 @@ fn a_long_name_of_many_classes_is_kept_once() {
         ("leaks", &["--threshold", "1"]),
         ("leaks", &["--threshold", "1", "--format", "json"]),
         ("leaks", &["--threshold", "1", "--format", "markdown"]),
+        ("waste", &[]),
+        ("waste", &["--format", "json"]),
         ("info", &[]),
     ] {
         let (code, answer) = place.run(700_000, command, more);
@@ -298,6 +304,8 @@ fn traces_that_name_each_other_and_frames_that_are_not_there() {
         ("leaks", &[]),
         ("leaks", &["--threshold", "1", "--format", "json"]),
         ("leaks", &["--threshold", "1", "--format", "markdown"]),
+        ("waste", &[]),
+        ("waste", &["--format", "json"]),
         ("paths-to-root", &["0x3000"]),
         ("show", &["0x1000"]),
         ("show", &["0x2000"]),

@@ -19,6 +19,7 @@ use hprof_cli::hprof::{mutf8, names};
 use hprof_cli::index::Error;
 use hprof_cli::input::file::Compression;
 use hprof_cli::query::leaks::{self, heap_facts};
+use hprof_cli::query::waste::{self, GroupBy};
 use hprof_writer::{
     DumpWriter, Elements, HeapModel, HeapTag, HeapWriter, IdSize, Jdk, Layout, Options, Order, Place, Root,
     StackFrame, StatedLength, Type, Value, Version, damage, examples, modified_utf8,
@@ -125,6 +126,8 @@ fn survive(dump: &Dump, mutated: &[u8], what: &dyn Fn() -> String) -> bool {
             // A disk without room says nothing of the dump.
             let _ = leaks::leaks(heap, graph, bytes(heap), 1);
             let _ = heap_facts::facts(heap, graph, bytes(heap));
+            let question = waste::Question { kinds: Vec::new(), group_by: GroupBy::Field, examples: 3 };
+            let _ = waste::waste(heap, graph, bytes(heap), &question);
             assert!(!graph.is_damaged(), "{}", what());
             // Reading an index back is tested elsewhere: now and then is enough here.
             if OPENED.fetch_add(1, Ordering::Relaxed).is_multiple_of(8) {

@@ -44,7 +44,7 @@ use server::{Before, Server};
 /// The part of a dump in which a case cuts, or what else it does.
 const PARTS: [&str; 4] = ["boundaries", "bytes", "inner", "changed"];
 /// What each file is asked.
-const COMMANDS: [&str; 6] = ["info", "histo", "dominators", "leaks", "convert", "show"];
+const COMMANDS: [&str; 7] = ["info", "histo", "dominators", "leaks", "waste", "convert", "show"];
 /// The parts in which the program is forked and not started, and asked about several files: as processes of their own they
 /// would take a night.
 const FORKED: [&str; 3] = ["boundaries", "inner", "bytes"];

@@ -186,15 +186,7 @@ impl<'s, 'a> Climber<'s, 'a> {
         }
     }
 
-    /// Whether fields of an object are what waste is attributed to: an instance of the program's, or a class object.
-    fn is_end(&self, object: ObjectIndex) -> bool {
-        let Some(class) = self.search.class(object) else { return false };
-        self.of_program.get(class.0 as usize) == Some(&true)
-            || Some(class) == self.java_lang_class
-                && self.search.graph.class_of_class_object(object).is_some()
-    }
-
-    /// Who refers to an object.
+    /// Who refers to an object. A static field counts before others.
     fn referrers(&self, object: ObjectIndex) -> Referrers {
         let mut found = Referrers::default();
         for from in self.search.graph.referrers(object) {
@@ -205,12 +197,14 @@ impl<'s, 'a> Climber<'s, 'a> {
             let is = |known: &[bool]| class.is_some_and(|class| known.get(class.0 as usize) == Some(&true));
             if is(&self.is_thread) {
                 found.thread.get_or_insert(from);
-            } else if self.is_end(from)
-                && !self.is_by_class_only(from, object)
-                && self.is_by_own_field(from, object)
+            } else if class == self.java_lang_class && self.search.graph.class_of_class_object(from).is_some()
             {
-                found.end = Some(from);
-                return found;
+                if !self.is_by_class_only(from, object) {
+                    found.end = Some(from);
+                    return found;
+                }
+            } else if is(&self.of_program) && self.is_by_own_field(from, object) {
+                found.end.get_or_insert(from);
             } else if is(&self.is_array) {
                 found.array.get_or_insert(from);
             } else {

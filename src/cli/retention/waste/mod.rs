@@ -64,11 +64,11 @@ const KINDS: &[Key<Kind>] = &[
 /// free, in which no byte counts twice. Only reachable objects count, but for the kind `unreachable`. The
 /// exit code is 1 if nothing is wasted. Builds the index on first use.
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("dump", |dump| dump.required(false)))]
+#[command(mut_arg("dump", without_dump))]
 #[command(override_usage = "hprof-cli waste [OPTIONS] <DUMP>\n       hprof-cli waste --explain <KIND>")]
 pub(crate) struct Args {
     #[command(flatten)]
-    input: Option<Input>,
+    input: Input,
 
     /// Only these kinds of waste, separated by commas
     #[arg(
@@ -96,12 +96,18 @@ pub(crate) struct Args {
     output: Output,
 }
 
+/// No dump is needed to explain something: the value that stands for it is not looked at.
+fn without_dump(dump: clap::Arg) -> clap::Arg {
+    let explains = clap::builder::ArgPredicate::IsPresent;
+    dump.required(false).required_unless_present("explain").default_value_if("explain", explains, "-")
+}
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if let Some(kind) = args.explain {
         explain::show(kind)?;
         return Ok(Outcome::Fine);
     }
-    let Some(input) = &args.input else { anyhow::bail!("which dump? `hprof-cli waste DUMP`") };
+    let input = &args.input;
     let question = Question { kinds: args.kind.clone(), group_by: args.by, examples: EXAMPLE_COUNT };
     let (session, found) =
         Session::ask(input, |heap, graph| Ok(waste::waste(heap, graph, heap.bytes(&Quiet)?, &question)?))?;
