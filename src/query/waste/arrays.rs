@@ -8,8 +8,8 @@ use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::equal::{Item, Shares};
-use super::findings::{Findings, Frees, PartKey, PartSum, Parts, Saving, Sink, array_code};
+use super::equal::{Item, SHARED, Shares};
+use super::findings::{Findings, Frees, PartKey, PartSum, Parts, Saving, Sink};
 use super::instances::{Held, Loose, UNKNOWN, chunks_of};
 use super::plan::{Plan, Plans};
 use super::{Cursor, Kind, Search};
@@ -21,6 +21,7 @@ use crate::index::model::tables::ClassKind;
 use crate::index::objects::strings::StringPart;
 use crate::index::storage::scratch::Array;
 use crate::query::objects::collections::usage::{Count, Needs, Usage};
+use crate::query::objects::reader::Record;
 use crate::query::strings::contents::{self, Form, Hashes};
 
 /// Entries of a map that are looked at for collisions, at least.
@@ -71,7 +72,7 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans, held: &[Array<Held>]) -> 
     let is_array: Vec<bool> =
         search.summary.classes().iter().map(|class| class.kind() != ClassKind::Instance).collect();
     let of_jvm = arrays_of_jvm(search);
-    let survivors = held_empty_arrays(search);
+    let survivors = held_empty_arrays(search, &of_jvm);
     let colliding: Mutex<Vec<Colliding>> = Mutex::default();
     let chunk = |chunk: &Range<u32>| {
         let mut here: Vec<Held> = Vec::new();
@@ -137,7 +138,9 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans, held: &[Array<Held>]) -> 
 fn arrays_of_jvm(search: &Search<'_>) -> FxHashSet<u32> {
     let summary = search.summary;
     let statics = summary.classes().iter().flat_map(|class| summary.statics(class));
-    let of_jvm = statics.filter(|(name, kind, _)| name.starts_with('<') && *kind == BasicType::Object);
+    // `<resolved_references>`, `<init_lock>` and others; in JDK 8 without brackets.
+    let is_of_jvm = |name: &str| name.starts_with('<') || name == "init_lock";
+    let of_jvm = statics.filter(|(name, kind, _)| is_of_jvm(name) && *kind == BasicType::Object);
     of_jvm
         .filter_map(|(_, _, id)| search.graph.objects.addresses.index_of(ObjectId(id)))
         .map(|array| array.0)
@@ -146,7 +149,7 @@ fn arrays_of_jvm(search: &Search<'_>) -> FxHashSet<u32> {
 
 /// One array of length 0 of each class, which the others could be: one that a static field holds, the first by object ID.
 /// By class, ascending.
-fn held_empty_arrays(search: &Search<'_>) -> Vec<(ClassNumber, u32)> {
+fn held_empty_arrays(search: &Search<'_>, of_jvm: &FxHashSet<u32>) -> Vec<(ClassNumber, u32)> {
     let summary = search.summary;
     let mut found: Vec<(ClassNumber, u32)> = Vec::new();
     for class in summary.classes() {
@@ -155,14 +158,14 @@ fn held_empty_arrays(search: &Search<'_>) -> Vec<(ClassNumber, u32)> {
                 continue;
             }
             let array = search.graph.objects.addresses.index_of(ObjectId(id));
-            let array = array.filter(|array| search.reachable.contains(*array));
+            let array = array.filter(|array| search.reachable.contains(*array) && !of_jvm.contains(&array.0));
             let Some(array) = array else { continue };
             let class = search.class(array).filter(|class| {
                 summary.class(*class).is_some_and(|class| class.kind() != ClassKind::Instance)
             });
             let is_empty = || match search.objects.record(array) {
-                Some(crate::query::objects::reader::Record::ObjectArray(array)) => array.length == 0,
-                Some(crate::query::objects::reader::Record::PrimitiveArray(array)) => array.length == 0,
+                Some(Record::ObjectArray(array)) => array.length == 0,
+                Some(Record::PrimitiveArray(array)) => array.length == 0,
                 _ => false,
             };
             if let Some(class) = class.filter(|_| is_empty()) {
@@ -255,6 +258,9 @@ impl<'v> Pass<'v, '_> {
     }
 
     fn zero_length(&mut self, element: BasicType) {
+        if self.of_jvm.contains(&self.cursor.object().0) {
+            return;
+        }
         let class = self.cursor.class();
         let held = self.survivors.binary_search_by_key(&class, |(class, _)| *class);
         let held = held.ok().and_then(|at| self.survivors.get(at));
@@ -269,7 +275,7 @@ impl<'v> Pass<'v, '_> {
     fn strings(&mut self, record: &PrimitiveArray<'_>, held: &[Held]) -> bool {
         let mut is_of_string = false;
         let bytes = self.search.sizes.layout().array_size(record.element, record.length.into());
-        let mut hashes = Hashes::new(record.length);
+        let (mut hashes, mut shared) = (Hashes::new(record.length), 0);
         for held in held {
             if !matches!(self.plans.of(self.search.class(ObjectIndex(held.holder))), Plan::String(_)) {
                 continue;
@@ -281,7 +287,9 @@ impl<'v> Pass<'v, '_> {
             let hash = hashes.get(form, &characters, || Some(contents::hash(&characters, self.search.seed)));
             let Some(hash) = hash.flatten() else { continue };
             let place = (record.offset as u64) << 2 | form as u64;
-            self.texts.push(Item { hash, place, bytes, object: held.holder, array: self.cursor.object().0 });
+            let shared = std::mem::replace(&mut shared, SHARED);
+            let (object, array) = (held.holder, self.cursor.object().0);
+            self.texts.push(Item { hash, place, bytes: bytes | shared, object, array });
         }
         is_of_string
     }
@@ -413,7 +421,7 @@ impl<'a> HeapVisitor<'a> for Pass<'_, 'a> {
             self.sink(CONSTANT, Saving::of(self.cursor.object(), bytes), self.part(), (0, 0));
         }
         self.unused_end(&record, elements, held, is_constant);
-        let code = array_code(record.element);
+        let code = record.element as u64;
         self.contents.push(Item {
             hash: xxh3_64_with_seed(elements, self.search.seed ^ code),
             place: (record.offset as u64) << 2,

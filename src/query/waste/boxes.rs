@@ -84,9 +84,12 @@ pub(super) fn cached(search: &Search<'_>) -> IdSet<u32> {
         let ids = search.objects.ids(array).into_iter().flatten();
         ids.filter_map(|id| search.graph.objects.addresses.index_of(id))
     };
+    let mut seen = IdSet::default();
     let mut take = |held: ObjectIndex| {
-        cached.insert(held.0);
-        cached.extend(elements(held).map(|object| object.0));
+        if seen.insert(held.0) {
+            cached.insert(held.0);
+            cached.extend(elements(held).map(|object| object.0));
+        }
     };
     let is_of_boxes = |object: &ObjectIndex| {
         let class = search.class(*object).and_then(|class| summary.class(class));
@@ -95,7 +98,12 @@ pub(super) fn cached(search: &Search<'_>) -> IdSet<u32> {
             && search.graph.referrers(*object).only().is_some()
     };
     let globals = search.graph.roots.rows.iter().filter(|root| root.kind == RootKind::JniGlobal);
-    globals.flat_map(|root| elements(root.object)).filter(is_of_boxes).for_each(&mut take);
+    let globals: IdSet<u32> = globals.map(|root| root.object.0).collect();
+    globals
+        .into_iter()
+        .flat_map(|global| elements(ObjectIndex(global)))
+        .filter(is_of_boxes)
+        .for_each(&mut take);
     for (_, row) in summary.numbered_classes() {
         if row.loader.get() != 0 || !CACHES.contains(&summary.class_name(row)) {
             continue;

@@ -13,14 +13,13 @@ use rustc_hash::FxHashMap;
 
 use super::findings::{Findings, Frees, PartKey, PartSum};
 use super::instances::chunks_of;
-use super::plan::{Compared, MIN_INSTANCES, Plan, Plans};
+use super::plan::{Compared, MIN_INSTANCES, Plans};
 use super::{Cursor, Kind, Search};
+use crate::hprof::BasicType;
 use crate::hprof::heap::{HeapVisitor, Instance};
-use crate::hprof::{BasicType, IdSize};
 use crate::index::layout::fit::{Shapes, own_fields};
 use crate::index::layout::sizes::SizeSource;
-use crate::index::model::summary::ClassNumber;
-use crate::query::objects::reader::Place;
+use crate::index::model::summary::{ClassNumber, Summary};
 
 /// One of so many instances may have another value.
 const ONE_OF: u64 = 100;
@@ -85,29 +84,20 @@ impl Votes {
         }
     }
 
-    /// Takes the fields of an instance of a class.
+    /// Takes an instance of a class.
     #[inline(always)]
-    pub(super) fn vote(
-        &mut self,
-        id_size: IdSize,
-        class: ClassNumber,
-        places: &[(Place, u32)],
-        fields: &[u8],
-    ) {
+    pub(super) fn vote(&mut self, plans: &Plans, summary: &Summary, class: ClassNumber, fields: &[u8]) {
         if let Some(count) = self.classes.get_mut(class.0 as usize) {
             *count += 1;
         }
-        for (place, number) in places {
-            let number = *number as usize;
-            let (Some(vote), Some(limit)) = (self.votes.get_mut(number), self.limits.get(number)) else {
-                return;
-            };
-            if vote.pairs <= *limit
-                && let Some(value) = place.value(fields, id_size)
+        plans.compared(summary, class, fields, |number, value| {
+            let number = number as usize;
+            if let (Some(vote), Some(limit)) = (self.votes.get_mut(number), self.limits.get(number))
+                && vote.pairs <= *limit
             {
                 vote.add_one(value.bits);
             }
-        }
+        });
     }
 
     pub(super) fn add(&mut self, others: &Self) {
@@ -236,7 +226,8 @@ fn share_out(
     for (more, constant) in (0..of_class.len() as u64).rev().zip(of_class) {
         let part = left.div_ceil(more + 1);
         left -= part;
-        findings.fields.push((constant.field.class, constant.field.number, count, part));
+        let sum = findings.fields.entry((constant.field.class, constant.field.number)).or_default();
+        *sum = (sum.0 + count, sum.1.saturating_add(part));
     }
 }
 
@@ -247,24 +238,21 @@ fn count(search: &Search<'_>, plans: &Plans, votes: &Votes) -> Vec<Mutex<(u64, u
         let vote = votes.votes.get(number as usize).zip(votes.limits.get(number as usize));
         vote.is_some_and(|(vote, limit)| vote.pairs > 0 && vote.pairs <= *limit)
     };
-    // By class: the fields that are still in question, and what they are to be.
-    let wanted: Vec<Option<Vec<(Place, u32, u64)>>> = (plans.of_class.iter())
-        .map(|plan| {
-            let Plan::Program(fields) = plan else { return None };
-            let fields = fields.iter().filter(|(_, number)| is_open(*number));
-            let candidate = |number: u32| votes.votes.get(number as usize).map_or(0, |vote| vote.candidate);
-            let fields: Vec<_> =
-                fields.map(|(place, number)| (*place, *number, candidate(*number))).collect();
-            (!fields.is_empty()).then_some(fields)
-        })
-        .collect();
-    if wanted.iter().all(Option::is_none) {
+    // By class: whether instances have fields that are still in question.
+    let mut is_wanted = vec![false; plans.of_class.len()];
+    let mut any = false;
+    for (_, field) in (0u32..).zip(&plans.fields).filter(|(number, _)| is_open(*number)) {
+        if let Some(is_wanted) = is_wanted.get_mut(field.class.0 as usize) {
+            (*is_wanted, any) = (true, true);
+        }
+    }
+    if !any {
         return counts;
     }
-    let is_wanted: Vec<bool> = wanted.iter().map(Option::is_some).collect();
+    search.summary.class_table().add_subclasses(&mut is_wanted);
     chunks_of(search).into_par_iter().for_each(|chunk| {
         let fields = FxHashMap::default();
-        let mut pass = Counting { search, wanted: &wanted, cursor: Cursor::NONE, fields };
+        let mut pass = Counting { search, plans, votes, cursor: Cursor::NONE, fields };
         search.blocks(chunk, &is_wanted, |block, cursor| {
             pass.cursor = cursor;
             let places = &search.graph.objects.places;
@@ -285,7 +273,8 @@ fn count(search: &Search<'_>, plans: &Plans, votes: &Votes) -> Vec<Mutex<(u64, u
 /// Counts values.
 struct Counting<'v, 'a> {
     search: &'v Search<'a>,
-    wanted: &'v [Option<Vec<(Place, u32, u64)>>],
+    plans: &'v Plans,
+    votes: &'v Votes,
     cursor: Cursor,
     /// By number of the field: instances that have the value, and all.
     fields: FxHashMap<u32, (u64, u64)>,
@@ -297,13 +286,14 @@ impl<'a> HeapVisitor<'a> for Counting<'_, 'a> {
         if !self.cursor.is_wanted() {
             return;
         }
-        let wanted = self.wanted.get(self.cursor.class().0 as usize);
-        for (place, number, value) in wanted.and_then(Option::as_ref).into_iter().flatten() {
-            let (equal, all) = self.fields.entry(*number).or_default();
-            let found = place.value(record.fields, self.search.summary.id_size());
-            *equal += u64::from(found.is_some_and(|found| found.bits == *value));
-            *all += 1;
-        }
+        let (plans, class) = (self.plans, self.cursor.class());
+        plans.compared(self.search.summary, class, record.fields, |number, value| {
+            if let Some(vote) = self.votes.votes.get(number as usize).filter(|vote| vote.pairs > 0) {
+                let (equal, all) = self.fields.entry(number).or_default();
+                *equal += u64::from(vote.candidate == value.bits);
+                *all += 1;
+            }
+        });
     }
 }
 

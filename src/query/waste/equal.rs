@@ -38,11 +38,30 @@ pub(super) struct Item {
     pub(super) hash: u64,
     /// The offset of the array's record, shifted left by two, and the form of a text.
     pub(super) place: u64,
-    /// Bytes of the array.
+    /// Bytes of the array, and [`SHARED`].
     pub(super) bytes: u64,
     pub(super) object: u32,
     /// The array.
     pub(super) array: u32,
+}
+
+/// The array counts for an earlier String.
+pub(super) const SHARED: u64 = 1 << 63;
+
+impl Item {
+    /// What goes if its object goes alone: the array, if it counts for this one.
+    fn bytes(&self) -> u64 {
+        if self.bytes & SHARED == 0 { self.bytes } else { 0 }
+    }
+
+    fn is_long(&self) -> bool {
+        self.bytes & !SHARED > LONG
+    }
+
+    /// Whether all that has this place is the same.
+    fn is_whole(&self) -> bool {
+        self.place & 3 != contents::Form::Part as u64
+    }
 }
 
 /// Items by a part of their hash.
@@ -104,7 +123,8 @@ impl<'v, 'a> Content for Texts<'v, 'a> {
     fn saving(&self, item: &Item) -> Saving {
         let class = self.0.class(ObjectIndex(item.object));
         let own = class.map_or(0, |class| self.0.sizes.instance(class).0);
-        Saving { bytes: own.saturating_add(item.bytes), object: item.object, other: item.array }
+        let other = if item.bytes & SHARED == 0 { item.array } else { NO_OBJECT };
+        Saving { bytes: own.saturating_add(item.bytes()), object: item.object, other }
     }
 }
 
@@ -162,26 +182,21 @@ fn find<C: Content>(content: &C, bytes_of_dump: &[u8], share: &mut [Item]) -> Fo
             let read = content.read(first);
             let mut seen: IdSet<u64> = IdSet::default();
             let (before, mut bytes) = (savings.len(), 0u64);
-            let mut array = first.array;
             others.clear();
             for item in rest {
-                let is_long = item.bytes > LONG;
-                let is_known = item.place == first.place && item.place & 3 != contents::Form::Part as u64
-                    || is_long && seen.contains(&item.place);
+                let is_known = item.is_whole()
+                    && (item.place == first.place || item.is_long() && seen.contains(&item.place));
                 let is_same =
                     is_known || matches!((&read, content.read(item)), (Some(a), Some(b)) if C::same(a, &b));
                 if !is_same {
                     others.push(*item);
                     continue;
                 }
-                if is_long && item.place & 3 != contents::Form::Part as u64 {
+                if item.is_long() && item.is_whole() {
                     seen.insert(item.place);
                 }
                 let saving = content.saving(item);
-                // An array that several share goes once.
-                let shared = if item.array == array { item.bytes } else { 0 };
-                array = item.array;
-                bytes = bytes.saturating_add(saving.bytes.saturating_sub(shared));
+                bytes = bytes.saturating_add(saving.bytes);
                 savings.push(saving);
             }
             if savings.len() > before {
@@ -229,14 +244,11 @@ pub(super) fn strings(search: &Search<'_>, shares: Shares) -> io::Result<Finding
     for saving in savings.iter() {
         freed.insert(ObjectIndex(saving.object));
     }
-    savings.par_iter_mut().for_each(|saving| {
+    // An array that several Strings share is asked for with the first of them.
+    savings.par_iter_mut().filter(|saving| saving.other != NO_OBJECT).for_each(|saving| {
         let array = ObjectIndex(saving.other);
         let mut referrers = graph.referrers(array).filter(|from| search.reachable.contains(*from));
-        // It goes with the first of the Strings that share it.
-        let goes = referrers.next() == Some(ObjectIndex(saving.object))
-            && referrers.all(|from| freed.contains(from))
-            && !search.roots.contains(array);
-        if !goes {
+        if search.roots.contains(array) || !referrers.all(|from| freed.contains(from)) {
             let class = search.class(ObjectIndex(saving.object));
             saving.bytes = class.map_or(0, |class| search.sizes.instance(class).0);
             saving.other = NO_OBJECT;

@@ -3,17 +3,18 @@
 //! A set on a map, and a wrapper that alone holds a collection, are one collection with it: the outermost counts.
 
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
 use super::arrays::Colliding;
 use super::findings::{Findings, Frees, NO_OBJECT, PartKey, Saving, Sink};
-use super::instances::{Loose, UNKNOWN};
+use super::instances::{Loose, UNKNOWN, Wrapper};
 use super::plan::{Plan, Plans};
 use super::{Kind, Search};
 use crate::hprof::BasicType;
 use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::model::summary::ClassNumber;
+use crate::index::model::tables::ClassKind;
 use crate::index::storage::scratch::Array;
 use crate::query::objects::collections::Collections;
 use crate::query::objects::collections::usage::Usage;
@@ -31,7 +32,7 @@ pub(super) struct Few {
     /// What instances say.
     pub(super) loose: Vec<Array<Loose>>,
     /// Wrappers and what they wrap.
-    pub(super) wrappers: Vec<(u32, u32)>,
+    pub(super) wrappers: Vec<Array<Wrapper>>,
     /// What arrays say.
     pub(super) tables: Vec<Array<Loose>>,
     /// Lists of one element that have nothing but an array.
@@ -69,11 +70,9 @@ impl Few {
             loose.iter().for_each(|loose| look.collection(*loose, &mut sinks));
             sinks
         });
-        let wrappers = self.wrappers.par_chunks(1 << 12).map(|wrappers| {
+        let wrappers = self.wrappers.into_par_iter().map(|wrappers| {
             let mut sinks = Sinks::default();
-            wrappers
-                .iter()
-                .for_each(|(wrapper, inner)| look.wrapper([*wrapper, *inner].map(ObjectIndex), &mut sinks));
+            wrappers.iter().for_each(|wrapper| look.wrapper(wrapper, &mut sinks));
             sinks
         });
         let plain = self.plain.into_par_iter().map(|plain| {
@@ -118,8 +117,10 @@ struct Look<'v, 'a> {
     collections: Collections<'v, 'a>,
     /// What a LinkedList, its node and an ArrayList take.
     linked: Option<[u64; 3]>,
-    /// By name: nodes of trees in hash tables, and what stands in their place otherwise.
-    plain: Vec<(ClassNumber, u64)>,
+    /// By class number, of maps: what a node of a tree takes more than a plain one.
+    trees: Vec<Option<u64>>,
+    /// Nodes that may be looked at yet. Maps of a hostile dump may share them.
+    nodes_left: AtomicU64,
 }
 
 /// Nodes of trees in hash tables, by the name of the map: the node, and what it is otherwise.
@@ -138,17 +139,20 @@ impl<'v, 'a> Look<'v, 'a> {
         let size = |name: &str| size_of_class(search, name);
         let node = size("java.util.LinkedList$Node").or_else(|| size("java.util.LinkedList$Entry"));
         let linked = || Some([size("java.util.LinkedList")?, node?, size("java.util.ArrayList")?]);
-        let plain = search.summary.numbered_classes().filter_map(|(number, row)| {
-            let name = search.summary.class_name(row);
-            let (_, tree, plain) = TREES.iter().find(|(map, ..)| *map == name)?;
-            Some((number, size(tree)?.saturating_sub(size(plain)?)))
-        });
+        let more = TREES.map(|(_, tree, plain)| Some(size(tree)?.saturating_sub(size(plain)?)));
+        let own: Vec<Option<u64>> = (search.summary.classes().iter())
+            .map(|row| {
+                let name = search.summary.class_name(row);
+                *more.get(TREES.iter().position(|(map, ..)| *map == name)?)?
+            })
+            .collect();
         Self {
             search,
             plans,
             collections: Collections::new(&search.objects),
             linked: linked(),
-            plain: plain.collect(),
+            trees: search.summary.class_table().inherit(&own),
+            nodes_left: AtomicU64::new(u64::from(search.graph.objects.len()).saturating_mul(2)),
         }
     }
 
@@ -157,18 +161,6 @@ impl<'v, 'a> Look<'v, 'a> {
             Plan::Collection(usage) => Some(usage),
             _ => None,
         }
-    }
-
-    /// The dominator of an object, if it refers to that.
-    fn dominator(&self, object: ObjectIndex) -> Option<ObjectIndex> {
-        let graph = self.search.graph;
-        // What only one object refers to, and no root, is dominated by that one.
-        let only = graph.referrers(object).only().filter(|_| !self.search.roots.contains(object));
-        only.map(ObjectIndex).or_else(|| {
-            let dominator = graph.tree.dominator(graph.tree.reachable_position(object)?)?;
-            let dominator = graph.tree.object_at(dominator)?;
-            graph.referrers(object).any(|from| from == dominator).then_some(dominator)
-        })
     }
 
     /// What a wrapper wraps.
@@ -182,13 +174,7 @@ impl<'v, 'a> Look<'v, 'a> {
     fn outermost(&self, collection: ObjectIndex) -> ObjectIndex {
         let mut outer = collection;
         for _ in 0..MAX_WRAPPERS {
-            let mut wrappers =
-                self.search.graph.referrers(outer).filter(|above| self.wrapped(*above) == Some(outer));
-            match wrappers
-                .next()
-                .and_then(|_| self.dominator(outer))
-                .filter(|above| self.wrapped(*above) == Some(outer))
-            {
+            match self.search.dominator(outer).filter(|above| self.wrapped(*above) == Some(outer)) {
                 Some(above) => outer = above,
                 None => break,
             }
@@ -216,29 +202,42 @@ impl<'v, 'a> Look<'v, 'a> {
     fn empty(&self, outer: ObjectIndex, sinks: &mut Sinks) {
         let tree = &self.search.graph.tree;
         let Some(position) = tree.reachable_position(outer) else { return };
-        let retained = tree.retained_objects(position);
-        if retained <= MAX_OBJECTS {
-            let part = if retained > 1 { PartKey::Table } else { PartKey::NoTable };
-            sinks.empty.push(Saving::of(outer, tree.retained_bytes(position)), Some(part), (0, 0));
+        if tree.retained_objects(position) > MAX_OBJECTS {
+            return;
         }
+        let summary = self.search.summary;
+        let is_array = |object| {
+            let class = self.search.class(object).and_then(|class| summary.class(class));
+            class.is_some_and(|class| class.kind() != ClassKind::Instance)
+        };
+        let has_table = tree.objects_at(position..tree.end(position)).any(is_array);
+        let part = if has_table { PartKey::Table } else { PartKey::NoTable };
+        sinks.empty.push(Saving::of(outer, tree.retained_bytes(position)), Some(part), (0, 0));
     }
 
     /// A wrapper of what is not its own: of a collection that is its own, that one tells.
-    fn wrapper(&self, [wrapper, inner]: [ObjectIndex; 2], sinks: &mut Sinks) {
+    fn wrapper(&self, wrapper: &Wrapper, sinks: &mut Sinks) {
+        let [object, inner] = [wrapper.object, wrapper.inner].map(ObjectIndex);
         let is_counted = self.usage(inner).is_some_and(|usage| usage.is_counted);
-        if is_counted && self.dominator(inner) == Some(wrapper) {
+        if is_counted && self.search.is_dominated_by(inner, object) {
             return;
         }
-        let collection = self.collections.collection(wrapper);
-        if collection.is_some_and(|collection| self.collections.is_empty_at_once(&collection)) {
-            self.empty(self.outermost(wrapper), sinks);
+        let mut base = inner;
+        for _ in 0..MAX_WRAPPERS {
+            match self.wrapped(base) {
+                Some(inner) => base = inner,
+                None => break,
+            }
+        }
+        if self.collections.at_most_one(base) == Some(0) {
+            self.empty(self.outermost(object), sinks);
         }
     }
 
     /// A list of one element and its array.
     fn plain(&self, list: &Saving, sinks: &mut Sinks) {
         let [object, array] = [list.object, list.other].map(ObjectIndex);
-        if self.dominator(array) != Some(object) {
+        if !self.search.is_dominated_by(array, object) {
             return;
         }
         let (class, before) = (self.search.class(object), sinks.freed.len());
@@ -248,7 +247,7 @@ impl<'v, 'a> Look<'v, 'a> {
         let outer = self.outermost(object);
         let mut above = object;
         while above != outer {
-            let Some(wrapper) = self.dominator(above) else { break };
+            let Some(wrapper) = self.search.dominator(above) else { break };
             above = wrapper;
             bytes = bytes.saturating_add(self.search.shallow_bytes(above));
             sinks.freed.push(above.0);
@@ -267,11 +266,10 @@ impl<'v, 'a> Look<'v, 'a> {
         let table =
             self.usage(object).and_then(|usage| objects.value_at(objects.instance(object)?, usage.array?));
         let table = table.and_then(|table| objects.object(table));
-        if table.is_some_and(|table| self.dominator(table) != Some(object)) {
+        if table.is_some_and(|table| !self.search.is_dominated_by(table, object)) {
             return;
         }
-        let Some(collection) = self.collections.collection(object) else { return };
-        let Some(entry) = self.collections.entries(&collection).next() else { return };
+        let Some(entry) = self.collections.only_entry(object) else { return };
         let of_entry = [entry.key, Some(entry.value)].map(|value| objects.object(value?));
         let outer = self.outermost(object);
         let Some(position) = tree.reachable_position(outer) else { return };
@@ -359,19 +357,20 @@ impl<'v, 'a> Look<'v, 'a> {
     /// What the nodes of trees in a map take more than other nodes.
     fn trees(&self, map: ObjectIndex, entries: u64) -> u64 {
         let Some(collection) = self.collections.collection(map) else { return 0 };
-        let table = self.search.class(map).map(|class| self.search.summary.class_table().upwards(class));
-        let known = |class: &ClassNumber| self.plain.iter().find(|(known, _)| known == class);
-        let Some((_, more)) = table.into_iter().flatten().take(MAX_WRAPPERS).find_map(|class| known(&class))
-        else {
-            return 0;
-        };
-        let nodes =
-            self.collections.nodes(&collection, "table").take(usize::try_from(entries).unwrap_or(usize::MAX));
+        let more =
+            self.search.class(map).and_then(|class| self.trees.get(class.0 as usize).copied().flatten());
+        let Some(more) = more else { return 0 };
+        let nodes = self.collections.nodes(&collection, "table");
+        let nodes = nodes.take(usize::try_from(entries).unwrap_or(usize::MAX)).take_while(|_| {
+            let left = self.nodes_left.load(Ordering::Relaxed);
+            self.nodes_left.store(left.saturating_sub(1), Ordering::Relaxed);
+            left > 0
+        });
         let is_tree = |node: &ObjectIndex| {
             let class = self.search.class(*node).and_then(|class| self.search.summary.class(class));
             class.is_some_and(|class| self.search.summary.class_name(class).ends_with("$TreeNode"))
         };
-        (nodes.filter(is_tree).count() as u64).saturating_mul(*more)
+        (nodes.filter(is_tree).count() as u64).saturating_mul(more)
     }
 }
 

@@ -71,7 +71,7 @@ pub(super) fn named(search: &Search<'_>, sums: Sums, group_by: GroupBy) -> Vec<F
         })
         .collect();
     rows.sort_by(|a, b| {
-        let order = |row: &FieldSum| (Reverse((row.wasted_bytes, row.count)), row.loader);
+        let order = |row: &FieldSum| (Reverse((row.wasted_bytes, row.count)), row.loader, row.is_static);
         order(a).cmp(&order(b)).then_with(|| a.name.cmp(&b.name))
     });
     rows

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Kind, Search};
-use crate::hprof::{BasicType, ObjectId};
+use crate::hprof::ObjectId;
 use crate::index::ObjectGraph;
 use crate::index::graph::numbers::{ObjectIndex, TreePosition};
 use crate::index::model::summary::ClassNumber;
@@ -33,6 +33,11 @@ pub(super) struct Saving {
 impl Saving {
     pub(super) fn of(object: ObjectIndex, bytes: u64) -> Self {
         Self { bytes, object: object.0, other: NO_OBJECT }
+    }
+
+    /// Of a kind that makes something smaller: what that is.
+    pub(super) fn smaller(&self) -> ObjectIndex {
+        ObjectIndex(if self.other == NO_OBJECT { self.object } else { self.other })
     }
 }
 
@@ -124,20 +129,28 @@ pub(super) struct Findings {
     pub(super) kind: Kind,
     pub(super) count: u64,
     pub(super) bytes: u64,
-    /// Ascending by object.
     pub(super) savings: Vec<Array<Saving>>,
     pub(super) frees: Frees,
     pub(super) parts: Parts,
     /// The largest groups of equal objects: the first, how many can go, and what that saves.
     pub(super) groups: Vec<(ObjectIndex, u64, u64)>,
-    /// Fields, where they are what is wasted: class, number of the field, instances, bytes.
-    pub(super) fields: Vec<(ClassNumber, u32, u64, u64)>,
+    /// Fields, where they are what is wasted, by class and number: instances, bytes.
+    pub(super) fields: FxHashMap<(ClassNumber, u32), (u64, u64)>,
 }
 
 impl Findings {
     pub(super) fn new(kind: Kind, frees: Frees) -> Self {
         let (savings, parts) = (Vec::new(), Parts::default());
-        Self { kind, count: 0, bytes: 0, savings, frees, parts, groups: Vec::new(), fields: Vec::new() }
+        Self {
+            kind,
+            count: 0,
+            bytes: 0,
+            savings,
+            frees,
+            parts,
+            groups: Vec::new(),
+            fields: FxHashMap::default(),
+        }
     }
 
     /// Takes what was found in a chunk of objects, after all before.
@@ -184,7 +197,7 @@ impl Findings {
     }
 
     /// The objects that would save most, the first ones of equal ones.
-    pub(super) fn examples(&self, search: &Search<'_>, most: usize) -> Vec<Example> {
+    pub(super) fn examples(&self, search: &Search<'_>, max: usize) -> Vec<Example> {
         let example = |(object, count, wasted_bytes): (ObjectIndex, u64, u64)| {
             // A class object is known by the class it stands for.
             let class = search.graph.class_of_class_object(object).or_else(|| search.class(object));
@@ -200,26 +213,26 @@ impl Findings {
         let mut largest = self.groups.clone();
         if largest.is_empty() {
             let largest_of = |savings: &Array<Saving>| {
-                keep_largest(savings.iter().map(|saving| (ObjectIndex(saving.object), 1, saving.bytes)), most)
+                keep_largest(savings.iter().map(|saving| (ObjectIndex(saving.object), 1, saving.bytes)), max)
             };
             largest = self.savings.par_iter().flat_map_iter(largest_of).collect();
         }
-        keep_largest(largest, most).into_iter().map(example).collect()
+        keep_largest(largest, max).into_iter().map(example).collect()
     }
 }
 
 /// The largest, in order; of equal ones those with the lowest object ID.
 pub(super) fn keep_largest(
     all: impl IntoIterator<Item = (ObjectIndex, u64, u64)>,
-    most: usize,
+    max: usize,
 ) -> Vec<(ObjectIndex, u64, u64)> {
     let order = |(object, _, bytes): &(ObjectIndex, u64, u64)| (Reverse(*bytes), *object);
     let mut kept: Vec<(ObjectIndex, u64, u64)> = Vec::new();
     for one in all {
-        if kept.len() < most || kept.last().is_some_and(|last| order(&one) < order(last)) {
+        if kept.len() < max || kept.last().is_some_and(|last| order(&one) < order(last)) {
             let at = kept.partition_point(|known| order(known) < order(&one));
             kept.insert(at, one);
-            kept.truncate(most);
+            kept.truncate(max);
         }
     }
     kept
@@ -269,9 +282,4 @@ impl Reachable {
     pub(super) fn of_block(&self, block: u32) -> u64 {
         !self.0.word(block)
     }
-}
-
-/// The type of the elements of an array class.
-pub(super) fn array_code(element: BasicType) -> u64 {
-    element as u64
 }

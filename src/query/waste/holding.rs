@@ -23,6 +23,10 @@ const CHUNK: usize = 1 << 15;
 /// Steps up the tree that are remembered: the first ones, and each of so many.
 const FIRST_STEPS: usize = 4;
 const REMEMBERED: usize = 16;
+/// Referrers of an object that make it worth remembering.
+const MANY_REFERRERS: usize = 16;
+/// Objects that a thread remembers.
+const MAX_KNOWN: usize = 1 << 20;
 /// Fields of a class, with those of its superclasses, that are searched.
 const MAX_FIELDS: usize = 1 << 12;
 
@@ -56,9 +60,8 @@ pub(super) fn fields(search: &Search<'_>, findings: &Findings, group_by: GroupBy
     match &findings.frees {
         Frees::Unreachable => {}
         Frees::OfClass(_) => {
-            for (class, number, count, bytes) in &findings.fields {
-                let label = Label { class: *class, by: By::Field(*number) };
-                add(&mut sums, label, (*count, *bytes));
+            for ((class, number), sum) in &findings.fields {
+                add(&mut sums, Label { class: *class, by: By::Field(*number) }, *sum);
             }
         }
         _ => sums = attribute(search, findings),
@@ -113,7 +116,8 @@ struct Known {
     up: FxHashMap<u32, Up>,
     /// By class: where instances have references, and the fields.
     places: FxHashMap<ClassNumber, Vec<(Place, Label)>>,
-    steps: Vec<u32>,
+    /// Empty but for its memory: objects on the way, what refers to each, how many were looked at.
+    steps: Vec<(ObjectIndex, Option<ObjectIndex>, usize)>,
 }
 
 /// Those that refer to an object, the first of each kind.
@@ -126,6 +130,8 @@ struct Referrers {
     array: Option<ObjectIndex>,
     /// A thread: what its stack holds is in no field.
     thread: Option<ObjectIndex>,
+    /// How many were looked at.
+    looked: usize,
 }
 
 impl Referrers {
@@ -195,7 +201,10 @@ impl<'s, 'a> Climber<'s, 'a> {
             }
             let class = self.search.class(from);
             let is = |known: &[bool]| class.is_some_and(|class| known.get(class.0 as usize) == Some(&true));
-            if is(&self.is_thread) {
+            found.looked += 1;
+            if is(&self.of_program) && found.end.is_none() && self.is_by_own_field(from, object) {
+                found.end = Some(from);
+            } else if is(&self.is_thread) {
                 found.thread.get_or_insert(from);
             } else if class == self.java_lang_class && self.search.graph.class_of_class_object(from).is_some()
             {
@@ -203,8 +212,6 @@ impl<'s, 'a> Climber<'s, 'a> {
                     found.end = Some(from);
                     return found;
                 }
-            } else if is(&self.of_program) && self.is_by_own_field(from, object) {
-                found.end.get_or_insert(from);
             } else if is(&self.is_array) {
                 found.array.get_or_insert(from);
             } else {
@@ -261,44 +268,47 @@ impl<'s, 'a> Climber<'s, 'a> {
     }
 
     fn climb(&self, from: ObjectIndex, known: &mut Known) -> Up {
-        let graph = self.search.graph;
-        let tree = &graph.tree;
-        known.steps.clear();
-        let (mut here, mut instance) = (from, None);
+        let mut steps = std::mem::take(&mut known.steps);
+        let mut here = from;
         let mut found = loop {
             if let Some(found) = known.up.get(&here.0) {
                 break *found;
             }
-            known.steps.push(here.0);
             let referrers = self.referrers(here);
+            steps.push((here, referrers.instance, referrers.looked));
             if let Some(end) = referrers.end {
                 break Up { end: Some((end, here)), instance: None };
             }
-            if instance.is_none() {
-                instance = referrers.instance.map(|instance| (instance, here));
-            }
-            // What only one object refers to, and no root, is dominated by that one.
-            let only =
-                graph.referrers(here).only().filter(|_| !self.search.roots.contains(here)).map(ObjectIndex);
-            let dominator = only.or_else(|| tree.object_at(tree.dominator(tree.reachable_position(here)?)?));
-            match dominator {
-                None => break Up::default(),
-                Some(dominator) => here = dominator,
+            match self.search.dominator(here) {
+                // Each is above the one before: a damaged tree must not lead in a circle.
+                Some(dominator) if self.is_above(dominator, here) => here = dominator,
+                _ => break Up::default(),
             }
         };
-        found.instance = instance.or(found.instance);
+        if known.up.len() > MAX_KNOWN {
+            known.up.clear();
+        }
         let class = self.search.class(from);
         let is_array = class.is_some_and(|class| self.is_array.get(class.0 as usize) == Some(&true));
-        for (step, object) in known.steps.iter().enumerate() {
+        for (step, (object, instance, looked)) in steps.drain(..).enumerate().rev() {
+            // With the first field on the way from there.
+            found.instance = instance.map(|instance| (instance, object)).or(found.instance);
             // What a node of a map leads to is asked once, what its table leads to for each node.
-            if step == 0 && is_array
+            let is_known = step == 0 && is_array
                 || (1..=FIRST_STEPS).contains(&step)
                 || step > 0 && step % REMEMBERED == 0
-            {
-                known.up.insert(*object, found);
+                || looked > MANY_REFERRERS;
+            if is_known {
+                known.up.insert(object.0, found);
             }
         }
+        known.steps = steps;
         found
+    }
+
+    fn is_above(&self, dominator: ObjectIndex, object: ObjectIndex) -> bool {
+        let tree = &self.search.graph.tree;
+        tree.reachable_position(dominator) < tree.reachable_position(object)
     }
 
     /// Reads by which fields objects are held, which ascend by their holders.

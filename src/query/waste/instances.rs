@@ -59,6 +59,14 @@ pub(super) struct Loose {
 /// Not known.
 pub(super) const UNKNOWN: u32 = u32::MAX;
 
+/// A wrapper, and what it wraps.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(super) struct Wrapper {
+    pub(super) object: u32,
+    pub(super) inner: u32,
+}
+
 /// What the pass found.
 pub(super) struct Found {
     /// By chunk, ascending by array within.
@@ -66,7 +74,7 @@ pub(super) struct Found {
     /// Collections of few elements.
     pub(super) loose: Vec<Array<Loose>>,
     /// Wrappers of collections, and what they wrap.
-    pub(super) wrappers: Vec<(u32, u32)>,
+    pub(super) wrappers: Vec<Array<Wrapper>>,
     pub(super) boxes: Findings,
     pub(super) stats: Votes,
 }
@@ -97,7 +105,7 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans) -> io::Result<Found> {
         let Pass { loose, boxes, votes, .. } = pass;
         pool.lock().unwrap_or_else(PoisonError::into_inner).push(votes);
         let room = &search.room;
-        Ok((room.copy(&held)?, room.copy(&loose)?, wrappers, boxes.into_room(room)?))
+        Ok((room.copy(&held)?, room.copy(&loose)?, room.copy(&wrappers)?, boxes.into_room(room)?))
     };
     let chunks: Vec<_> = chunks_of(search).par_iter().map(chunk).collect::<io::Result<_>>()?;
     let mut found = Found {
@@ -110,7 +118,7 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans) -> io::Result<Found> {
     for (held, loose, wrappers, (savings, parts)) in chunks {
         found.held.push(held);
         found.loose.push(loose);
-        found.wrappers.extend(wrappers);
+        found.wrappers.push(wrappers);
         found.boxes.take(savings, &parts);
     }
     for votes in pool.into_inner().unwrap_or_else(PoisonError::into_inner) {
@@ -140,7 +148,7 @@ struct Pass<'v, 'a> {
 impl Pass<'_, '_> {
     fn chunk(&mut self, chunk: Range<u32>) {
         let (search, plans) = (self.search, self.plans);
-        search.blocks(chunk, &plans.has_plan, |block, cursor| {
+        search.blocks(chunk, &plans.is_read, |block, cursor| {
             self.cursor = cursor;
             let places = &search.graph.objects.places;
             places.visit(search.bytes, search.summary.id_size(), block, cursor.count(), self, |pass| {
@@ -150,7 +158,7 @@ impl Pass<'_, '_> {
     }
 
     /// Finds arrays and wrapped collections by their IDs. What is not in the dump goes.
-    fn looked_up(&mut self) -> (Vec<Held>, Vec<(u32, u32)>) {
+    fn looked_up(&mut self) -> (Vec<Held>, Vec<Wrapper>) {
         let finder = self.search.graph.objects.addresses.finder();
         let mut held = std::mem::take(&mut self.held);
         let mut arrays = held.iter_mut();
@@ -165,7 +173,7 @@ impl Pass<'_, '_> {
         let mut wrappers = self.wrappers.iter();
         finder.find(&self.wrapped, |inner| {
             if let (Some(wrapper), Some(inner)) = (wrappers.next(), inner) {
-                pairs.push((*wrapper, inner.0));
+                pairs.push(Wrapper { object: *wrapper, inner: inner.0 });
             }
         });
         (held, pairs)
@@ -227,10 +235,7 @@ impl Pass<'_, '_> {
             }
             Count::Cells(base, cells) => match value(cells).and_then(Bits::reference) {
                 None => number(base),
-                Some(_) => self
-                    .collections
-                    .collection(self.cursor.object())
-                    .and_then(|collection| u32::try_from(self.collections.count(&collection)?).ok()),
+                Some(cells) => self.counted_in_cells(cells),
             },
             Count::Length | Count::Entries => None,
         };
@@ -262,6 +267,18 @@ impl Pass<'_, '_> {
     }
 }
 
+impl Pass<'_, '_> {
+    /// The entries of a ConcurrentHashMap that many threads have written to. Cells that are another map's as well are not
+    /// read for each.
+    fn counted_in_cells(&self, cells: ObjectId) -> Option<u32> {
+        let (graph, map) = (self.search.graph, self.cursor.object());
+        let cells = graph.objects.addresses.index_of(cells)?;
+        self.search.is_dominated_by(cells, map).then_some(())?;
+        let collection = self.collections.collection(map)?;
+        u32::try_from(self.collections.count(&collection)?).ok()
+    }
+}
+
 impl<'a> HeapVisitor<'a> for Pass<'_, 'a> {
     #[inline(always)]
     fn instance(&mut self, record: Instance<'a>) {
@@ -270,6 +287,7 @@ impl<'a> HeapVisitor<'a> for Pass<'_, 'a> {
         }
         let plans = self.plans;
         let class = self.cursor.class();
+        self.votes.vote(plans, self.search.summary, class, record.fields);
         match plans.of(Some(class)) {
             Plan::Nothing => {}
             Plan::String(fields) => {
@@ -277,9 +295,6 @@ impl<'a> HeapVisitor<'a> for Pass<'_, 'a> {
                     self.ids.push(id);
                     self.held.push(Held { array: 0, holder: self.cursor.object().0, says: part.words() });
                 }
-            }
-            Plan::Program(fields) => {
-                self.votes.vote(self.search.summary.id_size(), class, fields, record.fields);
             }
             Plan::Boxed(boxed) => self.boxed(boxed, record.fields),
             Plan::Buffer(buffer) => self.buffer(buffer, record.fields),

@@ -80,27 +80,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them, in order.
-    pub const ALL: [Self; 17] = [
-        Self::DuplicateStrings,
-        Self::DuplicateArrays,
-        Self::ConstantArrays,
-        Self::UnusedArrayEnds,
-        Self::EmptyCollections,
-        Self::SingleElementCollections,
-        Self::SparseCollections,
-        Self::CollidingMaps,
-        Self::LinkedLists,
-        Self::ZeroLengthArrays,
-        Self::EmptyArrays,
-        Self::SingleElementArrays,
-        Self::BoxedNumbers,
-        Self::ConstantFields,
-        Self::Finalizable,
-        Self::DuplicateClasses,
-        Self::Unreachable,
-    ];
-
     /// The name in output.
     pub const fn name(self) -> &'static str {
         match self {
@@ -134,7 +113,7 @@ pub struct Row {
     pub count: u64,
     /// What would be freed if this kind alone were mended.
     pub wasted_bytes: u64,
-    /// What it frees beyond the kinds before it in the order of [`Kind::ALL`].
+    /// What it frees beyond the kinds before it in the order of [`Kind`].
     pub added_bytes: u64,
     /// What it consists of, most bytes first.
     pub parts: Vec<Part>,
@@ -259,6 +238,23 @@ impl Search<'_> {
                 visit(block, cursor);
             }
         }
+    }
+
+    /// Whether one object dominates another, which it refers to: whether that goes with it.
+    fn is_dominated_by(&self, object: ObjectIndex, by: ObjectIndex) -> bool {
+        self.dominator(object) == Some(by)
+    }
+
+    /// The dominator of a reachable object, if only roots dominate it `None`.
+    fn dominator(&self, object: ObjectIndex) -> Option<ObjectIndex> {
+        let (graph, tree) = (self.graph, &self.graph.tree);
+        // What only one object refers to, and no root, is dominated by that one; but class objects, to which their instances
+        // refer without being listed.
+        let only = graph.referrers(object).only().map(ObjectIndex);
+        if only.is_some() && !self.roots.contains(object) && graph.class_of_class_object(object).is_none() {
+            return only;
+        }
+        tree.object_at(tree.dominator(tree.reachable_position(object)?)?)
     }
 
     fn shallow_bytes(&self, object: ObjectIndex) -> u64 {

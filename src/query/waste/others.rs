@@ -13,7 +13,15 @@ use crate::index::model::tables::ClassKind;
 use crate::query::dominators::retained::tops;
 
 /// Names of classes that are made while a program runs: different classes of different loaders may have the same.
-const MADE: [&str; 2] = ["$Proxy", "Generated"];
+const MADE: [&str; 4] = [
+    "$Proxy",
+    "GeneratedMethodAccessor",
+    "GeneratedConstructorAccessor",
+    "GeneratedSerializationConstructorAccessor",
+];
+
+/// The class that links what waits in a queue.
+const REFERENCE: &str = "java.lang.ref.Reference";
 
 /// Finds what other kinds there are.
 pub(super) fn find(search: &Search<'_>, unreachable_bytes: u64) -> io::Result<Vec<Findings>> {
@@ -28,19 +36,23 @@ fn finalizable(search: &Search<'_>) -> io::Result<Findings> {
         classes.find(|row| row.loader.get() == 0 && summary.class_name(row) == "java.lang.ref.Finalizer");
     let queue = class.and_then(|class| summary.statics(class).find(|(name, ..)| *name == "queue"));
     let queue = queue.and_then(|(_, _, id)| search.graph.objects.addresses.index_of(ObjectId(id)));
+    // A Finalizer has a `next` of its own, for those that do not wait.
+    let mut classes = summary.numbered_classes();
+    let reference = classes.find(|(_, row)| row.loader.get() == 0 && summary.class_name(row) == REFERENCE);
+    let Some((reference, _)) = reference else {
+        return Ok(Findings::new(Kind::Finalizable, Frees::Retained));
+    };
+    let field = |object, name| objects.object(objects.field_of(object, reference, name)?);
     let mut next = queue.and_then(|queue| objects.reference(queue, "head"));
     let (mut waiting, mut seen) = (Vec::new(), FxHashSet::default());
     // The last one leads to itself.
     while let Some(finalizer) = next.filter(|finalizer| seen.insert(finalizer.0)) {
         waiting.push(finalizer);
-        next = objects.reference(finalizer, "next");
+        next = field(finalizer, "next");
     }
-    let mut findings = retained(search, Kind::Finalizable, &waiting, |finalizer| {
-        let referent = objects.reference(finalizer, "referent");
-        referent.and_then(|referent| search.class(referent))
-    })?;
-    findings.count = waiting.len() as u64;
-    Ok(findings)
+    retained(search, Kind::Finalizable, &waiting, |finalizer| {
+        field(finalizer, "referent").and_then(|referent| search.class(referent))
+    })
 }
 
 /// Classes of the name of one that another class loader has defined.

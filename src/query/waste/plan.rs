@@ -1,7 +1,5 @@
 //! What is looked for in the instances of each class.
 
-use rustc_hash::FxHashMap;
-
 use super::Search;
 use super::boxes::Boxed;
 use crate::hprof::names;
@@ -11,7 +9,7 @@ use crate::index::objects::fields::slots;
 use crate::index::objects::strings::StringFields;
 use crate::query::objects::collections::Forms;
 use crate::query::objects::collections::usage::Usage;
-use crate::query::objects::reader::Place;
+use crate::query::objects::reader::{Bits, Place};
 use crate::query::strings::STRING;
 
 /// Instances that a field is compared in, at least.
@@ -27,8 +25,6 @@ pub(super) enum Plan {
     Boxed(Boxed),
     Buffer(Buffer),
     Collection(Usage),
-    /// A class of the program: the fields that are compared, and their numbers in [`Plans::fields`].
-    Program(Vec<(Place, u32)>),
 }
 
 /// A class that says how much of its array is used.
@@ -58,8 +54,13 @@ pub(super) struct Compared {
 pub(super) struct Plans {
     /// By class number.
     pub(super) of_class: Vec<Plan>,
-    /// By class number: whether there is a plan.
-    pub(super) has_plan: Vec<bool>,
+    /// By class number: whether anything is looked for in its instances.
+    pub(super) is_read: Vec<bool>,
+    /// By class number: the fields that it declares and that are compared, where they are behind the first of these, and
+    /// their numbers in `fields`.
+    own: Vec<Vec<(Place, u32)>>,
+    /// By class number: whether it or a class above declares such fields.
+    has_compared: Vec<bool>,
     /// The fields that are compared.
     pub(super) fields: Vec<Compared>,
 }
@@ -67,6 +68,31 @@ pub(super) struct Plans {
 impl Plans {
     pub(super) fn of(&self, class: Option<ClassNumber>) -> &Plan {
         class.and_then(|class| self.of_class.get(class.0 as usize)).unwrap_or(&Plan::Nothing)
+    }
+
+    /// Calls `visit` with the fields of an instance that are compared: their numbers and values.
+    #[inline(always)]
+    pub(super) fn compared(
+        &self,
+        summary: &Summary,
+        class: ClassNumber,
+        fields: &[u8],
+        mut visit: impl FnMut(u32, Bits),
+    ) {
+        if self.has_compared.get(class.0 as usize) != Some(&true) {
+            return;
+        }
+        let table = summary.class_table();
+        let (mut class, mut bytes) = (Some(class), fields);
+        while let Some(here) = class.filter(|_| !bytes.is_empty()) {
+            for (place, number) in self.own.get(here.0 as usize).into_iter().flatten() {
+                if let Some(value) = place.value(bytes, summary.id_size()) {
+                    visit(*number, value);
+                }
+            }
+            bytes = bytes.get(table.own_bytes(here) as usize..).unwrap_or_default();
+            class = table.superclass_with_fields(here);
+        }
     }
 }
 
@@ -87,8 +113,6 @@ pub(super) fn plans(search: &Search<'_>) -> Plans {
     let summary = search.summary;
     let usages = Forms::new(&search.objects).usages(summary);
     let buffers = buffers(summary);
-    let mut fields = Vec::new();
-    let compared = compared(summary, &mut fields);
     let of_class = |(number, row): (ClassNumber, &_)| {
         let at = number.0 as usize;
         let name = summary.class_name(row);
@@ -109,19 +133,17 @@ pub(super) fn plans(search: &Search<'_>) -> Plans {
         {
             return Plan::Buffer(buffer);
         }
-        let places: Vec<(Place, u32)> = slots(summary, number)
-            .take(MAX_FIELDS)
-            .scan((ClassNumber(u32::MAX), 0u32), |(class, next), slot| {
-                (*class, *next) = if *class == slot.class { (*class, *next + 1) } else { (slot.class, 0) };
-                Some((slot, *next))
-            })
-            .filter_map(|(slot, at)| Some((slot.place, *compared.get(&(slot.class, at))?)))
-            .collect();
-        if places.is_empty() { Plan::Nothing } else { Plan::Program(places) }
+        Plan::Nothing
     };
     let of_class: Vec<Plan> = summary.numbered_classes().map(of_class).collect();
-    let has_plan = of_class.iter().map(|plan| !matches!(plan, Plan::Nothing)).collect();
-    Plans { of_class, has_plan, fields }
+    let mut fields = Vec::new();
+    let own = compared(summary, &mut fields);
+    let has_compared = summary.class_table().derive(|class, above: Option<&bool>| {
+        above.copied().unwrap_or(false) || own.get(class.0 as usize).is_some_and(|own| !own.is_empty())
+    });
+    let is_read = of_class.iter().zip(&has_compared);
+    let is_read = is_read.map(|(plan, has_compared)| *has_compared || !matches!(plan, Plan::Nothing));
+    Plans { is_read: is_read.collect(), of_class, own, has_compared, fields }
 }
 
 /// By class number: the class of [`BUFFERS`] that it is, or extends.
@@ -143,25 +165,26 @@ fn buffer(summary: &Summary, class: ClassNumber, (declares, at): (ClassNumber, u
     Some(Buffer { array: place(array)?, used: place(used)?, coder: place("coder"), class: declares })
 }
 
-/// The fields that classes outside the JDK declare and that enough instances have: by class and number, the number in
-/// `fields`.
-fn compared(summary: &Summary, fields: &mut Vec<Compared>) -> FxHashMap<(ClassNumber, u32), u32> {
+/// By class number: the fields that classes outside the JDK declare and that enough instances have.
+fn compared(summary: &Summary, fields: &mut Vec<Compared>) -> Vec<Vec<(Place, u32)>> {
     let own = summary.classes().iter().map(|row| match row.kind() {
         ClassKind::Instance => row.objects.get(),
         _ => 0,
     });
     let totals = summary.class_table().totals(own.collect());
-    let mut compared = FxHashMap::default();
-    for ((class, row), instances) in summary.numbered_classes().zip(totals) {
+    let of_class = |((class, row), instances): ((ClassNumber, &_), u64)| {
         if instances < MIN_INSTANCES || names::is_of_jdk(summary.class_name(row)) {
-            continue;
+            return Vec::new();
         }
-        for (number, _) in (0u32..).zip(summary.raw_fields(row)).take(MAX_FIELDS) {
+        let declared = slots(summary, class).take_while(|slot| slot.class == class).take(MAX_FIELDS);
+        let mut own = Vec::new();
+        for (number, slot) in (0u32..).zip(declared) {
             // There are fewer fields than bytes of a dump that 32 bits number.
-            let Ok(next) = u32::try_from(fields.len()) else { return compared };
-            compared.insert((class, number), next);
+            let Ok(next) = u32::try_from(fields.len()) else { break };
+            own.push((slot.place, next));
             fields.push(Compared { class, number, instances });
         }
-    }
-    compared
+        own
+    };
+    summary.numbered_classes().zip(totals).map(of_class).collect()
 }

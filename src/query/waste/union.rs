@@ -5,90 +5,75 @@
 
 use super::findings::{Findings, Frees, NO_OBJECT, Saving};
 use super::{Kind, Search};
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
-use crate::index::storage::id_map::IdMap;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::query::objects::object_set::Bits;
 
 /// By kind: what it frees beyond those before it.
 pub(super) fn add(search: &Search<'_>, all: &[Findings]) -> Vec<u64> {
-    let mut union = Union {
-        search,
-        freed: Bits::new(search.graph.objects.len()),
-        smaller: IdMap::default(),
-        shrinks: &[],
-        needs_rest: 0,
-    };
-    // An object is only remembered to be smaller if a later kind may free it.
-    union.needs_rest = all
-        .iter()
-        .rposition(|findings| matches!(findings.frees, Frees::Objects | Frees::Listed(_) | Frees::Retained))
-        .map_or(0, |at| at + 1);
-    (0..).zip(all).map(|(at, findings)| union.take(at, findings)).collect()
+    let freed = Bits::new(search.graph.objects.len());
+    let mut union = Union { search, freed, shrinks: &[] };
+    let mut added = Vec::with_capacity(all.len());
+    for (at, findings) in all.iter().enumerate() {
+        added.push(union.take(findings, all.get(..at).unwrap_or_default()));
+    }
+    added
 }
 
 struct Union<'u, 'a> {
     search: &'u Search<'a>,
     freed: Bits,
-    /// Objects that are smaller, and by how many bytes.
-    smaller: IdMap<u32, u64>,
     /// By class: what its instances have shrunk by.
     shrinks: &'u [u64],
-    /// Kinds from which on no object is freed any more.
-    needs_rest: usize,
 }
 
 impl<'u> Union<'u, '_> {
-    fn take(&mut self, at: usize, findings: &'u Findings) -> u64 {
+    fn take(&mut self, findings: &'u Findings, before: &[Findings]) -> u64 {
         let tree = &self.search.graph.tree;
-        let mut added = 0i64;
-        match &findings.frees {
-            Frees::Objects => {
-                added = findings.all().map(|saving| self.objects(findings.kind, saving)).sum();
-            }
+        // What gets smaller in one kind may be freed by a later one.
+        let parts = || before.iter().filter(|findings| matches!(findings.frees, Frees::Part));
+        let was_freed = if parts().next().is_some() { self.freed.clone() } else { Bits::default() };
+        let mut added = match &findings.frees {
+            Frees::Objects => findings.all().map(|saving| self.objects(findings.kind, saving)).sum(),
             Frees::Listed(lists) => {
                 let objects = lists.iter().flat_map(|list| list.iter());
-                added = objects.map(|object| self.object(ObjectIndex(*object))).sum();
+                objects.map(|object| self.object(ObjectIndex(*object))).sum()
             }
             Frees::Retained => {
-                for saving in findings.all().filter(|saving| saving.bytes > 0) {
-                    let Some(position) = tree.reachable_position(ObjectIndex(saving.object)) else {
-                        continue;
-                    };
-                    let below = position..tree.end(position);
-                    let objects = TreePosition::range(below.clone()).zip(tree.objects_at(below));
-                    added += objects.map(|(_, object)| self.object(object)).sum::<i64>();
-                }
+                let positions = findings.all().filter(|saving| saving.bytes > 0);
+                let positions =
+                    positions.filter_map(|saving| tree.reachable_position(ObjectIndex(saving.object)));
+                let objects = positions.flat_map(|position| tree.objects_at(position..tree.end(position)));
+                objects.map(|object| self.object(object)).sum()
             }
             Frees::Part => {
-                for saving in findings.all().filter(|saving| saving.bytes > 0) {
-                    let object = if saving.other == NO_OBJECT { saving.object } else { saving.other };
-                    if !self.freed.contains(ObjectIndex(object)) {
-                        added += signed(saving.bytes);
-                        if at + 1 < self.needs_rest {
-                            *self.smaller.entry(object).or_default() += saving.bytes;
-                        }
-                    }
-                }
+                let is_there = |saving: &&Saving| !self.freed.contains(saving.smaller());
+                findings.all().filter(is_there).map(|saving| signed(saving.bytes)).sum()
             }
             Frees::OfClass(shrinks) => {
-                added = signed(findings.bytes) - self.freed_of_classes(shrinks);
                 self.shrinks = shrinks;
+                signed(findings.bytes) - self.freed_of_classes(shrinks)
             }
-            Frees::Unreachable => added = signed(findings.bytes),
+            Frees::Unreachable => signed(findings.bytes),
+        };
+        if matches!(findings.frees, Frees::Objects | Frees::Listed(_) | Frees::Retained) {
+            for saving in parts().flat_map(Findings::all) {
+                let object = saving.smaller();
+                if self.freed.contains(object) && !was_freed.contains(object) {
+                    added -= signed(saving.bytes);
+                }
+            }
         }
         u64::try_from(added).unwrap_or(0)
     }
 
     /// What an object frees that is freed now, and what is freed with it.
     fn objects(&mut self, kind: Kind, saving: &Saving) -> i64 {
-        let object = ObjectIndex(saving.object);
-        let both = [object, ObjectIndex(saving.other)];
-        let is_simple = self.smaller.is_empty() && self.shrinks.is_empty();
+        let both = [saving.object, saving.other].map(ObjectIndex);
         // What a box saves is less than what it takes: its value moves.
-        if saving.other == NO_OBJECT && (is_simple || kind == Kind::BoxedNumbers) {
-            return if self.freed.insert(object) { signed(saving.bytes) } else { 0 };
+        if kind == Kind::BoxedNumbers || saving.other == NO_OBJECT && self.shrinks.is_empty() {
+            return if self.freed.insert(both[0]) { signed(saving.bytes) } else { 0 };
         }
-        if is_simple && !both.iter().any(|object| self.freed.contains(*object)) {
+        if self.shrinks.is_empty() && !both.iter().any(|object| self.freed.contains(*object)) {
             both.iter().for_each(|object| {
                 self.freed.insert(*object);
             });
@@ -104,8 +89,7 @@ impl<'u> Union<'u, '_> {
         }
         let class = self.search.class(object).filter(|_| !self.shrinks.is_empty());
         let shrink = class.and_then(|class| self.shrinks.get(class.0 as usize)).copied().unwrap_or(0);
-        let smaller = self.smaller.get(&object.0).copied().unwrap_or(0);
-        signed(self.search.shallow_bytes(object)) - signed(smaller) - signed(shrink)
+        signed(self.search.shallow_bytes(object)) - signed(shrink)
     }
 
     /// What the instances of classes would shrink by that are freed already.

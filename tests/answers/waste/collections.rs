@@ -63,6 +63,21 @@ fn wrappers_around_nothing() {
 }
 
 #[test]
+fn a_view_of_an_empty_map_is_no_collection_of_its_own() {
+    let mut shop = Shop::new();
+    let view = shop.class("java.util.HashMap$EntrySet", &[("this$0", Type::Object)]);
+    let node = shop.node;
+    let map = shop.map(&[], 0, 1, node);
+    let view_of_map = shop.model.instance_with(view, &[("this$0", map.into())]);
+    shop.model.set_field(map, "entrySet", view_of_map);
+    shop.keep(map);
+    let bytes = shop.size(shop.hash_map) + shop.size(view);
+    let waste = shop.waste();
+    assert_eq!(waste.sum("empty_collections"), (1, bytes));
+    assert_eq!(waste.part("empty_collections", "without a table"), (1, bytes));
+}
+
+#[test]
 fn of_collections_of_one_element_all_but_that_goes() {
     let mut shop = Shop::new();
     let node = shop.node;
@@ -173,6 +188,11 @@ fn what_a_subclass_of_the_program_holds_is_its_own() {
     let cache = shop.model.class("acme.Cache", Some(shop.hash_map), &[("limit", Type::Int)]);
     let cache = shop.model.instance_with(cache, &[]);
     shop.keep(cache);
+    // Its table is a table all the same.
+    let cache = shop.model.class("acme.Lru", Some(shop.hash_map), &[("max", Type::Int)]);
+    let table = shop.model.object_array(shop.node_array, &[NULL, NULL]);
+    let cache = shop.model.instance_with(cache, &[("table", table.into())]);
+    shop.keep(cache);
     // A collection in a field of its superclass is not in a field of the program.
     let lists = shop.class("acme.Lists", &[("all", Type::Object)]);
     let list = shop.list(&[], 4);
@@ -181,5 +201,6 @@ fn what_a_subclass_of_the_program_holds_is_its_own() {
     shop.in_field(lists, "all", nested);
     let bytes = shop.size(shop.array_list) + shop.array_size(Type::Object, 4);
     let waste = shop.waste();
+    assert_eq!(waste.sum("empty_arrays"), (0, 0));
     assert_eq!(waste.fields("empty_collections"), [(Some("acme.Lists.all".to_owned()), (1, bytes))]);
 }

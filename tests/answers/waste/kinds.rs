@@ -280,18 +280,23 @@ fn objects_that_wait_for_the_finalizer() {
         shop.class("java.lang.ref.ReferenceQueue", &[("head", Type::Object), ("queueLength", Type::Long)]);
     let queue = shop.model.instance_with(queue, &[("queueLength", Value::Long(2))]);
     let reference = shop.jdk.reference;
-    let finalizer = shop.model.class_with_statics(
-        "java.lang.ref.Finalizer",
-        Some(reference),
-        &[],
-        &[("queue", queue.into())],
-    );
+    // Its own `next` links those that do not wait.
+    let statics = [("queue", queue.into())];
+    let fields = [("next", Type::Object), ("prev", Type::Object)];
+    let finalizer =
+        shop.model.class_with_statics("java.lang.ref.Finalizer", Some(reference), &fields, &statics);
+    let live = shop.model.instance_with(finalizer, &[]);
+    shop.keep(live);
+    let link = shop.model.all_fields(finalizer).iter().rposition(|(name, _)| name == "next").unwrap();
     let mut next = None;
     for at in 0..2u8 {
         let referent = shop.bytes(&[at + 1, at + 2, at + 3]);
         let waits = shop.model.instance_with(finalizer, &[("referent", referent.into())]);
         // The last one leads to itself.
-        shop.model.set_field(waits, "next", next.unwrap_or(waits));
+        let mut values = shop.model.values(waits).unwrap().to_vec();
+        values[0] = live.into();
+        values[link] = next.unwrap_or(waits).into();
+        shop.model.set_values(waits, &values);
         next = Some(waits);
     }
     shop.model.set_field(queue, "head", next.unwrap());
@@ -299,6 +304,36 @@ fn objects_that_wait_for_the_finalizer() {
     let waste = shop.waste();
     assert_eq!(waste.sum("finalizable"), (2, bytes));
     assert_eq!(waste.part("finalizable", "byte[]").0, 2);
+}
+
+#[test]
+fn a_thread_of_the_program_has_fields_of_its_own() {
+    let mut shop = Shop::new();
+    let worker = shop.model.class("acme.Worker", Some(shop.jdk.thread), &[("buffer", Type::Object)]);
+    let server = shop.class("acme.Server", &[("worker", Type::Object)]);
+    let zeros = shop.model.prim_array(Elements::Zeros(Type::Int, 10));
+    let worker = shop.model.instance_with(worker, &[("buffer", zeros.into())]);
+    shop.in_field(server, "worker", worker);
+    let bytes = shop.array_size(Type::Int, 10);
+    assert_eq!(shop.waste().fields("constant_arrays"), [(Some("acme.Worker.buffer".to_owned()), (1, bytes))]);
+}
+
+#[test]
+fn what_several_strings_share_goes_once() {
+    let mut shop = Shop::new();
+    // As the collector's deduplication leaves them: two arrays, in turns.
+    let strings: Vec<ObjectId> = (0..4).map(|_| shop.string("EUR")).collect();
+    let value = |shop: &Shop, string| shop.model.values(string).unwrap()[0];
+    let (first, second) = (value(&shop, strings[0]), value(&shop, strings[1]));
+    for (at, string) in strings.into_iter().enumerate() {
+        shop.model.set_field(string, "value", if at % 2 == 0 { first } else { second });
+        shop.keep(string);
+    }
+    let bytes = 3 * shop.size(shop.jdk.string) + shop.array_size(Type::Byte, 3);
+    let waste = shop.waste();
+    assert_eq!(waste.sum("duplicate_strings"), (3, bytes));
+    let example = &waste.row("duplicate_strings").unwrap()["examples"][0];
+    assert_eq!((example["count"].as_u64(), example["wasted_bytes"].as_u64()), (Some(3), Some(bytes)));
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn text(kind: Kind) -> [&'static str; 3] {
              a leak after a redeployment: `hprof-cli loaders --duplicates`.",
         ],
         Kind::Unreachable => [
-            "Objects that no GC root leads to: garbage that was not collected yet.",
+            "Unreachable objects: garbage that is not collected yet.",
             "Always, but for the collector's work: it is freed by itself.",
             "Dump live objects only (`jcmd PID GC.heap_dump` without -all); where much garbage\n\
              is normal, look for what allocates it: `hprof-cli sites`, a JFR recording.",

@@ -260,8 +260,7 @@ impl<'o, 'a> Collections<'o, 'a> {
         table: &str,
     ) -> impl Iterator<Item = ObjectIndex> + use<'o, 'a> {
         let Collection { object, class, .. } = *collection;
-        let most = self.objects.graph.objects.len() as usize;
-        iterate::table_nodes(self.objects, self.objects.field_of(object, class, table)).take(most)
+        iterate::table_nodes(self.objects, self.objects.field_of(object, class, table))
     }
 
     /// What it holds, made while it is taken.

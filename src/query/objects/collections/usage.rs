@@ -5,7 +5,7 @@
 //! small as can be; both are known here for their arrays alone.
 
 use super::known::Form;
-use super::{Collection, Collections, Forms, Known, iterate};
+use super::{Collections, Entry, Forms, Known, iterate};
 use crate::hprof::{BasicType, names};
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
@@ -114,13 +114,15 @@ impl Usage {
 }
 
 impl Forms {
-    /// By class number: how the class uses memory, if it is one of the JDK's or Android's collections.
+    /// By class number: how the class uses memory, if it is a collection. Only the JDK's and Android's own count.
     pub(crate) fn usages(&self, summary: &Summary) -> Vec<Option<Usage>> {
         let of_class = |(number, known): (u32, &Option<Known>)| {
             let class = ClassNumber(number);
             let name = summary.class_name(summary.class(class)?);
             let is_library = names::is_of_jdk(name) || name.starts_with("android.");
-            is_library.then(|| usage(summary, class, (*known)?))?
+            let usage = usage(summary, class, (*known)?)?;
+            // A program's own collection may have state of its own.
+            Some(Usage { is_counted: usage.is_counted && is_library, ..usage })
         };
         (0u32..).zip(&self.by_class).map(of_class).collect()
     }
@@ -204,7 +206,11 @@ fn usage(summary: &Summary, class: ClassNumber, (_, form, known): Known) -> Opti
         Form::Enums => Usage { array: place("vals"), count: number("size"), ..none },
         Form::Skips | Form::Segments | Form::EnumBits => none,
         Form::Wraps(field) | Form::KeysOf(field) | Form::ValuesOf(field) => {
-            Usage { is_counted: !is_queue, wraps: Some(place(field)?), ..none }
+            // A map's views are its own.
+            let is_view = name.contains('$')
+                && !name.starts_with("java.util.Collections$")
+                && !name.ends_with("$KeySetView");
+            Usage { is_counted: !is_queue && !is_view, wraps: Some(place(field)?), ..none }
         }
         Form::Round => Usage { is_counted: false, array: place("items"), ..none },
         Form::Scattered(array) => Usage { is_counted: false, array: place(array), ..none },
@@ -240,10 +246,7 @@ impl Collections<'_, '_> {
                 Some(u32::try_from(count.min(2)).unwrap_or(2))
             }
             Form::Skips => {
-                let lowest = iterate::chain(self.objects, field("head"), "down").take(MAX_LEVELS).last();
-                let node = lowest.and_then(|index| self.objects.field(index, "node"));
-                let nodes: Vec<ObjectIndex> =
-                    iterate::chain(self.objects, node, "next").take(MAX_NODES).collect();
+                let nodes = self.lowest_nodes(object, class);
                 let holds = |node: &&ObjectIndex| {
                     let key = self.objects.reference(**node, "key");
                     let value = || {
@@ -272,22 +275,56 @@ impl Collections<'_, '_> {
                 let count = counts.sum::<Option<u64>>()?;
                 Some(u32::try_from(count.min(2)).unwrap_or(2))
             }
+            // Those that are counted in cells are in use.
+            Form::Buckets { size: None, .. } => {
+                field("counterCells").filter(|cells| cells.bits == 0)?;
+                u32::try_from(field("baseCount")?.integer()?.clamp(0, 2)).ok()
+            }
+            Form::Empty => Some(0),
+            Form::Array { array, size: None } => {
+                let length = self.objects.ids(self.objects.object(field(array)?)?)?.len();
+                Some(u32::try_from(length.min(2)).unwrap_or(2))
+            }
             _ => u32::try_from(self.size(object, form, class)?.min(2)).ok(),
         }
     }
 
-    /// Whether a collection is surely empty, in a few steps.
-    pub(crate) fn is_empty_at_once(&self, collection: &Collection) -> bool {
-        match collection.form {
-            Form::Empty => true,
-            // Those that are counted in cells are in use.
-            Form::Buckets { size: None, .. } => {
-                let field = |name| self.objects.field_of(collection.object, collection.class, name);
-                let is = |name, value| field(name).is_some_and(|field: Bits| field.bits == value);
-                is("baseCount", 0) && is("counterCells", 0)
+    /// The entry of a collection that has one, in a few steps beside a look at its own table.
+    pub(crate) fn only_entry(&self, object: ObjectIndex) -> Option<Entry> {
+        let (_, form, class) = self.form(object)?;
+        let field = |node, name| self.objects.field(node, name);
+        let node_of = |table| {
+            let table = self.objects.field_of(object, class, table);
+            iterate::table_nodes(self.objects, table).next()
+        };
+        match form {
+            Form::Buckets { table, key, value, .. } => {
+                let node = node_of(table)?;
+                Some(Entry { key: field(node, key), value: field(node, value)? })
             }
-            _ => self.count(collection) == Some(0),
+            Form::Chained => {
+                let node = node_of("table")?;
+                Some(Entry { key: field(node, "key"), value: field(node, "value")? })
+            }
+            Form::Skips => {
+                let mut nodes = self.lowest_nodes(object, class).into_iter();
+                let node = nodes.find(|node| self.objects.reference(*node, "key").is_some())?;
+                Some(Entry {
+                    key: field(node, "key"),
+                    value: field(node, "val").or_else(|| field(node, "value"))?,
+                })
+            }
+            Form::Segments | Form::EnumBits | Form::Wraps(_) | Form::KeysOf(_) | Form::ValuesOf(_) => None,
+            _ => iterate::entries(self.objects, object, class, form).next(),
         }
+    }
+
+    /// The first nodes of the lowest level of a skip list.
+    fn lowest_nodes(&self, object: ObjectIndex, class: ClassNumber) -> Vec<ObjectIndex> {
+        let head = self.objects.field_of(object, class, "head");
+        let lowest = iterate::chain(self.objects, head, "down").take(MAX_LEVELS).last();
+        let node = lowest.and_then(|index| self.objects.field(index, "node"));
+        iterate::chain(self.objects, node, "next").take(MAX_NODES).collect()
     }
 }
 
