@@ -29,6 +29,7 @@ use hprof_cli::query::recordings::stacks;
 use hprof_cli::query::strings;
 use hprof_cli::query::threads::Threads;
 use hprof_cli::query::threads::frames::Frames;
+use hprof_cli::query::waste::{self, GroupBy};
 use hprof_cli::report::hprof_text::{Report, Sections};
 use hprof_cli::report::stacks::{folded, thread_dump};
 use hprof_cli::{ObjectIndex, TreePosition};
@@ -173,7 +174,27 @@ pub(super) fn of_graph(heap: &Heap, graph: &ObjectGraph, sum: &mut Sum) {
         written.expect("a hash takes everything");
     }
     suspects(heap, graph, bytes, sum);
+    wasted(heap, graph, bytes, sum);
     look(heap, graph, bytes, sum);
+}
+
+/// What is wasted, and what must hold of it.
+fn wasted(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
+    for group_by in [GroupBy::Field, GroupBy::Loader] {
+        let question = waste::Question { kinds: Vec::new(), group_by, examples: 5 };
+        // No place for a file to work in says nothing of the dump.
+        let Ok(found) = waste::waste(heap, graph, bytes, &question) else { continue };
+        sum.check(found.wasted_bytes <= found.all_bytes, "more is wasted than is there");
+        for row in &found.rows {
+            sum.check(row.added_bytes <= row.wasted_bytes, "a kind that adds more than it frees");
+            sum.check(row.wasted_bytes <= found.all_bytes, "a kind that frees more than is there");
+            let of_fields = row.fields.iter().fold(0u64, |sum, field| sum.saturating_add(field.wasted_bytes));
+            let has_fields = row.kind != waste::Kind::Unreachable;
+            sum.check(!has_fields || of_fields == row.wasted_bytes, "fields that do not add up");
+            sum.add(&(row.kind, row.count, row.wasted_bytes, row.added_bytes));
+            sum.add(&(&row.fields, &row.parts, &row.examples));
+        }
+    }
 }
 
 /// Leak suspects, and what must hold of them.

@@ -13,6 +13,19 @@ const OVERVIEW: &str = "overview";
 /// without leading hyphens, in lower case, `-` and `.` as `_`.
 const HABITS: &[(&[&str], &str)] = &[
     (&["heap", "open", "load", "jhat", "hat", "top_components"], "overview DUMP"),
+    (
+        &[
+            "wasted",
+            "collections_grouped_by_size",
+            "collection_fill_ratio",
+            "array_fill_ratio",
+            "map_collision_ratio",
+            "group_by_value",
+            "waste_in_char_arrays",
+            "duplicates",
+        ],
+        "waste DUMP",
+    ),
     (&["leak_suspects", "suspects", "leak", "leakhunter", "find_leaks"], "leaks DUMP"),
     (&["heap_dump_overview", "system_overview", "report", "analyze", "analyse", "parse"], "overview DUMP"),
     (

@@ -23,6 +23,7 @@ mod hostile_look;
 mod hostile_names;
 #[cfg(unix)]
 mod hostile_size;
+mod hostile_waste;
 #[path = "../kit/mod.rs"]
 mod kit;
 mod larger_than_memory;

@@ -1,12 +1,14 @@
 //! Fields that hold what is wasted, and what they are put together by.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use super::Search;
 use super::holding::{By, Label, Sums};
 use crate::hprof::{ObjectId, names};
+use crate::index::model::summary::Summary;
 
 /// What fields are put together by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,9 +26,11 @@ pub enum GroupBy {
 /// A field that holds waste, or a group of fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldSum {
-    /// `com.acme.Row.currency`: class and field; or the class, the package, the loader. `None` if nothing but a thread's stack
-    /// or another GC root holds it, and for the boot loader.
-    pub name: Option<String>,
+    /// The class that declares the field; or the class, the package, the name of the loader. `None` if nothing but a thread's
+    /// stack or another GC root holds it, and for the boot loader.
+    pub class: Option<Arc<str>>,
+    /// The field; `None` if it is not known, and of groups.
+    pub field: Option<Arc<str>>,
     /// The class loader, if these are groups by loader.
     pub loader: Option<ObjectId>,
     /// Whether the field is static.
@@ -37,65 +41,73 @@ pub struct FieldSum {
     pub wasted_bytes: u64,
 }
 
+impl FieldSum {
+    /// `com.acme.Row.currency`: class and field; or the class, the package, the loader.
+    pub fn name(&self) -> Option<String> {
+        let class = self.class.as_ref()?;
+        Some(self.field.as_ref().map_or_else(|| class.to_string(), |field| format!("{class}.{field}")))
+    }
+}
+
 /// What a group is known by.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Key {
-    Field(String, bool),
-    Name(String),
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Key<'a> {
+    Field(&'a str, &'a str, bool),
+    Name(&'a str),
     Loader(ObjectId),
     None,
 }
 
-/// Names fields and puts them together, most bytes first.
+/// Names fields and puts them together, most bytes first. A name is kept once, however long it is and however many fields
+/// have it.
 pub(super) fn named(search: &Search<'_>, sums: Sums, group_by: GroupBy) -> Vec<FieldSum> {
-    let summary = search.summary;
-    let mut groups: FxHashMap<Key, (u64, u64)> = FxHashMap::default();
+    let mut groups: FxHashMap<Key<'_>, (u64, u64)> = FxHashMap::default();
     for (label, (count, bytes)) in sums {
-        let sum = groups.entry(key(search, label, group_by)).or_default();
+        let sum = groups.entry(key(search.summary, label, group_by)).or_default();
         *sum = (sum.0 + count, sum.1.saturating_add(bytes));
     }
-    let loader_name = |loader: ObjectId| {
-        let object = search.graph.objects.addresses.index_of(loader)?;
-        let class = summary.loader_class(loader).unwrap_or("?");
-        Some(search.labels.label(object).map_or_else(|| class.to_owned(), |label| format!("{class} {label}")))
+    let mut rows: Vec<(Key<'_>, (u64, u64))> = groups.into_iter().collect();
+    rows.sort_unstable_by_key(|(key, (count, bytes))| (Reverse((*bytes, *count)), *key));
+    let mut names: FxHashMap<&str, Arc<str>> = FxHashMap::default();
+    let mut shared = |name| Some(names.entry(name).or_insert_with(|| Arc::from(name)).clone());
+    let row = |(key, (count, wasted_bytes))| {
+        let none = FieldSum { class: None, field: None, loader: None, is_static: false, count, wasted_bytes };
+        match key {
+            Key::Field(class, field, is_static) => {
+                FieldSum { class: shared(class), field: shared(field), is_static, ..none }
+            }
+            Key::Name(name) => FieldSum { class: shared(name), ..none },
+            Key::Loader(loader) => {
+                FieldSum { class: loader_name(search, loader).map(Arc::from), loader: Some(loader), ..none }
+            }
+            Key::None => none,
+        }
     };
-    let mut rows: Vec<FieldSum> = (groups.into_iter())
-        .map(|(key, (count, wasted_bytes))| {
-            let (name, loader, is_static) = match key {
-                Key::Field(name, is_static) => (Some(name), None, is_static),
-                Key::Name(name) => (Some(name), None, false),
-                Key::Loader(loader) => (loader_name(loader), Some(loader), false),
-                Key::None => (None, None, false),
-            };
-            FieldSum { name, loader, is_static, count, wasted_bytes }
-        })
-        .collect();
-    rows.sort_by(|a, b| {
-        let order = |row: &FieldSum| (Reverse((row.wasted_bytes, row.count)), row.loader, row.is_static);
-        order(a).cmp(&order(b)).then_with(|| a.name.cmp(&b.name))
-    });
-    rows
+    rows.into_iter().map(row).collect()
 }
 
-fn key(search: &Search<'_>, Label { class, by }: Label, group_by: GroupBy) -> Key {
-    let summary = search.summary;
+fn loader_name(search: &Search<'_>, loader: ObjectId) -> Option<String> {
+    let object = search.graph.objects.addresses.index_of(loader)?;
+    let class = search.summary.loader_class(loader).unwrap_or("?");
+    Some(search.labels.label(object).map_or_else(|| class.to_owned(), |label| format!("{class} {label}")))
+}
+
+fn key<'a>(summary: &'a Summary, Label { class, by }: Label, group_by: GroupBy) -> Key<'a> {
     let Some(row) = summary.class(class) else { return Key::None };
     let name = summary.class_name(row);
     match group_by {
         GroupBy::Field => match by {
             By::Field(at) => {
-                let field = summary.fields(row).nth(at as usize).map_or("?", |(field, _)| field);
-                Key::Field(format!("{name}.{field}"), false)
+                Key::Field(name, summary.fields(row).nth(at as usize).map_or("?", |(field, _)| field), false)
             }
             By::Static(at) => {
-                let field = summary.statics(row).nth(at as usize).map_or("?", |(field, ..)| field);
-                Key::Field(format!("{name}.{field}"), true)
+                Key::Field(name, summary.statics(row).nth(at as usize).map_or("?", |(field, ..)| field), true)
             }
             // An array, or an object of which no field is known to.
-            By::Object => Key::Name(name.to_owned()),
+            By::Object => Key::Name(name),
         },
-        GroupBy::Class => Key::Name(name.to_owned()),
-        GroupBy::Package => Key::Name(names::package(name).to_owned()),
+        GroupBy::Class => Key::Name(name),
+        GroupBy::Package => Key::Name(names::package(name)),
         GroupBy::Loader => Key::Loader(row.loader.into()),
     }
 }

@@ -173,22 +173,27 @@ impl Findings {
 
     /// What the kind consists of, most bytes first.
     pub(super) fn named_parts(&self, search: &Search<'_>) -> Vec<Part> {
-        let mut parts: Vec<(PartKey, PartSum)> = self.parts.iter().map(|(key, sum)| (*key, *sum)).collect();
-        parts.sort_by_key(|(key, sum)| (Reverse(sum.bytes), *key));
         let name = |class: ClassNumber| {
             search.summary.class(class).map_or("?", |class| search.summary.class_name(class))
         };
-        let what = |key: PartKey| match key {
-            PartKey::Class(class) => name(class).to_owned(),
-            PartKey::Buffer(class) => format!("by the count of {}", name(class)),
-            PartKey::Zeros(class) => format!("zeros at the end of {}", name(class)),
-            PartKey::Table => "with a table".to_owned(),
-            PartKey::NoTable => "without a table".to_owned(),
-            PartKey::Cached => "in the range of the caches".to_owned(),
-        };
+        // Classes of one name are told together: a long name of many is kept once.
+        let mut by_name: FxHashMap<(&str, &str), PartSum> = FxHashMap::default();
+        for (key, sum) in &self.parts {
+            let key = match *key {
+                PartKey::Class(class) => ("", name(class)),
+                PartKey::Buffer(class) => ("by the count of ", name(class)),
+                PartKey::Zeros(class) => ("zeros at the end of ", name(class)),
+                PartKey::Table => ("with a table", ""),
+                PartKey::NoTable => ("without a table", ""),
+                PartKey::Cached => ("in the range of the caches", ""),
+            };
+            by_name.entry(key).or_default().add(*sum);
+        }
+        let mut parts: Vec<((&str, &str), PartSum)> = by_name.into_iter().collect();
+        parts.sort_unstable_by_key(|(key, sum)| (Reverse((sum.bytes, sum.count)), *key));
         #[allow(clippy::cast_precision_loss)]
-        let part = |(key, sum): (PartKey, PartSum)| Part {
-            what: what(key),
+        let part = |((words, name), sum): ((&str, &str), PartSum)| Part {
+            what: format!("{words}{name}"),
             count: sum.count,
             wasted_bytes: sum.bytes,
             ratio: (sum.filled.1 > 0).then(|| sum.filled.0 as f64 / sum.filled.1 as f64),

@@ -41,10 +41,10 @@ pub(super) const fn title(by: GroupBy) -> &'static str {
 
 /// What a field is called in a table.
 pub(super) fn name(field: &FieldSum) -> String {
-    match (&field.name, field.loader) {
+    match (field.name(), field.loader) {
         (Some(name), Some(loader)) => format!("{name} {loader:#x}"),
         (Some(name), None) if name.is_empty() => "(unnamed package)".to_owned(),
-        (Some(name), None) => name.clone(),
+        (Some(name), None) => name,
         (None, Some(_)) => "boot loader".to_owned(),
         (None, None) => "(GC roots)".to_owned(),
     }
@@ -108,7 +108,7 @@ fn fields<'c>() -> Columns<'c, FieldSum> {
             "field",
             "`com.acme.Row.currency`: class and field; with `--by` the class, the package or the loader. The class alone if it is \
              not known which of its fields it is, and of arrays",
-            |field: &FieldSum| field.name.as_ref().into(),
+            |field: &FieldSum| field.name().into(),
         )
         .or_null("only GC roots hold it, or it is the boot loader"),
         Column::boolean("static", "whether the field is static", |field: &FieldSum| field.is_static.into()),
@@ -213,7 +213,7 @@ pub(super) fn flat_rows(waste: &Waste, top: Option<usize>) -> Vec<FlatRow<'_>> {
 pub(super) fn flat<'a>() -> Columns<'a, FlatRow<'a>> {
     Columns::new([
         Column::text("kind", "", |row: &FlatRow<'a>| row.of.kind.name().into()),
-        Column::text("field", "", |row: &FlatRow<'a>| row.field.and_then(|field| field.name.as_ref()).into()),
+        Column::text("field", "", |row: &FlatRow<'a>| row.field.and_then(FieldSum::name).into()),
         Column::boolean("static", "", |row: &FlatRow<'a>| row.field.map(|field| field.is_static).into()),
         Column::id("loader", "", |row: &FlatRow<'a>| id(row.field.and_then(|field| field.loader))),
         Column::integer("count", "", |row: &FlatRow<'a>| {
