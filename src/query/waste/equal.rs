@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::findings::{Findings, Frees, NO_OBJECT, PartKey, PartSum, Parts, Saving, keep_largest};
+use super::findings::{Findings, Frees, Largest, NO_OBJECT, PartKey, PartSum, Parts, Saving, keep_largest};
 use super::{Kind, Search};
 use crate::hprof::BasicType;
 use crate::index::graph::numbers::ObjectIndex;
@@ -153,7 +153,7 @@ impl<'v, 'a> Content for Arrays<'v, 'a> {
 }
 
 /// What goes in a share, and its largest groups.
-type Found = (Vec<Saving>, Vec<(ObjectIndex, u64, u64)>);
+type Found = (Vec<Saving>, Vec<Largest>);
 
 fn find<C: Content>(content: &C, bytes_of_dump: &[u8], share: &mut [Item]) -> Found {
     share.sort_unstable_by_key(|item| (item.hash, item.object));
@@ -216,7 +216,7 @@ fn find_all<C: Content>(
     content: &C,
     shares: Shares,
     (bytes, room): (&[u8], &ScratchArena),
-) -> io::Result<(Array<Saving>, Vec<(ObjectIndex, u64, u64)>)> {
+) -> io::Result<(Array<Saving>, Vec<Largest>)> {
     let one = |mut share: Array<Item>| {
         let (savings, groups) = find(content, bytes, &mut share);
         Ok((room.copy(&savings)?, groups))

@@ -123,6 +123,9 @@ pub struct Example {
     pub wasted_bytes: u64,
 }
 
+/// An object, how many like it can go, and what that saves.
+pub(super) type Largest = (ObjectIndex, u64, u64);
+
 /// What was found of a kind.
 #[derive(Debug)]
 pub(super) struct Findings {
@@ -133,7 +136,7 @@ pub(super) struct Findings {
     pub(super) frees: Frees,
     pub(super) parts: Parts,
     /// The largest groups of equal objects: the first, how many can go, and what that saves.
-    pub(super) groups: Vec<(ObjectIndex, u64, u64)>,
+    pub(super) groups: Vec<Largest>,
     /// Fields, where they are what is wasted, by class and number: instances, bytes.
     pub(super) fields: FxHashMap<(ClassNumber, u32), (u64, u64)>,
 }
@@ -203,7 +206,7 @@ impl Findings {
 
     /// The objects that would save most, the first ones of equal ones.
     pub(super) fn examples(&self, search: &Search<'_>, max: usize) -> Vec<Example> {
-        let example = |(object, count, wasted_bytes): (ObjectIndex, u64, u64)| {
+        let example = |(object, count, wasted_bytes): Largest| {
             // A class object is known by the class it stands for.
             let class = search.graph.class_of_class_object(object).or_else(|| search.class(object));
             let class = class.and_then(|class| search.summary.class(class));
@@ -227,12 +230,9 @@ impl Findings {
 }
 
 /// The largest, in order; of equal ones those with the lowest object ID.
-pub(super) fn keep_largest(
-    all: impl IntoIterator<Item = (ObjectIndex, u64, u64)>,
-    max: usize,
-) -> Vec<(ObjectIndex, u64, u64)> {
-    let order = |(object, _, bytes): &(ObjectIndex, u64, u64)| (Reverse(*bytes), *object);
-    let mut kept: Vec<(ObjectIndex, u64, u64)> = Vec::new();
+pub(super) fn keep_largest(all: impl IntoIterator<Item = Largest>, max: usize) -> Vec<Largest> {
+    let order = |(object, _, bytes): &Largest| (Reverse(*bytes), *object);
+    let mut kept: Vec<Largest> = Vec::new();
     for one in all {
         if kept.len() < max || kept.last().is_some_and(|last| order(&one) < order(last)) {
             let at = kept.partition_point(|known| order(known) < order(&one));

@@ -5,7 +5,7 @@
 //! small as can be; both are known here for their arrays alone.
 
 use super::known::Form;
-use super::{Collections, Entry, Forms, Known, iterate};
+use super::{Collections, Entry, Forms, Known, NULL, iterate};
 use crate::hprof::{BasicType, names};
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
@@ -314,7 +314,9 @@ impl Collections<'_, '_> {
                     value: field(node, "val").or_else(|| field(node, "value"))?,
                 })
             }
-            Form::Segments | Form::EnumBits | Form::Wraps(_) | Form::KeysOf(_) | Form::ValuesOf(_) => None,
+            // Constants are held by their class.
+            Form::EnumBits => Some(Entry { key: None, value: NULL }),
+            Form::Segments | Form::Wraps(_) | Form::KeysOf(_) | Form::ValuesOf(_) => None,
             _ => iterate::entries(self.objects, object, class, form).next(),
         }
     }
