@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::equal::{Item, SHARED, Shares};
 use super::findings::{Findings, Frees, PartKey, PartSum, Parts, Saving, Sink};
-use super::instances::{Held, Loose, UNKNOWN, chunks_of};
+use super::instances::{Held, Loose, UNKNOWN};
 use super::plan::{Plan, Plans};
 use super::{Cursor, Kind, Search};
 use crate::hprof::heap::{HeapVisitor, ObjectArray, PrimitiveArray};
@@ -104,7 +104,7 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans, held: &[Array<Held>]) -> 
         let few = (search.room.copy(&pass.few)?, search.room.copy(&pass.plain)?);
         Ok((sinks.collect::<io::Result<Vec<_>>>()?, few))
     };
-    let chunks: Vec<_> = chunks_of(search).par_iter().map(chunk).collect::<io::Result<_>>()?;
+    let chunks: Vec<_> = search.chunks().par_iter().map(chunk).collect::<io::Result<_>>()?;
     let mut findings: Vec<Findings> = KINDS
         .iter()
         .map(|kind| {

@@ -12,7 +12,6 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::findings::{Findings, Frees, PartKey, PartSum};
-use super::instances::chunks_of;
 use super::plan::{Compared, MIN_INSTANCES, Plans};
 use super::{Cursor, Kind, Search};
 use crate::hprof::BasicType;
@@ -250,7 +249,7 @@ fn count(search: &Search<'_>, plans: &Plans, votes: &Votes) -> Vec<Mutex<(u64, u
         return counts;
     }
     search.summary.class_table().add_subclasses(&mut is_wanted);
-    chunks_of(search).into_par_iter().for_each(|chunk| {
+    search.chunks().into_par_iter().for_each(|chunk| {
         let fields = FxHashMap::default();
         let mut pass = Counting { search, plans, votes, cursor: Cursor::NONE, fields };
         search.blocks(chunk, &is_wanted, |block, cursor| {

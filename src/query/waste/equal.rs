@@ -23,7 +23,7 @@ use crate::query::strings::contents;
 /// Parts of the contents by their hash.
 const SHARES: usize = 256;
 /// Items of a share that are moved to the room at a time.
-const SHARE_TOP: usize = 1 << 11;
+const SHARE_TOP: usize = 1 << 9;
 /// Groups of equal objects that are kept as examples.
 const MAX_GROUPS: usize = 100;
 /// Items whose records are asked for before they are read.

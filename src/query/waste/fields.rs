@@ -6,9 +6,32 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::Search;
-use super::holding::{By, Label, Sums};
 use crate::hprof::{ObjectId, names};
-use crate::index::model::summary::Summary;
+use crate::index::model::summary::{ClassNumber, Summary};
+
+/// By what an object refers to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum By {
+    /// A field that the class declares, by number.
+    Field(u32),
+    /// A static field of the class, by number.
+    Static(u32),
+    /// An object of the class, not known how: by an element of an array, by a thread's stack.
+    Object,
+}
+
+/// A field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Label {
+    pub(super) class: ClassNumber,
+    pub(super) by: By,
+}
+
+/// Nothing but a root holds it.
+pub(super) const NOTHING: Label = Label { class: ClassNumber(u32::MAX), by: By::Object };
+
+/// By field: how many objects, and their bytes.
+pub(super) type Sums = FxHashMap<Label, (u64, u64)>;
 
 /// What fields are put together by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::Search;
-use super::fields::{self, FieldSum, GroupBy};
+use super::fields::{self, By, FieldSum, GroupBy, Label, NOTHING, Sums};
 use super::findings::{Findings, Frees, Saving};
 use crate::hprof::{BasicType, ObjectId, names};
 use crate::index::graph::numbers::ObjectIndex;
@@ -29,30 +29,6 @@ const MANY_REFERRERS: usize = 16;
 const MAX_KNOWN: usize = 1 << 20;
 /// Fields of a class, with those of its superclasses, that are searched.
 const MAX_FIELDS: usize = 1 << 12;
-
-/// By what an object refers to another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum By {
-    /// A field that the class declares, by number.
-    Field(u32),
-    /// A static field of the class, by number.
-    Static(u32),
-    /// An object of the class, not known how: by an element of an array, by a thread's stack.
-    Object,
-}
-
-/// A field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Label {
-    pub(super) class: ClassNumber,
-    pub(super) by: By,
-}
-
-/// Nothing but a root holds it.
-const NOTHING: Label = Label { class: ClassNumber(u32::MAX), by: By::Object };
-
-/// By field: how many objects, and their bytes.
-pub(super) type Sums = FxHashMap<Label, (u64, u64)>;
 
 /// The fields that hold what was found, or groups of them.
 pub(super) fn fields(search: &Search<'_>, findings: &Findings, group_by: GroupBy) -> Vec<FieldSum> {

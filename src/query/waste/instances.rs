@@ -14,24 +14,12 @@ use super::plan::{Buffer, Plan, Plans};
 use super::{Cursor, Kind, Search};
 use crate::hprof::ObjectId;
 use crate::hprof::heap::{HeapVisitor, Instance};
-use crate::index::graph::numbers::chunks;
 
-use crate::index::objects::object_table::BLOCK;
 use crate::index::storage::id_map::IdSet;
 use crate::index::storage::scratch::Array;
 use crate::query::objects::collections::usage::{Count, Usage};
 use crate::query::objects::collections::{Collections, Forms};
 use crate::query::objects::reader::Bits;
-
-/// Objects that one thread takes at a time, at least, and the number of such chunks, at most.
-const CHUNK: u32 = 1 << 16;
-const MAX_CHUNKS: u32 = 1 << 10;
-
-/// Chunks of all objects, of whole blocks.
-pub(super) fn chunks_of(search: &Search<'_>) -> Vec<Range<u32>> {
-    let count = search.graph.objects.len();
-    chunks(0..count, CHUNK.max((count / MAX_CHUNKS).next_multiple_of(BLOCK)))
-}
 
 /// An instance, and what it says of its array.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -107,7 +95,7 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans) -> io::Result<Found> {
         let room = &search.room;
         Ok((room.copy(&held)?, room.copy(&loose)?, room.copy(&wrappers)?, boxes.into_room(room)?))
     };
-    let chunks: Vec<_> = chunks_of(search).par_iter().map(chunk).collect::<io::Result<_>>()?;
+    let chunks: Vec<_> = search.chunks().par_iter().map(chunk).collect::<io::Result<_>>()?;
     let mut found = Found {
         held: Vec::with_capacity(chunks.len()),
         loose: Vec::new(),

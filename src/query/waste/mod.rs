@@ -26,7 +26,7 @@ use std::io;
 use std::ops::Range;
 
 use crate::hprof::ObjectId;
-use crate::index::graph::numbers::ObjectIndex;
+use crate::index::graph::numbers::{ObjectIndex, chunks};
 use crate::index::layout::sizes::Sizes;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::objects::object_table::BLOCK;
@@ -153,6 +153,10 @@ impl Question {
     }
 }
 
+/// Objects that one thread takes at a time, at least, and the number of such chunks, at most.
+const CHUNK: u32 = 1 << 16;
+const MAX_CHUNKS: u32 = 1 << 10;
+
 /// A walk over the records of a block of objects.
 #[derive(Debug, Clone, Copy)]
 struct Cursor {
@@ -215,6 +219,12 @@ impl Search<'_> {
 
     fn id(&self, object: ObjectIndex) -> ObjectId {
         self.graph.objects.addresses.id_of(object).unwrap_or_default()
+    }
+
+    /// Chunks of all objects, of whole blocks.
+    fn chunks(&self) -> Vec<Range<u32>> {
+        let count = self.graph.objects.len();
+        chunks(0..count, CHUNK.max((count / MAX_CHUNKS).next_multiple_of(BLOCK)))
     }
 
     /// Calls `visit` with the blocks in a chunk that have reachable objects of some classes: number, and which these are.
