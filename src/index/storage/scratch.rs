@@ -220,6 +220,8 @@ pub(crate) struct Stack<T> {
 
 /// So many of the shortest numbers are worth a move.
 const STACK_TOP: usize = 1 << 20;
+/// Moves after which twice as many elements are moved at a time.
+const MOVES: usize = 8;
 
 impl<T: Plain + Copy> Stack<T> {
     /// An empty stack.
@@ -255,6 +257,10 @@ impl<T: Plain + Copy> Stack<T> {
         let half = (self.top.len() / 2).max(1);
         self.below.push(self.arena.copy(self.top.get(..half).unwrap_or_default())?);
         self.top.drain(..half);
+        // A process may have so many maps and no more: the more there are, the larger the next ones.
+        if self.below.len().is_multiple_of(MOVES) {
+            self.max_top = self.max_top.saturating_mul(2).clamp(self.max_top, STACK_TOP.max(self.max_top));
+        }
         Ok(())
     }
 

@@ -5,7 +5,7 @@ mod explain;
 mod screen;
 
 use crate::index::Quiet;
-use crate::query::waste::{self, GroupBy, Kind, Question, Waste};
+use crate::query::waste::{self, GroupBy, Kind, Question};
 use crate::report::Format;
 use crate::report::answer::{Answer, Declared, NoRows, Section};
 
@@ -121,8 +121,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         (Format::Table, [_]) => screen::one_kind(&session, &args.output, &found, args.by, top)?,
         (format, _) => {
             let is_table = format == Format::Table;
-            let rows = found.rows.iter().map(|row| columns::Row { waste: &found, row, top });
+            // In a table kinds are rows, and of their fields only the first is shown.
+            let kinds = if is_table { top.unwrap_or(usize::MAX) } else { usize::MAX };
+            let rows = found.rows.iter().take(kinds).map(|row| columns::Row { waste: &found, row, top });
             let mut answer = Answer::new(columns::columns(args.by), rows)
+                .matching(found.rows.len() as u64, "kinds")
                 .beside(&columns::beside(), &&found)
                 .without_rows(NoRows::Nothing);
             if is_table {
@@ -133,12 +136,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             session.show("waste", &args.output, answer)?;
         }
     }
-    Ok(session.outcome(is_any(&found)))
-}
-
-/// Whether there is anything to mend.
-fn is_any(found: &Waste) -> bool {
-    !found.rows.is_empty()
+    Ok(session.outcome(!found.rows.is_empty()))
 }
 
 pub(crate) fn declared() -> Vec<Declared> {
