@@ -131,7 +131,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             if is_table {
                 let width = output::style(&args.output).width.map_or(usize::MAX, usize::from);
                 answer = answer.above(Section::Line(screen::headline(&found)));
-                answer = answer.under(Section::Whole(commands::lines(&screen::next(input, &found), width)));
+                let steps = screen::next(input, &found);
+                if !steps.is_empty() {
+                    answer = answer.under(Section::Whole(commands::lines(&steps, width)));
+                }
             }
             session.show("waste", &args.output, answer)?;
         }
