@@ -349,7 +349,8 @@ IMMUTABLE = {U + "Collections$EmptyList", U + "Collections$EmptySet", U + "Colle
 TABLES = {(U + "ArrayList", "elementData"), (U + "Vector", "elementData"), (U + "PriorityQueue", "queue"), (U + "ArrayDeque", "elements"),
           (U + "HashMap", "table"), (U + "Hashtable", "table"), (U + "WeakHashMap", "table"), (U + "IdentityHashMap", "table"), (U + "EnumMap", "vals"),
           (J + "ConcurrentHashMap", "table"), (J + "ConcurrentHashMap", "nextTable"), (J + "CopyOnWriteArrayList", "array"),
-          (J + "PriorityBlockingQueue", "queue"), (J + "DelayQueue", "queue"), (J + "ArrayBlockingQueue", "items")}
+          (J + "PriorityBlockingQueue", "queue"), (J + "DelayQueue", "queue"), (J + "ArrayBlockingQueue", "items"),
+          ("java/lang/ThreadLocal$ThreadLocalMap", "table")}
 
 
 class Collection:

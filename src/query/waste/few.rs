@@ -305,6 +305,7 @@ impl<'v, 'a> Look<'v, 'a> {
             element.starts_with("java.util.")
                 || element.starts_with("android.util.")
                 || name == "java.lang.Object"
+                || name.starts_with("java.lang.ref.ReferenceQueue")
                 || element != name && (element == "java.lang.Object" || element == "int" || element == "long")
         })
     }

@@ -1,12 +1,12 @@
 //! How much of its array a collection uses, and what it would need: what can be saved.
 //!
-//! Only of the JDK's own classes, and Android's, which a program can replace by others: a subclass of a program may have
-//! state of its own. Queues of `java.util.concurrent` wait for work when they are empty, and immutable collections are as
+//! Only of the collections of `java.util`, and Android's, which a program can replace by others: a subclass may have state
+//! of its own. Queues of `java.util.concurrent` wait for work when they are empty, and immutable collections are as
 //! small as can be; both are known here for their arrays alone.
 
 use super::known::Form;
 use super::{Collections, Entry, Forms, Known, NULL, iterate};
-use crate::hprof::{BasicType, names};
+use crate::hprof::BasicType;
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::query::objects::reader::{Bits, Objects, Place};
@@ -119,9 +119,9 @@ impl Forms {
         let of_class = |(number, known): (u32, &Option<Known>)| {
             let class = ClassNumber(number);
             let name = summary.class_name(summary.class(class)?);
-            let is_library = names::is_of_jdk(name) || name.starts_with("android.");
+            let is_library = name.starts_with("java.util.") || name.starts_with("android.util.");
             let usage = usage(summary, class, (*known)?)?;
-            // A program's own collection may have state of its own.
+            // One that extends it, a program's or the JDK's, may have state of its own.
             Some(Usage { is_counted: usage.is_counted && is_library, ..usage })
         };
         (0u32..).zip(&self.by_class).map(of_class).collect()
@@ -281,6 +281,8 @@ impl Collections<'_, '_> {
                 u32::try_from(field("baseCount")?.integer()?.clamp(0, 2)).ok()
             }
             Form::Empty => Some(0),
+            // Immutable sets.
+            Form::Scattered(_) => u32::try_from(field("size")?.integer()?.clamp(0, 2)).ok(),
             Form::Array { array, size: None } => {
                 let length = self.objects.ids(self.objects.object(field(array)?)?)?.len();
                 Some(u32::try_from(length.min(2)).unwrap_or(2))
