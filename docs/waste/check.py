@@ -665,14 +665,14 @@ class Waste:
 
     def zero_length_arrays(self):
         """READING: arrays of the text "" count. Those of the JVM's own fields do not (<init_lock>, in JDK 8 init_lock). One of each type
-        stays: the first by object ID of those that a static field holds, else the first. Types are array classes."""
+        stays: the first by object ID of those that a static field holds, else the last. Types are array classes."""
         h, groups = self.heap, defaultdict(list)
         jvm = {t for o in self.live if h.kind[o] == "c" for _, n, t in h.fields(o) if n.startswith("<") or n == "init_lock"}
         for o in self.live:
             if h.kind[o] in "op" and not h.length[o] and o not in jvm: groups[h.kind[o], h.type[o]].append(o)
         for group in groups.values():
             static = [o for o in group if any(h.kind[r] == "c" for r in self.graph.referrers[o])]
-            stays = (static or group)[0]
+            stays = static[0] if static else group[-1]
             for o in group:
                 if o != stays: self.add("zero_length_arrays", o, {o: self.size[o]})
 

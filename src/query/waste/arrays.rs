@@ -127,7 +127,7 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans, held: &[Array<Held>]) -> 
         }
     }
     if let Some(zero_length) = findings.get_mut(ZERO_LENGTH) {
-        keep_first(search, zero_length, &survivors)?;
+        keep_last(search, zero_length, &survivors)?;
     }
     let mut colliding = colliding.into_inner().unwrap_or_else(PoisonError::into_inner);
     colliding.sort_unstable_by_key(|colliding| colliding.map);
@@ -178,23 +178,27 @@ fn held_empty_arrays(search: &Search<'_>, of_jvm: &FxHashSet<u32>) -> Vec<(Class
     found
 }
 
-/// Takes the first array of each class out that no other of its class stands for.
-fn keep_first(
+/// Takes one array of each class out for which no static field holds one: the last by object ID. The JDK's own objects, which a
+/// program could use, lie at the end of the heap.
+fn keep_last(
     search: &Search<'_>,
     findings: &mut Findings,
     survivors: &[(ClassNumber, u32)],
 ) -> io::Result<()> {
-    let mut first: FxHashMap<ClassNumber, u32> = FxHashMap::default();
-    let mut rest: Vec<Saving> = Vec::new();
+    let mut last: FxHashMap<ClassNumber, u32> = FxHashMap::default();
     for saving in findings.all() {
-        let Some(class) = search.class(ObjectIndex(saving.object)) else { continue };
-        let has_other = survivors.binary_search_by_key(&class, |(class, _)| *class).is_ok();
-        if has_other || first.contains_key(&class) {
-            rest.push(*saving);
-        } else {
-            first.insert(class, saving.object);
+        if let Some(class) = search.class(ObjectIndex(saving.object))
+            && survivors.binary_search_by_key(&class, |(class, _)| *class).is_err()
+        {
+            let last = last.entry(class).or_default();
+            *last = saving.object.max(*last);
         }
     }
+    let stays = |saving: &Saving| {
+        let class = search.class(ObjectIndex(saving.object));
+        class.and_then(|class| last.get(&class)) == Some(&saving.object)
+    };
+    let rest: Vec<Saving> = findings.all().filter(|saving| !stays(saving)).copied().collect();
     let mut parts = Parts::default();
     for saving in &rest {
         if let Some(class) = search.class(ObjectIndex(saving.object)) {
