@@ -710,7 +710,7 @@ class Waste:
 
     def constant_fields(self):
         """READING: what an instance shrinks by is that of all constant fields of its class and superclasses at once; `fields` has each
-        constant field with all instances that have it, so its counts add up to more than the row's."""
+        constant field with all instances that have it and shrink, so its counts add up to more than the row's."""
         h, kind = self.heap, self.kinds["constant_fields"]
         of_class = defaultdict(list)
         for o in self.live:
@@ -734,14 +734,15 @@ class Waste:
             fields = sorted({(f[0].id, f[1]) for f in h.classes[c].all_fields} & group.keys())
             if not fields: continue
             before, removed = self.sizes.instance(h.classes[c]), frozenset()
-            whole = before
+            whole = before - self.sizes.instance(h.classes[c], frozenset(fields))
+            if not whole: continue      # these do not shrink
             for g in range(3):
                 these = [f for f in fields if group[f] == g]
                 if not these: continue
                 removed |= frozenset(these); after = self.sizes.instance(h.classes[c], removed)
                 for f in these: shares[f] += Fraction((before - after) * len(objects), len(these)); having[f] += len(objects)
                 before = after
-            for o in objects: kind.add({o: whole - before}, None)
+            for o in objects: kind.add({o: whole}, None)
         for (c, name), bytes in shares.items():
             entry = kind.fields[f"{h.classes[c].name}.{name}"]
             entry[0] += having[c, name]; entry[1] += bytes
