@@ -10,7 +10,7 @@ Thread, ...) nor of @Contended, so sizes of their instances can be given: `hprof
 
 Where docs/waste.md leaves a choice, a comment marked READING says which was made.
 """
-import argparse, csv, gzip, json, re, struct, sys
+import argparse, csv, gzip, json, math, re, struct, sys
 from collections import Counter, defaultdict
 from fractions import Fraction
 
@@ -469,6 +469,7 @@ class Collections:
         if name == U + "Hashtable":
             needed = int(size / load)
             while needed * load < size: needed += 1
+        elif name in (J + "ConcurrentHashMap", U + "WeakHashMap"): needed = power_of_two(lambda c: size < math.ceil(c * load)) if load > 0 else None
         else: needed = power_of_two(lambda c: size <= c * load) if load > 0 else None
         return Collection(size, elements, table, needed, nodes, len(buckets), name)
 

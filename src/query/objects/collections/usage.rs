@@ -25,6 +25,8 @@ pub(crate) enum Needs {
     Ring,
     /// A power of two, and no more elements than that times the load factor.
     Hash,
+    /// A power of two, and fewer elements than that times the load factor: it grows when it holds as many.
+    HashBelow,
     /// The same with any number.
     AnyHash,
     /// Two for each of a power of two that is at least one and a half times the number of elements, and four.
@@ -41,12 +43,16 @@ impl Needs {
         let load = load.filter(|load| load.is_finite() && *load > 0.0).unwrap_or(LOAD_FACTOR);
         #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let fits = |slots: u64| (slots as f32 * load) as u64 >= elements;
+        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let fits_below = |slots: u64| (slots as f32 * load).ceil() as u64 > elements;
+        let power_of_two = |fits: &dyn Fn(u64) -> bool| {
+            (0..u64::BITS - 1).map(|bit| 1 << bit).find(|slots| fits(*slots)).unwrap_or(u64::MAX)
+        };
         match self {
             Self::Slots => elements,
             Self::Ring => elements.saturating_add(1),
-            Self::Hash => {
-                (0..u64::BITS - 1).map(|bit| 1 << bit).find(|slots| fits(*slots)).unwrap_or(u64::MAX)
-            }
+            Self::Hash => power_of_two(&fits),
+            Self::HashBelow => power_of_two(&fits_below),
             Self::AnyHash => {
                 // The estimate may be one off: the JVM multiplies in 32 bits.
                 #[allow(
@@ -176,7 +182,12 @@ fn usage(summary: &Summary, class: ClassNumber, (_, form, known): Known) -> Opti
             let cells = || Some(Count::Cells(place("baseCount")?, place("counterCells")?));
             let count = size.map_or_else(|| cells().unwrap_or(Count::Entries), number);
             let is_counted = !name.starts_with("java.lang.");
-            let needs = if name == "java.util.Hashtable" { Needs::AnyHash } else { Needs::Hash };
+            let needs = match name {
+                "java.util.Hashtable" => Needs::AnyHash,
+                // WeakHashMap in older JDKs: in new ones at the very limit it could do with half of that.
+                "java.util.concurrent.ConcurrentHashMap" | "java.util.WeakHashMap" => Needs::HashBelow,
+                _ => Needs::Hash,
+            };
             let load = place("loadFactor");
             Usage { is_counted, array: place(table), count, needs, load, is_hash: true, ..none }
         }
@@ -346,6 +357,12 @@ mod tests {
         }
         assert_eq!((Needs::Hash.slots(12, Some(1.0)), Needs::Hash.slots(17, Some(0.5))), (16, 64));
         assert_eq!((Needs::Hash.slots(12, Some(f32::NAN)), Needs::Hash.slots(12, Some(-1.0))), (16, 16));
+        // What tables of ConcurrentHashMap grow to in JDK 17 and 25, of WeakHashMap in JDK 17, from a capacity of 1.
+        let grown =
+            [(1, 2), (2, 4), (3, 8), (5, 8), (6, 16), (11, 16), (12, 32), (23, 32), (24, 64), (96, 256)];
+        for (elements, slots) in grown {
+            assert_eq!(Needs::HashBelow.slots(elements, None), slots, "{elements}");
+        }
         for elements in 1..2000u64 {
             let slots = Needs::AnyHash.slots(elements, None);
             assert!(slots * 3 / 4 >= elements && (slots - 1) * 3 / 4 < elements, "{elements} {slots}");
@@ -358,7 +375,15 @@ mod tests {
             (Needs::Slots.slots(5, None), Needs::Ring.slots(5, None), Needs::Dense.slots(5, None)),
             (5, 6, 10)
         );
-        for needs in [Needs::Slots, Needs::Ring, Needs::Hash, Needs::AnyHash, Needs::Identity, Needs::Dense] {
+        for needs in [
+            Needs::Slots,
+            Needs::Ring,
+            Needs::Hash,
+            Needs::HashBelow,
+            Needs::AnyHash,
+            Needs::Identity,
+            Needs::Dense,
+        ] {
             assert!(needs.slots(u64::MAX, None) >= 1 << 63, "{needs:?}");
         }
     }
