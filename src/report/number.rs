@@ -18,6 +18,13 @@ pub fn percent(part: u64, whole: u64) -> String {
     format!("{percent:.1}%")
 }
 
+/// A part of a whole in percent, for programs: rounded to hundredths; 0 if the whole is nothing.
+pub fn hundredths(part: u64, whole: u64) -> f64 {
+    #[allow(clippy::cast_precision_loss)]
+    let percent = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
+    (percent * 100.0).round() / 100.0
+}
+
 /// A size for people: `1.5 GiB`.
 pub fn human_bytes(bytes: u64) -> String {
     HumanBytes(bytes).to_string()
@@ -35,6 +42,7 @@ mod tests {
         );
         assert_eq!(percent(1, 3), "33.3%");
         assert_eq!(percent(0, 0), "");
+        assert_eq!([hundredths(1, 3), hundredths(2, 3), hundredths(0, 0)], [33.33, 66.67, 0.0]);
         assert_eq!(human_bytes(1023), "1023 B");
         assert_eq!(human_bytes(1 << 20), "1.0 MiB");
         assert_eq!(human_bytes(u64::MAX), "16.0 EiB");

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use crate::kit::dump::Dump;
 use crate::kit::process;
-use hprof_writer::{ClassDump, DumpWriter, HeapWriter, IdSize, Root, StartThread, Type, Value, Version};
+use crate::maker::{CLASS, FIRST, Maker, OBJECT};
+use hprof_writer::{ClassDump, Root, StartThread, Type, Value};
 use serde_json::Value as Json;
 
 /// A hundred times what these take on a slow machine, in a debug build.
@@ -26,85 +27,18 @@ const FD: u64 = 5;
 const COUNT: u64 = 6;
 const TAKE_INDEX: u64 = 7;
 
-// Classes; others go on from `CLASS`.
-const OBJECT: u64 = 0x1000;
 const LINK: u64 = 0x1100;
-const ARRAY: u64 = 0x1200;
-const CLASS: u64 = 0x10_0000;
 
-/// Where objects start.
-const FIRST: u64 = 0x1_0000_0000;
-
-struct Maker {
-    out: DumpWriter,
-    heap: HeapWriter,
-    classes: u32,
-    objects: u64,
+/// A dump with a link that has the next one.
+fn maker() -> Maker {
+    let mut made = Maker::new(&["next", "items", "capacity", "worker", "fd", "count", "takeIndex"]);
+    made.class(LINK, "com/acme/Link", OBJECT, &[(NEXT, Type::Object)]);
+    made
 }
 
-impl Maker {
-    /// Object, an array of it, and a link that has the next one.
-    fn new() -> Self {
-        let mut out = DumpWriter::new(Version::V1_0_2, IdSize::Eight);
-        let names = ["next", "items", "capacity", "worker", "fd", "count", "takeIndex"];
-        for (id, name) in (NEXT..).zip(names) {
-            out.string(id, name);
-        }
-        let mut maker = Self { out, heap: HeapWriter::new(IdSize::Eight), classes: 0, objects: 0 };
-        maker.class(OBJECT, "java/lang/Object", 0, &[]);
-        maker.class(LINK, "com/acme/Link", OBJECT, &[(NEXT, Type::Object)]);
-        maker.class(ARRAY, "[Ljava/lang/Object;", OBJECT, &[]);
-        maker
-    }
-
-    fn class(&mut self, id: u64, name: &str, superclass: u64, fields: &[(u64, Type)]) {
-        self.class_of(name, &ClassDump { id, superclass, fields, ..ClassDump::default() });
-    }
-
-    fn class_of(&mut self, name: &str, class: &ClassDump<'_>) {
-        self.classes += 1;
-        let number = 1000 + u64::from(self.classes);
-        self.out.string(number, name);
-        self.out.load_class(self.classes, class.id, 0, number);
-        self.heap.class_dump(class);
-    }
-
-    /// The ID of the object that comes next.
-    fn next(&mut self) -> u64 {
-        self.objects += 1;
-        FIRST + self.objects * 32
-    }
-
-    fn instance(&mut self, class: u64, values: &[Value]) -> u64 {
-        let id = self.next();
-        self.heap.instance(id, 0, class, values);
-        id
-    }
-
-    fn array(&mut self, elements: &[u64]) -> u64 {
-        let id = self.next();
-        self.heap.object_array(id, 0, ARRAY, elements);
-        // Others lie behind it.
-        self.objects += elements.len() as u64 / 4;
-        id
-    }
-
-    fn root(&mut self, object: u64) {
-        self.heap.root(object, Root::StickyClass);
-    }
-
-    /// A chain of so many links, the last of which has `end`; returns the first.
-    fn chain(&mut self, links: u64, end: u64) -> u64 {
-        (0..links).fold(end, |next, _| self.instance(LINK, &[Value::Object(next)]))
-    }
-
-    fn dump(mut self) -> Dump {
-        self.out.heap_segment(&self.heap);
-        self.out.heap_dump_end();
-        let dump = Dump::at(None);
-        self.out.finish().write_file(&dump.path).unwrap();
-        dump
-    }
+/// A chain of so many links, the last of which has `end`; returns the first.
+fn chain(made: &mut Maker, links: u64, end: u64) -> u64 {
+    (0..links).fold(end, |next, _| made.instance(LINK, &[Value::Object(next)]))
 }
 
 /// Runs `leaks` in all formats with little memory, and the overview that shows its suspects; each ends by itself. Returns
@@ -140,8 +74,8 @@ fn rows(document: &Json) -> &[Json] {
 #[test]
 fn a_chain_of_two_million_objects_below_one_root() {
     const LINKS: u64 = 2_000_000;
-    let mut made = Maker::new();
-    let first = made.chain(LINKS, 0);
+    let mut made = maker();
+    let first = chain(&mut made, LINKS, 0);
     made.root(first);
     let (document, table) = ends(&made.dump(), &[]);
     let [row] = rows(&document) else { panic!("{document}") };
@@ -153,7 +87,7 @@ fn a_chain_of_two_million_objects_below_one_root() {
 #[test]
 fn twenty_thousand_classes_that_retain_the_same() {
     const CLASSES: u64 = 20_000;
-    let mut made = Maker::new();
+    let mut made = maker();
     for class in 0..CLASSES {
         made.class(CLASS + class * 32, &format!("com/acme/C{class}"), OBJECT, &[(NEXT, Type::Object)]);
     }
@@ -170,7 +104,7 @@ fn twenty_thousand_classes_that_retain_the_same() {
 fn as_many_groups_as_there_can_be() {
     // Each has more than a percent, and its members lie among all others.
     const CLASSES: u64 = 90;
-    let mut made = Maker::new();
+    let mut made = maker();
     for class in 0..CLASSES {
         made.class(CLASS + class * 32, &format!("com/acme/C{class}"), OBJECT, &[(NEXT, Type::Object)]);
     }
@@ -184,9 +118,9 @@ fn as_many_groups_as_there_can_be() {
 
 #[test]
 fn as_many_chains_as_there_can_be() {
-    let mut made = Maker::new();
+    let mut made = maker();
     for _ in 0..90 {
-        let first = made.chain(5000, 0);
+        let first = chain(&mut made, 5000, 0);
         made.root(first);
     }
     let (document, table) = ends(&made.dump(), &["--threshold", "1"]);
@@ -197,7 +131,7 @@ fn as_many_chains_as_there_can_be() {
 /// Names as long as a class file can have them, on many long paths: a megabyte in the file for each gigabyte of names there.
 #[test]
 fn long_names_on_long_paths() {
-    let mut made = Maker::new();
+    let mut made = maker();
     let name = format!("com/acme/{}", "x".repeat(65_000));
     made.class(CLASS, &name, OBJECT, &[(NEXT, Type::Object), (ITEMS, Type::Object)]);
     for _ in 0..50 {
@@ -216,12 +150,12 @@ fn long_names_on_long_paths() {
 #[test]
 fn a_million_objects_that_two_chains_of_a_hundred_thousand_lead_to() {
     const MEMBERS: u64 = 1_000_000;
-    let mut made = Maker::new();
+    let mut made = maker();
     made.class(CLASS, "com/acme/Member", OBJECT, &[(NEXT, Type::Object)]);
     let members: Vec<u64> = (0..MEMBERS).map(|_| made.instance(CLASS, &[Value::Object(0)])).collect();
     for _ in 0..2 {
         let array = made.array(&members);
-        let first = made.chain(100_000, array);
+        let first = chain(&mut made, 100_000, array);
         made.root(first);
     }
     let (document, _) = ends(&made.dump(), &[]);
@@ -234,7 +168,7 @@ fn a_million_objects_that_two_chains_of_a_hundred_thousand_lead_to() {
 #[test]
 fn classes_above_each_other() {
     const CLASSES: u64 = 20_000;
-    let mut made = Maker::new();
+    let mut made = maker();
     for class in 0..CLASSES {
         let superclass = CLASS + (class + 1) % CLASSES * 32;
         made.class(CLASS + class * 32, "java/lang/Thread", superclass, &[(NEXT, Type::Object)]);
@@ -260,7 +194,7 @@ fn long_chains_of_classes_that_are_looked_for() {
         "java/lang/ClassLoader",
         "java/util/ArrayList",
     ] {
-        let mut made = Maker::new();
+        let mut made = maker();
         let fields = [(CAPACITY, Type::Int), (NEXT, Type::Object)];
         made.class(CLASS, name, OBJECT, &fields);
         for class in 1..CLASSES {
@@ -286,12 +220,12 @@ fn long_chains_of_classes_that_are_looked_for() {
 fn a_queue_in_the_frames_of_many_threads() {
     const THREADS: u32 = 300_000;
     const ELEMENTS: u64 = 100_000;
-    let mut made = Maker::new();
+    let mut made = maker();
     made.class(CLASS, "java/util/AbstractQueue", OBJECT, &[]);
     let queue = CLASS + 32;
     let fields = [(ITEMS, Type::Object), (COUNT, Type::Int), (TAKE_INDEX, Type::Int)];
     made.class(queue, "java/util/concurrent/ArrayBlockingQueue", CLASS, &fields);
-    let elements: Vec<u64> = (0..ELEMENTS).map(|_| made.chain(1, 0)).collect();
+    let elements: Vec<u64> = (0..ELEMENTS).map(|_| chain(&mut made, 1, 0)).collect();
     let items = made.array(&elements);
     let count = i32::try_from(ELEMENTS).unwrap();
     let queue = made.instance(queue, &[Value::Object(items), Value::Int(count), Value::Int(0)]);
@@ -312,12 +246,12 @@ fn a_queue_in_the_frames_of_many_threads() {
 fn class_loaders_at_the_end_of_a_long_chain() {
     const LOADERS: u64 = 20;
     const GROUPS: u64 = 3;
-    let mut made = Maker::new();
+    let mut made = maker();
     made.class(CLASS, "java/lang/ClassLoader", OBJECT, &[(NEXT, Type::Object)]);
     let mut loaders = Vec::new();
     for at in 0..LOADERS * GROUPS {
         let cache = made.array(&[0; 10_000]);
-        let loader = made.next();
+        let loader = made.place(48);
         let id = CLASS + (1 + at) * 32;
         let statics = [(NEXT, Value::Object(cache))];
         let class = ClassDump { id, superclass: OBJECT, loader, statics: &statics, ..ClassDump::default() };
@@ -327,7 +261,7 @@ fn class_loaders_at_the_end_of_a_long_chain() {
         loaders.push(loader);
     }
     let array = made.array(&loaders);
-    let first = made.chain(300_000, array);
+    let first = chain(&mut made, 300_000, array);
     made.root(first);
     let (document, _) = ends(&made.dump(), &[]);
     let groups = document["loaders"].as_array().unwrap();
@@ -342,7 +276,7 @@ fn class_loaders_at_the_end_of_a_long_chain() {
 #[test]
 fn buffers_in_the_fields_of_a_class_with_as_many_as_it_can_have() {
     const BUFFERS: u64 = 65_000;
-    let mut made = Maker::new();
+    let mut made = maker();
     let buffer = CLASS + 32;
     made.class(CLASS, "java/nio/MappedByteBuffer", OBJECT, &[(CAPACITY, Type::Int), (FD, Type::Object)]);
     made.class(buffer, "java/nio/DirectByteBuffer", CLASS, &[]);

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use crate::kit::dump::Dump;
 use crate::kit::process;
-use hprof_writer::{ClassDump, DumpWriter, Elements, HeapWriter, IdSize, Root, Type, Value, Version};
+use crate::maker::{CLASS, Maker, OBJECT};
+use hprof_writer::{Elements, Root, Type, Value};
 use serde_json::Value as Json;
 
 /// A hundred times what these take on a slow machine, in a debug build.
@@ -38,10 +39,8 @@ fn name(wanted: &str) -> u64 {
     NAMES.iter().position(|name| *name == wanted).unwrap() as u64 + 1
 }
 
-// Classes; others go on from `CLASS`.
-const OBJECT: u64 = 0x1000;
-const ARRAY: u64 = 0x1100;
-const LIST: u64 = 0x1200;
+// Classes.
+const LIST: u64 = 0x1100;
 const MAP: u64 = 0x1300;
 const NODE: u64 = 0x1400;
 const WRAPPER: u64 = 0x1500;
@@ -50,76 +49,42 @@ const INTEGER: u64 = 0x1700;
 const STRING: u64 = 0x1800;
 const HOLDER: u64 = 0x1900;
 const TREE_NODE: u64 = 0x1a00;
-const CLASS: u64 = 0x10_0000;
-/// Where objects start.
-const FIRST: u64 = 0x1_0000_0000;
 
 /// Many of something.
 const MANY: usize = 300_000;
 
-struct Maker {
-    out: DumpWriter,
-    heap: HeapWriter,
-    classes: u32,
-    next: u64,
+/// A dump with the JDK's collections. What is kept hangs below one root.
+struct Shop {
+    made: Maker,
     kept: Vec<u64>,
 }
 
-impl Maker {
+impl Shop {
     fn new() -> Self {
         use Type::{Byte, Int, Long, Object};
-        let mut out = DumpWriter::new(Version::V1_0_2, IdSize::Eight);
-        for (id, name) in (1..).zip(NAMES) {
-            out.string(id, name);
-        }
-        let (classes, next) = (0, FIRST);
-        let mut maker = Self { out, heap: HeapWriter::new(IdSize::Eight), classes, next, kept: Vec::new() };
-        maker.class(OBJECT, "java/lang/Object", 0, &[]);
-        maker.class(ARRAY, "[Ljava/lang/Object;", OBJECT, &[]);
-        maker.class(LIST, "java/util/ArrayList", OBJECT, &[("elementData", Object), ("size", Int)]);
-        maker.class(MAP, "java/util/HashMap", OBJECT, &[("table", Object), ("size", Int)]);
+        let mut shop = Self { made: Maker::new(&NAMES), kept: Vec::new() };
+        shop.class(LIST, "java/util/ArrayList", OBJECT, &[("elementData", Object), ("size", Int)]);
+        shop.class(MAP, "java/util/HashMap", OBJECT, &[("table", Object), ("size", Int)]);
         let node = [("key", Object), ("value", Object), ("next", Object)];
-        maker.class(NODE, "java/util/HashMap$Node", OBJECT, &node);
-        maker.class(TREE_NODE, "java/util/HashMap$TreeNode", NODE, &[("hash", Long)]);
-        maker.class(WRAPPER, "java/util/Collections$UnmodifiableCollection", OBJECT, &[("c", Object)]);
+        shop.class(NODE, "java/util/HashMap$Node", OBJECT, &node);
+        shop.class(TREE_NODE, "java/util/HashMap$TreeNode", NODE, &[("hash", Long)]);
+        shop.class(WRAPPER, "java/util/Collections$UnmodifiableCollection", OBJECT, &[("c", Object)]);
         let concurrent = [("table", Object), ("baseCount", Long), ("counterCells", Object)];
-        maker.class(CONCURRENT, "java/util/concurrent/ConcurrentHashMap", OBJECT, &concurrent);
-        maker.class(INTEGER, "java/lang/Integer", OBJECT, &[("value", Int)]);
-        maker.class(STRING, "java/lang/String", OBJECT, &[("value", Object), ("coder", Byte)]);
-        maker.class(HOLDER, "com/acme/Holder", OBJECT, &[("field", Object)]);
-        maker
+        shop.class(CONCURRENT, "java/util/concurrent/ConcurrentHashMap", OBJECT, &concurrent);
+        shop.class(INTEGER, "java/lang/Integer", OBJECT, &[("value", Int)]);
+        shop.class(STRING, "java/lang/String", OBJECT, &[("value", Object), ("coder", Byte)]);
+        shop.class(HOLDER, "com/acme/Holder", OBJECT, &[("field", Object)]);
+        shop
     }
 
     fn class(&mut self, id: u64, class: &str, superclass: u64, fields: &[(&str, Type)]) {
-        self.classes += 1;
-        let number = 1000 + u64::from(self.classes);
-        self.out.string(number, class);
-        self.out.load_class(self.classes, id, 0, number);
         let fields: Vec<(u64, Type)> = fields.iter().map(|(field, ty)| (name(field), *ty)).collect();
-        self.heap.class_dump(&ClassDump { id, superclass, fields: &fields, ..ClassDump::default() });
-    }
-
-    fn place(&mut self, bytes: usize) -> u64 {
-        let id = self.next;
-        self.next += (bytes as u64 + 16).next_multiple_of(8);
-        id
-    }
-
-    fn instance(&mut self, class: u64, values: &[Value]) -> u64 {
-        let id = self.place(48);
-        self.heap.instance(id, 0, class, values);
-        id
-    }
-
-    fn array(&mut self, elements: &[u64]) -> u64 {
-        let id = self.place(elements.len() * 8);
-        self.heap.object_array(id, 0, ARRAY, elements);
-        id
+        self.made.class(id, class, superclass, &fields);
     }
 
     fn bytes(&mut self, elements: &[u8]) -> u64 {
-        let id = self.place(elements.len());
-        self.heap.prim_array(id, 0, &Elements::of_bytes(elements));
+        let id = self.made.place(elements.len());
+        self.made.heap.prim_array(id, 0, &Elements::of_bytes(elements));
         id
     }
 
@@ -129,15 +94,10 @@ impl Maker {
     }
 
     fn dump(mut self) -> Dump {
-        let kept = std::mem::take(&mut self.kept);
-        let keep = self.array(&kept);
-        let holder = self.instance(HOLDER, &[Value::Object(keep)]);
-        self.heap.root(holder, Root::StickyClass);
-        self.out.heap_segment(&self.heap);
-        self.out.heap_dump_end();
-        let dump = Dump::at(None);
-        self.out.finish().write_file(&dump.path).unwrap();
-        dump
+        let keep = self.made.array(&self.kept);
+        let holder = self.made.instance(HOLDER, &[Value::Object(keep)]);
+        self.made.root(holder);
+        self.made.dump()
     }
 }
 
@@ -164,117 +124,117 @@ fn count(document: &Json, kind: &str) -> u64 {
 #[test]
 fn ten_million_equal_arrays() {
     const ARRAYS: usize = 10_000_000;
-    let mut made = Maker::new();
+    let mut shop = Shop::new();
     for _ in 0..ARRAYS {
-        let array = made.bytes(&[1, 2, 3]);
-        made.keep(array);
+        let array = shop.bytes(&[1, 2, 3]);
+        shop.keep(array);
     }
-    let document = ends(&made.dump());
+    let document = ends(&shop.dump());
     assert_eq!(count(&document, "duplicate_arrays"), ARRAYS as u64 - 1);
 }
 
 #[test]
 fn strings_that_share_one_long_array_or_have_equal_ones() {
-    let mut made = Maker::new();
+    let mut shop = Shop::new();
     let text: Vec<u8> = (0..4_000_000u32).map(|at| (at % 251) as u8).collect();
-    let arrays = [made.bytes(&text), made.bytes(&text)];
+    let arrays = [shop.bytes(&text), shop.bytes(&text)];
     for at in 0..MANY {
-        let string = made.instance(STRING, &[Value::Object(arrays[at % 2]), Value::Byte(0)]);
-        made.keep(string);
+        let string = shop.made.instance(STRING, &[Value::Object(arrays[at % 2]), Value::Byte(0)]);
+        shop.keep(string);
     }
-    let document = ends(&made.dump());
+    let document = ends(&shop.dump());
     assert_eq!(count(&document, "duplicate_strings"), MANY as u64 - 1);
 }
 
 #[test]
 fn tables_and_chains_that_many_share() {
-    let mut made = Maker::new();
-    let element = made.instance(OBJECT, &[]);
+    let mut shop = Shop::new();
+    let element = shop.made.instance(OBJECT, &[]);
     let mut slots = vec![0; MANY];
     slots[MANY - 1] = element;
-    let array = made.array(&slots);
+    let array = shop.made.array(&slots);
     // A chain of tree nodes.
     let null = Value::Object(0);
     let chain = (0..MANY).fold(0, |next, _| {
-        made.instance(TREE_NODE, &[Value::Long(0), Value::Object(element), null, Value::Object(next)])
+        shop.made.instance(TREE_NODE, &[Value::Long(0), Value::Object(element), null, Value::Object(next)])
     });
     for size in [1, 1 << 30] {
         for _ in 0..MANY / 10 {
-            let list = made.instance(LIST, &[Value::Object(array), Value::Int(size)]);
-            made.keep(list);
-            let map = made.instance(MAP, &[Value::Object(array), Value::Int(size)]);
-            made.keep(map);
-            let own = made.array(&[chain, 0, 0, 0]);
-            let map = made.instance(MAP, &[Value::Object(own), Value::Int(size)]);
-            made.keep(map);
-            let own = made.array(&[chain]);
+            let list = shop.made.instance(LIST, &[Value::Object(array), Value::Int(size)]);
+            shop.keep(list);
+            let map = shop.made.instance(MAP, &[Value::Object(array), Value::Int(size)]);
+            shop.keep(map);
+            let own = shop.made.array(&[chain, 0, 0, 0]);
+            let map = shop.made.instance(MAP, &[Value::Object(own), Value::Int(size)]);
+            shop.keep(map);
+            let own = shop.made.array(&[chain]);
             let cells = Value::Object(array);
-            let map = made.instance(CONCURRENT, &[Value::Object(own), Value::Long(size.into()), cells]);
-            made.keep(map);
+            let map = shop.made.instance(CONCURRENT, &[Value::Object(own), Value::Long(size.into()), cells]);
+            shop.keep(map);
             let none = Value::Object(0);
-            let map = made.instance(CONCURRENT, &[Value::Object(own), Value::Long(size.into()), none]);
-            made.keep(map);
+            let map = shop.made.instance(CONCURRENT, &[Value::Object(own), Value::Long(size.into()), none]);
+            shop.keep(map);
         }
     }
-    ends(&made.dump());
+    ends(&shop.dump());
 }
 
 #[test]
 fn wrappers_of_one_list_and_of_themselves() {
-    let mut made = Maker::new();
-    let empty = made.array(&[]);
-    let list = made.instance(LIST, &[Value::Object(empty), Value::Int(0)]);
+    let mut shop = Shop::new();
+    let empty = shop.made.array(&[]);
+    let list = shop.made.instance(LIST, &[Value::Object(empty), Value::Int(0)]);
     let mut chain = list;
     for _ in 0..MANY {
-        let wrapper = made.instance(WRAPPER, &[Value::Object(list)]);
-        made.keep(wrapper);
-        chain = made.instance(WRAPPER, &[Value::Object(chain)]);
+        let wrapper = shop.made.instance(WRAPPER, &[Value::Object(list)]);
+        shop.keep(wrapper);
+        chain = shop.made.instance(WRAPPER, &[Value::Object(chain)]);
     }
-    made.keep(chain);
+    shop.keep(chain);
     // One that contains itself, and two that contain each other.
-    let own = made.next;
-    made.instance(WRAPPER, &[Value::Object(own)]);
-    made.keep(own);
-    let other = made.next + 64;
-    let first = made.instance(WRAPPER, &[Value::Object(other)]);
-    made.keep(first);
-    assert_eq!(made.instance(WRAPPER, &[Value::Object(first)]), other, "the test is to make a circle");
-    let array = made.next;
-    made.array(&[array]);
-    let of_itself = made.instance(LIST, &[Value::Object(array), Value::Int(1)]);
-    made.keep(of_itself);
-    let document = ends(&made.dump());
+    let own = shop.made.next();
+    shop.made.instance(WRAPPER, &[Value::Object(own)]);
+    shop.keep(own);
+    let other = shop.made.next() + 64;
+    let first = shop.made.instance(WRAPPER, &[Value::Object(other)]);
+    shop.keep(first);
+    assert_eq!(shop.made.instance(WRAPPER, &[Value::Object(first)]), other, "the test is to make a circle");
+    let array = shop.made.next();
+    shop.made.array(&[array]);
+    let of_itself = shop.made.instance(LIST, &[Value::Object(array), Value::Int(1)]);
+    shop.keep(of_itself);
+    let document = ends(&shop.dump());
     assert!(count(&document, "empty_collections") >= MANY as u64, "{document}");
 }
 
 #[test]
 fn what_hangs_below_long_chains_and_popular_objects() {
-    let mut made = Maker::new();
+    let mut shop = Shop::new();
     // A chain of nodes, each of which holds an array of zeros.
     let mut next = 0;
     for _ in 0..MANY {
-        let zeros = made.bytes(&[0; 16]);
-        next = made.instance(NODE, &[Value::Object(zeros), Value::Object(0), Value::Object(next)]);
+        let zeros = shop.bytes(&[0; 16]);
+        next = shop.made.instance(NODE, &[Value::Object(zeros), Value::Object(0), Value::Object(next)]);
     }
-    made.keep(next);
+    shop.keep(next);
     // A hub that all refer to, five objects above what is wasted in each.
-    let hub = made.next;
+    let hub = shop.made.next();
     let mut private = Vec::new();
     for at in 0..MANY {
-        let id = made.instance(INTEGER, &[Value::Int(i32::try_from(at).unwrap())]);
+        let id = shop.made.instance(INTEGER, &[Value::Int(i32::try_from(at).unwrap())]);
         let mut top = id;
         for _ in 0..5 {
-            top = made.array(&[top, top]);
+            top = shop.made.array(&[top, top]);
         }
         private.push(top);
     }
-    let all = made.array(&private);
-    made.keep(all);
+    let all = shop.made.array(&private);
+    shop.keep(all);
     for _ in 0..MANY {
-        let list = made.array(&[all, hub]);
-        made.keep(list);
+        let list = shop.made.array(&[all, hub]);
+        shop.keep(list);
     }
-    let document = ends(&made.dump());
+    let document = ends(&shop.dump());
     assert_eq!(count(&document, "boxed_numbers"), MANY as u64);
     assert!(count(&document, "constant_arrays") >= MANY as u64);
 }
@@ -282,28 +242,27 @@ fn what_hangs_below_long_chains_and_popular_objects() {
 #[test]
 fn as_many_classes_as_there_can_be_below_one_of_many_fields() {
     const CLASSES: u64 = 100_000;
-    let mut made = Maker::new();
-    made.class(CLASS, "com/acme/Base", OBJECT, &[("field", Type::Long); 1024]);
+    let mut shop = Shop::new();
+    shop.class(CLASS, "com/acme/Base", OBJECT, &[("field", Type::Long); 1024]);
     for class in 1..CLASSES {
-        made.class(CLASS + class * 32, "java/util/HashMap", CLASS, &[]);
+        shop.class(CLASS + class * 32, "java/util/HashMap", CLASS, &[]);
         // Shorter than its class says.
-        let object = made.instance(CLASS + class * 32, &[Value::Long(7)]);
-        made.keep(object);
+        let object = shop.made.instance(CLASS + class * 32, &[Value::Long(7)]);
+        shop.keep(object);
     }
-    ends(&made.dump());
+    ends(&shop.dump());
 }
 
 #[test]
 fn caches_of_caches() {
-    let mut made = Maker::new();
-    let number = made.instance(INTEGER, &[Value::Int(1)]);
-    made.class(CLASS, "[Ljava/lang/Integer;", OBJECT, &[]);
-    let cache = made.place(MANY * 8);
-    made.heap.object_array(cache, 0, CLASS, &vec![number; MANY]);
-    let archive = made.array(&vec![cache; MANY]);
+    let mut shop = Shop::new();
+    let number = shop.made.instance(INTEGER, &[Value::Int(1)]);
+    shop.class(CLASS, "[Ljava/lang/Integer;", OBJECT, &[]);
+    let cache = shop.made.array_of(CLASS, &vec![number; MANY]);
+    let archive = shop.made.array(&vec![cache; MANY]);
     for _ in 0..MANY {
-        made.heap.root(archive, Root::JniGlobal { reference: 0 });
+        shop.made.heap.root(archive, Root::JniGlobal { reference: 0 });
     }
-    let document = ends(&made.dump());
+    let document = ends(&shop.dump());
     assert_eq!(count(&document, "boxed_numbers"), 0);
 }

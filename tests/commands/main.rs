@@ -27,6 +27,7 @@ mod hostile_waste;
 #[path = "../kit/mod.rs"]
 mod kit;
 mod larger_than_memory;
+mod maker;
 mod options;
 mod overview;
 mod processes;

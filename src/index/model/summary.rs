@@ -187,6 +187,12 @@ impl Summary {
         })
     }
 
+    /// The boot loader's class of this name.
+    pub(crate) fn boot_class(&self, name: &str) -> Option<ClassNumber> {
+        let mut classes = self.numbered_classes();
+        Some(classes.find(|(_, row)| row.loader.get() == 0 && self.class_name(row) == name)?.0)
+    }
+
     /// The class number of java.lang.Class.
     pub fn java_lang_class(&self) -> Option<ClassNumber> {
         let number = ClassNumber(self.facts.java_lang_class.get());

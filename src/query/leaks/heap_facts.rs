@@ -6,6 +6,7 @@ use std::io;
 use rustc_hash::FxHashMap;
 
 use crate::hprof::ObjectId;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::layout::sizes::Sizes;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::{Heap, ObjectGraph};
@@ -99,16 +100,17 @@ fn finalizer(threads: &Threads<'_>) -> Option<Frame> {
     thread.frames.into_iter().next().map(|StackFrame { frame, .. }| frame)
 }
 
+/// The queue of what waits for `finalize`.
+pub(crate) fn finalizers(objects: &Objects<'_>) -> Option<ObjectIndex> {
+    let summary = objects.summary;
+    let class = summary.boot_class("java.lang.ref.Finalizer")?;
+    let queue = summary.statics(summary.class(class)?).find(|(name, ..)| *name == "queue")?.2;
+    objects.graph.objects.addresses.index_of(ObjectId(queue))
+}
+
 /// Objects that wait for `finalize`.
 pub(crate) fn finalizer_queue(objects: &Objects<'_>) -> Option<u64> {
-    let summary = objects.summary;
-    let named = |class: &ClassNumber| {
-        summary.class(*class).is_some_and(|row| summary.class_name(row) == "java.lang.ref.Finalizer")
-    };
-    let class = summary.numbered_classes().map(|(number, _)| number).find(named)?;
-    let queue = summary.statics(summary.class(class)?).find(|(name, ..)| *name == "queue")?.2;
-    let queue = objects.graph.objects.addresses.index_of(ObjectId(queue))?;
-    u64::try_from(objects.field(queue, "queueLength")?.integer()?).ok()
+    u64::try_from(objects.field(finalizers(objects)?, "queueLength")?.integer()?).ok()
 }
 
 /// Whether a class of one name is defined by so many loaders that may go.

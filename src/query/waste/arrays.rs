@@ -9,10 +9,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::equal::{Item, SHARED, Shares};
-use super::findings::{Findings, Frees, PartKey, PartSum, Parts, Saving, Sink};
+use super::findings::{Findings, Frees, PartKey, Saving, Sink};
 use super::instances::{Held, Loose, UNKNOWN};
 use super::plan::{Plan, Plans};
-use super::{Cursor, Kind, Search};
+use super::{Cursor, Kind, Search, Walk};
 use crate::hprof::heap::{HeapVisitor, ObjectArray, PrimitiveArray};
 use crate::hprof::{BasicType, ObjectId, be_ids};
 use crate::index::graph::numbers::ObjectIndex;
@@ -96,7 +96,7 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans, held: &[Array<Held>]) -> 
             plain: Vec::new(),
             colliding: Vec::new(),
         };
-        pass.chunk(chunk.clone(), &is_array);
+        search.walk(chunk.clone(), &is_array, &mut pass);
         texts.put(&mut pass.texts)?;
         contents.put(&mut pass.contents)?;
         colliding.lock().unwrap_or_else(PoisonError::into_inner).append(&mut pass.colliding);
@@ -199,15 +199,8 @@ fn keep_last(
         class.and_then(|class| last.get(&class)) == Some(&saving.object)
     };
     let rest: Vec<Saving> = findings.all().filter(|saving| !stays(saving)).copied().collect();
-    let mut parts = Parts::default();
-    for saving in &rest {
-        if let Some(class) = search.class(ObjectIndex(saving.object)) {
-            let sum = PartSum { count: 1, bytes: saving.bytes, filled: (0, 0) };
-            parts.entry(PartKey::Class(class)).or_default().add(sum);
-        }
-    }
-    *findings = Findings::new(findings.kind, Frees::Objects);
-    findings.take(search.room.copy(&rest)?, &parts);
+    let rest = search.room.copy(&rest)?;
+    *findings = Findings::by_class(findings.kind, Frees::Objects, rest, |object| search.class(object));
     Ok(())
 }
 
@@ -229,17 +222,6 @@ struct Pass<'v, 'a> {
 }
 
 impl<'v> Pass<'v, '_> {
-    fn chunk(&mut self, chunk: Range<u32>, is_array: &[bool]) {
-        let search = self.search;
-        search.blocks(chunk, is_array, |block, cursor| {
-            self.cursor = cursor;
-            let places = &search.graph.objects.places;
-            places.visit(search.bytes, search.summary.id_size(), block, cursor.count(), self, |pass| {
-                pass.cursor.within += 1;
-            });
-        });
-    }
-
     /// What instances say of the array that is visited.
     fn of_array(&mut self) -> &'v [Held] {
         let object = self.cursor.object().0;
@@ -363,11 +345,16 @@ impl<'v> Pass<'v, '_> {
             _ => (first != UNKNOWN).then_some(u64::from(first)),
         };
         let Some(elements) = elements else { return };
-        let is_told = !matches!(usage.count, Count::Between(..) | Count::Length);
+        // Of other collections their own number has told.
+        let is_told_here = match usage.count {
+            Count::Length => elements <= 1,
+            Count::Between(..) => elements == 1,
+            _ => false,
+        };
         if elements == 1 && usage.is_plain {
             let bytes = self.search.sizes.layout().array_size(BasicType::Object, length);
             self.plain.push(Saving { bytes, object: held.holder, other: self.cursor.object().0 });
-        } else if elements <= 1 && !is_told && !(elements == 0 && matches!(usage.count, Count::Between(..))) {
+        } else if is_told_here {
             self.few.push(Loose { object: held.holder, elements: u32::from(elements == 1) });
         }
         let Some(class) = class.filter(|_| elements > 0) else { return };
@@ -403,6 +390,12 @@ fn zeros_at_end(bytes: &[u8]) -> usize {
     }
     let used = rest.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
     bytes.len() - used
+}
+
+impl<'a> Walk<'a> for Pass<'_, 'a> {
+    fn cursor(&mut self) -> &mut Cursor {
+        &mut self.cursor
+    }
 }
 
 impl<'a> HeapVisitor<'a> for Pass<'_, 'a> {

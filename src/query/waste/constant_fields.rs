@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use super::findings::{Findings, Frees, PartKey, PartSum};
 use super::plan::{Compared, MIN_INSTANCES, Plans};
-use super::{Cursor, Kind, Search};
+use super::{Cursor, Kind, Search, Walk};
 use crate::hprof::BasicType;
 use crate::hprof::heap::{HeapVisitor, Instance};
 use crate::index::layout::fit::{Shapes, own_fields};
@@ -233,32 +233,24 @@ fn share_out(
 /// By field: how many instances have the value that won, and of how many, where the votes do not tell.
 fn count(search: &Search<'_>, plans: &Plans, votes: &Votes) -> Vec<Mutex<(u64, u64)>> {
     let counts: Vec<Mutex<(u64, u64)>> = plans.fields.iter().map(|_| Mutex::default()).collect();
-    let is_open = |number: u32| {
-        let vote = votes.votes.get(number as usize).zip(votes.limits.get(number as usize));
-        vote.is_some_and(|(vote, limit)| vote.pairs > 0 && vote.pairs <= *limit)
-    };
     // By class: whether instances have fields that are still in question.
     let mut is_wanted = vec![false; plans.of_class.len()];
-    let mut any = false;
-    for (_, field) in (0u32..).zip(&plans.fields).filter(|(number, _)| is_open(*number)) {
-        if let Some(is_wanted) = is_wanted.get_mut(field.class.0 as usize) {
-            (*is_wanted, any) = (true, true);
+    for (field, (vote, limit)) in plans.fields.iter().zip(votes.votes.iter().zip(&votes.limits)) {
+        if vote.pairs > 0
+            && vote.pairs <= *limit
+            && let Some(is_wanted) = is_wanted.get_mut(field.class.0 as usize)
+        {
+            *is_wanted = true;
         }
     }
-    if !any {
+    if !is_wanted.contains(&true) {
         return counts;
     }
     search.summary.class_table().add_subclasses(&mut is_wanted);
     search.chunks().into_par_iter().for_each(|chunk| {
         let fields = FxHashMap::default();
         let mut pass = Counting { search, plans, votes, cursor: Cursor::NONE, fields };
-        search.blocks(chunk, &is_wanted, |block, cursor| {
-            pass.cursor = cursor;
-            let places = &search.graph.objects.places;
-            places.visit(search.bytes, search.summary.id_size(), block, cursor.count(), &mut pass, |pass| {
-                pass.cursor.within += 1;
-            });
-        });
+        search.walk(chunk, &is_wanted, &mut pass);
         for (number, (equal, all)) in pass.fields {
             if let Some(count) = counts.get(number as usize) {
                 let mut count = count.lock().unwrap_or_else(PoisonError::into_inner);
@@ -277,6 +269,12 @@ struct Counting<'v, 'a> {
     cursor: Cursor,
     /// By number of the field: instances that have the value, and all.
     fields: FxHashMap<u32, (u64, u64)>,
+}
+
+impl<'a> Walk<'a> for Counting<'_, 'a> {
+    fn cursor(&mut self) -> &mut Cursor {
+        &mut self.cursor
+    }
 }
 
 impl<'a> HeapVisitor<'a> for Counting<'_, 'a> {

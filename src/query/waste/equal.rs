@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::findings::{Findings, Frees, Largest, NO_OBJECT, PartKey, PartSum, Parts, Saving, keep_largest};
+use super::findings::{Findings, Frees, Largest, NO_OBJECT, Parts, Saving, keep_largest};
 use super::{Kind, Search};
 use crate::hprof::BasicType;
 use crate::index::graph::numbers::ObjectIndex;
@@ -263,15 +263,8 @@ pub(super) fn strings(search: &Search<'_>, shares: Shares) -> io::Result<Finding
 /// Arrays of the same content.
 pub(super) fn arrays(search: &Search<'_>, shares: Shares) -> io::Result<Findings> {
     let (savings, groups) = find_all(&Arrays(search), shares, (search.bytes, &search.room))?;
-    let mut parts = Parts::default();
-    for saving in savings.iter() {
-        if let Some(class) = search.class(ObjectIndex(saving.object)) {
-            let sum = PartSum { count: 1, bytes: saving.bytes, filled: (0, 0) };
-            parts.entry(PartKey::Class(class)).or_default().add(sum);
-        }
-    }
-    let mut findings = Findings::new(Kind::DuplicateArrays, Frees::Objects);
-    findings.take(savings, &parts);
+    let class = |object| search.class(object);
+    let mut findings = Findings::by_class(Kind::DuplicateArrays, Frees::Objects, savings, class);
     findings.groups = groups;
     Ok(findings)
 }

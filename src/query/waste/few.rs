@@ -49,6 +49,15 @@ struct Sinks {
     linked: Sink,
 }
 
+impl Sinks {
+    /// What `look` finds in some of them.
+    fn of<T>(some: &[T], look: impl Fn(&T, &mut Self)) -> Self {
+        let mut sinks = Self::default();
+        some.iter().for_each(|one| look(one, &mut sinks));
+        sinks
+    }
+}
+
 impl Few {
     /// Finds them. `sparse` are collections that were found before.
     pub(super) fn find(
@@ -65,21 +74,12 @@ impl Few {
             Findings::new(Kind::SingleElementCollections, Frees::Listed(Vec::new())),
             Findings::new(Kind::LinkedLists, Frees::Part),
         ];
-        let lists = self.loose.into_par_iter().chain(self.tables).map(|loose| {
-            let mut sinks = Sinks::default();
-            loose.iter().for_each(|loose| look.collection(*loose, &mut sinks));
-            sinks
-        });
-        let wrappers = self.wrappers.into_par_iter().map(|wrappers| {
-            let mut sinks = Sinks::default();
-            wrappers.iter().for_each(|wrapper| look.wrapper(wrapper, &mut sinks));
-            sinks
-        });
-        let plain = self.plain.into_par_iter().map(|plain| {
-            let mut sinks = Sinks::default();
-            plain.iter().for_each(|list| look.plain(list, &mut sinks));
-            sinks
-        });
+        let lists = self.loose.into_par_iter().chain(self.tables);
+        let lists = lists.map(|lists| Sinks::of(&lists, |loose, sinks| look.collection(*loose, sinks)));
+        let plain = self.plain.into_par_iter();
+        let plain = plain.map(|plain| Sinks::of(&plain, |list, sinks| look.plain(list, sinks)));
+        let wrappers = self.wrappers.into_par_iter();
+        let wrappers = wrappers.map(|wrappers| Sinks::of(&wrappers, |one, sinks| look.wrapper(one, sinks)));
         let into_room = |sinks: Sinks| {
             let Sinks { empty, single, freed, linked } = sinks;
             Ok((
@@ -88,19 +88,16 @@ impl Few {
             ))
         };
         let all: Vec<_> = lists.chain(plain).chain(wrappers).map(into_room).collect::<io::Result<_>>()?;
+        let mut all_freed = Vec::new();
         for (sinks, freed) in all {
+            all_freed.push(freed);
             for (findings, (savings, parts)) in found.iter_mut().zip(sinks) {
                 findings.take(savings, &parts);
-                if findings.kind == Kind::SingleElementCollections
-                    && !freed.is_empty()
-                    && let Frees::Listed(lists) = &mut findings.frees
-                {
-                    lists.push(room.copy(&freed)?);
-                }
             }
         }
-        let mut found = Vec::from(found);
-        found.push(look.colliding(colliding)?);
+        let [empty, mut single, linked] = found;
+        single.frees = Frees::Listed(all_freed);
+        let mut found = vec![empty, single, linked, look.colliding(colliding)?];
         for findings in sparse.into_iter().chain(&mut found) {
             if matches!(findings.kind, Kind::SparseCollections | Kind::CollidingMaps | Kind::LinkedLists) {
                 look.outermost_of(findings);
@@ -136,7 +133,7 @@ const TREES: [(&str, &str, &str); 3] = [
 
 impl<'v, 'a> Look<'v, 'a> {
     fn new(search: &'v Search<'a>, plans: &'v Plans) -> Self {
-        let size = |name: &str| size_of_class(search, name);
+        let size = |name: &str| Some(search.sizes.instance(search.summary.boot_class(name)?).0);
         let node = size("java.util.LinkedList$Node").or_else(|| size("java.util.LinkedList$Entry"));
         let linked = || Some([size("java.util.LinkedList")?, node?, size("java.util.ArrayList")?]);
         let more = TREES.map(|(_, tree, plain)| Some(size(tree)?.saturating_sub(size(plain)?)));
@@ -149,7 +146,7 @@ impl<'v, 'a> Look<'v, 'a> {
         Self {
             search,
             plans,
-            collections: Collections::new(&search.objects),
+            collections: Collections::with(&search.objects, search.forms.clone()),
             linked: linked(),
             trees: search.summary.class_table().inherit(&own),
             nodes_left: AtomicU64::new(u64::from(search.graph.objects.len()).saturating_mul(2)),
@@ -373,11 +370,4 @@ impl<'v, 'a> Look<'v, 'a> {
         };
         (nodes.filter(is_tree).count() as u64).saturating_mul(more)
     }
-}
-
-/// The size of the instances of the boot loader's class of this name.
-fn size_of_class(search: &Search<'_>, name: &str) -> Option<u64> {
-    let mut classes = search.summary.numbered_classes();
-    let class = classes.find(|(_, row)| row.loader.get() == 0 && search.summary.class_name(row) == name)?.0;
-    Some(search.sizes.instance(class).0)
 }

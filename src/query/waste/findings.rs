@@ -156,6 +156,25 @@ impl Findings {
         }
     }
 
+    /// All objects of a kind, which consists of their classes, or of those of what they stand for.
+    pub(super) fn by_class(
+        kind: Kind,
+        frees: Frees,
+        savings: Array<Saving>,
+        class: impl Fn(ObjectIndex) -> Option<ClassNumber>,
+    ) -> Self {
+        let mut parts = Parts::default();
+        for saving in savings.iter() {
+            if let Some(class) = class(ObjectIndex(saving.object)) {
+                let sum = PartSum { count: 1, bytes: saving.bytes, filled: (0, 0) };
+                parts.entry(PartKey::Class(class)).or_default().add(sum);
+            }
+        }
+        let mut findings = Self::new(kind, frees);
+        findings.take(savings, &parts);
+        findings
+    }
+
     /// Takes what was found in a chunk of objects, after all before.
     pub(super) fn take(&mut self, savings: Array<Saving>, parts: &Parts) {
         self.count += savings.len() as u64;
@@ -163,10 +182,6 @@ impl Findings {
         if !savings.is_empty() {
             self.savings.push(savings);
         }
-        self.add_parts(parts);
-    }
-
-    pub(super) fn add_parts(&mut self, parts: &Parts) {
         parts.iter().for_each(|(key, sum)| self.parts.entry(*key).or_default().add(*sum));
     }
 

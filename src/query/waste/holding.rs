@@ -16,6 +16,7 @@ use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::ClassNumber;
 use crate::index::model::tables::ClassKind;
 use crate::index::objects::object_table::BLOCK;
+use crate::query::objects::class_set::ClassSet;
 use crate::query::objects::reader::{Place, Record};
 
 /// Objects that one thread takes at a time.
@@ -130,8 +131,8 @@ struct Climber<'s, 'a> {
     /// By class number: whether its instances are the program's own.
     of_program: Vec<bool>,
     is_array: Vec<bool>,
-    is_thread: Vec<bool>,
-    is_loader: Vec<bool>,
+    threads: ClassSet,
+    loaders: ClassSet,
     /// By class number: whether it is the program's own, and inherits references from a class of the JDK.
     extends_jdk: Vec<bool>,
     java_lang_class: Option<ClassNumber>,
@@ -151,16 +152,10 @@ impl<'s, 'a> Climber<'s, 'a> {
         });
         let extends_jdk = summary.classes().iter().zip(jdk_references);
         let extends_jdk = extends_jdk.map(|(row, references)| references && is_program(row));
-        let and_below = |name: &str| {
-            let mut classes: Vec<bool> =
-                summary.classes().iter().map(|row| summary.class_name(row) == name).collect();
-            summary.class_table().add_subclasses(&mut classes);
-            classes
-        };
         Self {
             search,
-            is_thread: and_below("java.lang.Thread"),
-            is_loader: and_below("java.lang.ClassLoader"),
+            threads: ClassSet::of_name_and_below(summary, "java.lang.Thread"),
+            loaders: ClassSet::of_name_and_below(summary, "java.lang.ClassLoader"),
             extends_jdk: extends_jdk.collect(),
             of_program: of_program.collect(),
             is_array: is_array.collect(),
@@ -180,7 +175,7 @@ impl<'s, 'a> Climber<'s, 'a> {
             found.looked += 1;
             if is(&self.of_program) && found.end.is_none() && self.is_by_own_field(from, object) {
                 found.end = Some(from);
-            } else if is(&self.is_thread) {
+            } else if class.is_some_and(|class| self.threads.contains(class)) {
                 found.thread.get_or_insert(from);
             } else if class == self.java_lang_class && self.search.graph.class_of_class_object(from).is_some()
             {
@@ -201,10 +196,7 @@ impl<'s, 'a> Climber<'s, 'a> {
     fn is_by_class_only(&self, from: ObjectIndex, object: ObjectIndex) -> bool {
         let graph = self.search.graph;
         let Some(class) = graph.class_of_class_object(from) else { return false };
-        let is_loader = self
-            .search
-            .class(object)
-            .is_some_and(|class| self.is_loader.get(class.0 as usize) == Some(&true));
+        let is_loader = self.search.class(object).is_some_and(|class| self.loaders.contains(class));
         if !is_loader && graph.class_of_class_object(object).is_none() {
             return false;
         }
@@ -316,10 +308,9 @@ impl<'s, 'a> Climber<'s, 'a> {
         let (search, addresses) = (self.search, &self.search.graph.objects.addresses);
         let class = search.class(holder).unwrap_or(NOTHING.class);
         let of_class = search.graph.class_of_class_object(holder);
-        let is_thread = self.is_thread.get(class.0 as usize) == Some(&true);
         let object = Label { class: of_class.unwrap_or(class), by: By::Object };
         // What its stack holds is in no field.
-        let object = if is_thread { NOTHING } else { object };
+        let object = if self.threads.contains(class) { NOTHING } else { object };
         // By target, in the order of `held`: the first field that refers to it.
         let mut labels: Vec<(u32, Label)> = held
             .chunk_by(|a, b| a.target == b.target)

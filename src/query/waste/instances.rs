@@ -11,14 +11,13 @@ use super::boxes::{Boxed, cached};
 use super::constant_fields::Votes;
 use super::findings::{Findings, Frees, NO_OBJECT, PartKey, Saving, Sink};
 use super::plan::{Buffer, Plan, Plans};
-use super::{Cursor, Kind, Search};
+use super::{Cursor, Kind, Search, Walk};
 use crate::hprof::ObjectId;
 use crate::hprof::heap::{HeapVisitor, Instance};
-
 use crate::index::storage::id_map::IdSet;
 use crate::index::storage::scratch::Array;
+use crate::query::objects::collections::Collections;
 use crate::query::objects::collections::usage::{Count, Usage};
-use crate::query::objects::collections::{Collections, Forms};
 use crate::query::objects::reader::Bits;
 
 /// An instance, and what it says of its array.
@@ -64,21 +63,20 @@ pub(super) struct Found {
     /// Wrappers of collections, and what they wrap.
     pub(super) wrappers: Vec<Array<Wrapper>>,
     pub(super) boxes: Findings,
-    pub(super) stats: Votes,
+    pub(super) votes: Votes,
 }
 
 /// Reads the instances.
 pub(super) fn read(search: &Search<'_>, plans: &Plans) -> io::Result<Found> {
     let pool: Mutex<Vec<Votes>> = Mutex::default();
     let cached = cached(search);
-    let forms = std::sync::Arc::new(Forms::new(&search.objects));
     let chunk = |chunk: &Range<u32>| {
         let votes = pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut pass = Pass {
             search,
             plans,
             cached: &cached,
-            collections: Collections::with(&search.objects, forms.clone()),
+            collections: Collections::with(&search.objects, search.forms.clone()),
             cursor: Cursor::NONE,
             held: Vec::new(),
             ids: Vec::new(),
@@ -88,7 +86,7 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans) -> io::Result<Found> {
             boxes: Sink::default(),
             votes: votes.unwrap_or_else(|| Votes::new(plans)),
         };
-        pass.chunk(chunk.clone());
+        search.walk(chunk.clone(), &plans.is_read, &mut pass);
         let (held, wrappers) = pass.looked_up();
         let Pass { loose, boxes, votes, .. } = pass;
         pool.lock().unwrap_or_else(PoisonError::into_inner).push(votes);
@@ -101,7 +99,7 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans) -> io::Result<Found> {
         loose: Vec::new(),
         wrappers: Vec::new(),
         boxes: Findings::new(Kind::BoxedNumbers, Frees::Objects),
-        stats: Votes::new(plans),
+        votes: Votes::new(plans),
     };
     for (held, loose, wrappers, (savings, parts)) in chunks {
         found.held.push(held);
@@ -110,7 +108,7 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans) -> io::Result<Found> {
         found.boxes.take(savings, &parts);
     }
     for votes in pool.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        found.stats.add(&votes);
+        found.votes.add(&votes);
     }
     Ok(found)
 }
@@ -134,17 +132,6 @@ struct Pass<'v, 'a> {
 }
 
 impl Pass<'_, '_> {
-    fn chunk(&mut self, chunk: Range<u32>) {
-        let (search, plans) = (self.search, self.plans);
-        search.blocks(chunk, &plans.is_read, |block, cursor| {
-            self.cursor = cursor;
-            let places = &search.graph.objects.places;
-            places.visit(search.bytes, search.summary.id_size(), block, cursor.count(), self, |pass| {
-                pass.cursor.within += 1;
-            });
-        });
-    }
-
     /// Finds arrays and wrapped collections by their IDs. What is not in the dump goes.
     fn looked_up(&mut self) -> (Vec<Held>, Vec<Wrapper>) {
         let finder = self.search.graph.objects.addresses.finder();
@@ -167,11 +154,10 @@ impl Pass<'_, '_> {
         (held, pairs)
     }
 
-    fn hold(&mut self, array: Bits, says: [u32; 2]) -> bool {
-        let Some(id) = array.reference() else { return false };
-        self.ids.push(id);
+    /// Takes what the instance says of its array.
+    fn hold(&mut self, array: ObjectId, says: [u32; 2]) {
+        self.ids.push(array);
         self.held.push(Held { array: 0, holder: self.cursor.object().0, says });
-        true
     }
 
     fn boxed(&mut self, boxed: &Boxed, fields: &[u8]) {
@@ -197,7 +183,8 @@ impl Pass<'_, '_> {
         let number = |place| objects.value_at(fields, place)?.integer();
         let used = number(buffer.used).and_then(|used| u32::try_from(used).ok());
         let wide = u32::from(buffer.coder.and_then(number) == Some(1));
-        if let (Some(array), Some(used)) = (objects.value_at(fields, buffer.array), used) {
+        let array = objects.value_at(fields, buffer.array).and_then(Bits::reference);
+        if let (Some(array), Some(used)) = (array, used) {
             self.hold(array, [used.saturating_mul(1 + wide), 0]);
         }
     }
@@ -227,7 +214,8 @@ impl Pass<'_, '_> {
             },
             Count::Length | Count::Entries => None,
         };
-        let has_array = usage.array.and_then(value).is_some_and(|array| {
+        let array = usage.array.and_then(value).and_then(Bits::reference);
+        if let Some(array) = array {
             let says = match (ring, elements) {
                 (Some((head, tail)), _) => [head, tail],
                 (None, elements) => {
@@ -235,15 +223,15 @@ impl Pass<'_, '_> {
                     [elements.unwrap_or(UNKNOWN), load]
                 }
             };
-            self.hold(array, says)
-        });
+            self.hold(array, says);
+        }
         if !usage.is_counted {
             return;
         }
-        let is_unknown = matches!(usage.count, Count::Entries) || usage.array.is_some() && !has_array;
+        let is_unknown = matches!(usage.count, Count::Entries) || usage.array.is_some() && array.is_none();
         match elements {
             // Of plain lists of one element their arrays tell.
-            Some(1) if usage.is_plain && has_array => {}
+            Some(1) if usage.is_plain && array.is_some() => {}
             Some(elements) if elements <= 1 || usage.is_linked => {
                 self.loose.push(Loose { object: self.cursor.object().0, elements });
             }
@@ -253,9 +241,7 @@ impl Pass<'_, '_> {
             _ => {}
         }
     }
-}
 
-impl Pass<'_, '_> {
     /// The entries of a ConcurrentHashMap that many threads have written to. Cells that are another map's as well are not
     /// read for each.
     fn counted_in_cells(&self, cells: ObjectId) -> Option<u32> {
@@ -264,6 +250,12 @@ impl Pass<'_, '_> {
         self.search.is_dominated_by(cells, map).then_some(())?;
         let collection = self.collections.collection(map)?;
         u32::try_from(self.collections.count(&collection)?).ok()
+    }
+}
+
+impl<'a> Walk<'a> for Pass<'_, 'a> {
+    fn cursor(&mut self) -> &mut Cursor {
+        &mut self.cursor
     }
 }
 
@@ -280,8 +272,7 @@ impl<'a> HeapVisitor<'a> for Pass<'_, 'a> {
             Plan::Nothing => {}
             Plan::String(fields) => {
                 if let Some((id, part)) = fields.read(record.fields, self.search.summary.id_size()) {
-                    self.ids.push(id);
-                    self.held.push(Held { array: 0, holder: self.cursor.object().0, says: part.words() });
+                    self.hold(id, part.words());
                 }
             }
             Plan::Boxed(boxed) => self.boxed(boxed, record.fields),

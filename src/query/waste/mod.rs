@@ -24,14 +24,17 @@ use std::cmp::Reverse;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::hprof::ObjectId;
+use crate::hprof::heap::HeapVisitor;
 use crate::index::graph::numbers::{ObjectIndex, chunks};
 use crate::index::layout::sizes::Sizes;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::objects::object_table::BLOCK;
 use crate::index::storage::scratch::ScratchArena;
 use crate::index::{Heap, ObjectGraph};
+use crate::query::objects::collections::Forms;
 use crate::query::objects::label::Labels;
 use crate::query::objects::object_set::Bits;
 use crate::query::objects::reader::Objects;
@@ -208,11 +211,19 @@ struct Search<'a> {
     /// What GC roots refer to.
     roots: Bits,
     labels: Labels<'a>,
+    /// How collections are read.
+    forms: Arc<Forms>,
     /// Of hashes. Whoever writes a dump cannot make contents collide. No answer depends on it.
     seed: u64,
 }
 
-impl Search<'_> {
+/// Visits the records of some objects.
+trait Walk<'a>: HeapVisitor<'a> {
+    /// Where it is.
+    fn cursor(&mut self) -> &mut Cursor;
+}
+
+impl<'a> Search<'a> {
     fn class(&self, object: ObjectIndex) -> Option<ClassNumber> {
         self.graph.objects.class(object)
     }
@@ -227,14 +238,13 @@ impl Search<'_> {
         chunks(0..count, CHUNK.max((count / MAX_CHUNKS).next_multiple_of(BLOCK)))
     }
 
-    /// Calls `visit` with the blocks in a chunk that have reachable objects of some classes: number, and which these are.
+    /// Walks over the blocks of a chunk that have reachable objects of some classes.
     #[inline(always)]
-    fn blocks(&self, chunk: Range<u32>, classes: &[bool], mut visit: impl FnMut(u32, Cursor)) {
+    fn walk<W: Walk<'a>>(&self, chunk: Range<u32>, classes: &[bool], walk: &mut W) {
         for block in chunk.start / BLOCK..chunk.end.div_ceil(BLOCK) {
             let first = ObjectIndex(block * BLOCK);
             let range = first..ObjectIndex(first.0.saturating_add(BLOCK).min(chunk.end));
-            let mut cursor =
-                Cursor { first, within: 0, bits: 0, classes: [ClassNumber(u32::MAX); BLOCK as usize] };
+            let mut cursor = Cursor { first, ..Cursor::NONE };
             let of_objects = self.graph.objects.classes(range.clone());
             for (bit, (place, class)) in cursor.classes.iter_mut().zip(of_objects).enumerate() {
                 let Some(class) = class else { continue };
@@ -245,7 +255,11 @@ impl Search<'_> {
                 cursor.bits &= self.reachable.of_block(block);
             }
             if cursor.bits != 0 {
-                visit(block, cursor);
+                *walk.cursor() = cursor;
+                let places = &self.graph.objects.places;
+                places.visit(self.bytes, self.summary.id_size(), block, cursor.count(), walk, |walk| {
+                    walk.cursor().within += 1;
+                });
             }
         }
     }
@@ -282,11 +296,13 @@ pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &Question
     graph.roots.objects().into_iter().for_each(|root| {
         roots.insert(root);
     });
+    let objects = Objects::new(summary, graph, bytes);
     let search = Search {
         summary,
         graph,
         bytes,
-        objects: Objects::new(summary, graph, bytes),
+        forms: Arc::new(Forms::new(&objects)),
+        objects,
         sizes: Sizes::new(summary, None),
         room: graph.room(),
         reachable: Reachable::of(graph),
@@ -318,7 +334,7 @@ pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &Question
     few.find(&search, &plans, &arrays.colliding, sparse)?.into_iter().for_each(&mut take);
     of_arrays.into_iter().for_each(&mut take);
     take(instances.boxes);
-    take(constant_fields::find(&search, &plans, instances.stats)?);
+    take(constant_fields::find(&search, &plans, instances.votes)?);
     others::find(&search, all_bytes.saturating_sub(reachable_bytes))?.into_iter().for_each(&mut take);
     all.sort_by_key(|findings| findings.kind);
     let added = union::add(&search, &all);

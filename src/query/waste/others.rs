@@ -4,13 +4,14 @@ use std::io;
 
 use rustc_hash::FxHashSet;
 
-use super::findings::{Findings, Frees, PartKey, PartSum, Parts, Saving};
+use super::findings::{Findings, Frees, Saving};
 use super::{Kind, Search};
 use crate::hprof::ObjectId;
 use crate::index::graph::numbers::{ObjectIndex, TreePosition};
 use crate::index::model::summary::ClassNumber;
 use crate::index::model::tables::ClassKind;
 use crate::query::dominators::retained::tops;
+use crate::query::leaks::heap_facts::finalizers;
 
 /// Names of classes that are made while a program runs: different classes of different loaders may have the same.
 const MADE: [&str; 4] = [
@@ -30,20 +31,13 @@ pub(super) fn find(search: &Search<'_>, unreachable_bytes: u64) -> io::Result<Ve
 
 /// Objects that wait for `finalize`: the chain of a `java.lang.ref.ReferenceQueue`.
 fn finalizable(search: &Search<'_>) -> io::Result<Findings> {
-    let (summary, objects) = (search.summary, &search.objects);
-    let mut classes = summary.classes().iter();
-    let class =
-        classes.find(|row| row.loader.get() == 0 && summary.class_name(row) == "java.lang.ref.Finalizer");
-    let queue = class.and_then(|class| summary.statics(class).find(|(name, ..)| *name == "queue"));
-    let queue = queue.and_then(|(_, _, id)| search.graph.objects.addresses.index_of(ObjectId(id)));
+    let objects = &search.objects;
     // A Finalizer has a `next` of its own, for those that do not wait.
-    let mut classes = summary.numbered_classes();
-    let reference = classes.find(|(_, row)| row.loader.get() == 0 && summary.class_name(row) == REFERENCE);
-    let Some((reference, _)) = reference else {
+    let Some(reference) = search.summary.boot_class(REFERENCE) else {
         return Ok(Findings::new(Kind::Finalizable, Frees::Retained));
     };
     let field = |object, name| objects.object(objects.field_of(object, reference, name)?);
-    let mut next = queue.and_then(|queue| objects.reference(queue, "head"));
+    let mut next = finalizers(objects).and_then(|queue| objects.reference(queue, "head"));
     let (mut waiting, mut seen) = (Vec::new(), FxHashSet::default());
     // The last one leads to itself.
     while let Some(finalizer) = next.filter(|finalizer| seen.insert(finalizer.0)) {
@@ -92,20 +86,13 @@ fn retained(
 ) -> io::Result<Findings> {
     let tree = &search.graph.tree;
     let tops: FxHashSet<TreePosition> = tops(tree, objects.iter().copied()).into_iter().collect();
-    let mut parts = Parts::default();
-    let mut savings: Vec<Saving> = Vec::new();
-    for object in objects {
+    let saving = |object: &ObjectIndex| {
         // What another of them retains counts there.
         let position = tree.reachable_position(*object).filter(|position| tops.contains(position));
-        let bytes = position.map_or(0, |position| tree.retained_bytes(position));
-        savings.push(Saving::of(*object, bytes));
-        if let Some(class) = class(*object) {
-            parts.entry(PartKey::Class(class)).or_default().add(PartSum { count: 1, bytes, filled: (0, 0) });
-        }
-    }
-    let mut findings = Findings::new(kind, Frees::Retained);
-    findings.take(search.room.copy(&savings)?, &parts);
-    Ok(findings)
+        Saving::of(*object, position.map_or(0, |position| tree.retained_bytes(position)))
+    };
+    let savings: Vec<Saving> = objects.iter().map(saving).collect();
+    Ok(Findings::by_class(kind, Frees::Retained, search.room.copy(&savings)?, class))
 }
 
 fn unreachable(search: &Search<'_>, bytes: u64) -> io::Result<Findings> {

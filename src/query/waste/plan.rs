@@ -7,7 +7,6 @@ use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::model::tables::ClassKind;
 use crate::index::objects::fields::slots;
 use crate::index::objects::strings::StringFields;
-use crate::query::objects::collections::Forms;
 use crate::query::objects::collections::usage::Usage;
 use crate::query::objects::reader::{Bits, Place};
 use crate::query::strings::STRING;
@@ -111,7 +110,7 @@ const BUFFERS: &[(&str, &str, &str)] = &[
 /// Plans what is looked for.
 pub(super) fn plans(search: &Search<'_>) -> Plans {
     let summary = search.summary;
-    let usages = Forms::new(&search.objects).usages(summary);
+    let usages = search.forms.usages(summary);
     let buffers = buffers(summary);
     let of_class = |(number, row): (ClassNumber, &_)| {
         let at = number.0 as usize;
@@ -128,12 +127,8 @@ pub(super) fn plans(search: &Search<'_>) -> Plans {
         if let Some(usage) = usages.get(at).copied().flatten() {
             return Plan::Collection(usage);
         }
-        if let Some(buffer) =
-            buffers.get(at).copied().flatten().and_then(|class| buffer(summary, number, class))
-        {
-            return Plan::Buffer(buffer);
-        }
-        Plan::Nothing
+        let buffer = buffers.get(at).copied().flatten().and_then(|class| buffer(summary, number, class));
+        buffer.map_or(Plan::Nothing, Plan::Buffer)
     };
     let of_class: Vec<Plan> = summary.numbered_classes().map(of_class).collect();
     let mut fields = Vec::new();

@@ -203,23 +203,21 @@ fn the_walk_ends_where_most_bytes_are_left() {
     }
 }
 
+/// A WeakReference to an object.
+fn by_weak_reference(heap: &mut Heaped, item: ObjectId) -> ObjectId {
+    let class = heap.jdk.weak_reference;
+    let weak = heap.instance(class, &[]);
+    heap.set_referent(weak, item);
+    weak
+}
+
 #[test]
 fn a_group_that_only_weak_references_lead_to_is_sought_again() {
-    let mut shared = Shared::new(|heap, item| {
-        let class = heap.jdk.weak_reference;
-        let weak = heap.instance(class, &[]);
-        heap.set_referent(weak, item);
-        weak
-    });
+    let mut shared = Shared::new(by_weak_reference);
     let near = shared.near;
     shared.has(Some(near), true);
     // As soon as something leads to all of them strongly, that counts, however far.
-    let mut shared = Shared::new(|heap, item| {
-        let class = heap.jdk.weak_reference;
-        let weak = heap.instance(class, &[]);
-        heap.set_referent(weak, item);
-        weak
-    });
+    let mut shared = Shared::new(by_weak_reference);
     let (items, far) = (shared.items.clone(), shared.far);
     shared.heap.fill(far, &items);
     shared.has(Some(far), false);
@@ -229,12 +227,7 @@ fn a_group_that_only_weak_references_lead_to_is_sought_again() {
 #[test]
 fn a_reference_leads_to_what_another_field_holds() {
     for by_queue in [true, false] {
-        let mut shared = Shared::new(|heap, item| {
-            let class = heap.jdk.weak_reference;
-            let weak = heap.instance(class, &[]);
-            heap.set_referent(weak, item);
-            weak
-        });
+        let mut shared = Shared::new(by_weak_reference);
         let near = shared.near;
         let weak: Vec<u64> = shared.heap.edges[&near.0].iter().map(|edge| edge.target()).collect();
         if by_queue {

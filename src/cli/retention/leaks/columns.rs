@@ -6,6 +6,7 @@ use crate::query::leaks::thread_locals::ThreadLocalUse;
 use crate::query::leaks::{Kind as SuspectKind, Named, Suspect, What};
 use crate::query::paths::steps::Step;
 use crate::report::column::{Column, Columns, Field, Kind};
+use crate::report::number::hundredths;
 use crate::report::value::{Value, id, list, record};
 
 use crate::cli::shared::paths;
@@ -22,12 +23,6 @@ impl<'a> Row<'a> {
     pub(super) fn new(told: &'a Told, at: usize) -> Option<Self> {
         Some(Self { told, suspect: told.leaks.suspects.get(at)? })
     }
-}
-
-fn hundredths(part: u64, whole: u64) -> f64 {
-    #[allow(clippy::cast_precision_loss)]
-    let percent = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
-    (percent * 100.0).round() / 100.0
 }
 
 pub(super) fn columns<'a>() -> Columns<'a, Row<'a>> {

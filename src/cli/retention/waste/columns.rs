@@ -2,7 +2,7 @@
 
 use crate::query::waste::{Example, FieldSum, GroupBy, Part, Row as Found, Waste};
 use crate::report::column::{Align, Column, Columns, Fit};
-use crate::report::number::{grouped, human_bytes, percent};
+use crate::report::number::{grouped, human_bytes, hundredths, percent};
 use crate::report::value::{Value, id};
 
 /// A kind of waste.
@@ -21,12 +21,6 @@ impl<'a> Row<'a> {
 
 fn shown(row: &Found, top: Option<usize>) -> &[FieldSum] {
     row.fields.get(..top.unwrap_or(usize::MAX).min(row.fields.len())).unwrap_or_default()
-}
-
-fn hundredths(part: u64, whole: u64) -> f64 {
-    #[allow(clippy::cast_precision_loss)]
-    let percent = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
-    (percent * 100.0).round() / 100.0
 }
 
 /// The title of the column that says what fields are put together by.

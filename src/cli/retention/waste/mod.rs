@@ -35,25 +35,30 @@ const BY: &[Key<GroupBy>] = &[
     ("package", GroupBy::Package, "The package of that class"),
 ];
 
+/// A kind, as it is called in answers.
+const fn word(kind: Kind, help: &'static str) -> Key<Kind> {
+    (kind.name(), kind, help)
+}
+
 /// The words of `--kind` and `--explain`.
 const KINDS: &[Key<Kind>] = &[
-    ("duplicate_strings", Kind::DuplicateStrings, "Strings of the same text"),
-    ("duplicate_arrays", Kind::DuplicateArrays, "Primitive arrays of the same content"),
-    ("constant_arrays", Kind::ConstantArrays, "Primitive arrays of one value"),
-    ("unused_array_ends", Kind::UnusedArrayEnds, "Buffers longer than what is used"),
-    ("empty_collections", Kind::EmptyCollections, "Collections without elements"),
-    ("single_element_collections", Kind::SingleElementCollections, "Collections of one element"),
-    ("sparse_collections", Kind::SparseCollections, "Collections that need at most half of their table"),
-    ("colliding_maps", Kind::CollidingMaps, "Maps in which most entries collide"),
-    ("linked_lists", Kind::LinkedLists, "LinkedLists instead of ArrayLists"),
-    ("zero_length_arrays", Kind::ZeroLengthArrays, "Arrays of length 0"),
-    ("empty_arrays", Kind::EmptyArrays, "Arrays of nulls"),
-    ("single_element_arrays", Kind::SingleElementArrays, "Arrays of one reference"),
-    ("boxed_numbers", Kind::BoxedNumbers, "Integers, Longs and other boxes"),
-    ("constant_fields", Kind::ConstantFields, "Fields with the same value in nearly all instances"),
-    ("finalizable", Kind::Finalizable, "Objects that wait for the finalizer"),
-    ("duplicate_classes", Kind::DuplicateClasses, "Classes that several class loaders define"),
-    ("unreachable", Kind::Unreachable, "Unreachable objects"),
+    word(Kind::DuplicateStrings, "Strings of the same text"),
+    word(Kind::DuplicateArrays, "Primitive arrays of the same content"),
+    word(Kind::ConstantArrays, "Primitive arrays of one value"),
+    word(Kind::UnusedArrayEnds, "Buffers longer than what is used"),
+    word(Kind::EmptyCollections, "Collections without elements"),
+    word(Kind::SingleElementCollections, "Collections of one element"),
+    word(Kind::SparseCollections, "Collections that need at most half of their table"),
+    word(Kind::CollidingMaps, "Maps in which most entries collide"),
+    word(Kind::LinkedLists, "LinkedLists instead of ArrayLists"),
+    word(Kind::ZeroLengthArrays, "Arrays of length 0"),
+    word(Kind::EmptyArrays, "Arrays of nulls"),
+    word(Kind::SingleElementArrays, "Arrays of one reference"),
+    word(Kind::BoxedNumbers, "Integers, Longs and other boxes"),
+    word(Kind::ConstantFields, "Fields with the same value in nearly all instances"),
+    word(Kind::Finalizable, "Objects that wait for the finalizer"),
+    word(Kind::DuplicateClasses, "Classes that several class loaders define"),
+    word(Kind::Unreachable, "Unreachable objects"),
 ];
 
 /// Find memory spent for nothing
