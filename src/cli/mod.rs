@@ -3,6 +3,7 @@
 //! One file a command. `args` has what commands share; `messages` owns stderr, `progress` the progress bar.
 
 mod class;
+mod compare;
 mod dump;
 mod first_word;
 mod meta;
@@ -86,6 +87,9 @@ commands! {
         Threads in threads;
         Strings in object::strings;
         Waste in retention::waste;
+    }
+    "Compare" {
+        Diff in compare::diff;
     }
     "Look at objects" {
         Show in object::show;

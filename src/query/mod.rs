@@ -3,6 +3,7 @@
 //! One file a question. Renderers are in [`crate::report`].
 
 pub mod classes;
+pub mod compare;
 pub mod dominators;
 pub mod dump;
 pub mod leaks;

@@ -246,6 +246,12 @@ impl<'c, R> Column<'c, R> {
         self
     }
 
+    /// Takes the column out of tables.
+    pub fn hidden(mut self) -> Self {
+        self.is_shown = false;
+        self
+    }
+
     /// The column's place in tables, where it is another than in JSON. Those without one come last, in their order.
     pub fn place(mut self, place: usize) -> Self {
         self.header.place = place;

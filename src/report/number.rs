@@ -8,6 +8,22 @@ pub fn counted(count: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
+/// A difference with its sign: `+2,000`, `-3`, `0`.
+pub fn signed(difference: i64) -> String {
+    let sign = match difference {
+        0 => "",
+        1.. => "+",
+        _ => "-",
+    };
+    format!("{sign}{}", grouped(difference.unsigned_abs()))
+}
+
+/// A difference of sizes with its sign: `+1.5 GiB`.
+pub fn signed_bytes(difference: i64) -> String {
+    let sign = if difference < 0 { "-" } else { "+" };
+    format!("{sign}{}", human_bytes(difference.unsigned_abs()))
+}
+
 /// A part of a whole in percent, with one decimal; empty if the whole is nothing.
 pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
@@ -40,6 +56,8 @@ mod tests {
             [0, 999, 1000, 1_234_567].map(grouped),
             ["0", "999", "1,000", "1,234,567"].map(str::to_owned)
         );
+        assert_eq!([2000, -3, 0].map(signed), ["+2,000", "-3", "0"]);
+        assert_eq!([1536, -1023].map(signed_bytes), ["+1.5 KiB", "-1023 B"]);
         assert_eq!(percent(1, 3), "33.3%");
         assert_eq!(percent(0, 0), "");
         assert_eq!([hundredths(1, 3), hundredths(2, 3), hundredths(0, 0)], [33.33, 66.67, 0.0]);

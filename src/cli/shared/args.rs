@@ -20,7 +20,7 @@ use super::terminal::ColorArg;
 const INDEX_DIR: &str = "HPROF_CLI_INDEX_DIR";
 
 /// The dump, and how it is read.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Input {
     /// Heap dump: HPROF binary, plain, compressed with gzip or zstd, or the only dump in a tar or zip archive
     #[arg(value_name = "DUMP", help_heading = "Input")]
@@ -84,6 +84,11 @@ impl Input {
         let bar = Bar::new(self.quiet);
         let heap = self.with_threads(|| Heap::open(self.path(), &self.options(), &bar))??;
         Ok(selections.iter().map(|selection| selection.settled(heap.summary())).collect())
+    }
+
+    /// The same way of reading, for another dump.
+    pub(crate) fn of(&self, dump: &Path) -> Self {
+        Self { dump: dump.to_owned(), ..self.clone() }
     }
 
     fn memory_bytes(&self) -> Option<u64> {

@@ -1,5 +1,7 @@
 //! What a profiler recorded, from a binary dump or from a text report, for the commands that take either.
 
+use std::path::Path;
+
 use crate::index::layout::sizes::Sizes;
 use crate::index::{Error, Heap, Quiet};
 use crate::input::file::TextFile;
@@ -43,7 +45,7 @@ pub(crate) enum RecordedFile {
 }
 
 /// A binary dump or a text report, and which run of it.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(mut_arg("dump", |dump| dump
     .value_name("DUMP|TEXT")
     .help("HPROF binary, or text report of the HPROF agent (java.hprof.txt); plain or compressed with gzip or zstd")))]
@@ -57,6 +59,11 @@ pub(crate) struct RecordedInput {
 }
 
 impl RecordedInput {
+    /// The same way of reading, for another file.
+    pub(crate) fn of(&self, dump: &Path) -> Self {
+        Self { input: self.input.of(dump), run: self.run }
+    }
+
     /// Opens the file and says on stderr what there is to say.
     pub(crate) fn open(&self, want: Want) -> anyhow::Result<Recorded> {
         if let Some((_, recorded)) = self.open_text()? {

@@ -249,9 +249,18 @@ impl Summary {
 
     /// The name of a loader's class, if the loader is in the dump.
     pub fn loader_class(&self, loader: ObjectId) -> Option<&str> {
-        let at = self.tables.loaders.binary_search_by_key(&loader, |row| row.id.into()).ok()?;
-        let class = self.class(ClassNumber(self.tables.loaders.get(at)?.class.get()))?;
+        let class = self.class(ClassNumber(self.loader(loader)?.class.get()))?;
         Some(self.class_name(class))
+    }
+
+    /// The name that a loader was given, if it was given one: `app`.
+    pub fn loader_name(&self, loader: ObjectId) -> Option<&str> {
+        Some(self.text(self.loader(loader)?.name.get())).filter(|name| !name.is_empty())
+    }
+
+    fn loader(&self, loader: ObjectId) -> Option<&LoaderRow> {
+        let at = self.tables.loaders.binary_search_by_key(&loader, |row| row.id.into()).ok()?;
+        self.tables.loaders.get(at)
     }
 
     /// The JVM's system properties, ascending by key.

@@ -215,6 +215,8 @@ rows! {
         id: U64,
         /// Class number of its class, or NONE if it is not in the dump.
         class: U32,
+        /// Text number of the name that it was given, or NONE (`java.lang.ClassLoader.name`, since JDK 9).
+        name: U32,
     }
 
     /// A system property of the JVM, or a heap of Android.

@@ -125,7 +125,7 @@ impl SummaryParts {
         let summary = Summary::of(tables, facts);
         let lookup = Lookup { source, plan, chunks: &chunk_ids, budget: LOOKUP_BYTES };
         let class_ids = summary.class_ids();
-        let loaders = class_rows::loaders(&summary, &lookup, &class_ids);
+        let loaders = class_rows::loaders(&summary, &lookup, &class_ids, &mut texts);
         let properties = (system_properties::properties(&summary, &lookup, &class_ids).iter())
             .map(|(key, value)| PairRow { key: texts.add(key).into(), value: texts.add(value).into() })
             .collect();

@@ -17,6 +17,7 @@ use crate::index::model::problem::{Problem, ProblemKind};
 use crate::index::model::summary::{ClassIds, Summary, Tables};
 use crate::index::model::tables::*;
 use crate::index::model::text_pool::TextPool;
+use crate::index::objects::fields::Fields;
 use crate::index::objects::reader::{self, record_at};
 
 /// Bytes of the longest name that a class file can hold; what is longer is cut.
@@ -439,7 +440,12 @@ impl<'a> Builder<'a> {
 }
 
 /// The class loaders that classes name, with their classes.
-pub(crate) fn loaders(summary: &Summary, lookup: &Lookup<'_>, classes: &ClassIds) -> Vec<LoaderRow> {
+pub(crate) fn loaders(
+    summary: &Summary,
+    lookup: &Lookup<'_>,
+    classes: &ClassIds,
+    texts: &mut TextPool,
+) -> Vec<LoaderRow> {
     let ids: IdSet<ObjectId> =
         summary.classes().iter().filter_map(|class| ObjectId::from(class.loader).non_null()).collect();
     let found = lookup.find(&ids);
@@ -447,9 +453,25 @@ pub(crate) fn loaders(summary: &Summary, lookup: &Lookup<'_>, classes: &ClassIds
         Some(Found::Instance { class, .. }) => classes.get(class).map(|number| number.0),
         _ => None,
     };
-    let mut rows: Vec<LoaderRow> = (ids.iter())
-        .map(|id| LoaderRow { id: (*id).into(), class: class_of(id).unwrap_or(NONE).into() })
-        .collect();
-    rows.sort_unstable_by_key(|row| row.id.get());
-    rows
+    let class_loader = summary.boot_class("java.lang.ClassLoader");
+    let name_of = |found: &Found<'_>| match found {
+        Found::Instance { class, fields } => {
+            Fields::new(summary, *classes.get(class)?, fields).of(class_loader?)?.reference("name")
+        }
+        _ => None,
+    };
+    let names: IdMap<ObjectId, ObjectId> =
+        found.iter().filter_map(|(id, found)| Some((*id, name_of(found)?))).collect();
+    let names_found = lookup.strings(summary, classes, &names.values().copied().collect());
+    let mut ids: Vec<ObjectId> = ids.into_iter().collect();
+    ids.sort_unstable();
+    let mut row = |id: ObjectId| {
+        let name = names.get(&id).and_then(|name| names_found.get(name)).filter(|name| !name.is_empty());
+        LoaderRow {
+            id: id.into(),
+            class: class_of(&id).unwrap_or(NONE).into(),
+            name: name.map_or(NONE, |name| texts.add(name)).into(),
+        }
+    };
+    ids.into_iter().map(&mut row).collect()
 }

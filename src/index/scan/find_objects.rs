@@ -8,9 +8,15 @@ use rayon::prelude::*;
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use crate::hprof::{BasicType, ObjectId, be_ids};
 
+use crate::index::model::summary::{ClassIds, Summary};
+use crate::index::objects::strings::{StringFields, StringPart};
+
 use super::chunks::Plan;
 use super::source::Source;
 use super::tallies::ChunkIds;
+
+/// Longer strings are cut: a class path of megabytes helps nobody.
+const MAX_CHARS: usize = 4096;
 
 /// Finds objects by id.
 pub(crate) struct Lookup<'a> {
@@ -58,6 +64,36 @@ impl<'a> Lookup<'a> {
     /// Finds one object.
     pub(crate) fn one(&self, id: ObjectId) -> Option<Found<'a>> {
         self.find(&IdSet::from_iter([id])).remove(&id)
+    }
+
+    /// The texts of java.lang.Strings.
+    pub(crate) fn strings(
+        &self,
+        summary: &Summary,
+        classes: &ClassIds,
+        ids: &IdSet<ObjectId>,
+    ) -> IdMap<ObjectId, String> {
+        let places: Vec<(ObjectId, ObjectId, StringPart)> = (self.find(ids).into_iter())
+            .filter_map(|(string, found)| {
+                let Found::Instance { class, fields } = found else {
+                    return None;
+                };
+                let places = StringFields::of(summary, *classes.get(&class)?)?;
+                let (array, part) = places.read(fields, summary.id_size())?;
+                Some((string, array, part))
+            })
+            .collect();
+        let arrays = self.find(&places.iter().map(|(_, array, _)| *array).collect());
+        (places.into_iter())
+            .filter_map(|(string, array, part)| {
+                let Found::Primitives { element, elements } = arrays.get(&array)? else {
+                    return None;
+                };
+                let units = part.characters(*element, elements)?.units().take(MAX_CHARS);
+                let text = char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER));
+                Some((string, text.collect()))
+            })
+            .collect()
     }
 
     /// The identifiers in the elements of an object array.

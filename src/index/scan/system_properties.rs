@@ -2,14 +2,13 @@
 //!
 //! A `Properties` holds a `ConcurrentHashMap` since JDK 9 and is a `Hashtable` before.
 
-use crate::index::storage::id_map::{IdMap, IdSet};
+use crate::index::storage::id_map::IdSet;
 
 use crate::hprof::{BasicType, ObjectId};
 
 use super::find_objects::{Found, Lookup};
 use crate::index::model::summary::{ClassIds, Summary};
 use crate::index::objects::fields::Fields;
-use crate::index::objects::strings::{StringFields, StringPart};
 
 /// The properties that are kept: those that tell what JVM it was and what it ran. Others may be secret.
 const KEPT: &[&str] = &[
@@ -39,8 +38,6 @@ const KEPT: &[&str] = &[
     "user.timezone",
 ];
 
-/// Longer strings are cut: a class path of megabytes helps nobody.
-const MAX_CHARS: usize = 4096;
 /// Entries of the hash table, and links of a bucket, that are followed.
 const MAX_ENTRIES: usize = 100_000;
 const MAX_LINKS: usize = 64;
@@ -88,7 +85,7 @@ fn read(summary: &Summary, lookup: &Lookup<'_>, classes: &ClassIds) -> Option<Ve
         level = next;
     }
     let wanted = pairs.iter().flat_map(|(key, value)| [*key, *value]).collect();
-    let texts = strings(summary, lookup, classes, &wanted);
+    let texts = lookup.strings(summary, classes, &wanted);
     let mut properties: Vec<(String, String)> = (pairs.iter())
         .filter_map(|(key, value)| Some((texts.get(key)?.clone(), texts.get(value)?.clone())))
         .filter(|(key, _)| KEPT.contains(&key.as_str()))
@@ -96,34 +93,4 @@ fn read(summary: &Summary, lookup: &Lookup<'_>, classes: &ClassIds) -> Option<Ve
     properties.sort();
     properties.dedup_by(|a, b| a.0 == b.0);
     Some(properties)
-}
-
-/// The texts of java.lang.Strings.
-fn strings(
-    summary: &Summary,
-    lookup: &Lookup<'_>,
-    classes: &ClassIds,
-    ids: &IdSet<ObjectId>,
-) -> IdMap<ObjectId, String> {
-    let places: Vec<(ObjectId, ObjectId, StringPart)> = (lookup.find(ids).into_iter())
-        .filter_map(|(string, found)| {
-            let Found::Instance { class, fields } = found else {
-                return None;
-            };
-            let places = StringFields::of(summary, *classes.get(&class)?)?;
-            let (array, part) = places.read(fields, summary.id_size())?;
-            Some((string, array, part))
-        })
-        .collect();
-    let arrays = lookup.find(&places.iter().map(|(_, array, _)| *array).collect());
-    (places.into_iter())
-        .filter_map(|(string, array, part)| {
-            let Found::Primitives { element, elements } = arrays.get(&array)? else {
-                return None;
-            };
-            let units = part.characters(*element, elements)?.units().take(MAX_CHARS);
-            let text = char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER));
-            Some((string, text.collect()))
-        })
-        .collect()
 }

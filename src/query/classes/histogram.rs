@@ -188,7 +188,7 @@ pub fn histogram_of(
     let mut rows = match scope {
         Scope::All => groups.count(summary, |number, class| all(summary, &sizes, number, class)),
         Scope::Reachable | Scope::Unreachable => {
-            let counts = class_counts::count(graph, positions(graph, scope), summary.classes().len());
+            let counts = counts(summary, graph, scope);
             groups.count(summary, |number, _| counts.get(number.0 as usize).copied().unwrap_or_default())
         }
     };
@@ -199,6 +199,11 @@ pub fn histogram_of(
         }
     }
     finish(rows, question, heap_bytes)
+}
+
+/// What there is of each class, by class number.
+pub(crate) fn counts(summary: &Summary, graph: &ObjectGraph, scope: Scope) -> Vec<Counts> {
+    class_counts::count(graph, positions(graph, scope), summary.classes().len())
 }
 
 /// Where the objects that are counted stand in the dominator tree.

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 
 use crate::index::ObjectGraph;
 use crate::index::graph::numbers::{ObjectIndex, TreePosition};
+use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::model::tables::NONE;
 
 use super::preorder::Preorder;
@@ -16,6 +17,8 @@ const BATCH: u32 = 1 << 18;
 const CHUNK: u32 = 1 << 14;
 /// Parts of the tree that are not worth another thread.
 const FEW: usize = 64;
+/// Superclasses of a class that count what it retains. The JVM's own chains are of a few dozen; a hostile dump has others.
+const MAX_SUPERCLASSES: usize = 64;
 
 /// Objects and their shallow bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -104,14 +107,37 @@ pub(crate) fn add(mut counts: Vec<Counts>, others: &[Counts]) -> Vec<Counts> {
 /// What an object dominates belongs to the object. So a group retains what those of its objects retain that no other
 /// object of the group dominates.
 pub fn retained(graph: &ObjectGraph, of_class: &[u32], groups: usize) -> Vec<u64> {
-    let tree = &graph.tree;
-    let mut pass =
-        Pass { retained: vec![0; groups], is_open: vec![false; groups], open: Vec::new(), bytes: 0 };
+    let mut pass = Pass::new(groups);
     let group = |object: ObjectIndex| {
         let class = graph.objects.class(object);
         class.and_then(|class| of_class.get(class.0 as usize)).copied().unwrap_or(NONE)
     };
-    self::pass(graph, tree.all(), group, |_, depth, group, bytes| pass.object(depth, group, bytes));
+    self::pass(graph, graph.tree.all(), group, |_, depth, group, bytes| pass.object(depth, [group], bytes));
+    pass.close(0);
+    pass.retained
+}
+
+/// As [`retained`], where an object also belongs to the groups of all superclasses of its class.
+pub fn retained_with_subclasses(
+    graph: &ObjectGraph,
+    summary: &Summary,
+    of_class: &[u32],
+    groups: usize,
+) -> Vec<u64> {
+    let mut pass = Pass::new(groups);
+    let class = |object: ObjectIndex| graph.objects.class(object).map_or(NONE, |class| class.0);
+    // By class number: the nearest class, itself included, that has a group, and that group.
+    let table = summary.class_table();
+    let nearest = table.derive(|class, above: Option<&Option<(ClassNumber, u32)>>| {
+        let own = of_class.get(class.0 as usize).copied().filter(|group| *group != NONE);
+        own.map(|group| (class, group)).or_else(|| above.copied().flatten())
+    });
+    let nearest_of = |class: ClassNumber| nearest.get(class.0 as usize).copied().flatten();
+    self::pass(graph, graph.tree.all(), class, |_, depth, class, bytes| {
+        let above = |(class, _): &(ClassNumber, u32)| nearest_of(table.superclass(*class)?);
+        let chain = std::iter::successors(nearest_of(ClassNumber(class)), above).take(MAX_SUPERCLASSES);
+        pass.object(depth, chain.map(|(_, group)| group), bytes);
+    });
     pass.close(0);
     pass.retained
 }
@@ -165,14 +191,21 @@ struct Pass {
 }
 
 impl Pass {
+    fn new(groups: usize) -> Self {
+        Self { retained: vec![0; groups], is_open: vec![false; groups], open: Vec::new(), bytes: 0 }
+    }
+
+    /// The next object, of some groups.
     #[inline]
-    fn object(&mut self, depth: u32, group: u32, shallow_bytes: u64) {
+    fn object(&mut self, depth: u32, groups: impl IntoIterator<Item = u32>, shallow_bytes: u64) {
         self.close(depth);
-        if let Some(is_open) = self.is_open.get_mut(group as usize)
-            && !*is_open
-        {
-            *is_open = true;
-            self.open.push((depth, group, self.bytes));
+        for group in groups {
+            if let Some(is_open) = self.is_open.get_mut(group as usize)
+                && !*is_open
+            {
+                *is_open = true;
+                self.open.push((depth, group, self.bytes));
+            }
         }
         self.bytes = self.bytes.saturating_add(shallow_bytes);
     }
@@ -197,11 +230,11 @@ mod tests {
 
     #[test]
     fn nested_objects_of_a_group_count_once() {
-        let mut pass = Pass { retained: vec![0; 3], is_open: vec![false; 3], open: Vec::new(), bytes: 0 };
+        let mut pass = Pass::new(3);
         // 0: a(10) holds b(1), which holds a(2) and c(4); then b(100).
         for (depth, group, bytes) in [(0, 0, 10), (1, 1, 1), (2, 0, 2), (2, 2, 4), (0, 1, 100), (0, NONE, 5)]
         {
-            pass.object(depth, group, bytes);
+            pass.object(depth, [group], bytes);
         }
         pass.close(0);
         assert_eq!(pass.retained, [17, 107, 4]);

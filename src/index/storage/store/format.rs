@@ -21,7 +21,7 @@ use crate::index::storage::column::{Column, Row};
 use crate::input::file::Mapped;
 
 /// The version of the index format. Changes with every change of a row or a section.
-pub const FORMAT_VERSION: u32 = 4;
+pub const FORMAT_VERSION: u32 = 5;
 
 /// The first bytes of every file.
 const MAGIC: [u8; 8] = *b"HPROFIX\n";

@@ -1,0 +1,259 @@
+//! `diff --by class`, `package`, `loader`, `superclass`.
+
+use crate::cli::Outcome;
+use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
+use crate::cli::shared::messages;
+use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
+use crate::cli::shared::session::{Session, Source};
+use crate::index::Heap;
+use crate::index::layout::sizes::Sizes;
+use crate::query::classes::histogram::{Scope, With};
+use crate::query::compare::classes::{Census, Figures, GroupBy, Question, Row, SortBy};
+use crate::query::compare::{Change, Status};
+use crate::query::recordings::profile::text;
+use crate::report::answer::{Answer, Declared, NoRows};
+use crate::report::column::{Column, Columns, Fit};
+use crate::report::json::Dump;
+use crate::report::number::signed;
+use crate::report::value::Value;
+
+use super::Args;
+
+/// A file that was counted.
+enum Counted {
+    Heap(Box<Heap>),
+    Graph(Box<Session>),
+    Text(Box<Recorded>),
+}
+
+impl Source for Counted {
+    fn dump(&self) -> Dump<'_> {
+        match self {
+            Self::Heap(heap) => heap.dump(),
+            Self::Graph(session) => session.dump(),
+            Self::Text(recorded) => recorded.dump(),
+        }
+    }
+
+    fn is_damaged(&self) -> bool {
+        match self {
+            Self::Heap(heap) => heap.is_damaged(),
+            Self::Graph(session) => session.is_damaged(),
+            Self::Text(recorded) => recorded.is_damaged(),
+        }
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Graph(session) => session.check(),
+            Self::Heap(_) | Self::Text(_) => Ok(()),
+        }
+    }
+}
+
+pub(super) fn run(args: &Args, group_by: GroupBy) -> anyhow::Result<Outcome> {
+    let retained = args.retained || args.sort == Some(SortBy::Retained);
+    let sort_by = args.sort.unwrap_or(if retained { SortBy::Retained } else { SortBy::Bytes });
+    let question = Question { group_by, patterns: args.patterns.clone() };
+    let scope = if args.live { Scope::Reachable } else { Scope::All };
+    let with = if retained { With::Retained } else { With::Counts };
+    let count = |input: &RecordedInput| census(input, &question, scope, with);
+    let [old, new] = args.input.recorded();
+    let ((old, before), (new, after)) = (count(&old)?, count(&new)?);
+    let rows = Census::compare(&before, &after, sort_by);
+    let changed = rows.iter().filter(|row| row.status != Status::Same).count() as u64;
+    let beside = Beside { old: Old::of(&old), before: before.total, after: after.total, changed };
+    let is_meant = |row: &&Row| !args.leaves_out_same() || row.status != Status::Same;
+    let matching = if args.leaves_out_same() { changed } else { rows.len() as u64 };
+    let shown = rows.iter().filter(is_meant).take(args.rows());
+    let change = |of: fn(&Figures) -> u64| signed(beside.change(of).delta());
+    let answer = Answer::new(columns(group_by, retained), shown)
+        .beside(&Columns::new(beside_columns()), &beside)
+        .matching(matching, "rows")
+        .without_rows(NoRows::Nothing)
+        .total([
+            ("bytes +/-", change(|figures| figures.shallow_bytes)),
+            ("instances +/-", change(|figures| figures.instances)),
+            (title(group_by), "total".to_owned()),
+        ]);
+    let source = Pair { old, new };
+    source.show("diff", &args.output, answer)?;
+    if changed == 0 && !args.input.quiet() {
+        messages::line("note", "nothing has changed");
+    }
+    Ok(source.outcome(changed > 0))
+}
+
+/// Counts the objects of a file.
+fn census(
+    input: &RecordedInput,
+    question: &Question,
+    scope: Scope,
+    with: With,
+) -> anyhow::Result<(Counted, Census)> {
+    let needs_graph = (scope, with) != (Scope::All, With::Counts);
+    if let Some((file, mut recorded)) = input.open_text()? {
+        let path = file.path().display();
+        anyhow::ensure!(
+            !needs_graph,
+            "--live and retained sizes need binary dumps, and {path} is a text report; omit --live, --retained and --sort retained"
+        );
+        let mut census = Census::default();
+        if let RecordedFile::Text { report, .. } = &mut recorded.file {
+            text::find_loaders(&file, report)?;
+            let heap = report.heap.as_ref().ok_or_else(|| {
+                anyhow::anyhow!("{path} contains no HEAP DUMP; `--by sites` compares recorded allocations")
+            })?;
+            census = Census::of_text(heap, question);
+        }
+        return Ok((Counted::Text(Box::new(recorded)), census));
+    }
+    if needs_graph {
+        let (session, census) = Session::ask(&input.input, |heap, graph| {
+            Ok(Census::of_graph(heap.summary(), graph, question, scope, with))
+        })?;
+        return Ok((Counted::Graph(Box::new(session)), census));
+    }
+    let heap = input.input.open()?;
+    let census = Census::new(heap.summary(), &Sizes::new(heap.summary(), None), question);
+    Ok((Counted::Heap(Box::new(heap)), census))
+}
+
+/// What stands beside the rows.
+struct Beside {
+    old: Old,
+    before: Figures,
+    after: Figures,
+    changed: u64,
+}
+
+impl Beside {
+    fn change(&self, of: fn(&Figures) -> u64) -> Change {
+        Change { old: of(&self.before), new: of(&self.after) }
+    }
+}
+
+fn title(group_by: GroupBy) -> &'static str {
+    match group_by {
+        GroupBy::Class => "class",
+        GroupBy::Package => "package",
+        GroupBy::Loader => "loader",
+        GroupBy::Superclass => "superclass",
+    }
+}
+
+fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, &'a Row> {
+    let name = |column: Column<'a, &'a Row>| column.header(title(group_by)).fit(Fit::Shorten { priority: 0 });
+    let loader = || {
+        Column::text(
+            "loader",
+            "the class loader: its class, and in quotes the name that it was given; `<boot loader>`. Loaders of one class \
+             without names are one",
+            |row: &&Row| row.key.loader.as_deref().into(),
+        )
+        .or_null("the class has no class object in the dump")
+    };
+    let class = |meaning| Column::text("class", meaning, |row: &&Row| Value::from(&*row.key.name));
+    let counted = |key, meaning, titles| ChangeColumns { key, meaning, null: None, titles };
+    let mut columns: Vec<Column<'a, &'a Row>> = match group_by {
+        GroupBy::Class => vec![
+            name(class(
+                "the class's name; `*` stands for numbers and addresses in names of generated classes",
+            )),
+            loader(),
+        ],
+        GroupBy::Superclass => vec![
+            name(class("a class that has subclasses; figures are of all classes below it, and its own")),
+            loader(),
+        ],
+        GroupBy::Package => vec![name(Column::text(
+            "package",
+            "the package, `<primitive arrays>`, or `<unnamed package>`",
+            |row: &&Row| Value::from(&*row.key.name),
+        ))],
+        GroupBy::Loader => vec![name(loader())],
+    };
+    columns.push(
+        Column::text(
+            "status",
+            "`new`: only in the new dump; `gone`: only in the old one; `changed`, `same`",
+            |row: &&Row| row.status.name().into(),
+        )
+        .header("")
+        .place(9)
+        .cell(|row| match row.status {
+            Status::New | Status::Gone => row.status.name().to_owned(),
+            Status::Changed | Status::Same => String::new(),
+        }),
+    );
+    columns.extend(
+        counted("instances", "objects in the old dump", ["instances +/-", "instances"])
+            .columns(3, |row: &&Row| Some(row.instances)),
+    );
+    columns.extend(
+        counted("shallow_bytes", "what they take in the JVM's heap together", ["bytes +/-", "bytes"])
+            .columns(1, |row: &&Row| Some(row.shallow_bytes)),
+    );
+    let of_retained = ChangeColumns {
+        key: "retained_bytes",
+        meaning: "what would be freed with the reachable objects of the row; these do not add up over rows",
+        null: Some("not asked for (`--retained`)"),
+        titles: ["retained +/-", "retained"],
+    };
+    let of_retained = of_retained.columns(5, |row: &&Row| row.retained_bytes);
+    columns.extend(of_retained.into_iter().map(|column| if retained { column } else { column.hidden() }));
+    if group_by != GroupBy::Class {
+        let classes = counted("classes", "classes with objects in it", ["classes +/-", "classes"]);
+        columns.extend(classes.columns(7, |row: &&Row| Some(row.classes)).map(Column::hidden));
+    }
+    if group_by == GroupBy::Loader {
+        let loaders = counted("loaders", "class loaders of this name", ["loaders +/-", "loaders"]);
+        columns.extend(loaders.columns(7, |row: &&Row| Some(row.loaders)));
+    }
+    Columns::new(columns)
+}
+
+fn beside_columns<'c>() -> Vec<Column<'c, Beside>> {
+    let mut columns = Vec::from(Old::columns(|beside: &Beside| &beside.old));
+    columns.push(Column::integer("total.rows", "rows that have changed", |beside: &Beside| {
+        beside.changed.into()
+    }));
+    let counted = |key, meaning| ChangeColumns { key, meaning, null: None, titles: ["", ""] };
+    columns.extend(
+        counted("total.instances", "objects of all rows in the old dump")
+            .columns(0, |beside: &Beside| Some(beside.change(|figures| figures.instances))),
+    );
+    columns.extend(
+        counted("total.shallow_bytes", "what they take")
+            .columns(0, |beside: &Beside| Some(beside.change(|figures| figures.shallow_bytes))),
+    );
+    columns
+}
+
+pub(super) fn declared() -> Vec<Declared> {
+    let about = |group_by| match group_by {
+        GroupBy::Class => {
+            "The default. A row is a class; classes of one name and one loader name are one row. JSON and CSV have all \
+             classes, tables those that have changed."
+        }
+        GroupBy::Package => "A row is a package.",
+        GroupBy::Loader => "A row is the class loaders of one name.",
+        GroupBy::Superclass => {
+            "A row is a class that has subclasses, with all of them: rows contain one another."
+        }
+    };
+    let variants = [
+        ("`--by class`", GroupBy::Class),
+        ("`--by package`", GroupBy::Package),
+        ("`--by loader`", GroupBy::Loader),
+        ("`--by superclass`", GroupBy::Superclass),
+    ];
+    let declared = |(variant, group_by)| Declared {
+        command: "diff",
+        variant,
+        about: about(group_by),
+        rows: columns(group_by, true).fields(),
+        beside: Columns::new(beside_columns()).fields(),
+    };
+    variants.map(declared).to_vec()
+}

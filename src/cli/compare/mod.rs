@@ -1,0 +1,4 @@
+//! Commands that compare dumps.
+
+pub(crate) mod diff;
+mod pair;

@@ -1,0 +1,149 @@
+//! Two dumps: which is the old one, what JSON says of them, and how a run over both ends.
+
+use std::path::PathBuf;
+
+use crate::cli::shared::args::Input;
+use crate::cli::shared::recording::RecordedInput;
+use crate::cli::shared::session::Source;
+use crate::query::compare::Change;
+use crate::report::column::{Column, Kind};
+use crate::report::json::Dump;
+use crate::report::number::signed;
+use crate::report::value::Value;
+
+/// The old dump and the new one, read in the same way.
+#[derive(Debug, clap::Args)]
+#[command(mut_arg("dump", |dump| dump
+    .index(1)
+    .value_name("OLD")
+    .help("The dump to compare with: HPROF binary, or text report of the HPROF agent (java.hprof.txt)")))]
+pub(crate) struct PairInput {
+    #[command(flatten)]
+    old: RecordedInput,
+
+    /// The dump in question
+    #[arg(index = 2, value_name = "NEW", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
+    new: PathBuf,
+}
+
+impl PairInput {
+    /// The old file, then the new one: binary dumps or text reports.
+    pub(crate) fn recorded(&self) -> [RecordedInput; 2] {
+        [self.old.clone(), self.old.of(&self.new)]
+    }
+
+    /// The old dump, then the new one: binary dumps.
+    #[allow(dead_code)]
+    pub(crate) fn inputs(&self) -> [Input; 2] {
+        [self.old.input.clone(), self.old.input.of(&self.new)]
+    }
+
+    /// Whether nothing but answers and warnings is wanted.
+    pub(crate) fn quiet(&self) -> bool {
+        self.old.input.quiet
+    }
+}
+
+/// Two files that an answer comes from: JSON says of the new one in `dump`, of the old one in `old`.
+pub(crate) struct Pair<O, N> {
+    pub(crate) old: O,
+    pub(crate) new: N,
+}
+
+impl<O: Source, N: Source> Source for Pair<O, N> {
+    fn dump(&self) -> Dump<'_> {
+        self.new.dump()
+    }
+
+    fn is_damaged(&self) -> bool {
+        self.old.is_damaged() || self.new.is_damaged()
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        self.old.check()?;
+        self.new.check()
+    }
+}
+
+/// What JSON says of the old dump.
+#[derive(Debug, Clone)]
+pub(crate) struct Old {
+    path: String,
+    created: Option<String>,
+    damaged: Option<bool>,
+}
+
+impl Old {
+    /// Of a file.
+    pub(crate) fn of(source: &impl Source) -> Self {
+        let dump = source.dump();
+        Self {
+            path: dump.path.clone().into_owned(),
+            created: dump.created.as_deref().map(str::to_owned),
+            damaged: dump.damaged,
+        }
+    }
+
+    /// The keys beside the rows.
+    pub(crate) fn columns<'c, T: 'c>(old: fn(&T) -> &Self) -> [Column<'c, T>; 3] {
+        [
+            Column::text(
+                "old.path",
+                "the old dump, as it was given; `dump` is the new one",
+                move |all: &T| Value::from(&*old(all).path),
+            ),
+            Column::new("old.created", Kind::Time, "when the old dump was made", move |all: &T| {
+                old(all).created.as_deref().into()
+            })
+            .or_null("the dump does not say"),
+            Column::boolean(
+                "old.damaged",
+                "whether part of the old dump is missing or unreadable",
+                move |all: &T| old(all).damaged.into(),
+            )
+            .or_null("the dump was not read"),
+        ]
+    }
+}
+
+/// A figure of both dumps: `KEY_old`, `KEY_new`, `KEY_delta`. Tables show what `title` names: the difference, with its sign.
+pub(crate) struct ChangeColumns {
+    /// The key, without what follows it.
+    pub(crate) key: &'static str,
+    /// What is counted.
+    pub(crate) meaning: &'static str,
+    /// When it is `null`, if it can be.
+    pub(crate) null: Option<&'static str>,
+    /// The title of the difference in tables, and of the new figure.
+    pub(crate) titles: [&'static str; 2],
+}
+
+impl ChangeColumns {
+    /// The columns; `place` is that of the first one in tables.
+    pub(crate) fn columns<'c, R: 'c>(self, place: usize, of: fn(&R) -> Option<Change>) -> [Column<'c, R>; 3] {
+        let Self { key, meaning, null, titles: [grown, now] } = self;
+        let or_null = |column: Column<'c, R>| match null {
+            Some(when) => column.or_null(when),
+            None => column,
+        };
+        let figure = |name: &str, meaning, of_change: fn(Change) -> u64| {
+            or_null(Column::integer(format!("{key}_{name}"), meaning, move |row: &R| {
+                of(row).map(of_change).into()
+            }))
+        };
+        let delta = Column::new(
+            format!("{key}_delta"),
+            Kind::Signed,
+            "by how much it grew; negative if it shrank",
+            move |row: &R| of(row).map(Change::delta).into(),
+        );
+        [
+            figure("old", meaning, |change| change.old),
+            figure("new", "the same in the new dump", |change| change.new).header(now).place(place + 1),
+            or_null(delta)
+                .header(grown)
+                .place(place)
+                .cell(move |row| of(row).map(|change| signed(change.delta())).unwrap_or_default()),
+        ]
+    }
+}

@@ -1,0 +1,340 @@
+//! What grew by class, package, class loader or superclass.
+//!
+//! A [`Census`] is what one dump says: figures by key. Two are matched by key. Counts and shallow sizes come from the
+//! summary alone; reachable objects and retained sizes need the graph.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::hprof::ObjectId;
+use crate::index::ObjectGraph;
+use crate::index::layout::sizes::Sizes;
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::model::tables::{ClassRow, NONE};
+use crate::query::classes::histogram::{self, Scope, With};
+use crate::query::classes::pattern::{ClassPattern, any_matches};
+use crate::query::dominators::class_counts::{self, Counts};
+use crate::query::recordings::profile::text::TextHeap;
+
+use super::names;
+use super::{Change, Status};
+
+/// What a row stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GroupBy {
+    /// Classes of one name and one loader, both by what they are called in every dump ([`names`]).
+    #[default]
+    Class,
+    /// All classes of a package; arrays belong to their elements' package.
+    Package,
+    /// All classes of the loaders of one name.
+    Loader,
+    /// A class that has subclasses, with all classes below it: such rows contain one another.
+    Superclass,
+}
+
+/// What rows are sorted by; first comes what grew most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SortBy {
+    /// Shallow bytes.
+    #[default]
+    Bytes,
+    /// Instances.
+    Instances,
+    /// Retained bytes.
+    Retained,
+    /// Names, without figures.
+    Name,
+}
+
+/// What a row is known by in every dump.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    /// The class or the package; empty of loaders.
+    pub name: Arc<str>,
+    /// What its loader is called; `None` of packages, and of classes without a class object.
+    pub loader: Option<Arc<str>>,
+}
+
+/// The figures of a key in one dump.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Classes with objects.
+    pub classes: u64,
+    /// Class loaders of the classes.
+    pub loaders: u64,
+    /// Objects.
+    pub instances: u64,
+    /// What they take together.
+    pub shallow_bytes: u64,
+    /// What would be freed with the reachable ones, if that was asked for.
+    pub retained_bytes: Option<u64>,
+}
+
+/// What is asked of each dump.
+#[derive(Debug, Clone, Default)]
+pub struct Question {
+    /// What a row stands for.
+    pub group_by: GroupBy,
+    /// Which classes; all if there are none.
+    pub patterns: Vec<ClassPattern>,
+}
+
+/// What one dump says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Census {
+    /// The figures, by key; only of keys with objects.
+    pub rows: FxHashMap<Key, Figures>,
+    /// The figures of all classes asked for.
+    pub total: Figures,
+    /// Whether there are retained sizes.
+    pub has_retained: bool,
+}
+
+/// A row of a comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// What it stands for.
+    pub key: Key,
+    /// What became of it.
+    pub status: Status,
+    /// Classes.
+    pub classes: Change,
+    /// Class loaders.
+    pub loaders: Change,
+    /// Objects.
+    pub instances: Change,
+    /// What they take.
+    pub shallow_bytes: Change,
+    /// What they retain, if that was asked for.
+    pub retained_bytes: Option<Change>,
+}
+
+impl Census {
+    /// Of all objects of a dump.
+    pub fn new(summary: &Summary, sizes: &Sizes, question: &Question) -> Self {
+        Groups::new(summary, question).census(summary, |number, class| Counts {
+            objects: histogram::instances(summary, number, class),
+            shallow_bytes: sizes.total(number),
+        })
+    }
+
+    /// Of some objects of a dump, or with retained sizes: those of the fitted layout.
+    pub fn of_graph(
+        summary: &Summary,
+        graph: &ObjectGraph,
+        question: &Question,
+        scope: Scope,
+        with: With,
+    ) -> Self {
+        let groups = Groups::new(summary, question);
+        let mut census = match scope {
+            Scope::All => Self::new(summary, &Sizes::new(summary, None), question),
+            _ => {
+                let counts = histogram::counts(summary, graph, scope);
+                groups.census(summary, |number, _| counts.get(number.0 as usize).copied().unwrap_or_default())
+            }
+        };
+        if with == With::Retained {
+            census.has_retained = true;
+            let retained = groups.retained(summary, graph);
+            for (key, retained) in groups.keys.iter().zip(retained) {
+                if let Some(figures) = census.rows.get_mut(key) {
+                    figures.retained_bytes = Some(retained);
+                }
+            }
+        }
+        census
+    }
+
+    /// Of the HEAP DUMP of a text report.
+    pub fn of_text(heap: &TextHeap, question: &Question) -> Self {
+        let mut census = Self::default();
+        let classes = heap.classes.iter().filter(|class| class.instances > 0);
+        for class in classes.filter(|class| any_matches(&question.patterns, &class.name)) {
+            let loader = || {
+                let id = class.loader?;
+                let class = class.loader_class.as_deref().unwrap_or(names::UNKNOWN_LOADER);
+                Some(if id.is_null() { names::BOOT_LOADER.into() } else { names::stem(class).into() })
+            };
+            let key = match question.group_by {
+                GroupBy::Package => Key { name: histogram::package_label(&class.name).into(), loader: None },
+                GroupBy::Loader => Key { name: "".into(), loader: loader() },
+                // A text does not tell superclasses in a way that all its classes have.
+                GroupBy::Class | GroupBy::Superclass => {
+                    Key { name: names::stem(&class.name).into(), loader: loader() }
+                }
+            };
+            census.add(key, class.instances, class.shallow_bytes);
+        }
+        census
+    }
+
+    fn add(&mut self, key: Key, instances: u64, shallow_bytes: u64) {
+        for figures in [self.rows.entry(key).or_default(), &mut self.total] {
+            figures.classes += 1;
+            figures.instances = figures.instances.saturating_add(instances);
+            figures.shallow_bytes = figures.shallow_bytes.saturating_add(shallow_bytes);
+        }
+    }
+
+    /// Matches an old dump and a new one.
+    pub fn compare(old: &Self, new: &Self, sort_by: SortBy) -> Vec<Row> {
+        let only_old = old.rows.keys().filter(|key| !new.rows.contains_key(key));
+        let mut rows: Vec<Row> = new
+            .rows
+            .keys()
+            .chain(only_old)
+            .map(|key| {
+                let sides = (old.rows.get(key), new.rows.get(key));
+                Row::new(key.clone(), sides, old.has_retained && new.has_retained)
+            })
+            .collect();
+        rows.sort_unstable_by(|a, b| {
+            let by = |row: &Row| match sort_by {
+                SortBy::Bytes => row.shallow_bytes.delta(),
+                SortBy::Instances => row.instances.delta(),
+                SortBy::Retained => row.retained_bytes.map_or(0, Change::delta),
+                SortBy::Name => 0,
+            };
+            let order = |row: &Row| (Reverse(by(row)), Reverse(row.instances.delta()));
+            order(a).cmp(&order(b)).then_with(|| a.key.cmp(&b.key))
+        });
+        rows
+    }
+}
+
+impl Row {
+    fn new(key: Key, (old, new): (Option<&Figures>, Option<&Figures>), retained: bool) -> Self {
+        let (before, after) = (old.copied().unwrap_or_default(), new.copied().unwrap_or_default());
+        let change = |of: fn(&Figures) -> u64| Change { old: of(&before), new: of(&after) };
+        let is_same = before == after;
+        Self {
+            key,
+            status: Status::of(old.is_some(), new.is_some(), is_same),
+            classes: change(|figures| figures.classes),
+            loaders: change(|figures| figures.loaders),
+            instances: change(|figures| figures.instances),
+            shallow_bytes: change(|figures| figures.shallow_bytes),
+            retained_bytes: retained.then(|| change(|figures| figures.retained_bytes.unwrap_or(0))),
+        }
+    }
+}
+
+/// The classes of a dump by key.
+struct Groups {
+    keys: Vec<Key>,
+    /// By class number: its key, or [`NONE`].
+    of_class: Vec<u32>,
+    is_with_subclasses: bool,
+}
+
+impl Groups {
+    fn new(summary: &Summary, question: &Question) -> Self {
+        let mut groups = Self {
+            keys: Vec::new(),
+            of_class: Vec::with_capacity(summary.classes().len()),
+            is_with_subclasses: question.group_by == GroupBy::Superclass,
+        };
+        let mut known: FxHashMap<Key, u32> = FxHashMap::default();
+        let mut loaders: FxHashMap<ObjectId, Arc<str>> = FxHashMap::default();
+        for (number, class) in summary.numbered_classes() {
+            let name = summary.class_name(class);
+            let is_meant = any_matches(&question.patterns, name)
+                && (!groups.is_with_subclasses || summary.class_table().subclasses(number).len() > 0);
+            if !is_meant {
+                groups.of_class.push(NONE);
+                continue;
+            }
+            let mut loader = || {
+                let id = ObjectId::from(class.loader);
+                let loader = loaders.entry(id).or_insert_with(|| names::loader(summary, id).into());
+                class.is_dumped().then(|| loader.clone())
+            };
+            let key = match question.group_by {
+                GroupBy::Class | GroupBy::Superclass => {
+                    Key { name: names::stem(name).into(), loader: loader() }
+                }
+                GroupBy::Package => Key { name: histogram::package_label(name).into(), loader: None },
+                GroupBy::Loader => Key { name: "".into(), loader: loader() },
+            };
+            // There are fewer classes than u32 has numbers.
+            let next = u32::try_from(groups.keys.len()).unwrap_or(NONE);
+            let group = *known.entry(key.clone()).or_insert(next);
+            if group == next {
+                groups.keys.push(key);
+            }
+            groups.of_class.push(group);
+        }
+        groups
+    }
+
+    fn group(&self, class: ClassNumber) -> Option<usize> {
+        self.of_class
+            .get(class.0 as usize)
+            .copied()
+            .filter(|group| *group != NONE)
+            .map(|group| group as usize)
+    }
+
+    /// The figures of classes, by key.
+    fn census(&self, summary: &Summary, figures: impl Fn(ClassNumber, &ClassRow) -> Counts) -> Census {
+        let mut sums = vec![Figures::default(); self.keys.len()];
+        let mut loaders: FxHashMap<usize, Vec<ObjectId>> = FxHashMap::default();
+        let own: Vec<Counts> =
+            summary.numbered_classes().map(|(number, class)| figures(number, class)).collect();
+        let counts = if self.is_with_subclasses { with_subclasses(summary, &own) } else { own.clone() };
+        let classes = if self.is_with_subclasses {
+            summary.class_table().totals(own.iter().map(|own| u64::from(own.objects > 0)).collect())
+        } else {
+            own.iter().map(|own| u64::from(own.objects > 0)).collect()
+        };
+        let all = summary.numbered_classes().zip(counts).zip(classes);
+        for (((number, class), Counts { objects, shallow_bytes }), classes) in all {
+            let Some(group) = self.group(number).filter(|_| objects > 0) else { continue };
+            if let Some(sum) = sums.get_mut(group) {
+                sum.classes = sum.classes.saturating_add(classes);
+                sum.instances = sum.instances.saturating_add(objects);
+                sum.shallow_bytes = sum.shallow_bytes.saturating_add(shallow_bytes);
+                if class.is_dumped() {
+                    loaders.entry(group).or_default().push(class.loader.into());
+                }
+            }
+        }
+        for (group, mut loaders) in loaders {
+            loaders.sort_unstable();
+            loaders.dedup();
+            if let Some(sum) = sums.get_mut(group) {
+                sum.loaders = loaders.len() as u64;
+            }
+        }
+        let mut total = Figures::default();
+        for (number, own) in (0u32..).zip(&own) {
+            if self.is_with_subclasses || self.group(ClassNumber(number)).is_some() {
+                total.classes += u64::from(own.objects > 0);
+                total.instances = total.instances.saturating_add(own.objects);
+                total.shallow_bytes = total.shallow_bytes.saturating_add(own.shallow_bytes);
+            }
+        }
+        let rows = self.keys.iter().cloned().zip(sums).filter(|(_, sum)| sum.instances > 0).collect();
+        Census { rows, total, has_retained: false }
+    }
+
+    fn retained(&self, summary: &Summary, graph: &ObjectGraph) -> Vec<u64> {
+        if self.is_with_subclasses {
+            class_counts::retained_with_subclasses(graph, summary, &self.of_class, self.keys.len())
+        } else {
+            class_counts::retained(graph, &self.of_class, self.keys.len())
+        }
+    }
+}
+
+/// The counts of classes with all classes below them.
+fn with_subclasses(summary: &Summary, own: &[Counts]) -> Vec<Counts> {
+    let table = summary.class_table();
+    let objects = table.totals(own.iter().map(|own| own.objects).collect());
+    let bytes = table.totals(own.iter().map(|own| own.shallow_bytes).collect());
+    objects.into_iter().zip(bytes).map(|(objects, shallow_bytes)| Counts { objects, shallow_bytes }).collect()
+}

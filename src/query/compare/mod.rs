@@ -1,0 +1,71 @@
+//! Comparing heaps: two or more dumps, by what means the same in each of them.
+//!
+//! Object IDs, object indices and class numbers mean nothing in another dump. What is compared is taken from each dump by
+//! itself, as plain data under names ([`classes`]), and matched then: only one dump has to be open at a time.
+
+pub mod classes;
+pub mod names;
+
+/// A figure of an old and a new dump.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Change {
+    /// In the old dump.
+    pub old: u64,
+    /// In the new dump.
+    pub new: u64,
+}
+
+impl Change {
+    /// By how much it grew; negative if it shrank. What does not fit is the nearest number that does.
+    pub fn delta(self) -> i64 {
+        let size = i64::try_from(self.new.abs_diff(self.old)).unwrap_or(i64::MAX);
+        if self.new >= self.old { size } else { -size }
+    }
+}
+
+/// What became of something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Status {
+    /// Only in the new dump.
+    New,
+    /// Only in the old dump.
+    Gone,
+    /// In both, and not the same.
+    Changed,
+    /// The same in both.
+    Same,
+}
+
+impl Status {
+    /// The name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Gone => "gone",
+            Self::Changed => "changed",
+            Self::Same => "same",
+        }
+    }
+
+    /// Of something that is in the old dump, the new one or both.
+    pub fn of(is_in_old: bool, is_in_new: bool, is_same: bool) -> Self {
+        match (is_in_old, is_in_new) {
+            (false, true) => Self::New,
+            (true, false) => Self::Gone,
+            _ if is_same => Self::Same,
+            _ => Self::Changed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deltas_have_signs() {
+        let delta = |old, new| Change { old, new }.delta();
+        assert_eq!([delta(1, 3), delta(3, 1), delta(2, 2)], [2, -2, 0]);
+        assert_eq!([delta(0, u64::MAX), delta(u64::MAX, 0)], [i64::MAX, -i64::MAX]);
+    }
+}

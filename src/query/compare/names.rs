@@ -1,0 +1,128 @@
+//! What classes and class loaders are called in every dump of a program.
+//!
+//! The JVM and libraries make classes while a program runs, and number them or name them by addresses: lambdas, proxies,
+//! accessors, generated subclasses. In the next run, or after the next deployment, the same class has another number. Such
+//! a name is reduced to its stem, with `*` for what changes: `com.acme.Shop$$Lambda*`, `jdk.proxy*.$Proxy*`.
+
+use std::borrow::Cow;
+
+use crate::hprof::ObjectId;
+use crate::index::model::summary::Summary;
+
+/// Marks of generated classes: what follows one, up to an array's brackets, is a number or a hash.
+///
+/// The first are the JDK's (`LambdaMetafactory`, `InvokerBytecodeGenerator`, `MethodAccessorGenerator`), the others those of
+/// CGLIB, Spring, Guice, Hibernate, Byte Buddy, Mockito and Javassist.
+const MARKS: &[&str] = &[
+    "$$Lambda",
+    "$$InjectedInvoker",
+    "$$StringConcat",
+    "LambdaForm$BMH",
+    "LambdaForm$DMH",
+    "LambdaForm$LFI",
+    "LambdaForm$MH",
+    "LambdaForm$VH",
+    "GeneratedConstructorAccessor",
+    "GeneratedMethodAccessor",
+    "GeneratedSerializationConstructorAccessor",
+    "$$EnhancerByCGLIB$$",
+    "$$EnhancerByGuice$$",
+    "$$EnhancerBySpringCGLIB$$",
+    "$$FastClassByCGLIB$$",
+    "$$FastClassByGuice$$",
+    "$$FastClassBySpringCGLIB$$",
+    "$$KeyFactoryByCGLIB$$",
+    "$$SpringCGLIB$$",
+    "$HibernateProxy$",
+    "$HibernateBasicProxy$",
+    "$ByteBuddy$",
+    "$MockitoMock$",
+    "_$$_jvst",
+];
+
+/// The loader of the JDK's own classes, which is no object.
+pub(super) const BOOT_LOADER: &str = "<boot loader>";
+/// A loader of which the dump does not tell the class.
+pub(super) const UNKNOWN_LOADER: &str = "<unknown loader>";
+
+/// Beginnings of names that a number follows: of a class, and of a package.
+const NUMBERED: &[&str] = &["$Proxy", "proxy"];
+
+/// The name of a class without what changes from run to run.
+pub fn stem(class: &str) -> Cow<'_, str> {
+    let (element, brackets) = class.find("[]").map_or((class, ""), |at| class.split_at(at));
+    // Hidden classes end with an address.
+    let hidden = element.find("+0x").or_else(|| element.find("/0x"));
+    let mark = MARKS.iter().filter_map(|mark| Some(element.find(mark)? + mark.len())).min();
+    let mark = mark.filter(|end| element.get(*end..).is_some_and(|rest| !rest.is_empty()));
+    if let Some(end) = hidden.into_iter().chain(mark).min() {
+        return Cow::Owned(format!("{}*{brackets}", element.get(..end).unwrap_or(element)));
+    }
+    if !element.split('.').any(|part| numbered(part).is_some()) {
+        return Cow::Borrowed(class);
+    }
+    let parts =
+        element.split('.').map(|part| numbered(part).map_or(part.into(), |start| format!("{start}*")));
+    Cow::Owned(parts.collect::<Vec<String>>().join(".") + brackets)
+}
+
+/// What is in front of the number that a part of a name ends with, if it is numbered: `$Proxy` of `$Proxy12`.
+fn numbered(part: &str) -> Option<&str> {
+    let start = part.trim_end_matches(|digit: char| digit.is_ascii_digit());
+    (start.len() < part.len() && NUMBERED.contains(&start)).then_some(start)
+}
+
+/// What a class loader is called: by its class, and the name that it was given. Loaders of one class without names are the
+/// same loader here.
+pub fn loader(summary: &Summary, loader: ObjectId) -> String {
+    if loader.is_null() {
+        return BOOT_LOADER.to_owned();
+    }
+    let class = summary.loader_class(loader).map_or(Cow::Borrowed(UNKNOWN_LOADER), stem);
+    match summary.loader_name(loader) {
+        Some(name) => format!("{class} '{name}'"),
+        None => class.into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_addresses_go() {
+        for (class, expected) in [
+            ("com.acme.Shop$$Lambda$14/0x0000000801002a08", "com.acme.Shop$$Lambda*"),
+            ("com.acme.Shop$$Lambda+0x0000000801002a08[]", "com.acme.Shop$$Lambda*[]"),
+            ("com.acme.Shop$$Lambda$1.424058530", "com.acme.Shop$$Lambda*"),
+            ("java.lang.invoke.LambdaForm$MH/0x0000000800c01000", "java.lang.invoke.LambdaForm$MH*"),
+            ("com.acme.Hidden+0x01", "com.acme.Hidden*"),
+            ("jdk.proxy2.$Proxy14", "jdk.proxy*.$Proxy*"),
+            ("com.sun.proxy.$Proxy3[][]", "com.sun.proxy.$Proxy*[][]"),
+            (
+                "jdk.internal.reflect.GeneratedMethodAccessor12",
+                "jdk.internal.reflect.GeneratedMethodAccessor*",
+            ),
+            ("a.Dao$$EnhancerBySpringCGLIB$$1f2e3d", "a.Dao$$EnhancerBySpringCGLIB$$*"),
+            ("a.Order$HibernateProxy$x1Y2", "a.Order$HibernateProxy$*"),
+        ] {
+            assert_eq!(stem(class), expected);
+        }
+    }
+
+    #[test]
+    fn other_names_stay() {
+        for class in [
+            "java.util.HashMap$Node[]",
+            "com.acme.Shop$1",
+            "com.acme.Proxy12",
+            "com.acme.proxyv2.A",
+            "byte[]",
+            "",
+            "a.GeneratedMethodAccessor",
+            "com.acme.$$Lambda",
+        ] {
+            assert_eq!(stem(class), class);
+        }
+    }
+}
