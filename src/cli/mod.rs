@@ -90,6 +90,7 @@ commands! {
     }
     "Compare" {
         Diff in compare::diff;
+        Trend in compare::trend;
     }
     "Look at objects" {
         Show in object::show;

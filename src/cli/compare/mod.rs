@@ -2,3 +2,5 @@
 
 pub(crate) mod diff;
 mod pair;
+mod several;
+pub(crate) mod trend;
