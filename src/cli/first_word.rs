@@ -74,6 +74,20 @@ const HABITS: &[(&[&str], &str)] = &[
     (&["properties", "sysprops", "system_properties", "vm_flags", "header"], "info DUMP"),
     (&["check", "validate", "verify", "repair"], "doctor DUMP"),
     (&["flame", "flame_graph", "flamegraphs"], "flamegraph DUMP"),
+    (
+        &[
+            "compare",
+            "delta",
+            "delta_histogram",
+            "compare_tables",
+            "leakhunter2",
+            "find_leaks2",
+            "baseline",
+            "growth",
+        ],
+        "diff OLD NEW",
+    ),
+    (&["history", "series", "timeline", "object_growth"], "trend DUMP DUMP DUMP"),
     (&["completion"], "completions bash"),
 ];
 
