@@ -3,7 +3,7 @@
 
 mod collections;
 mod kinds;
-mod made;
+pub mod made;
 mod samples;
 mod truth;
 

@@ -26,6 +26,8 @@ pub struct Figures {
 pub struct Aligned {
     /// By place: the place above, if it is not at the top. Each comes after that above it.
     pub parents: Vec<Option<u32>>,
+    /// By place: whether objects below it are at a place above it again.
+    pub is_nesting: Vec<bool>,
     /// By place: the number of its label.
     label_of: Vec<u32>,
     labels: Vec<Label>,
@@ -56,11 +58,12 @@ impl Aligned {
             let mut figures = vec![Figures::default(); aligned.parents.len()];
             let mut number_of: Vec<u32> = Vec::with_capacity(dump.places.len());
             for place in &dump.places {
-                let Place { parent, label, objects, retained_bytes, example } = *place;
+                let Place { parent, label, objects, retained_bytes, is_nesting, example } = *place;
                 let parent = parent.and_then(|parent| number_of.get(parent as usize).copied());
                 let label = numbers.get(label as usize).copied().unwrap_or(u32::MAX);
                 let number = aligned.number(&mut known, parent, label);
                 number_of.push(number);
+                aligned.mark_nesting(number, is_nesting);
                 figures.resize(aligned.parents.len(), Figures::default());
                 if let Some(place) = figures.get_mut(number as usize) {
                     *place = Figures { objects, retained_bytes, example };
@@ -89,8 +92,15 @@ impl Aligned {
         if number == next {
             self.parents.push(parent);
             self.label_of.push(label);
+            self.is_nesting.push(false);
         }
         number
+    }
+
+    fn mark_nesting(&mut self, place: u32, is_nesting: bool) {
+        if let Some(place) = self.is_nesting.get_mut(place as usize) {
+            *place |= is_nesting;
+        }
     }
 
     /// Which places have values under keys that are no names: another dump does not tell them apart there, or less than half
@@ -142,6 +152,7 @@ impl Aligned {
             let label = labels.number(label);
             let number = aligned.number(&mut known, parent, label);
             number_of.push(number);
+            aligned.mark_nesting(number, self.is_nesting.get(place as usize) == Some(&true));
             for (figures, of) in aligned.figures.iter_mut().zip(&self.figures) {
                 figures.resize(aligned.parents.len(), Figures::default());
                 if let (Some(sum), Some(of)) = (figures.get_mut(number as usize), of.get(place as usize)) {

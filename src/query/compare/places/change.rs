@@ -5,7 +5,7 @@ use crate::hprof::ObjectId;
 use crate::query::compare::{Change, Status};
 
 /// Changes below this part of the larger heap are not told.
-pub const LEAST_PART: u64 = 1000;
+const LEAST_PART: u64 = 1000;
 
 /// A place that explains a change.
 #[derive(Debug, Clone, PartialEq, Eq)]

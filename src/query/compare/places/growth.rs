@@ -136,8 +136,11 @@ impl Search<'_> {
                 && weight.saturating_abs().saturating_mul(100)
                     >= growth.saturating_abs().saturating_mul(MAJORITY)
         };
+        // What holds more of the same, nested in it, explains nothing.
+        let is_nesting = |place: u32| self.aligned.is_nesting.get(place as usize) == Some(&true);
+        let is_next = |below: &u32| enough(self.weight(*below)) && !is_nesting(*below);
         let mut at = place;
-        while let Some(below) = self.below(at).iter().copied().find(|below| enough(self.weight(*below))) {
+        while let Some(below) = self.below(at).iter().copied().find(is_next) {
             at = below;
         }
         at

@@ -48,6 +48,8 @@ pub struct Place {
     pub objects: u64,
     /// What they retain.
     pub retained_bytes: u64,
+    /// Whether objects below it are at a place above it again: then it retains what is nested in that.
+    pub is_nesting: bool,
     /// One of the objects: the first in the dominator tree, in which large ones come first.
     pub example: ObjectId,
 }

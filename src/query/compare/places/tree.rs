@@ -103,6 +103,7 @@ struct Node {
     depth: u32,
     is_of_jdk: bool,
     is_set: bool,
+    is_nesting: bool,
     /// Objects of the place that the pass is in.
     open: u32,
     objects: u64,
@@ -467,7 +468,10 @@ impl Builder<'_> {
             Some(place) => *place,
             None => {
                 let place = match self.again(parent, via, class) {
-                    Some(place) => place,
+                    Some(place) => {
+                        self.mark_nesting(parent, place);
+                        place
+                    }
                     None => self.new_node(parent, via, class, is_of_jdk, is_set)?,
                 };
                 self.known.insert((parent, via, class), place);
@@ -496,6 +500,7 @@ impl Builder<'_> {
             depth,
             is_of_jdk,
             is_set,
+            is_nesting: false,
             open: 0,
             objects: 0,
             retained_bytes: 0,
@@ -528,6 +533,17 @@ impl Builder<'_> {
             at = node.parent;
         }
         None
+    }
+
+    /// Notes that what is below `place` is at the place `end` above it again.
+    fn mark_nesting(&mut self, place: u32, end: u32) {
+        let mut at = place;
+        while at != end
+            && let Some(node) = self.nodes.get_mut(at as usize)
+        {
+            node.is_nesting = true;
+            at = node.parent;
+        }
     }
 
     /// Where an object goes that a stack holds beside the field that it is taken for being held by.
@@ -597,6 +613,7 @@ impl Builder<'_> {
             label: labels.number((node.via, node.class)),
             objects: node.objects,
             retained_bytes: node.retained_bytes,
+            is_nesting: node.is_nesting,
             example: id(node.example),
         });
         let places = places.collect();

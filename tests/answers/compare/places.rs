@@ -1,0 +1,197 @@
+//! Heaps made so that each rule of `docs/diff.md` decides.
+
+use hprof_writer::{ClassId, ObjectId, Root, StackFrame, Type};
+
+use super::{change, json, place, rows};
+use crate::waste::made::Shop;
+
+/// The places that changed: labels below the array of what is kept, objects, bytes.
+type Found = Vec<(Vec<String>, (u64, u64), (u64, u64))>;
+
+/// Compares two heaps, all changes.
+fn diff(old: Shop, new: Shop) -> Found {
+    let (_, document) = json("diff", &[&old.dump(), &new.dump()], &["--by", "place", "--min-change", "1"]);
+    let found = rows(&document).iter().map(|row| {
+        let labels: Vec<String> = place(row).iter().map(|label| (*label).to_owned()).collect();
+        let below =
+            labels.strip_prefix(&["static keep of acme.Shop".to_owned(), "java.lang.Object[]".to_owned()]);
+        (
+            below.map(<[String]>::to_vec).unwrap_or(labels.clone()),
+            change(row, "objects"),
+            change(row, "retained_bytes"),
+        )
+    });
+    found.collect()
+}
+
+fn labels(found: &Found) -> Vec<Vec<&str>> {
+    found.iter().map(|(labels, ..)| labels.iter().map(String::as_str).collect()).collect()
+}
+
+/// A class of the program.
+fn blob(shop: &mut Shop) -> ClassId {
+    shop.class("acme.Blob", &[("data", Type::Object), ("other", Type::Object)])
+}
+
+/// Objects of a class of the program that hold a thousand bytes each.
+fn blobs(shop: &mut Shop, class: ClassId, count: usize) -> Vec<ObjectId> {
+    (0..count)
+        .map(|_| {
+            let data = shop.bytes(&[1; 1000]);
+            shop.model.instance_with(class, &[("data", data.into())])
+        })
+        .collect()
+}
+
+#[test]
+fn fields_are_told_apart_and_elements_are_not() {
+    let make = |left: usize, right: usize| {
+        let mut shop = Shop::new();
+        let class = shop.class("acme.Pair", &[("left", Type::Object), ("right", Type::Object)]);
+        let blob = blob(&mut shop);
+        let (left, right) = (blobs(&mut shop, blob, left), blobs(&mut shop, blob, right));
+        let (left, right) = (shop.list(&left, 64), shop.list(&right, 64));
+        let pair = shop.model.instance_with(class, &[("left", left.into()), ("right", right.into())]);
+        shop.keep(pair);
+        shop
+    };
+    let found = diff(make(3, 20), make(9, 20));
+    let expected = ["acme.Pair.left", "java.util.ArrayList", "acme.Blob.data", "byte[]"];
+    assert_eq!(labels(&found), [expected]);
+    assert_eq!((found[0].1, found[0].2), ((3, 9), (3 * 1016, 9 * 1016)));
+    // Both grew: two places, not the pair that holds them.
+    let found = diff(make(3, 3), make(9, 9));
+    assert_eq!(found.len(), 2);
+}
+
+/// A map of lists of blobs, by name.
+fn regions(names: &[(&str, usize)]) -> Shop {
+    let mut shop = Shop::new();
+    let class = shop.class("acme.Regions", &[("map", Type::Object), ("other", Type::Object)]);
+    let blob = blob(&mut shop);
+    let mut entries = Vec::new();
+    for (name, count) in names {
+        let key = shop.string(name);
+        let blobs = blobs(&mut shop, blob, *count);
+        entries.push([key, shop.list(&blobs, 64)]);
+    }
+    let node = shop.node;
+    let map = shop.map(&entries, 64, 1, node);
+    let regions = shop.model.instance_with(class, &[("map", map.into())]);
+    shop.keep(regions);
+    shop
+}
+
+#[test]
+fn keys_of_small_maps_are_names() {
+    let found = diff(
+        regions(&[("users", 10), ("orders", 10), ("carts", 10)]),
+        regions(&[("users", 10), ("orders", 40), ("carts", 10)]),
+    );
+    let expected = [
+        "acme.Regions.map",
+        "java.util.HashMap",
+        "{orders}",
+        "java.util.ArrayList",
+        "acme.Blob.data",
+        "byte[]",
+    ];
+    assert_eq!((labels(&found), found[0].1), (vec![expected.to_vec()], (10, 40)));
+}
+
+#[test]
+fn keys_that_come_and_go_are_data() {
+    let found = diff(
+        regions(&[("a1", 10), ("a2", 10), ("a3", 10)]),
+        regions(&[("b1", 10), ("b2", 10), ("b3", 10), ("b4", 10), ("b5", 10), ("b6", 10)]),
+    );
+    let expected =
+        ["acme.Regions.map", "java.util.HashMap", "java.util.ArrayList", "acme.Blob.data", "byte[]"];
+    assert_eq!((labels(&found), found[0].1), (vec![expected.to_vec()], (30, 60)));
+}
+
+#[test]
+fn a_list_of_nodes_is_one_place() {
+    let make = |count: usize| {
+        let mut shop = Shop::new();
+        let class = shop.class("acme.Node", &[("next", Type::Object), ("data", Type::Object)]);
+        let mut next = ObjectId::NULL;
+        for _ in 0..count {
+            let data = shop.bytes(&[1; 100]);
+            next = shop.model.instance_with(class, &[("next", next.into()), ("data", data.into())]);
+        }
+        shop.keep(next);
+        shop
+    };
+    let found = diff(make(3), make(300));
+    assert_eq!(labels(&found), [["acme.Node.data", "byte[]"]]);
+    assert_eq!((found[0].1, found[0].2), ((3, 300), (3 * 120, 300 * 120)));
+}
+
+#[test]
+fn elements_in_elements_are_one_place() {
+    let make = |levels: usize| {
+        let mut shop = Shop::new();
+        let class = shop.class("acme.Element", &[("children", Type::Object), ("data", Type::Object)]);
+        let mut inner = Vec::new();
+        for _ in 0..levels {
+            let children = shop.list(&inner, 2);
+            let data = shop.bytes(&[1; 1000]);
+            let fields = [("children", children.into()), ("data", data.into())];
+            inner = vec![shop.model.instance_with(class, &fields)];
+        }
+        shop.keep(inner[0]);
+        shop
+    };
+    let found = diff(make(2), make(40));
+    // The whole of them: each element has a part of its own.
+    let element = found.iter().find(|(labels, ..)| labels.contains(&"acme.Element.data".to_owned()));
+    let (labels, objects, bytes) = element.unwrap_or_else(|| panic!("{found:?}"));
+    assert!(labels.len() <= 5, "{labels:?}");
+    assert_eq!((*objects, *bytes), ((2, 40), (2 * 1016, 40 * 1016)));
+}
+
+#[test]
+fn what_a_running_method_holds_stays_where_it_is() {
+    let make = |count: usize, is_held: bool| {
+        let mut shop = Shop::new();
+        let class = shop.class("acme.Cache", &[("list", Type::Object), ("other", Type::Object)]);
+        let blob = blob(&mut shop);
+        let blobs = blobs(&mut shop, blob, count);
+        let list = shop.list(&blobs, 64);
+        let cache = shop.model.instance_with(class, &[("list", list.into())]);
+        shop.keep(cache);
+        let thread_class = shop.class("java.lang.Thread", &[("name", Type::Object)]);
+        let name = shop.string("worker-7");
+        let thread = shop.model.instance_with(thread_class, &[("name", name.into())]);
+        let frames = [StackFrame::new(class, "fill", "Cache.java", 7)];
+        let trace = shop.model.trace(1, &frames);
+        shop.model.root(thread, Root::ThreadObject { thread: 1, trace });
+        if is_held {
+            shop.model.root(list, Root::JavaFrame { thread: 1, frame: 0 });
+        }
+        shop
+    };
+    for (before, after) in [(false, true), (true, false), (true, true)] {
+        let found = diff(make(10, before), make(40, after));
+        let expected = ["acme.Cache.list", "java.util.ArrayList", "acme.Blob.data", "byte[]"];
+        assert_eq!((labels(&found), found[0].1), (vec![expected.to_vec()], (10, 40)), "{before} {after}");
+    }
+}
+
+#[test]
+fn a_wrapper_and_what_it_wraps_are_one_place() {
+    let make = |count: usize| {
+        let mut shop = Shop::new();
+        let blob = blob(&mut shop);
+        let blobs = blobs(&mut shop, blob, count);
+        let list = shop.list(&blobs, 64);
+        let wrapper = shop.model.instance_with(shop.unmodifiable, &[("c", list.into())]);
+        let class = shop.class("acme.Holder", &[("all", Type::Object), ("other", Type::Object)]);
+        shop.in_field(class, "all", wrapper);
+        shop
+    };
+    let found = diff(make(5), make(50));
+    let wrapper = "java.util.Collections$UnmodifiableCollection";
+    assert_eq!(labels(&found), [["acme.Holder.all", wrapper, "acme.Blob.data", "byte[]"]]);
+}
