@@ -85,6 +85,25 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 impl Args {
+    /// Ends with an error if something is asked for that means nothing but with the values of `--by` whose rows are classes
+    /// and sums of classes.
+    #[allow(dead_code)]
+    fn only_classes(&self) -> anyhow::Result<()> {
+        let asked = [
+            (!self.patterns.is_empty(), "a PATTERN of classes"),
+            (self.live, "--live"),
+            (self.retained, "--retained"),
+            (self.sort.is_some(), "--sort"),
+        ];
+        let asked: Vec<&str> = asked.iter().filter(|(is_asked, _)| *is_asked).map(|(_, what)| *what).collect();
+        anyhow::ensure!(
+            asked.is_empty(),
+            "{} means nothing with this --by; omit it, or use --by class, package, loader or superclass",
+            asked.join(", ")
+        );
+        Ok(())
+    }
+
     /// How many rows are shown.
     fn rows(&self) -> usize {
         self.top.rows(self.output.format()).unwrap_or(usize::MAX)
