@@ -1,6 +1,12 @@
 //! `diff`: what grew from one dump to another. One file a thing that is compared.
 
 mod classes;
+mod properties;
+mod roots;
+mod shown;
+mod strings;
+mod threads;
+mod waste;
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::PairInput;
@@ -22,6 +28,11 @@ pub(crate) const EXAMPLES: &str = "Examples:
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Classes(GroupBy),
+    Roots,
+    Threads,
+    Properties,
+    Strings,
+    Waste,
 }
 
 /// The words of `--by`.
@@ -30,6 +41,11 @@ const BY: &[Key<By>] = &[
     ("package", By::Classes(GroupBy::Package), "Packages"),
     ("loader", By::Classes(GroupBy::Loader), "Class loaders"),
     ("superclass", By::Classes(GroupBy::Superclass), "Classes with all their subclasses"),
+    ("roots", By::Roots, "GC roots, by kind"),
+    ("threads", By::Threads, "Threads, by name; names that differ only in numbers are one"),
+    ("properties", By::Properties, "System properties of the JVM"),
+    ("strings", By::Strings, "Texts that several Strings have, by their number of copies"),
+    ("waste", By::Waste, "Memory spent for nothing, by kind; see `waste`"),
 ];
 
 /// The words of `--sort`.
@@ -81,13 +97,17 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     match args.by {
         By::Classes(group_by) => classes::run(args, group_by),
+        By::Roots => roots::run(args),
+        By::Threads => threads::run(args),
+        By::Properties => properties::run(args),
+        By::Strings => strings::run(args),
+        By::Waste => waste::run(args),
     }
 }
 
 impl Args {
     /// Ends with an error if something is asked for that means nothing but with the values of `--by` whose rows are classes
     /// and sums of classes.
-    #[allow(dead_code)]
     fn only_classes(&self) -> anyhow::Result<()> {
         let asked = [
             (!self.patterns.is_empty(), "a PATTERN of classes"),
@@ -95,7 +115,8 @@ impl Args {
             (self.retained, "--retained"),
             (self.sort.is_some(), "--sort"),
         ];
-        let asked: Vec<&str> = asked.iter().filter(|(is_asked, _)| *is_asked).map(|(_, what)| *what).collect();
+        let asked: Vec<&str> =
+            asked.iter().filter(|(is_asked, _)| *is_asked).map(|(_, what)| *what).collect();
         anyhow::ensure!(
             asked.is_empty(),
             "{} means nothing with this --by; omit it, or use --by class, package, loader or superclass",
@@ -116,5 +137,13 @@ impl Args {
 }
 
 pub(crate) fn declared() -> Vec<Declared> {
-    classes::declared()
+    let mut declared = classes::declared();
+    declared.extend([
+        roots::declared(),
+        threads::declared(),
+        properties::declared(),
+        strings::declared(),
+        waste::declared(),
+    ]);
+    declared
 }
