@@ -1,8 +1,9 @@
 //! Threads by name: which are new or gone, how many there are of a pool, whether they are where they were.
 //!
-//! Names that differ only in their numbers are one row, `pool-*-thread-*`: the threads of a pool, whose numbers go up while
-//! it runs, and those of pools that are made again and again. A name that is the only one of its form in both dumps stands
-//! for itself. Which of these it is, is known only when both dumps are: a [`Census`] counts by form.
+//! Names that differ only in numbers are one row, with `*` for the numbers in which they differ: `pool-1-thread-*` is a
+//! pool, whose numbers go up while it runs, `pool-*-thread-*` pools that are made again and again. A name that is the only
+//! one of its form in both dumps stands for itself. Which of these it is, is known only when both dumps are: a [`Census`]
+//! counts by form.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use super::{Change, Status};
 /// What a row is known by in every dump.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Key {
-    /// The name with `*` for its numbers; `None` of threads that have none.
+    /// The name with `*` for all its numbers; `None` of threads that have none.
     form: Option<Arc<str>>,
     is_virtual: bool,
 }
@@ -57,7 +58,8 @@ impl<T: PartialEq> Said<T> {
 /// The threads of a form in one dump.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Figures {
-    name: Said<Option<Arc<str>>>,
+    /// The name, with `*` for the numbers in which names differ.
+    name: Option<String>,
     threads: u64,
     /// By the dominator tree; what is reachable.
     retained_bytes: u64,
@@ -98,8 +100,8 @@ impl Stack {
 /// A row of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// The name; with `*` for numbers if several names differ only in these.
-    pub name: Option<Arc<str>>,
+    /// The name; with `*` for the numbers in which names differ.
+    pub name: Option<String>,
     /// Whether these are virtual threads.
     pub is_virtual: bool,
     /// What became of it.
@@ -132,11 +134,10 @@ impl Census {
         for row in &found.rows {
             let Thread { name, kind, doing, group, is_daemon, .. } = threads.thread(row);
             let form = name.as_deref().map(|name| shared(&mut texts, &form(name)));
-            let name = name.map(|name| shared(&mut texts, &name));
             let group = group.map(|group| shared(&mut texts, &group));
             let key = Key { form, is_virtual: kind == Kind::Virtual };
             let (figures, objects) = rows.entry(key).or_default();
-            figures.name.add(name);
+            figures.name = both(figures.name.take(), name);
             figures.threads += 1;
             figures.state.add(doing.state);
             figures.group.add(group);
@@ -160,8 +161,8 @@ impl Census {
             .collect();
         rows.sort_unstable_by(|a, b| {
             let growth = |row: &Row| Reverse((row.threads.delta(), row.retained_bytes.delta()));
-            let name = |row: &Row| (row.name.clone(), row.is_virtual);
-            growth(a).cmp(&growth(b)).then_with(|| name(a).cmp(&name(b)))
+            let by_name = || a.name.cmp(&b.name).then(a.is_virtual.cmp(&b.is_virtual));
+            growth(a).cmp(&growth(b)).then_with(by_name)
         });
         rows
     }
@@ -170,13 +171,7 @@ impl Census {
 impl Row {
     fn new(key: &Key, old: Option<&Figures>, new: Option<&Figures>) -> Self {
         let change = |of: fn(&Figures) -> u64| Change { old: old.map_or(0, of), new: new.map_or(0, of) };
-        let mut name = Said::Nothing;
-        for figures in [old, new].into_iter().flatten() {
-            match figures.name.one() {
-                Some(one) => name.add(one),
-                None => name = Said::Several,
-            }
-        }
+        let name = |figures: Option<&Figures>| figures.and_then(|figures| figures.name.clone());
         let latest = new.or(old);
         let state = |figures: Option<&Figures>| figures.and_then(|figures| *figures.state.one()?);
         let stacks = |figures: Option<&Figures>| figures.map_or(0, |figures| figures.stacks.len());
@@ -188,7 +183,7 @@ impl Row {
         let told = |figures: &Figures| (figures.threads, figures.retained_bytes, figures.state.clone());
         let is_same = old.map(told) == new.map(told) && stack != Some(Stack::Other);
         Self {
-            name: name.one().map_or_else(|| key.form.clone(), |name| (*name).clone()),
+            name: both(name(old), name(new)),
             is_virtual: key.is_virtual,
             status: Status::of(old.is_some(), new.is_some(), is_same),
             threads: change(|figures| figures.threads),
@@ -210,6 +205,35 @@ fn shared(texts: &mut FxHashSet<Arc<str>>, text: &str) -> Arc<str> {
     let text: Arc<str> = text.into();
     texts.insert(text.clone());
     text
+}
+
+/// Two names of one form, with `*` for the numbers in which they differ; the other one if there is one only.
+fn both(a: Option<String>, b: Option<String>) -> Option<String> {
+    let (Some(a), Some(b)) = (&a, &b) else { return a.or(b) };
+    let mut name = String::with_capacity(a.len());
+    let (mut of_a, mut of_b) = (a.as_str(), b.as_str());
+    // What is a number in one of them is one in the other, or `*`.
+    while let (Some(first), Some(_)) = (of_a.chars().next(), of_b.chars().next()) {
+        let (in_a, in_b) = (digits(of_a), digits(of_b));
+        if in_a == 0 && in_b == 0 {
+            name.push(first);
+            (of_a, of_b) = (behind(of_a, first.len_utf8()), behind(of_b, first.len_utf8()));
+            continue;
+        }
+        let (in_a, in_b) = (in_a.max(1), in_b.max(1));
+        name.push_str(of_a.get(..in_a).filter(|number| of_b.get(..in_b) == Some(*number)).unwrap_or("*"));
+        (of_a, of_b) = (behind(of_a, in_a), behind(of_b, in_b));
+    }
+    Some(name)
+}
+
+/// Digits at the start.
+fn digits(text: &str) -> usize {
+    text.bytes().take_while(u8::is_ascii_digit).count()
+}
+
+fn behind(text: &str, bytes: usize) -> &str {
+    text.get(bytes..).unwrap_or_default()
 }
 
 /// A name with `*` for each number.
@@ -238,7 +262,7 @@ mod tests {
         for (name, state, stack, retained_bytes) in threads {
             let key = Key { form: Some(form(name).into()), is_virtual: false };
             let figures = census.rows.entry(key).or_default();
-            figures.name.add(Some((*name).into()));
+            figures.name = both(figures.name.take(), Some((*name).to_owned()));
             figures.threads += 1;
             figures.retained_bytes += retained_bytes;
             figures.state.add(Some(*state));
@@ -301,6 +325,26 @@ mod tests {
         let rows = Census::compare(&old, &new);
         let states: Vec<_> = rows.iter().map(|row| (row.state_old, row.state_new, row.stack)).collect();
         assert_eq!(states, [(Some(Runnable), None, Some(Stack::Other))]);
+    }
+
+    #[test]
+    fn numbers_that_differ_are_masked() {
+        let name = |names: &[&str]| names.iter().fold(None, |all, name| both(all, Some((*name).to_owned())));
+        for (names, expected) in [
+            (&["pool-1-thread-1", "pool-1-thread-12", "pool-1-thread-3"][..], "pool-1-thread-*"),
+            (
+                &["pool-1-thread-1", "pool-2-thread-1", "pool-2-thread-2", "pool-1-thread-1"],
+                "pool-*-thread-*",
+            ),
+            (&["C1 Thread0", "C2 Thread0"], "C* Thread0"),
+            (&["äß1", "äß1"], "äß1"),
+            (&["*1*", "*22*", "*1*"], "***"),
+            (&["1", "23", "4"], "*"),
+            (&["", ""], ""),
+        ] {
+            assert_eq!(name(names).as_deref(), Some(expected));
+        }
+        assert_eq!(both(None, None), None);
     }
 
     #[test]

@@ -61,8 +61,8 @@ fn columns<'a>() -> Columns<'a, &'a Row> {
     let mut columns = vec![
         Column::text(
             "name",
-            "the threads' name; if several names of both dumps differ only in numbers these are one row, with `*` for each \
-             number",
+            "the threads' name; names of both dumps that differ only in numbers are one row, with `*` for the numbers in \
+             which they differ",
             |row: &&Row| row.name.as_deref().into(),
         )
         .or_null("the dump has none")
