@@ -12,6 +12,7 @@
 
 mod class_loaders;
 mod collections;
+mod compared_kinds;
 mod dominators;
 mod graph_properties;
 mod held_by_fields;

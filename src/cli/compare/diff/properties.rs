@@ -2,7 +2,6 @@
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{Old, Pair};
-use crate::cli::shared::messages;
 use crate::query::compare::properties::{Census, Row};
 use crate::report::answer::{Answer, Declared};
 use crate::report::column::{Column, Columns, Fit};
@@ -20,16 +19,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let beside = Beside { old: Old::of(&old), changed: counts.changed };
     let answer = Answer::new(columns(), shown::rows(args, &rows, |row| row.status))
         .beside(&shown::only_beside(), &beside);
-    let without: Vec<_> = [(&old, &before), (&new, &after)]
+    let without: Vec<String> = [(&old, &before), (&new, &after)]
         .into_iter()
         .filter(|(_, census)| census.is_empty())
         .map(|(heap, _)| format!("{} tells no system properties", heap.path().display()))
         .collect();
-    let outcome = shown::show(args, &Pair { old, new }, answer, counts)?;
-    if !args.input.quiet() {
-        without.iter().for_each(|note| messages::line("note", note));
-    }
-    Ok(outcome)
+    shown::show(args, &Pair { old, new }, answer, counts, &without)
 }
 
 fn columns<'a>() -> Columns<'a, &'a Row> {

@@ -20,7 +20,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let beside = Beside { old: Old::of(&old), changed: counts.changed };
     let answer = Answer::new(columns(), shown::rows(args, &rows, |row| row.status))
         .beside(&shown::only_beside(), &beside);
-    shown::show(args, &Pair { old, new }, answer, counts)
+    shown::show(args, &Pair { old, new }, answer, counts, &[])
 }
 
 fn columns<'a>() -> Columns<'a, &'a Row> {

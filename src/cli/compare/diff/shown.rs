@@ -38,17 +38,20 @@ pub(super) fn rows<'r, R>(
     rows.iter().filter(move |row| !leaves_out_same || status(row) != Status::Same).take(args.rows())
 }
 
-/// Shows an answer, says if nothing has changed, and how the run ends.
+/// Shows an answer, says on stderr `notes` and if nothing has changed, and how the run ends.
 pub(super) fn show<R>(
     args: &Args,
     source: &impl Source,
     answer: Answer<'_, R>,
     counts: Counts,
+    notes: &[String],
 ) -> anyhow::Result<Outcome> {
     let matching = if args.leaves_out_same() { counts.changed } else { counts.all };
     source.show("diff", &args.output, answer.matching(matching, "rows").without_rows(NoRows::Nothing))?;
-    if counts.changed == 0 && !args.input.quiet() {
-        messages::line("note", "nothing has changed");
+    if !args.input.quiet() {
+        let nothing = (counts.changed == 0).then_some("nothing has changed");
+        let notes = notes.iter().map(String::as_str).chain(nothing);
+        notes.for_each(|note| messages::line("note", note));
     }
     Ok(source.outcome(counts.changed > 0))
 }

@@ -66,7 +66,7 @@ fn show(
         ("copies +/-", change(|totals| totals.strings)),
         ("text", "all Strings".to_owned()),
     ]);
-    shown::show(args, source, answer, counts)
+    shown::show(args, source, answer, counts, &[])
 }
 
 /// A row, and its text.
@@ -128,9 +128,12 @@ fn columns<'a>() -> Columns<'a, Line> {
     Columns::new(columns)
 }
 
+/// A figure of all Strings: key, meaning, value.
+type Total = (&'static str, &'static str, fn(&All) -> Option<Change>);
+
 fn beside<'c>() -> Columns<'c, All> {
     let mut columns = shown::beside(|all: &All| &all.beside, |all| &all.beside.old);
-    let totals: [(_, _, fn(&All) -> Option<Change>); 4] = [
+    let totals: [Total; 4] = [
         ("total.strings", "Strings of the old dump", |all| Some(all.change(|totals| totals.strings))),
         ("total.distinct", "different texts", |all| Some(all.change(|totals| totals.distinct))),
         ("total.total_bytes", "what all Strings take with their arrays", |all| {

@@ -3,7 +3,6 @@
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::shared::args::Input;
-use crate::cli::shared::messages;
 use crate::cli::shared::session::{Session, Source};
 use crate::index::Quiet;
 use crate::query::compare;
@@ -30,16 +29,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let answer = Answer::new(columns(), shown::rows(args, &rows, |row| row.status))
         .beside(&beside(), &all)
         .total([("threads +/-", signed(threads.delta())), ("name", "total".to_owned())]);
-    let without: Vec<_> = [(&old, &before), (&new, &after)]
+    let without: Vec<String> = [(&old, &before), (&new, &after)]
         .into_iter()
         .filter(|(_, census)| census.threads == 0)
         .map(|(session, _)| format!("{} contains no threads", session.dump().path))
         .collect();
-    let outcome = shown::show(args, &Pair { old, new }, answer, counts)?;
-    if !args.input.quiet() {
-        without.iter().for_each(|note| messages::line("note", note));
-    }
-    Ok(outcome)
+    shown::show(args, &Pair { old, new }, answer, counts, &without)
 }
 
 fn census(input: &Input, seed: u64) -> anyhow::Result<(Session, Census)> {

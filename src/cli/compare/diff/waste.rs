@@ -28,7 +28,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
             ("wasted +/-", signed(wasted_bytes.delta())),
             ("kind", "total, no byte counted twice".to_owned()),
         ]);
-    shown::show(args, &Pair { old, new }, answer, counts)
+    shown::show(args, &Pair { old, new }, answer, counts, &[])
 }
 
 fn census(input: &Input) -> anyhow::Result<(Session, Census)> {
