@@ -13,6 +13,7 @@
 mod class_loaders;
 mod collections;
 mod compare;
+mod compared_kinds;
 mod dominators;
 mod graph_properties;
 mod held_by_fields;

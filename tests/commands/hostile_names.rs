@@ -157,10 +157,19 @@ fn no_command_lets_them_out_in_any_format() {
     let index = made.dir.path().join("index");
     let [class, instance, text, thread] =
         [made.class.0, made.instance.0, made.text.0, made.thread.0].map(|id| format!("{id:#x}"));
+    // In which none of it is, so that tables show all.
+    let other = made.dir.path().join("other.hprof");
+    fs::write(&other, DumpWriter::new(Version::V1_0_2, IdSize::Eight).into_bytes()).unwrap();
+    let other = other.to_str().unwrap();
     let query = format!("SELECT o AS \"{EVIL}\", toString(s) FROM java.lang.String s");
     // With whether the name has to be there, as it is shown.
     let commands: &[(&str, &[&str], bool)] = &[
         ("info", &[], false),
+        ("diff", &[other, "--by", "roots"], false),
+        ("diff", &[other, "--by", "threads"], true),
+        ("diff", &[other, "--by", "properties"], false),
+        ("diff", &[other, "--by", "strings"], true),
+        ("diff", &[other, "--by", "waste"], false),
         ("histo", &["--top", "0"], true),
         ("histo", &["--group-by", "loader"], true),
         ("histo", &["--group-by", "package"], false),

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use crate::cli::shared::args::Input;
 use crate::cli::shared::recording::RecordedInput;
 use crate::cli::shared::session::Source;
+use crate::index::Error;
+use crate::input::file::TextFile;
 use crate::query::compare::Change;
 use crate::report::column::{Column, Kind};
 use crate::report::json::Dump;
@@ -32,8 +34,23 @@ impl PairInput {
         [self.old.clone(), self.old.of(&self.new)]
     }
 
+    /// The old dump, then the new one; ends with an error if one of them is a text report, which has no such things.
+    pub(crate) fn binary(&self) -> anyhow::Result<[Input; 2]> {
+        for file in self.recorded() {
+            if TextFile::open(file.input.path()).map_err(Error::from)?.is_some() {
+                anyhow::bail!(
+                    "{} is a text report, and this --by needs binary dumps; --by class, package and loader compare the HEAP \
+                     DUMP of a text report",
+                    file.input.path().display()
+                );
+            }
+            // Says what is wrong with --run.
+            file.open_text()?;
+        }
+        Ok(self.inputs())
+    }
+
     /// The old dump, then the new one: binary dumps.
-    #[allow(dead_code)]
     pub(crate) fn inputs(&self) -> [Input; 2] {
         [self.old.input.clone(), self.old.input.of(&self.new)]
     }

@@ -29,7 +29,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli strings heap.hprof --duplicates --sort count --format json | jq '.rows[0].holders'";
 
 /// Characters of a text in a table when nothing is said.
-const DEFAULT_CHARS: usize = 200;
+pub(crate) const DEFAULT_CHARS: usize = 200;
 /// Rows that are made at a time, and characters of their texts.
 const CHUNK: usize = 1 << 10;
 const CHUNK_CHARS: usize = 1 << 24;

@@ -182,15 +182,9 @@ impl Census {
 
     /// Matches an old dump and a new one.
     pub fn compare(old: &Self, new: &Self, sort_by: SortBy) -> Vec<Row> {
-        let only_old = old.rows.keys().filter(|key| !new.rows.contains_key(key));
-        let mut rows: Vec<Row> = new
-            .rows
-            .keys()
-            .chain(only_old)
-            .map(|key| {
-                let sides = (old.rows.get(key), new.rows.get(key));
-                Row::new(key.clone(), sides, old.has_retained && new.has_retained)
-            })
+        let has_retained = old.has_retained && new.has_retained;
+        let mut rows: Vec<Row> = super::matched(&old.rows, &new.rows)
+            .map(|(key, before, after)| Row::new(key.clone(), (before, after), has_retained))
             .collect();
         rows.sort_unstable_by(|a, b| {
             let by = |row: &Row| match sort_by {

@@ -1,13 +1,24 @@
 //! Comparing heaps: two or more dumps, by what means the same in each of them.
 //!
 //! Object IDs, object indices and class numbers mean nothing in another dump. What is compared is taken from each dump by
-//! itself, as plain data under names ([`classes`], [`places`]), and matched then: only one dump has to be open at a time.
+//! itself, as plain data under names ([`classes`], [`places`]), and matched then: only one dump has to be open at a time. Texts
+//! are not kept: [`strings`] compares them where they stand, in both dumps.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash};
+
+use crate::query::strings::contents;
 
 pub mod classes;
 mod growth;
 pub mod names;
 pub mod places;
+pub mod properties;
+pub mod roots;
+pub mod strings;
+pub mod threads;
 pub mod trend;
+pub mod waste;
 
 pub use growth::Growth;
 
@@ -61,6 +72,21 @@ impl Status {
             _ => Self::Changed,
         }
     }
+}
+
+/// A seed of hashes that two dumps are compared by.
+pub fn random_seed() -> u64 {
+    contents::random_seed()
+}
+
+/// The keys of an old dump and a new one with what each says of them, each key once, in no order.
+fn matched<'m, K: Eq + Hash, V, S: BuildHasher>(
+    old: &'m HashMap<K, V, S>,
+    new: &'m HashMap<K, V, S>,
+) -> impl Iterator<Item = (&'m K, Option<&'m V>, Option<&'m V>)> {
+    let in_new = new.iter().map(|(key, after)| (key, old.get(key), Some(after)));
+    let only_old = old.iter().filter(|(key, _)| !new.contains_key(*key));
+    in_new.chain(only_old.map(|(key, before)| (key, Some(before), None)))
 }
 
 #[cfg(test)]

@@ -141,6 +141,13 @@ pub fn roots(graph: &ObjectGraph, labels: &Labels<'_>, frames: &Frames<'_>, ques
     Answer { kinds, rows, total }
 }
 
+/// All roots, by kind.
+pub(crate) fn by_kind(graph: &ObjectGraph) -> Vec<KindRow> {
+    let mut roots = graph.roots.rows.clone();
+    roots.sort_by_key(key);
+    kinds(&graph.tree, &roots)
+}
+
 /// Roots of the same key are the same.
 fn key(root: &Root) -> (RootKind, ObjectIndex, Option<u32>, Option<u32>, bool) {
     (root.kind, root.object, root.thread_serial, root.frame, root.is_assumed)

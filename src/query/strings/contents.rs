@@ -1,6 +1,7 @@
 //! What Strings say, compared: a text is the same whichever way its characters are stored.
 
 use std::cmp::Ordering;
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 use regex::Regex;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
@@ -93,6 +94,11 @@ impl Hashes {
         };
         Some(*known.get_or_insert_with(make))
     }
+}
+
+/// A seed for [`hash`]. Whoever writes a dump cannot make texts collide. No answer depends on it.
+pub(crate) fn random_seed() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 /// The hash of a text. Latin-1 texts are hashed a byte a character, all others as UTF-16: two forms of one text have

@@ -24,7 +24,7 @@ use crate::index::storage::scratch::{Array, Stack};
 use crate::query::objects::reader::{Characters, Objects};
 
 use super::contents::{self, Form, Hashes};
-use super::{Question, STRING};
+use super::{Basis, Question, STRING};
 
 /// Objects that one thread takes at a time, at least, and the number of such chunks, at most.
 const CHUNK: u32 = 1 << 16;
@@ -110,7 +110,7 @@ pub(super) fn find<'a>(
     objects: &Objects<'a>,
     bytes: &'a [u8],
     question: &Question,
-    seed: u64,
+    basis: &Basis,
 ) -> io::Result<Finds> {
     let (summary, graph) = (objects.summary, objects.graph);
     let sizes = Sizes::new(summary, None);
@@ -120,11 +120,11 @@ pub(super) fn find<'a>(
             (summary.class_name(class) == STRING).then(|| StringFields::of(summary, number))?
         })
         .collect();
-    let search = Search { objects, graph, bytes, question, layout: sizes.layout(), seed, fields };
+    let search = Search { objects, graph, bytes, question, layout: sizes.layout(), seed: basis.seed, fields };
     let count = graph.objects.len();
     let size = CHUNK.max((count / MAX_CHUNKS).next_multiple_of(BLOCK));
     let all = chunks(0..count, size);
-    let room = graph.room();
+    let room = &basis.room;
     let strings = |chunk: &Range<u32>| {
         let (found, unreadable) = search.strings(chunk.clone());
         Ok((room.copy(&found)?, unreadable))
@@ -132,7 +132,7 @@ pub(super) fn find<'a>(
     let found: Vec<(Array<Found>, u64)> = all.par_iter().map(strings).collect::<io::Result<_>>()?;
     let unreadable: u64 = found.iter().map(|(_, unreadable)| unreadable).sum();
     let shares: Vec<Mutex<Stack<Item>>> =
-        (0..SHARES).map(|_| Mutex::new(Stack::with_top(&room, SHARE_TOP))).collect();
+        (0..SHARES).map(|_| Mutex::new(Stack::with_top(room, SHARE_TOP))).collect();
     let unreadable_arrays: u64 = (all.par_iter())
         .map(|chunk| {
             let mut here: Vec<Found> = Vec::new();

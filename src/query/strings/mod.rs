@@ -7,10 +7,10 @@
 pub(crate) mod contents;
 mod find;
 pub mod holders;
+mod matching;
 mod same;
 
 use std::cmp::Ordering;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::ops::RangeInclusive;
 
@@ -23,11 +23,13 @@ use crate::index::graph::numbers::ObjectIndex;
 use crate::index::layout::sizes::Sizes;
 use crate::index::model::summary::Summary;
 use crate::index::storage::id_map::{IdMap, IdSet};
-use crate::index::storage::scratch::Array;
+use crate::index::storage::scratch::{Array, ScratchArena};
 
 use super::objects::reader::{Characters, Objects};
+use contents::random_seed;
 use find::Item;
 use holders::Holder;
+pub(crate) use matching::{Copies, Which, matched};
 
 /// The class whose objects are looked at.
 pub const STRING: &str = "java.lang.String";
@@ -196,6 +198,21 @@ impl StringBytes {
     }
 }
 
+/// What searches have in common whose answers can be matched by text.
+#[derive(Debug, Clone)]
+pub(crate) struct Basis {
+    /// Of hashes.
+    seed: u64,
+    room: ScratchArena,
+}
+
+impl Basis {
+    /// With room beside the index of this graph: one memory budget for all searches.
+    pub(crate) fn new(graph: &ObjectGraph) -> Self {
+        Self { seed: random_seed(), room: graph.room() }
+    }
+}
+
 /// Finds Strings.
 ///
 /// # Errors
@@ -206,12 +223,25 @@ pub fn strings(
     bytes: &[u8],
     question: &Question,
 ) -> io::Result<Answer> {
+    let mut answer = strings_on(&Basis::new(graph), summary, graph, bytes, question)?;
+    if answer.groups.is_empty() {
+        answer.shares.clear();
+    }
+    Ok(answer)
+}
+
+/// As [`strings`], for [`matched`].
+pub(crate) fn strings_on(
+    basis: &Basis,
+    summary: &Summary,
+    graph: &ObjectGraph,
+    bytes: &[u8],
+    question: &Question,
+) -> io::Result<Answer> {
     let objects = Objects::new(summary, graph, bytes);
-    // Whoever writes a dump cannot make texts collide. No answer depends on the seed.
-    let seed = RandomState::new().build_hasher().finish();
-    let found = find::find(&objects, bytes, question, seed)?;
+    let found = find::find(&objects, bytes, question, basis)?;
     let search = Grouping { objects: &objects, sizes: StringBytes::new(summary), rows: question.rows };
-    let (mut shares, counted): (Vec<Array<Item>>, Vec<Counted>) = (0u32..)
+    let (shares, counted): (Vec<Array<Item>>, Vec<Counted>) = (0u32..)
         .zip(found.shares)
         .collect::<Vec<_>>()
         .into_par_iter()
@@ -228,9 +258,6 @@ pub fn strings(
     }
     totals.rows = groups.len() as u64;
     search.sort(&mut groups, &shares, question);
-    if groups.is_empty() {
-        shares.clear();
-    }
     Ok(Answer { totals, shares, groups })
 }
 

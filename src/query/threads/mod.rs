@@ -3,6 +3,7 @@
 //! Finding threads and reading one are apart: a dump can hold a million virtual threads, and nobody keeps all their
 //! stacks. `fields` reads Thread objects, `state` knows what their numbers mean.
 
+pub(crate) mod fingerprints;
 pub mod frames;
 pub mod groups;
 pub mod stack_owners;
@@ -117,6 +118,13 @@ pub struct Row {
     depth: usize,
     /// Characters of its name that are shown at most.
     name: usize,
+}
+
+impl Row {
+    /// The Thread object.
+    pub(crate) fn object(&self) -> ObjectIndex {
+        self.object
+    }
 }
 
 /// The threads asked for.

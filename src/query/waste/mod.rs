@@ -21,7 +21,6 @@ mod plan;
 mod union;
 
 use std::cmp::Reverse;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,6 +37,7 @@ use crate::query::objects::collections::Forms;
 use crate::query::objects::label::Labels;
 use crate::query::objects::object_set::Bits;
 use crate::query::objects::reader::Objects;
+use crate::query::strings::contents::random_seed;
 
 pub use fields::{FieldSum, GroupBy};
 pub use findings::{Example, Part};
@@ -213,7 +213,7 @@ struct Search<'a> {
     labels: Labels<'a>,
     /// How collections are read.
     forms: Arc<Forms>,
-    /// Of hashes. Whoever writes a dump cannot make contents collide. No answer depends on it.
+    /// Of hashes.
     seed: u64,
 }
 
@@ -308,7 +308,7 @@ pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &Question
         reachable: Reachable::of(graph),
         roots,
         labels: Labels::new(heap, graph, bytes),
-        seed: RandomState::new().build_hasher().finish(),
+        seed: random_seed(),
     };
     let all_bytes = crate::query::classes::histogram::all_bytes(summary, &search.sizes);
     let reachable_bytes = graph.tree.reachable_bytes();

@@ -2,6 +2,12 @@
 
 mod classes;
 mod places;
+mod properties;
+mod roots;
+mod shown;
+mod strings;
+mod threads;
+mod waste;
 
 pub(crate) use places::places_of;
 
@@ -28,6 +34,11 @@ pub(crate) const EXAMPLES: &str = "Examples:
 enum By {
     Classes(GroupBy),
     Place,
+    Roots,
+    Threads,
+    Properties,
+    Strings,
+    Waste,
 }
 
 /// The words of `--by`.
@@ -37,6 +48,11 @@ const BY: &[Key<By>] = &[
     ("loader", By::Classes(GroupBy::Loader), "Class loaders"),
     ("superclass", By::Classes(GroupBy::Superclass), "Classes with all their subclasses"),
     ("place", By::Place, "Where in the program: by which fields, from static fields and threads down"),
+    ("roots", By::Roots, "GC roots, by kind"),
+    ("threads", By::Threads, "Threads, by name; names that differ only in numbers are one"),
+    ("properties", By::Properties, "System properties of the JVM"),
+    ("strings", By::Strings, "Texts that several Strings have, by their number of copies"),
+    ("waste", By::Waste, "Memory spent for nothing, by kind; see `waste`"),
 ];
 
 /// The words of `--sort`.
@@ -93,22 +109,32 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     match args.by {
         By::Classes(group_by) => classes::run(args, group_by),
         By::Place => places::run(args),
+        By::Roots => roots::run(args),
+        By::Threads => threads::run(args),
+        By::Properties => properties::run(args),
+        By::Strings => strings::run(args),
+        By::Waste => waste::run(args),
     }
 }
 
 impl Args {
-    /// Refuses what only classes are compared by.
-    fn only_classes(&self, by: &str) -> anyhow::Result<()> {
-        let given = [
-            ("a class pattern", !self.patterns.is_empty()),
-            ("--live", self.live),
-            ("--retained", self.retained),
-            ("--sort", self.sort.is_some()),
+    /// Ends with an error if something is asked for that means nothing but with the values of `--by` whose rows are classes
+    /// and sums of classes.
+    fn only_classes(&self) -> anyhow::Result<()> {
+        let asked = [
+            (!self.patterns.is_empty(), "a PATTERN of classes"),
+            (self.live, "--live"),
+            (self.retained, "--retained"),
+            (self.sort.is_some(), "--sort"),
         ];
-        match given.into_iter().find(|(_, given)| *given) {
-            None => Ok(()),
-            Some((what, _)) => anyhow::bail!("{what} has no meaning with --by {by}; omit it"),
-        }
+        let asked: Vec<&str> =
+            asked.iter().filter(|(is_asked, _)| *is_asked).map(|(_, what)| *what).collect();
+        anyhow::ensure!(
+            asked.is_empty(),
+            "{} means nothing with this --by; omit it, or use --by class, package, loader or superclass",
+            asked.join(", ")
+        );
+        Ok(())
     }
 
     /// How many rows are shown.
@@ -123,7 +149,14 @@ impl Args {
 }
 
 pub(crate) fn declared() -> Vec<Declared> {
-    let mut all = classes::declared();
-    all.push(places::declared());
-    all
+    let mut declared = classes::declared();
+    declared.extend([
+        places::declared(),
+        roots::declared(),
+        threads::declared(),
+        properties::declared(),
+        strings::declared(),
+        waste::declared(),
+    ]);
+    declared
 }

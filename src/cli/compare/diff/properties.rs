@@ -1,0 +1,56 @@
+//! `diff --by properties`.
+
+use crate::cli::Outcome;
+use crate::cli::compare::pair::{Old, Pair};
+use crate::query::compare::properties::{Census, Row};
+use crate::report::answer::{Answer, Declared};
+use crate::report::column::{Column, Columns, Fit};
+
+use super::Args;
+use super::shown::{self, Beside, Counts};
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    args.only_classes()?;
+    let [old, new] = args.input.binary()?;
+    let (old, new) = (old.open()?, new.open()?);
+    let (before, after) = (Census::new(old.summary()), Census::new(new.summary()));
+    let rows = Census::compare(&before, &after);
+    let counts = Counts::of(rows.iter().map(|row| row.status));
+    let beside = Beside { old: Old::of(&old), changed: counts.changed };
+    let answer = Answer::new(columns(), shown::rows(args, &rows, |row| row.status))
+        .beside(&shown::only_beside(), &beside);
+    let without: Vec<String> = [(&old, &before), (&new, &after)]
+        .into_iter()
+        .filter(|(_, census)| census.is_empty())
+        .map(|(heap, _)| format!("{} tells no system properties", heap.path().display()))
+        .collect();
+    shown::show(args, &Pair { old, new }, answer, counts, &without)
+}
+
+fn columns<'a>() -> Columns<'a, &'a Row> {
+    Columns::new([
+        Column::text("key", "the property", |row: &&Row| (&row.key).into()).header("property").place(0),
+        shown::status(|row: &&Row| row.status),
+        Column::text("value_old", "its value in the old dump", |row: &&Row| row.old.as_ref().into())
+            .or_null("it has none there")
+            .header("old")
+            .place(1)
+            .fit(Fit::Cut { priority: 0 }),
+        Column::text("value_new", "its value in the new dump", |row: &&Row| row.new.as_ref().into())
+            .or_null("it has none there")
+            .header("new")
+            .place(2)
+            .fit(Fit::Cut { priority: 0 }),
+    ])
+}
+
+pub(super) fn declared() -> Declared {
+    Declared {
+        command: "diff",
+        variant: "`--by properties`",
+        about: "A row is a system property of the JVM, by key. Only those that tell what JVM it was and what it ran, as in \
+                [`info`](#info): others may be secret.",
+        rows: columns().fields(),
+        beside: shown::only_beside().fields(),
+    }
+}

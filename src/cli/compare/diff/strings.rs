@@ -1,0 +1,161 @@
+//! `diff --by strings`.
+
+use crate::cli::Outcome;
+use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
+use crate::cli::object::strings::DEFAULT_CHARS;
+use crate::cli::shared::args::Input;
+use crate::cli::shared::limit::limit;
+use crate::cli::shared::session::Session;
+use crate::index::{Heap, ObjectGraph, Quiet};
+use crate::query::compare::Change;
+use crate::query::compare::strings::{Census, Compared, Dump, Keep, Row, Text, Texts};
+use crate::query::strings::Totals;
+use crate::report::answer::{Answer, Declared};
+use crate::report::column::{Column, Columns, Fit};
+use crate::report::escape;
+use crate::report::number::signed;
+use crate::report::value::Value;
+
+use super::Args;
+use super::shown::{self, Beside, Counts};
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    args.only_classes()?;
+    let [old_input, new_input] = args.input.binary()?;
+    let (old, before) = census(&old_input, None)?;
+    let (new, after) = census(&new_input, Some(&before))?;
+    let keep = if args.leaves_out_same() { Keep::Changed } else { Keep::All };
+    let source = Pair { old, new };
+    let shown = new_input.with_threads(|| {
+        let dumps = (dump(&source.old.heap, &source.old.graph)?, dump(&source.new.heap, &source.new.graph)?);
+        let top = args.top.rows(args.output.format());
+        let found = Census::compare((before, dumps.0), (after, dumps.1), keep, top);
+        show(args, &source, &found, dumps)
+    });
+    shown?
+}
+
+fn dump<'a>(heap: &'a Heap, graph: &'a ObjectGraph) -> anyhow::Result<Dump<'a>> {
+    Ok(Dump { summary: heap.summary(), graph, bytes: heap.bytes(&Quiet)? })
+}
+
+fn census(input: &Input, other: Option<&Census>) -> anyhow::Result<(Session, Census)> {
+    Session::ask(input, |heap, graph| {
+        let census = Census::new(dump(heap, graph)?, other)?;
+        // Texts are read again when both dumps are there: what is damaged in the index is noticed here.
+        graph.check_tree();
+        Ok(census)
+    })
+}
+
+fn show(
+    args: &Args,
+    source: &Pair<Session, Session>,
+    found: &Compared,
+    (old, new): (Dump<'_>, Dump<'_>),
+) -> anyhow::Result<Outcome> {
+    let most = limit(None, args.output.format(), DEFAULT_CHARS).unwrap_or(usize::MAX);
+    let texts = Texts::new(found, old, new, most);
+    let counts = Counts { all: found.matching, changed: found.changed };
+    let all =
+        All { beside: Beside { old: Old::of(&source.old), changed: counts.changed }, totals: found.totals };
+    let rows = found.rows.iter().map(|row| Line { row: *row, text: texts.text(row) });
+    let change = |of: fn(&Totals) -> u64| signed(all.change(of).delta());
+    let answer = Answer::new(columns(), rows).beside(&beside(), &all).total([
+        ("bytes +/-", change(|totals| totals.bytes)),
+        ("copies +/-", change(|totals| totals.strings)),
+        ("text", "all Strings".to_owned()),
+    ]);
+    shown::show(args, source, answer, counts, &[])
+}
+
+/// A row, and its text.
+struct Line {
+    row: Row,
+    text: Text,
+}
+
+/// What stands beside the rows.
+struct All {
+    beside: Beside,
+    totals: [Totals; 2],
+}
+
+impl All {
+    fn change(&self, of: fn(&Totals) -> u64) -> Change {
+        let [old, new] = &self.totals;
+        Change { old: of(old), new: of(new) }
+    }
+}
+
+fn columns<'a>() -> Columns<'a, Line> {
+    let counted = |key, meaning, titles| ChangeColumns { key, meaning, null: None, titles };
+    let mut columns = vec![
+        Column::text("value", "the text; a surrogate without its other half is `\\udXXX`", |line: &Line| {
+            Value::from(&line.text.text)
+        })
+        .header("text")
+        .cell(|line| {
+            let more = if line.text.is_cut { "…" } else { "" };
+            escape::quoted(&format!("{}{more}", line.text.text))
+        })
+        .place(91)
+        .fit(Fit::Cut { priority: 0 }),
+        shown::status(|line: &Line| line.row.status),
+        Column::integer("length", "UTF-16 units: what `String.length()` returns", |line: &Line| {
+            line.text.length.into()
+        })
+        .header("length")
+        .fit(Fit::Secondary { priority: 0 })
+        .place(4),
+        Column::boolean("cut", "whether `value` is only the start of the text", |line: &Line| {
+            line.text.is_cut.into()
+        }),
+    ];
+    columns.extend(
+        counted("count", "Strings with this text in the old dump", ["copies +/-", "copies"])
+            .columns(2, |line: &Line| Some(line.row.count)),
+    );
+    columns.extend(
+        counted(
+            "total_bytes",
+            "what all copies take with their arrays; an array that several Strings share counts for the first of them by \
+             address",
+            ["bytes +/-", "bytes"],
+        )
+        .columns(0, |line: &Line| Some(line.row.total_bytes)),
+    );
+    Columns::new(columns)
+}
+
+/// A figure of all Strings: key, meaning, value.
+type Total = (&'static str, &'static str, fn(&All) -> Option<Change>);
+
+fn beside<'c>() -> Columns<'c, All> {
+    let mut columns = shown::beside(|all: &All| &all.beside, |all| &all.beside.old);
+    let totals: [Total; 4] = [
+        ("total.strings", "Strings of the old dump", |all| Some(all.change(|totals| totals.strings))),
+        ("total.distinct", "different texts", |all| Some(all.change(|totals| totals.distinct))),
+        ("total.total_bytes", "what all Strings take with their arrays", |all| {
+            Some(all.change(|totals| totals.bytes))
+        }),
+        ("total.wasted_bytes", "what all copies but the first of each text take", |all| {
+            Some(all.change(|totals| totals.wasted_bytes))
+        }),
+    ];
+    for (key, meaning, of) in totals {
+        columns.extend(ChangeColumns { key, meaning, null: None, titles: ["", ""] }.columns(0, of));
+    }
+    Columns::new(columns)
+}
+
+pub(super) fn declared() -> Declared {
+    Declared {
+        command: "diff",
+        variant: "`--by strings`",
+        about: "A row is a text that several Strings of at least one of the dumps have, reachable or not; those whose copies \
+                take more than before come first. Texts are cut as those of [`strings`](#strings).",
+        rows: columns().fields(),
+        beside: beside().fields(),
+    }
+}

@@ -1,0 +1,146 @@
+//! `diff --by threads`.
+
+use crate::cli::Outcome;
+use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
+use crate::cli::shared::args::Input;
+use crate::cli::shared::session::{Session, Source};
+use crate::index::Quiet;
+use crate::query::compare;
+use crate::query::compare::Change;
+use crate::query::compare::threads::{Census, Row};
+use crate::query::threads::State;
+use crate::report::answer::{Answer, Declared};
+use crate::report::column::{Column, Columns, Fit};
+use crate::report::number::signed;
+use crate::report::value::Value;
+
+use super::Args;
+use super::shown::{self, Beside, Counts};
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    args.only_classes()?;
+    let [old, new] = args.input.binary()?;
+    let seed = compare::random_seed();
+    let ((old, before), (new, after)) = (census(&old, seed)?, census(&new, seed)?);
+    let rows = Census::compare(&before, &after);
+    let counts = Counts::of(rows.iter().map(|row| row.status));
+    let threads = Change { old: before.threads, new: after.threads };
+    let all = All { beside: Beside { old: Old::of(&old), changed: counts.changed }, threads };
+    let answer = Answer::new(columns(), shown::rows(args, &rows, |row| row.status))
+        .beside(&beside(), &all)
+        .total([("threads +/-", signed(threads.delta())), ("name", "total".to_owned())]);
+    let without: Vec<String> = [(&old, &before), (&new, &after)]
+        .into_iter()
+        .filter(|(_, census)| census.threads == 0)
+        .map(|(session, _)| format!("{} contains no threads", session.dump().path))
+        .collect();
+    shown::show(args, &Pair { old, new }, answer, counts, &without)
+}
+
+fn census(input: &Input, seed: u64) -> anyhow::Result<(Session, Census)> {
+    Session::ask(input, |heap, graph| Ok(Census::new(heap, graph, heap.bytes(&Quiet)?, seed)))
+}
+
+/// What stands beside the rows.
+struct All {
+    beside: Beside,
+    threads: Change,
+}
+
+fn columns<'a>() -> Columns<'a, &'a Row> {
+    let counted = |key, meaning, titles| ChangeColumns { key, meaning, null: None, titles };
+    let state = |key, meaning, of: fn(&Row) -> Option<State>| {
+        Column::text(key, meaning, move |row: &&Row| of(row).map(State::name).into())
+            .or_null("there are none, it is not known, or they are in several")
+    };
+    let mut columns = vec![
+        Column::text(
+            "name",
+            "the threads' name; names of both dumps that differ only in numbers are one row, with `*` for the numbers in \
+             which they differ",
+            |row: &&Row| row.name.as_deref().into(),
+        )
+        .or_null("the dump has none")
+        .header("name")
+        .cell(|row| match row.name.as_deref() {
+            Some("") => "<empty name>".to_owned(),
+            Some(name) => name.to_owned(),
+            None => "<no name>".to_owned(),
+        })
+        .fit(Fit::Cut { priority: 0 }),
+        shown::status(|row: &&Row| row.status),
+    ];
+    columns.extend(
+        counted("threads", "threads in the old dump, whether they run or not", ["threads +/-", "threads"])
+            .columns(0, |row: &&Row| Some(row.threads)),
+    );
+    columns.extend(
+        counted(
+            "retained_bytes",
+            "what they retain; a thread that another one dominates counts once, one that is unreachable is 0",
+            ["retained +/-", "retained"],
+        )
+        .columns(2, |row: &&Row| Some(row.retained_bytes)),
+    );
+    columns.extend([
+        state("state_old", "the state of the threads in the old dump", |row| row.state_old),
+        state("state_new", "that in the new dump", |row| row.state_new),
+        Column::table("state", crate::report::column::Align::Left, |row: &&Row| states(row))
+            .place(4)
+            .fit(Fit::Secondary { priority: 0 }),
+        Column::text(
+            "stack",
+            "`same` if the threads have the same stacks in both dumps, each stack counted once: class, method and line of \
+             each frame, numbers in names of generated classes left out; else `other`",
+            |row: &&Row| row.stack.map(compare::threads::Stack::name).into(),
+        )
+        .or_null("one of the dumps has no stack of them")
+        .header("stack")
+        .place(5)
+        .fit(Fit::Secondary { priority: 1 }),
+        Column::text("group", "the name of their thread group", |row: &&Row| row.group.as_deref().into())
+            .or_null("they are of several, or the dump does not say"),
+        Column::boolean("daemon", "whether the JVM ends without waiting for them", |row: &&Row| {
+            row.is_daemon.into()
+        })
+        .or_null("only some are daemons, or the dump does not say"),
+        Column::boolean("virtual", "whether these are virtual threads", |row: &&Row| {
+            Value::from(row.is_virtual)
+        }),
+    ]);
+    Columns::new(columns)
+}
+
+/// What threads did, and what they do now.
+fn states(row: &Row) -> String {
+    match (row.state_old, row.state_new) {
+        (Some(old), Some(new)) if old != new => format!("{} -> {}", old.name(), new.name()),
+        (Some(state), None) if row.threads.new == 0 => state.name().to_owned(),
+        (_, Some(state)) => state.name().to_owned(),
+        (_, None) => String::new(),
+    }
+}
+
+fn beside<'c>() -> Columns<'c, All> {
+    let mut columns = shown::beside(|all: &All| &all.beside, |all| &all.beside.old);
+    let total = ChangeColumns {
+        key: "total.threads",
+        meaning: "all threads of the old dump",
+        null: None,
+        titles: ["", ""],
+    };
+    columns.extend(total.columns(0, |all: &All| Some(all.threads)));
+    Columns::new(columns)
+}
+
+pub(super) fn declared() -> Declared {
+    Declared {
+        command: "diff",
+        variant: "`--by threads`",
+        about: "A row is the threads of one name, or those whose names differ only in numbers, such as a pool; platform and \
+                virtual threads are never one row. Those of which there are more than before come first. Of `group` and \
+                `daemon` those of the new dump are shown, if the threads are there.",
+        rows: columns().fields(),
+        beside: beside().fields(),
+    }
+}

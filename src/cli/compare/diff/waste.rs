@@ -1,0 +1,95 @@
+//! `diff --by waste`.
+
+use crate::cli::Outcome;
+use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
+use crate::cli::shared::args::Input;
+use crate::cli::shared::session::Session;
+use crate::index::Quiet;
+use crate::query::compare::Change;
+use crate::query::compare::waste::{Census, Row};
+use crate::query::waste::{self, GroupBy, Question};
+use crate::report::answer::{Answer, Declared};
+use crate::report::column::{Column, Columns};
+use crate::report::number::signed;
+
+use super::Args;
+use super::shown::{self, Beside, Counts};
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    args.only_classes()?;
+    let [old, new] = args.input.binary()?;
+    let ((old, before), (new, after)) = (census(&old)?, census(&new)?);
+    let rows = Census::compare(&before, &after);
+    let counts = Counts::of(rows.iter().map(|row| row.status));
+    let wasted_bytes = Change { old: before.wasted_bytes, new: after.wasted_bytes };
+    let all = All { beside: Beside { old: Old::of(&old), changed: counts.changed }, wasted_bytes };
+    let answer =
+        Answer::new(columns(), shown::rows(args, &rows, |row| row.status)).beside(&beside(), &all).total([
+            ("wasted +/-", signed(wasted_bytes.delta())),
+            ("kind", "total, no byte counted twice".to_owned()),
+        ]);
+    shown::show(args, &Pair { old, new }, answer, counts, &[])
+}
+
+fn census(input: &Input) -> anyhow::Result<(Session, Census)> {
+    let question = Question { kinds: Vec::new(), group_by: GroupBy::Package, examples: 0 };
+    Session::ask(input, |heap, graph| {
+        Ok(Census::new(&waste::waste(heap, graph, heap.bytes(&Quiet)?, &question)?))
+    })
+}
+
+/// What stands beside the rows.
+struct All {
+    beside: Beside,
+    wasted_bytes: Change,
+}
+
+fn columns<'a>() -> Columns<'a, &'a Row> {
+    let counted = |key, meaning, titles| ChangeColumns { key, meaning, null: None, titles };
+    let mut columns = vec![
+        Column::text("kind", "the kind of waste, as in [`waste`](#waste)", |row: &&Row| {
+            row.kind.name().into()
+        })
+        .header("kind"),
+        shown::status(|row: &&Row| row.status),
+    ];
+    columns.extend(
+        counted(
+            "count",
+            "objects that would be freed or get smaller in the old dump",
+            ["count +/-", "count"],
+        )
+        .columns(2, |row: &&Row| Some(row.count)),
+    );
+    columns.extend(
+        counted(
+            "wasted_bytes",
+            "what would be freed if this kind alone were mended",
+            ["wasted +/-", "wasted"],
+        )
+        .columns(0, |row: &&Row| Some(row.wasted_bytes)),
+    );
+    Columns::new(columns)
+}
+
+fn beside<'c>() -> Columns<'c, All> {
+    let mut columns = shown::beside(|all: &All| &all.beside, |all| &all.beside.old);
+    let total = ChangeColumns {
+        key: "total.wasted_bytes",
+        meaning: "what would be freed if all kinds were mended; nothing counts twice",
+        null: None,
+        titles: ["", ""],
+    };
+    columns.extend(total.columns(0, |all: &All| Some(all.wasted_bytes)));
+    Columns::new(columns)
+}
+
+pub(super) fn declared() -> Declared {
+    Declared {
+        command: "diff",
+        variant: "`--by waste`",
+        about: "A row is a kind of waste; [waste.md](waste.md) defines the kinds.",
+        rows: columns().fields(),
+        beside: beside().fields(),
+    }
+}

@@ -1,0 +1,79 @@
+//! The JVM's system properties: which have other values.
+
+use rustc_hash::FxHashMap;
+
+use crate::index::model::summary::Summary;
+
+use super::Status;
+
+/// What one dump says: values by key. Only of the properties that a summary keeps, which are those that are not secret.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Census(FxHashMap<String, String>);
+
+/// A row of a comparison: a property.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Its key.
+    pub key: String,
+    /// What became of it.
+    pub status: Status,
+    /// Its value in the old dump, if it is there.
+    pub old: Option<String>,
+    /// Its value in the new dump, if it is there.
+    pub new: Option<String>,
+}
+
+impl Census {
+    /// Of a dump.
+    pub fn new(summary: &Summary) -> Self {
+        Self(summary.properties().map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
+    }
+
+    /// Whether the dump tells none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Matches an old dump and a new one; rows are ascending by key.
+    pub fn compare(old: &Self, new: &Self) -> Vec<Row> {
+        let mut rows: Vec<Row> = super::matched(&old.0, &new.0)
+            .map(|(key, before, after)| Row {
+                key: key.clone(),
+                status: Status::of(before.is_some(), after.is_some(), before == after),
+                old: before.cloned(),
+                new: after.cloned(),
+            })
+            .collect();
+        rows.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn census(values: &[(&str, &str)]) -> Census {
+        Census(values.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
+    }
+
+    #[test]
+    fn values_are_compared_by_key() {
+        let old = census(&[("os.name", "Linux"), ("java.version", "17"), ("jdk.debug", "release")]);
+        let new = census(&[("os.name", "Linux"), ("java.version", "21"), ("user.dir", "/srv")]);
+        let rows = Census::compare(&old, &new);
+        let told: Vec<_> = rows
+            .iter()
+            .map(|row| (row.key.as_str(), row.status, row.old.as_deref(), row.new.as_deref()))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("java.version", Status::Changed, Some("17"), Some("21")),
+                ("jdk.debug", Status::Gone, Some("release"), None),
+                ("os.name", Status::Same, Some("Linux"), Some("Linux")),
+                ("user.dir", Status::New, None, Some("/srv")),
+            ]
+        );
+    }
+}

@@ -1,0 +1,105 @@
+//! GC roots by kind: which kinds grew, and what they hold.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+
+use crate::hprof::RootKind;
+use crate::index::ObjectGraph;
+use crate::query::paths::roots::{self, KindRow};
+
+use super::{Change, Status};
+
+/// What one dump says: figures by kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Census(FxHashMap<RootKind, KindRow>);
+
+/// A row of a comparison: a kind of root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// The kind.
+    pub kind: RootKind,
+    /// What became of it.
+    pub status: Status,
+    /// Number of roots.
+    pub roots: Change,
+    /// Number of objects: one can be a root more than once.
+    pub objects: Change,
+    /// What the objects retain, by the dominator tree: what one of them dominates counts once.
+    pub retained_bytes: Change,
+}
+
+impl Census {
+    /// Of a dump.
+    pub fn new(graph: &ObjectGraph) -> Self {
+        roots::by_kind(graph).into_iter().collect()
+    }
+
+    /// Matches an old dump and a new one; what retains more than before comes first.
+    pub fn compare(old: &Self, new: &Self) -> Vec<Row> {
+        let mut rows: Vec<Row> = super::matched(&old.0, &new.0)
+            .map(|(kind, before, after)| Row::new(*kind, before, after))
+            .collect();
+        rows.sort_unstable_by_key(|row| {
+            let growth = (row.retained_bytes.delta(), row.objects.delta(), row.roots.delta());
+            (Reverse(growth), row.kind)
+        });
+        rows
+    }
+}
+
+impl FromIterator<KindRow> for Census {
+    fn from_iter<I: IntoIterator<Item = KindRow>>(rows: I) -> Self {
+        Self(rows.into_iter().map(|row| (row.kind, row)).collect())
+    }
+}
+
+impl Row {
+    fn new(kind: RootKind, old: Option<&KindRow>, new: Option<&KindRow>) -> Self {
+        let change = |of: fn(&KindRow) -> u64| Change { old: old.map_or(0, of), new: new.map_or(0, of) };
+        Self {
+            kind,
+            status: Status::of(old.is_some(), new.is_some(), old == new),
+            roots: change(|row| row.roots),
+            objects: change(|row| row.objects),
+            retained_bytes: change(|row| row.retained_bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn census(rows: &[(RootKind, u64, u64, u64)]) -> Census {
+        let row = |(kind, roots, objects, retained_bytes): &(RootKind, u64, u64, u64)| KindRow {
+            kind: *kind,
+            roots: *roots,
+            objects: *objects,
+            retained_bytes: *retained_bytes,
+        };
+        rows.iter().map(row).collect()
+    }
+
+    #[test]
+    fn kinds_that_retain_more_come_first() {
+        use RootKind::{JavaFrame, JniGlobal, StickyClass, ThreadObject};
+        let old = census(&[(JniGlobal, 2, 2, 50), (StickyClass, 9, 9, 900), (JavaFrame, 4, 3, 10)]);
+        let new = census(&[(JniGlobal, 7, 5, 80), (StickyClass, 9, 9, 900), (ThreadObject, 1, 1, 40)]);
+        let rows = Census::compare(&old, &new);
+        let told: Vec<_> = rows
+            .iter()
+            .map(|row| (row.kind, row.status, row.roots.delta(), row.retained_bytes.delta()))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                (ThreadObject, Status::New, 1, 40),
+                (JniGlobal, Status::Changed, 5, 30),
+                (StickyClass, Status::Same, 0, 0),
+                (JavaFrame, Status::Gone, -4, -10),
+            ]
+        );
+        assert!(Census::compare(&old, &old).iter().all(|row| row.status == Status::Same));
+    }
+}

@@ -1,0 +1,188 @@
+//! Texts of which there are more copies than before.
+//!
+//! A row is a text that several Strings of one of the dumps have; in the other dump it may have one, or none. Texts are not
+//! kept: a [`Census`] has 32 bytes for each String, as [`crate::query::strings`] has, and texts are compared where they
+//! stand, in both dumps.
+
+use std::cmp::Reverse;
+use std::io;
+
+use crate::index::ObjectGraph;
+use crate::index::model::summary::Summary;
+use crate::query::objects::reader::Objects;
+use crate::query::strings::{self, Answer, Basis, Copies, Question, Reader, Rows, SortBy, Totals, Which};
+
+use super::{Change, Status};
+
+/// A dump that Strings are read from.
+#[derive(Debug, Clone, Copy)]
+pub struct Dump<'a> {
+    /// Its summary.
+    pub summary: &'a Summary,
+    /// Its graph.
+    pub graph: &'a ObjectGraph,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+}
+
+/// The Strings of one dump, by text.
+#[derive(Debug)]
+pub struct Census {
+    answer: Answer,
+    basis: Basis,
+}
+
+/// Which rows are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// All.
+    All,
+    /// Those that are not the same in both dumps.
+    Changed,
+}
+
+/// A row of a comparison: a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// What became of it.
+    pub status: Status,
+    /// Strings that have it.
+    pub count: Change,
+    /// What these take with their arrays; an array that several Strings share counts for the first of them.
+    pub total_bytes: Change,
+    place: Place,
+}
+
+/// A row of an answer: of the new dump if it has the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Old(usize),
+    New(usize),
+}
+
+/// What was found.
+#[derive(Debug)]
+pub struct Compared {
+    /// The rows; those whose copies take more than before come first.
+    pub rows: Vec<Row>,
+    /// Rows before `top` was taken, as far as they are kept.
+    pub matching: u64,
+    /// Rows that are not the same in both dumps.
+    pub changed: u64,
+    /// All Strings of the old dump and of the new one.
+    pub totals: [Totals; 2],
+    old: Answer,
+    new: Answer,
+}
+
+/// What a row's Strings say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    /// The text, or its beginning.
+    pub text: String,
+    /// Whether `text` is not all of it.
+    pub is_cut: bool,
+    /// UTF-16 units.
+    pub length: u64,
+}
+
+impl<'a> Dump<'a> {
+    fn objects(self) -> Objects<'a> {
+        Objects::new(self.summary, self.graph, self.bytes)
+    }
+}
+
+impl Census {
+    /// Of a dump; `other` is that of the dump with which it is compared, if there is one already.
+    ///
+    /// # Errors
+    /// If there is neither memory nor disk space for a few numbers for each String.
+    pub fn new(dump: Dump<'_>, other: Option<&Self>) -> io::Result<Self> {
+        let basis = other.map_or_else(|| Basis::new(dump.graph), |other| other.basis.clone());
+        let question = Question {
+            pattern: None,
+            lengths: 0..=u64::MAX,
+            live: false,
+            rows: Rows::Duplicates,
+            sort_by: SortBy::Address,
+            top: None,
+        };
+        let answer = strings::strings_on(&basis, dump.summary, dump.graph, dump.bytes, &question)?;
+        Ok(Self { answer, basis })
+    }
+
+    /// Matches an old dump and a new one. Ties are in the order of the first copies.
+    pub fn compare(old: (Self, Dump<'_>), new: (Self, Dump<'_>), keep: Keep, top: Option<usize>) -> Compared {
+        let ((old, before), (new, after)) = (old, new);
+        let (before, after) = (before.objects(), after.objects());
+        let is_kept = |copies: &Copies| keep == Keep::All || status(copies) != Status::Same;
+        let mut all = strings::matched((&old.answer, &before), (&new.answer, &after), is_kept);
+        let matching = all.len() as u64;
+        let changed = all.iter().filter(|copies| status(copies) != Status::Same).count() as u64;
+        let order = |a: &Copies, b: &Copies| {
+            let growth = |copies: &Copies| Reverse((bytes(copies).delta(), count(copies).delta()));
+            growth(a).cmp(&growth(b)).then_with(|| a.order().cmp(&b.order()))
+        };
+        let top = top.unwrap_or(usize::MAX);
+        if top > 0 && top < all.len() {
+            all.select_nth_unstable_by(top - 1, order);
+        }
+        all.truncate(top);
+        all.sort_unstable_by(order);
+        let mut places = (0, 0);
+        let rows = all.iter().map(|copies| {
+            let next = if copies.is_in_new() { &mut places.1 } else { &mut places.0 };
+            let place = if copies.is_in_new() { Place::New(*next) } else { Place::Old(*next) };
+            *next += 1;
+            Row { status: status(copies), count: count(copies), total_bytes: bytes(copies), place }
+        });
+        let rows = rows.collect();
+        let totals = [old.answer.totals, new.answer.totals];
+        let only_old = all.iter().filter(|copies| !copies.is_in_new());
+        let (old, new) =
+            (old.answer.of_copies(only_old, Which::Old), new.answer.of_copies(all.iter(), Which::New));
+        Compared { rows, matching, changed, totals, old, new }
+    }
+}
+
+fn count(copies: &Copies) -> Change {
+    let [old, new] = copies.counts();
+    Change { old, new }
+}
+
+fn bytes(copies: &Copies) -> Change {
+    let [old, new] = copies.bytes();
+    Change { old, new }
+}
+
+fn status(copies: &Copies) -> Status {
+    let (count, bytes) = (count(copies), bytes(copies));
+    Status::of(count.old > 0, count.new > 0, count.delta() == 0 && bytes.delta() == 0)
+}
+
+/// Reads the texts of rows.
+#[derive(Debug)]
+pub struct Texts<'a> {
+    old: Reader<'a>,
+    new: Reader<'a>,
+}
+
+impl<'a> Texts<'a> {
+    /// Of what was found in these dumps, cut to `most` characters.
+    pub fn new(found: &'a Compared, old: Dump<'a>, new: Dump<'a>, most: usize) -> Self {
+        let reader = |dump: Dump<'a>, answer: &'a Answer| {
+            Reader::new(dump.summary, dump.graph, dump.bytes, answer, (Rows::Strings, most))
+        };
+        Self { old: reader(old, &found.old), new: reader(new, &found.new) }
+    }
+
+    /// The text of a row.
+    pub fn text(&self, row: &Row) -> Text {
+        let found = match row.place {
+            Place::Old(number) => self.old.row(number),
+            Place::New(number) => self.new.row(number),
+        };
+        let (text, is_cut, length) = found.map(|row| (row.text, row.is_cut, row.length)).unwrap_or_default();
+        Text { text, is_cut, length }
+    }
+}

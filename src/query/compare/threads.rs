@@ -1,0 +1,362 @@
+//! Threads by name: which are new or gone, how many there are of a pool, whether they are where they were.
+//!
+//! Names that differ only in numbers are one row, with `*` for the numbers in which they differ: `pool-1-thread-*` is a
+//! pool, whose numbers go up while it runs, `pool-*-thread-*` pools that are made again and again. A name that is the only
+//! one of its form in both dumps stands for itself. Which of these it is, is known only when both dumps are: a [`Census`]
+//! counts by form.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::index::graph::numbers::ObjectIndex;
+use crate::index::{Heap, ObjectGraph};
+use crate::query::dominators::retained::retained_by_tree;
+use crate::query::threads::fingerprints::Fingerprints;
+use crate::query::threads::{Kind, Question, State, Thread, Threads};
+
+use super::{Change, Status};
+
+/// What a row is known by in every dump.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Key {
+    /// The name with `*` for all its numbers; `None` of threads that have none.
+    form: Option<Arc<str>>,
+    is_virtual: bool,
+}
+
+/// What several say of one thing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+enum Said<T> {
+    /// Nobody said anything.
+    #[default]
+    Nothing,
+    /// All said this.
+    One(T),
+    /// Not all said the same.
+    Several,
+}
+
+impl<T: PartialEq> Said<T> {
+    fn add(&mut self, said: T) {
+        *self = match std::mem::take(self) {
+            Self::Nothing => Self::One(said),
+            Self::One(known) if known == said => Self::One(known),
+            Self::One(_) | Self::Several => Self::Several,
+        };
+    }
+
+    fn one(&self) -> Option<&T> {
+        match self {
+            Self::One(said) => Some(said),
+            Self::Nothing | Self::Several => None,
+        }
+    }
+}
+
+/// The threads of a form in one dump.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Figures {
+    /// The name, with `*` for the numbers in which names differ.
+    name: Option<String>,
+    threads: u64,
+    /// By the dominator tree; what is reachable.
+    retained_bytes: u64,
+    state: Said<Option<State>>,
+    group: Said<Option<Arc<str>>>,
+    is_daemon: Said<Option<bool>>,
+    /// The stacks that they have, each once, ascending.
+    stacks: Vec<u128>,
+}
+
+/// What one dump says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Census {
+    rows: FxHashMap<Key, Figures>,
+    /// Threads in the dump.
+    pub threads: u64,
+}
+
+/// Whether threads are where they were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stack {
+    /// The stacks are the same, each counted once: class, method and line of all frames.
+    Same,
+    /// They are not.
+    Other,
+}
+
+impl Stack {
+    /// The name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// A row of a comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// The name; with `*` for the numbers in which names differ.
+    pub name: Option<String>,
+    /// Whether these are virtual threads.
+    pub is_virtual: bool,
+    /// What became of it.
+    pub status: Status,
+    /// How many threads.
+    pub threads: Change,
+    /// What they retain together; a thread that another one dominates counts once.
+    pub retained_bytes: Change,
+    /// The state of all of them in the old dump, if it is one.
+    pub state_old: Option<State>,
+    /// The state of all of them in the new dump, if it is one.
+    pub state_new: Option<State>,
+    /// Whether they are where they were, if there are stacks in both dumps.
+    pub stack: Option<Stack>,
+    /// The name of their group, in the new dump if they are there, if it is one.
+    pub group: Option<Arc<str>>,
+    /// Whether the JVM ends without waiting for them, likewise.
+    pub is_daemon: Option<bool>,
+}
+
+impl Census {
+    /// Of a dump. Stacks are compared by hashes: `seed` is that of both dumps.
+    pub fn new(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], seed: u64) -> Self {
+        let threads = Threads::new(heap, graph, bytes);
+        // Stacks are read by themselves, without what they hold.
+        let found = threads.find(&Question { depth: Some(0), ..Question::default() });
+        let mut stacks = Fingerprints::new(&threads, seed);
+        let mut texts = FxHashSet::default();
+        let mut rows: FxHashMap<Key, (Figures, Vec<ObjectIndex>)> = FxHashMap::default();
+        for row in &found.rows {
+            let Thread { name, kind, doing, group, is_daemon, .. } = threads.thread(row);
+            let form = name.as_deref().map(|name| shared(&mut texts, &form(name)));
+            let group = group.map(|group| shared(&mut texts, &group));
+            let key = Key { form, is_virtual: kind == Kind::Virtual };
+            let (figures, objects) = rows.entry(key).or_default();
+            figures.name = both(figures.name.take(), name);
+            figures.threads += 1;
+            figures.state.add(doing.state);
+            figures.group.add(group);
+            figures.is_daemon.add(is_daemon);
+            figures.stacks.extend(stacks.of(row));
+            objects.push(row.object());
+        }
+        let rows = rows.into_iter().map(|(key, (mut figures, objects))| {
+            figures.retained_bytes = retained_by_tree(&graph.tree, objects);
+            figures.stacks.sort_unstable();
+            figures.stacks.dedup();
+            (key, figures)
+        });
+        Self { rows: rows.collect(), threads: found.threads }
+    }
+
+    /// Matches an old dump and a new one; those of which there are more threads than before come first.
+    pub fn compare(old: &Self, new: &Self) -> Vec<Row> {
+        let mut rows: Vec<Row> = super::matched(&old.rows, &new.rows)
+            .map(|(key, before, after)| Row::new(key, before, after))
+            .collect();
+        rows.sort_unstable_by(|a, b| {
+            let growth = |row: &Row| Reverse((row.threads.delta(), row.retained_bytes.delta()));
+            let by_name = || a.name.cmp(&b.name).then(a.is_virtual.cmp(&b.is_virtual));
+            growth(a).cmp(&growth(b)).then_with(by_name)
+        });
+        rows
+    }
+}
+
+impl Row {
+    fn new(key: &Key, old: Option<&Figures>, new: Option<&Figures>) -> Self {
+        let change = |of: fn(&Figures) -> u64| Change { old: old.map_or(0, of), new: new.map_or(0, of) };
+        let name = |figures: Option<&Figures>| figures.and_then(|figures| figures.name.clone());
+        let latest = new.or(old);
+        let state = |figures: Option<&Figures>| figures.and_then(|figures| *figures.state.one()?);
+        let stacks = |figures: Option<&Figures>| figures.map_or(0, |figures| figures.stacks.len());
+        let stack = (stacks(old) > 0 && stacks(new) > 0).then(|| {
+            let is_same = old.map(|old| &old.stacks) == new.map(|new| &new.stacks);
+            if is_same { Stack::Same } else { Stack::Other }
+        });
+        // Which numbers the names of a pool have just now says nothing.
+        let told = |figures: &Figures| (figures.threads, figures.retained_bytes, figures.state.clone());
+        let is_same = old.map(told) == new.map(told) && stack != Some(Stack::Other);
+        Self {
+            name: both(name(old), name(new)),
+            is_virtual: key.is_virtual,
+            status: Status::of(old.is_some(), new.is_some(), is_same),
+            threads: change(|figures| figures.threads),
+            retained_bytes: change(|figures| figures.retained_bytes),
+            state_old: state(old),
+            state_new: state(new),
+            stack,
+            group: latest.and_then(|latest| latest.group.one()?.clone()),
+            is_daemon: latest.and_then(|latest| *latest.is_daemon.one()?),
+        }
+    }
+}
+
+/// A text of which many have a copy.
+fn shared(texts: &mut FxHashSet<Arc<str>>, text: &str) -> Arc<str> {
+    if let Some(known) = texts.get(text) {
+        return known.clone();
+    }
+    let text: Arc<str> = text.into();
+    texts.insert(text.clone());
+    text
+}
+
+/// Two names of one form, with `*` for the numbers in which they differ; the other one if there is one only.
+fn both(a: Option<String>, b: Option<String>) -> Option<String> {
+    let (Some(a), Some(b)) = (&a, &b) else { return a.or(b) };
+    let mut name = String::with_capacity(a.len());
+    let (mut of_a, mut of_b) = (a.as_str(), b.as_str());
+    // What is a number in one of them is one in the other, or `*`.
+    while let (Some(first), Some(_)) = (of_a.chars().next(), of_b.chars().next()) {
+        let (in_a, in_b) = (digits(of_a), digits(of_b));
+        if in_a == 0 && in_b == 0 {
+            name.push(first);
+            (of_a, of_b) = (behind(of_a, first.len_utf8()), behind(of_b, first.len_utf8()));
+            continue;
+        }
+        let (in_a, in_b) = (in_a.max(1), in_b.max(1));
+        name.push_str(of_a.get(..in_a).filter(|number| of_b.get(..in_b) == Some(*number)).unwrap_or("*"));
+        (of_a, of_b) = (behind(of_a, in_a), behind(of_b, in_b));
+    }
+    Some(name)
+}
+
+/// Digits at the start.
+fn digits(text: &str) -> usize {
+    text.bytes().take_while(u8::is_ascii_digit).count()
+}
+
+fn behind(text: &str, bytes: usize) -> &str {
+    text.get(bytes..).unwrap_or_default()
+}
+
+/// A name with `*` for each number.
+fn form(name: &str) -> String {
+    let mut form = String::with_capacity(name.len());
+    let mut is_in_number = false;
+    for c in name.chars() {
+        let is_digit = c.is_ascii_digit();
+        if !is_digit {
+            form.push(c);
+        } else if !is_in_number {
+            form.push('*');
+        }
+        is_in_number = is_digit;
+    }
+    form
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Threads of these names, states, stacks and retained bytes.
+    fn census(threads: &[(&str, State, u128, u64)]) -> Census {
+        let mut census = Census::default();
+        for (name, state, stack, retained_bytes) in threads {
+            let key = Key { form: Some(form(name).into()), is_virtual: false };
+            let figures = census.rows.entry(key).or_default();
+            figures.name = both(figures.name.take(), Some((*name).to_owned()));
+            figures.threads += 1;
+            figures.retained_bytes += retained_bytes;
+            figures.state.add(Some(*state));
+            figures.stacks.push(*stack);
+            figures.stacks.sort_unstable();
+            figures.stacks.dedup();
+        }
+        census
+    }
+
+    fn told(rows: &[Row]) -> Vec<(&str, Status, u64, u64, Option<Stack>)> {
+        let row = |row: &Row| (row.status, row.threads.old, row.threads.new, row.stack);
+        rows.iter()
+            .map(|of| {
+                let (status, old, new, stack) = row(of);
+                (of.name.as_deref().unwrap_or("-"), status, old, new, stack)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn names_that_differ_in_numbers_are_a_pool() {
+        use State::{Runnable, Waiting};
+        let old = census(&[
+            ("main", Runnable, 1, 100),
+            ("pool-1-thread-1", Waiting, 2, 10),
+            ("worker-3", Waiting, 3, 10),
+            ("Reference Handler", Waiting, 4, 10),
+            ("C1 Thread", Runnable, 5, 10),
+        ]);
+        let new = census(&[
+            ("main", Runnable, 9, 100),
+            ("pool-1-thread-1", Waiting, 2, 10),
+            ("pool-2-thread-1", Waiting, 2, 10),
+            ("pool-2-thread-2", Waiting, 2, 10),
+            ("worker-17", Waiting, 3, 10),
+            ("C1 Thread", Runnable, 5, 10),
+            ("Timer-0", Waiting, 6, 10),
+        ]);
+        let rows = Census::compare(&old, &new);
+        assert_eq!(
+            told(&rows),
+            [
+                ("pool-*-thread-*", Status::Changed, 1, 3, Some(Stack::Same)),
+                ("Timer-0", Status::New, 0, 1, None),
+                ("C1 Thread", Status::Same, 1, 1, Some(Stack::Same)),
+                ("main", Status::Changed, 1, 1, Some(Stack::Other)),
+                ("worker-*", Status::Same, 1, 1, Some(Stack::Same)),
+                ("Reference Handler", Status::Gone, 1, 0, None),
+            ]
+        );
+        assert!(Census::compare(&old, &old).iter().all(|row| row.status == Status::Same));
+    }
+
+    #[test]
+    fn a_state_is_that_of_all_threads() {
+        use State::{Blocked, Runnable};
+        let old = census(&[("w-1", Runnable, 1, 0), ("w-2", Runnable, 1, 0)]);
+        let new = census(&[("w-1", Runnable, 1, 0), ("w-2", Blocked, 2, 0)]);
+        let rows = Census::compare(&old, &new);
+        let states: Vec<_> = rows.iter().map(|row| (row.state_old, row.state_new, row.stack)).collect();
+        assert_eq!(states, [(Some(Runnable), None, Some(Stack::Other))]);
+    }
+
+    #[test]
+    fn numbers_that_differ_are_masked() {
+        let name = |names: &[&str]| names.iter().fold(None, |all, name| both(all, Some((*name).to_owned())));
+        for (names, expected) in [
+            (&["pool-1-thread-1", "pool-1-thread-12", "pool-1-thread-3"][..], "pool-1-thread-*"),
+            (
+                &["pool-1-thread-1", "pool-2-thread-1", "pool-2-thread-2", "pool-1-thread-1"],
+                "pool-*-thread-*",
+            ),
+            (&["C1 Thread0", "C2 Thread0"], "C* Thread0"),
+            (&["äß1", "äß1"], "äß1"),
+            (&["*1*", "*22*", "*1*"], "***"),
+            (&["1", "23", "4"], "*"),
+            (&["", ""], ""),
+        ] {
+            assert_eq!(name(names).as_deref(), Some(expected));
+        }
+        assert_eq!(both(None, None), None);
+    }
+
+    #[test]
+    fn numbers_are_masked() {
+        for (name, expected) in [
+            ("pool-12-thread-3", "pool-*-thread-*"),
+            ("main", "main"),
+            ("", ""),
+            ("42", "*"),
+            ("a1b22", "a*b*"),
+        ] {
+            assert_eq!(form(name), expected);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Memory spent for nothing, by kind: what of it grew.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+
+use crate::query::waste::{Kind, Waste};
+
+use super::{Change, Status};
+
+/// What is wasted of a kind in one dump.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Figures {
+    count: u64,
+    wasted_bytes: u64,
+}
+
+/// What one dump says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Census {
+    kinds: FxHashMap<Kind, Figures>,
+    /// What would be freed if all kinds were mended; no byte counts twice.
+    pub wasted_bytes: u64,
+}
+
+/// A row of a comparison: a kind of waste.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// The kind.
+    pub kind: Kind,
+    /// What became of it.
+    pub status: Status,
+    /// How many objects.
+    pub count: Change,
+    /// What would be freed if this kind alone were mended.
+    pub wasted_bytes: Change,
+}
+
+impl Census {
+    /// Of what was found in a dump.
+    pub fn new(waste: &Waste) -> Self {
+        let figures = waste
+            .rows
+            .iter()
+            .map(|row| (row.kind, Figures { count: row.count, wasted_bytes: row.wasted_bytes }));
+        Self { kinds: figures.collect(), wasted_bytes: waste.wasted_bytes }
+    }
+
+    /// Matches an old dump and a new one; what wastes more than before comes first.
+    pub fn compare(old: &Self, new: &Self) -> Vec<Row> {
+        let mut rows: Vec<Row> = super::matched(&old.kinds, &new.kinds)
+            .map(|(kind, before, after)| Row::new(*kind, before, after))
+            .collect();
+        rows.sort_unstable_by_key(|row| (Reverse((row.wasted_bytes.delta(), row.count.delta())), row.kind));
+        rows
+    }
+}
+
+impl Row {
+    fn new(kind: Kind, old: Option<&Figures>, new: Option<&Figures>) -> Self {
+        let change = |of: fn(&Figures) -> u64| Change { old: old.map_or(0, of), new: new.map_or(0, of) };
+        Self {
+            kind,
+            status: Status::of(old.is_some(), new.is_some(), old == new),
+            count: change(|figures| figures.count),
+            wasted_bytes: change(|figures| figures.wasted_bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn census(kinds: &[(Kind, u64, u64)]) -> Census {
+        let figures = |(kind, count, wasted_bytes): &(Kind, u64, u64)| {
+            (*kind, Figures { count: *count, wasted_bytes: *wasted_bytes })
+        };
+        Census { kinds: kinds.iter().map(figures).collect(), wasted_bytes: 0 }
+    }
+
+    #[test]
+    fn kinds_that_waste_more_come_first() {
+        use Kind::{BoxedNumbers, DuplicateStrings, LinkedLists, Unreachable};
+        let old = census(&[(BoxedNumbers, 5, 80), (DuplicateStrings, 10, 500), (LinkedLists, 2, 100)]);
+        let new = census(&[(BoxedNumbers, 5, 80), (DuplicateStrings, 30, 900), (Unreachable, 1, 16)]);
+        let told: Vec<_> = Census::compare(&old, &new)
+            .iter()
+            .map(|row| (row.kind, row.status, row.count.delta(), row.wasted_bytes.delta()))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                (DuplicateStrings, Status::Changed, 20, 400),
+                (Unreachable, Status::New, 1, 16),
+                (BoxedNumbers, Status::Same, 0, 0),
+                (LinkedLists, Status::Gone, -2, -100),
+            ]
+        );
+    }
+}
