@@ -1,12 +1,16 @@
 //! `diff`: what grew from one dump to another. One file a thing that is compared.
 
 mod classes;
+mod cpu;
+mod recorded;
+mod sites;
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::PairInput;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::limit::Top;
+use crate::cli::shared::stack::StackArgs;
 use crate::query::classes::pattern::ClassPattern;
 use crate::query::compare::classes::{GroupBy, SortBy};
 use crate::report::Format;
@@ -16,12 +20,16 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli diff before.hprof after.hprof
   hprof-cli diff before.hprof after.hprof 'com.acme.**' --retained
   hprof-cli diff before.hprof after.hprof --by package
+  hprof-cli diff before.hprof.txt after.hprof --by sites --stack
   hprof-cli diff before.hprof after.hprof --format json | jq '.rows[0]'";
 
 /// What is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Classes(GroupBy),
+    Sites,
+    Cpu,
+    CpuTime,
 }
 
 /// The words of `--by`.
@@ -30,6 +38,9 @@ const BY: &[Key<By>] = &[
     ("package", By::Classes(GroupBy::Package), "Packages"),
     ("loader", By::Classes(GroupBy::Loader), "Class loaders"),
     ("superclass", By::Classes(GroupBy::Superclass), "Classes with all their subclasses"),
+    ("sites", By::Sites, "Allocation sites of recordings, by class and stack"),
+    ("cpu", By::Cpu, "CPU SAMPLES of recordings, by stack"),
+    ("cputime", By::CpuTime, "CPU TIME of text reports, by stack"),
 ];
 
 /// The words of `--sort`.
@@ -51,7 +62,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     input: PairInput,
 
-    /// Only classes that match PATTERN, for example `com.acme.**`; with --by class, package, loader, superclass
+    /// Only classes that match PATTERN, for example `com.acme.**`; with --by class, package, loader, superclass,
+    /// sites. With --by cpu, cputime: only stacks with a frame of such a class
     #[arg(index = 3, value_name = "PATTERN", help_heading = "Filter")]
     patterns: Vec<ClassPattern>,
 
@@ -67,7 +79,8 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Output")]
     retained: bool,
 
-    /// What rows are sorted by, most growth first [default: bytes, or retained with --retained]
+    /// What rows are sorted by, most growth first; with --by class, package, loader, superclass, sites
+    /// [default: bytes, or retained with --retained]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
     sort: Option<SortBy>,
 
@@ -75,16 +88,42 @@ pub(crate) struct Args {
     top: Top,
 
     #[command(flatten)]
+    stack: StackArgs,
+
+    #[command(flatten)]
     output: Output,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     match args.by {
-        By::Classes(group_by) => classes::run(args, group_by),
+        By::Classes(group_by) => {
+            args.refuse(&[("--stack", args.stack.is_shown())])?;
+            classes::run(args, group_by)
+        }
+        By::Sites => {
+            let retained = args.retained || args.sort == Some(SortBy::Retained);
+            args.refuse(&[("--live", args.live), ("--retained", retained)])?;
+            sites::run(args)
+        }
+        By::Cpu | By::CpuTime => {
+            let refused =
+                [("--live", args.live), ("--retained", args.retained), ("--sort", args.sort.is_some())];
+            args.refuse(&refused)?;
+            if args.by == By::Cpu { cpu::run(args) } else { cpu::run_times(args) }
+        }
     }
 }
 
 impl Args {
+    /// Ends with an error if one of these options was given, which say nothing of what is compared.
+    fn refuse(&self, options: &[(&str, bool)]) -> anyhow::Result<()> {
+        let by = BY.iter().find(|(_, by, _)| *by == self.by).map_or("", |(word, ..)| word);
+        match options.iter().find(|(_, given)| *given) {
+            Some((option, _)) => anyhow::bail!("{option} says nothing of --by {by}; omit it"),
+            None => Ok(()),
+        }
+    }
+
     /// How many rows are shown.
     fn rows(&self) -> usize {
         self.top.rows(self.output.format()).unwrap_or(usize::MAX)
@@ -97,5 +136,7 @@ impl Args {
 }
 
 pub(crate) fn declared() -> Vec<Declared> {
-    classes::declared()
+    let mut all = classes::declared();
+    all.extend([sites::declared(), cpu::declared(), cpu::declared_times()]);
+    all
 }

@@ -1,0 +1,347 @@
+//! Two recordings: what was allocated, and what was running, in one and in the other.
+//!
+//! Serial numbers of traces change from run to run. Rows are matched by the frames of their traces, as the traces show
+//! them: class, method, source and line; classes by what they are called in every run ([`names::stem`]). Rows of one file
+//! that are the same by that are one.
+
+use std::cmp::Reverse;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::hprof::TraceSerial;
+use crate::query::classes::pattern::{self, ClassPattern};
+use crate::query::compare::{Change, Status, names};
+
+use super::cputime;
+use super::percent::two_decimals;
+use super::profile::{Frame, Profile, Sites, Times, Traces, ratio};
+use super::sites::Totals;
+use super::stack_filter::StackFilter;
+
+/// Rows of both recordings, and the stacks that they point to.
+#[derive(Debug, Clone)]
+pub struct Compared<R> {
+    /// Different stacks, numbered from 1 in the order in which they occur. Class names are stems.
+    pub stacks: Traces,
+    /// What is compared; what grew most comes first.
+    pub rows: Vec<R>,
+}
+
+/// What sites are sorted by; first comes what grew most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SortBy {
+    /// Live bytes, then allocated bytes.
+    #[default]
+    LiveBytes,
+    /// Live instances, then allocated instances.
+    LiveInstances,
+    /// Names, without figures.
+    Class,
+}
+
+/// An allocation site.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SiteRow {
+    /// The class, as it is called in every run.
+    pub class: Arc<str>,
+    /// The number of its stack in [`Compared::stacks`].
+    pub stack: TraceSerial,
+    /// What became of it.
+    pub status: Status,
+    /// Bytes that are alive.
+    pub live_bytes: Change,
+    /// Objects that are alive.
+    pub live_instances: Change,
+    /// Bytes ever allocated; `None` if only one file knows what was freed.
+    pub allocated_bytes: Option<Change>,
+    /// Objects ever allocated, likewise.
+    pub allocated_instances: Option<Change>,
+}
+
+/// A stack that was found running.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SampleRow {
+    /// The number of its stack in [`Compared::stacks`].
+    pub stack: TraceSerial,
+    /// What became of it.
+    pub status: Status,
+    /// How often it was found running.
+    pub samples: Change,
+    /// Its part of all samples of its run.
+    pub self_percent: Percent,
+}
+
+/// A stack whose time was measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimeRow {
+    /// The number of its stack in [`Compared::stacks`].
+    pub stack: TraceSerial,
+    /// The method as the rows name it, or else its innermost frame.
+    pub method: Option<Arc<str>>,
+    /// What became of it.
+    pub status: Status,
+    /// Calls.
+    pub count: Change,
+    /// Its part of all time of its run.
+    pub self_percent: Percent,
+    /// Milliseconds, estimated; `None` if a file states no total.
+    pub self_ms: Option<Change>,
+}
+
+/// A percentage in both recordings, to two decimals.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Percent {
+    /// In the old one.
+    pub old: f64,
+    /// In the new one.
+    pub new: f64,
+}
+
+impl Percent {
+    fn rounded(old: f64, new: f64) -> Self {
+        Self { old: two_decimals(old), new: two_decimals(new) }
+    }
+
+    /// By how many percentage points it grew: the difference of what is shown.
+    pub fn delta(self) -> f64 {
+        // Never -0.
+        two_decimals(self.new - self.old) + 0.0
+    }
+}
+
+/// Compares allocation sites of these classes; of all if there are none.
+pub fn sites(old: &Profile, new: &Profile, classes: &[ClassPattern], sort_by: SortBy) -> Compared<SiteRow> {
+    let mut stacks = Stacks::default();
+    let of = |sites: &Option<Sites>| sites.as_ref().map(|sites| sites.origin);
+    let has_allocated = of(&old.sites) == of(&new.sites);
+    let mut rows: FxHashMap<(Arc<str>, TraceSerial), [Option<Totals>; 2]> = FxHashMap::default();
+    for (side, profile) in [old, new].into_iter().enumerate() {
+        let mut numbers = Numbers::new(&mut stacks, &profile.traces);
+        let all = profile.sites.iter().flat_map(|sites| &sites.rows);
+        for site in all.filter(|site| pattern::any_matches(classes, &site.class)) {
+            let key = (numbers.stacks.name(&site.class), numbers.of(site.trace));
+            add(&mut rows, key, side, |sum: &mut Totals| *sum = sum.plus(site));
+        }
+    }
+    let mut rows: Vec<SiteRow> = rows
+        .into_iter()
+        .map(|((class, stack), [old, new])| {
+            let (before, after) = (old.unwrap_or_default(), new.unwrap_or_default());
+            let change = |of: fn(&Totals) -> u64| Change { old: of(&before), new: of(&after) };
+            let live = [change(|sum| sum.live_bytes), change(|sum| sum.live_instances)];
+            let allocated = [change(|sum| sum.allocated_bytes), change(|sum| sum.allocated_instances)];
+            let compared = live.iter().chain(allocated.iter().filter(|_| has_allocated));
+            let is_same = compared.copied().all(|change| change.old == change.new);
+            let [live_bytes, live_instances] = live;
+            let [allocated_bytes, allocated_instances] = allocated.map(|it| has_allocated.then_some(it));
+            SiteRow {
+                class,
+                stack,
+                status: Status::of(old.is_some(), new.is_some(), is_same),
+                live_bytes,
+                live_instances,
+                allocated_bytes,
+                allocated_instances,
+            }
+        })
+        .collect();
+    let grown = |change: Option<Change>| Reverse(change.map_or(0, Change::delta));
+    rows.sort_by_cached_key(|row| {
+        let (live, allocated) = match sort_by {
+            SortBy::LiveBytes => (Some(row.live_bytes), row.allocated_bytes),
+            SortBy::LiveInstances => (Some(row.live_instances), row.allocated_instances),
+            SortBy::Class => (None, None),
+        };
+        (grown(live), grown(allocated), Arc::clone(&row.class), stacks.text(row.stack), row.stack)
+    });
+    Compared { stacks: stacks.traces, rows }
+}
+
+/// Compares CPU SAMPLES of stacks with such frames.
+pub fn samples(old: &Profile, new: &Profile, filter: &StackFilter) -> Compared<SampleRow> {
+    let mut stacks = Stacks::default();
+    let mut rows: FxHashMap<TraceSerial, [Option<u64>; 2]> = FxHashMap::default();
+    for (side, profile) in [old, new].into_iter().enumerate() {
+        let wanted = filter.of(&profile.traces);
+        let mut numbers = Numbers::new(&mut stacks, &profile.traces);
+        for (trace, samples) in profile.samples.iter().flat_map(|samples| &samples.rows) {
+            if wanted.matches(*trace) {
+                let stack = numbers.of(*trace);
+                add(&mut rows, stack, side, |sum: &mut u64| *sum = sum.saturating_add(*samples));
+            }
+        }
+    }
+    let total = |profile: &Profile| profile.samples.as_ref().map_or(0, |samples| samples.total);
+    let totals = (total(old), total(new));
+    let rows = rows.into_iter().map(|(stack, [old, new])| {
+        let samples = Change { old: old.unwrap_or(0), new: new.unwrap_or(0) };
+        let percent = |part, whole| ratio(part, whole) * 100.0;
+        let self_percent = Percent::rounded(percent(samples.old, totals.0), percent(samples.new, totals.1));
+        let is_same = samples.old == samples.new && totals.0 == totals.1;
+        SampleRow { stack, status: Status::of(old.is_some(), new.is_some(), is_same), samples, self_percent }
+    });
+    let mut rows: Vec<SampleRow> = rows.collect();
+    rows.sort_by_cached_key(|row| {
+        (grown(row.self_percent), Reverse(row.samples.delta()), stacks.text(row.stack), row.stack)
+    });
+    Compared { stacks: stacks.traces, rows }
+}
+
+/// Compares CPU TIME of stacks with such frames.
+pub fn times(old: &Profile, new: &Profile, filter: &StackFilter) -> Compared<TimeRow> {
+    #[derive(Default)]
+    struct Sum {
+        count: u64,
+        percent: f64,
+    }
+    let mut stacks = Stacks::default();
+    let mut rows: FxHashMap<(TraceSerial, Option<Arc<str>>), [Option<Sum>; 2]> = FxHashMap::default();
+    for (side, profile) in [old, new].into_iter().enumerate() {
+        let wanted = filter.of(&profile.traces);
+        let mut numbers = Numbers::new(&mut stacks, &profile.traces);
+        let all = profile.times.iter().flat_map(|times| &times.rows);
+        for row in all.filter(|row| wanted.matches(row.trace)) {
+            let stack = numbers.of(row.trace);
+            let method = row.name.as_deref().map(|name| numbers.stacks.method(name));
+            let method = method.or_else(|| numbers.stacks.traces.method(stack).map(Arc::from));
+            add(&mut rows, (stack, method), side, |sum: &mut Sum| {
+                sum.count = sum.count.saturating_add(row.count);
+                sum.percent += row.self_percent;
+            });
+        }
+    }
+    let total_ms = |profile: &Profile| profile.times.as_ref().map(|times: &Times| times.total_ms);
+    let totals = (total_ms(old), total_ms(new));
+    let rows = rows.into_iter().map(|((stack, method), [old, new])| {
+        let of = |sum: &Option<Sum>| sum.as_ref().map_or((0, 0.0), |sum| (sum.count, sum.percent));
+        let (before, after) = (of(&old), of(&new));
+        let self_percent = Percent::rounded(before.1, after.1);
+        let ms = |percent, total: Option<i64>| cputime::milliseconds(percent, total?);
+        let self_ms = ms(self_percent.old, totals.0).zip(ms(self_percent.new, totals.1));
+        let count = Change { old: before.0, new: after.0 };
+        let is_same = count.old == count.new && self_percent.old == self_percent.new && totals.0 == totals.1;
+        TimeRow {
+            stack,
+            method,
+            status: Status::of(old.is_some(), new.is_some(), is_same),
+            count,
+            self_percent,
+            self_ms: self_ms.map(|(old, new)| Change { old, new }),
+        }
+    });
+    let mut rows: Vec<TimeRow> = rows.collect();
+    rows.sort_by_cached_key(|row| {
+        let growth = (grown(row.self_percent), Reverse(row.count.delta()));
+        (growth, row.method.clone(), stacks.text(row.stack), row.stack)
+    });
+    Compared { stacks: stacks.traces, rows }
+}
+
+/// Sorts by growth, most first: hundredths of percentage points.
+#[allow(clippy::cast_possible_truncation)] // `as` saturates.
+fn grown(percent: Percent) -> Reverse<i64> {
+    Reverse((percent.delta() * 100.0).round() as i64)
+}
+
+/// Adds to the sum of one side, 0 being the old one.
+fn add<K: Hash + Eq, T: Default>(
+    rows: &mut FxHashMap<K, [Option<T>; 2]>,
+    key: K,
+    side: usize,
+    add: impl FnOnce(&mut T),
+) {
+    if let Some(sum) = rows.entry(key).or_default().get_mut(side) {
+        add(sum.get_or_insert_default());
+    }
+}
+
+/// Different stacks, by what they show.
+#[derive(Default)]
+struct Stacks {
+    traces: Traces,
+    numbers: FxHashMap<Box<[u32]>, TraceSerial>,
+    /// Names of classes and methods, by what files call them.
+    names: FxHashMap<Arc<str>, Arc<str>>,
+}
+
+impl Stacks {
+    /// What a class is called in every run.
+    fn name(&mut self, class: &Arc<str>) -> Arc<str> {
+        if let Some(name) = self.names.get(class) {
+            return Arc::clone(name);
+        }
+        let stem = names::stem(class);
+        let name = if *stem == **class { Arc::clone(class) } else { Arc::from(&*stem) };
+        self.names.insert(Arc::clone(class), Arc::clone(&name));
+        name
+    }
+
+    /// What a method, `CLASS.METHOD`, is called in every run.
+    fn method(&mut self, qualified: &str) -> Arc<str> {
+        match qualified.rsplit_once('.') {
+            Some((class, method)) => format!("{}.{method}", self.name(&class.into())).into(),
+            None => qualified.into(),
+        }
+    }
+
+    /// A frame by what it shows: lines that say as little are the same.
+    fn frame(&mut self, frame: &Frame) -> u32 {
+        let class = frame.class.as_ref().map(|class| self.name(class));
+        self.traces.intern(Frame { class, ..frame.as_shown() })
+    }
+
+    /// The number of a stack of these frames.
+    fn number(&mut self, frames: Vec<u32>) -> TraceSerial {
+        if let Some(number) = self.numbers.get(frames.as_slice()) {
+            return *number;
+        }
+        // More than 2^32 stacks do not fit into any memory.
+        let number = TraceSerial(u32::try_from(self.traces.len() + 1).unwrap_or(u32::MAX));
+        self.traces.add_numbers(number, 0, frames.iter().copied());
+        self.numbers.insert(frames.into_boxed_slice(), number);
+        number
+    }
+
+    /// What equals are sorted by: the innermost frame.
+    fn text(&self, stack: TraceSerial) -> Option<String> {
+        let trace = self.traces.get(stack)?;
+        self.traces.frames(trace).next().map(ToString::to_string)
+    }
+}
+
+/// The stacks of one file's traces.
+struct Numbers<'a> {
+    stacks: &'a mut Stacks,
+    traces: &'a Traces,
+    of_trace: FxHashMap<TraceSerial, TraceSerial>,
+    of_frame: FxHashMap<u32, u32>,
+}
+
+impl<'a> Numbers<'a> {
+    fn new(stacks: &'a mut Stacks, traces: &'a Traces) -> Self {
+        Self { stacks, traces, of_trace: FxHashMap::default(), of_frame: FxHashMap::default() }
+    }
+
+    /// The number of a trace's stack. A trace that the file does not have shows as much as an empty one.
+    fn of(&mut self, trace: TraceSerial) -> TraceSerial {
+        if let Some(number) = self.of_trace.get(&trace) {
+            return *number;
+        }
+        let own = self.traces.get(trace).map(|trace| self.traces.numbers(trace)).unwrap_or_default();
+        let frames = own.iter().map(|number| match self.of_frame.get(number) {
+            Some(known) => *known,
+            None => {
+                let frame = self.traces.frame(*number).unwrap_or(&Frame::UNKNOWN);
+                let known = self.stacks.frame(frame);
+                self.of_frame.insert(*number, known);
+                known
+            }
+        });
+        let frames = frames.collect();
+        let number = self.stacks.number(frames);
+        self.of_trace.insert(trace, number);
+        number
+    }
+}
