@@ -4,6 +4,7 @@
 //! them: class, method, source and line; classes by what they are called in every run ([`names::stem`]). Rows of one file
 //! that are the same by that are one.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -257,6 +258,18 @@ fn add<K: Hash + Eq, T: Default>(
     }
 }
 
+/// What the class of a frame or of objects is called in every recording. A binary file may know only the serial number
+/// of a class, which stands in the name that it is given here.
+pub(super) fn class_name(class: &str) -> Cow<'_, str> {
+    let numbered = class.strip_prefix("<unknown ").and_then(|rest| rest.strip_suffix('>'));
+    match numbered.and_then(|rest| rest.rsplit_once(' ')) {
+        Some((what, number)) if number.bytes().all(|digit| digit.is_ascii_digit()) => {
+            Cow::Owned(format!("<unknown {what}>"))
+        }
+        _ => names::stem(class),
+    }
+}
+
 /// Different stacks, by what they show.
 #[derive(Default)]
 struct Stacks {
@@ -272,8 +285,8 @@ impl Stacks {
         if let Some(name) = self.names.get(class) {
             return Arc::clone(name);
         }
-        let stem = names::stem(class);
-        let name = if *stem == **class { Arc::clone(class) } else { Arc::from(&*stem) };
+        let common = class_name(class);
+        let name = if *common == **class { Arc::clone(class) } else { Arc::from(&*common) };
         self.names.insert(Arc::clone(class), Arc::clone(&name));
         name
     }

@@ -51,6 +51,7 @@ fn look() -> Look {
         min_width_percent: 0.01,
         palette: Palette::Hot,
         hanging: false,
+        scale: Scale::Normalized,
     }
 }
 
