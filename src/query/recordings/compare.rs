@@ -117,7 +117,7 @@ pub fn sites(old: &Profile, new: &Profile, classes: &[ClassPattern], sort_by: So
     let mut stacks = Stacks::default();
     let of = |sites: &Option<Sites>| sites.as_ref().map(|sites| sites.origin);
     let has_allocated = of(&old.sites) == of(&new.sites);
-    let mut rows: FxHashMap<(Arc<str>, TraceSerial), [Option<Totals>; 2]> = FxHashMap::default();
+    let mut rows: Sums<(Arc<str>, TraceSerial), Totals> = Sums::default();
     for (side, profile) in [old, new].into_iter().enumerate() {
         let mut numbers = Numbers::new(&mut stacks, &profile.traces);
         let all = profile.sites.iter().flat_map(|sites| &sites.rows);
@@ -163,7 +163,7 @@ pub fn sites(old: &Profile, new: &Profile, classes: &[ClassPattern], sort_by: So
 /// Compares CPU SAMPLES of stacks with such frames.
 pub fn samples(old: &Profile, new: &Profile, filter: &StackFilter) -> Compared<SampleRow> {
     let mut stacks = Stacks::default();
-    let mut rows: FxHashMap<TraceSerial, [Option<u64>; 2]> = FxHashMap::default();
+    let mut rows: Sums<TraceSerial, u64> = Sums::default();
     for (side, profile) in [old, new].into_iter().enumerate() {
         let wanted = filter.of(&profile.traces);
         let mut numbers = Numbers::new(&mut stacks, &profile.traces);
@@ -198,7 +198,7 @@ pub fn times(old: &Profile, new: &Profile, filter: &StackFilter) -> Compared<Tim
         percent: f64,
     }
     let mut stacks = Stacks::default();
-    let mut rows: FxHashMap<(TraceSerial, Option<Arc<str>>), [Option<Sum>; 2]> = FxHashMap::default();
+    let mut rows: Sums<(TraceSerial, Option<Arc<str>>), Sum> = Sums::default();
     for (side, profile) in [old, new].into_iter().enumerate() {
         let wanted = filter.of(&profile.traces);
         let mut numbers = Numbers::new(&mut stacks, &profile.traces);
@@ -246,13 +246,11 @@ fn grown(percent: Percent) -> Reverse<i64> {
     Reverse((percent.delta() * 100.0).round() as i64)
 }
 
+/// The sums of rows in the old file and in the new one, if they are there.
+type Sums<K, T> = FxHashMap<K, [Option<T>; 2]>;
+
 /// Adds to the sum of one side, 0 being the old one.
-fn add<K: Hash + Eq, T: Default>(
-    rows: &mut FxHashMap<K, [Option<T>; 2]>,
-    key: K,
-    side: usize,
-    add: impl FnOnce(&mut T),
-) {
+fn add<K: Hash + Eq, T: Default>(rows: &mut Sums<K, T>, key: K, side: usize, add: impl FnOnce(&mut T)) {
     if let Some(sum) = rows.entry(key).or_default().get_mut(side) {
         add(sum.get_or_insert_default());
     }

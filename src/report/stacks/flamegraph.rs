@@ -6,7 +6,7 @@
 
 use std::io::{self, Write};
 
-use inferno::flamegraph::color::{BackgroundColor, BasicPalette, Color, PaletteMap};
+use inferno::flamegraph::color::{BackgroundColor, BasicPalette, Color, PaletteMap, StrokeColor};
 use inferno::flamegraph::{self, Direction, Options};
 
 use super::folded;
@@ -136,7 +136,8 @@ pub fn write(out: &mut dyn Write, stacks: &Stacks, look: &Look) -> io::Result<()
     options.colors = flamegraph::Palette::Basic(look.palette.of_inferno());
     options.deterministic = true;
     if let Some(baseline) = stacks.baseline {
-        options.bgcolors = Some(BackgroundColor::Grey);
+        options.bgcolors = Some(BackgroundColor::Flat(BEHIND));
+        options.stroke_color = StrokeColor::Color(EDGE);
         options.subtitle = Some(subtitle(stacks, baseline, look.scale));
     }
     options.palette_map = Some(&mut colors);
@@ -150,6 +151,10 @@ pub fn write(out: &mut dyn Write, stacks: &Stacks, look: &Look) -> io::Result<()
     flamegraph::from_lines(&mut options, lines.lines().rev(), &mut svg)?;
     svg.finish()
 }
+
+/// What is behind a differential flame graph, and around its frames: those that have not changed are white.
+const BEHIND: Color = Color { r: 235, g: 235, b: 235 };
+const EDGE: Color = Color { r: 130, g: 130, b: 130 };
 
 /// The greatest sum of weights that are compared: `inferno` multiplies differences by 150.
 const MAX_WEIGHT: u64 = i64::MAX as u64 / 200;
@@ -177,7 +182,7 @@ fn subtitle(stacks: &Stacks, baseline: Baseline, scale: Scale) -> String {
     };
     let gone = match percent(baseline.gone, baseline.total) {
         _ if baseline.gone == 0 => String::new(),
-        gone => format!("; {gone} of old is gone"),
+        gone => format!("; {gone} of old is not in the picture"),
     };
     format!("red: more in the frame itself than before, blue: less; {totals}{gone}")
 }
@@ -203,10 +208,11 @@ impl Write for Limited {
     }
 }
 
-/// Leaves out the document type at the start: some readers of XML would fetch it from the net.
+/// Leaves out the document type at the start: some readers of XML would fetch it from the net. Makes the edges of frames
+/// fine: those of `inferno` are as wide as narrow frames, whose colour could not be seen.
 struct WithoutDoctype<'a> {
     out: &'a mut dyn Write,
-    /// What came so far, until the first element.
+    /// What came so far, until the end of the style: nothing of a dump is in it.
     start: Option<Vec<u8>>,
 }
 
@@ -228,12 +234,13 @@ impl Write for WithoutDoctype<'_> {
         let Some(start) = &mut self.start else { return self.out.write(bytes) };
         start.extend_from_slice(bytes);
         let text = String::from_utf8_lossy(start);
-        if text.contains("<svg ") {
+        if text.contains("</style>") {
+            let text = text.replace("stroke-width:1;", "stroke-width:0.3;");
             let text = match text.split_once("<!DOCTYPE") {
                 Some((before, after)) => {
                     format!("{before}{}", after.split_once('>').map_or("", |(_, after)| after))
                 }
-                None => text.into_owned(),
+                None => text,
             };
             self.out.write_all(text.as_bytes())?;
             self.start = None;

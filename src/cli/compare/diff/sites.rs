@@ -184,17 +184,23 @@ fn beside_columns<'c>() -> Vec<Column<'c, Beside>> {
         ),
         Column::integer("total.rows", "rows that have changed", |beside: &Beside| beside.changed.into()),
     ]);
-    let total =
-        |key, meaning, null, of| ChangeColumns { key, meaning, null, titles: ["", ""] }.columns(0, of);
-    let of: [(_, _, _, fn(&Beside) -> Option<Change>); 4] = [
-        ("total.live_bytes", "bytes of all rows that are alive", None, |all| Some(all.live_bytes)),
-        ("total.live_instances", "objects of all rows that are alive", None, |all| Some(all.live_instances)),
-        ("total.allocated_bytes", "bytes of all rows", Some(NOT_RECORDED), |all| all.allocated_bytes),
-        ("total.allocated_instances", "objects of all rows", Some(NOT_RECORDED), |all| {
-            all.allocated_instances
-        }),
-    ];
-    columns.extend(of.into_iter().flat_map(|(key, meaning, null, of)| total(key, meaning, null, of)));
+    let total = |key, meaning, null| ChangeColumns { key, meaning, null, titles: ["", ""] };
+    columns.extend(
+        total("total.live_bytes", "bytes of all rows that are alive", None)
+            .columns(0, |beside: &Beside| Some(beside.live_bytes)),
+    );
+    columns.extend(
+        total("total.live_instances", "objects of all rows that are alive", None)
+            .columns(0, |beside: &Beside| Some(beside.live_instances)),
+    );
+    columns.extend(
+        total("total.allocated_bytes", "bytes of all rows", Some(NOT_RECORDED))
+            .columns(0, |beside: &Beside| beside.allocated_bytes),
+    );
+    columns.extend(
+        total("total.allocated_instances", "objects of all rows", Some(NOT_RECORDED))
+            .columns(0, |beside: &Beside| beside.allocated_instances),
+    );
     columns
 }
 
