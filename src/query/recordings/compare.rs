@@ -356,3 +356,201 @@ impl<'a> Numbers<'a> {
         number
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::profile::{Origin, Samples, Site, TimeRow as Time};
+    use super::super::stack_filter::tests::traces;
+    use super::*;
+
+    fn site(class: &str, trace: u32, live: u64) -> Site {
+        let (class, trace) = (class.into(), TraceSerial(trace));
+        let live = Site { class, trace, live_bytes: live, live_instances: 1, ..Site::default() };
+        Site { allocated_bytes: live.live_bytes * 2, allocated_instances: 3, ..live }
+    }
+
+    fn with_sites(of: &[(u32, &[(&str, &str)])], origin: Origin, rows: Vec<Site>) -> Profile {
+        let sites = Sites { origin, rows, total: None, by_allocation: false, date: None };
+        Profile { traces: traces(of), sites: Some(sites), ..Profile::default() }
+    }
+
+    fn sampled(of: &[(u32, &[(&str, &str)])], total: u64, rows: &[(u32, u64)]) -> Profile {
+        let rows = rows.iter().map(|(trace, samples)| (TraceSerial(*trace), *samples)).collect();
+        Profile {
+            traces: traces(of),
+            samples: Some(Samples { total, rows, date: None }),
+            ..Profile::default()
+        }
+    }
+
+    /// Frames, innermost first.
+    fn text(stacks: &Traces, stack: TraceSerial) -> String {
+        let frames = stacks.frames(stacks.get(stack).unwrap()).map(Frame::qualified_method);
+        frames.collect::<Vec<_>>().join(";")
+    }
+
+    const PUT: &[(&str, &str)] = &[("a.Map", "put"), ("a.Main", "main")];
+
+    #[test]
+    fn sites_are_matched_by_frames_and_stems() {
+        let lambda: &[(&str, &str)] = &[("a.Main$$Lambda$7/0x01", "run"), ("a.Main", "main")];
+        let same: &[(&str, &str)] = &[("a.Main$$Lambda$9/0x0f", "run"), ("a.Main", "main")];
+        let old = with_sites(
+            &[(1, PUT), (2, lambda), (3, &[])],
+            Origin::Recorded,
+            vec![site("byte[]", 1, 100), site("a.B", 2, 10), site("a.B", 3, 5), site("a.Gone", 9, 7)],
+        );
+        // Other serial numbers; two traces and two loaders that show the same.
+        let new = with_sites(
+            &[(7, same), (8, PUT), (9, PUT)],
+            Origin::Recorded,
+            vec![
+                site("byte[]", 9, 30),
+                site("byte[]", 8, 90),
+                site("byte[]", 8, 1),
+                site("a.B", 7, 10),
+                site("a.B", 1, 5),
+            ],
+        );
+        let found = sites(&old, &new, &[], SortBy::LiveBytes);
+        let rows: Vec<(&str, String, Status, i64, u64)> = (found.rows.iter())
+            .map(|row| {
+                let stack = text(&found.stacks, row.stack);
+                (&*row.class, stack, row.status, row.live_bytes.delta(), row.live_instances.new)
+            })
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                ("byte[]", "a.Map.put;a.Main.main".to_owned(), Status::Changed, 21, 3),
+                // A trace that is not in the file shows what an empty one shows.
+                ("a.B", String::new(), Status::Same, 0, 1),
+                ("a.B", "a.Main$$Lambda*.run;a.Main.main".to_owned(), Status::Same, 0, 1),
+                ("a.Gone", String::new(), Status::Gone, -7, 0),
+            ]
+        );
+        let allocated = found.rows.first().unwrap();
+        assert_eq!(allocated.allocated_bytes, Some(Change { old: 200, new: 242 }));
+        assert_eq!(allocated.allocated_instances, Some(Change { old: 3, new: 9 }));
+        let found = sites(&old, &new, &["a.*".parse().unwrap()], SortBy::Class);
+        assert_eq!(found.rows.iter().map(|row| &*row.class).collect::<Vec<_>>(), ["a.B", "a.B", "a.Gone"]);
+    }
+
+    #[test]
+    fn the_order_is_by_growth_of_what_lives_then_of_what_was_allocated() {
+        let more = |class: &str, live, allocated| Site {
+            allocated_bytes: allocated,
+            allocated_instances: 100 - allocated,
+            ..site(class, 1, live)
+        };
+        let old =
+            with_sites(&[], Origin::Recorded, vec![more("a", 5, 10), more("b", 5, 10), more("c", 5, 10)]);
+        let new =
+            with_sites(&[], Origin::Recorded, vec![more("a", 5, 11), more("b", 5, 20), more("c", 6, 10)]);
+        let order = |by| -> Vec<String> {
+            sites(&old, &new, &[], by).rows.iter().map(|row| row.class.to_string()).collect()
+        };
+        assert_eq!(order(SortBy::LiveBytes), ["c", "b", "a"]);
+        assert_eq!(order(SortBy::LiveInstances), ["c", "a", "b"]);
+        assert_eq!(order(SortBy::Class), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn what_was_freed_is_not_compared_with_what_nobody_counted() {
+        let old = with_sites(&[], Origin::Objects, vec![site("a.B", 1, 10)]);
+        let new = with_sites(&[], Origin::Recorded, vec![site("a.B", 1, 10)]);
+        let found = sites(&old, &new, &[], SortBy::LiveBytes);
+        let row = found.rows.first().unwrap();
+        assert_eq!((row.status, row.allocated_bytes, row.allocated_instances), (Status::Same, None, None));
+    }
+
+    #[test]
+    fn runs_of_different_length_are_compared_by_percent() {
+        let calc: &[(&str, &str)] = &[("a.Calc", "sum")];
+        let old = sampled(&[(1, PUT), (2, calc), (3, PUT)], 100, &[(1, 20), (2, 40), (3, 5)]);
+        let new = sampled(&[(5, calc), (6, PUT)], 1000, &[(5, 300), (6, 300)]);
+        let found = samples(&old, &new, &StackFilter::default());
+        let rows: Vec<(String, u64, u64, f64, f64, f64)> = (found.rows.iter())
+            .map(|row| {
+                let (samples, percent) = (row.samples, row.self_percent);
+                let stack = text(&found.stacks, row.stack);
+                (stack, samples.old, samples.new, percent.old, percent.new, percent.delta())
+            })
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                ("a.Map.put;a.Main.main".to_owned(), 25, 300, 25.0, 30.0, 5.0),
+                ("a.Calc.sum".to_owned(), 40, 300, 40.0, 30.0, -10.0),
+            ]
+        );
+        let of = StackFilter { classes: vec!["a.Map".parse().unwrap()], ..StackFilter::default() };
+        assert_eq!(samples(&old, &new, &of).rows.len(), 1);
+        let again = samples(&old, &old, &StackFilter::default());
+        assert!(again.rows.iter().all(|row| row.status == Status::Same));
+    }
+
+    #[test]
+    fn times_are_matched_by_frames_and_the_name_in_the_row() {
+        let timed = |serial, name: &str, count, self_percent, total_ms| Profile {
+            traces: traces(&[(serial, PUT)]),
+            times: Some(Times {
+                total_ms,
+                rows: vec![Time {
+                    trace: TraceSerial(serial),
+                    count,
+                    self_percent,
+                    accumulated_percent: self_percent,
+                    name: Some(name.to_owned()),
+                }],
+                date: None,
+            }),
+            ..Profile::default()
+        };
+        let (old, new) = (timed(1, "a.Map.put", 3, 50.0, 200), timed(4, "a.Map.put", 9, 25.5, 1000));
+        let found = times(&old, &new, &StackFilter::default());
+        let [row] = &found.rows[..] else { panic!("{found:?}") };
+        assert_eq!((row.count.delta(), row.self_percent.delta()), (6, -24.5));
+        assert_eq!(row.self_ms, Some(Change { old: 100, new: 255 }));
+        let found = times(&old, &timed(4, "a.Other.put", 9, 25.5, -5), &StackFilter::default());
+        let statuses: Vec<Status> = found.rows.iter().map(|row| row.status).collect();
+        assert_eq!(statuses, [Status::New, Status::Gone]);
+        assert!(found.rows.iter().all(|row| row.self_ms.is_none()));
+    }
+
+    #[test]
+    fn frames_that_show_the_same_are_the_same() {
+        let frame = |source: Option<&str>, line| Frame {
+            class: Some("a.B".into()),
+            method: Some("x".into()),
+            source: source.map(Into::into),
+            line,
+        };
+        let mut stacks = Stacks::default();
+        let same = [
+            [frame(Some("B.java"), -1), frame(Some("B.java"), 0)],
+            [frame(Some("B.java"), -3), frame(None, -3)],
+            [frame(Some(""), 0), frame(None, -2)],
+        ];
+        for [one, other] in &same {
+            assert_eq!(stacks.frame(one), stacks.frame(other), "{one} {other}");
+            assert_eq!(one.as_shown().to_string(), other.to_string());
+        }
+        assert_ne!(stacks.frame(&frame(Some("B.java"), 1)), stacks.frame(&frame(Some("B.java"), 2)));
+        assert_eq!(stacks.traces.different_frames(), 5);
+    }
+
+    #[test]
+    fn serial_numbers_in_names_are_left_out() {
+        for (class, name) in [
+            ("<unknown array class 100390>", "<unknown array class>"),
+            ("<unknown class 7>", "<unknown class>"),
+            ("<unknown class>", "<unknown class>"),
+            ("a.Main$$Lambda$7/0x01", "a.Main$$Lambda*"),
+            ("byte[]", "byte[]"),
+        ] {
+            assert_eq!(class_name(class), name);
+        }
+    }
+}
