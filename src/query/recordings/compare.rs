@@ -5,7 +5,7 @@
 //! that are the same by that are one.
 
 use std::borrow::Cow;
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ pub struct SampleRow {
 pub struct TimeRow {
     /// The number of its stack in [`Compared::stacks`].
     pub stack: TraceSerial,
-    /// The method as the rows name it, or else its innermost frame.
+    /// The method as the rows name it.
     pub method: Option<Arc<str>>,
     /// What became of it.
     pub status: Status,
@@ -148,14 +148,17 @@ pub fn sites(old: &Profile, new: &Profile, classes: &[ClassPattern], sort_by: So
             }
         })
         .collect();
-    let grown = |change: Option<Change>| Reverse(change.map_or(0, Change::delta));
-    rows.sort_by_cached_key(|row| {
-        let (live, allocated) = match sort_by {
-            SortBy::LiveBytes => (Some(row.live_bytes), row.allocated_bytes),
-            SortBy::LiveInstances => (Some(row.live_instances), row.allocated_instances),
-            SortBy::Class => (None, None),
+    rows.sort_unstable_by(|a, b| {
+        let grown = |row: &SiteRow| {
+            let (live, allocated) = match sort_by {
+                SortBy::LiveBytes => (Some(row.live_bytes), row.allocated_bytes),
+                SortBy::LiveInstances => (Some(row.live_instances), row.allocated_instances),
+                SortBy::Class => (None, None),
+            };
+            [live, allocated].map(|change| Reverse(change.map_or(0, Change::delta)))
         };
-        (grown(live), grown(allocated), Arc::clone(&row.class), stacks.text(row.stack), row.stack)
+        let class = || a.class.cmp(&b.class);
+        grown(a).cmp(&grown(b)).then_with(class).then_with(|| stacks.order(a.stack, b.stack))
     });
     Compared { stacks: stacks.traces, rows }
 }
@@ -184,8 +187,9 @@ pub fn samples(old: &Profile, new: &Profile, filter: &StackFilter) -> Compared<S
         SampleRow { stack, status: Status::of(old.is_some(), new.is_some(), is_same), samples, self_percent }
     });
     let mut rows: Vec<SampleRow> = rows.collect();
-    rows.sort_by_cached_key(|row| {
-        (grown(row.self_percent), Reverse(row.samples.delta()), stacks.text(row.stack), row.stack)
+    rows.sort_unstable_by(|a, b| {
+        let by = |row: &SampleRow| (grown(row.self_percent), Reverse(row.samples.delta()));
+        by(a).cmp(&by(b)).then_with(|| stacks.order(a.stack, b.stack))
     });
     Compared { stacks: stacks.traces, rows }
 }
@@ -206,7 +210,6 @@ pub fn times(old: &Profile, new: &Profile, filter: &StackFilter) -> Compared<Tim
         for row in all.filter(|row| wanted.matches(row.trace)) {
             let stack = numbers.of(row.trace);
             let method = row.name.as_deref().map(|name| numbers.stacks.method(name));
-            let method = method.or_else(|| numbers.stacks.traces.method(stack).map(Arc::from));
             add(&mut rows, (stack, method), side, |sum: &mut Sum| {
                 sum.count = sum.count.saturating_add(row.count);
                 sum.percent += row.self_percent;
@@ -233,9 +236,10 @@ pub fn times(old: &Profile, new: &Profile, filter: &StackFilter) -> Compared<Tim
         }
     });
     let mut rows: Vec<TimeRow> = rows.collect();
-    rows.sort_by_cached_key(|row| {
-        let growth = (grown(row.self_percent), Reverse(row.count.delta()));
-        (growth, row.method.clone(), stacks.text(row.stack), row.stack)
+    rows.sort_unstable_by(|a, b| {
+        let by = |row: &TimeRow| (grown(row.self_percent), Reverse(row.count.delta()));
+        let method = || a.method.cmp(&b.method);
+        by(a).cmp(&by(b)).then_with(method).then_with(|| stacks.order(a.stack, b.stack))
     });
     Compared { stacks: stacks.traces, rows }
 }
@@ -315,11 +319,30 @@ impl Stacks {
         number
     }
 
-    /// What equals are sorted by: the innermost frame.
-    fn text(&self, stack: TraceSerial) -> Option<String> {
-        let trace = self.traces.get(stack)?;
-        self.traces.frames(trace).next().map(ToString::to_string)
+    /// The order of stacks by their frames, innermost first.
+    fn order(&self, left: TraceSerial, right: TraceSerial) -> Ordering {
+        let frames = |stack| self.traces.get(stack).into_iter().flat_map(|trace| self.traces.frames(trace));
+        let (mut left, mut right) = (frames(left), frames(right));
+        loop {
+            match (left.next(), right.next()) {
+                (Some(left), Some(right)) => match by_names(left, right) {
+                    Ordering::Equal => {}
+                    order => return order,
+                },
+                (left, right) => return left.is_some().cmp(&right.is_some()),
+            }
+        }
     }
+}
+
+/// The order of frames of one table, in which equal names are one.
+fn by_names(left: &Frame, right: &Frame) -> Ordering {
+    let name = |of: fn(&Frame) -> &Option<Arc<str>>| match (of(left), of(right)) {
+        (Some(left), Some(right)) if Arc::ptr_eq(left, right) => Ordering::Equal,
+        (left, right) => left.cmp(right),
+    };
+    let names = name(|frame| &frame.class).then_with(|| name(|frame| &frame.method));
+    names.then_with(|| name(|frame| &frame.source)).then_with(|| left.line.cmp(&right.line))
 }
 
 /// The stacks of one file's traces.

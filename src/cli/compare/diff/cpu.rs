@@ -148,7 +148,7 @@ fn columns<'a>(stacks: &'a Traces, stack: &StackArgs) -> Columns<'a, &'a SampleR
 }
 
 fn time_columns<'a>(stacks: &'a Traces, stack: &StackArgs) -> Columns<'a, &'a TimeRow> {
-    let name = |row: &&TimeRow| row.method.as_deref().map(str::to_owned);
+    let name = |row: &&TimeRow| row.method.as_deref().map(str::to_owned).or_else(|| stacks.method(row.stack));
     let mut columns = vec![
         method("the method as the rows name it", name),
         stack.frames(stacks, |row: &&TimeRow| row.stack),
