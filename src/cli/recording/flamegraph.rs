@@ -7,9 +7,9 @@ use anyhow::Context;
 use clap::ValueEnum;
 
 use crate::query::classes::pattern::{ClassPattern, MethodPattern};
+use crate::query::recordings::profile::Origin;
 use crate::query::recordings::profile::Profile;
 use crate::query::recordings::profile::binary::Want;
-use crate::query::recordings::profile::{Origin, Sites};
 use crate::query::recordings::stack_filter::StackFilter;
 use crate::query::recordings::stacks::{
     self, Measure, Naming, NotComparable, Of, Question, SiteUnit, Stacks, TooLarge,
@@ -219,7 +219,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     write(args, of, &stacks, file)?;
     if !args.input.input.quiet {
-        notes(args, of, profile, &stacks);
+        notes(args, of, profile, baseline.first().copied(), &stacks);
     }
     Ok(outcome(true))
 }
@@ -340,7 +340,7 @@ fn title(args: &Args, of: Of, stacks: &Stacks) -> String {
 }
 
 /// What has to be known of the picture.
-fn notes(args: &Args, of: Of, profile: &Profile, stacks: &Stacks) {
+fn notes(args: &Args, of: Of, profile: &Profile, baseline: Option<&Profile>, stacks: &Stacks) {
     let note = |text: &str| messages::line("note", text);
     if let Some(path) = &args.output {
         let (count, total) = (grouped(stacks.stacks), grouped(stacks.total));
@@ -379,8 +379,13 @@ fn notes(args: &Args, of: Of, profile: &Profile, stacks: &Stacks) {
         }
         _ => {}
     }
-    let counted = |sites: &Sites| sites.origin == Origin::Objects;
-    if of == Of::Live && profile.sites.as_ref().is_some_and(counted) {
+    let is_counted = |profile: &Profile| {
+        of == Of::Live && profile.sites.as_ref().is_some_and(|sites| sites.origin == Origin::Objects)
+    };
+    if is_counted(profile) {
         note("the dump records no allocation sites: they are counted over its objects");
+    }
+    if baseline.is_some_and(is_counted) {
+        note("the baseline records no allocation sites: they are counted over its objects");
     }
 }
