@@ -205,6 +205,8 @@ fn no_command_lets_them_out_in_any_format() {
         ("cputime", &[], false),
         ("monitors", &[], false),
         ("summary", &[], false),
+        ("diff", &[OTHER, "--by", "sites", "--top", "0"], true),
+        ("diff", &[OTHER, "--by", "cpu", "--top", "0", "--stack"], true),
         ("oql", &["SELECT s, toString(s) FROM java.lang.String s"], true),
         ("oql", &["SELECT * FROM OBJECTS java.lang.String"], false),
         ("oql", &[&query], false),
@@ -244,6 +246,9 @@ fn no_command_lets_them_out_in_any_format() {
     }
 }
 
+/// A recording of another program.
+const OTHER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/samples/agent/all-cpu.hprof.zst");
+
 #[test]
 fn pictures_and_texts_for_other_programs_are_harmless() {
     let made = made();
@@ -256,6 +261,8 @@ fn pictures_and_texts_for_other_programs_are_harmless() {
         ("flamegraph", &["--format", "speedscope", "--lines", "--by-thread"]),
         ("flamegraph", &["--of", "live", "--format", "svg", "--title", EVIL]),
         ("flamegraph", &["--of", "allocated", "--format", "folded"]),
+        ("flamegraph", &["--baseline", dump, "--format", "svg", "--lines", "--by-thread"]),
+        ("flamegraph", &["--baseline", OTHER, "--format", "folded", "--lines", "--by-thread"]),
     ];
     for (command, more) in commands {
         let what = format!("{command} {more:?}");

@@ -16,6 +16,7 @@ mod completions;
 mod crashes;
 #[cfg(unix)]
 mod crashes_index;
+mod diff_recordings;
 mod first_answers;
 mod golden;
 mod hostile_leaks;

@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         cpu: has(SectionArg::Cpu),
     };
     // Before a long read: a file that cannot be written is known at once.
-    let file = args.output.as_deref().map(|output| OutFile::create(output, path)).transpose()?;
+    let file = args.output.as_deref().map(|output| OutFile::create(output, &[path])).transpose()?;
     let heap = args.input.open_records()?;
     let sizes = args.layout.sizes(&heap);
     let bar = Bar::new(args.input.quiet);

@@ -1,25 +1,27 @@
 //! `flamegraph`: stacks as a picture, or for programs that draw them.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::ValueEnum;
 
 use crate::query::classes::pattern::{ClassPattern, MethodPattern};
+use crate::query::recordings::profile::Origin;
 use crate::query::recordings::profile::Profile;
 use crate::query::recordings::profile::binary::Want;
-use crate::query::recordings::profile::{Origin, Sites};
 use crate::query::recordings::stack_filter::StackFilter;
-use crate::query::recordings::stacks::{self, Measure, Of, Question, SiteUnit, Stacks, TooLarge};
+use crate::query::recordings::stacks::{
+    self, Measure, Naming, NotComparable, Of, Question, SiteUnit, Stacks, TooLarge,
+};
 use crate::report::number::grouped;
-use crate::report::stacks::flamegraph::{Look, Palette};
+use crate::report::stacks::flamegraph::{Look, Palette, Scale};
 use crate::report::stacks::{flamegraph, folded, speedscope};
 
 use crate::cli::Outcome;
 use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::out_file::OutFile;
-use crate::cli::shared::recording::{RecordedFile, RecordedInput};
+use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
 use crate::cli::shared::session::Source;
 use crate::cli::shared::{messages, output};
 
@@ -30,7 +32,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli flamegraph java.hprof --of allocated --class 'com.acme.**' -o allocated.svg
   hprof-cli flamegraph java.hprof.txt --of live --unit objects --reverse -o live.svg
   hprof-cli flamegraph java.hprof --by-thread --format folded > cpu.folded
-  hprof-cli flamegraph java.hprof --format speedscope -o profile.speedscope.json";
+  hprof-cli flamegraph java.hprof --format speedscope -o profile.speedscope.json
+  hprof-cli flamegraph after.hprof --baseline before.hprof.txt -o difference.svg";
 
 /// The words of `--of`.
 const OF: &[Key<Of>] = &[
@@ -63,11 +66,26 @@ const COLORS: &[Key<Palette>] = &[
 /// Draws the CPU samples or allocation sites of a binary dump or a text report, by default as a
 /// self-contained SVG for browsers: click to zoom, Ctrl-F to search. In allocation graphs, the class of
 /// the objects is the innermost frame. Dumps of HotSpot contain no allocation sites; --of live then
-/// shows the classes of the objects without stacks.
+/// shows the classes of the objects without stacks. With --baseline, a differential flame graph: widths
+/// are of the file, colors of the difference to an older one.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: RecordedInput,
+
+    /// Older recording to compare with: frames that weigh more in themselves are red, less are blue
+    ///
+    /// Runs differ in length: weights of OLD are scaled to the total of the file, but for --of live. Generated
+    /// classes and threads are matched without their numbers. Folded lines have two weights, not scaled: that of
+    /// OLD, then that of the file. What only OLD has is not in the SVG, which says how much it is.
+    #[arg(
+        long,
+        value_name = "OLD",
+        value_hint = clap::ValueHint::FilePath,
+        conflicts_with = "colors",
+        help_heading = "Input"
+    )]
+    baseline: Option<PathBuf>,
 
     /// Data to draw [default: the first of cpu, cputime, allocated, live that the file contains]
     #[arg(long, value_name = "WHAT", value_parser = keys(OF), help_heading = "Filter")]
@@ -153,35 +171,100 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         args.format != FormatArg::Svg || args.output.is_some() || !io::stdout().is_terminal(),
         "an SVG cannot be shown in a terminal: write it to a file with -o out.svg, or use --format folded"
     );
+    anyhow::ensure!(
+        args.baseline.is_none() || args.format != FormatArg::Speedscope,
+        "speedscope cannot show a difference: use --format svg or folded, or omit --baseline"
+    );
+    let inputs = [Some(args.input.clone()), args.baseline.as_deref().map(|old| args.input.of(old))];
     // Before a long read: a file that cannot be written is known at once.
-    let file = (args.output.as_deref())
-        .map(|output| OutFile::create(output, args.input.input.path()))
-        .transpose()?;
-    let mut recorded = args.input.open(Want { sites: true, traces: true })?;
-    let mut held = stacks::held(&recorded.profile);
-    let is_held = |held: &[Of]| args.of.map_or(!held.is_empty(), |of| held.contains(&of));
-    if !is_held(&held) {
-        // The objects themselves are the last resort, and part of what the file holds.
-        args.input.count_sites(&mut recorded)?;
-        held = stacks::held(&recorded.profile);
+    let paths: Vec<&Path> = inputs.iter().flatten().map(|input| input.input.path()).collect();
+    let file = (args.output.as_deref()).map(|output| OutFile::create(output, &paths)).transpose()?;
+    let mut files = Vec::new();
+    for input in inputs.into_iter().flatten() {
+        files.push(Opened::open(input, args.of)?);
     }
-    let Some(of) = args.of.or(held.first().copied()).filter(|_| is_held(&held)) else {
-        args.input.note(&nothing(args, &recorded.file, &held));
-        return Ok(recorded.outcome(false));
+    let held = |of: &Of| files.iter().all(|file| file.held.contains(of));
+    let found = match args.of {
+        Some(of) => Some(of).filter(held),
+        None => files.first().and_then(|file| file.held.iter().copied().find(held)),
+    };
+    let outcome = |found| match files.iter().any(|file| file.recorded.is_damaged()) {
+        true => Outcome::Damaged,
+        false if found => Outcome::Fine,
+        false => Outcome::No,
+    };
+    let Some(of) = found else {
+        let lacks = |file: &&Opened| args.of.map_or(file.held.is_empty(), |of| !file.held.contains(&of));
+        files.iter().filter(lacks).for_each(|file| file.say_nothing(args.of));
+        if !files.iter().any(|file| lacks(&file)) {
+            args.input.note("the files contain nothing of one kind: neither samples, nor times, nor sites");
+        }
+        return Ok(outcome(false));
     };
     let question = question(args, of);
-    let stacks = stacks::stacks(&recorded.profile, &question)
-        .map_err(|error: TooLarge| anyhow::anyhow!("{error}; --depth, --class and --method select fewer"))?;
+    let profiles: Vec<&Profile> = files.iter().map(|file| &file.recorded.profile).collect();
+    let [profile, baseline @ ..] = &profiles[..] else { return Ok(outcome(false)) };
+    let fewer = |error: TooLarge| anyhow::anyhow!("{error}; --depth, --class and --method select fewer");
+    let stacks = match baseline.first() {
+        None => stacks::stacks(profile, &question).map_err(fewer)?,
+        Some(old) => stacks::compare(old, profile, &question).map_err(|error| match error {
+            NotComparable::TooLarge(error) => fewer(error),
+            error => anyhow::anyhow!("{error}: they cannot be compared"),
+        })?,
+    };
     if stacks.stacks == 0 {
         args.input.note("no stack matches, or all matching stacks have weight 0");
-        no_match::patterns(&args.input, &question.filter, &recorded.profile.traces);
-        return Ok(recorded.outcome(false));
+        no_match::patterns(&args.input, &question.filter, &profile.traces);
+        return Ok(outcome(false));
     }
     write(args, of, &stacks, file)?;
     if !args.input.input.quiet {
-        notes(args, of, &recorded.profile, &stacks);
+        notes(args, of, profile, baseline.first().copied(), &stacks);
     }
-    Ok(recorded.outcome(true))
+    Ok(outcome(true))
+}
+
+/// A file, and what it holds.
+struct Opened {
+    input: RecordedInput,
+    recorded: Recorded,
+    held: Vec<Of>,
+}
+
+impl Opened {
+    fn open(input: RecordedInput, wanted: Option<Of>) -> anyhow::Result<Self> {
+        let mut recorded = input.open(Want { sites: true, traces: true })?;
+        let mut held = stacks::held(&recorded.profile);
+        if !wanted.map_or(!held.is_empty(), |of| held.contains(&of)) {
+            // The objects themselves are the last resort, and part of what the file holds.
+            input.count_sites(&mut recorded)?;
+            held = stacks::held(&recorded.profile);
+        }
+        Ok(Self { input, recorded, held })
+    }
+
+    /// Says that the file does not hold what was asked for, and what it holds.
+    fn say_nothing(&self, wanted: Option<Of>) {
+        let path = self.input.input.path().display();
+        let is_binary = matches!(self.recorded.file, RecordedFile::Binary(_));
+        let has = match wanted {
+            None => format!("{path} contains no stacks with samples, times or sites"),
+            Some(Of::Cpu) => format!("{path} contains no CPU samples"),
+            Some(Of::CpuTime) if is_binary => {
+                format!("{path} is a binary dump; only text reports contain CPU times")
+            }
+            Some(Of::CpuTime) => format!("{path} contains no CPU times"),
+            Some(Of::Allocated) => format!("{path} records no allocation sites"),
+            Some(Of::Live) => format!("{path} contains no sites and no objects"),
+        };
+        let words = self.held.iter().flat_map(|of| OF.iter().filter(move |(_, known, _)| known == of));
+        let others: Vec<String> = words.map(|(word, ..)| format!("--of {word}")).collect();
+        self.input.note(&match others.split_last() {
+            None => has,
+            Some((last, [])) => format!("{has}; {last} shows what it contains"),
+            Some((last, others)) => format!("{has}; {} and {last} show what it contains", others.join(", ")),
+        });
+    }
 }
 
 fn question(args: &Args, of: Of) -> Question {
@@ -193,28 +276,7 @@ fn question(args: &Args, of: Of) -> Question {
         lines: args.lines,
         depth: Some(args.depth).filter(|depth| *depth > 0),
         filter: StackFilter { classes: args.class.clone(), methods: args.method.clone() },
-    }
-}
-
-/// What is said of a file that does not hold what was asked for.
-fn nothing(args: &Args, source: &RecordedFile, held: &[Of]) -> String {
-    let path = args.input.input.path().display();
-    let has = match args.of {
-        None => format!("{path} contains no stacks with samples, times or sites"),
-        Some(Of::Cpu) => format!("{path} contains no CPU samples"),
-        Some(Of::CpuTime) if matches!(source, RecordedFile::Binary(_)) => {
-            format!("{path} is a binary dump; only text reports contain CPU times")
-        }
-        Some(Of::CpuTime) => format!("{path} contains no CPU times"),
-        Some(Of::Allocated) => format!("{path} records no allocation sites"),
-        Some(Of::Live) => format!("{path} contains no sites and no objects"),
-    };
-    let words = held.iter().flat_map(|of| OF.iter().filter(move |(_, known, _)| known == of));
-    let others: Vec<String> = words.map(|(word, ..)| format!("--of {word}")).collect();
-    match others.split_last() {
-        None => has,
-        Some((last, [])) => format!("{has}; {last} shows what it contains"),
-        Some((last, others)) => format!("{has}; {} and {last} show what it contains", others.join(", ")),
+        naming: if args.baseline.is_some() { Naming::Common } else { Naming::AsRecorded },
     }
 }
 
@@ -252,6 +314,11 @@ fn look(args: &Args, of: Of, stacks: &Stacks) -> Look {
         min_width_percent: args.min_width,
         palette: args.colors.unwrap_or(default),
         hanging: args.reverse,
+        scale: match of {
+            Of::Cpu | Of::CpuTime | Of::Allocated => Scale::Normalized,
+            // What is alive does not depend on how long a program ran.
+            Of::Live => Scale::Absolute,
+        },
     }
 }
 
@@ -260,23 +327,31 @@ fn title(args: &Args, of: Of, stacks: &Stacks) -> String {
     if let Some(title) = &args.title {
         return title.clone();
     }
-    let path = args.input.input.path();
-    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    let name = |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let compared = args.baseline.as_deref().map(|old| format!(", compared with {}", name(old)));
+    let name = name(args.input.input.path());
     let what = match of {
         Of::Cpu => "CPU samples".to_owned(),
         Of::CpuTime => "CPU time".to_owned(),
         Of::Allocated => format!("allocated {}", stacks.measure.name()),
         Of::Live => format!("live {}", stacks.measure.name()),
     };
-    format!("{name}: {what}")
+    format!("{name}: {what}{}", compared.unwrap_or_default())
 }
 
 /// What has to be known of the picture.
-fn notes(args: &Args, of: Of, profile: &Profile, stacks: &Stacks) {
+fn notes(args: &Args, of: Of, profile: &Profile, baseline: Option<&Profile>, stacks: &Stacks) {
     let note = |text: &str| messages::line("note", text);
     if let Some(path) = &args.output {
         let (count, total) = (grouped(stacks.stacks), grouped(stacks.total));
         note(&format!("{}: {count} stacks, {total} {}", path.display(), stacks.measure.name()));
+    }
+    if let Some(baseline) = stacks.baseline.filter(|baseline| baseline.gone > 0) {
+        let (gone, total) = (grouped(baseline.gone), grouped(baseline.total));
+        note(&format!(
+            "{gone} of {total} {} of the baseline are of stacks with frames that the file does not have there",
+            stacks.measure.name()
+        ));
     }
     if stacks.cut > 0 {
         note(&format!(
@@ -304,8 +379,13 @@ fn notes(args: &Args, of: Of, profile: &Profile, stacks: &Stacks) {
         }
         _ => {}
     }
-    let counted = |sites: &Sites| sites.origin == Origin::Objects;
-    if of == Of::Live && profile.sites.as_ref().is_some_and(counted) {
+    let is_counted = |profile: &Profile| {
+        of == Of::Live && profile.sites.as_ref().is_some_and(|sites| sites.origin == Origin::Objects)
+    };
+    if is_counted(profile) {
         note("the dump records no allocation sites: they are counted over its objects");
+    }
+    if baseline.is_some_and(is_counted) {
+        note("the baseline records no allocation sites: they are counted over its objects");
     }
 }

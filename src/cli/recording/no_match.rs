@@ -35,7 +35,7 @@ fn methods(input: &RecordedInput, patterns: &[MethodPattern], traces: &Traces) {
     if input.input.quiet || patterns.is_empty() {
         return;
     }
-    let names: Vec<String> = frames(traces).map(Frame::qualified_method).collect();
+    let names: Vec<String> = traces.all_frames().map(Frame::qualified_method).collect();
     for pattern in patterns {
         if !names.iter().any(|name| pattern.matches(name)) {
             messages::line("note", &format!("no method matches {}", pattern.text()));
@@ -47,10 +47,5 @@ fn methods(input: &RecordedInput, patterns: &[MethodPattern], traces: &Traces) {
 
 /// The classes of all frames.
 fn classes_of(traces: &Traces) -> impl Iterator<Item = &str> {
-    frames(traces).filter_map(|frame| frame.class.as_deref())
-}
-
-/// The different frames of all traces.
-fn frames(traces: &Traces) -> impl Iterator<Item = &Frame> {
-    (0u32..).map_while(|number| traces.frame(number))
+    traces.all_frames().filter_map(|frame| frame.class.as_deref())
 }

@@ -192,11 +192,7 @@ fn beside_columns<'a>() -> Columns<'a, Beside<Found<'a>>> {
             "`recorded`: by the writer. `objects`: counted over the objects in the dump, because no sites were \
              recorded; what was allocated is then what is alive",
             |beside: &Beside<Found<'a>>| {
-                let name = beside.of.0.map(|sites| match sites.origin {
-                    Origin::Recorded => "recorded",
-                    Origin::Objects => "objects",
-                });
-                name.into()
+                beside.of.0.map(|sites| sites.origin.name()).into()
             },
         )
         .or_null("there are no sites"),

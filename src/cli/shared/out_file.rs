@@ -22,14 +22,14 @@ enum To {
 }
 
 impl OutFile {
-    /// Begins to write the file `path`. What is there stays until [`OutFile::commit`]; the file that is read, `input`, is
-    /// never replaced.
-    pub(crate) fn create(path: &Path, input: &Path) -> anyhow::Result<Self> {
+    /// Begins to write the file `path`. What is there stays until [`OutFile::commit`]; files that are read,
+    /// `inputs`, are never replaced.
+    pub(crate) fn create(path: &Path, inputs: &[&Path]) -> anyhow::Result<Self> {
         let fail = || format!("cannot write {}", path.display());
         // A link stays one: what it leads to is replaced.
         let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         anyhow::ensure!(
-            fs::canonicalize(input).ok().is_none_or(|input| input != real),
+            inputs.iter().filter_map(|input| fs::canonicalize(input).ok()).all(|input| input != real),
             "cannot write {}: it is the input file; use another name",
             path.display()
         );
@@ -155,10 +155,10 @@ mod tests {
         let path = dir.path().join("heap.hprof");
         fs::write(&path, "dump").unwrap();
         let roundabout = dir.path().join("./heap.hprof");
-        assert!(OutFile::create(&path, &roundabout).is_err());
-        assert!(OutFile::create(&roundabout, &path).is_err());
+        assert!(OutFile::create(&path, &[&roundabout]).is_err());
+        assert!(OutFile::create(&roundabout, &[&path]).is_err());
         assert_eq!(fs::read(&path).unwrap(), b"dump");
-        assert!(OutFile::create(&dir.path().join("heap.txt"), &path).is_ok());
+        assert!(OutFile::create(&dir.path().join("heap.txt"), &[&path]).is_ok());
     }
 
     #[test]
@@ -166,11 +166,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out.txt");
         fs::write(&path, "old").unwrap();
-        let mut file = OutFile::create(&path, INPUT.as_ref()).unwrap();
+        let mut file = OutFile::create(&path, &[INPUT.as_ref()]).unwrap();
         file.write_all(b"half").unwrap();
         drop(file);
         assert_eq!(fs::read(&path).unwrap(), b"old");
-        let mut file = OutFile::create(&path, INPUT.as_ref()).unwrap();
+        let mut file = OutFile::create(&path, &[INPUT.as_ref()]).unwrap();
         file.write_all(b"whole").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"old");
         file.commit().unwrap();
@@ -182,12 +182,12 @@ mod tests {
     fn what_a_killed_process_left_is_removed_and_what_another_writes_is_not() {
         let dir = tempfile::tempdir().unwrap();
         let there = |name: &str| dir.path().join(name).exists();
-        let of_another = OutFile::create(&dir.path().join("other.txt"), INPUT.as_ref()).unwrap();
+        let of_another = OutFile::create(&dir.path().join("other.txt"), &[INPUT.as_ref()]).unwrap();
         let mut names = vec![".hprof-cli-Abc123.part", ".hprof-cli-mine", "hprof-cli-Abc123.part"];
         for name in &names {
             fs::write(dir.path().join(name), "half").unwrap();
         }
-        OutFile::create(&dir.path().join("out.txt"), INPUT.as_ref()).unwrap().commit().unwrap();
+        OutFile::create(&dir.path().join("out.txt"), &[INPUT.as_ref()]).unwrap().commit().unwrap();
         assert!(!there(names.remove(0)) && there("out.txt"));
         assert!(names.iter().all(|name| there(name)));
         of_another.commit().unwrap();
@@ -197,8 +197,8 @@ mod tests {
     #[test]
     fn a_directory_and_a_missing_directory_are_errors() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(OutFile::create(dir.path(), INPUT.as_ref()).is_err());
-        assert!(OutFile::create(&dir.path().join("no/out.txt"), INPUT.as_ref()).is_err());
+        assert!(OutFile::create(dir.path(), &[INPUT.as_ref()]).is_err());
+        assert!(OutFile::create(&dir.path().join("no/out.txt"), &[INPUT.as_ref()]).is_err());
     }
 
     #[cfg(unix)]
@@ -210,7 +210,7 @@ mod tests {
         fs::write(&real, "old").unwrap();
         fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
         std::os::unix::fs::symlink(&real, &link).unwrap();
-        let mut file = OutFile::create(&link, INPUT.as_ref()).unwrap();
+        let mut file = OutFile::create(&link, &[INPUT.as_ref()]).unwrap();
         file.write_all(b"new").unwrap();
         file.commit().unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());

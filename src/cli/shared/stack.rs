@@ -4,6 +4,7 @@ use crate::cli::shared::args::Output;
 use crate::cli::shared::limit::Top;
 use crate::hprof::TraceSerial;
 use crate::query::recordings::profile::{Frame, Trace, Traces};
+use crate::query::threads::frames::NATIVE;
 use crate::report::answer::{Answer, Line};
 use crate::report::column::{Column, Columns, Kind};
 use crate::report::value::list;
@@ -51,8 +52,17 @@ impl StackArgs {
         traces: &'a Traces,
         trace: fn(&R) -> TraceSerial,
     ) -> Option<Column<'a, R>> {
+        self.stack.then(|| self.frames(traces, trace))
+    }
+
+    /// The column of frames, also if stacks are not asked for: of rows that are known by their frames.
+    pub(crate) fn frames<'a, R: 'a>(
+        &self,
+        traces: &'a Traces,
+        trace: fn(&R) -> TraceSerial,
+    ) -> Column<'a, R> {
         let depth = self.depth;
-        self.stack.then(|| frames(move |row| Stack::new(traces, trace(row), depth)))
+        frames(move |row| Stack::new(traces, trace(row), depth))
     }
 
     /// The stack below a row of a table, if stacks are asked for.
@@ -121,9 +131,6 @@ pub(crate) fn frames<'a, R: 'a>(stack: impl Fn(&R) -> Stack<'a> + Copy + Send + 
     )
     .csv(move |row| list(stack(row).frames().map(ToString::to_string)))
 }
-
-/// The line number of a native method.
-const NATIVE: i32 = -3;
 
 /// Whether a frame is of a native method.
 fn is_native(frame: &Frame) -> bool {

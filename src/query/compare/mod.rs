@@ -32,6 +32,11 @@ pub struct Change {
 }
 
 impl Change {
+    /// Both together.
+    pub fn plus(self, other: Self) -> Self {
+        Self { old: self.old.saturating_add(other.old), new: self.new.saturating_add(other.new) }
+    }
+
     /// By how much it grew; negative if it shrank. What does not fit is the nearest number that does.
     pub fn delta(self) -> i64 {
         let size = i64::try_from(self.new.abs_diff(self.old)).unwrap_or(i64::MAX);

@@ -91,7 +91,7 @@ pub fn times<'a>(
 }
 
 /// A percentage of a total.
-fn milliseconds(percent: f64, total_ms: i64) -> Option<u64> {
+pub(super) fn milliseconds(percent: f64, total_ms: i64) -> Option<u64> {
     let total = u64::try_from(total_ms).ok()?;
     // Two decimals are all there are: the product of integers does not round twice.
     let hundredths = (percent * 100.0).round();

@@ -1,5 +1,6 @@
 //! Questions about what a profiler recorded: allocation sites, traces, samples, times and monitors.
 
+pub mod compare;
 pub mod cpu;
 pub mod cputime;
 pub mod monitors;

@@ -115,13 +115,20 @@ fn is_below(site: &Site, total: Option<&Site>, cutoff: f64) -> bool {
 
 /// Adds up sites.
 pub fn totals<'a>(sites: impl Iterator<Item = &'a Site>) -> Totals {
-    sites.fold(Totals::default(), |sum, site| Totals {
-        rows: sum.rows + 1,
-        live_bytes: sum.live_bytes.saturating_add(site.live_bytes),
-        live_instances: sum.live_instances.saturating_add(site.live_instances),
-        allocated_bytes: sum.allocated_bytes.saturating_add(site.allocated_bytes),
-        allocated_instances: sum.allocated_instances.saturating_add(site.allocated_instances),
-    })
+    sites.fold(Totals::default(), Totals::plus)
+}
+
+impl Totals {
+    /// With one more site.
+    pub(super) fn plus(self, site: &Site) -> Self {
+        Self {
+            rows: self.rows + 1,
+            live_bytes: self.live_bytes.saturating_add(site.live_bytes),
+            live_instances: self.live_instances.saturating_add(site.live_instances),
+            allocated_bytes: self.allocated_bytes.saturating_add(site.allocated_bytes),
+            allocated_instances: self.allocated_instances.saturating_add(site.allocated_instances),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -32,6 +32,15 @@ impl Frame {
         u32::try_from(self.line).ok().filter(|line| *line > 0)
     }
 
+    /// The same without what it does not show: two files may say differently that a line is not known.
+    pub fn as_shown(&self) -> Self {
+        let source = self.source.clone().filter(|source| !source.is_empty());
+        match self.line {
+            NATIVE => Self { source: None, ..self.clone() },
+            line => Self { source, line: line.max(0), ..self.clone() },
+        }
+    }
+
     /// Class and method: `com.acme.Main.run`.
     pub fn qualified_method(&self) -> String {
         let method = self.method.as_deref().unwrap_or(UNKNOWN_METHOD);
@@ -42,6 +51,9 @@ impl Frame {
 /// Bytes of a name: a class file states lengths in 16 bits. A longer one, of which each frame could have a copy, is cut.
 const MAX_NAME: usize = 65_535;
 
+/// The line number of a native method.
+pub const NATIVE: i32 = -3;
+
 const UNKNOWN_METHOD: &str = "<unknown method>";
 
 /// As Java prints it: `com.acme.Main.run(Main.java:12)`.
@@ -49,7 +61,7 @@ impl fmt::Display for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.qualified_method())?;
         match (&self.source, self.line) {
-            (_, -3) => f.write_str("(Native Method)"),
+            (_, NATIVE) => f.write_str("(Native Method)"),
             (Some(source), 1..) => write!(f, "({source}:{})", self.line),
             (Some(source), _) => write!(f, "({source})"),
             (None, _) => f.write_str("(Unknown Source)"),

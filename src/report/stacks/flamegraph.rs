@@ -1,15 +1,17 @@
 //! Stacks as a flame graph: one SVG that can be searched and zoomed, and needs nothing beside it.
 //!
 //! Drawn by the crate `inferno`, whose script is in the file. Colours follow from names, so that the same stacks are the
-//! same picture.
+//! same picture; with a baseline from the difference of a frame's own weight, as in Brendan Gregg's differential flame
+//! graphs.
 
 use std::io::{self, Write};
 
-use inferno::flamegraph::color::{BasicPalette, Color, PaletteMap};
+use inferno::flamegraph::color::{BackgroundColor, BasicPalette, Color, PaletteMap, StrokeColor};
 use inferno::flamegraph::{self, Direction, Options};
 
 use super::folded;
-use crate::query::recordings::stacks::{LabelKind, Stacks};
+use crate::query::recordings::stacks::{Baseline, LabelKind, Stacks};
+use crate::report::number::{grouped, percent};
 
 /// Most bytes of stacks, spelled out, that are drawn. What is wide enough to be seen is far less.
 const MAX_TEXT: usize = 1 << 29;
@@ -27,6 +29,18 @@ pub struct Look {
     pub palette: Palette,
     /// Whether frames hang from the top.
     pub hanging: bool,
+    /// How stacks are compared with their baseline, if they have one.
+    pub scale: Scale,
+}
+
+/// What a baseline's weights become before they are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scale {
+    /// They stay as they are: amounts at a moment.
+    #[default]
+    Absolute,
+    /// They are scaled to the new total: runs differ in length.
+    Normalized,
 }
 
 /// Colours of methods. Objects and threads have colours of their own.
@@ -89,9 +103,23 @@ pub fn write(out: &mut dyn Write, stacks: &Stacks, look: &Look) -> io::Result<()
     }
     let names = folded::names(stacks);
     let mut lines = Limited(Vec::new());
-    folded::write_where(&mut lines, stacks, &names, |weight| {
-        weight as f64 * 100.0 / stacks.total as f64 >= look.min_width_percent
-    })?;
+    let is_wide = |weight: u64| weight as f64 * 100.0 / stacks.total as f64 >= look.min_width_percent;
+    match stacks.baseline {
+        None => folded::write_where(&mut lines, stacks, &names, is_wide)?,
+        Some(baseline) => {
+            let scaled = |old: u64| look.scale.of(old, baseline.total, stacks.total);
+            let steps = stacks.walk_both(|new, old| is_wide(new.max(scaled(old))));
+            let mut sum = 0;
+            folded::write_both(&mut lines, steps, &names, |step| {
+                // What only the baseline has, has no width.
+                (step.total > 0).then(|| {
+                    let new = step.rest.min(MAX_WEIGHT - sum);
+                    sum += new;
+                    (scaled(step.old_rest).min(MAX_WEIGHT), new)
+                })
+            })?;
+        }
+    }
     // It was written from texts only.
     let lines = String::from_utf8(lines.0).map_err(io::Error::other)?;
     let mut colors = PaletteMap::default();
@@ -107,6 +135,11 @@ pub fn write(out: &mut dyn Write, stacks: &Stacks, look: &Look) -> io::Result<()
     options.count_name = stacks.measure.name().to_owned();
     options.colors = flamegraph::Palette::Basic(look.palette.of_inferno());
     options.deterministic = true;
+    if let Some(baseline) = stacks.baseline {
+        options.bgcolors = Some(BackgroundColor::Flat(BEHIND));
+        options.stroke_color = StrokeColor::Color(EDGE);
+        options.subtitle = Some(subtitle(stacks, baseline, look.scale));
+    }
     options.palette_map = Some(&mut colors);
     options.image_width = look.width.map(|width| usize::from(width).max(MIN_WIDTH));
     options.min_width = 0.0; // What is narrow has been left out.
@@ -117,6 +150,41 @@ pub fn write(out: &mut dyn Write, stacks: &Stacks, look: &Look) -> io::Result<()
     let mut svg = WithoutDoctype::new(out);
     flamegraph::from_lines(&mut options, lines.lines().rev(), &mut svg)?;
     svg.finish()
+}
+
+/// What is behind a differential flame graph, and around its frames: those that have not changed are white.
+const BEHIND: Color = Color { r: 235, g: 235, b: 235 };
+const EDGE: Color = Color { r: 130, g: 130, b: 130 };
+
+/// The greatest sum of weights that are compared: `inferno` multiplies differences by 150.
+const MAX_WEIGHT: u64 = i64::MAX as u64 / 200;
+
+impl Scale {
+    /// What a baseline's weight becomes.
+    fn of(self, old: u64, old_total: u64, new_total: u64) -> u64 {
+        if self == Self::Absolute || old_total == new_total || old_total == 0 {
+            return old;
+        }
+        let scaled =
+            (u128::from(old) * u128::from(new_total) + u128::from(old_total) / 2) / u128::from(old_total);
+        u64::try_from(scaled).unwrap_or(u64::MAX)
+    }
+}
+
+/// What the colours mean, and what of the baseline is not in the picture.
+fn subtitle(stacks: &Stacks, baseline: Baseline, scale: Scale) -> String {
+    let (old, new) = (grouped(baseline.total), grouped(stacks.total));
+    let unit = stacks.measure.name();
+    let totals = match scale {
+        _ if baseline.total == stacks.total => format!("{new} {unit} both"),
+        Scale::Normalized => format!("{old} {unit} scaled to {new}"),
+        Scale::Absolute => format!("from {old} to {new} {unit}"),
+    };
+    let gone = match percent(baseline.gone, baseline.total) {
+        _ if baseline.gone == 0 => String::new(),
+        gone => format!("; {gone} of old is not in the picture"),
+    };
+    format!("red: more in the frame itself than before, blue: less; {totals}{gone}")
 }
 
 /// Pixels that the picture's own elements need.
@@ -140,10 +208,11 @@ impl Write for Limited {
     }
 }
 
-/// Leaves out the document type at the start: some readers of XML would fetch it from the net.
+/// Leaves out the document type at the start: some readers of XML would fetch it from the net. Makes the edges of frames
+/// fine: those of `inferno` are as wide as narrow frames, whose colour could not be seen.
 struct WithoutDoctype<'a> {
     out: &'a mut dyn Write,
-    /// What came so far, until the first element.
+    /// What came so far, until the end of the style: nothing of a dump is in it.
     start: Option<Vec<u8>>,
 }
 
@@ -165,12 +234,13 @@ impl Write for WithoutDoctype<'_> {
         let Some(start) = &mut self.start else { return self.out.write(bytes) };
         start.extend_from_slice(bytes);
         let text = String::from_utf8_lossy(start);
-        if text.contains("<svg ") {
+        if text.contains("</style>") {
+            let text = text.replace("stroke-width:1;", "stroke-width:0.3;");
             let text = match text.split_once("<!DOCTYPE") {
                 Some((before, after)) => {
                     format!("{before}{}", after.split_once('>').map_or("", |(_, after)| after))
                 }
-                None => text.into_owned(),
+                None => text,
             };
             self.out.write_all(text.as_bytes())?;
             self.start = None;

@@ -1,11 +1,12 @@
 //! Folded stacks: one line a stack, `outer;inner;innermost 42`, as other flame graph tools read them.
 //!
-//! Lines are in the order of their frames, each frame before those that it calls.
+//! Lines are in the order of their frames, each frame before those that it calls. Stacks with a baseline have two weights,
+//! the baseline's first, as the tools of differential flame graphs read them: `outer;innermost 40 42`.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use crate::query::recordings::stacks::Stacks;
+use crate::query::recordings::stacks::{Stacks, Step};
 use crate::report::escape;
 
 /// Writes all stacks.
@@ -13,7 +14,31 @@ use crate::report::escape;
 /// # Errors
 /// If `out` cannot be written.
 pub fn write(out: &mut dyn Write, stacks: &Stacks) -> io::Result<()> {
-    write_where(out, stacks, &names(stacks), |_| true)
+    let names = names(stacks);
+    if stacks.baseline.is_none() {
+        return write_where(out, stacks, &names, |_| true);
+    }
+    let weights = |step: &Step| Some((step.old_rest, step.rest));
+    write_both(out, stacks.walk_both(|_, _| true), &names, weights)
+}
+
+/// Writes stacks with two weights, the older first: those that `weights` says of each frame, if it says any.
+pub(crate) fn write_both(
+    out: &mut dyn Write,
+    steps: impl Iterator<Item = Step>,
+    names: &[Cow<'_, str>],
+    mut weights: impl FnMut(&Step) -> Option<(u64, u64)>,
+) -> io::Result<()> {
+    let mut path: Vec<u32> = Vec::new();
+    for step in steps {
+        path.truncate(step.depth);
+        path.push(step.label);
+        if let Some((old, new)) = weights(&step).filter(|weights| *weights != (0, 0)) {
+            write_path(out, &path, names)?;
+            writeln!(out, " {old} {new}")?;
+        }
+    }
+    Ok(())
 }
 
 /// The labels' names, as they stand in lines.
@@ -38,14 +63,19 @@ pub(crate) fn write_where(
             continue;
         }
         sum += weight;
-        for (at, label) in path.iter().enumerate() {
-            if at > 0 {
-                out.write_all(b";")?;
-            }
-            let name = names.get(*label as usize).map_or("?", |name| name);
-            out.write_all(name.as_bytes())?;
-        }
+        write_path(out, &path, names)?;
         writeln!(out, " {weight}")?;
+    }
+    Ok(())
+}
+
+fn write_path(out: &mut dyn Write, path: &[u32], names: &[Cow<'_, str>]) -> io::Result<()> {
+    for (at, label) in path.iter().enumerate() {
+        if at > 0 {
+            out.write_all(b";")?;
+        }
+        let name = names.get(*label as usize).map_or("?", |name| name);
+        out.write_all(name.as_bytes())?;
     }
     Ok(())
 }

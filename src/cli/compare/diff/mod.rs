@@ -1,10 +1,13 @@
 //! `diff`: what grew from one dump to another. One file a thing that is compared.
 
 mod classes;
+mod cpu;
 mod places;
 mod properties;
+mod recorded;
 mod roots;
 mod shown;
+mod sites;
 mod strings;
 mod threads;
 mod waste;
@@ -16,6 +19,7 @@ use crate::cli::compare::pair::PairInput;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::limit::Top;
+use crate::cli::shared::stack::StackArgs;
 use crate::query::classes::pattern::ClassPattern;
 use crate::query::compare::classes::{GroupBy, SortBy};
 use crate::query::objects::condition::size;
@@ -27,6 +31,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli diff before.hprof after.hprof 'com.acme.**' --retained
   hprof-cli diff before.hprof after.hprof --by place
   hprof-cli diff before.hprof after.hprof --by package
+  hprof-cli diff before.hprof.txt after.hprof --by sites --stack
   hprof-cli diff before.hprof after.hprof --format json | jq '.rows[0]'";
 
 /// What is compared.
@@ -39,6 +44,9 @@ enum By {
     Properties,
     Strings,
     Waste,
+    Sites,
+    Cpu,
+    CpuTime,
 }
 
 /// The words of `--by`.
@@ -53,6 +61,9 @@ const BY: &[Key<By>] = &[
     ("properties", By::Properties, "System properties of the JVM"),
     ("strings", By::Strings, "Texts that several Strings have, by their number of copies"),
     ("waste", By::Waste, "Memory spent for nothing, by kind; see `waste`"),
+    ("sites", By::Sites, "Allocation sites of recordings, by class and stack"),
+    ("cpu", By::Cpu, "CPU SAMPLES of recordings, by stack"),
+    ("cputime", By::CpuTime, "CPU TIME of text reports, by stack"),
 ];
 
 /// The words of `--sort`.
@@ -74,7 +85,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     input: PairInput,
 
-    /// Only classes that match PATTERN, for example `com.acme.**`; with --by class, package, loader, superclass
+    /// Only classes that match PATTERN, for example `com.acme.**`; with --by class, package, loader, superclass,
+    /// sites. With --by cpu, cputime: only stacks with a frame of such a class
     #[arg(index = 3, value_name = "PATTERN", help_heading = "Filter")]
     patterns: Vec<ClassPattern>,
 
@@ -90,7 +102,8 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Output")]
     retained: bool,
 
-    /// What rows are sorted by, most growth first [default: bytes, or retained with --retained]
+    /// What rows are sorted by, most growth first; with --by class, package, loader, superclass, sites
+    /// [default: bytes, or retained with --retained]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
     sort: Option<SortBy>,
 
@@ -102,10 +115,14 @@ pub(crate) struct Args {
     top: Top,
 
     #[command(flatten)]
+    stack: StackArgs,
+
+    #[command(flatten)]
     output: Output,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    args.refuse_others()?;
     match args.by {
         By::Classes(group_by) => classes::run(args, group_by),
         By::Place => places::run(args),
@@ -114,27 +131,35 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         By::Properties => properties::run(args),
         By::Strings => strings::run(args),
         By::Waste => waste::run(args),
+        By::Sites => sites::run(args),
+        By::Cpu => cpu::run(args),
+        By::CpuTime => cpu::run_times(args),
     }
 }
 
 impl Args {
-    /// Ends with an error if something is asked for that means nothing but with the values of `--by` whose rows are classes
-    /// and sums of classes.
-    fn only_classes(&self) -> anyhow::Result<()> {
-        let asked = [
-            (!self.patterns.is_empty(), "a PATTERN of classes"),
-            (self.live, "--live"),
-            (self.retained, "--retained"),
-            (self.sort.is_some(), "--sort"),
+    /// Ends with an error if an option was given that means nothing for what is compared.
+    fn refuse_others(&self) -> anyhow::Result<()> {
+        let given = [
+            ("PATTERN", !self.patterns.is_empty()),
+            ("--live", self.live),
+            ("--retained", self.retained || self.sort == Some(SortBy::Retained)),
+            ("--sort", self.sort.is_some()),
+            ("--stack", self.stack.is_shown()),
+            ("--min-change", self.min_change.is_some()),
         ];
-        let asked: Vec<&str> =
-            asked.iter().filter(|(is_asked, _)| *is_asked).map(|(_, what)| *what).collect();
-        anyhow::ensure!(
-            asked.is_empty(),
-            "{} means nothing with this --by; omit it, or use --by class, package, loader or superclass",
-            asked.join(", ")
-        );
-        Ok(())
+        let has_meaning: &[&str] = match self.by {
+            By::Classes(_) => &["PATTERN", "--live", "--retained", "--sort"],
+            By::Place => &["--min-change"],
+            By::Sites => &["PATTERN", "--sort", "--stack"],
+            By::Cpu | By::CpuTime => &["PATTERN", "--stack"],
+            By::Roots | By::Threads | By::Properties | By::Strings | By::Waste => &[],
+        };
+        let by = BY.iter().find(|(_, by, _)| *by == self.by).map_or("", |(word, ..)| word);
+        match given.into_iter().find(|(option, given)| *given && !has_meaning.contains(option)) {
+            Some((option, _)) => anyhow::bail!("{option} means nothing with --by {by}; omit it"),
+            None => Ok(()),
+        }
     }
 
     /// How many rows are shown.
@@ -157,6 +182,9 @@ pub(crate) fn declared() -> Vec<Declared> {
         properties::declared(),
         strings::declared(),
         waste::declared(),
+        sites::declared(),
+        cpu::declared(),
+        cpu::declared_times(),
     ]);
     declared
 }

@@ -18,7 +18,6 @@ use crate::report::value::{Value, id, list};
 use super::Args;
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    args.only_classes()?;
     let [old, new] = args.input.inputs();
     let places = |heap: &_, graph: &_| -> anyhow::Result<Places> { places_of(heap, graph) };
     let (old, before) = Session::ask(&old, places)?;

@@ -10,7 +10,6 @@ use super::Args;
 use super::shown::{self, Beside, Counts};
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    args.only_classes()?;
     let [old, new] = args.input.binary()?;
     let (old, new) = (old.open()?, new.open()?);
     let (before, after) = (Census::new(old.summary()), Census::new(new.summary()));

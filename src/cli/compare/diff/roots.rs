@@ -11,7 +11,6 @@ use super::Args;
 use super::shown::{self, Beside, Counts};
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    args.only_classes()?;
     let [old, new] = args.input.binary()?;
     let (old, before) = Session::ask(&old, |_, graph| Ok(Census::new(graph)))?;
     let (new, after) = Session::ask(&new, |_, graph| Ok(Census::new(graph)))?;

@@ -20,7 +20,6 @@ use super::Args;
 use super::shown::{self, Beside, Counts};
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    args.only_classes()?;
     let [old_input, new_input] = args.input.binary()?;
     let (old, before) = census(&old_input, None)?;
     let (new, after) = census(&new_input, Some(&before))?;

@@ -18,7 +18,6 @@ use super::Args;
 use super::shown::{self, Beside, Counts};
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    args.only_classes()?;
     let [old, new] = args.input.binary()?;
     let seed = compare::random_seed();
     let ((old, before), (new, after)) = (census(&old, seed)?, census(&new, seed)?);

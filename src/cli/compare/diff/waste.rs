@@ -16,7 +16,6 @@ use super::Args;
 use super::shown::{self, Beside, Counts};
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    args.only_classes()?;
     let [old, new] = args.input.binary()?;
     let ((old, before), (new, after)) = (census(&old)?, census(&new)?);
     let rows = Census::compare(&before, &after);

@@ -15,6 +15,16 @@ pub enum Origin {
     Objects,
 }
 
+impl Origin {
+    /// The name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Recorded => "recorded",
+            Self::Objects => "objects",
+        }
+    }
+}
+
 /// A class and an allocation stack trace, and what was allocated there.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Site {

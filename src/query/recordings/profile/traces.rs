@@ -60,7 +60,7 @@ impl Traces {
     }
 
     /// Adds a trace of frames that are known by their numbers, innermost first.
-    pub(super) fn add_numbers(
+    pub(in crate::query::recordings) fn add_numbers(
         &mut self,
         serial: TraceSerial,
         thread: u32,
@@ -83,7 +83,7 @@ impl Traces {
     }
 
     /// The number of a frame. Of equal names one is kept.
-    pub(super) fn intern(&mut self, mut frame: Frame) -> u32 {
+    pub(in crate::query::recordings) fn intern(&mut self, mut frame: Frame) -> u32 {
         if let Some(number) = self.numbers.get(&frame) {
             return *number;
         }
@@ -133,6 +133,11 @@ impl Traces {
     /// The frame with this number.
     pub fn frame(&self, number: u32) -> Option<&Frame> {
         self.table.get(number as usize)
+    }
+
+    /// The different frames of all traces.
+    pub fn all_frames(&self) -> impl Iterator<Item = &Frame> {
+        self.table.iter()
     }
 
     /// Number of different frames; they are numbered from 0.

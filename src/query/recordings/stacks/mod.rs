@@ -2,6 +2,8 @@
 //!
 //! A stack begins at its root, the outermost frame. Stacks that begin alike share nodes, so that the tree is as large as
 //! the traces of the file, not as the rows that point to them. Nothing recurses: hostile traces are deep.
+//!
+//! The stacks of two recordings go into one tree, whose frames have two weights.
 
 mod tree;
 
@@ -38,6 +40,16 @@ pub enum SiteUnit {
     Objects,
 }
 
+/// What frames are called.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Naming {
+    /// As the file has it.
+    #[default]
+    AsRecorded,
+    /// As in every recording of the program: without what is numbered by each run.
+    Common,
+}
+
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
@@ -55,6 +67,8 @@ pub struct Question {
     pub depth: Option<usize>,
     /// Which stacks. The class of a site's objects counts as a frame's class.
     pub filter: StackFilter,
+    /// What frames are called.
+    pub naming: Naming,
 }
 
 impl Question {
@@ -68,6 +82,7 @@ impl Question {
             lines: false,
             depth: None,
             filter: StackFilter::default(),
+            naming: Naming::default(),
         }
     }
 }
@@ -133,6 +148,8 @@ pub struct Stacks {
     pub measure: Measure,
     /// The sum of all weights.
     pub total: u64,
+    /// What they are compared with, if they are.
+    pub baseline: Option<Baseline>,
     /// Number of different stacks.
     pub stacks: u64,
     /// Traces that are deeper than was asked for.
@@ -140,16 +157,33 @@ pub struct Stacks {
     labels: Vec<Label>,
     /// The first stands for all stacks. Parents come before their children.
     nodes: Vec<Node>,
+    /// By node, the weights of the baseline; empty without one.
+    old: Vec<Weights>,
     /// Where the children of a node begin in `order`.
     first: Vec<u32>,
     /// Children of all nodes, by name.
     order: Vec<u32>,
 }
 
+/// The stacks of an older recording, in the same tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Baseline {
+    /// The sum of their weights.
+    pub total: u64,
+    /// The weight of stacks that have a frame at a place where no stack of the new recording has it.
+    pub gone: u64,
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 struct Node {
     parent: u32,
     label: u32,
+    weights: Weights,
+}
+
+/// The weights of a node.
+#[derive(Debug, Clone, Copy, Default)]
+struct Weights {
     /// Of stacks that end here.
     own: u64,
     /// Of these and all that go on.
@@ -167,6 +201,10 @@ pub struct Step {
     pub total: u64,
     /// What of it is not in frames after it that the walk visits.
     pub rest: u64,
+    /// As `total`, of the baseline.
+    pub old_total: u64,
+    /// As `rest`, of the baseline.
+    pub old_rest: u64,
 }
 
 /// The tree of frames would be too large.
@@ -198,6 +236,38 @@ pub fn stacks(profile: &Profile, question: &Question) -> Result<Stacks, TooLarge
     Ok(tree.finish(measure))
 }
 
+/// Why stacks cannot be compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotComparable {
+    /// As without comparing.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
+    /// CPU times are measured differently.
+    #[error("one file states {} of stacks, the other {}", .0.name(), .1.name())]
+    Measures(Measure, Measure),
+    /// `cpu=old` has no stacks.
+    #[error("one file states times of stacks, the other of calls (cpu=old)")]
+    Calls,
+}
+
+/// The stacks of a profile, with the weights that they have in an older one.
+///
+/// # Errors
+/// If their tree would be too large, or if the weights are not of one kind.
+pub fn compare(old: &Profile, new: &Profile, question: &Question) -> Result<Stacks, NotComparable> {
+    if question.of == Of::CpuTime && old.times.is_some() != new.times.is_some() {
+        return Err(NotComparable::Calls);
+    }
+    let mut tree = Tree::new(old, question);
+    let before = tree.fill()?;
+    tree.begin_new(new);
+    let after = tree.fill()?;
+    if before != after {
+        return Err(NotComparable::Measures(before, after));
+    }
+    Ok(tree.finish(after))
+}
+
 impl Stacks {
     /// The labels; [`Step::label`] counts them.
     pub fn labels(&self) -> &[Label] {
@@ -206,8 +276,18 @@ impl Stacks {
 
     /// All frames from the root, each before those that it calls, neighbours by name. Frames whose weight is 0, or is
     /// not enough for `enough`, are left out with all that they call; their weight stays in their caller's rest.
-    pub fn walk<F: Fn(u64) -> bool>(&self, enough: F) -> Walk<'_, F> {
+    pub fn walk(&self, enough: impl Fn(u64) -> bool) -> Walk<'_, impl Fn(u64, u64) -> bool> {
+        self.walk_both(move |weight, _| weight > 0 && enough(weight))
+    }
+
+    /// As [`Stacks::walk`], also over frames that only the baseline has: `enough` gets both weights, the baseline's last.
+    pub fn walk_both<F: Fn(u64, u64) -> bool>(&self, enough: F) -> Walk<'_, F> {
         Walk { stacks: self, enough, next: vec![(ALL, 0)], started: false }
+    }
+
+    /// The baseline's weight of a node.
+    fn old(&self, node: u32) -> Weights {
+        self.old.get(node as usize).copied().unwrap_or_default()
     }
 
     fn children(&self, node: u32) -> &[u32] {
@@ -227,25 +307,34 @@ pub struct Walk<'a, F> {
     started: bool,
 }
 
-impl<F: Fn(u64) -> bool> Walk<'_, F> {
+impl<F: Fn(u64, u64) -> bool> Walk<'_, F> {
     fn visit(&mut self) -> Option<Step> {
         let (number, depth) = self.next.pop()?;
         let node = self.stacks.nodes.get(number as usize)?;
-        let mut below = 0u64;
+        let old = self.stacks.old(number);
+        let (mut below, mut old_below) = (0u64, 0u64);
         for child in self.stacks.children(number).iter().rev() {
-            let total = self.stacks.nodes.get(*child as usize).map_or(0, |child| child.total);
-            if total > 0 && (self.enough)(total) {
+            let total = self.stacks.nodes.get(*child as usize).map_or(0, |child| child.weights.total);
+            let old_total = self.stacks.old(*child).total;
+            if (total > 0 || old_total > 0) && (self.enough)(total, old_total) {
                 below = below.saturating_add(total);
+                old_below = old_below.saturating_add(old_total);
                 self.next.push((*child, depth + 1));
             }
         }
-        let rest = node.total.saturating_sub(below);
-        // The node of all stacks is no frame.
-        Some(Step { depth: depth.saturating_sub(1), label: node.label, total: node.total, rest })
+        Some(Step {
+            // The node of all stacks is no frame.
+            depth: depth.saturating_sub(1),
+            label: node.label,
+            total: node.weights.total,
+            rest: node.weights.total.saturating_sub(below),
+            old_total: old.total,
+            old_rest: old.total.saturating_sub(old_below),
+        })
     }
 }
 
-impl<F: Fn(u64) -> bool> Iterator for Walk<'_, F> {
+impl<F: Fn(u64, u64) -> bool> Iterator for Walk<'_, F> {
     type Item = Step;
 
     fn next(&mut self) -> Option<Step> {

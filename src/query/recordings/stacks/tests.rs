@@ -270,3 +270,75 @@ fn a_million_sites_of_a_deep_trace() {
     let reverse = Question { reverse: true, ..question };
     assert_eq!(stacks(&profile, &reverse).err(), Some(TooLarge));
 }
+
+/// `stack old new`, as they are walked.
+fn both(stacks: &Stacks) -> Vec<String> {
+    let (mut path, mut lines) = (Vec::new(), Vec::new());
+    for step in stacks.walk_both(|_, _| true) {
+        path.truncate(step.depth);
+        path.push(stacks.labels()[step.label as usize].text.replace("a.B.", ""));
+        if step.rest > 0 || step.old_rest > 0 {
+            lines.push(format!("{} {} {}", path.join(";"), step.old_rest, step.rest));
+        }
+    }
+    lines
+}
+
+#[test]
+fn two_recordings_are_one_tree() {
+    let old = sampled(&[&["main", "x"], &["main", "gone", "y"], &["main"]], &[(1, 4), (2, 3), (3, 1)]);
+    let new = sampled(&[&["main", "new"], &["main", "x"], &["main", "x", "z"]], &[(1, 5), (2, 1), (3, 2)]);
+    let question = Question { naming: Naming::Common, ..Question::new(Of::Cpu) };
+    let found = compare(&old, &new, &question).unwrap();
+    assert_eq!(both(&found), ["main 1 0", "main;gone;y 3 0", "main;new 0 5", "main;x 4 1", "main;x;z 0 2"]);
+    assert_eq!((found.total, found.stacks), (8, 3));
+    assert_eq!(found.baseline, Some(Baseline { total: 8, gone: 3 }));
+    // Without the old weights it is the tree of the new recording.
+    assert_eq!(folded(&found), folded(&stacks(&new, &question).unwrap()));
+    let same = compare(&new, &new, &question).unwrap();
+    assert_eq!(same.baseline, Some(Baseline { total: 8, gone: 0 }));
+    assert!(
+        same.walk_both(|_, _| true).all(|step| step.rest == step.old_rest && step.total == step.old_total)
+    );
+}
+
+#[test]
+fn what_is_numbered_by_each_run_is_matched() {
+    let named = |thread, lambda: &str, class: &str| {
+        let mut traces = Traces::default();
+        let frame = Frame { class: Some(lambda.into()), ..frame("run", 1) };
+        traces.add(TraceSerial(thread), thread, None, [frame]);
+        let thread = StartedThread { serial: thread, name: "pool".to_owned(), ..StartedThread::default() };
+        let rows = vec![site(class, thread.serial, 8), site("a.B", 99 + thread.serial, 1)];
+        Profile { traces, threads: vec![thread], ..with_sites(&[], rows) }
+    };
+    let old = named(1, "a.M$$Lambda$1/0x01", "<unknown array class 7>");
+    let new = named(2, "a.M$$Lambda$2/0x02", "<unknown array class 8>");
+    let question = Question { naming: Naming::Common, by_thread: true, ..Question::new(Of::Live) };
+    assert_eq!(
+        both(&compare(&old, &new, &question).unwrap()),
+        [
+            "<no thread>;<unknown trace>;a.B (object) 1 1",
+            "pool;a.M$$Lambda*.run;<unknown array class> (object) 8 8"
+        ]
+    );
+}
+
+#[test]
+fn times_of_another_kind_are_not_compared() {
+    let timed = |total_ms| Profile {
+        times: Some(Times {
+            total_ms,
+            rows: vec![TimeRow { self_percent: 5.0, ..TimeRow::default() }],
+            date: None,
+        }),
+        ..Profile::default()
+    };
+    let calls = Profile { calls: vec![Call { time_ms: 3, ..Call::default() }], ..Profile::default() };
+    let question = Question::new(Of::CpuTime);
+    let error = |old: &Profile, new: &Profile| compare(old, new, &question).map(|_| ()).unwrap_err();
+    assert_eq!(error(&timed(10), &calls), NotComparable::Calls);
+    let measures = NotComparable::Measures(Measure::Milliseconds, Measure::PercentHundredths);
+    assert_eq!(error(&timed(100), &timed(-1)), measures);
+    assert!(compare(&calls, &calls, &question).is_ok());
+}

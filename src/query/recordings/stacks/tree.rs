@@ -1,17 +1,22 @@
 //! The tree of frames while it is made.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::hprof::TraceSerial;
 use crate::query::classes::pattern;
-use crate::query::recordings::profile::{Profile, Site, Times};
+use crate::query::recordings::compare;
+use crate::query::recordings::profile::{Frame, Method, Profile, Site, Times};
 use crate::query::recordings::stack_filter::{Matcher, StackFilter};
 
-use super::{ALL, Label, LabelKind, Measure, Node, Of, Question, SiteUnit, Stacks, TooLarge};
+use super::{
+    ALL, Baseline, Label, LabelKind, Measure, Naming, Node, Of, Question, SiteUnit, Stacks, TooLarge, Weights,
+};
 
-/// Nodes of one tree: less than 1.5 GB, and a table of 2^25 places is full.
+/// Nodes of one tree: less than 1.5 GB, or 2 GB with a baseline, and a table of 2^25 places is full.
 const MAX_NODES: usize = if cfg!(test) { 1 << 20 } else { 7 << 22 };
 /// Frames that are looked at. Only hostile files have rows that repeat so many.
 const MAX_STEPS: u64 = 1 << 28;
@@ -45,12 +50,16 @@ pub(super) struct Tree<'a> {
     of_class: Matcher<'a>,
     of_method: Matcher<'a>,
     nodes: Vec<Node>,
+    /// By node, the weights of an older profile.
+    old: Option<Vec<Weights>>,
     children: FxHashMap<(u32, u32), u32>,
     /// The nodes where traces end, by serial number and label of the objects.
     ends: FxHashMap<(TraceSerial, Option<u32>), Option<u32>>,
     steps: u64,
     /// Traces that are deeper than was asked for.
     cut: FxHashSet<TraceSerial>,
+    /// How many there were in an older profile.
+    cut_of_old: usize,
 }
 
 impl<'a> Tree<'a> {
@@ -66,11 +75,23 @@ impl<'a> Tree<'a> {
             of_class: StackFilter { methods: Vec::new(), ..question.filter.clone() }.of(&profile.traces),
             of_method: StackFilter { classes: Vec::new(), ..question.filter.clone() }.of(&profile.traces),
             nodes: vec![Node::default()],
+            old: None,
             children: FxHashMap::default(),
             ends: FxHashMap::default(),
             steps: 0,
             cut: FxHashSet::default(),
+            cut_of_old: 0,
         }
+    }
+
+    /// What is there are the weights of an older profile; those of a new one follow.
+    pub(super) fn begin_new(&mut self, profile: &'a Profile) {
+        let Self { labels, label_numbers, nodes, children, steps, cut, .. } =
+            std::mem::replace(self, Self::new(profile, self.question));
+        self.old = Some(nodes.iter().map(|node| node.weights).collect());
+        self.nodes = nodes.into_iter().map(|node| Node { weights: Weights::default(), ..node }).collect();
+        (self.labels, self.label_numbers, self.children) = (labels, label_numbers, children);
+        (self.steps, self.cut_of_old) = (steps, cut.len());
     }
 
     /// Puts in all that was asked for.
@@ -124,7 +145,8 @@ impl<'a> Tree<'a> {
                 continue;
             }
             let mut path = methods.map(|method| {
-                let name = method.as_ref().map(|method| format!("{}.{}", method.class, method.name));
+                let class = |method: &Method| self.class_name(&method.class).into_owned();
+                let name = method.as_ref().map(|method| format!("{}.{}", class(method), method.name));
                 match name {
                     Some(name) => self.label(name, LabelKind::Method),
                     None => self.label("<unknown method>".to_owned(), LabelKind::Nothing),
@@ -144,7 +166,7 @@ impl<'a> Tree<'a> {
             return Ok(());
         }
         let object = class.map(|class| {
-            let class = if class.is_empty() { "<unknown class>" } else { class };
+            let class = if class.is_empty() { "<unknown class>".into() } else { self.class_name(class) };
             self.label(format!("{class} (object)"), LabelKind::Objects)
         });
         let end = match self.ends.get(&(serial, object)) {
@@ -163,7 +185,7 @@ impl<'a> Tree<'a> {
 
     fn put(&mut self, end: u32, weight: u64) {
         if let Some(node) = self.nodes.get_mut(end as usize) {
-            node.own = node.own.saturating_add(weight);
+            node.weights.own = node.weights.own.saturating_add(weight);
         }
     }
 
@@ -204,6 +226,13 @@ impl<'a> Tree<'a> {
         let thread = self.profile.traces.get(serial).map_or(0, |trace| trace.thread);
         let label = match (thread, self.threads.get(&thread)) {
             (0, None) => self.label("<no thread>".to_owned(), LabelKind::Nothing),
+            // The serial number of a thread is another in each run.
+            (_, None) if self.question.naming == Naming::Common => {
+                self.label("<unknown thread>".to_owned(), LabelKind::Nothing)
+            }
+            (_, Some(name)) if self.question.naming == Naming::Common => {
+                self.label((*name).to_owned(), LabelKind::Thread)
+            }
             (_, None) => self.label(format!("<unknown thread {thread}>"), LabelKind::Nothing),
             // The end of a long name is cut; what tells threads apart must not be.
             (_, Some(name)) => {
@@ -218,10 +247,10 @@ impl<'a> Tree<'a> {
     fn frames(&mut self, serial: TraceSerial) -> Vec<u32> {
         let profile = self.profile;
         let Some(trace) = profile.traces.get(serial) else {
-            let name = if serial == TraceSerial::NONE {
-                "<no trace>".to_owned()
-            } else {
-                format!("<unknown trace {serial}>")
+            let name = match self.question.naming {
+                _ if serial == TraceSerial::NONE => "<no trace>".to_owned(),
+                Naming::AsRecorded => format!("<unknown trace {serial}>"),
+                Naming::Common => "<unknown trace>".to_owned(),
             };
             return vec![self.label(name, LabelKind::Nothing)];
         };
@@ -243,6 +272,11 @@ impl<'a> Tree<'a> {
         let label = match self.profile.traces.frame(number) {
             None => self.label("<unknown frame>".to_owned(), LabelKind::Nothing),
             Some(frame) => {
+                let class = frame.class.as_ref().map(|class| match self.class_name(class) {
+                    Cow::Borrowed(_) => Arc::clone(class),
+                    Cow::Owned(name) => name.into(),
+                });
+                let frame = &Frame { class, ..frame.clone() };
                 let text = if self.question.lines { frame.to_string() } else { frame.qualified_method() };
                 let label = self.label(text, LabelKind::Method);
                 let line = frame.line().filter(|_| self.question.lines);
@@ -255,6 +289,13 @@ impl<'a> Tree<'a> {
         };
         self.frame_labels.insert(number, label);
         label
+    }
+
+    fn class_name<'n>(&self, class: &'n str) -> Cow<'n, str> {
+        match self.question.naming {
+            Naming::AsRecorded => Cow::Borrowed(class),
+            Naming::Common => compare::class_name(class),
+        }
     }
 
     /// The number of a label.
@@ -283,7 +324,7 @@ impl<'a> Tree<'a> {
             return Err(TooLarge);
         }
         let child = u32::try_from(self.nodes.len()).map_err(|_| TooLarge)?;
-        self.nodes.push(Node { parent, label, own: 0, total: 0 });
+        self.nodes.push(Node { parent, label, weights: Weights::default() });
         self.children.insert((parent, label), child);
         Ok(child)
     }
@@ -295,18 +336,36 @@ impl<'a> Tree<'a> {
         (of_class || self.of_class.matches(serial)) && self.of_method.matches(serial)
     }
 
-    pub(super) fn finish(mut self, measure: Measure) -> Stacks {
-        self.children = FxHashMap::default(); // Its room is needed.
-        let mut stacks = 0;
-        for at in (0..self.nodes.len()).rev() {
-            let Some(node) = self.nodes.get_mut(at) else { continue };
-            stacks += u64::from(node.own > 0);
-            node.total = node.total.saturating_add(node.own);
-            let (parent, total) = (node.parent as usize, node.total);
-            if let Some(parent) = self.nodes.get_mut(parent).filter(|_| at > 0) {
+    /// The weights of the older profile, if there is one, when those of the new one are known.
+    fn finish_old(&mut self) -> (Vec<Weights>, Option<Baseline>) {
+        let Some(mut old) = self.old.take() else { return (Vec::new(), None) };
+        old.resize(self.nodes.len(), Weights::default());
+        let mut gone = 0u64;
+        for (at, node) in self.nodes.iter().enumerate().rev() {
+            let Some(weights) = old.get_mut(at) else { continue };
+            if node.weights.total == 0 {
+                gone = gone.saturating_add(weights.own);
+            }
+            let total = weights.add_own();
+            if let Some(parent) = old.get_mut(node.parent as usize).filter(|_| at > 0) {
                 parent.total = parent.total.saturating_add(total);
             }
         }
+        let total = old.first().map_or(0, |all| all.total);
+        (old, Some(Baseline { total, gone }))
+    }
+
+    pub(super) fn finish(mut self, measure: Measure) -> Stacks {
+        self.children = FxHashMap::default(); // Its room is needed.
+        let stacks = self.nodes.iter().filter(|node| node.weights.own > 0).count() as u64;
+        for at in (0..self.nodes.len()).rev() {
+            let Some(node) = self.nodes.get_mut(at) else { continue };
+            let (parent, total) = (node.parent as usize, node.weights.add_own());
+            if let Some(parent) = self.nodes.get_mut(parent).filter(|_| at > 0) {
+                parent.weights.total = parent.weights.total.saturating_add(total);
+            }
+        }
+        let (old, baseline) = self.finish_old();
         let ranks = ranks(&self.labels);
         let rank = |node: &Node| ranks.get(node.label as usize).copied().unwrap_or(u32::MAX);
         let mut order: Vec<(u32, u32, u32)> =
@@ -325,14 +384,24 @@ impl<'a> Tree<'a> {
         }
         Stacks {
             measure,
-            total: self.nodes.first().map_or(0, |all| all.total),
+            total: self.nodes.first().map_or(0, |all| all.weights.total),
+            baseline,
+            old,
             stacks,
-            cut: self.cut.len() as u64,
+            cut: (self.cut_of_old + self.cut.len()) as u64,
             labels: self.labels,
             nodes: self.nodes,
             first,
             order: order.into_iter().map(|(.., number)| number).collect(),
         }
+    }
+}
+
+impl Weights {
+    /// Adds what ends here to what goes on. Returns the sum.
+    fn add_own(&mut self) -> u64 {
+        self.total = self.total.saturating_add(self.own);
+        self.total
     }
 }
 

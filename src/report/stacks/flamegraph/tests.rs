@@ -5,7 +5,7 @@ use quick_xml::events::Event;
 use super::*;
 use crate::query::recordings::profile::{Frame, Profile, Samples, Site, Sites, StartedThread};
 use crate::query::recordings::profile::{Origin, Traces};
-use crate::query::recordings::stacks::{Of, Question, stacks};
+use crate::query::recordings::stacks::{Naming, Of, Question, compare, stacks};
 use crate::report::stacks::speedscope;
 
 const HOSTILE: &str = "</title><script>alert(1)</script>]]>\u{0}\u{ffff}\u{202e};x\n'\"&amp; 12";
@@ -51,6 +51,7 @@ fn look() -> Look {
         min_width_percent: 0.01,
         palette: Palette::Hot,
         hanging: false,
+        scale: Scale::Normalized,
     }
 }
 
@@ -227,4 +228,55 @@ fn speedscope_has_what_its_schema_requires() {
     assert_eq!((&sampled["startValue"], &sampled["endValue"]), (&0.into(), &90.into()));
     assert_eq!(sampled["samples"], serde_json::json!([[1, 0], [1, 0, 0]]));
     assert_eq!(sampled["weights"], serde_json::json!([60, 30]));
+}
+
+/// The colour of the frame with this title.
+fn colour<'s>(svg: &'s str, title: &str) -> &'s str {
+    let frame = svg.split_once(&format!("<title>{title}</title>")).unwrap().1;
+    frame.split_once("fill=\"rgb(").unwrap().1.split_once(')').unwrap().0
+}
+
+#[test]
+fn a_difference_is_red_and_blue() {
+    let old =
+        profile(&[&["main", "less"], &["main", "more"], &["main", "same"], &["main", "gone"]], &[5, 1, 2, 2]);
+    let new = profile(&[&["main", "less"], &["main", "more"], &["main", "same"]], &[2, 14, 4]);
+    let question = Question { naming: Naming::Common, ..Question::new(Of::Cpu) };
+    let stacks = compare(&old, &new, &question).unwrap();
+    // 10 samples scaled to 20: 10 become 2, 2 become 14, 4 stay.
+    let svg = drawn(&stacks, &look());
+    // The more of the greatest difference, which is 12, the less of the other colours.
+    for (title, rgb) in [
+        ("all (20 samples, 100%)", "250,250,250"),
+        ("main (20 samples, 100.00%; 0.00%)", "250,250,250"),
+        ("less (2 samples, 10.00%; -40.00%)", "150,150,255"),
+        ("more (14 samples, 70.00%; +60.00%)", "255,100,100"),
+        ("same (4 samples, 20.00%; 0.00%)", "250,250,250"),
+    ] {
+        assert_eq!(colour(&svg, title), rgb, "{title}");
+    }
+    assert!(!svg.contains("gone ("));
+    assert!(svg.contains("10 samples scaled to 20; 20.0% of old is not in the picture"));
+    let absolute = drawn(&stacks, &Look { scale: Scale::Absolute, ..look() });
+    assert!(absolute.contains("from 10 to 20 samples"));
+    assert!(absolute.contains("same (4 samples, 20.00%; +10.00%)"));
+    let mut lines = Vec::new();
+    folded::write(&mut lines, &stacks).unwrap();
+    let lines = String::from_utf8(lines).unwrap();
+    assert_eq!(lines, "main;gone 2 0\nmain;less 5 2\nmain;more 1 14\nmain;same 2 4\n");
+}
+
+#[test]
+fn differences_that_do_not_fit_are_drawn() {
+    let of = |weights: &[u64]| profile(&[&["main", "x"], &["main", "y"]], weights);
+    let question = Question::new(Of::Cpu);
+    for (old, new) in [([u64::MAX, 1], [1, 1]), ([1, 0], [u64::MAX, u64::MAX]), ([u64::MAX; 2], [7, 8])] {
+        let stacks = compare(&of(&old), &of(&new), &question).unwrap();
+        for scale in [Scale::Absolute, Scale::Normalized] {
+            assert!(drawn(&stacks, &Look { scale, ..look() }).contains("main ("), "{old:?} {new:?}");
+        }
+    }
+    // What is narrow stays if it was wide.
+    let stacks = compare(&of(&[99, 1]), &of(&[1, 999_999]), &question).unwrap();
+    assert!(drawn(&stacks, &look()).contains("x (1 samples, 0.00%; -99.00%)"));
 }

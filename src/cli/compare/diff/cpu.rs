@@ -1,0 +1,247 @@
+//! `diff --by cpu`, `cputime`: what was running in two runs.
+
+use crate::cli::Outcome;
+use crate::cli::compare::pair::{ChangeColumns, Old};
+use crate::cli::shared::recording::{Recorded, RecordedInput};
+use crate::cli::shared::session::Source;
+use crate::cli::shared::stack::StackArgs;
+use crate::hprof::TraceSerial;
+use crate::query::compare::{Change, Status};
+use crate::query::recordings::compare::{self, SampleRow, TimeRow};
+use crate::query::recordings::profile::binary::Want;
+use crate::query::recordings::profile::{Profile, Traces};
+use crate::query::recordings::stack_filter::StackFilter;
+use crate::report::answer::{Answer, Declared, NoRows};
+use crate::report::column::{Column, Columns, Fit, Kind};
+use crate::report::number::{grouped, signed};
+
+use super::Args;
+use super::recorded::{self, Counted, Recordings};
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let source = recorded::open(args, |input| {
+        open(input, |profile| {
+            let instead = match (&profile.times, profile.calls.is_empty()) {
+                (Some(_), _) => "; the file contains CPU TIME, which --by cputime compares",
+                (None, false) => "; the file contains calls (cpu=old), which `hprof-cli cputime` shows",
+                (None, true) => "",
+            };
+            let none = "no CPU SAMPLES: the HPROF agent records them with cpu=samples";
+            profile.samples.is_none().then(|| format!("{none}{instead}"))
+        })
+    })?;
+    let (old, new) = (&source.old.profile, &source.new.profile);
+    let compared = compare::samples(old, new, &filter(args));
+    let total = |profile: &Profile| profile.samples.as_ref().map_or(0, |samples| samples.total);
+    let totals = Change { old: total(old), new: total(new) };
+    let counted = Counted::of(&compared.rows, |row| row.status);
+    let beside = Beside { old: Old::of(&source.old), changed: counted.changed, totals };
+    let is_meant = |row: &&SampleRow| !args.leaves_out_same() || row.status != Status::Same;
+    let answer = Answer::new(
+        columns(&compared.stacks, &args.stack),
+        compared.rows.iter().filter(is_meant).take(args.rows()),
+    )
+    .beside(&Columns::new(beside_columns()), &beside)
+    .total([
+        ("samples +/-", signed(totals.delta())),
+        ("samples", grouped(totals.new)),
+        (METHOD, "whole run".to_owned()),
+    ]);
+    show(args, &source, answer, &counted, &compared.stacks, |row| row.stack)
+}
+
+pub(super) fn run_times(args: &Args) -> anyhow::Result<Outcome> {
+    let source = recorded::open(args, |input| {
+        open(input, |profile| {
+            let instead = match (&profile.samples, profile.calls.is_empty()) {
+                (Some(_), _) => "; the file contains CPU SAMPLES, which --by cpu compares",
+                (None, false) => "; the file contains calls (cpu=old), which `hprof-cli cputime` shows",
+                (None, true) => "",
+            };
+            let none = "no CPU TIME: the HPROF agent records it with cpu=times, in texts only";
+            profile.times.is_none().then(|| format!("{none}{instead}"))
+        })
+    })?;
+    let (old, new) = (&source.old.profile, &source.new.profile);
+    let compared = compare::times(old, new, &filter(args));
+    let total = |profile: &Profile| profile.times.as_ref().map_or(0, |times| times.total_ms);
+    let totals = [total(old), total(new)];
+    let counted = Counted::of(&compared.rows, |row| row.status);
+    let beside = Beside { old: Old::of(&source.old), changed: counted.changed, totals };
+    let is_meant = |row: &&TimeRow| !args.leaves_out_same() || row.status != Status::Same;
+    let answer = Answer::new(
+        time_columns(&compared.stacks, &args.stack),
+        compared.rows.iter().filter(is_meant).take(args.rows()),
+    )
+    .beside(&Columns::new(beside_times()), &beside);
+    show(args, &source, answer, &counted, &compared.stacks, |row| row.stack)
+}
+
+/// Opens a file; `missing` says what it lacks.
+fn open(input: &RecordedInput, missing: fn(&Profile) -> Option<String>) -> anyhow::Result<Recorded> {
+    let recorded = input.open(Want { sites: false, traces: true })?;
+    match missing(&recorded.profile) {
+        Some(missing) => anyhow::bail!("{} contains {missing}", recorded.dump().path),
+        None => Ok(recorded),
+    }
+}
+
+fn filter(args: &Args) -> StackFilter {
+    StackFilter { classes: args.patterns.clone(), ..StackFilter::default() }
+}
+
+/// Shows rows that are stacks, all of them `counted`.
+fn show<'a, R: 'a>(
+    args: &'a Args,
+    source: &Recordings,
+    answer: Answer<'a, &'a R>,
+    counted: &Counted,
+    stacks: &'a Traces,
+    stack: fn(&&'a R) -> TraceSerial,
+) -> anyhow::Result<Outcome> {
+    let answer = answer.matching(counted.matching(args), "stacks").without_rows(NoRows::Nothing);
+    let answer = args.stack.below(answer, stacks, stack);
+    recorded::show(args, source, answer, counted, || {
+        let profiles = [&source.old.profile, &source.new.profile].into_iter();
+        profiles.flat_map(|profile| profile.traces.all_frames()).filter_map(|frame| frame.class.as_deref())
+    })
+}
+
+/// The title of the column of methods.
+const METHOD: &str = "method";
+/// Its place in tables.
+const METHOD_PLACE: usize = 9;
+/// What stands for the method of a stack without frames.
+const EMPTY: &str = "<empty>";
+
+fn method<'a, R: 'a>(
+    meaning: &'static str,
+    of: impl Fn(&R) -> Option<String> + Copy + Send + Sync + 'a,
+) -> Column<'a, R> {
+    Column::text("method", meaning, move |row: &R| of(row).into())
+        .or_null("the trace has no frame, or is not in the file")
+        .header(METHOD)
+        .place(METHOD_PLACE)
+        .fit(Fit::Shorten { priority: 0 })
+        .cell(move |row| of(row).unwrap_or_else(|| EMPTY.to_owned()))
+}
+
+fn columns<'a>(stacks: &'a Traces, stack: &StackArgs) -> Columns<'a, &'a SampleRow> {
+    let mut columns = vec![
+        method("the innermost frame: `CLASS.METHOD`", |row: &&SampleRow| stacks.method(row.stack)),
+        stack.frames(stacks, |row: &&SampleRow| row.stack),
+        recorded::status(|row: &&SampleRow| row.status, METHOD_PLACE - 1),
+    ];
+    columns.extend(recorded::percents(
+        "percentage of `total.samples_old`, to two decimals",
+        |row: &&SampleRow| row.self_percent,
+        1,
+    ));
+    let samples = ChangeColumns {
+        key: "samples",
+        meaning: "how often the stack was found running in the old run",
+        null: None,
+        titles: ["samples +/-", "samples"],
+    };
+    columns.extend(samples.columns(3, |row: &&SampleRow| Some(row.samples)));
+    Columns::new(columns)
+}
+
+fn time_columns<'a>(stacks: &'a Traces, stack: &StackArgs) -> Columns<'a, &'a TimeRow> {
+    let name = |row: &&TimeRow| row.method.as_deref().map(str::to_owned).or_else(|| stacks.method(row.stack));
+    let mut columns = vec![
+        method("the method as the rows name it", name),
+        stack.frames(stacks, |row: &&TimeRow| row.stack),
+        recorded::status(|row: &&TimeRow| row.status, METHOD_PLACE - 1),
+    ];
+    columns.extend(recorded::percents(
+        "percentage of the old run's total, as the file states it",
+        |row: &&TimeRow| row.self_percent,
+        1,
+    ));
+    let count = ChangeColumns {
+        key: "count",
+        meaning: "calls in the old run",
+        null: None,
+        titles: ["count +/-", "count"],
+    };
+    columns.extend(count.columns(5, |row: &&TimeRow| Some(row.count)));
+    let time = ChangeColumns {
+        key: "self_ms",
+        meaning: "milliseconds in the old run, estimated: `self_percent_old` of the total",
+        null: Some("the total of a run is negative"),
+        titles: ["~ms +/-", "~ms"],
+    };
+    columns.extend(time.columns(3, |row: &&TimeRow| row.self_ms));
+    Columns::new(columns)
+}
+
+/// What stands beside the rows.
+struct Beside<T> {
+    old: Old,
+    changed: u64,
+    totals: T,
+}
+
+fn beside<'c, T: 'c>() -> Vec<Column<'c, Beside<T>>> {
+    let mut columns = Vec::from(Old::columns(|beside: &Beside<T>| &beside.old));
+    columns.push(Column::integer("total.rows", "rows that have changed", |beside: &Beside<T>| {
+        beside.changed.into()
+    }));
+    columns
+}
+
+fn beside_columns<'c>() -> Vec<Column<'c, Beside<Change>>> {
+    let mut columns = beside();
+    let samples = ChangeColumns {
+        key: "total.samples",
+        meaning: "all samples of the old run as the writer states them, also of traces that it left out",
+        null: None,
+        titles: ["", ""],
+    };
+    columns.extend(samples.columns(0, |beside: &Beside<Change>| Some(beside.totals)));
+    columns
+}
+
+fn beside_times<'c>() -> Vec<Column<'c, Beside<[i64; 2]>>> {
+    let mut columns = beside();
+    let total = |key: &'static str, meaning, of: fn([i64; 2]) -> i64| {
+        Column::new(key, Kind::Signed, meaning, move |beside: &Beside<[i64; 2]>| of(beside.totals).into())
+    };
+    columns.extend([
+        total(
+            "total.self_ms_old",
+            "milliseconds of the old run altogether, as the file states them: the agent writes a wrong number, maybe a \
+             negative one, where they do not fit into 31 bits",
+            |[old, _]| old,
+        ),
+        total("total.self_ms_new", "the same of the new run", |[_, new]| new),
+        total("total.self_ms_delta", "by how much it grew; negative if it shrank", |[old, new]| {
+            new.saturating_sub(old)
+        }),
+    ]);
+    columns
+}
+
+pub(super) fn declared() -> Declared {
+    Declared {
+        command: "diff",
+        variant: "`--by cpu`",
+        about: "A row is a stack that was found running, whatever the serial numbers of its traces. Runs differ in length: \
+                rows are sorted by the growth of `self_percent`. The agent leaves out traces with few samples (`cutoff`): \
+                one that is new or gone may have had too few before or after. In CSV `frames` is a list of texts, \
+                `CLASS.METHOD(SOURCE:LINE)`. JSON and CSV have all stacks, tables those that have changed.",
+        rows: columns(&Traces::default(), &StackArgs::ALL).fields(),
+        beside: Columns::new(beside_columns()).fields(),
+    }
+}
+
+pub(super) fn declared_times() -> Declared {
+    Declared {
+        command: "diff",
+        variant: "`--by cputime`",
+        about: "A row is a stack whose time was measured, otherwise as `--by cpu`.",
+        rows: time_columns(&Traces::default(), &StackArgs::ALL).fields(),
+        beside: Columns::new(beside_times()).fields(),
+    }
+}

@@ -1,0 +1,228 @@
+//! `diff --by sites`: allocation sites of two recordings.
+
+use crate::cli::Outcome;
+use crate::cli::compare::pair::{ChangeColumns, Old};
+use crate::cli::shared::recording::{Recorded, RecordedInput};
+use crate::cli::shared::session::Source;
+use crate::cli::shared::stack::StackArgs;
+use crate::query::compare::classes;
+use crate::query::compare::{Change, Status};
+use crate::query::recordings::compare::{self, SiteRow, SortBy};
+use crate::query::recordings::profile::binary::Want;
+use crate::query::recordings::profile::{Origin, Traces};
+use crate::report::answer::{Answer, Declared, NoRows};
+use crate::report::column::{Column, Columns, Fit};
+use crate::report::number::signed;
+use crate::report::value::Value;
+
+use super::Args;
+use super::recorded::{self, Counted, Recordings};
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let source = recorded::open(args, open)?;
+    let origins = notes(args, &source);
+    let sort_by = match args.sort {
+        Some(classes::SortBy::Instances) => SortBy::LiveInstances,
+        Some(classes::SortBy::Name) => SortBy::Class,
+        // Sites retain nothing.
+        None | Some(classes::SortBy::Bytes | classes::SortBy::Retained) => SortBy::LiveBytes,
+    };
+    let (old, new) = (&source.old.profile, &source.new.profile);
+    let compared = compare::sites(old, new, &args.patterns, sort_by);
+    let counted = Counted::of(&compared.rows, |row| row.status);
+    let beside = Beside::new(&source, origins, &compared.rows, counted.changed);
+    let is_meant = |row: &&SiteRow| !args.leaves_out_same() || row.status != Status::Same;
+    let shown = compared.rows.iter().filter(is_meant).take(args.rows());
+    let change = |change: Option<Change>| change.map(|change| signed(change.delta())).unwrap_or_default();
+    let answer = Answer::new(columns(&compared.stacks, &args.stack, origins), shown)
+        .beside(&Columns::new(beside_columns()), &beside)
+        .matching(counted.matching(args), "sites")
+        .without_rows(NoRows::Nothing)
+        .total([
+            ("live +/-", change(Some(beside.live_bytes))),
+            ("objects +/-", change(Some(beside.live_instances))),
+            ("allocated +/-", change(beside.allocated_bytes)),
+            (NAME, "total".to_owned()),
+        ]);
+    let answer = args.stack.below(answer, &compared.stacks, |row: &&SiteRow| row.stack);
+    let sites =
+        || [old, new].into_iter().flat_map(|profile| profile.sites.iter().flat_map(|sites| &sites.rows));
+    recorded::show(args, &source, answer, &counted, || sites().map(|site| &*site.class))
+}
+
+/// Opens a file that has sites, or objects to count them over.
+fn open(input: &RecordedInput) -> anyhow::Result<Recorded> {
+    let mut recorded = input.open(Want { sites: true, traces: true })?;
+    input.count_sites(&mut recorded)?;
+    anyhow::ensure!(
+        recorded.profile.sites.is_some(),
+        "{} contains no allocation sites and no objects: the HPROF agent records sites with heap=sites or heap=all",
+        recorded.dump().path
+    );
+    Ok(recorded)
+}
+
+/// Where the sites of the old file and of the new one come from.
+type Origins = [Option<Origin>; 2];
+
+/// Says which figures are not recorded.
+fn notes(args: &Args, source: &Recordings) -> Origins {
+    let origin = |recorded: &Recorded| recorded.profile.sites.as_ref().map(|sites| sites.origin);
+    let origins = [&source.old, &source.new].map(origin);
+    match origins {
+        [Some(Origin::Objects), Some(Origin::Objects)] => recorded::note(
+            args,
+            "neither file records allocation sites: they are counted over the objects, allocated = live",
+        ),
+        [Some(Origin::Objects), _] => note_of_one(args, &source.old),
+        [_, Some(Origin::Objects)] => note_of_one(args, &source.new),
+        _ => {}
+    }
+    origins
+}
+
+fn note_of_one(args: &Args, recorded: &Recorded) {
+    let path = recorded.dump().path;
+    recorded::note(
+        args,
+        &format!(
+            "{path} records no allocation sites: they are counted over its objects; only live ones are compared"
+        ),
+    );
+}
+
+/// What stands beside the rows.
+struct Beside {
+    old: Old,
+    origins: Origins,
+    changed: u64,
+    live_bytes: Change,
+    live_instances: Change,
+    allocated_bytes: Option<Change>,
+    allocated_instances: Option<Change>,
+}
+
+impl Beside {
+    fn new(source: &Recordings, origins: Origins, rows: &[SiteRow], changed: u64) -> Self {
+        let sum = |of: fn(&SiteRow) -> Change| rows.iter().map(of).fold(Change::default(), Change::plus);
+        let [old, new] = origins;
+        let allocated = |of: fn(&SiteRow) -> Change| (old == new).then(|| sum(of));
+        Self {
+            old: Old::of(&source.old),
+            origins,
+            changed,
+            live_bytes: sum(|row| row.live_bytes),
+            live_instances: sum(|row| row.live_instances),
+            allocated_bytes: allocated(|row| row.allocated_bytes.unwrap_or_default()),
+            allocated_instances: allocated(|row| row.allocated_instances.unwrap_or_default()),
+        }
+    }
+}
+
+/// The title of the column of names.
+const NAME: &str = "class and method";
+
+/// When nothing is known of what was allocated.
+const NOT_RECORDED: &str = "one of both files records no allocation sites: of freed objects it knows nothing";
+
+fn columns<'a>(stacks: &'a Traces, stack: &StackArgs, origins: Origins) -> Columns<'a, &'a SiteRow> {
+    let counted = |key, meaning, titles| ChangeColumns { key, meaning, null: None, titles };
+    let allocated = |key, meaning, titles| ChangeColumns { key, meaning, null: Some(NOT_RECORDED), titles };
+    // Over objects allocated is live: the columns would say the same twice.
+    let is_recorded = origins == [Some(Origin::Recorded); 2];
+    let method = |row: &SiteRow| stacks.method(row.stack);
+    let mut columns = vec![
+        Column::text(
+            "class",
+            "the class of the objects; `*` stands for numbers and addresses in names of generated classes",
+            |row: &&SiteRow| Value::from(&*row.class),
+        )
+        .header(NAME)
+        .place(8)
+        .fit(Fit::Shorten { priority: 0 })
+        .cell(move |row| {
+            let method = method(row).map(|method| format!(" in {method}")).unwrap_or_default();
+            format!("{}{method}", row.class)
+        }),
+        Column::text("method", "the innermost frame: `CLASS.METHOD`", move |row: &&SiteRow| {
+            method(row).into()
+        })
+        .or_null("the trace has no frame, or is not in the file"),
+        stack.frames(stacks, |row: &&SiteRow| row.stack),
+        recorded::status(|row: &&SiteRow| row.status, 7),
+    ];
+    columns.extend(
+        counted("live_bytes", "bytes that were allocated and are alive", ["live +/-", "live"])
+            .columns(1, |row: &&SiteRow| Some(row.live_bytes)),
+    );
+    columns.extend(
+        counted("live_instances", "objects that were allocated and are alive", ["objects +/-", "objects"])
+            .columns(3, |row: &&SiteRow| Some(row.live_instances)),
+    );
+    let bytes =
+        allocated("allocated_bytes", "bytes that were ever allocated", ["allocated +/-", "allocated"])
+            .columns(5, |row: &&SiteRow| row.allocated_bytes)
+            .map(|column| column.fit(Fit::Secondary { priority: 0 }));
+    columns.extend(bytes.map(|column| if is_recorded { column } else { column.hidden() }));
+    columns.extend(
+        allocated("allocated_instances", "objects that were ever allocated", ["", ""])
+            .columns(7, |row: &&SiteRow| row.allocated_instances)
+            .map(Column::hidden),
+    );
+    Columns::new(columns)
+}
+
+fn beside_columns<'c>() -> Vec<Column<'c, Beside>> {
+    let mut columns = Vec::from(Old::columns(|beside: &Beside| &beside.old));
+    columns.extend([
+        origin("old.origin", "as `origin`, of the old file", |[old, _]| old),
+        origin(
+            "origin",
+            "`recorded`: by the writer. `objects`: counted over the objects, because no sites were recorded; what was \
+             allocated is then what is alive",
+            |[_, new]| new,
+        ),
+        Column::integer("total.rows", "rows that have changed", |beside: &Beside| beside.changed.into()),
+    ]);
+    let total = |key, meaning, null| ChangeColumns { key, meaning, null, titles: ["", ""] };
+    columns.extend(
+        total("total.live_bytes", "bytes of all rows that are alive", None)
+            .columns(0, |beside: &Beside| Some(beside.live_bytes)),
+    );
+    columns.extend(
+        total("total.live_instances", "objects of all rows that are alive", None)
+            .columns(0, |beside: &Beside| Some(beside.live_instances)),
+    );
+    columns.extend(
+        total("total.allocated_bytes", "bytes of all rows", Some(NOT_RECORDED))
+            .columns(0, |beside: &Beside| beside.allocated_bytes),
+    );
+    columns.extend(
+        total("total.allocated_instances", "objects of all rows", Some(NOT_RECORDED))
+            .columns(0, |beside: &Beside| beside.allocated_instances),
+    );
+    columns
+}
+
+fn origin<'c>(
+    key: &'static str,
+    meaning: &'static str,
+    of: fn(Origins) -> Option<Origin>,
+) -> Column<'c, Beside> {
+    Column::text(key, meaning, move |beside: &Beside| of(beside.origins).map(Origin::name).into())
+        .or_null("there are no sites")
+}
+
+pub(super) fn declared() -> Declared {
+    Declared {
+        command: "diff",
+        variant: "`--by sites`",
+        about: "A row is an allocation site: a class and the frames of a stack trace. Sites of one class with the same \
+                frames are one row, whatever their serial numbers. The agent leaves out small sites (`cutoff`): one that \
+                is new or gone may have been too small before or after. Most growth of live bytes comes first. In CSV \
+                `frames` is a list of texts, `CLASS.METHOD(SOURCE:LINE)`. JSON and CSV have all sites, tables those that \
+                have changed.",
+        rows: columns(&Traces::default(), &StackArgs::ALL, [None; 2]).fields(),
+        beside: Columns::new(beside_columns()).fields(),
+    }
+}

@@ -1,0 +1,579 @@
+//! Two recordings: what was allocated, and what was running, in one and in the other.
+//!
+//! Serial numbers of traces change from run to run. Rows are matched by the frames of their traces, as the traces show
+//! them: class, method, source and line; classes by what they are called in every run ([`names::stem`]). Rows of one file
+//! that are the same by that are one.
+
+use std::borrow::Cow;
+use std::cmp::{Ordering, Reverse};
+use std::hash::Hash;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::hprof::TraceSerial;
+use crate::query::classes::pattern::{self, ClassPattern};
+use crate::query::compare::{Change, Status, names};
+
+use super::cputime;
+use super::percent::two_decimals;
+use super::profile::{Frame, Profile, Sites, Times, Traces, ratio};
+use super::sites::Totals;
+use super::stack_filter::StackFilter;
+
+/// Rows of both recordings, and the stacks that they point to.
+#[derive(Debug, Clone)]
+pub struct Compared<R> {
+    /// Different stacks, numbered from 1 in the order in which they occur. Class names are stems.
+    pub stacks: Traces,
+    /// What is compared; what grew most comes first.
+    pub rows: Vec<R>,
+}
+
+/// What sites are sorted by; first comes what grew most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SortBy {
+    /// Live bytes, then allocated bytes.
+    #[default]
+    LiveBytes,
+    /// Live instances, then allocated instances.
+    LiveInstances,
+    /// Names, without figures.
+    Class,
+}
+
+/// An allocation site.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SiteRow {
+    /// The class, as it is called in every run.
+    pub class: Arc<str>,
+    /// The number of its stack in [`Compared::stacks`].
+    pub stack: TraceSerial,
+    /// What became of it.
+    pub status: Status,
+    /// Bytes that are alive.
+    pub live_bytes: Change,
+    /// Objects that are alive.
+    pub live_instances: Change,
+    /// Bytes ever allocated; `None` if only one file knows what was freed.
+    pub allocated_bytes: Option<Change>,
+    /// Objects ever allocated, likewise.
+    pub allocated_instances: Option<Change>,
+}
+
+/// A stack that was found running.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SampleRow {
+    /// The number of its stack in [`Compared::stacks`].
+    pub stack: TraceSerial,
+    /// What became of it.
+    pub status: Status,
+    /// How often it was found running.
+    pub samples: Change,
+    /// Its part of all samples of its run.
+    pub self_percent: Percent,
+}
+
+/// A stack whose time was measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimeRow {
+    /// The number of its stack in [`Compared::stacks`].
+    pub stack: TraceSerial,
+    /// The method as the rows name it.
+    pub method: Option<Arc<str>>,
+    /// What became of it.
+    pub status: Status,
+    /// Calls.
+    pub count: Change,
+    /// Its part of all time of its run.
+    pub self_percent: Percent,
+    /// Milliseconds, estimated; `None` if a file states no total.
+    pub self_ms: Option<Change>,
+}
+
+/// A percentage in both recordings, to two decimals.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Percent {
+    /// In the old one.
+    pub old: f64,
+    /// In the new one.
+    pub new: f64,
+}
+
+impl Percent {
+    fn rounded(old: f64, new: f64) -> Self {
+        Self { old: two_decimals(old), new: two_decimals(new) }
+    }
+
+    /// By how many percentage points it grew: the difference of what is shown.
+    pub fn delta(self) -> f64 {
+        // Never -0.
+        two_decimals(self.new - self.old) + 0.0
+    }
+}
+
+/// Compares allocation sites of these classes; of all if there are none.
+pub fn sites(old: &Profile, new: &Profile, classes: &[ClassPattern], sort_by: SortBy) -> Compared<SiteRow> {
+    let mut stacks = Stacks::default();
+    let of = |sites: &Option<Sites>| sites.as_ref().map(|sites| sites.origin);
+    let has_allocated = of(&old.sites) == of(&new.sites);
+    let mut rows: Sums<(Arc<str>, TraceSerial), Totals> = Sums::default();
+    for (side, profile) in [old, new].into_iter().enumerate() {
+        let mut numbers = Numbers::new(&mut stacks, &profile.traces);
+        let all = profile.sites.iter().flat_map(|sites| &sites.rows);
+        for site in all.filter(|site| pattern::any_matches(classes, &site.class)) {
+            let key = (numbers.stacks.name(&site.class), numbers.of(site.trace));
+            add(&mut rows, key, side, |sum: &mut Totals| *sum = sum.plus(site));
+        }
+    }
+    let mut rows: Vec<SiteRow> = rows
+        .into_iter()
+        .map(|((class, stack), [old, new])| {
+            let (before, after) = (old.unwrap_or_default(), new.unwrap_or_default());
+            let change = |of: fn(&Totals) -> u64| Change { old: of(&before), new: of(&after) };
+            let live = [change(|sum| sum.live_bytes), change(|sum| sum.live_instances)];
+            let allocated = [change(|sum| sum.allocated_bytes), change(|sum| sum.allocated_instances)];
+            let compared = live.iter().chain(allocated.iter().filter(|_| has_allocated));
+            let is_same = compared.copied().all(|change| change.old == change.new);
+            let [live_bytes, live_instances] = live;
+            let [allocated_bytes, allocated_instances] = allocated.map(|it| has_allocated.then_some(it));
+            SiteRow {
+                class,
+                stack,
+                status: Status::of(old.is_some(), new.is_some(), is_same),
+                live_bytes,
+                live_instances,
+                allocated_bytes,
+                allocated_instances,
+            }
+        })
+        .collect();
+    rows.sort_unstable_by(|a, b| {
+        let grown = |row: &SiteRow| {
+            let (live, allocated) = match sort_by {
+                SortBy::LiveBytes => (Some(row.live_bytes), row.allocated_bytes),
+                SortBy::LiveInstances => (Some(row.live_instances), row.allocated_instances),
+                SortBy::Class => (None, None),
+            };
+            [live, allocated].map(|change| Reverse(change.map_or(0, Change::delta)))
+        };
+        let class = || a.class.cmp(&b.class);
+        grown(a).cmp(&grown(b)).then_with(class).then_with(|| stacks.order(a.stack, b.stack))
+    });
+    Compared { stacks: stacks.traces, rows }
+}
+
+/// Compares CPU SAMPLES of stacks with such frames.
+pub fn samples(old: &Profile, new: &Profile, filter: &StackFilter) -> Compared<SampleRow> {
+    let mut stacks = Stacks::default();
+    let mut rows: Sums<TraceSerial, u64> = Sums::default();
+    for (side, profile) in [old, new].into_iter().enumerate() {
+        let wanted = filter.of(&profile.traces);
+        let mut numbers = Numbers::new(&mut stacks, &profile.traces);
+        for (trace, samples) in profile.samples.iter().flat_map(|samples| &samples.rows) {
+            if wanted.matches(*trace) {
+                let stack = numbers.of(*trace);
+                add(&mut rows, stack, side, |sum: &mut u64| *sum = sum.saturating_add(*samples));
+            }
+        }
+    }
+    let total = |profile: &Profile| profile.samples.as_ref().map_or(0, |samples| samples.total);
+    let totals = (total(old), total(new));
+    let rows = rows.into_iter().map(|(stack, [old, new])| {
+        let samples = Change { old: old.unwrap_or(0), new: new.unwrap_or(0) };
+        let percent = |part, whole| ratio(part, whole) * 100.0;
+        let self_percent = Percent::rounded(percent(samples.old, totals.0), percent(samples.new, totals.1));
+        let is_same = samples.old == samples.new && totals.0 == totals.1;
+        SampleRow { stack, status: Status::of(old.is_some(), new.is_some(), is_same), samples, self_percent }
+    });
+    let mut rows: Vec<SampleRow> = rows.collect();
+    rows.sort_unstable_by(|a, b| {
+        let by = |row: &SampleRow| (grown(row.self_percent), Reverse(row.samples.delta()));
+        by(a).cmp(&by(b)).then_with(|| stacks.order(a.stack, b.stack))
+    });
+    Compared { stacks: stacks.traces, rows }
+}
+
+/// Compares CPU TIME of stacks with such frames.
+pub fn times(old: &Profile, new: &Profile, filter: &StackFilter) -> Compared<TimeRow> {
+    #[derive(Default)]
+    struct Sum {
+        count: u64,
+        percent: f64,
+    }
+    let mut stacks = Stacks::default();
+    let mut rows: Sums<(TraceSerial, Option<Arc<str>>), Sum> = Sums::default();
+    for (side, profile) in [old, new].into_iter().enumerate() {
+        let wanted = filter.of(&profile.traces);
+        let mut numbers = Numbers::new(&mut stacks, &profile.traces);
+        let all = profile.times.iter().flat_map(|times| &times.rows);
+        for row in all.filter(|row| wanted.matches(row.trace)) {
+            let stack = numbers.of(row.trace);
+            let method = row.name.as_deref().map(|name| numbers.stacks.method(name));
+            add(&mut rows, (stack, method), side, |sum: &mut Sum| {
+                sum.count = sum.count.saturating_add(row.count);
+                sum.percent += row.self_percent;
+            });
+        }
+    }
+    let total_ms = |profile: &Profile| profile.times.as_ref().map(|times: &Times| times.total_ms);
+    let totals = (total_ms(old), total_ms(new));
+    let rows = rows.into_iter().map(|((stack, method), [old, new])| {
+        let of = |sum: &Option<Sum>| sum.as_ref().map_or((0, 0.0), |sum| (sum.count, sum.percent));
+        let (before, after) = (of(&old), of(&new));
+        let self_percent = Percent::rounded(before.1, after.1);
+        let ms = |percent, total: Option<i64>| cputime::milliseconds(percent, total?);
+        let self_ms = ms(self_percent.old, totals.0).zip(ms(self_percent.new, totals.1));
+        let count = Change { old: before.0, new: after.0 };
+        let is_same = count.old == count.new && self_percent.old == self_percent.new && totals.0 == totals.1;
+        TimeRow {
+            stack,
+            method,
+            status: Status::of(old.is_some(), new.is_some(), is_same),
+            count,
+            self_percent,
+            self_ms: self_ms.map(|(old, new)| Change { old, new }),
+        }
+    });
+    let mut rows: Vec<TimeRow> = rows.collect();
+    rows.sort_unstable_by(|a, b| {
+        let by = |row: &TimeRow| (grown(row.self_percent), Reverse(row.count.delta()));
+        let method = || a.method.cmp(&b.method);
+        by(a).cmp(&by(b)).then_with(method).then_with(|| stacks.order(a.stack, b.stack))
+    });
+    Compared { stacks: stacks.traces, rows }
+}
+
+/// Sorts by growth, most first: hundredths of percentage points.
+#[allow(clippy::cast_possible_truncation)] // `as` saturates.
+fn grown(percent: Percent) -> Reverse<i64> {
+    Reverse((percent.delta() * 100.0).round() as i64)
+}
+
+/// The sums of rows in the old file and in the new one, if they are there.
+type Sums<K, T> = FxHashMap<K, [Option<T>; 2]>;
+
+/// Adds to the sum of one side, 0 being the old one.
+fn add<K: Hash + Eq, T: Default>(rows: &mut Sums<K, T>, key: K, side: usize, add: impl FnOnce(&mut T)) {
+    if let Some(sum) = rows.entry(key).or_default().get_mut(side) {
+        add(sum.get_or_insert_default());
+    }
+}
+
+/// What the class of a frame or of objects is called in every recording. A binary file may know only the serial number
+/// of a class, which stands in the name that it is given here.
+pub(super) fn class_name(class: &str) -> Cow<'_, str> {
+    let numbered = class.strip_prefix("<unknown ").and_then(|rest| rest.strip_suffix('>'));
+    match numbered.and_then(|rest| rest.rsplit_once(' ')) {
+        Some((what, number)) if number.bytes().all(|digit| digit.is_ascii_digit()) => {
+            Cow::Owned(format!("<unknown {what}>"))
+        }
+        _ => names::stem(class),
+    }
+}
+
+/// Different stacks, by what they show.
+#[derive(Default)]
+struct Stacks {
+    traces: Traces,
+    numbers: FxHashMap<Box<[u32]>, TraceSerial>,
+    /// Names of classes and methods, by what files call them.
+    names: FxHashMap<Arc<str>, Arc<str>>,
+}
+
+impl Stacks {
+    /// What a class is called in every run.
+    fn name(&mut self, class: &Arc<str>) -> Arc<str> {
+        if let Some(name) = self.names.get(class) {
+            return Arc::clone(name);
+        }
+        let common = class_name(class);
+        let name = if *common == **class { Arc::clone(class) } else { Arc::from(&*common) };
+        self.names.insert(Arc::clone(class), Arc::clone(&name));
+        name
+    }
+
+    /// What a method, `CLASS.METHOD`, is called in every run.
+    fn method(&mut self, qualified: &str) -> Arc<str> {
+        match qualified.rsplit_once('.') {
+            Some((class, method)) => format!("{}.{method}", self.name(&class.into())).into(),
+            None => qualified.into(),
+        }
+    }
+
+    /// A frame by what it shows: lines that say as little are the same.
+    fn frame(&mut self, frame: &Frame) -> u32 {
+        let class = frame.class.as_ref().map(|class| self.name(class));
+        self.traces.intern(Frame { class, ..frame.as_shown() })
+    }
+
+    /// The number of a stack of these frames.
+    fn number(&mut self, frames: Vec<u32>) -> TraceSerial {
+        if let Some(number) = self.numbers.get(frames.as_slice()) {
+            return *number;
+        }
+        // More than 2^32 stacks do not fit into any memory.
+        let number = TraceSerial(u32::try_from(self.traces.len() + 1).unwrap_or(u32::MAX));
+        self.traces.add_numbers(number, 0, frames.iter().copied());
+        self.numbers.insert(frames.into_boxed_slice(), number);
+        number
+    }
+
+    /// The order of stacks by their frames, innermost first.
+    fn order(&self, left: TraceSerial, right: TraceSerial) -> Ordering {
+        let frames = |stack| self.traces.get(stack).into_iter().flat_map(|trace| self.traces.frames(trace));
+        let (mut left, mut right) = (frames(left), frames(right));
+        loop {
+            match (left.next(), right.next()) {
+                (Some(left), Some(right)) => match by_names(left, right) {
+                    Ordering::Equal => {}
+                    order => return order,
+                },
+                (left, right) => return left.is_some().cmp(&right.is_some()),
+            }
+        }
+    }
+}
+
+/// The order of frames of one table, in which equal names are one.
+fn by_names(left: &Frame, right: &Frame) -> Ordering {
+    let name = |of: fn(&Frame) -> &Option<Arc<str>>| match (of(left), of(right)) {
+        (Some(left), Some(right)) if Arc::ptr_eq(left, right) => Ordering::Equal,
+        (left, right) => left.cmp(right),
+    };
+    let names = name(|frame| &frame.class).then_with(|| name(|frame| &frame.method));
+    names.then_with(|| name(|frame| &frame.source)).then_with(|| left.line.cmp(&right.line))
+}
+
+/// The stacks of one file's traces.
+struct Numbers<'a> {
+    stacks: &'a mut Stacks,
+    traces: &'a Traces,
+    of_trace: FxHashMap<TraceSerial, TraceSerial>,
+    of_frame: FxHashMap<u32, u32>,
+}
+
+impl<'a> Numbers<'a> {
+    fn new(stacks: &'a mut Stacks, traces: &'a Traces) -> Self {
+        Self { stacks, traces, of_trace: FxHashMap::default(), of_frame: FxHashMap::default() }
+    }
+
+    /// The number of a trace's stack. A trace that the file does not have shows as much as an empty one.
+    fn of(&mut self, trace: TraceSerial) -> TraceSerial {
+        if let Some(number) = self.of_trace.get(&trace) {
+            return *number;
+        }
+        let own = self.traces.get(trace).map(|trace| self.traces.numbers(trace)).unwrap_or_default();
+        let frames = own.iter().map(|number| match self.of_frame.get(number) {
+            Some(known) => *known,
+            None => {
+                let frame = self.traces.frame(*number).unwrap_or(&Frame::UNKNOWN);
+                let known = self.stacks.frame(frame);
+                self.of_frame.insert(*number, known);
+                known
+            }
+        });
+        let frames = frames.collect();
+        let number = self.stacks.number(frames);
+        self.of_trace.insert(trace, number);
+        number
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::profile::{Origin, Samples, Site, TimeRow as Time};
+    use super::super::stack_filter::tests::traces;
+    use super::*;
+
+    fn site(class: &str, trace: u32, live: u64) -> Site {
+        let (class, trace) = (class.into(), TraceSerial(trace));
+        let live = Site { class, trace, live_bytes: live, live_instances: 1, ..Site::default() };
+        Site { allocated_bytes: live.live_bytes * 2, allocated_instances: 3, ..live }
+    }
+
+    fn with_sites(of: &[(u32, &[(&str, &str)])], origin: Origin, rows: Vec<Site>) -> Profile {
+        let sites = Sites { origin, rows, total: None, by_allocation: false, date: None };
+        Profile { traces: traces(of), sites: Some(sites), ..Profile::default() }
+    }
+
+    fn sampled(of: &[(u32, &[(&str, &str)])], total: u64, rows: &[(u32, u64)]) -> Profile {
+        let rows = rows.iter().map(|(trace, samples)| (TraceSerial(*trace), *samples)).collect();
+        Profile {
+            traces: traces(of),
+            samples: Some(Samples { total, rows, date: None }),
+            ..Profile::default()
+        }
+    }
+
+    /// Frames, innermost first.
+    fn text(stacks: &Traces, stack: TraceSerial) -> String {
+        let frames = stacks.frames(stacks.get(stack).unwrap()).map(Frame::qualified_method);
+        frames.collect::<Vec<_>>().join(";")
+    }
+
+    const PUT: &[(&str, &str)] = &[("a.Map", "put"), ("a.Main", "main")];
+
+    #[test]
+    fn sites_are_matched_by_frames_and_stems() {
+        let lambda: &[(&str, &str)] = &[("a.Main$$Lambda$7/0x01", "run"), ("a.Main", "main")];
+        let same: &[(&str, &str)] = &[("a.Main$$Lambda$9/0x0f", "run"), ("a.Main", "main")];
+        let old = with_sites(
+            &[(1, PUT), (2, lambda), (3, &[])],
+            Origin::Recorded,
+            vec![site("byte[]", 1, 100), site("a.B", 2, 10), site("a.B", 3, 5), site("a.Gone", 9, 7)],
+        );
+        // Other serial numbers; two traces and two loaders that show the same.
+        let new = with_sites(
+            &[(7, same), (8, PUT), (9, PUT)],
+            Origin::Recorded,
+            vec![
+                site("byte[]", 9, 30),
+                site("byte[]", 8, 90),
+                site("byte[]", 8, 1),
+                site("a.B", 7, 10),
+                site("a.B", 1, 5),
+            ],
+        );
+        let found = sites(&old, &new, &[], SortBy::LiveBytes);
+        let rows: Vec<(&str, String, Status, i64, u64)> = (found.rows.iter())
+            .map(|row| {
+                let stack = text(&found.stacks, row.stack);
+                (&*row.class, stack, row.status, row.live_bytes.delta(), row.live_instances.new)
+            })
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                ("byte[]", "a.Map.put;a.Main.main".to_owned(), Status::Changed, 21, 3),
+                // A trace that is not in the file shows what an empty one shows.
+                ("a.B", String::new(), Status::Same, 0, 1),
+                ("a.B", "a.Main$$Lambda*.run;a.Main.main".to_owned(), Status::Same, 0, 1),
+                ("a.Gone", String::new(), Status::Gone, -7, 0),
+            ]
+        );
+        let allocated = found.rows.first().unwrap();
+        assert_eq!(allocated.allocated_bytes, Some(Change { old: 200, new: 242 }));
+        assert_eq!(allocated.allocated_instances, Some(Change { old: 3, new: 9 }));
+        let found = sites(&old, &new, &["a.*".parse().unwrap()], SortBy::Class);
+        assert_eq!(found.rows.iter().map(|row| &*row.class).collect::<Vec<_>>(), ["a.B", "a.B", "a.Gone"]);
+    }
+
+    #[test]
+    fn the_order_is_by_growth_of_what_lives_then_of_what_was_allocated() {
+        let more = |class: &str, live, allocated| Site {
+            allocated_bytes: allocated,
+            allocated_instances: 100 - allocated,
+            ..site(class, 1, live)
+        };
+        let old =
+            with_sites(&[], Origin::Recorded, vec![more("a", 5, 10), more("b", 5, 10), more("c", 5, 10)]);
+        let new =
+            with_sites(&[], Origin::Recorded, vec![more("a", 5, 11), more("b", 5, 20), more("c", 6, 10)]);
+        let order = |by| -> Vec<String> {
+            sites(&old, &new, &[], by).rows.iter().map(|row| row.class.to_string()).collect()
+        };
+        assert_eq!(order(SortBy::LiveBytes), ["c", "b", "a"]);
+        assert_eq!(order(SortBy::LiveInstances), ["c", "a", "b"]);
+        assert_eq!(order(SortBy::Class), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn what_was_freed_is_not_compared_with_what_nobody_counted() {
+        let old = with_sites(&[], Origin::Objects, vec![site("a.B", 1, 10)]);
+        let new = with_sites(&[], Origin::Recorded, vec![site("a.B", 1, 10)]);
+        let found = sites(&old, &new, &[], SortBy::LiveBytes);
+        let row = found.rows.first().unwrap();
+        assert_eq!((row.status, row.allocated_bytes, row.allocated_instances), (Status::Same, None, None));
+    }
+
+    #[test]
+    fn runs_of_different_length_are_compared_by_percent() {
+        let calc: &[(&str, &str)] = &[("a.Calc", "sum")];
+        let old = sampled(&[(1, PUT), (2, calc), (3, PUT)], 100, &[(1, 20), (2, 40), (3, 5)]);
+        let new = sampled(&[(5, calc), (6, PUT)], 1000, &[(5, 300), (6, 300)]);
+        let found = samples(&old, &new, &StackFilter::default());
+        let rows: Vec<(String, u64, u64, f64, f64, f64)> = (found.rows.iter())
+            .map(|row| {
+                let (samples, percent) = (row.samples, row.self_percent);
+                let stack = text(&found.stacks, row.stack);
+                (stack, samples.old, samples.new, percent.old, percent.new, percent.delta())
+            })
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                ("a.Map.put;a.Main.main".to_owned(), 25, 300, 25.0, 30.0, 5.0),
+                ("a.Calc.sum".to_owned(), 40, 300, 40.0, 30.0, -10.0),
+            ]
+        );
+        let of = StackFilter { classes: vec!["a.Map".parse().unwrap()], ..StackFilter::default() };
+        assert_eq!(samples(&old, &new, &of).rows.len(), 1);
+        let again = samples(&old, &old, &StackFilter::default());
+        assert!(again.rows.iter().all(|row| row.status == Status::Same));
+    }
+
+    #[test]
+    fn times_are_matched_by_frames_and_the_name_in_the_row() {
+        let timed = |serial, name: &str, count, self_percent, total_ms| Profile {
+            traces: traces(&[(serial, PUT)]),
+            times: Some(Times {
+                total_ms,
+                rows: vec![Time {
+                    trace: TraceSerial(serial),
+                    count,
+                    self_percent,
+                    accumulated_percent: self_percent,
+                    name: Some(name.to_owned()),
+                }],
+                date: None,
+            }),
+            ..Profile::default()
+        };
+        let (old, new) = (timed(1, "a.Map.put", 3, 50.0, 200), timed(4, "a.Map.put", 9, 25.5, 1000));
+        let found = times(&old, &new, &StackFilter::default());
+        let [row] = &found.rows[..] else { panic!("{found:?}") };
+        assert_eq!((row.count.delta(), row.self_percent.delta()), (6, -24.5));
+        assert_eq!(row.self_ms, Some(Change { old: 100, new: 255 }));
+        let found = times(&old, &timed(4, "a.Other.put", 9, 25.5, -5), &StackFilter::default());
+        let statuses: Vec<Status> = found.rows.iter().map(|row| row.status).collect();
+        assert_eq!(statuses, [Status::New, Status::Gone]);
+        assert!(found.rows.iter().all(|row| row.self_ms.is_none()));
+    }
+
+    #[test]
+    fn frames_that_show_the_same_are_the_same() {
+        let frame = |source: Option<&str>, line| Frame {
+            class: Some("a.B".into()),
+            method: Some("x".into()),
+            source: source.map(Into::into),
+            line,
+        };
+        let mut stacks = Stacks::default();
+        let same = [
+            [frame(Some("B.java"), -1), frame(Some("B.java"), 0)],
+            [frame(Some("B.java"), -3), frame(None, -3)],
+            [frame(Some(""), 0), frame(None, -2)],
+        ];
+        for [one, other] in &same {
+            assert_eq!(stacks.frame(one), stacks.frame(other), "{one} {other}");
+            assert_eq!(one.as_shown().to_string(), other.to_string());
+        }
+        assert_ne!(stacks.frame(&frame(Some("B.java"), 1)), stacks.frame(&frame(Some("B.java"), 2)));
+        assert_eq!(stacks.traces.different_frames(), 5);
+    }
+
+    #[test]
+    fn serial_numbers_in_names_are_left_out() {
+        for (class, name) in [
+            ("<unknown array class 100390>", "<unknown array class>"),
+            ("<unknown class 7>", "<unknown class>"),
+            ("<unknown class>", "<unknown class>"),
+            ("a.Main$$Lambda$7/0x01", "a.Main$$Lambda*"),
+            ("byte[]", "byte[]"),
+        ] {
+            assert_eq!(class_name(class), name);
+        }
+    }
+}
