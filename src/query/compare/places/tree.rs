@@ -34,6 +34,8 @@ const MAX_THREADS: usize = 1 << 16;
 pub(super) const PART: u64 = 10_000;
 /// Objects that are held by a stack too and taken for being held by a field.
 const MAX_ADOPTED: usize = 1 << 10;
+/// Objects that the pass is in at once, but for those that follow one another at one place.
+const MAX_OPEN: usize = 1 << 20;
 /// Dominators of an object that adopts another one, and adopted objects below one another.
 const MAX_CHAIN: usize = 256;
 const MAX_ADOPTIONS: usize = 8;
@@ -51,6 +53,8 @@ enum Role {
     Part,
     /// The class object of a class.
     Class(ClassNumber),
+    /// It is too deep, or there are too many places: it counts with what is above, and so does all below it.
+    Beyond,
 }
 
 /// What is known of a class.
@@ -71,15 +75,16 @@ struct Trait {
 #[derive(Debug, Clone, Copy)]
 struct Open {
     depth: u32,
-    /// The depth of the last one that the pass is in.
-    last_depth: u32,
     place: u32,
     class: u32,
     role: Role,
     /// Whether it came to the place from above, and no other object that the pass is in was there.
     is_first: bool,
-    /// Reachable bytes of all objects before.
+    /// Reachable bytes of all objects before, and those of them that class objects retain.
     before: u64,
+    classes_before: u64,
+    /// The place that has to be told what the object retains, if it is an adopted one.
+    adopted_by: u32,
     /// The place of the last object below, and what it was found by: siblings mostly follow one another.
     last: (u32, u32, u32),
 }
@@ -140,6 +145,7 @@ pub(super) fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Resu
         known: FxHashMap::default(),
         open: Vec::new(),
         bytes: 0,
+        of_classes: 0,
         adoptions: Vec::new(),
         is_cut: false,
     };
@@ -148,8 +154,8 @@ pub(super) fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Resu
         class: graph.objects.class(object).map_or(NONE, |class| class.0),
         by: holders.of(object),
     };
-    class_counts::pass(graph, graph.tree.all(), look_up, |position, depth, found, bytes| {
-        builder.object(position, depth, found, bytes);
+    class_counts::pass(graph, graph.tree.all(), look_up, |_, depth, found, bytes| {
+        builder.object(depth, found, bytes);
     });
     builder.close(0);
     Ok(builder.finish())
@@ -281,6 +287,8 @@ struct Builder<'a> {
     known: FxHashMap<(u32, u32, u32), u32>,
     open: Vec<Open>,
     bytes: u64,
+    /// Of these, what class objects below other objects retain: it counts at the places of the classes alone.
+    of_classes: u64,
     /// Places above which what is adopted has to be added, and how much it is.
     adoptions: Vec<(u32, u64)>,
     is_cut: bool,
@@ -305,22 +313,20 @@ const NO_TRAIT: Trait = Trait {
 
 impl Builder<'_> {
     /// The next object of the pass.
-    fn object(&mut self, position: TreePosition, depth: u32, found: Found, bytes: u64) {
+    fn object(&mut self, depth: u32, found: Found, bytes: u64) {
         self.close(depth);
         let object = ObjectIndex(found.object);
         let above =
             self.open.last().map(|open| Above { place: open.place, class: open.class, role: open.role });
-        let mut is_adopted = false;
+        let mut adopted_by = NONE;
         let step = match above {
             None if self.adopted.contains_key(&found.object) => {
-                is_adopted = true;
-                self.adopted_step(object, found, MAX_ADOPTIONS)
+                let step = self.adopted_step(object, found, MAX_ADOPTIONS);
+                adopted_by = self.nodes.get(step.place as usize).map_or(NONE, |node| node.parent);
+                step
             }
             _ => self.step(above, found),
         };
-        if is_adopted && let Some(node) = self.nodes.get(step.place as usize) {
-            self.adoptions.push((node.parent, self.graph.tree.retained_bytes(position)));
-        }
         let is_new = above.is_none_or(|above| above.place != step.place);
         let mut is_first = false;
         if let Some(node) = self.nodes.get_mut(step.place as usize) {
@@ -335,44 +341,47 @@ impl Builder<'_> {
         }
         let before = self.bytes;
         self.bytes = self.bytes.saturating_add(bytes);
-        if let Some(open) = self.open.last_mut()
+        if let Some(open) = self.open.last()
             && !is_new
-            && (open.class, open.role) == (found.class, step.role)
+            && open.role == step.role
+            && (open.class == found.class || step.role == Role::Beyond)
         {
             // One of many that follow one another.
-            open.last_depth = depth;
             return;
         }
         self.open.push(Open {
             depth,
-            last_depth: depth,
             place: step.place,
             class: found.class,
             role: step.role,
             is_first,
             before,
+            classes_before: self.of_classes,
+            adopted_by,
             last: (NONE, NONE, NONE),
         });
-        let _ = is_new;
     }
 
     /// Ends what objects of this depth and below dominate.
     fn close(&mut self, depth: u32) {
-        while let Some(open) = self.open.last_mut() {
-            if open.depth < depth {
-                open.last_depth = open.last_depth.min(depth.saturating_sub(1));
-                return;
+        while let Some(open) = self.open.pop_if(|open| open.depth >= depth) {
+            let Open { place, role, is_first, before, classes_before, adopted_by, .. } = open;
+            let all = self.bytes.saturating_sub(before);
+            let own = all.saturating_sub(self.of_classes.saturating_sub(classes_before));
+            if matches!(role, Role::Class(_)) && !self.open.is_empty() {
+                self.of_classes = classes_before.saturating_add(all);
             }
-            let Open { place, is_first, before, .. } = *open;
-            self.open.pop();
             let came_from_above = self.open.last().is_none_or(|above| above.place != place);
             if let Some(node) = self.nodes.get_mut(place as usize)
                 && came_from_above
             {
                 node.open = node.open.saturating_sub(1);
                 if is_first {
-                    node.retained_bytes = node.retained_bytes.saturating_add(self.bytes - before);
+                    node.retained_bytes = node.retained_bytes.saturating_add(own);
                 }
+            }
+            if adopted_by != NONE {
+                self.adoptions.push((adopted_by, own));
             }
         }
     }
@@ -391,6 +400,7 @@ impl Builder<'_> {
         {
             let same = |role, counts| Step { place: above.place, role, counts };
             match above.role {
+                Role::Beyond => return same(Role::Beyond, false),
                 Role::Collection | Role::Wrapper | Role::Part
                     if of_class.is_part || of_class.is_array && above.role == Role::Collection =>
                 {
@@ -405,7 +415,9 @@ impl Builder<'_> {
                 _ => {}
             }
         }
-        let via = self.via(above, found, of_class, class_object.is_some());
+        // A class object is at the top, whatever dominates it: that depends on whether there are instances, and where.
+        let above = above.filter(|_| class_object.is_none());
+        let via = if class_object.is_some() { UNKNOWN } else { self.via(above, found, of_class) };
         let (name, is_class) = match class_object {
             Some(class) => (self.numbers.of_class.get(class.0 as usize).copied(), 1),
             None => (self.numbers.of_class.get(found.class as usize).copied(), 0),
@@ -416,15 +428,19 @@ impl Builder<'_> {
             None => of_class.is_of_jdk,
         };
         let parent = above.map_or(NONE, |above| above.place);
+        if parent != NONE && self.open.len() >= MAX_OPEN {
+            self.is_cut = true;
+            return Step { place: parent, role: Role::Beyond, counts: false };
+        }
         match self.node(parent, via, class, is_of_jdk, of_class.is_set) {
             Some(place) => Step { place, role, counts: true },
-            // It counts with what is above; there is such a place, or there would be room for one.
-            None => Step { place: parent, role: Role::Plain, counts: false },
+            // There is a place above, or there would be room for one.
+            None => Step { place: parent, role: Role::Beyond, counts: false },
         }
     }
 
     /// By what an object is held.
-    fn via(&self, above: Option<Above>, found: Found, of_class: Trait, is_class_object: bool) -> u32 {
+    fn via(&self, above: Option<Above>, found: Found, of_class: Trait) -> u32 {
         let Some(above) = above else {
             let special = self.special.get(&found.object).copied();
             return special.unwrap_or(UNKNOWN);
@@ -441,8 +457,8 @@ impl Builder<'_> {
         let field = match (found.by, self.slots.of(class)) {
             (HeldBy::Stack, _) => return STACK,
             (HeldBy::Field(field), _) => field,
-            // What is held by the only field is not read. An object's class object can be held by it without a field.
-            (HeldBy::Unknown, [_]) if !is_class_object && !matches!(above.role, Role::Class(_)) => 0,
+            // What is held by the only field is not read.
+            (HeldBy::Unknown, [_]) if !matches!(above.role, Role::Class(_)) => 0,
             (HeldBy::Unknown, _) => return UNKNOWN,
         };
         match above.role {
@@ -453,6 +469,7 @@ impl Builder<'_> {
                 if is_key && !is_set { KEY } else { UNKNOWN }
             }
             Role::Plain | Role::Collection | Role::Wrapper => self.numbers.field(class, field),
+            Role::Beyond => UNKNOWN,
         }
     }
 
@@ -489,7 +506,8 @@ impl Builder<'_> {
     fn new_node(&mut self, parent: u32, via: u32, class: u32, is_of_jdk: bool, is_set: bool) -> Option<u32> {
         let depth = self.nodes.get(parent as usize).map_or(0, |above| above.depth + 1);
         let number = u32::try_from(self.nodes.len()).ok()?;
-        if parent != NONE && (depth >= MAX_LEVELS || self.nodes.len() >= MAX_PLACES) {
+        let is_full = depth >= MAX_LEVELS || self.nodes.len() >= MAX_PLACES;
+        if parent != NONE && is_full {
             self.is_cut = true;
             return None;
         }
