@@ -48,8 +48,8 @@ impl Place {
 
 const THREADS: u32 = 1_000_000;
 
-/// START THREAD, a stack trace, a thread object and two roots for each of a million threads.
-fn a_million_threads(path: &Path) {
+/// START THREAD, a stack trace, a thread object and two roots for each of so many threads.
+fn many_threads(path: &Path, threads: u32) {
     let mut out = DumpWriter::new(Version::V1_0_2, IdSize::Eight);
     for (id, text) in
         (1..).zip(["java/lang/Object", "java/lang/Thread", "worker", "run", "Worker.java", "tid"])
@@ -60,7 +60,7 @@ fn a_million_threads(path: &Path) {
     out.load_class(2, 0x2000, 0, 2);
     out.frame(0x10, 4, 3, 5, 2, 77);
     let object = |thread: u32| 0x10_0000_0000 + u64::from(thread) * 16;
-    for thread in 1..=THREADS {
+    for thread in 1..=threads {
         out.trace(thread, thread, &[0x10]);
         let start =
             StartThread { thread, object: object(thread), trace: thread, name: 3, group: 3, parent_group: 3 };
@@ -76,10 +76,10 @@ fn a_million_threads(path: &Path) {
         instance_size: 8,
         ..ClassDump::default()
     });
-    for thread in 1..=THREADS {
+    for thread in 1..=threads {
         heap.instance(object(thread), 0, 0x2000, &[Value::Long(i64::from(thread))]);
         heap.root(object(thread), Root::ThreadObject { thread, trace: thread });
-        heap.root(object(THREADS + 1 - thread), Root::JavaFrame { thread, frame: 0 });
+        heap.root(object(threads + 1 - thread), Root::JavaFrame { thread, frame: 0 });
     }
     out.heap_segment(&heap);
     out.heap_dump_end();
@@ -89,7 +89,7 @@ fn a_million_threads(path: &Path) {
 #[test]
 fn a_million_threads_are_listed_counted_and_found() {
     let place = Place::new();
-    a_million_threads(&place.file());
+    many_threads(&place.file(), THREADS);
     // The file has 190 MB, the index about as much: mapped, they count.
     let most = 2 << 20;
     let (code, info) = place.run(most, "info", &["--format", "json"]);
@@ -114,6 +114,27 @@ fn a_million_threads_are_listed_counted_and_found() {
     ] {
         let (code, answer) = place.run(most, command, more);
         assert!(matches!(code, 0 | 1) && answer.len() < 10_000, "{command}: {code}: {} bytes", answer.len());
+    }
+}
+
+#[test]
+fn many_threads_are_compared() {
+    let place = Place::new();
+    many_threads(&place.file(), THREADS / 10);
+    let file = place.file();
+    let itself = file.to_str().unwrap();
+    for by in ["threads", "roots", "strings"] {
+        let (code, answer) = place.run(800_000, "diff", &[itself, "--by", by, "--format", "json"]);
+        assert!(code == 1 && answer.len() < 10_000, "{by}: {code}: {} bytes", answer.len());
+        let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+        let rows = answer["rows"].as_array().unwrap();
+        assert_eq!(answer["total"]["rows"], 0, "{by}");
+        match by {
+            // None has a name.
+            "threads" => assert_eq!((rows.len(), &rows[0]["threads_new"]), (1, &(THREADS / 10).into())),
+            "roots" => assert_eq!(rows.len(), 3),
+            _ => assert_eq!(rows.len(), 0),
+        }
     }
 }
 
@@ -291,8 +312,13 @@ fn traces_that_name_each_other_and_frames_that_are_not_there() {
     out.heap_segment(&heap);
     out.heap_dump_end();
     fs::write(place.file(), out.into_bytes()).unwrap();
+    let file = place.file();
+    let itself = file.to_str().unwrap();
     for (command, more) in [
         ("info", &[][..]),
+        ("diff", &[itself, "--by", "threads", "--format", "json"]),
+        ("diff", &[itself, "--by", "strings", "--format", "json"]),
+        ("diff", &[itself, "--by", "waste", "--format", "json"]),
         ("histo", &["--group-by", "loader"]),
         ("traces", &[]),
         ("sites", &[]),

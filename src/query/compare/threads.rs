@@ -8,6 +8,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::index::graph::numbers::ObjectIndex;
@@ -17,6 +18,9 @@ use crate::query::threads::fingerprints::Fingerprints;
 use crate::query::threads::{Kind, Question, State, Thread, Threads};
 
 use super::{Change, Status};
+
+/// Threads that are read at a time.
+const CHUNK: usize = 1 << 12;
 
 /// What a row is known by in every dump.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -131,19 +135,22 @@ impl Census {
         let mut stacks = Fingerprints::new(&threads, seed);
         let mut texts = FxHashSet::default();
         let mut rows: FxHashMap<Key, (Figures, Vec<ObjectIndex>)> = FxHashMap::default();
-        for row in &found.rows {
-            let Thread { name, kind, doing, group, is_daemon, .. } = threads.thread(row);
-            let form = name.as_deref().map(|name| shared(&mut texts, &form(name)));
-            let group = group.map(|group| shared(&mut texts, &group));
-            let key = Key { form, is_virtual: kind == Kind::Virtual };
-            let (figures, objects) = rows.entry(key).or_default();
-            figures.name = both(figures.name.take(), name);
-            figures.threads += 1;
-            figures.state.add(doing.state);
-            figures.group.add(group);
-            figures.is_daemon.add(is_daemon);
-            figures.stacks.extend(stacks.of(row));
-            objects.push(row.object());
+        for chunk in found.rows.chunks(CHUNK) {
+            let read: Vec<Thread> = chunk.par_iter().map(|row| threads.thread(row)).collect();
+            for (row, thread) in chunk.iter().zip(read) {
+                let Thread { name, kind, doing, group, is_daemon, .. } = thread;
+                let form = name.as_deref().map(|name| shared(&mut texts, &form(name)));
+                let group = group.map(|group| shared(&mut texts, &group));
+                let key = Key { form, is_virtual: kind == Kind::Virtual };
+                let (figures, objects) = rows.entry(key).or_default();
+                figures.name = both(figures.name.take(), name);
+                figures.threads += 1;
+                figures.state.add(doing.state);
+                figures.group.add(group);
+                figures.is_daemon.add(is_daemon);
+                figures.stacks.extend(stacks.of(row));
+                objects.push(row.object());
+            }
         }
         let rows = rows.into_iter().map(|(key, (mut figures, objects))| {
             figures.retained_bytes = retained_by_tree(&graph.tree, objects);
