@@ -90,6 +90,7 @@ commands! {
     }
     "Compare" {
         Diff in compare::diff;
+        Check in compare::check;
     }
     "Look at objects" {
         Show in object::show;

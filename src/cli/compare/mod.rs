@@ -1,4 +1,5 @@
 //! Commands that compare dumps.
 
+pub(crate) mod check;
 pub(crate) mod diff;
 mod pair;

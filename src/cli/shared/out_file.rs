@@ -25,13 +25,19 @@ impl OutFile {
     /// Begins to write the file `path`. What is there stays until [`OutFile::commit`]; the file that is read, `input`, is
     /// never replaced.
     pub(crate) fn create(path: &Path, input: &Path) -> anyhow::Result<Self> {
+        Self::create_beside(path, &[input])
+    }
+
+    /// As [`OutFile::create`], where several files are read.
+    pub(crate) fn create_beside(path: &Path, inputs: &[&Path]) -> anyhow::Result<Self> {
         let fail = || format!("cannot write {}", path.display());
         // A link stays one: what it leads to is replaced.
         let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         anyhow::ensure!(
-            fs::canonicalize(input).ok().is_none_or(|input| input != real),
-            "cannot write {}: it is the input file; use another name",
-            path.display()
+            inputs.iter().all(|input| fs::canonicalize(input).ok().is_none_or(|input| input != real)),
+            "cannot write {}: it is {}; use another name",
+            path.display(),
+            if inputs.len() > 1 { "an input file" } else { "the input file" }
         );
         let there = fs::metadata(&real).ok();
         if there.as_ref().is_some_and(|there| there.is_dir()) {
