@@ -5,6 +5,7 @@
 
 pub mod classes;
 pub mod names;
+pub mod places;
 
 /// A figure of an old and a new dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

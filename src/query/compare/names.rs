@@ -72,6 +72,19 @@ fn numbered(part: &str) -> Option<&str> {
     (start.len() < part.len() && NUMBERED.contains(&start)).then_some(start)
 }
 
+/// A name with `*` for each number in it: `pool-*-thread-*`.
+pub fn masked(name: &str) -> String {
+    let mut masked = String::with_capacity(name.len());
+    for character in name.chars() {
+        if !character.is_ascii_digit() {
+            masked.push(character);
+        } else if !masked.ends_with('*') {
+            masked.push('*');
+        }
+    }
+    masked
+}
+
 /// What a class loader is called: by its class, and the name that it was given. Loaders of one class without names are the
 /// same loader here.
 pub fn loader(summary: &Summary, loader: ObjectId) -> String {
@@ -108,6 +121,13 @@ mod tests {
         ] {
             assert_eq!(stem(class), expected);
         }
+    }
+
+    #[test]
+    fn numbers_are_masked() {
+        assert_eq!(masked("pool-12-thread-3"), "pool-*-thread-*");
+        assert_eq!(masked("main"), "main");
+        assert_eq!(masked(""), "");
     }
 
     #[test]

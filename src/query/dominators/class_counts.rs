@@ -143,16 +143,16 @@ pub fn retained_with_subclasses(
 }
 
 /// Visits the objects at some positions in preorder: position, depth, what `look_up` says of the object, shallow bytes.
-pub(super) fn pass(
+pub(crate) fn pass<T: Copy + Default + Send + Sync>(
     graph: &ObjectGraph,
     positions: Range<TreePosition>,
-    look_up: impl Fn(ObjectIndex) -> u32 + Sync,
-    mut visit: impl FnMut(TreePosition, u32, u32, u64) + Send,
+    look_up: impl Fn(ObjectIndex) -> T + Sync,
+    mut visit: impl FnMut(TreePosition, u32, T, u64) + Send,
 ) {
     let tree = &graph.tree;
     // Classes lie all over memory: they are looked up by all threads, and ahead of the pass, which is one thread's.
-    let look_up = |batch: Range<TreePosition>| -> Vec<u32> {
-        let mut found = vec![NONE; (batch.end.0 - batch.start.0) as usize];
+    let look_up = |batch: Range<TreePosition>| -> Vec<T> {
+        let mut found = vec![T::default(); (batch.end.0 - batch.start.0) as usize];
         let chunks = TreePosition::chunks(batch, CHUNK);
         chunks.into_par_iter().zip(found.par_chunks_mut(CHUNK as usize)).for_each(|(chunk, places)| {
             for (place, object) in places.iter_mut().zip(tree.objects_at(chunk)) {

@@ -20,7 +20,7 @@ pub fn field(edges: &Edges<'_>, object: ObjectIndex) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
     let mut held = object;
     while names.len() < MAX_FIELDS {
-        let (holder, reference) = holder(edges, held)?;
+        let (holder, reference) = holder(edges, held, |_| true)?;
         let (name, class) = match reference {
             ReferenceKind::Field { name, class } => (name, class),
             ReferenceKind::Static(name) => {
@@ -40,11 +40,17 @@ pub fn field(edges: &Edges<'_>, object: ObjectIndex) -> Option<String> {
     None
 }
 
-/// The one object that holds another strongly, and the first reference by which it does; locals of threads do not count.
-fn holder<'a>(edges: &Edges<'a>, object: ObjectIndex) -> Option<(ObjectIndex, ReferenceKind<'a>)> {
+/// The one object that holds another strongly, and the first reference by which it does; locals of threads do not count, nor
+/// referrers that do not `count`.
+pub(crate) fn holder<'a>(
+    edges: &Edges<'a>,
+    object: ObjectIndex,
+    counts: impl Fn(ObjectIndex) -> bool,
+) -> Option<(ObjectIndex, ReferenceKind<'a>)> {
     let mut found = None;
     let is_reachable = |holder: &ObjectIndex| edges.graph.tree.reachable_position(*holder).is_some();
-    for (at, holder) in edges.graph.referrers(object).filter(is_reachable).enumerate() {
+    let holders = edges.graph.referrers(object).filter(|holder| is_reachable(holder) && counts(*holder));
+    for (at, holder) in holders.enumerate() {
         if at >= MAX_REFERRERS {
             return None;
         }

@@ -1,6 +1,7 @@
 //! `diff`: what grew from one dump to another. One file a thing that is compared.
 
 mod classes;
+mod places;
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::PairInput;
@@ -9,12 +10,14 @@ use crate::cli::shared::keys::{Key, keys};
 use crate::cli::shared::limit::Top;
 use crate::query::classes::pattern::ClassPattern;
 use crate::query::compare::classes::{GroupBy, SortBy};
+use crate::query::objects::condition::size;
 use crate::report::Format;
 use crate::report::answer::Declared;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli diff before.hprof after.hprof
   hprof-cli diff before.hprof after.hprof 'com.acme.**' --retained
+  hprof-cli diff before.hprof after.hprof --by place
   hprof-cli diff before.hprof after.hprof --by package
   hprof-cli diff before.hprof after.hprof --format json | jq '.rows[0]'";
 
@@ -22,6 +25,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Classes(GroupBy),
+    Place,
 }
 
 /// The words of `--by`.
@@ -30,6 +34,7 @@ const BY: &[Key<By>] = &[
     ("package", By::Classes(GroupBy::Package), "Packages"),
     ("loader", By::Classes(GroupBy::Loader), "Class loaders"),
     ("superclass", By::Classes(GroupBy::Superclass), "Classes with all their subclasses"),
+    ("place", By::Place, "Where in the program: by which fields, from static fields and threads down"),
 ];
 
 /// The words of `--sort`.
@@ -71,6 +76,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
     sort: Option<SortBy>,
 
+    /// With --by place, leave out smaller changes, for example 1MiB [default: a thousandth of the larger heap]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Filter")]
+    min_change: Option<u64>,
+
     #[command(flatten)]
     top: Top,
 
@@ -81,10 +90,25 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     match args.by {
         By::Classes(group_by) => classes::run(args, group_by),
+        By::Place => places::run(args),
     }
 }
 
 impl Args {
+    /// Refuses what only classes are compared by.
+    fn only_classes(&self, by: &str) -> anyhow::Result<()> {
+        let given = [
+            ("a class pattern", !self.patterns.is_empty()),
+            ("--live", self.live),
+            ("--retained", self.retained),
+            ("--sort", self.sort.is_some()),
+        ];
+        match given.into_iter().find(|(_, given)| *given) {
+            None => Ok(()),
+            Some((what, _)) => anyhow::bail!("{what} has no meaning with --by {by}; omit it"),
+        }
+    }
+
     /// How many rows are shown.
     fn rows(&self) -> usize {
         self.top.rows(self.output.format()).unwrap_or(usize::MAX)
@@ -97,5 +121,7 @@ impl Args {
 }
 
 pub(crate) fn declared() -> Vec<Declared> {
-    classes::declared()
+    let mut all = classes::declared();
+    all.push(places::declared());
+    all
 }

@@ -99,6 +99,16 @@ pub struct Forms {
     masks: [ObjectId; MASKS.len()],
 }
 
+/// What the instances of a class are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OfClass {
+    pub(crate) kind: Kind,
+    /// Whether they stand on another collection.
+    pub(crate) wraps: bool,
+    /// Whether it is no class that extends a known one.
+    pub(crate) is_known_itself: bool,
+}
+
 /// Knows the collections of a dump.
 #[derive(Debug)]
 pub struct Collections<'o, 'a> {
@@ -147,6 +157,14 @@ impl Forms {
             statics.find(|(name, _, _)| *name == field).map_or(ObjectId::NULL, |(_, _, id)| ObjectId(id))
         });
         Self { by_class, masks }
+    }
+
+    /// What the instances of a class are, if they are collections: whether they only wrap another one, and whether the
+    /// class itself is known, rather than a superclass.
+    pub(crate) fn of_class(&self, class: ClassNumber) -> Option<OfClass> {
+        let (kind, form, known) = self.by_class.get(class.0 as usize).copied().flatten()?;
+        let wraps = matches!(form, Form::Wraps(_) | Form::KeysOf(_) | Form::ValuesOf(_) | Form::PartOf(_));
+        Some(OfClass { kind, wraps, is_known_itself: known == class })
     }
 }
 

@@ -1,0 +1,190 @@
+//! `diff --by place`: where in the program it grew.
+
+use crate::cli::Outcome;
+use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
+use crate::cli::shared::messages;
+use crate::cli::shared::session::{Session, Source};
+use crate::index::Quiet;
+use crate::query::compare::Status;
+use crate::query::compare::places::{Changes, PlaceChange, Places};
+use crate::report::answer::{Answer, Declared, NoRows, Section};
+use crate::report::column::{Align, Column, Columns, Fit, Kind};
+use crate::report::number::{human_bytes, percent, signed_bytes};
+use crate::report::value::{Value, id, list};
+
+use super::Args;
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    args.only_classes("place")?;
+    let [old, new] = args.input.inputs();
+    let places = |heap: &_, graph: &_| -> anyhow::Result<Places> { places_of(heap, graph) };
+    let (old, before) = Session::ask(&old, places)?;
+    let (new, after) = Session::ask(&new, places)?;
+    let is_cut = before.is_cut || after.is_cut;
+    let changes = Changes::new(before, after, args.min_change);
+    let beside = Beside { old: Old::of(&old), changes: &changes };
+    let grown = changes.grown_bytes();
+    let rows = changes.rows.iter().take(args.rows()).map(|change| Row { change, grown });
+    let answer = Answer::new(columns(), rows)
+        .beside(&Columns::new(beside_columns()), &beside)
+        .matching(changes.rows.len() as u64, "places")
+        .without_rows(NoRows::Nothing)
+        .above(Section::Line(headline(&changes)));
+    let source = Pair { old, new };
+    source.show("diff", &args.output, answer)?;
+    if !args.input.quiet() {
+        if is_cut {
+            messages::line(
+                "note",
+                "there are more places than are told apart; what is left out counts with the place above",
+            );
+        }
+        if changes.rows.is_empty() {
+            let least = human_bytes(changes.least);
+            messages::line("note", &format!("no place has changed by {least} or more (--min-change)"));
+        }
+    }
+    Ok(source.outcome(!changes.rows.is_empty()))
+}
+
+/// The places of a dump that is open.
+pub(crate) fn places_of(
+    heap: &crate::index::Heap,
+    graph: &crate::index::ObjectGraph,
+) -> anyhow::Result<Places> {
+    Ok(Places::new(heap, graph, heap.bytes(&Quiet)?)?)
+}
+
+/// A place, and what all places grew by.
+struct Row<'a> {
+    change: &'a PlaceChange,
+    grown: u64,
+}
+
+impl Row<'_> {
+    /// The part of all growth, from 0 to 1; of what shrank below 0.
+    fn share(&self) -> f64 {
+        let delta = self.change.retained_bytes.delta();
+        #[allow(clippy::cast_precision_loss)]
+        let share = if self.grown == 0 { 0.0 } else { delta as f64 / self.grown as f64 };
+        (share * 10_000.0).round() / 10_000.0
+    }
+}
+
+fn headline(changes: &Changes) -> String {
+    let reachable = changes.reachable_bytes;
+    format!(
+        "Reachable objects: {} -> {} ({}). By place, {} of growth:",
+        human_bytes(reachable.old),
+        human_bytes(reachable.new),
+        signed_bytes(reachable.delta()),
+        human_bytes(changes.grown_bytes()),
+    )
+}
+
+fn columns<'a>() -> Columns<'a, Row<'a>> {
+    let mut columns: Vec<Column<'a, Row<'a>>> = vec![
+        Column::new(
+            "place",
+            Kind::List(Box::new(Kind::Text)),
+            "labels from the root: `static FIELD of CLASS`, `CLASS.FIELD`, a class, `{KEY}` of a map, `thread \"NAME\"`; \
+             a class that the next field names is left out",
+            |row: &Row<'a>| list(row.change.labels.iter()),
+        ),
+        Column::text(
+            "text",
+            "the same in one line, without packages but of static fields",
+            |row: &Row<'a>| Value::from(&*row.change.text),
+        )
+        .header("place")
+        .place(9)
+        .fit(Fit::Wrap),
+        Column::text(
+            "status",
+            "`new`: only in the new dump; `gone`: only in the old one; `changed`",
+            |row: &Row<'a>| row.change.status.name().into(),
+        )
+        .header("")
+        .place(8)
+        .cell(|row| match row.change.status {
+            Status::New | Status::Gone => row.change.status.name().to_owned(),
+            Status::Changed | Status::Same => String::new(),
+        }),
+    ];
+    let objects = ChangeColumns {
+        key: "objects",
+        meaning: "objects at the place; of a collection the collection itself",
+        null: None,
+        titles: ["objects +/-", "objects"],
+    };
+    columns.extend(objects.columns(3, |row: &Row<'a>| Some(row.change.objects)));
+    let retained = ChangeColumns {
+        key: "retained_bytes",
+        meaning: "what they retain, by the dominator tree; with what a thread's stack holds too, if a field of theirs alone holds it",
+        null: None,
+        titles: ["retained +/-", "retained"],
+    };
+    columns.extend(retained.columns(0, |row: &Row<'a>| Some(row.change.retained_bytes)));
+    columns.push(
+        Column::new(
+            "share",
+            Kind::Float,
+            "the part of all growth: `retained_bytes_delta` by the sum of those of all places that grew, 0 to 1; negative of \
+             what shrank",
+            |row: &Row<'a>| row.share().into(),
+        ),
+    );
+    columns.push(
+        Column::table("share", Align::Right, |row: &Row<'a>| {
+            match u64::try_from(row.change.retained_bytes.delta()) {
+                Ok(delta) if delta > 0 => percent(delta, row.grown),
+                _ => String::new(),
+            }
+        })
+        .place(2),
+    );
+    columns.push(
+        Column::id("object", "one of the objects in the new dump", |row: &Row<'a>| {
+            id(Some(row.change.example).filter(|id| !id.is_null()))
+        })
+        .or_null("there is none"),
+    );
+    Columns::new(columns)
+}
+
+struct Beside<'a> {
+    old: Old,
+    changes: &'a Changes,
+}
+
+fn beside_columns<'c, 'a: 'c>() -> Vec<Column<'c, Beside<'a>>> {
+    let mut columns = Vec::from(Old::columns(|beside: &Beside<'a>| &beside.old));
+    let reachable = ChangeColumns {
+        key: "total.reachable_bytes",
+        meaning: "what all reachable objects take",
+        null: None,
+        titles: ["", ""],
+    };
+    columns.extend(reachable.columns(0, |beside: &Beside<'a>| Some(beside.changes.reachable_bytes)));
+    columns.push(Column::integer(
+        "total.grown_bytes",
+        "what all places grew by that grew",
+        |beside: &Beside<'a>| beside.changes.grown_bytes().into(),
+    ));
+    columns.push(Column::integer(
+        "total.min_change_bytes",
+        "the smallest change that is told",
+        |beside: &Beside<'a>| beside.changes.least.into(),
+    ));
+    columns
+}
+
+pub(super) fn declared() -> Declared {
+    Declared {
+        command: "diff",
+        variant: "`--by place`",
+        about: "A row is a place that explains a change, most growth first. No place contains another.",
+        rows: columns().fields(),
+        beside: Columns::new(beside_columns()).fields(),
+    }
+}

@@ -1,0 +1,196 @@
+//! The places of several dumps as one tree.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::hprof::ObjectId;
+
+use super::keyed::MAX_KEYS;
+use super::labels::{Label, Pool, Via};
+use super::{Place, Places};
+
+/// What one dump has at a place.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Objects at the place.
+    pub objects: u64,
+    /// What they retain.
+    pub retained_bytes: u64,
+    /// One of them; null if there is none.
+    pub example: ObjectId,
+}
+
+/// Places of several dumps. The virtual root is none of them.
+#[derive(Debug, Clone, Default)]
+pub struct Aligned {
+    /// By place: the place above, if it is not at the top. Each comes after that above it.
+    pub parents: Vec<Option<u32>>,
+    /// By place: the number of its label.
+    label_of: Vec<u32>,
+    labels: Vec<Label>,
+    /// By dump and place.
+    figures: Vec<Vec<Figures>>,
+    /// Bytes of the reachable objects of each dump.
+    pub reachable_bytes: Vec<u64>,
+    /// By place: the places below.
+    pub below: Vec<Vec<u32>>,
+    /// The places at the top.
+    pub top: Vec<u32>,
+}
+
+impl Aligned {
+    /// Puts the places of dumps together, by labels.
+    pub fn new(dumps: &[Places]) -> Self {
+        let whole = Self::merged(dumps);
+        let masked = whole.masked();
+        if masked.iter().any(|masked| *masked) { whole.without_keys(&masked) } else { whole.linked() }
+    }
+
+    fn merged(dumps: &[Places]) -> Self {
+        let mut labels: Pool<Label> = Pool::new();
+        let mut aligned = Self::default();
+        let mut known: FxHashMap<(Option<u32>, u32), u32> = FxHashMap::default();
+        for dump in dumps {
+            let numbers: Vec<u32> = dump.labels.iter().map(|label| labels.number(label.clone())).collect();
+            let mut figures = vec![Figures::default(); aligned.parents.len()];
+            let mut number_of: Vec<u32> = Vec::with_capacity(dump.places.len());
+            for place in &dump.places {
+                let Place { parent, label, objects, retained_bytes, example } = *place;
+                let parent = parent.and_then(|parent| number_of.get(parent as usize).copied());
+                let label = numbers.get(label as usize).copied().unwrap_or(u32::MAX);
+                let number = aligned.number(&mut known, parent, label);
+                number_of.push(number);
+                figures.resize(aligned.parents.len(), Figures::default());
+                if let Some(place) = figures.get_mut(number as usize) {
+                    *place = Figures { objects, retained_bytes, example };
+                }
+            }
+            aligned.figures.push(figures);
+            aligned.reachable_bytes.push(dump.reachable_bytes);
+        }
+        for figures in &mut aligned.figures {
+            figures.resize(aligned.parents.len(), Figures::default());
+        }
+        aligned.labels = labels.all;
+        aligned
+    }
+
+    /// The number of a place, which is new or known.
+    fn number(
+        &mut self,
+        known: &mut FxHashMap<(Option<u32>, u32), u32>,
+        parent: Option<u32>,
+        label: u32,
+    ) -> u32 {
+        // A dump has fewer places than that, and dumps on a command line are few.
+        let next = u32::try_from(self.parents.len()).unwrap_or(u32::MAX);
+        let number = *known.entry((parent, label)).or_insert(next);
+        if number == next {
+            self.parents.push(parent);
+            self.label_of.push(label);
+        }
+        number
+    }
+
+    /// Which places have values under keys that are no names: another dump does not tell them apart there, or less than half
+    /// of all keys are in each dump that has the place.
+    fn masked(&self) -> Vec<bool> {
+        let mut keys: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        for (place, parent) in (0u32..).zip(&self.parents) {
+            if let (Some(parent), Via::ValueOf(_)) = (parent, &self.label(place).via) {
+                keys.entry(*parent).or_default().push(place);
+            }
+        }
+        let mut masked = vec![false; self.parents.len()];
+        for (parent, keys) in keys {
+            let there: Vec<usize> =
+                (0..self.figures.len()).filter(|dump| self.figures(*dump, parent).objects > 0).collect();
+            let in_all = |key: &&u32| there.iter().all(|dump| self.figures(*dump, **key).objects > 0);
+            // One key may be at several places, with values of different classes.
+            let text = |key: &u32| match &self.label(*key).via {
+                Via::ValueOf(text) => Some(text.clone()),
+                _ => None,
+            };
+            let distinct = |keys: Vec<Arc<str>>| keys.into_iter().collect::<rustc_hash::FxHashSet<_>>().len();
+            let all = distinct(keys.iter().filter_map(text).collect());
+            let common = distinct(keys.iter().filter(in_all).filter_map(text).collect());
+            if let Some(place) = masked.get_mut(parent as usize) {
+                *place = all > MAX_KEYS || common * 2 < all;
+            }
+        }
+        masked
+    }
+
+    /// The same places, without keys below those that are `masked`.
+    fn without_keys(&self, masked: &[bool]) -> Self {
+        let mut labels: Pool<Label> = Pool::new();
+        let mut aligned = Self {
+            figures: vec![Vec::new(); self.figures.len()],
+            reachable_bytes: self.reachable_bytes.clone(),
+            ..Self::default()
+        };
+        let mut known: FxHashMap<(Option<u32>, u32), u32> = FxHashMap::default();
+        let mut number_of: Vec<u32> = Vec::with_capacity(self.parents.len());
+        for (place, parent) in (0u32..).zip(&self.parents) {
+            let mut label = self.label(place).clone();
+            let is_masked = parent.and_then(|parent| masked.get(parent as usize)) == Some(&true);
+            if is_masked && matches!(label.via, Via::ValueOf(_)) {
+                label.via = Via::Unknown;
+            }
+            let parent = parent.and_then(|parent| number_of.get(parent as usize).copied());
+            let label = labels.number(label);
+            let number = aligned.number(&mut known, parent, label);
+            number_of.push(number);
+            for (figures, of) in aligned.figures.iter_mut().zip(&self.figures) {
+                figures.resize(aligned.parents.len(), Figures::default());
+                if let (Some(sum), Some(of)) = (figures.get_mut(number as usize), of.get(place as usize)) {
+                    sum.objects = sum.objects.saturating_add(of.objects);
+                    sum.retained_bytes = sum.retained_bytes.saturating_add(of.retained_bytes);
+                    if sum.example.is_null() {
+                        sum.example = of.example;
+                    }
+                }
+            }
+        }
+        aligned.labels = labels.all;
+        aligned.linked()
+    }
+
+    fn linked(mut self) -> Self {
+        self.below = vec![Vec::new(); self.parents.len()];
+        for (place, parent) in (0u32..).zip(&self.parents) {
+            match parent.and_then(|parent| self.below.get_mut(parent as usize)) {
+                Some(below) => below.push(place),
+                None => self.top.push(place),
+            }
+        }
+        self
+    }
+
+    /// The number of dumps.
+    pub fn dumps(&self) -> usize {
+        self.figures.len()
+    }
+
+    /// What a dump has at a place.
+    pub fn figures(&self, dump: usize, place: u32) -> Figures {
+        let figures = self.figures.get(dump).and_then(|figures| figures.get(place as usize));
+        figures.copied().unwrap_or_default()
+    }
+
+    /// The label of a place.
+    pub fn label(&self, place: u32) -> &Label {
+        const NONE: &Label = &Label { via: Via::Unknown, class: None, is_class_object: false };
+        let label = self.label_of.get(place as usize).and_then(|label| self.labels.get(*label as usize));
+        label.unwrap_or(NONE)
+    }
+
+    /// A place and all above it, from the top.
+    pub fn path(&self, place: u32) -> Vec<u32> {
+        let above = |place: &u32| self.parents.get(*place as usize).copied().flatten();
+        let mut path: Vec<u32> = std::iter::successors(Some(place), above).collect();
+        path.reverse();
+        path
+    }
+}

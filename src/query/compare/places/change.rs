@@ -1,0 +1,70 @@
+//! What grew between two dumps, by place.
+
+use super::{Aligned, Figures, Places, explained};
+use crate::hprof::ObjectId;
+use crate::query::compare::{Change, Status};
+
+/// Changes below this part of the larger heap are not told.
+pub const LEAST_PART: u64 = 1000;
+
+/// A place that explains a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Labels, from the top.
+    pub labels: Vec<String>,
+    /// The same in one line.
+    pub text: String,
+    /// What became of it.
+    pub status: Status,
+    /// Objects at the place.
+    pub objects: Change,
+    /// What they retain.
+    pub retained_bytes: Change,
+    /// One of the objects of the new dump; null if there is none.
+    pub example: ObjectId,
+}
+
+/// What grew by place.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// The places, most growth first. None contains another.
+    pub rows: Vec<Row>,
+    /// What all reachable objects take.
+    pub reachable_bytes: Change,
+    /// The change from which on a place is told.
+    pub least: u64,
+}
+
+impl Changes {
+    /// Compares two dumps. `least` is the smallest change that is told, if not a thousandth of the larger heap.
+    pub fn new(old: Places, new: Places, least: Option<u64>) -> Self {
+        let reachable_bytes = Change { old: old.reachable_bytes, new: new.reachable_bytes };
+        let least = least.unwrap_or_else(|| least_of(&[old.reachable_bytes, new.reachable_bytes])).max(1);
+        let aligned = Aligned::new(&[old, new]);
+        let row = |place: u32| {
+            let (old, new) = (aligned.figures(0, place), aligned.figures(1, place));
+            let change = |of: fn(Figures) -> u64| Change { old: of(old), new: of(new) };
+            Row {
+                labels: aligned.labels(place),
+                text: aligned.text(place),
+                status: Status::of(old.objects > 0, new.objects > 0, false),
+                objects: change(|figures| figures.objects),
+                retained_bytes: change(|figures| figures.retained_bytes),
+                example: new.example,
+            }
+        };
+        let rows = explained(&aligned, least).into_iter().map(row).collect();
+        Self { rows, reachable_bytes, least }
+    }
+
+    /// What all places grew by that grew.
+    pub fn grown_bytes(&self) -> u64 {
+        let deltas = self.rows.iter().map(|row| row.retained_bytes.delta());
+        deltas.filter(|delta| *delta > 0).fold(0, |sum, delta| sum.saturating_add(delta.unsigned_abs()))
+    }
+}
+
+/// The change from which on a place is told, of heaps of these sizes.
+pub fn least_of(heaps: &[u64]) -> u64 {
+    heaps.iter().copied().max().unwrap_or(0).div_ceil(LEAST_PART).max(1)
+}

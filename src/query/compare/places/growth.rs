@@ -1,0 +1,212 @@
+//! Which places explain what grew: the deepest that still do.
+//!
+//! A growth is followed down from the top. Below a place that holds different things - a class object, a map by names, an
+//! object with several caches - each part that grew is followed by itself, if together they account for what the place
+//! grew by. Where the objects of a place have become more, that is the cause, and what grew below them is its consequence;
+//! from there a single place below is followed only while it has at least [`MAJORITY`] percent of that growth (Eclipse MAT
+//! follows the largest child while it has 70 percent of its parent). So no place that is found contains another.
+
+use super::Aligned;
+use super::labels::Via;
+
+/// Percent of a growth that a place below has to account for.
+const MAJORITY: i64 = 70;
+
+/// The development of a figure over dumps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Growth {
+    /// It grew in every step.
+    EveryStep,
+    /// It grew, never shrank, and not in the last step.
+    Stopped,
+    /// Anything else that changed.
+    Varies,
+}
+
+impl Growth {
+    /// The name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::EveryStep => "every step",
+            Self::Stopped => "stopped",
+            Self::Varies => "varies",
+        }
+    }
+
+    /// Of the figures of dumps in their order; `None` if nothing changed. A step counts if it is at least a twentieth of the
+    /// average one: a few bytes more or less are no growth and no end of one.
+    pub fn of(figures: &[u64]) -> Option<Self> {
+        let (first, last) = (*figures.first()?, *figures.last()?);
+        let steps = figures.len().saturating_sub(1) as u64;
+        if figures.iter().all(|figure| *figure == first) {
+            return None;
+        }
+        let least = (last.abs_diff(first) / (20 * steps.max(1))).max(1);
+        let mut pairs = figures.windows(2).filter_map(|pair| Some((*pair.first()?, *pair.last()?)));
+        let grows = |(old, new): (u64, u64)| new >= old.saturating_add(least);
+        let shrinks = |(old, new): (u64, u64)| old >= new.saturating_add(least);
+        Some(if pairs.clone().all(grows) {
+            Self::EveryStep
+        } else if last > first
+            && !pairs.clone().any(shrinks)
+            && pairs.next_back().is_some_and(|pair| !grows(pair))
+        {
+            Self::Stopped
+        } else {
+            Self::Varies
+        })
+    }
+}
+
+/// The places that explain the changes from the first dump to the last that are at least `least` bytes, most growth first.
+pub fn explained(aligned: &Aligned, least: u64) -> Vec<u32> {
+    let deltas: Vec<i64> = places(aligned).map(|place| delta(aligned, place)).collect();
+    Search { aligned, weights: &deltas, least }.run()
+}
+
+/// The same of growth of one kind alone.
+pub fn explained_of(aligned: &Aligned, least: u64, growth: Growth) -> Vec<u32> {
+    let is_it = |place: u32| {
+        let figures: Vec<u64> =
+            (0..aligned.dumps()).map(|dump| aligned.figures(dump, place).retained_bytes).collect();
+        Growth::of(&figures) == Some(growth)
+    };
+    // A place that develops in another way counts for what it has below that grows like that.
+    let mut weights: Vec<i64> = vec![0; aligned.parents.len()];
+    for place in places(aligned).rev() {
+        let own = if is_it(place) { delta(aligned, place) } else { weight(&weights, place) };
+        if let Some(weight) = weights.get_mut(place as usize) {
+            *weight = own;
+        }
+        let parent = aligned.parents.get(place as usize).copied().flatten();
+        if let Some(above) = parent.and_then(|parent| weights.get_mut(parent as usize)) {
+            *above = above.saturating_add(own);
+        }
+    }
+    Search { aligned, weights: &weights, least }.run()
+}
+
+fn places(aligned: &Aligned) -> impl DoubleEndedIterator<Item = u32> {
+    0..u32::try_from(aligned.parents.len()).unwrap_or(u32::MAX)
+}
+
+fn weight(weights: &[i64], place: u32) -> i64 {
+    weights.get(place as usize).copied().unwrap_or(0)
+}
+
+/// By how many bytes a place grew from the first dump to the last.
+fn delta(aligned: &Aligned, place: u32) -> i64 {
+    let (old, new) = ends(aligned, place);
+    crate::query::compare::Change { old: old.retained_bytes, new: new.retained_bytes }.delta()
+}
+
+fn ends(aligned: &Aligned, place: u32) -> (super::Figures, super::Figures) {
+    (aligned.figures(0, place), aligned.figures(aligned.dumps().saturating_sub(1), place))
+}
+
+struct Search<'a> {
+    aligned: &'a Aligned,
+    /// By place: the growth that is to be explained.
+    weights: &'a [i64],
+    least: u64,
+}
+
+impl Search<'_> {
+    fn run(&self) -> Vec<u32> {
+        let mut found = Vec::new();
+        let mut stack = self.large(&self.aligned.top);
+        while let Some(place) = stack.pop() {
+            let own = self.weight(place);
+            if self.became_more(place) {
+                found.push(self.majority(place, own));
+                continue;
+            }
+            let large = self.large(self.below(place));
+            let (mut sum, mut sizes) = (0i64, 0i64);
+            for below in &large {
+                let weight = self.weight(*below);
+                (sum, sizes) = (sum.saturating_add(weight), sizes.saturating_add(weight.saturating_abs()));
+            }
+            let left = own.saturating_sub(sum).saturating_abs();
+            let all = own.saturating_abs().max(sizes);
+            if !large.is_empty() && left.saturating_mul(100) <= all.saturating_mul(100 - MAJORITY) {
+                stack.extend(self.without_company(large));
+            } else if own.unsigned_abs() >= self.least {
+                found.push(place);
+            }
+        }
+        found.sort_by_key(|place| (std::cmp::Reverse(self.weight(*place)), *place));
+        found
+    }
+
+    fn weight(&self, place: u32) -> i64 {
+        weight(self.weights, place)
+    }
+
+    fn below(&self, place: u32) -> &[u32] {
+        self.aligned.below.get(place as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// Those of some places that count.
+    fn large(&self, places: &[u32]) -> Vec<u32> {
+        places.iter().copied().filter(|place| self.weight(*place).unsigned_abs() >= self.least).collect()
+    }
+
+    /// Of the keys and the values of a map, which come and go together, only those that weigh more.
+    fn without_company(&self, below: Vec<u32>) -> Vec<u32> {
+        let is_key = |place: &u32| self.aligned.label(*place).via == Via::Key;
+        let (keys, values): (Vec<u32>, Vec<u32>) = below.into_iter().partition(is_key);
+        let size = |places: &[u32]| {
+            let sizes = places.iter().map(|place| self.weight(*place).unsigned_abs());
+            sizes.fold(0u64, u64::saturating_add)
+        };
+        match (keys.is_empty(), values.is_empty()) {
+            (false, false) if size(&keys) > size(&values) => keys,
+            (false, true) => keys,
+            _ => values,
+        }
+    }
+
+    /// Whether the objects at a place became more, or fewer, as its bytes did: at least two.
+    fn became_more(&self, place: u32) -> bool {
+        let (old, new) = ends(self.aligned, place);
+        let objects = crate::query::compare::Change { old: old.objects, new: new.objects }.delta();
+        objects.unsigned_abs() > 1 && objects.signum() == self.weight(place).signum()
+    }
+
+    /// The deepest place that has most of a growth.
+    fn majority(&self, place: u32, growth: i64) -> u32 {
+        let enough = |weight: i64| {
+            weight.signum() == growth.signum()
+                && weight.saturating_abs().saturating_mul(100)
+                    >= growth.saturating_abs().saturating_mul(MAJORITY)
+        };
+        let mut at = place;
+        while let Some(below) = self.below(at).iter().copied().find(|below| enough(self.weight(*below))) {
+            at = below;
+        }
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn developments() {
+        for (figures, expected) in [
+            (&[100, 300, 900][..], Some(Growth::EveryStep)),
+            (&[100, 300, 300], Some(Growth::Stopped)),
+            (&[100, 300, 301], Some(Growth::Stopped)),
+            (&[100, 300, 50], Some(Growth::Varies)),
+            (&[0, 0, 500], Some(Growth::Varies)),
+            (&[800, 0, 0], Some(Growth::Varies)),
+            (&[5, 5, 5], None),
+            (&[5], None),
+            (&[], None),
+        ] {
+            assert_eq!(Growth::of(figures), expected, "{figures:?}");
+        }
+    }
+}

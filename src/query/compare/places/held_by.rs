@@ -1,0 +1,251 @@
+//! By which field its dominator refers to each object.
+//!
+//! The dominator tree says which object holds another, not how. That stands in the dump, in the record of the dominator.
+//! Reading that record for each object by itself would take a search each; so the records of all objects that dominate
+//! others are read once, in the order of the file, and each of their references is looked up: does it lead to an object
+//! that the holder dominates immediately? The first such field of a record counts.
+//!
+//! Not read are arrays, in which places mean nothing, and instances of classes with a single reference field: what those
+//! dominate can be held by nothing else.
+
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+
+use crate::hprof::{BasicType, ObjectId};
+use crate::index::ObjectGraph;
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::objects::fields;
+use crate::index::objects::object_table::BLOCK;
+use crate::index::objects::reader::{Objects, Record, Slot};
+use crate::index::storage::prefetch::prefetch;
+use crate::index::storage::scratch::{Array, atomic_u64};
+use crate::query::dominators::preorder::Preorder;
+
+/// Objects that one thread takes at a time.
+const CHUNK: u32 = 1 << 16;
+/// Fields of a class, with those of its superclasses, that are looked at.
+const MAX_FIELDS: usize = 1 << 10;
+/// The same of all classes together. Of a hundred thousand classes, each the superclass of the next, the last ones have
+/// the fields of all.
+const MAX_ALL_FIELDS: usize = 1 << 20;
+/// Cells ahead of which memory is asked for.
+const AHEAD: usize = 16;
+
+/// Marks an object that dominates others.
+const HAS_CHILDREN: u64 = 1 << 31;
+/// Stands for a thread's stack, in place of a field.
+const BY_STACK: u32 = (1 << 31) - 1;
+
+/// How an object is held by its dominator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum HeldBy {
+    /// Its dominator does not refer to it, or it is an array, or only roots dominate the object.
+    Unknown,
+    /// The reference field of this number: of an instance among all reference fields in the order of its record
+    /// ([`Slots`]), of a class object among all static fields.
+    Field(u32),
+    /// A thread holds it on its stack.
+    Stack,
+}
+
+/// The reference fields of the instances of each class.
+#[derive(Debug)]
+pub(super) struct Slots<'a> {
+    /// By class number: where its fields start in `all`, and how many.
+    of_class: Vec<(u32, u32)>,
+    all: Vec<Slot<'a>>,
+}
+
+impl<'a> Slots<'a> {
+    pub(super) fn new(summary: &'a Summary) -> Self {
+        let mut slots = Self { of_class: Vec::with_capacity(summary.classes().len()), all: Vec::new() };
+        for (number, class) in summary.numbered_classes() {
+            let start = slots.all.len();
+            if class.objects.get() > 0 && start < MAX_ALL_FIELDS {
+                let fields = fields::slots(summary, number).take(MAX_FIELDS);
+                slots.all.extend(fields.filter(|slot| slot.kind == BasicType::Object));
+            }
+            let (start, count) = (u32::try_from(start), u32::try_from(slots.all.len() - start));
+            slots.of_class.push((start.unwrap_or(u32::MAX), count.unwrap_or(0)));
+        }
+        slots
+    }
+
+    /// The fields of the instances of a class.
+    #[inline]
+    pub(super) fn of(&self, class: ClassNumber) -> &[Slot<'a>] {
+        let (start, count) = self.of_class.get(class.0 as usize).copied().unwrap_or_default();
+        let start = start as usize;
+        self.all.get(start..start.saturating_add(count as usize)).unwrap_or_default()
+    }
+}
+
+/// How each object is held.
+pub(super) struct Holders {
+    /// By object: the object index of its dominator plus 1 in the upper half; in the lower one whether it dominates others,
+    /// and by what it is held: 0, or the number of the field plus 1, or [`BY_STACK`].
+    cells: Array<u64>,
+}
+
+impl Holders {
+    /// Looks at all references between dominators and what they dominate.
+    ///
+    /// # Errors
+    /// If there is neither memory nor disk space for a number for each object.
+    pub(super) fn new(objects: &Objects<'_>, slots: &Slots<'_>) -> io::Result<Self> {
+        let graph = objects.graph;
+        let mut holders = Self { cells: graph.room().zeroed::<u64>(graph.objects.len() as usize)? };
+        let cells = Cells(atomic_u64(&mut holders.cells));
+        let chunks = TreePosition::chunks(graph.tree.all(), CHUNK);
+        chunks.into_par_iter().for_each(|chunk| cells.take_dominators(graph, chunk));
+        let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK);
+        chunks.into_par_iter().for_each(|chunk| cells.take_fields(objects, slots, chunk));
+        cells.take_statics(objects);
+        for root in graph.roots.rows.iter().filter(|root| root.is_local) {
+            if let Some(thread) = root.thread {
+                cells.hold(thread, root.object, BY_STACK);
+            }
+        }
+        Ok(holders)
+    }
+
+    /// How an object is held by its dominator.
+    #[inline]
+    pub(super) fn of(&self, object: ObjectIndex) -> HeldBy {
+        match self.cells.get(object.at()).map_or(0, |cell| low(*cell)) {
+            0 => HeldBy::Unknown,
+            BY_STACK => HeldBy::Stack,
+            number => HeldBy::Field(number - 1),
+        }
+    }
+}
+
+/// What the lower half of a cell says of how an object is held.
+#[inline]
+fn low(cell: u64) -> u32 {
+    (cell & (HAS_CHILDREN - 1)) as u32
+}
+
+/// The cells, while all threads fill them. Each is changed by the thread alone that looks at the dominator, so that nothing
+/// depends on which one comes first.
+struct Cells<'a>(&'a [AtomicU64]);
+
+impl Cells<'_> {
+    fn put(&self, object: ObjectIndex, bits: u64) {
+        if let Some(cell) = self.0.get(object.at()) {
+            cell.fetch_or(bits, Ordering::Relaxed);
+        }
+    }
+
+    fn get(&self, object: ObjectIndex) -> u64 {
+        self.0.get(object.at()).map_or(0, |cell| cell.load(Ordering::Relaxed))
+    }
+
+    /// Notes by what an object is held, if `holder` is its dominator and nothing was noted before.
+    fn hold(&self, holder: ObjectIndex, object: ObjectIndex, by: u32) {
+        let cell = self.get(object);
+        if cell >> 32 == u64::from(holder.0) + 1 && low(cell) == 0 {
+            self.put(object, u64::from(by));
+        }
+    }
+
+    /// Notes the dominators of the objects at some positions.
+    fn take_dominators(&self, graph: &ObjectGraph, chunk: Range<TreePosition>) {
+        let tree = &graph.tree;
+        // The dominators that the pass is in, from the first position of the chunk on: depth and object.
+        let mut open: Vec<(u32, ObjectIndex)> = Vec::new();
+        // The one before the chunk that was looked up last: siblings have the same.
+        let mut before: Option<(u32, Option<ObjectIndex>)> = None;
+        let objects = tree.objects_at(chunk.clone());
+        for ((position, depth), object) in Preorder::new(tree, chunk).zip(objects) {
+            while open.pop_if(|(other, _)| *other >= depth).is_some() {}
+            let above = depth.checked_sub(1);
+            let dominator = match (above, open.last()) {
+                (None, _) => None,
+                (Some(above), Some((other, dominator))) if *other == above => Some(*dominator),
+                (Some(above), _) => match before {
+                    Some((depth, dominator)) if depth == above => dominator,
+                    _ => {
+                        let found = tree.dominator(position).and_then(|position| tree.object_at(position));
+                        before = Some((above, found));
+                        found
+                    }
+                },
+            };
+            if let Some(dominator) = dominator {
+                self.put(object, (u64::from(dominator.0) + 1) << 32);
+                self.mark(dominator);
+            }
+            open.push((depth, object));
+        }
+    }
+
+    fn mark(&self, dominator: ObjectIndex) {
+        if self.get(dominator) & HAS_CHILDREN == 0 {
+            self.put(dominator, HAS_CHILDREN);
+        }
+    }
+
+    /// Reads the records of a chunk of objects.
+    fn take_fields(&self, objects: &Objects<'_>, slots: &Slots<'_>, chunk: Range<ObjectIndex>) {
+        let (graph, id_size) = (objects.graph, objects.summary.id_size());
+        let mut ids: Vec<ObjectId> = Vec::new();
+        let mut by: Vec<(ObjectIndex, u32)> = Vec::new();
+        for block in chunk.start.0 / BLOCK..chunk.end.0.div_ceil(BLOCK) {
+            let first = ObjectIndex(block.saturating_mul(BLOCK));
+            let range = first..ObjectIndex(first.0.saturating_add(BLOCK).min(chunk.end.0));
+            let mut wanted = 0;
+            for (bit, (object, class)) in
+                ObjectIndex::range(range.clone()).zip(graph.objects.classes(range)).enumerate()
+            {
+                let is_read = class.is_some_and(|class| slots.of(class).len() > 1);
+                wanted |= u64::from(is_read && self.get(object) & HAS_CHILDREN != 0) << bit;
+            }
+            if wanted == 0 {
+                continue;
+            }
+            objects.records_of_block(first, wanted, |object, record| {
+                let (Some(Record::Instance(record)), Some(class)) = (record, graph.objects.class(object))
+                else {
+                    return;
+                };
+                for (number, slot) in (1u32..).zip(slots.of(class)) {
+                    let value = slot.place.value(record.fields, id_size);
+                    if let Some(id) = value.and_then(|value| value.reference()) {
+                        ids.push(id);
+                        by.push((object, number));
+                    }
+                }
+            });
+        }
+        let mut targets: Vec<Option<ObjectIndex>> = Vec::with_capacity(ids.len());
+        graph.objects.addresses.finder().find(&ids, |target| targets.push(target));
+        for (at, (target, (holder, number))) in targets.iter().zip(by).enumerate() {
+            if let Some(Some(ahead)) = targets.get(at + AHEAD) {
+                prefetch(self.0, ahead.at());
+            }
+            if let Some(target) = target {
+                self.hold(holder, *target, number);
+            }
+        }
+    }
+
+    /// Looks at the static fields of all classes.
+    fn take_statics(&self, objects: &Objects<'_>) {
+        let (summary, graph) = (objects.summary, objects.graph);
+        for (number, class) in summary.numbered_classes() {
+            let Some(class_object) = graph.class_object(number) else { continue };
+            for (at, (_, kind, value)) in (1u32..).zip(summary.statics(class)) {
+                if kind == BasicType::Object
+                    && let Some(target) = graph.objects.addresses.index_of(ObjectId(value))
+                {
+                    self.hold(class_object, target, at);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Values of maps that are told apart by their keys.
+//!
+//! The keys of a small map that holds much are names - of caches, regions, tenants -, those of a large one are data.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use crate::index::graph::numbers::ObjectIndex;
+use crate::index::model::summary::ClassNumber;
+use crate::query::objects::class_set::ClassSet;
+use crate::query::objects::collections::{Collections, Forms, Kind};
+use crate::query::objects::label::Labels;
+use crate::query::objects::reader::{Bits, Objects};
+
+use super::labels::{Pool, Via};
+
+/// Entries of a map that are told apart.
+pub(super) const MAX_KEYS: usize = 64;
+/// Maps that are looked at, those that retain most.
+const MAX_MAPS: usize = 1 << 14;
+/// Characters of a key.
+const MAX_CHARS: usize = 64;
+
+/// The values of small maps that retain at least `least`: object, and the number of the way in which it is held.
+pub(super) fn keys(
+    objects: &Objects<'_>,
+    forms: Arc<Forms>,
+    labels: &Labels<'_>,
+    least: u64,
+    vias: &mut Pool<Via>,
+) -> FxHashMap<u32, u32> {
+    let (summary, graph) = (objects.summary, objects.graph);
+    let is_map =
+        |class: &ClassNumber| forms.of_class(*class).is_some_and(|of| of.kind == Kind::Map && !of.wraps);
+    let maps: Vec<ClassNumber> = summary.numbered_classes().map(|(class, _)| class).filter(is_map).collect();
+    let maps = ClassSet::of(summary, &maps).all_objects(graph);
+    let mut large: Vec<(u64, ObjectIndex)> = maps
+        .into_par_iter()
+        .filter_map(|map| Some((graph.tree.retained_bytes_of(map)?, map)))
+        .filter(|(bytes, _)| *bytes >= least)
+        .collect();
+    large.sort_unstable_by_key(|(bytes, map)| (std::cmp::Reverse(*bytes), *map));
+    let collections = Collections::with(objects, forms.clone());
+    let mut found = FxHashMap::default();
+    for (_, map) in large.into_iter().take(MAX_MAPS) {
+        let Some(collection) = collections.collection(map) else { continue };
+        if collections.count(&collection).is_none_or(|count| count == 0 || count > MAX_KEYS as u64) {
+            continue;
+        }
+        for entry in collections.entries(&collection).take(MAX_KEYS) {
+            let value = entry.value.reference().and_then(|id| graph.objects.addresses.index_of(id));
+            let key = entry.key.and_then(|key| text(objects, labels, key));
+            if let (Some(value), Some(key)) = (value, key) {
+                found.entry(value.0).or_insert_with(|| vias.number(Via::ValueOf(key.into())));
+            }
+        }
+    }
+    found
+}
+
+/// A key in words, if it is a String, a number or a constant of an enum.
+fn text(objects: &Objects<'_>, labels: &Labels<'_>, key: Bits) -> Option<String> {
+    let Some(key) = key.reference() else {
+        return key.integer().map(|number| number.to_string());
+    };
+    let key = objects.graph.objects.addresses.index_of(key)?;
+    let class = objects.graph.objects.class(key)?;
+    let table = objects.summary.class_table();
+    let is_named = |name: &str| {
+        let name_of = |class| objects.summary.class(class).map(|row| objects.summary.class_name(row));
+        table.upwards(class).take(3).any(|class| name_of(class) == Some(name))
+    };
+    if !["java.lang.String", "java.lang.Number", "java.lang.Enum", "java.lang.Character"]
+        .into_iter()
+        .any(is_named)
+    {
+        return None;
+    }
+    let text = labels.label(key)?;
+    Some(match text.char_indices().nth(MAX_CHARS) {
+        None => text,
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+    })
+}

@@ -1,0 +1,151 @@
+//! Labels of places, each once: by what an object is held, and of which class it is.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::model::tables::ClassRow;
+use crate::query::compare::names;
+
+use super::held_by::Slots;
+
+/// By what an object is held.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Via {
+    /// Its dominator does not refer to it directly, or by an element of an array or of a collection.
+    Unknown,
+    /// A field.
+    Field {
+        /// The class that declares it.
+        class: Arc<str>,
+        /// Its name.
+        name: Arc<str>,
+    },
+    /// A static field.
+    Static {
+        /// The class that has it.
+        class: Arc<str>,
+        /// Its name.
+        name: Arc<str>,
+    },
+    /// It is a key of a map.
+    Key,
+    /// It is the value of this key of a map.
+    ValueOf(Arc<str>),
+    /// The stack of a thread.
+    Stack,
+    /// A GC root of this kind, and nothing else alone.
+    Root(&'static str),
+    /// It is a thread with this name, `*` for digits.
+    Thread(Arc<str>),
+}
+
+/// A label of a place.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Label {
+    /// By what its objects are held.
+    pub via: Via,
+    /// The class of its objects; of a class object the class that it represents. `None` if the dump does not tell.
+    pub class: Option<Arc<str>>,
+    /// Whether its objects are class objects.
+    pub is_class_object: bool,
+}
+
+/// Numbers things, each once.
+#[derive(Debug)]
+pub(super) struct Pool<T> {
+    numbers: FxHashMap<T, u32>,
+    pub(super) all: Vec<T>,
+}
+
+impl<T: Clone + Eq + std::hash::Hash> Pool<T> {
+    pub(super) fn new() -> Self {
+        Self { numbers: FxHashMap::default(), all: Vec::new() }
+    }
+
+    pub(super) fn number(&mut self, thing: T) -> u32 {
+        if let Some(number) = self.numbers.get(&thing) {
+            return *number;
+        }
+        // There are fewer than a dump has classes and fields, both of which u32 counts.
+        let number = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
+        self.all.push(thing.clone());
+        self.numbers.insert(thing, number);
+        number
+    }
+}
+
+/// The numbers of the ways in which the objects of a dump are held, and of its classes' names.
+pub(super) struct Numbers {
+    pub(super) vias: Pool<Via>,
+    /// Names of classes without what changes from run to run.
+    pub(super) classes: Pool<Arc<str>>,
+    /// By class number: the number of its name.
+    pub(super) of_class: Vec<u32>,
+    /// By class number: where its fields start in `fields`.
+    first_field: Vec<u32>,
+    /// The numbers of the fields of all classes' instances.
+    fields: Vec<u32>,
+    /// The same of static fields.
+    first_static: Vec<u32>,
+    statics: Vec<u32>,
+}
+
+/// The number of [`Via::Unknown`].
+pub(super) const UNKNOWN: u32 = 0;
+/// The number of [`Via::Key`].
+pub(super) const KEY: u32 = 1;
+/// The number of [`Via::Stack`].
+pub(super) const STACK: u32 = 2;
+
+impl Numbers {
+    pub(super) fn new(summary: &Summary, slots: &Slots<'_>) -> Self {
+        let mut vias = Pool::new();
+        for via in [Via::Unknown, Via::Key, Via::Stack] {
+            vias.number(via);
+        }
+        let mut classes: Pool<Arc<str>> = Pool::new();
+        let stem = |class: &ClassRow| -> Arc<str> { names::stem(summary.class_name(class)).into() };
+        let of_class: Vec<u32> = summary.classes().iter().map(|class| classes.number(stem(class))).collect();
+        let name_of = |class: ClassNumber| {
+            of_class.get(class.0 as usize).and_then(|number| classes.all.get(*number as usize)).cloned()
+        };
+        let mut texts: FxHashMap<&str, Arc<str>> = FxHashMap::default();
+        let (mut first_field, mut fields, mut first_static, mut statics) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let place = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
+        for (number, class) in summary.numbered_classes() {
+            first_field.push(place(fields.len()));
+            for slot in slots.of(number) {
+                let name = texts.entry(slot.name).or_insert_with(|| slot.name.into()).clone();
+                let via = name_of(slot.class).map_or(Via::Unknown, |class| Via::Field { class, name });
+                fields.push(vias.number(via));
+            }
+            first_static.push(place(statics.len()));
+            for (name, ..) in summary.statics(class) {
+                let name = texts.entry(name).or_insert_with(|| name.into()).clone();
+                let via = name_of(number).map_or(Via::Unknown, |class| Via::Static { class, name });
+                statics.push(vias.number(via));
+            }
+        }
+        Self { vias, classes, of_class, first_field, fields, first_static, statics }
+    }
+
+    /// The number of a field of a class's instances, by the number of the field.
+    #[inline]
+    pub(super) fn field(&self, class: ClassNumber, field: u32) -> u32 {
+        find(&self.first_field, &self.fields, class, field)
+    }
+
+    /// The number of a static field of a class.
+    #[inline]
+    pub(super) fn static_field(&self, class: ClassNumber, field: u32) -> u32 {
+        find(&self.first_static, &self.statics, class, field)
+    }
+}
+
+fn find(first: &[u32], all: &[u32], class: ClassNumber, field: u32) -> u32 {
+    let start = first.get(class.0 as usize).copied().unwrap_or(u32::MAX) as usize;
+    all.get(start.saturating_add(field as usize)).copied().unwrap_or(UNKNOWN)
+}

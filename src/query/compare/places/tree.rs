@@ -1,0 +1,620 @@
+//! Finding the places of a dump: one pass over the dominator tree in preorder.
+
+use std::io;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::hprof::RootKind;
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::model::tables::{ClassKind, NONE};
+use crate::index::{Heap, ObjectGraph};
+use crate::query::compare::names;
+use crate::query::dominators::{class_counts, holder};
+use crate::query::objects::class_set::ClassSet;
+use crate::query::objects::collections::{Forms, Kind};
+use crate::query::objects::label::Labels;
+use crate::query::objects::reader::Objects;
+use crate::query::objects::reference_kind::ReferenceKind;
+use crate::query::objects::reference_names::Edges;
+
+use super::held_by::{HeldBy, Holders, Slots};
+use super::keyed;
+use super::labels::{KEY, Label, Numbers, Pool, STACK, UNKNOWN, Via};
+use super::{Place, Places};
+
+/// Places that are told apart.
+const MAX_PLACES: usize = 1 << 19;
+/// Places below each other.
+const MAX_LEVELS: u32 = 64;
+/// Threads that are known by their names.
+const MAX_THREADS: usize = 1 << 16;
+/// What an object or a map retains at least, as a part of the reachable bytes, before it is looked at by itself.
+pub(super) const PART: u64 = 10_000;
+/// Objects that are held by a stack too and taken for being held by a field.
+const MAX_ADOPTED: usize = 1 << 10;
+/// Dominators of an object that adopts another one, and adopted objects below one another.
+const MAX_CHAIN: usize = 256;
+const MAX_ADOPTIONS: usize = 8;
+
+/// What an object is to those that it dominates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// Itself.
+    Plain,
+    /// A collection, which consists of more objects.
+    Collection,
+    /// A collection that stands on another one.
+    Wrapper,
+    /// Part of a collection.
+    Part,
+    /// The class object of a class.
+    Class(ClassNumber),
+}
+
+/// What is known of a class.
+#[derive(Debug, Clone, Copy)]
+struct Trait {
+    role: Role,
+    is_set: bool,
+    /// Whether its instances are part of the collection that holds them: it is nested in a collection's class, or an array
+    /// of such a class.
+    is_part: bool,
+    /// Whether it is an array of references.
+    is_array: bool,
+    is_of_jdk: bool,
+    is_thread: bool,
+}
+
+/// An object that the pass is in; of objects that follow one another at one place, the first.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    depth: u32,
+    /// The depth of the last one that the pass is in.
+    last_depth: u32,
+    place: u32,
+    class: u32,
+    role: Role,
+    /// Whether it came to the place from above, and no other object that the pass is in was there.
+    is_first: bool,
+    /// Reachable bytes of all objects before.
+    before: u64,
+    /// The place of the last object below, and what it was found by: siblings mostly follow one another.
+    last: (u32, u32, u32),
+}
+
+/// Where an object goes.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    place: u32,
+    role: Role,
+    /// Whether it counts as an object of the place.
+    counts: bool,
+}
+
+/// A place while it is made.
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    parent: u32,
+    via: u32,
+    /// The number of the class's name, twice, and 1 for class objects.
+    class: u32,
+    depth: u32,
+    is_of_jdk: bool,
+    is_set: bool,
+    /// Objects of the place that the pass is in.
+    open: u32,
+    objects: u64,
+    retained_bytes: u64,
+    example: ObjectIndex,
+}
+
+/// The places of a dump.
+pub(super) fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<Places> {
+    let summary = heap.summary();
+    let objects = Objects::new(summary, graph, bytes);
+    let slots = Slots::new(summary);
+    let holders = Holders::new(&objects, &slots)?;
+    let forms = Arc::new(Forms::new(&objects));
+    let mut numbers = Numbers::new(summary, &slots);
+    let least = (graph.tree.reachable_bytes() / PART).max(1);
+    let labels = Labels::new(heap, graph, bytes);
+    let keys = keyed::keys(&objects, forms.clone(), &labels, least, &mut numbers.vias);
+    let special = special(heap, graph, &labels, &mut numbers.vias);
+    let edges = Edges::new(summary, graph, bytes);
+    let adopted = adopted(&edges, least);
+    let mut builder = Builder {
+        summary,
+        graph,
+        traits: traits(summary, &forms),
+        slots: &slots,
+        holders: &holders,
+        numbers,
+        keys,
+        special,
+        adopted,
+        nodes: Vec::new(),
+        known: FxHashMap::default(),
+        open: Vec::new(),
+        bytes: 0,
+        adoptions: Vec::new(),
+        is_cut: false,
+    };
+    let look_up = |object: ObjectIndex| Found {
+        object: object.0,
+        class: graph.objects.class(object).map_or(NONE, |class| class.0),
+        by: holders.of(object),
+    };
+    class_counts::pass(graph, graph.tree.all(), look_up, |position, depth, found, bytes| {
+        builder.object(position, depth, found, bytes);
+    });
+    builder.close(0);
+    Ok(builder.finish())
+}
+
+/// What is looked up of an object before the pass comes to it.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    object: u32,
+    class: u32,
+    by: HeldBy,
+}
+
+impl Default for Found {
+    fn default() -> Self {
+        Self { object: NONE, class: NONE, by: HeldBy::Unknown }
+    }
+}
+
+fn traits(summary: &Summary, forms: &Forms) -> Vec<Trait> {
+    let known = summary.numbered_classes().filter(|(number, _)| {
+        forms.of_class(*number).is_some_and(|of| of.is_known_itself && of.kind != Kind::Holder)
+    });
+    let known: rustc_hash::FxHashSet<&str> = known.map(|(_, class)| summary.class_name(class)).collect();
+    let threads = ClassSet::of_name_and_below(summary, "java.lang.Thread");
+    let of = |(number, class)| {
+        let name = summary.class_name(class);
+        let element = name.trim_end_matches("[]");
+        let nested = element
+            .match_indices('$')
+            .any(|(at, _)| element.get(..at).is_some_and(|outer| known.contains(outer)));
+        let form = forms.of_class(number).filter(|form| form.kind != Kind::Holder);
+        Trait {
+            role: match form {
+                None => Role::Plain,
+                Some(form) if form.wraps => Role::Wrapper,
+                Some(_) => Role::Collection,
+            },
+            is_set: form.is_some_and(|form| form.kind == Kind::Set),
+            is_part: nested,
+            is_array: class.kind() == ClassKind::ObjectArray,
+            is_of_jdk: crate::hprof::names::is_of_jdk(name),
+            is_thread: threads.contains(number),
+        }
+    };
+    summary.numbered_classes().map(of).collect()
+}
+
+/// How threads and roots are held: by object, the number of its [`Via`].
+fn special(
+    heap: &Heap,
+    graph: &ObjectGraph,
+    labels: &Labels<'_>,
+    vias: &mut Pool<Via>,
+) -> FxHashMap<u32, u32> {
+    let threads = ClassSet::of_name_and_below(heap.summary(), "java.lang.Thread").all_objects(graph);
+    let mut special: FxHashMap<u32, u32> = FxHashMap::default();
+    for root in graph.roots.rows.iter().filter(|root| !is_passing(root.kind)) {
+        if graph.class_of_class_object(root.object).is_none() {
+            special.entry(root.object.0).or_insert_with(|| vias.number(Via::Root(root.kind.name())));
+        }
+    }
+    for thread in threads.into_iter().take(MAX_THREADS) {
+        if let Some(name) = labels.label(thread) {
+            special.insert(thread.0, vias.number(Via::Thread(names::masked(&name).into())));
+        }
+    }
+    special
+}
+
+/// Whether a root is one only while a method runs.
+fn is_passing(kind: RootKind) -> bool {
+    use RootKind::{JavaFrame, JniLocal, JniMonitor, MonitorUsed, NativeStack, ThreadBlock};
+    matches!(kind, JavaFrame | JniLocal | JniMonitor | MonitorUsed | NativeStack | ThreadBlock)
+}
+
+/// Large objects that only roots dominate, though beside the stacks of threads a single object holds them: object, holder,
+/// and how that holds it.
+fn adopted(edges: &Edges<'_>, least: u64) -> FxHashMap<u32, (ObjectIndex, ReferenceOf)> {
+    let (graph, tree) = (edges.graph, &edges.graph.tree);
+    let mut adopted = FxHashMap::default();
+    // The children of the root are sorted by what they retain.
+    for position in
+        tree.top().take_while(|position| tree.retained_bytes(*position) >= least).take(MAX_ADOPTED)
+    {
+        let Some(object) = tree.object_at(position) else { continue };
+        let is_root = edges.roots.of_object(object).any(|root| !is_passing(root.kind));
+        if is_root || graph.class_of_class_object(object).is_some() {
+            continue;
+        }
+        let outside =
+            |holder: ObjectIndex| tree.position(holder).is_none_or(|at| !tree.dominates(position, at));
+        let Some((holder, kind)) = holder::holder(edges, object, outside) else { continue };
+        let kind = match kind {
+            ReferenceKind::Field { name, class } => ReferenceOf::Field(name.to_owned(), class.to_owned()),
+            ReferenceKind::Static(name) => ReferenceOf::Static(name.to_owned()),
+            ReferenceKind::Slot(_) => ReferenceOf::Element,
+            _ => continue,
+        };
+        adopted.insert(object.0, (holder, kind));
+    }
+    adopted
+}
+
+/// A reference to an object that is adopted.
+#[derive(Debug, Clone)]
+enum ReferenceOf {
+    Field(String, String),
+    Static(String),
+    Element,
+}
+
+struct Builder<'a> {
+    summary: &'a Summary,
+    graph: &'a ObjectGraph,
+    /// By class number.
+    traits: Vec<Trait>,
+    slots: &'a Slots<'a>,
+    holders: &'a Holders,
+    numbers: Numbers,
+    /// Values of maps that are told apart by key: object, and the number of its [`Via`].
+    keys: FxHashMap<u32, u32>,
+    /// Threads and roots.
+    special: FxHashMap<u32, u32>,
+    adopted: FxHashMap<u32, (ObjectIndex, ReferenceOf)>,
+    nodes: Vec<Node>,
+    /// By parent, way and class.
+    known: FxHashMap<(u32, u32, u32), u32>,
+    open: Vec<Open>,
+    bytes: u64,
+    /// Places above which what is adopted has to be added, and how much it is.
+    adoptions: Vec<(u32, u64)>,
+    is_cut: bool,
+}
+
+/// An object that dominates others, as far as it says where these go.
+#[derive(Debug, Clone, Copy)]
+struct Above {
+    place: u32,
+    class: u32,
+    role: Role,
+}
+
+const NO_TRAIT: Trait = Trait {
+    role: Role::Plain,
+    is_set: false,
+    is_part: false,
+    is_array: false,
+    is_of_jdk: false,
+    is_thread: false,
+};
+
+impl Builder<'_> {
+    /// The next object of the pass.
+    fn object(&mut self, position: TreePosition, depth: u32, found: Found, bytes: u64) {
+        self.close(depth);
+        let object = ObjectIndex(found.object);
+        let above =
+            self.open.last().map(|open| Above { place: open.place, class: open.class, role: open.role });
+        let mut is_adopted = false;
+        let step = match above {
+            None if self.adopted.contains_key(&found.object) => {
+                is_adopted = true;
+                self.adopted_step(object, found, MAX_ADOPTIONS)
+            }
+            _ => self.step(above, found),
+        };
+        if is_adopted && let Some(node) = self.nodes.get(step.place as usize) {
+            self.adoptions.push((node.parent, self.graph.tree.retained_bytes(position)));
+        }
+        let is_new = above.is_none_or(|above| above.place != step.place);
+        let mut is_first = false;
+        if let Some(node) = self.nodes.get_mut(step.place as usize) {
+            node.objects += u64::from(step.counts);
+            if node.example.0 == NONE {
+                node.example = object;
+            }
+            if is_new {
+                is_first = node.open == 0;
+                node.open += 1;
+            }
+        }
+        let before = self.bytes;
+        self.bytes = self.bytes.saturating_add(bytes);
+        if let Some(open) = self.open.last_mut()
+            && !is_new
+            && (open.class, open.role) == (found.class, step.role)
+        {
+            // One of many that follow one another.
+            open.last_depth = depth;
+            return;
+        }
+        self.open.push(Open {
+            depth,
+            last_depth: depth,
+            place: step.place,
+            class: found.class,
+            role: step.role,
+            is_first,
+            before,
+            last: (NONE, NONE, NONE),
+        });
+        let _ = is_new;
+    }
+
+    /// Ends what objects of this depth and below dominate.
+    fn close(&mut self, depth: u32) {
+        while let Some(open) = self.open.last_mut() {
+            if open.depth < depth {
+                open.last_depth = open.last_depth.min(depth.saturating_sub(1));
+                return;
+            }
+            let Open { place, is_first, before, .. } = *open;
+            self.open.pop();
+            let came_from_above = self.open.last().is_none_or(|above| above.place != place);
+            if let Some(node) = self.nodes.get_mut(place as usize)
+                && came_from_above
+            {
+                node.open = node.open.saturating_sub(1);
+                if is_first {
+                    node.retained_bytes = node.retained_bytes.saturating_add(self.bytes - before);
+                }
+            }
+        }
+    }
+
+    /// Where an object goes that `above` dominates; at the top `None`.
+    fn step(&mut self, above: Option<Above>, found: Found) -> Step {
+        let of_class = self.traits.get(found.class as usize).copied().unwrap_or(NO_TRAIT);
+        let class_object = if of_class.is_of_jdk {
+            self.graph.class_of_class_object(ObjectIndex(found.object))
+        } else {
+            None
+        };
+        let role = class_object.map_or(of_class.role, Role::Class);
+        if let Some(above) = above
+            && class_object.is_none()
+        {
+            let same = |role, counts| Step { place: above.place, role, counts };
+            match above.role {
+                Role::Collection | Role::Wrapper | Role::Part
+                    if of_class.is_part || of_class.is_array && above.role == Role::Collection =>
+                {
+                    return same(Role::Part, false);
+                }
+                Role::Wrapper if matches!(of_class.role, Role::Collection | Role::Wrapper) => {
+                    return same(of_class.role, false);
+                }
+                Role::Plain if role == Role::Plain && above.class == found.class => {
+                    return same(role, true);
+                }
+                _ => {}
+            }
+        }
+        let via = self.via(above, found, of_class, class_object.is_some());
+        let (name, is_class) = match class_object {
+            Some(class) => (self.numbers.of_class.get(class.0 as usize).copied(), 1),
+            None => (self.numbers.of_class.get(found.class as usize).copied(), 0),
+        };
+        let class = name.map_or(NONE, |name| name.saturating_mul(2) + is_class);
+        let is_of_jdk = match class_object {
+            Some(class) => self.traits.get(class.0 as usize).is_none_or(|of| of.is_of_jdk),
+            None => of_class.is_of_jdk,
+        };
+        let parent = above.map_or(NONE, |above| above.place);
+        match self.node(parent, via, class, is_of_jdk, of_class.is_set) {
+            Some(place) => Step { place, role, counts: true },
+            // It counts with what is above; there is such a place, or there would be room for one.
+            None => Step { place: parent, role: Role::Plain, counts: false },
+        }
+    }
+
+    /// By what an object is held.
+    fn via(&self, above: Option<Above>, found: Found, of_class: Trait, is_class_object: bool) -> u32 {
+        let Some(above) = above else {
+            let special = self.special.get(&found.object).copied();
+            return special.unwrap_or(UNKNOWN);
+        };
+        if let Some(key) = self.keys.get(&found.object).filter(|_| above.role != Role::Plain) {
+            return *key;
+        }
+        if of_class.is_thread
+            && let Some(name) = self.special.get(&found.object)
+        {
+            return *name;
+        }
+        let class = ClassNumber(above.class);
+        let field = match (found.by, self.slots.of(class)) {
+            (HeldBy::Stack, _) => return STACK,
+            (HeldBy::Field(field), _) => field,
+            // What is held by the only field is not read. An object's class object can be held by it without a field.
+            (HeldBy::Unknown, [_]) if !is_class_object && !matches!(above.role, Role::Class(_)) => 0,
+            (HeldBy::Unknown, _) => return UNKNOWN,
+        };
+        match above.role {
+            Role::Class(of) => self.numbers.static_field(of, field),
+            Role::Part => {
+                let is_key = self.slots.of(class).get(field as usize).is_some_and(|slot| slot.name == "key");
+                let is_set = self.nodes.get(above.place as usize).is_some_and(|node| node.is_set);
+                if is_key && !is_set { KEY } else { UNKNOWN }
+            }
+            Role::Plain | Role::Collection | Role::Wrapper => self.numbers.field(class, field),
+        }
+    }
+
+    /// The place of this label; `None` if it is too deep, or there are too many.
+    fn node(&mut self, parent: u32, via: u32, class: u32, is_of_jdk: bool, is_set: bool) -> Option<u32> {
+        if let Some(open) = self.open.last()
+            && open.place == parent
+            && (open.last.0, open.last.1) == (via, class)
+        {
+            return Some(open.last.2);
+        }
+        let place = match self.known.get(&(parent, via, class)) {
+            Some(place) => *place,
+            None => {
+                let place = match self.again(parent, via, class) {
+                    Some(place) => place,
+                    None => self.new_node(parent, via, class, is_of_jdk, is_set)?,
+                };
+                self.known.insert((parent, via, class), place);
+                place
+            }
+        };
+        if let Some(open) = self.open.last_mut()
+            && open.place == parent
+        {
+            open.last = (via, class, place);
+        }
+        Some(place)
+    }
+
+    fn new_node(&mut self, parent: u32, via: u32, class: u32, is_of_jdk: bool, is_set: bool) -> Option<u32> {
+        let depth = self.nodes.get(parent as usize).map_or(0, |above| above.depth + 1);
+        let number = u32::try_from(self.nodes.len()).ok()?;
+        if parent != NONE && (depth >= MAX_LEVELS || self.nodes.len() >= MAX_PLACES) {
+            self.is_cut = true;
+            return None;
+        }
+        self.nodes.push(Node {
+            parent,
+            via,
+            class,
+            depth,
+            is_of_jdk,
+            is_set,
+            open: 0,
+            objects: 0,
+            retained_bytes: 0,
+            example: ObjectIndex(NONE),
+        });
+        Some(number)
+    }
+
+    /// The place above that has the same label: what is nested in its like is there. Labels of the JDK's classes come again
+    /// in any program; they are the same place only with nothing but the JDK's classes between.
+    fn again(&self, parent: u32, via: u32, class: u32) -> Option<u32> {
+        let label_is_of_jdk = |node: &Node| {
+            let via = self.numbers.vias.all.get(node.via as usize);
+            let of_field = match via {
+                Some(Via::Field { class, .. } | Via::Static { class, .. }) => {
+                    crate::hprof::names::is_of_jdk(class)
+                }
+                _ => true,
+            };
+            node.is_of_jdk && of_field
+        };
+        let mut at = parent;
+        let mut between_is_of_jdk = true;
+        while let Some(node) = self.nodes.get(at as usize) {
+            let is_of_jdk = label_is_of_jdk(node);
+            if (node.via, node.class) == (via, class) && node.parent != NONE {
+                return (!is_of_jdk || between_is_of_jdk).then_some(at);
+            }
+            between_is_of_jdk &= is_of_jdk;
+            at = node.parent;
+        }
+        None
+    }
+
+    /// Where an object goes that a stack holds beside the field that it is taken for being held by.
+    fn adopted_step(&mut self, object: ObjectIndex, found: Found, adoptions: usize) -> Step {
+        let Some((holder, reference)) = self.adopted.get(&object.0).cloned() else {
+            return self.step(None, found);
+        };
+        let Some(above) = adoptions.checked_sub(1).and_then(|left| self.place_of(holder, left)) else {
+            return self.step(None, found);
+        };
+        let class = ClassNumber(above.class);
+        let by = match (&reference, above.role) {
+            (ReferenceOf::Static(name), Role::Class(of)) => {
+                let statics = self.summary.class(of).into_iter().flat_map(|row| self.summary.statics(row));
+                position(statics.map(|(field, ..)| field == name))
+            }
+            (ReferenceOf::Field(name, declared), _) => {
+                let is_it = |slot: &crate::query::objects::reader::Slot<'_>| {
+                    let declares = self.summary.class(slot.class).map(|row| self.summary.class_name(row));
+                    slot.name == name && declares == Some(declared)
+                };
+                position(self.slots.of(class).iter().map(is_it))
+            }
+            _ => HeldBy::Unknown,
+        };
+        self.step(Some(above), Found { by, ..found })
+    }
+
+    /// The place of an object, wherever the pass is.
+    fn place_of(&mut self, object: ObjectIndex, adoptions: usize) -> Option<Above> {
+        let tree = &self.graph.tree;
+        let mut chain = vec![object];
+        let mut position = tree.reachable_position(object)?;
+        while let Some(dominator) = tree.dominator(position) {
+            if chain.len() >= MAX_CHAIN {
+                return None;
+            }
+            position = dominator;
+            chain.push(tree.object_at(position)?);
+        }
+        let mut above: Option<Above> = None;
+        while let Some(object) = chain.pop() {
+            let class = self.graph.objects.class(object).map_or(NONE, |class| class.0);
+            let found = Found { object: object.0, class, by: self.holders.of(object) };
+            let step = match above {
+                None if self.adopted.contains_key(&object.0) => self.adopted_step(object, found, adoptions),
+                _ => self.step(above, found),
+            };
+            above = Some(Above { place: step.place, class, role: step.role });
+        }
+        above
+    }
+
+    fn finish(mut self) -> Places {
+        for (place, bytes) in std::mem::take(&mut self.adoptions) {
+            let mut at = place;
+            while let Some(node) = self.nodes.get_mut(at as usize) {
+                node.retained_bytes = node.retained_bytes.saturating_add(bytes);
+                at = node.parent;
+            }
+        }
+        let Self { numbers, nodes, graph, is_cut, .. } = self;
+        let mut labels: Pool<(u32, u32)> = Pool::new();
+        let id = |object: ObjectIndex| graph.objects.addresses.id_of(object).unwrap_or_default();
+        let places = nodes.iter().map(|node| Place {
+            parent: Some(node.parent).filter(|parent| *parent != NONE),
+            label: labels.number((node.via, node.class)),
+            objects: node.objects,
+            retained_bytes: node.retained_bytes,
+            example: id(node.example),
+        });
+        let places = places.collect();
+        let label = |(via, class): &(u32, u32)| Label {
+            via: numbers.vias.all.get(*via as usize).cloned().unwrap_or(Via::Unknown),
+            class: numbers.classes.all.get((*class / 2) as usize).cloned(),
+            is_class_object: *class != NONE && class % 2 == 1,
+        };
+        Places {
+            places,
+            labels: labels.all.iter().map(label).collect(),
+            reachable_bytes: graph.tree.reachable_bytes(),
+            reachable_objects: graph.tree.reachable().into(),
+            is_cut,
+        }
+    }
+}
+
+/// The field that is it, by number.
+fn position(mut fields: impl Iterator<Item = bool>) -> HeldBy {
+    let at = fields.position(|is_it| is_it).and_then(|at| u32::try_from(at).ok());
+    at.map_or(HeldBy::Unknown, HeldBy::Field)
+}
