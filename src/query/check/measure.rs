@@ -1,10 +1,11 @@
 //! The figures that rules ask for, of one dump. What several rules need is computed once.
 
 use std::io;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::{Growing, Limits, Measure, Rule};
+use super::{Growing, Limits, Measure, Rule, places};
 use crate::index::layout::sizes::Sizes;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::{Heap, ObjectGraph};
@@ -12,6 +13,7 @@ use crate::query::classes::histogram::{self, Scope, all_bytes};
 use crate::query::classes::loaders::{self, SortBy};
 use crate::query::classes::pattern::ClassPattern;
 use crate::query::classes::suggestions;
+use crate::query::compare::places::Places;
 use crate::query::dominators::class_counts::Counts;
 use crate::query::dominators::retained;
 use crate::query::leaks::{self, Largest};
@@ -47,6 +49,10 @@ pub enum Found {
     Nothing,
     /// Nothing has a name that matches. These are like it.
     NoMatch {
+        /// What would have the name.
+        named: Named,
+        /// The name that was asked for.
+        pattern: String,
         /// The most like first.
         like: Vec<String>,
     },
@@ -59,22 +65,27 @@ pub enum Found {
         /// How many names the figure is of.
         of: u64,
     },
+    /// The places of the dump, for [`Rule::growth`].
+    Places(Arc<Places>),
     /// A leak suspect, or what is nearest to being one.
     Suspect(Largest),
 }
 
-impl Measured {
-    /// What there is more than in the baseline; percentages are of the baseline's heap.
-    #[must_use]
-    pub fn since(self, baseline: &Self) -> Self {
-        Self { amount: self.amount.saturating_sub(baseline.amount), whole: baseline.whole, ..self }
-    }
+/// What has names that rules ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    /// Classes.
+    Class,
+    /// Places.
+    Place,
+}
 
-    fn new(amount: u64, whole: u64) -> Self {
+impl Measured {
+    pub(super) fn new(amount: u64, whole: u64) -> Self {
         Self { amount: i64::try_from(amount).unwrap_or(i64::MAX), whole, found: Found::Nothing }
     }
 
-    fn with(self, found: Found) -> Self {
+    pub(super) fn with(self, found: Found) -> Self {
         Self { found, ..self }
     }
 }
@@ -97,6 +108,11 @@ pub fn measure<'r>(
     rules.into_iter().map(|rule| dump.measure(&rule.measure, rule.limits)).collect()
 }
 
+fn no_class(pattern: &ClassPattern, like: Vec<&str>) -> Found {
+    let like = like.into_iter().map(str::to_owned).collect();
+    Found::NoMatch { named: Named::Class, pattern: pattern.text().to_owned(), like }
+}
+
 /// A dump, and what was computed of it.
 struct Dump<'a> {
     heap: &'a Heap,
@@ -107,6 +123,7 @@ struct Dump<'a> {
     counts: FxHashMap<Scope, Vec<Counts>>,
     waste: Option<Waste>,
     loaders: Option<Vec<loaders::Row>>,
+    places: Option<Arc<Places>>,
 }
 
 impl<'a> Dump<'a> {
@@ -123,6 +140,7 @@ impl<'a> Dump<'a> {
             counts: FxHashMap::default(),
             waste: None,
             loaders: None,
+            places: None,
         }
     }
 
@@ -142,6 +160,11 @@ impl<'a> Dump<'a> {
             Measure::DuplicateClasses(pattern) => self.duplicate_classes(pattern.as_ref()),
             Measure::Suspects => self.suspects(limits),
             Measure::Waste(kind) => self.wasted(*kind),
+            Measure::Place(pattern) => Ok(places::retained(&*self.places()?, pattern)),
+            Measure::Growth(Growing::Place(_)) => {
+                let places = self.places()?;
+                Ok(Measured::new(0, places.reachable_bytes).with(Found::Places(places)))
+            }
             Measure::Growth(Growing::Heap(scope)) => {
                 Ok(Measured::new(self.bytes(*scope)?, self.whole(*scope)?))
             }
@@ -187,7 +210,7 @@ impl<'a> Dump<'a> {
 
     fn no_match(&self, pattern: &ClassPattern) -> Found {
         let like = suggestions::class_names(self.summary, pattern.text());
-        Found::NoMatch { like: like.into_iter().map(str::to_owned).collect() }
+        no_class(pattern, like)
     }
 
     /// What matches: nothing, or which class of several has most.
@@ -244,6 +267,16 @@ impl<'a> Dump<'a> {
         Ok(Measured::new(retained, graph.tree.reachable_bytes()).with(found))
     }
 
+    fn places(&mut self) -> io::Result<Arc<Places>> {
+        if let Some(places) = &self.places {
+            return Ok(places.clone());
+        }
+        let (graph, bytes) = self.graph()?;
+        let places = Arc::new(Places::new(self.heap, graph, bytes)?);
+        self.places = Some(places.clone());
+        Ok(places)
+    }
+
     fn class_loaders(&mut self, pattern: Option<&ClassPattern>, scope: Scope) -> io::Result<Measured> {
         let (graph, bytes) = self.graph()?;
         let rows = self.loaders.take().unwrap_or_else(|| {
@@ -267,7 +300,7 @@ impl<'a> Dump<'a> {
             Some(pattern) if meant.is_empty() && self.matching(pattern).is_empty() => {
                 let names = rows.iter().filter_map(class);
                 let like = suggestions::class_names_of(names, pattern.text());
-                Found::NoMatch { like: like.into_iter().map(str::to_owned).collect() }
+                no_class(pattern, like)
             }
             _ => Found::Nothing,
         };

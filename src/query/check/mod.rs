@@ -2,13 +2,14 @@
 //!
 //! A rule is data: where it was written, and how, is no matter here. [`measure`] takes the figures of one dump, all rules at
 //! once; [`Rule::judge`] compares a figure with the limits. Growth is measured in the baseline and in the dump, and
-//! [`Measured::since`] is the difference: only one dump has to be open at a time.
+//! [`Rule::growth`] is the difference: only one dump has to be open at a time.
 
 mod limits;
 mod measure;
+mod places;
 
 pub use limits::{Bound, Limit, Limits, Percent, Range};
-pub use measure::{Found, Measured, Opened, measure};
+pub use measure::{Found, Measured, Named, Opened, measure};
 
 use crate::query::classes::histogram::Scope;
 use crate::query::classes::pattern::ClassPattern;
@@ -59,6 +60,8 @@ pub enum Measure {
     Suspects,
     /// What is wasted: by one kind, or by all together.
     Waste(Option<Kind>),
+    /// What the places whose text is a pattern retain together: `static SESSIONS of *`.
+    Place(String),
     /// By how much something is more than in the baseline.
     Growth(Growing),
 }
@@ -72,6 +75,8 @@ pub enum Growing {
     Classes(ClassPattern, Scope),
     /// What the reachable objects of some classes retain together.
     Retained(ClassPattern),
+    /// What the places of a pattern retain together; without one, the place that grew most.
+    Place(Option<String>),
 }
 
 /// What figures are.
@@ -104,6 +109,7 @@ impl Measure {
             Self::DuplicateClasses(_) => "duplicate_classes",
             Self::Suspects => "suspects",
             Self::Waste(_) => "waste",
+            Self::Place(_) => "place",
             Self::Growth(_) => "growth",
         }
     }
@@ -116,6 +122,7 @@ impl Measure {
             | Self::Shallow(..)
             | Self::Suspects
             | Self::Waste(_)
+            | Self::Place(_)
             | Self::Growth(_) => Unit::Bytes,
             Self::Instances(..) | Self::Loaders(..) | Self::DuplicateClasses(_) => Unit::Count,
         }
@@ -135,18 +142,6 @@ impl Measure {
     /// Whether it compares with a baseline.
     pub const fn needs_baseline(&self) -> bool {
         matches!(self, Self::Growth(_))
-    }
-
-    /// The pattern of class names in it that has to match some class.
-    pub const fn classes(&self) -> Option<&ClassPattern> {
-        match self {
-            Self::Retained(pattern)
-            | Self::Shallow(pattern, _)
-            | Self::Instances(pattern, _)
-            | Self::Growth(Growing::Classes(pattern, _) | Growing::Retained(pattern)) => Some(pattern),
-            Self::Loaders(pattern, _) | Self::DuplicateClasses(pattern) => pattern.as_ref(),
-            Self::Heap(_) | Self::Suspects | Self::Waste(_) | Self::Growth(Growing::Heap(_)) => None,
-        }
     }
 }
 
@@ -196,6 +191,17 @@ pub struct Verdict {
 }
 
 impl Rule {
+    /// By how much a figure is more than in the baseline; percentages are of the baseline's heap. Figures are of this rule.
+    pub fn growth(&self, measured: Measured, baseline: &Measured) -> Measured {
+        if let Measure::Growth(Growing::Place(pattern)) = &self.measure
+            && let (Found::Places(old), Found::Places(new)) = (&baseline.found, &measured.found)
+        {
+            return places::growth(old, new, pattern.as_deref(), self.limits);
+        }
+        let amount = measured.amount.saturating_sub(baseline.amount);
+        Measured { amount, whole: baseline.whole, ..measured }
+    }
+
     /// Compares a figure with the limits.
     pub fn judge(&self, measured: &Measured) -> Verdict {
         let (limit, is_kept) = self.limits.judge(measured.amount, measured.whole);

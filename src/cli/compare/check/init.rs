@@ -17,6 +17,7 @@ use crate::query::check::{
 };
 use crate::query::classes::histogram::{self, Scope};
 use crate::query::classes::pattern::ClassPattern;
+use crate::query::compare::places::{Aligned, Places, Via};
 use crate::query::waste::Kind;
 use crate::report::escape;
 use crate::report::number::{grouped, human_bytes};
@@ -86,7 +87,8 @@ fn rules(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
     let class = class_of_the_program(summary);
     // Every text is a pattern.
     let Ok(pattern) = class.parse::<ClassPattern>();
-    let examples = [
+    let bytes = heap.bytes(&Quiet)?;
+    let mut examples = vec![
         Example::new(
             "The heap: what reachable objects take. `objects` = \"all\" counts unreachable ones too.",
             "heap",
@@ -134,7 +136,10 @@ fn rules(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
         .of(Kind::DuplicateStrings.name())
         .more("severity = \"warning\"\n"),
     ];
-    let bytes = heap.bytes(&Quiet)?;
+    if let Some(place) = largest_static(&Places::new(heap, graph, bytes)?) {
+        let measure = Measure::Place(place.clone());
+        examples.push(Example::new(PLACE, "a place", measure).of(&place));
+    }
     let made: Vec<Rule> = examples.iter().map(|example| rule(&example.measure, any())).collect();
     let measured = measure(&made, Opened::Graph(heap, graph, bytes))?;
     let mut text = head(heap);
@@ -155,13 +160,26 @@ fn rules(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
     Ok(text)
 }
 
+const PLACE: &str =
+    "What is retained at a place, as `hprof-cli diff --by place` shows places; `*` stands for anything.";
+
+/// The static field that holds most.
+fn largest_static(places: &Places) -> Option<String> {
+    let aligned = Aligned::new(std::slice::from_ref(places));
+    let all = 0..u32::try_from(aligned.parents.len()).unwrap_or(u32::MAX);
+    let statics = all.filter(|place| matches!(aligned.label(*place).via, Via::Static { .. }));
+    let is_named = |text: &String| text.len() <= MAX_NAME && text.trim() == text;
+    let named = statics.map(|place| (aligned.figures(0, place).retained_bytes, aligned.text(place)));
+    named.filter(|(_, text)| is_named(text)).max().map(|(_, text)| text)
+}
+
 const GROWTH: &str = "
-# Growth against the baseline: \"heap\", \"class PATTERN\" (what its objects take) or \"retained PATTERN\".
-# Percentages are of the baseline's heap.
+# Growth against the baseline: \"heap\", \"class PATTERN\" (what its objects take), \"retained PATTERN\", \"place\" (the one
+# that grew most) or \"place PATTERN\". Percentages are of the baseline's heap.
 # [[rule]]
-# name = \"the heap does not grow\"
+# name = \"no place grows\"
 # measure = \"growth\"
-# of = \"heap\"
+# of = \"place\"
 # max = \"5 %\"
 ";
 
@@ -185,7 +203,12 @@ fn head(heap: &Heap) -> String {
 fn class_of_the_program(summary: &Summary) -> String {
     let question = histogram::Question { top: Some(MAX_LOOKED_AT), ..histogram::Question::default() };
     let rows = histogram::histogram(summary, &Sizes::new(summary, None), &question).rows;
-    let is_named = |row: &&histogram::Row| row.name.len() <= MAX_NAME && !row.name.trim().is_empty();
+    // A hostile dump has names that mean something else as patterns.
+    let is_itself = |name: &str| {
+        let Ok(pattern) = name.parse::<ClassPattern>();
+        !name.is_empty() && name.trim() == name && pattern.matches(name)
+    };
+    let is_named = |row: &&histogram::Row| row.name.len() <= MAX_NAME && is_itself(&row.name);
     let is_of_program = |row: &&histogram::Row| {
         row.name.contains('.') && !JDK.iter().any(|package| row.name.starts_with(package))
     };
@@ -223,7 +246,7 @@ fn with_room(measured: &Measured, unit: Unit) -> (String, String) {
 /// The least limit of a few that the suspects keep to: what counts as one depends on it.
 fn suspects(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> anyhow::Result<(String, String)> {
     let mut now = String::new();
-    for percent in (STEP..=100).step_by(STEP as usize) {
+    for percent in (1..=100 / STEP).map(|steps| steps * STEP) {
         let rule = rule(&Measure::Suspects, Limits::Percent(Range::Max(Percent::whole(percent))));
         let measured = measure([&rule], Opened::Graph(heap, graph, bytes))?;
         let Some(measured) = measured.first() else { continue };

@@ -67,7 +67,7 @@ impl Row {
                 (false, _) => Ok(measured.clone()),
                 (true, Baseline::Unreadable(why)) => Err(why.clone()),
                 (true, _) => match before.next() {
-                    Some(before) => Ok(measured.clone().since(before)),
+                    Some(before) => Ok(rule.growth(measured.clone(), before)),
                     None => Err("there is no baseline".to_owned()),
                 },
             };

@@ -328,8 +328,14 @@ impl Reader {
             self.wrong(at, format!("`of` is empty; expected {}", kind.of()));
             return None;
         }
-        let needs_of =
-            matches!(kind, Measured::Retained | Measured::Shallow | Measured::Instances | Measured::Growth);
+        let needs_of = !matches!(
+            kind,
+            Measured::Heap
+                | Measured::Suspects
+                | Measured::Loaders
+                | Measured::DuplicateClasses
+                | Measured::Waste
+        );
         if of.is_none() && needs_of {
             self.wrong(at, format!("the rule has no `of`; expected {}", kind.of()));
             return None;
@@ -352,6 +358,7 @@ impl Reader {
                 Some((text, at)) => Some(self.waste_kind(text, at)?),
                 None => None,
             }),
+            Measured::Place => Measure::Place(of?.0.trim().to_owned()),
             Measured::Growth => {
                 let (text, at) = of?;
                 Measure::Growth(self.growing(text, at, scope, table)?)
@@ -373,12 +380,14 @@ impl Reader {
         let (what, pattern) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
         let pattern = pattern.trim();
         if let Some(objects) = table.get("objects")
-            && what == "retained"
+            && ["retained", "place"].contains(&what)
         {
-            self.wrong(objects.span().start, "`objects` means nothing for what is retained; omit it");
+            self.wrong(objects.span().start, "`objects` means nothing for what is retained: omit it");
             return None;
         }
         match (what, pattern) {
+            ("place", "") => Some(Growing::Place(None)),
+            ("place", pattern) => Some(Growing::Place(Some(pattern.to_owned()))),
             ("heap", "") => Some(Growing::Heap(scope)),
             ("class", pattern) if !pattern.is_empty() => {
                 Some(Growing::Classes(class_pattern(pattern), scope))
@@ -474,6 +483,7 @@ enum Measured {
     DuplicateClasses,
     Suspects,
     Waste,
+    Place,
     Growth,
 }
 
@@ -486,6 +496,7 @@ const KINDS: &[(&str, Measured)] = &[
     ("duplicate_classes", Measured::DuplicateClasses),
     ("suspects", Measured::Suspects),
     ("waste", Measured::Waste),
+    ("place", Measured::Place),
     ("growth", Measured::Growth),
 ];
 
@@ -508,7 +519,12 @@ impl Measured {
                 "a pattern of classes or names of loaders, for example \"com.acme.PluginLoader\""
             }
             Self::Waste => "a kind of waste, for example \"duplicate_strings\"",
-            Self::Growth => "\"heap\", \"class PATTERN\" or \"retained PATTERN\"",
+            Self::Place => {
+                "a place as `hprof-cli diff --by place` shows it, `*` for anything, for example \"static SESSIONS of *\""
+            }
+            Self::Growth => {
+                "\"heap\", \"class PATTERN\", \"retained PATTERN\", \"place\" or \"place PATTERN\""
+            }
             Self::Heap | Self::Suspects => "nothing",
         }
     }
@@ -518,7 +534,7 @@ impl Measured {
         match self {
             Self::Shallow | Self::Instances => Some(Scope::All),
             Self::Heap | Self::Loaders | Self::Growth => Some(Scope::Reachable),
-            Self::Retained | Self::DuplicateClasses | Self::Suspects | Self::Waste => None,
+            Self::Retained | Self::DuplicateClasses | Self::Suspects | Self::Waste | Self::Place => None,
         }
     }
 }

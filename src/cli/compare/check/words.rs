@@ -1,6 +1,8 @@
 //! What rules and figures are called in sentences.
 
-use crate::query::check::{Bound, Found, Growing, Limit, Measure, Measured, Rule, Status, Unit, Verdict};
+use crate::query::check::{
+    Bound, Found, Growing, Limit, Measure, Measured, Named, Rule, Status, Unit, Verdict,
+};
 use crate::query::classes::histogram::Scope;
 use crate::query::classes::pattern::ClassPattern;
 use crate::query::classes::suggestions;
@@ -45,6 +47,9 @@ pub(super) fn subject(measure: &Measure) -> String {
         Measure::Suspects => "largest leak suspect".to_owned(),
         Measure::Waste(None) => "wasted bytes".to_owned(),
         Measure::Waste(Some(kind)) => format!("bytes wasted by {}", kind.name()),
+        Measure::Place(pattern) => format!("retained size of the place {pattern}"),
+        Measure::Growth(Growing::Place(None)) => "largest growth of a place".to_owned(),
+        Measure::Growth(Growing::Place(Some(pattern))) => format!("growth of the place {pattern}"),
         Measure::Growth(Growing::Heap(scope)) => format!("growth of {}", heap(scope)),
         Measure::Growth(Growing::Classes(pattern, scope)) => {
             format!("growth of the shallow size of {}instances of {}", objects(scope), text(pattern))
@@ -148,12 +153,15 @@ pub(super) fn message(rule: &Rule, measured: &Measured, verdict: &Verdict) -> St
 
 fn found(rule: &Rule, measured: &Measured) -> Option<String> {
     match &measured.found {
-        Found::Nothing => None,
-        Found::NoMatch { like } => {
-            let pattern = rule.measure.classes().map_or("", ClassPattern::text);
+        Found::Nothing | Found::Places(_) => None,
+        Found::NoMatch { named, pattern, like } => {
+            let what = match named {
+                Named::Class => "class",
+                Named::Place => "place",
+            };
             let like = suggestions::did_you_mean(like);
             let space = if like.is_empty() { "" } else { "; " };
-            Some(format!("no class matches {pattern}{space}{like}"))
+            Some(format!("no {what} matches {pattern}{space}{like}"))
         }
         Found::Most { name, amount, of } => {
             let amount = match rule.measure.unit() {
@@ -162,7 +170,7 @@ fn found(rule: &Rule, measured: &Measured) -> Option<String> {
             };
             Some(match of {
                 1 => name.clone(),
-                _ => format!("most of {} classes: {name}, {amount}", grouped(*of)),
+                _ => format!("most of {}: {name}, {amount}", grouped(*of)),
             })
         }
         Found::Suspect(suspect) => {
