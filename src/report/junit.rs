@@ -18,6 +18,8 @@ pub struct Suite<'a> {
     pub time: Option<&'a str>,
     /// The checks.
     pub cases: Vec<Case<'a>>,
+    /// What else is to be said.
+    pub notes: Vec<&'a str>,
 }
 
 /// A check.
@@ -100,7 +102,8 @@ fn write_suite<W: Write>(xml: &mut Writer<W>, number: u32, suite: &Suite<'_>) ->
         .write_inner_content(|xml| {
             xml.create_element("properties").write_empty()?;
             suite.cases.iter().try_for_each(|case| write_case(xml, &name, case))?;
-            xml.create_element("system-out").write_empty()?;
+            let notes: Vec<Cow<'_, str>> = suite.notes.iter().map(|note| harmless(note)).collect();
+            xml.create_element("system-out").write_text_content(BytesText::new(&notes.join("\n")))?;
             xml.create_element("system-err").write_empty()?;
             Ok(())
         })?;
@@ -151,7 +154,12 @@ mod tests {
             name: "a<b>&\"'\u{1b}\u{0}\u{fffe}\u{202e}",
             result: Outcome::Failed { kind: "retained", message: "]]> x\ny" },
         };
-        let suites = [Suite { name: "", time: Some("2026-11-22T14:15:34.123Z"), cases: vec![case] }];
+        let suites = [Suite {
+            name: "",
+            time: Some("2026-11-22T14:15:34.123Z"),
+            cases: vec![case],
+            notes: vec!["\u{7}"],
+        }];
         let mut out = Vec::new();
         write(&mut out, &suites).unwrap();
         let text = String::from_utf8(out).unwrap();

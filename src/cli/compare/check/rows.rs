@@ -27,8 +27,8 @@ pub(super) struct Row {
     pub(super) message: String,
     /// Whether the rule must match a class, and does not.
     pub(super) is_wrong_rule: bool,
-    /// Whether no class matches.
-    is_unmatched: bool,
+    /// Whether nothing has the name that the rule asks for.
+    pub(super) is_unmatched: bool,
     /// Where the rule is.
     pub(super) line: Option<u64>,
 }
@@ -256,6 +256,11 @@ pub(super) fn columns<'a>(dumps: Dumps) -> Columns<'a, &'a Row> {
             row.unit.into()
         })
         .or_null(not_measured),
+        Column::boolean(
+            "matched",
+            "false if no class or place has a name that the rule asks for: it may be misspelt",
+            |row: &&Row| (!row.is_unmatched).into(),
+        ),
         Column::text("message", "the same as a sentence, with what was found", |row: &&Row| {
             (&*row.message).into()
         }),
