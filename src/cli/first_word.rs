@@ -72,8 +72,22 @@ const HABITS: &[(&[&str], &str)] = &[
     (&["references", "outbound", "with_outgoing_references"], "refs DUMP 0x1234"),
     (&["inbound", "referrers", "with_incoming_references", "incoming"], "refs DUMP 0x1234 --incoming"),
     (&["properties", "sysprops", "system_properties", "vm_flags", "header"], "info DUMP"),
-    (&["check", "validate", "verify", "repair"], "doctor DUMP"),
+    (&["validate", "verify", "repair"], "doctor DUMP"),
     (&["flame", "flame_graph", "flamegraphs"], "flamegraph DUMP"),
+    (
+        &[
+            "compare",
+            "delta",
+            "delta_histogram",
+            "compare_tables",
+            "leakhunter2",
+            "find_leaks2",
+            "baseline",
+            "growth",
+        ],
+        "diff OLD NEW",
+    ),
+    (&["history", "series", "timeline", "object_growth"], "trend DUMP DUMP DUMP"),
     (&["completion"], "completions bash"),
 ];
 

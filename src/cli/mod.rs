@@ -90,6 +90,7 @@ commands! {
     }
     "Compare" {
         Diff in compare::diff;
+        Trend in compare::trend;
         Check in compare::check;
     }
     "Look at objects" {

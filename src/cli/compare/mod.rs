@@ -3,3 +3,5 @@
 pub(crate) mod check;
 pub(crate) mod diff;
 mod pair;
+mod several;
+pub(crate) mod trend;

@@ -81,8 +81,7 @@ impl Input {
         if !selections.iter().any(Selection::is_ambiguous) {
             return Ok(selections.to_vec());
         }
-        let bar = Bar::new(self.quiet);
-        let heap = self.with_threads(|| Heap::open(self.path(), &self.options(), &bar))??;
+        let heap = self.open_quietly()?;
         Ok(selections.iter().map(|selection| selection.settled(heap.summary())).collect())
     }
 
@@ -138,11 +137,15 @@ impl Input {
 
     /// As [`Input::open`], for what needs no heap dump: dumps of the agent can do without.
     pub(crate) fn open_records(&self) -> anyhow::Result<Heap> {
-        let bar = Bar::new(self.quiet);
-        let heap = self.with_threads(|| Heap::open(self.path(), &self.options(), &bar))??;
-        drop(bar);
+        let heap = self.open_quietly()?;
         messages::about(&heap, self.quiet);
         Ok(heap)
+    }
+
+    /// As [`Input::open`], and says nothing: for a dump that will be opened again.
+    pub(crate) fn open_quietly(&self) -> anyhow::Result<Heap> {
+        let bar = Bar::new(self.quiet);
+        Ok(self.with_threads(|| Heap::open(self.path(), &self.options(), &bar))??)
     }
 
     /// Opens the dump with its graph by `open`.

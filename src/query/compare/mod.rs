@@ -1,11 +1,15 @@
 //! Comparing heaps: two or more dumps, by what means the same in each of them.
 //!
 //! Object IDs, object indices and class numbers mean nothing in another dump. What is compared is taken from each dump by
-//! itself, as plain data under names ([`classes`]), and matched then: only one dump has to be open at a time.
+//! itself, as plain data under names ([`classes`], [`places`]), and matched then: only one dump has to be open at a time.
 
 pub mod classes;
+mod growth;
 pub mod names;
 pub mod places;
+pub mod trend;
+
+pub use growth::Growth;
 
 /// A figure of an old and a new dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

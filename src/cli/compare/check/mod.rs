@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 
 use crate::cli::Outcome;
+use crate::cli::compare::several::SeveralInput;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::messages;
 use crate::cli::shared::session::Source;
@@ -49,11 +50,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 )]
 pub(crate) struct Args {
     #[command(flatten)]
-    input: Input,
-
-    /// More heap dumps, which are checked by the same rules
-    #[arg(value_name = "MORE", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
-    more: Vec<PathBuf>,
+    input: SeveralInput,
 
     /// The rules file
     #[arg(
@@ -98,22 +95,21 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let Some(path) = args.rules.as_deref().filter(|_| !args.init) else {
-        return init::run(&args.input, args.out.as_deref());
-    };
+    let inputs = args.input.inputs();
+    // There is one: it is required.
+    let Some(first) = inputs.first() else { return Ok(Outcome::Fine) };
+    let Some(path) = args.rules.as_deref() else { return init::run(first, args.out.as_deref()) };
     let rules = match rules::read(path) {
         Ok(rules) => rules,
         Err(error) => return Err(said(error)),
     };
-    let inputs: Vec<Input> =
-        std::iter::once(args.input.clone()).chain(args.more.iter().map(|dump| args.input.of(dump))).collect();
     let old = baseline_path(args, &rules)?;
     let read: Vec<&Path> = inputs.iter().map(Input::path).chain([path]).chain(old.as_deref()).collect();
     // Before a long read: a file that cannot be written is known at once.
     let reports = Reports::create(args.junit.as_deref(), args.sarif.as_deref(), &read)?;
     let damage = if args.allow_damaged { Damage::IsAllowed } else { Damage::Fails };
     let mut run = Run { rules, baseline: None, subjects: Vec::new(), errors: Vec::new() };
-    let baseline = run.measure_baseline(old.map(|old| args.input.of(&old)), damage);
+    let baseline = run.measure_baseline(old.map(|old| first.of(&old)), damage);
     for input in &inputs {
         run.check(input, &baseline, damage);
     }
@@ -236,7 +232,7 @@ fn baseline_path(args: &Args, rules: &Rules) -> anyhow::Result<Option<PathBuf>> 
             rule.name
         ),
         (None, Some(_)) => {
-            if args.baseline.is_some() && !args.input.quiet {
+            if args.baseline.is_some() && !args.input.quiet() {
                 messages::line("note", "no rule measures growth: --baseline is not read");
             }
             Ok(None)

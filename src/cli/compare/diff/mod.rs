@@ -3,6 +3,8 @@
 mod classes;
 mod places;
 
+pub(crate) use places::places_of;
+
 use crate::cli::Outcome;
 use crate::cli::compare::pair::PairInput;
 use crate::cli::shared::args::Output;

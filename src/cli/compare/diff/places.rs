@@ -2,11 +2,14 @@
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
-use crate::cli::shared::messages;
+use crate::cli::shared::args::Input;
+use crate::cli::shared::commands::{self, Commands, Step};
 use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::{messages, output};
 use crate::index::Quiet;
 use crate::query::compare::Status;
 use crate::query::compare::places::{Changes, PlaceChange, Places};
+use crate::report::Format;
 use crate::report::answer::{Answer, Declared, NoRows, Section};
 use crate::report::column::{Align, Column, Columns, Fit, Kind};
 use crate::report::number::{human_bytes, percent, signed_bytes};
@@ -25,11 +28,18 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let beside = Beside { old: Old::of(&old), changes: &changes };
     let grown = changes.grown_bytes();
     let rows = changes.rows.iter().take(args.rows()).map(|change| Row { change, grown });
-    let answer = Answer::new(columns(), rows)
+    let mut answer = Answer::new(columns(), rows)
         .beside(&Columns::new(beside_columns()), &beside)
         .matching(changes.rows.len() as u64, "places")
-        .without_rows(NoRows::Nothing)
-        .above(Section::Line(headline(&changes)));
+        .without_rows(NoRows::Nothing);
+    if args.output.format() == Format::Table {
+        answer = answer.above(Section::Line(headline(&changes)));
+        let steps = next(&args.input.inputs()[1], &changes);
+        if !steps.is_empty() {
+            let width = output::style(&args.output).width.map_or(usize::MAX, usize::from);
+            answer = answer.under(Section::Whole(commands::lines(&steps, width)));
+        }
+    }
     let source = Pair { old, new };
     source.show("diff", &args.output, answer)?;
     if !args.input.quiet() {
@@ -73,13 +83,26 @@ impl Row<'_> {
 
 fn headline(changes: &Changes) -> String {
     let reachable = changes.reachable_bytes;
-    format!(
-        "Reachable objects: {} -> {} ({}). By place, {} of growth:",
+    let heap = format!(
+        "reachable heap {} -> {} ({})",
         human_bytes(reachable.old),
         human_bytes(reachable.new),
         signed_bytes(reachable.delta()),
-        human_bytes(changes.grown_bytes()),
-    )
+    );
+    let grown = changes.grown_bytes();
+    if grown == 0 { heap } else { format!("{heap}; what grew by place, {} in all:", human_bytes(grown)) }
+}
+
+/// What to ask next: of what grew most.
+fn next(new: &Input, changes: &Changes) -> Vec<Step> {
+    let commands = Commands::of(new);
+    let grew = |row: &&PlaceChange| row.retained_bytes.delta() > 0 && !row.example.is_null();
+    let Some(row) = changes.rows.iter().find(grew) else { return Vec::new() };
+    let id = || format!("{:#x}", row.example);
+    vec![
+        commands.step("paths-to-root", [id()], "what keeps one of the first alive"),
+        commands.step("show", [id()], "what is in it"),
+    ]
 }
 
 fn columns<'a>() -> Columns<'a, Row<'a>> {

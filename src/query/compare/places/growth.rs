@@ -8,55 +8,10 @@
 
 use super::Aligned;
 use super::labels::Via;
+use crate::query::compare::{Change, Growth};
 
 /// Percent of a growth that a place below has to account for.
 const MAJORITY: i64 = 70;
-
-/// The development of a figure over dumps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Growth {
-    /// It grew in every step.
-    EveryStep,
-    /// It grew, never shrank, and not in the last step.
-    Stopped,
-    /// Anything else that changed.
-    Varies,
-}
-
-impl Growth {
-    /// The name in output.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::EveryStep => "every step",
-            Self::Stopped => "stopped",
-            Self::Varies => "varies",
-        }
-    }
-
-    /// Of the figures of dumps in their order; `None` if nothing changed. A step counts if it is at least a twentieth of the
-    /// average one: a few bytes more or less are no growth and no end of one.
-    pub fn of(figures: &[u64]) -> Option<Self> {
-        let (first, last) = (*figures.first()?, *figures.last()?);
-        let steps = figures.len().saturating_sub(1) as u64;
-        if figures.iter().all(|figure| *figure == first) {
-            return None;
-        }
-        let least = (last.abs_diff(first) / (20 * steps.max(1))).max(1);
-        let mut pairs = figures.windows(2).filter_map(|pair| Some((*pair.first()?, *pair.last()?)));
-        let grows = |(old, new): (u64, u64)| new >= old.saturating_add(least);
-        let shrinks = |(old, new): (u64, u64)| old >= new.saturating_add(least);
-        Some(if pairs.clone().all(grows) {
-            Self::EveryStep
-        } else if last > first
-            && !pairs.clone().any(shrinks)
-            && pairs.next_back().is_some_and(|pair| !grows(pair))
-        {
-            Self::Stopped
-        } else {
-            Self::Varies
-        })
-    }
-}
 
 /// The places that explain the changes from the first dump to the last that are at least `least` bytes, most growth first.
 pub fn explained(aligned: &Aligned, least: u64) -> Vec<u32> {
@@ -97,7 +52,7 @@ fn weight(weights: &[i64], place: u32) -> i64 {
 /// By how many bytes a place grew from the first dump to the last.
 fn delta(aligned: &Aligned, place: u32) -> i64 {
     let (old, new) = ends(aligned, place);
-    crate::query::compare::Change { old: old.retained_bytes, new: new.retained_bytes }.delta()
+    Change { old: old.retained_bytes, new: new.retained_bytes }.delta()
 }
 
 fn ends(aligned: &Aligned, place: u32) -> (super::Figures, super::Figures) {
@@ -170,7 +125,7 @@ impl Search<'_> {
     /// Whether the objects at a place became more, or fewer, as its bytes did: at least two.
     fn became_more(&self, place: u32) -> bool {
         let (old, new) = ends(self.aligned, place);
-        let objects = crate::query::compare::Change { old: old.objects, new: new.objects }.delta();
+        let objects = Change { old: old.objects, new: new.objects }.delta();
         objects.unsigned_abs() > 1 && objects.signum() == self.weight(place).signum()
     }
 
@@ -186,27 +141,5 @@ impl Search<'_> {
             at = below;
         }
         at
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn developments() {
-        for (figures, expected) in [
-            (&[100, 300, 900][..], Some(Growth::EveryStep)),
-            (&[100, 300, 300], Some(Growth::Stopped)),
-            (&[100, 300, 301], Some(Growth::Stopped)),
-            (&[100, 300, 50], Some(Growth::Varies)),
-            (&[0, 0, 500], Some(Growth::Varies)),
-            (&[800, 0, 0], Some(Growth::Varies)),
-            (&[5, 5, 5], None),
-            (&[5], None),
-            (&[], None),
-        ] {
-            assert_eq!(Growth::of(figures), expected, "{figures:?}");
-        }
     }
 }

@@ -34,7 +34,7 @@ use crate::index::{Heap, ObjectGraph};
 
 pub use aligned::{Aligned, Figures};
 pub use change::{Changes, Row as PlaceChange, least_of};
-pub use growth::{Growth, explained, explained_of};
+pub use growth::{explained, explained_of};
 pub use labels::{Label, Via};
 
 /// A place of one dump.

@@ -126,6 +126,7 @@ pub(super) fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Resu
     let adopted = adopted(&edges, least);
     let mut builder = Builder {
         summary,
+        java_lang_class: summary.java_lang_class().map_or(NONE, |class| class.0),
         graph,
         traits: traits(summary, &forms),
         slots: &slots,
@@ -262,6 +263,7 @@ enum ReferenceOf {
 
 struct Builder<'a> {
     summary: &'a Summary,
+    java_lang_class: u32,
     graph: &'a ObjectGraph,
     /// By class number.
     traits: Vec<Trait>,
@@ -377,7 +379,7 @@ impl Builder<'_> {
     /// Where an object goes that `above` dominates; at the top `None`.
     fn step(&mut self, above: Option<Above>, found: Found) -> Step {
         let of_class = self.traits.get(found.class as usize).copied().unwrap_or(NO_TRAIT);
-        let class_object = if of_class.is_of_jdk {
+        let class_object = if found.class == self.java_lang_class {
             self.graph.class_of_class_object(ObjectIndex(found.object))
         } else {
             None

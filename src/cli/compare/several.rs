@@ -1,0 +1,74 @@
+//! Several dumps, read in the same way.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::shared::args::Input;
+use crate::cli::shared::output;
+use crate::cli::shared::session::Source;
+use crate::report::column::{Column, Columns, Kind};
+use crate::report::json::Dump;
+use crate::report::value::Value;
+
+/// Dumps on the command line.
+#[derive(Debug, clap::Args)]
+#[command(mut_arg("dump", |dump| dump
+    .index(1)
+    .value_name("DUMP")
+    .help("Heap dumps: HPROF binary, plain or compressed with gzip or zstd")))]
+pub(crate) struct SeveralInput {
+    #[command(flatten)]
+    first: Input,
+
+    /// More dumps
+    #[arg(index = 2, value_name = "DUMP", value_hint = clap::ValueHint::FilePath, help_heading = "Input", hide = true)]
+    more: Vec<PathBuf>,
+}
+
+impl SeveralInput {
+    /// How many dumps there are.
+    pub(crate) fn len(&self) -> usize {
+        self.more.len() + 1
+    }
+
+    /// The dumps, as they were given.
+    pub(crate) fn inputs(&self) -> Vec<Input> {
+        let more = self.more.iter().map(|path: &PathBuf| self.first.of(path as &Path));
+        std::iter::once(self.first.clone()).chain(more).collect()
+    }
+
+    /// Whether nothing but answers and warnings is wanted.
+    pub(crate) fn quiet(&self) -> bool {
+        self.first.quiet
+    }
+}
+
+/// What JSON says of one of several dumps.
+#[derive(Debug, Clone)]
+pub(crate) struct OneDump {
+    pub(crate) path: String,
+    pub(crate) created_ms: u64,
+    pub(crate) damaged: Option<bool>,
+}
+
+impl OneDump {
+    /// Of a file that is open.
+    pub(crate) fn of(source: &impl Source, created_ms: u64) -> Self {
+        let Dump { path, damaged, .. } = source.dump();
+        Self { path: path.into_owned(), created_ms, damaged }
+    }
+
+    /// The columns of a dump.
+    pub(crate) fn columns<'c>() -> Columns<'c, Self> {
+        Columns::new([
+            Column::text("path", "as it was given", |dump: &Self| Value::from(&*dump.path)),
+            Column::new("created", Kind::Time, "when it was made", |dump: &Self| {
+                output::timestamp(dump.created_ms).into()
+            })
+            .or_null("the dump does not say"),
+            Column::boolean("damaged", "whether part of it is missing or unreadable", |dump: &Self| {
+                dump.damaged.into()
+            })
+            .or_null("it was not read"),
+        ])
+    }
+}

@@ -1,0 +1,144 @@
+//! How heaps develop over three or more dumps: what grows in every step, and what has stopped growing.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashSet;
+
+use super::classes::{Census, Key};
+use super::places::{Aligned, Places, explained, explained_of, least_of};
+use super::{Change, Growth};
+
+/// The figures of a class or a place, by dump.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// The class or package.
+    pub key: Option<Key>,
+    /// The labels of the place, from the top.
+    pub labels: Vec<String>,
+    /// The place in one line.
+    pub text: String,
+    /// Bytes by dump: of a class what its objects take, of a place what they retain.
+    pub bytes: Vec<u64>,
+    /// Objects by dump.
+    pub objects: Vec<u64>,
+    /// How it develops.
+    pub growth: Option<Growth>,
+}
+
+impl Row {
+    /// By how much it grew from the first dump to the last.
+    pub fn delta(&self) -> i64 {
+        ends(&self.bytes).delta()
+    }
+}
+
+fn ends(figures: &[u64]) -> Change {
+    Change { old: figures.first().copied().unwrap_or(0), new: figures.last().copied().unwrap_or(0) }
+}
+
+/// What has stopped growing, or rises and falls, is told from this part of the largest heap on: less is noise.
+const LEAST_PART_OF_OTHERS: u64 = 100;
+
+/// The smallest changes from the first dump to the last that are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Least {
+    /// Of what grows in every step.
+    pub growing: u64,
+    /// Of anything else.
+    pub others: u64,
+}
+
+impl Least {
+    fn new(given: Option<u64>, heaps: &[u64]) -> Self {
+        let of_heap = || heaps.iter().copied().max().unwrap_or(0).div_ceil(LEAST_PART_OF_OTHERS);
+        Self {
+            growing: given.unwrap_or_else(|| least_of(heaps)).max(1),
+            others: given.unwrap_or_else(of_heap).max(1),
+        }
+    }
+
+    fn of(self, growth: Option<Growth>) -> u64 {
+        if growth == Some(Growth::EveryStep) { self.growing } else { self.others }
+    }
+}
+
+/// Which developments are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// What grows in every step, and what has stopped growing.
+    Growing,
+    /// All that changes.
+    All,
+}
+
+impl Which {
+    fn contains(self, growth: Option<Growth>) -> bool {
+        match (self, growth) {
+            (_, None) => false,
+            (Self::All, Some(_)) => true,
+            (Self::Growing, Some(growth)) => growth != Growth::Varies,
+        }
+    }
+}
+
+/// The classes of dumps, in the order of these. `least` is the smallest change from the first to the last that is told, if it
+/// is given.
+pub fn classes(dumps: &[Census], which: Which, least: Option<u64>) -> (Vec<Row>, Least) {
+    let heaps: Vec<u64> = dumps.iter().map(|dump| dump.total.shallow_bytes).collect();
+    let least = Least::new(least, &heaps);
+    let keys: FxHashSet<&Key> = dumps.iter().flat_map(|dump| dump.rows.keys()).collect();
+    let row = |key: &Key| {
+        let figures = || dumps.iter().map(|dump| dump.rows.get(key).copied().unwrap_or_default());
+        let bytes: Vec<u64> = figures().map(|figures| figures.shallow_bytes).collect();
+        Row {
+            key: Some(key.clone()),
+            labels: Vec::new(),
+            text: String::new(),
+            objects: figures().map(|figures| figures.instances).collect(),
+            growth: Growth::of(&bytes),
+            bytes,
+        }
+    };
+    let is_told =
+        |row: &Row| which.contains(row.growth) && row.delta().unsigned_abs() >= least.of(row.growth);
+    (sorted(keys.into_iter().map(row).filter(is_told).collect()), least)
+}
+
+/// The places of dumps, in the order of these; see [`classes`].
+pub fn places(dumps: &[Places], which: Which, least: Option<u64>) -> (Vec<Row>, Least) {
+    let heaps: Vec<u64> = dumps.iter().map(|dump| dump.reachable_bytes).collect();
+    let least = Least::new(least, &heaps);
+    let aligned = Aligned::new(dumps);
+    let mut found: Vec<u32> = [Growth::EveryStep, Growth::Stopped]
+        .into_iter()
+        .flat_map(|growth| explained_of(&aligned, least.of(Some(growth)), growth))
+        .collect();
+    if which == Which::All {
+        found.extend(explained(&aligned, least.others));
+    }
+    let mut seen = FxHashSet::default();
+    found.retain(|place| seen.insert(*place));
+    let row = |place: u32| {
+        let figures = || (0..aligned.dumps()).map(|dump| aligned.figures(dump, place));
+        let bytes: Vec<u64> = figures().map(|figures| figures.retained_bytes).collect();
+        Row {
+            key: None,
+            labels: aligned.labels(place),
+            text: aligned.text(place),
+            objects: figures().map(|figures| figures.objects).collect(),
+            growth: Growth::of(&bytes),
+            bytes,
+        }
+    };
+    let rows = found.into_iter().map(row).filter(|row| which.contains(row.growth));
+    (sorted(rows.collect()), least)
+}
+
+/// What goes on growing first, then by growth.
+fn sorted(mut rows: Vec<Row>) -> Vec<Row> {
+    rows.sort_by(|a, b| {
+        let order = |row: &Row| (row.growth, Reverse(row.delta()));
+        order(a).cmp(&order(b)).then_with(|| (&a.key, &a.labels).cmp(&(&b.key, &b.labels)))
+    });
+    rows
+}
