@@ -162,10 +162,7 @@ impl Run {
         let file = self.rules.path.display();
         let errors = rows.iter().filter(|row| row.is_wrong_rule).map(|row| {
             let (line, rule, dump) = (row.line.unwrap_or(1), &row.rule, &row.dump);
-            anyhow!(
-                "{file}:{line}: rule `{rule}` has must_match, and nothing matches in {dump}: {}",
-                row.message
-            )
+            anyhow!("{file}:{line}: rule `{rule}` cannot be told of {dump}: {}", row.message)
         });
         self.errors.extend(errors);
         let (dump, is_read) = match subject.state {

@@ -148,6 +148,9 @@ pub(super) fn message(rule: &Rule, measured: &Measured, verdict: &Verdict) -> St
         text += "; ";
         text += &more;
     }
+    if verdict.status == Status::Wrong {
+        text += "; the rule has must_match";
+    }
     text
 }
 
