@@ -72,7 +72,7 @@ const HABITS: &[(&[&str], &str)] = &[
     (&["references", "outbound", "with_outgoing_references"], "refs DUMP 0x1234"),
     (&["inbound", "referrers", "with_incoming_references", "incoming"], "refs DUMP 0x1234 --incoming"),
     (&["properties", "sysprops", "system_properties", "vm_flags", "header"], "info DUMP"),
-    (&["check", "validate", "verify", "repair"], "doctor DUMP"),
+    (&["validate", "verify", "repair"], "doctor DUMP"),
     (&["flame", "flame_graph", "flamegraphs"], "flamegraph DUMP"),
     (
         &[

@@ -91,6 +91,7 @@ commands! {
     "Compare" {
         Diff in compare::diff;
         Trend in compare::trend;
+        Check in compare::check;
     }
     "Look at objects" {
         Show in object::show;

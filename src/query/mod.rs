@@ -2,6 +2,7 @@
 //!
 //! One file a question. Renderers are in [`crate::report`].
 
+pub mod check;
 pub mod classes;
 pub mod compare;
 pub mod dominators;

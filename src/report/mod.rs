@@ -5,6 +5,7 @@
 //!   [`csv`], [`table`]; [`fit`] makes texts as wide as the terminal is, [`ink`] colours
 //!   them.
 //! * [`tree`] draws trees and bars; [`flamegraph`], [`folded`] and [`speedscope`] are stacks as pictures.
+//! * [`junit`] and [`sarif`] write the results of `check` for CI servers and code hosts.
 //! * [`findings`] has the words of `doctor`.
 //! * [`hprof_text`] writes the text report of the HPROF agent.
 //!
@@ -20,8 +21,10 @@ pub mod fit;
 pub mod hprof_text;
 pub mod ink;
 pub mod json;
+pub mod junit;
 mod layout;
 pub mod number;
+pub mod sarif;
 pub mod stacks;
 pub mod stream;
 pub mod table;

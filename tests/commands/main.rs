@@ -10,6 +10,7 @@
     clippy::cast_possible_truncation
 )]
 
+mod check;
 #[cfg(unix)]
 mod completions;
 #[cfg(unix)]

@@ -1,5 +1,6 @@
 //! Commands that compare dumps.
 
+pub(crate) mod check;
 pub(crate) mod diff;
 mod pair;
 mod several;

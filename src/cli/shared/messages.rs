@@ -73,7 +73,7 @@ pub(crate) fn about(heap: &Heap, quiet: bool) {
 }
 
 /// What was read of a damaged dump, and what is lost, in one line.
-fn account(heap: &Heap) -> String {
+pub(crate) fn account(heap: &Heap) -> String {
     let Extent { account, missing, retained } = Extent::of(heap);
     let read = grouped(account.read_bytes());
     let mut text = match account.expected_bytes {

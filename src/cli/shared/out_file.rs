@@ -29,9 +29,10 @@ impl OutFile {
         // A link stays one: what it leads to is replaced.
         let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         anyhow::ensure!(
-            inputs.iter().filter_map(|input| fs::canonicalize(input).ok()).all(|input| input != real),
-            "cannot write {}: it is the input file; use another name",
-            path.display()
+            inputs.iter().all(|input| fs::canonicalize(input).ok().is_none_or(|input| input != real)),
+            "cannot write {}: it is {}; use another name",
+            path.display(),
+            if inputs.len() > 1 { "an input file" } else { "the input file" }
         );
         let there = fs::metadata(&real).ok();
         if there.as_ref().is_some_and(|there| there.is_dir()) {

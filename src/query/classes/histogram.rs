@@ -130,7 +130,7 @@ pub fn instances(summary: &Summary, number: ClassNumber, class: &ClassRow) -> u6
 }
 
 /// The objects that are counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Scope {
     /// All objects of the dump.
     #[default]

@@ -238,6 +238,44 @@ pub fn leaks(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], percent: u64) -> io
     Ok(Leaks { reachable_bytes: graph.tree.reachable_bytes(), threshold_bytes, suspects, largest })
 }
 
+/// What retains most of what could be a suspect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Largest {
+    /// One object, or the objects of a class.
+    pub kind: Kind,
+    /// The class, if it is known.
+    pub class: Option<String>,
+    /// The object, if it is one.
+    pub object: Option<ObjectId>,
+    /// What it retains.
+    pub retained_bytes: u64,
+}
+
+/// The largest suspect above a threshold, by the rules of [`leaks`] but without evidence; if nothing is above it, what comes
+/// nearest. `None` if nothing is reachable.
+pub fn largest(summary: &Summary, graph: &ObjectGraph, threshold_bytes: u64) -> Option<Largest> {
+    let tops = suspects::tops(summary, graph, threshold_bytes);
+    let name = |class: ClassNumber| summary.class(class).map(|class| summary.class_name(class).to_owned());
+    let group = tops.rest.iter().filter(|(_, bytes)| **bytes > 0);
+    let group = group.map(|(class, bytes)| (*bytes, Reverse(*class))).max();
+    let single = tops.singles.first().map(|position| (graph.tree.retained_bytes(*position), *position));
+    match (single, group) {
+        (Some((bytes, position)), group) if group.is_none_or(|(of_group, _)| of_group <= bytes) => {
+            let object = graph.tree.object_at(position);
+            Some(Largest {
+                kind: Kind::Single,
+                class: object.and_then(|object| graph.objects.class(object)).and_then(name),
+                object: object.and_then(|object| graph.objects.addresses.id_of(object)),
+                retained_bytes: bytes,
+            })
+        }
+        (_, Some((retained_bytes, Reverse(class)))) => {
+            Some(Largest { kind: Kind::Group, class: name(class), object: None, retained_bytes })
+        }
+        (_, None) => None,
+    }
+}
+
 fn single(graph: &ObjectGraph, position: TreePosition) -> Candidate {
     let tree = &graph.tree;
     let point = suspects::accumulation_point(graph, position);

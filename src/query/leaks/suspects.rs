@@ -58,6 +58,23 @@ pub(super) fn is_drop(below: u64, above: u64) -> bool {
 
 /// The suspects that retain more than `threshold` bytes.
 pub(super) fn find(summary: &Summary, graph: &ObjectGraph, threshold: u64) -> Found {
+    let Tops { singles, mut rest } = tops(summary, graph, threshold);
+    rest.retain(|_, sum| *sum > threshold);
+    let mut groups = members(graph, &rest, &singles);
+    groups.sort_by_key(|group| (Reverse(group.retained_bytes), group.class));
+    Found { singles, groups }
+}
+
+/// Objects that only the roots dominate.
+pub(super) struct Tops {
+    /// Those that retain more than a threshold by themselves, largest first.
+    pub(super) singles: Vec<TreePosition>,
+    /// What the others retain together, by class.
+    pub(super) rest: FxHashMap<ClassNumber, u64>,
+}
+
+/// Those that could be suspects.
+pub(super) fn tops(summary: &Summary, graph: &ObjectGraph, threshold: u64) -> Tops {
     let tree = &graph.tree;
     let is_large = |position: &TreePosition| tree.retained_bytes(*position) > threshold;
     let singles: Vec<TreePosition> = tree.top().take_while(is_large).collect();
@@ -77,10 +94,7 @@ pub(super) fn find(summary: &Summary, graph: &ObjectGraph, threshold: u64) -> Fo
             *sum = sum.saturating_sub(tree.retained_bytes(*single));
         }
     }
-    rest.retain(|_, sum| *sum > threshold);
-    let mut groups = members(graph, &rest, &singles);
-    groups.sort_by_key(|group| (Reverse(group.retained_bytes), group.class));
-    Found { singles, groups }
+    Tops { singles, rest }
 }
 
 /// The objects of these classes that only the roots dominate, without those that are suspects by themselves.

@@ -42,6 +42,7 @@ use crate::query::strings::contents::random_seed;
 pub use fields::{FieldSum, GroupBy};
 pub use findings::{Example, Part};
 use findings::{Findings, Reachable};
+pub(crate) use others::is_made;
 
 /// A kind of waste, in the order in which they are added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -83,6 +84,27 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 17] = [
+        Self::DuplicateStrings,
+        Self::DuplicateArrays,
+        Self::ConstantArrays,
+        Self::UnusedArrayEnds,
+        Self::EmptyCollections,
+        Self::SingleElementCollections,
+        Self::SparseCollections,
+        Self::CollidingMaps,
+        Self::LinkedLists,
+        Self::ZeroLengthArrays,
+        Self::EmptyArrays,
+        Self::SingleElementArrays,
+        Self::BoxedNumbers,
+        Self::ConstantFields,
+        Self::Finalizable,
+        Self::DuplicateClasses,
+        Self::Unreachable,
+    ];
+
     /// The name in output.
     pub const fn name(self) -> &'static str {
         match self {

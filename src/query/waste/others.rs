@@ -21,6 +21,12 @@ const MADE: [&str; 4] = [
     "GeneratedSerializationConstructorAccessor",
 ];
 
+/// Whether a class is made while a program runs.
+pub(crate) fn is_made(name: &str) -> bool {
+    let simple = crate::hprof::names::simple(name);
+    MADE.iter().any(|made| simple.starts_with(made))
+}
+
 /// The class that links what waits in a queue.
 const REFERENCE: &str = "java.lang.ref.Reference";
 
@@ -54,11 +60,7 @@ fn duplicate_classes(search: &Search<'_>) -> io::Result<Findings> {
     let summary = search.summary;
     let dumped = summary.numbered_classes().filter(|(_, row)| {
         let name = summary.class_name(row);
-        let simple = crate::hprof::names::simple(name);
-        row.is_dumped()
-            && row.kind() == ClassKind::Instance
-            && !name.ends_with("[]")
-            && !MADE.iter().any(|made| simple.starts_with(made))
+        row.is_dumped() && row.kind() == ClassKind::Instance && !name.ends_with("[]") && !is_made(name)
     });
     let mut classes: Vec<(&str, ObjectId, ObjectIndex)> = dumped
         .filter_map(|(number, row)| {

@@ -1,0 +1,277 @@
+//! `check --init`: a rules file made from a dump, with each measure and limits that the dump keeps to, with some room.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+
+use crate::cli::Outcome;
+use crate::cli::shared::args::Input;
+use crate::cli::shared::out_file::OutFile;
+use crate::cli::shared::output;
+use crate::cli::shared::session::{Session, Source};
+use crate::index::layout::sizes::Sizes;
+use crate::index::model::summary::Summary;
+use crate::index::{Heap, ObjectGraph, Quiet};
+use crate::query::check::{
+    Limits, Measure, Measured, Opened, Percent, Range, Rule, Severity, Status, Unit, Unmatched, measure,
+};
+use crate::query::classes::histogram::{self, Scope};
+use crate::query::classes::pattern::ClassPattern;
+use crate::query::compare::places::{Aligned, Places, Via};
+use crate::query::waste::Kind;
+use crate::report::escape;
+use crate::report::number::{grouped, human_bytes};
+
+/// Packages of the JDK: rules are about the program.
+const JDK: &[&str] = &["java.", "javax.", "jdk.", "sun.", "com.sun."];
+/// Classes that are looked at for one of the program.
+const MAX_LOOKED_AT: usize = 10_000;
+/// Longer names make no good example.
+const MAX_NAME: usize = 200;
+/// What is left between the present figure and the limit: a quarter of it.
+const ROOM: u64 = 4;
+/// Suspects are allowed in steps of so many percent.
+const STEP: u64 = 5;
+
+pub(super) fn run(input: &Input, out: Option<&Path>) -> anyhow::Result<Outcome> {
+    let file = out.map(|out| OutFile::create(out, &[input.path()])).transpose()?;
+    let (session, text) = Session::ask(input, |heap, graph| {
+        anyhow::ensure!(
+            heap.summary().facts().heap_dumps.get() > 0,
+            "{}: no heap dump is in it, so no rules can be made; `hprof-cli info` shows what it contains",
+            heap.path().display()
+        );
+        rules(heap, graph)
+    })?;
+    session.check()?;
+    match file {
+        Some(mut file) => {
+            file.write_all(text.as_bytes())?;
+            file.commit()?;
+        }
+        None => {
+            let mut out = output::stdout();
+            out.write_all(text.as_bytes())?;
+            output::finish(out)?;
+        }
+    }
+    Ok(session.outcome(true))
+}
+
+/// A rule of the file, before it has a limit.
+struct Example {
+    about: &'static str,
+    name: String,
+    of: Option<String>,
+    /// Lines behind `of`.
+    more: &'static str,
+    measure: Measure,
+}
+
+impl Example {
+    fn new(about: &'static str, name: impl Into<String>, measure: Measure) -> Self {
+        Self { about, name: name.into(), of: None, more: "", measure }
+    }
+
+    fn of(self, of: &str) -> Self {
+        Self { of: Some(of.to_owned()), ..self }
+    }
+
+    fn more(self, more: &'static str) -> Self {
+        Self { more, ..self }
+    }
+}
+
+fn rules(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
+    let summary = heap.summary();
+    let class = class_of_the_program(summary);
+    // Every text is a pattern.
+    let Ok(pattern) = class.parse::<ClassPattern>();
+    let bytes = heap.bytes(&Quiet)?;
+    let mut examples = vec![
+        Example::new(
+            "The heap: what reachable objects take. `objects` = \"all\" counts unreachable ones too.",
+            "heap",
+            Measure::Heap(Scope::Reachable),
+        ),
+        Example::new(
+            "What all reachable objects of some classes retain together. `of` is a pattern of class names:\n# \"com.acme.**Cache\", \"Session\", \"byte[]\".",
+            format!("retained by {class}"),
+            Measure::Retained(pattern.clone()),
+        )
+        .of(&class),
+        Example::new(
+            "What the objects of some classes take themselves.",
+            format!("size of {class}"),
+            Measure::Shallow(pattern.clone(), Scope::All),
+        )
+        .of(&class),
+        Example::new(
+            "How many objects of some classes there are: `objects` is \"all\", \"reachable\" or \"unreachable\".\n# `min` is for what must be there; with `must_match` a name that no class has is an error.",
+            format!("instances of {class}"),
+            Measure::Instances(pattern, Scope::Reachable),
+        )
+        .of(&class)
+        .more("objects = \"reachable\"\nmust_match = true\n"),
+        Example::new(
+            "Class loaders; `of` is a pattern of their classes or names.",
+            "class loaders",
+            Measure::Loaders(None, Scope::Reachable),
+        ),
+        Example::new(
+            "Classes that several class loaders define: definitions beyond the first of each name.",
+            "no more duplicate classes",
+            Measure::DuplicateClasses(None),
+        ),
+        Example::new(
+            "The largest leak suspect, as `hprof-cli leaks` finds it: at most so much of the reachable heap.",
+            "no large leak suspect",
+            Measure::Suspects,
+        ),
+        Example::new(
+            "What is wasted, by the kinds of `hprof-cli waste`; without `of`, by all together.",
+            "duplicate strings",
+            Measure::Waste(Some(Kind::DuplicateStrings)),
+        )
+        .of(Kind::DuplicateStrings.name())
+        .more("severity = \"warning\"\n"),
+    ];
+    if let Some(place) = largest_static(&Places::new(heap, graph, bytes)?) {
+        let measure = Measure::Place(place.clone());
+        examples.push(Example::new(PLACE, "a place", measure).of(&place));
+    }
+    let made: Vec<Rule> = examples.iter().map(|example| rule(&example.measure, any())).collect();
+    let measured = measure(&made, Opened::Graph(heap, graph, bytes))?;
+    let mut text = head(heap);
+    for (example, measured) in examples.iter().zip(&measured) {
+        let (limit, now) = match example.measure {
+            Measure::Suspects => suspects(heap, graph, bytes)?,
+            _ => with_room(measured, example.measure.unit()),
+        };
+        // Writing to a String cannot fail.
+        let _ = write!(text, "\n# {}\n[[rule]]\nname = {}\n", example.about, quoted(&example.name));
+        let _ = writeln!(text, "measure = \"{}\"", example.measure.name());
+        if let Some(of) = &example.of {
+            let _ = writeln!(text, "of = {}", quoted(of));
+        }
+        let _ = writeln!(text, "{}max = {limit}  # now: {now}", example.more);
+    }
+    text += GROWTH;
+    Ok(text)
+}
+
+const PLACE: &str =
+    "What is retained at a place, as `hprof-cli diff --by place` shows places; `*` stands for anything.";
+
+/// The static field that holds most.
+fn largest_static(places: &Places) -> Option<String> {
+    let aligned = Aligned::new(std::slice::from_ref(places));
+    let all = 0..u32::try_from(aligned.parents.len()).unwrap_or(u32::MAX);
+    let statics = all.filter(|place| matches!(aligned.label(*place).via, Via::Static { .. }));
+    let is_named = |text: &String| text.len() <= MAX_NAME && text.trim() == text;
+    let named = statics.map(|place| (aligned.figures(0, place).retained_bytes, aligned.text(place)));
+    named.filter(|(_, text)| is_named(text)).max().map(|(_, text)| text)
+}
+
+const GROWTH: &str = "
+# Growth against the baseline: \"heap\", \"class PATTERN\" (what its objects take), \"retained PATTERN\", \"place\" (the one
+# that grew most) or \"place PATTERN\". Percentages are of the baseline's heap.
+# [[rule]]
+# name = \"no place grows\"
+# measure = \"growth\"
+# of = \"place\"
+# max = \"5 %\"
+";
+
+fn head(heap: &Heap) -> String {
+    let path = escape::text(&heap.path().to_string_lossy()).into_owned();
+    format!(
+        "# Rules for hprof-cli check, made from {path}.
+#
+#   hprof-cli check DUMP... --rules FILE
+#
+# Each rule has a name, what it measures, and a limit: `max`, `min` or both. Limits are numbers, sizes (\"50 MiB\"), or
+# parts of the heap (\"20 %\"). Its severity is \"error\" (the check fails), \"warning\" or \"note\".
+
+# The dump to compare with, for rules of measure \"growth\"; from where this file is. --baseline OLD overrides it.
+# baseline = \"old.hprof\"
+"
+    )
+}
+
+/// The class of the program whose objects take most; if there is none, of any.
+fn class_of_the_program(summary: &Summary) -> String {
+    let question = histogram::Question { top: Some(MAX_LOOKED_AT), ..histogram::Question::default() };
+    let rows = histogram::histogram(summary, &Sizes::new(summary, None), &question).rows;
+    // A hostile dump has names that mean something else as patterns.
+    let is_itself = |name: &str| {
+        let Ok(pattern) = name.parse::<ClassPattern>();
+        !name.is_empty() && name.trim() == name && pattern.matches(name)
+    };
+    let is_named = |row: &&histogram::Row| row.name.len() <= MAX_NAME && is_itself(&row.name);
+    let is_of_program = |row: &&histogram::Row| {
+        row.name.contains('.') && !JDK.iter().any(|package| row.name.starts_with(package))
+    };
+    let found = rows.iter().filter(is_named).find(is_of_program).or_else(|| rows.iter().find(is_named));
+    found.map_or_else(|| "java.lang.Object".to_owned(), |row| row.name.to_string())
+}
+
+fn rule(measure: &Measure, limits: Limits) -> Rule {
+    Rule {
+        name: String::new(),
+        severity: Severity::default(),
+        measure: measure.clone(),
+        limits,
+        unmatched: Unmatched::default(),
+    }
+}
+
+fn any() -> Limits {
+    Limits::Number(Range::Max(u64::MAX))
+}
+
+/// A limit above a figure, and the figure.
+fn with_room(measured: &Measured, unit: Unit) -> (String, String) {
+    let now = measured.amount.unsigned_abs();
+    let limit = now.saturating_add(now.div_ceil(ROOM));
+    match unit {
+        Unit::Count => (limit.to_string(), grouped(now)),
+        Unit::Bytes => {
+            let (size, name) = if limit >= 1 << 20 { (1 << 20, "MiB") } else { (1 << 10, "KiB") };
+            (format!("\"{} {name}\"", limit.div_ceil(size)), human_bytes(now))
+        }
+    }
+}
+
+/// The least limit of a few that the suspects keep to: what counts as one depends on it.
+fn suspects(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> anyhow::Result<(String, String)> {
+    let mut now = String::new();
+    for percent in (1..=100 / STEP).map(|steps| steps * STEP) {
+        let rule = rule(&Measure::Suspects, Limits::Percent(Range::Max(Percent::whole(percent))));
+        let measured = measure([&rule], Opened::Graph(heap, graph, bytes))?;
+        let Some(measured) = measured.first() else { continue };
+        #[allow(clippy::cast_precision_loss)]
+        let share =
+            if measured.whole == 0 { 0.0 } else { measured.amount as f64 * 100.0 / measured.whole as f64 };
+        now = format!("{share:.1} %");
+        if rule.judge(measured).status == Status::Passed {
+            return Ok((format!("\"{} %\"", (percent + STEP).min(100)), now));
+        }
+    }
+    Ok(("\"100 %\"".to_owned(), now))
+}
+
+/// A text as a basic string of TOML.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            // Writing to a String cannot fail.
+            c if escape::is_harmful(c) => drop(write!(out, "\\U{:08x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}

@@ -1,0 +1,74 @@
+//! Limits as they are written: `100`, `"50 MiB"`, `"20 %"`.
+
+use toml::de::DeValue;
+
+use crate::query::check::{Limits, Percent, Range, Unit};
+use crate::query::objects::condition::size;
+
+/// A limit as it was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Given {
+    Number(u64),
+    Percent(Percent),
+}
+
+/// Reads a limit. What is wrong goes behind its key.
+pub(super) fn given(value: &DeValue<'_>, unit: Unit) -> Result<Given, String> {
+    let expected = match unit {
+        Unit::Bytes => "expected a size like \"50 MiB\", a number of bytes, or a part like \"20 %\"",
+        Unit::Count => "expected a number of 0 or more, for example 100",
+    };
+    match value {
+        DeValue::Integer(number) => {
+            let digits = number.as_str().replace('_', "");
+            u64::from_str_radix(digits.strip_prefix('+').unwrap_or(&digits), number.radix())
+                .map(Given::Number)
+                .map_err(|_| format!("is {}; {expected}", number.as_str()))
+        }
+        DeValue::String(text) => {
+            let text = text.trim();
+            let wrong = || format!("is `{text}`; {expected}");
+            let percent = text.strip_suffix('%').or_else(|| text.strip_suffix("percent"));
+            match (percent, unit) {
+                (Some(_), Unit::Count) => Err(wrong()),
+                (Some(number), Unit::Bytes) => {
+                    Percent::parse(number.trim()).map(Given::Percent).ok_or_else(wrong)
+                }
+                (None, Unit::Bytes) => size::parse(text).map(Given::Number).map_err(|_| wrong()),
+                (None, Unit::Count) => text.parse().map(Given::Number).map_err(|_| wrong()),
+            }
+        }
+        other => Err(format!("is of type {}; {expected}", other.type_str())),
+    }
+}
+
+impl Given {
+    /// The limits; at least one is there. Says what is wrong with them.
+    pub(super) fn range(min: Option<Self>, max: Option<Self>) -> Result<Limits, String> {
+        let number = |given: Option<Self>| match given {
+            Some(Self::Number(number)) => Some(number),
+            _ => None,
+        };
+        let percent = |given: Option<Self>| match given {
+            Some(Self::Percent(percent)) => Some(percent),
+            _ => None,
+        };
+        let numbers = Range::of(number(min), number(max));
+        let parts = Range::of(percent(min), percent(max));
+        match (numbers, parts) {
+            (Some(Range::Both { min, max }), _) if min > max => Err(format!(
+                "`min` is more than `max`: nothing is at least {min} and at most {max}; exchange them"
+            )),
+            (_, Some(Range::Both { min, max })) if min > max => {
+                Err("`min` is more than `max`: nothing is allowed; exchange them".to_owned())
+            }
+            (Some(range), None) => Ok(Limits::Number(range)),
+            (None, Some(range)) => Ok(Limits::Percent(range)),
+            (Some(_), Some(_)) => {
+                Err("one limit is a part in percent and the other is not; write both in the same way"
+                    .to_owned())
+            }
+            (None, None) => Err("there is no limit; write max or min".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The results as files for CI servers: JUnit XML and SARIF.
+
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use anyhow::Context;
+
+use super::rows::Row;
+use super::{Looked, Run, words};
+use crate::cli::shared::out_file::OutFile;
+use crate::query::check::{Severity, Status};
+use crate::report::sarif::{self, Level};
+use crate::report::{junit, value::Value};
+
+/// The files that will be written.
+pub(super) struct Reports {
+    junit: Option<OutFile>,
+    sarif: Option<OutFile>,
+}
+
+impl Reports {
+    /// Begins to write them; `read` are the files that must not be replaced.
+    pub(super) fn create(junit: Option<&Path>, sarif: Option<&Path>, read: &[&Path]) -> anyhow::Result<Self> {
+        let create = |path: Option<&Path>| path.map(|path| OutFile::create(path, read)).transpose();
+        let reports = Self { junit: create(junit)?, sarif: create(sarif)? };
+        if let (Some(junit), Some(sarif)) = (&reports.junit, &reports.sarif) {
+            let is_device = junit.path().exists() && !junit.path().is_file();
+            anyhow::ensure!(
+                is_device || junit.path() != sarif.path(),
+                "--junit and --sarif name the same file, {}; use two names",
+                junit.path().display()
+            );
+        }
+        Ok(reports)
+    }
+
+    /// Writes them.
+    pub(super) fn write(self, run: &Run) -> anyhow::Result<()> {
+        if let Some(file) = self.junit {
+            written(file, |out| junit::write(out, &suites(run)))?;
+        }
+        if let Some(file) = self.sarif {
+            written(file, |out| sarif::write(out, &results(run)))?;
+        }
+        Ok(())
+    }
+}
+
+fn written(
+    mut file: OutFile,
+    write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> anyhow::Result<()> {
+    let shown = file.path().display().to_string();
+    let fail = || format!("cannot write {shown}");
+    let mut out = BufWriter::new(&mut file);
+    write(&mut out).with_context(fail)?;
+    out.flush().with_context(fail)?;
+    drop(out);
+    file.commit()
+}
+
+/// A suite for each dump, and for a damaged baseline.
+fn suites(run: &Run) -> Vec<junit::Suite<'_>> {
+    run.looked().filter(|looked| !looked.rows.is_empty()).map(suite).collect()
+}
+
+fn suite(Looked { dump, rows, .. }: &Looked) -> junit::Suite<'_> {
+    // What passed because it does not exist would not be seen at all.
+    let told = rows.iter().filter(|row| row.is_told() && row.status == Status::Passed);
+    junit::Suite {
+        name: &dump.path,
+        time: dump.created.as_deref(),
+        cases: rows.iter().map(case).collect(),
+        notes: told.map(|row| &*row.message).collect(),
+    }
+}
+
+fn case(row: &Row) -> junit::Case<'_> {
+    let (kind, message) = (row.kind, &*row.message);
+    let result = match (row.status, row.severity) {
+        (Status::Passed, _) => junit::Outcome::Passed,
+        (Status::Wrong, _) => junit::Outcome::Error { kind, message },
+        (Status::Failed, Severity::Error) => junit::Outcome::Failed { kind, message },
+        // There are no warnings in JUnit, and a failure would end the build.
+        (Status::Failed, severity) => {
+            junit::Outcome::Skipped { message: format!("{}: {message}", severity.name()) }
+        }
+    };
+    junit::Case { name: &row.rule, result }
+}
+
+fn level(severity: Severity) -> Level {
+    match severity {
+        Severity::Error => Level::Error,
+        Severity::Warning => Level::Warning,
+        Severity::Note => Level::Note,
+    }
+}
+
+/// What failed, each at its rule; what is no rule at the beginning of the rules file.
+fn results(run: &Run) -> sarif::Run<'_> {
+    let mut rules: Vec<sarif::Rule<'_>> = (run.rules.rules.iter())
+        .map(|rule| sarif::Rule {
+            id: &rule.name,
+            about: words::subject(&rule.measure),
+            level: level(rule.severity),
+        })
+        .collect();
+    let mut failures = Vec::new();
+    for row in run.rows().filter(|row| row.status != Status::Passed) {
+        let rule = row.number.unwrap_or_else(|| {
+            let known = rules.iter().position(|rule| rule.id == row.rule);
+            known.unwrap_or_else(|| {
+                rules.push(sarif::Rule { id: &row.rule, about: row.about(), level: Level::Error });
+                rules.len() - 1
+            })
+        });
+        let level = if row.status == Status::Wrong { Level::Error } else { level(row.severity) };
+        let mut properties = vec![("dump", Value::from(&*row.dump))];
+        if let (Some(bound), Some(unit)) = (row.bound, row.unit) {
+            properties.push(("value", row.value.clone()));
+            properties.push((bound, row.limit.clone()));
+            properties.push(("unit", unit.into()));
+        }
+        let message = format!("{}: {}", row.dump, row.message);
+        failures.push(sarif::Failure { rule, level, message, line: row.line.unwrap_or(1), properties });
+    }
+    let unread = run.looked().filter(|looked| !looked.is_read);
+    let errors = unread.flat_map(|looked| looked.rows.iter().map(|row| &*row.message)).collect();
+    sarif::Run { version: env!("CARGO_PKG_VERSION"), file: &run.rules.path, rules, failures, errors }
+}

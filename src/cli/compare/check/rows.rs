@@ -1,0 +1,272 @@
+//! What became of each rule for each dump: rows, and how they are shown.
+
+use super::dumps::{State, Subject};
+use super::rules::{DAMAGED, Rules, UNREADABLE};
+use super::words;
+use crate::query::check::{Found, Measured, Rule, Severity, Status};
+use crate::report::column::{Align, Column, Columns, Fit, Kind};
+use crate::report::value::Value;
+
+/// A rule and a dump.
+pub(super) struct Row {
+    /// The rule's name.
+    pub(super) rule: String,
+    /// Its number; `None` of what is not in the rules file.
+    pub(super) number: Option<usize>,
+    pub(super) severity: Severity,
+    /// What is measured, in one word.
+    pub(super) kind: &'static str,
+    pub(super) dump: String,
+    pub(super) status: Status,
+    pub(super) value: Value<'static>,
+    pub(super) limit: Value<'static>,
+    pub(super) bound: Option<&'static str>,
+    pub(super) unit: Option<&'static str>,
+    /// The figure and its limit, for people.
+    shown: [String; 2],
+    pub(super) message: String,
+    /// Whether the rule must match a class, and does not.
+    pub(super) is_wrong_rule: bool,
+    /// Whether nothing has the name that the rule asks for.
+    pub(super) is_unmatched: bool,
+    /// Where the rule is.
+    pub(super) line: Option<u64>,
+}
+
+/// The baseline, as far as rules need it.
+pub(super) enum Baseline {
+    /// No rule does.
+    None,
+    /// A figure for each rule that does, in their order.
+    Measured(Vec<Measured>),
+    /// It cannot be read, and why.
+    Unreadable(String),
+}
+
+/// Whether damage is a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Damage {
+    Fails,
+    IsAllowed,
+}
+
+impl Row {
+    /// Of a dump: damage first, then the rules in their order.
+    pub(super) fn of(subject: &Subject, rules: &Rules, baseline: &Baseline, damage: Damage) -> Vec<Self> {
+        let measured = match &subject.state {
+            State::Read { measured, .. } => measured,
+            State::Unreadable(error) => return vec![Self::unreadable(&subject.path, error)],
+        };
+        let mut rows: Vec<Self> = Self::damaged(subject, damage).into_iter().collect();
+        let mut before = match baseline {
+            Baseline::Measured(measured) => measured.iter(),
+            _ => [].iter(),
+        };
+        for (number, (rule, measured)) in rules.rules.iter().zip(measured).enumerate() {
+            let measured = match (rule.measure.needs_baseline(), baseline) {
+                (false, _) => Ok(measured.clone()),
+                (true, Baseline::Unreadable(why)) => Err(why.clone()),
+                (true, _) => match before.next() {
+                    Some(before) => Ok(rule.growth(measured.clone(), before)),
+                    None => Err("there is no baseline".to_owned()),
+                },
+            };
+            let line = rules.lines.get(number).copied();
+            rows.push(Self::judged(rule, number, line, &subject.path, measured));
+        }
+        rows
+    }
+
+    /// That a dump is damaged, if it is.
+    pub(super) fn damaged(subject: &Subject, damage: Damage) -> Option<Self> {
+        let text = format!("part of the dump is missing or unreadable: {}", subject.damage()?);
+        Some(match damage {
+            Damage::Fails => Self::beside(DAMAGED, &subject.path, Status::Failed, text),
+            Damage::IsAllowed => {
+                let text = format!("{text}; allowed by --allow-damaged");
+                Self::beside(DAMAGED, &subject.path, Status::Passed, text)
+            }
+        })
+    }
+
+    /// That a dump cannot be read.
+    pub(super) fn unreadable(path: &str, error: &anyhow::Error) -> Self {
+        Self::beside(UNREADABLE, path, Status::Wrong, format!("{error:#}"))
+    }
+
+    /// What a row is about that is not in the rules file.
+    pub(super) fn about(&self) -> String {
+        match self.kind {
+            DAMAGED => "dumps are whole".to_owned(),
+            _ => "dumps can be read".to_owned(),
+        }
+    }
+
+    fn beside(rule: &'static str, dump: &str, status: Status, message: String) -> Self {
+        Self {
+            rule: rule.to_owned(),
+            number: None,
+            severity: Severity::Error,
+            kind: rule,
+            dump: dump.to_owned(),
+            status,
+            value: Value::Null,
+            limit: Value::Null,
+            bound: None,
+            unit: None,
+            shown: [String::new(), String::new()],
+            message,
+            is_wrong_rule: false,
+            is_unmatched: false,
+            line: None,
+        }
+    }
+
+    fn judged(
+        rule: &Rule,
+        number: usize,
+        line: Option<u64>,
+        dump: &str,
+        measured: Result<Measured, String>,
+    ) -> Self {
+        let subject = words::subject(&rule.measure);
+        let named = |row: Self| Self {
+            rule: rule.name.clone(),
+            number: Some(number),
+            severity: rule.severity,
+            kind: rule.measure.name(),
+            line,
+            ..row
+        };
+        let measured = match measured {
+            Ok(measured) => measured,
+            Err(why) => return named(Self::beside("", dump, Status::Wrong, format!("{subject}: {why}"))),
+        };
+        let verdict = rule.judge(&measured);
+        named(Self {
+            value: words::value(&measured, verdict.limit),
+            limit: words::limit(verdict.limit),
+            bound: Some(verdict.limit.bound().name()),
+            unit: Some(words::unit(&rule.measure, verdict.limit)),
+            shown: words::figures(&rule.measure, &measured, &verdict),
+            is_wrong_rule: verdict.status == Status::Wrong,
+            is_unmatched: matches!(measured.found, Found::NoMatch { .. }),
+            ..Self::beside("", dump, verdict.status, words::message(rule, &measured, &verdict))
+        })
+    }
+
+    /// Whether the check fails with it.
+    pub(super) fn fails(&self) -> bool {
+        self.status == Status::Failed && self.severity == Severity::Error
+    }
+
+    /// Whether a table tells more of it than its figures.
+    pub(super) fn is_told(&self) -> bool {
+        self.status != Status::Passed || self.number.is_none() || self.is_unmatched
+    }
+
+    /// One word for people: what failed stands out.
+    pub(super) fn result(&self) -> &'static str {
+        match (self.status, self.severity) {
+            (Status::Passed, _) => "passed",
+            (Status::Wrong, _) => "ERROR",
+            (Status::Failed, Severity::Error) => "FAILED",
+            (Status::Failed, Severity::Warning) => "warning",
+            (Status::Failed, Severity::Note) => "note",
+        }
+    }
+
+    /// What is worst comes first.
+    pub(super) fn rank(&self) -> u8 {
+        match (self.status, self.severity) {
+            (Status::Wrong, _) => 0,
+            (Status::Failed, Severity::Error) => 1,
+            (Status::Failed, Severity::Warning) => 2,
+            (Status::Failed, Severity::Note) => 3,
+            (Status::Passed, _) => 4,
+        }
+    }
+
+    const fn status_name(&self) -> &'static str {
+        match self.status {
+            Status::Passed => "passed",
+            Status::Failed => "failed",
+            Status::Wrong => "error",
+        }
+    }
+}
+
+/// Which dumps a table names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dumps {
+    One,
+    Several,
+}
+
+pub(super) fn columns<'a>(dumps: Dumps) -> Columns<'a, &'a Row> {
+    let dump = Column::text("dump", "the dump, as it was given", |row: &&Row| (&*row.dump).into());
+    let dump = match dumps {
+        Dumps::One => dump,
+        Dumps::Several => dump.header("dump").place(4).fit(Fit::Shorten { priority: 0 }),
+    };
+    let not_measured = "nothing was measured";
+    Columns::new([
+        Column::table("result", Align::Left, |row: &&Row| row.result().to_owned()).place(0),
+        Column::text(
+            "rule",
+            "the rule's name; `damaged` of a damaged dump, `unreadable` of one that cannot be read",
+            |row: &&Row| (&*row.rule).into(),
+        )
+        .header("rule")
+        .place(1)
+        .fit(Fit::Shorten { priority: 1 }),
+        Column::text("severity", "`error`, `warning` or `note`", |row: &&Row| row.severity.name().into()),
+        dump,
+        Column::boolean("passed", "whether the dump keeps to the rule", |row: &&Row| {
+            (row.status == Status::Passed).into()
+        }),
+        Column::text(
+            "status",
+            "`passed`, `failed`, or `error` if it cannot be told: exit code 2",
+            |row: &&Row| row.status_name().into(),
+        ),
+        Column::new(
+            "value",
+            Kind::Float,
+            "what was measured, in `unit`; growth may be negative",
+            |row: &&Row| row.value.clone(),
+        )
+        .or_null(not_measured)
+        .header("value")
+        .place(2)
+        .cell(|row| row.shown[0].clone()),
+        Column::new(
+            "limit",
+            Kind::Float,
+            "the limit that is not kept to; if all are, `max`, or else `min`",
+            |row: &&Row| row.limit.clone(),
+        )
+        .or_null(not_measured)
+        .header("limit")
+        .place(3)
+        .cell(|row| row.shown[1].clone()),
+        Column::text("bound", "which limit that is: `max` or `min`", |row: &&Row| row.bound.into())
+            .or_null(not_measured),
+        Column::text("unit", "of `value` and `limit`: `bytes`, `count` or `percent`", |row: &&Row| {
+            row.unit.into()
+        })
+        .or_null(not_measured),
+        Column::boolean(
+            "matched",
+            "false if no class or place has a name that the rule asks for: it may be misspelt",
+            |row: &&Row| (!row.is_unmatched).into(),
+        ),
+        Column::text("message", "the same as a sentence, with what was found", |row: &&Row| {
+            (&*row.message).into()
+        }),
+        Column::integer("line", "the line of the rule in the rules file, from 1", |row: &&Row| {
+            row.line.into()
+        })
+        .or_null("it is not in the rules file"),
+    ])
+}

@@ -1,0 +1,575 @@
+//! Reading a file of rules: TOML, of which every key is known here, and what is wrong with it, with line and column.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::limits::{self, Given};
+use super::words;
+use crate::hprof::sniff::{Looks, sniff};
+use crate::query::check::{Growing, Limits, Measure, Rule, Severity, Unmatched};
+use crate::query::classes::histogram::Scope;
+use crate::query::classes::pattern::ClassPattern;
+use crate::query::classes::suggestions;
+use crate::query::waste::Kind;
+
+/// Longer files are none that somebody has written.
+const MAX_BYTES: u64 = 1 << 20;
+/// More rules are none that somebody reads.
+const MAX_RULES: usize = 1000;
+/// Longer names do not fit into reports.
+const MAX_NAME: usize = 200;
+/// What is wrong beyond that is not said.
+const MAX_WRONG: usize = 20;
+
+/// The keys of the file.
+const TOP: &[&str] = &["baseline", "must_match", "rule"];
+/// The keys of a rule.
+const KEYS: &[&str] = &["name", "severity", "measure", "of", "objects", "min", "max", "must_match"];
+
+/// Names of what is reported besides rules.
+pub(super) const DAMAGED: &str = "damaged";
+pub(super) const UNREADABLE: &str = "unreadable";
+
+/// The rules of a file.
+#[derive(Debug)]
+pub(super) struct Rules {
+    /// Where it is.
+    pub(super) path: PathBuf,
+    /// The dump to compare with, if the file names one.
+    pub(super) baseline: Option<PathBuf>,
+    /// The rules, in their order, at least one.
+    pub(super) rules: Vec<Rule>,
+    /// The line of each rule, from 1.
+    pub(super) lines: Vec<u64>,
+}
+
+/// What is wrong at a place of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Wrong {
+    /// In bytes from the beginning.
+    at: usize,
+    /// What, and what to do.
+    text: String,
+}
+
+/// Reads a file of rules.
+pub(super) fn read(path: &Path) -> anyhow::Result<Rules> {
+    let shown = path.display();
+    let fail = || format!("cannot read the rules file {shown}");
+    let file = File::open(path).with_context(fail)?;
+    anyhow::ensure!(
+        !file.metadata().with_context(fail)?.is_dir(),
+        "{shown} is a directory; name a rules file in it"
+    );
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).with_context(fail)?;
+    let what_to_do = "`hprof-cli check --init DUMP` writes one";
+    let other = match sniff(&bytes) {
+        // `[[rule]]` looks like JSON.
+        Looks::Text | Looks::Json | Looks::Other => None,
+        _ if bytes.is_empty() => None,
+        Looks::Hprof => Some("it is a heap dump".to_owned()),
+        looks => Some(looks.describe()),
+    };
+    let is_long = bytes.len() as u64 > MAX_BYTES;
+    if let Some(what) = other.or_else(|| is_long.then(|| "it is larger than 1 MiB".to_owned())) {
+        anyhow::bail!("{shown} is no rules file: {what}; {what_to_do}");
+    }
+    let text = std::str::from_utf8(&bytes).map_err(|error| {
+        let (line, column) = position(&String::from_utf8_lossy(&bytes), error.valid_up_to());
+        anyhow::anyhow!("{shown}:{line}:{column}: this is not UTF-8, as TOML is; {what_to_do}")
+    })?;
+    parse(text)
+        .map(|(baseline, rules, lines)| Rules {
+            path: path.to_owned(),
+            // As it is written in the file: from where that is.
+            baseline: baseline.map(|baseline| path.parent().unwrap_or(Path::new("")).join(baseline)),
+            rules,
+            lines,
+        })
+        .map_err(|mut wrong| {
+            wrong.sort_by_key(|one| one.at);
+            let more = wrong.len().saturating_sub(MAX_WRONG);
+            let mut said: Vec<String> = wrong
+                .iter()
+                .take(MAX_WRONG)
+                .map(|one| {
+                    let (line, column) = position(text, one.at);
+                    format!("{shown}:{line}:{column}: {}", one.text)
+                })
+                .collect();
+            if more > 0 {
+                said.push(format!("{more} more errors in {shown}"));
+            }
+            anyhow::Error::new(WrongRules(said))
+        })
+}
+
+/// A file of rules that are wrong: what is, each with its place.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub(super) struct WrongRules(pub(super) Vec<String>);
+
+/// Line and column, in characters from 1, of an offset in bytes.
+fn position(text: &str, at: usize) -> (u64, u64) {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    let before = text.get(..at).unwrap_or_default();
+    let line = before.bytes().filter(|byte| *byte == b'\n').count() as u64 + 1;
+    let start = before.rfind('\n').map_or(0, |end| end + 1);
+    let column = before.get(start..).unwrap_or_default().chars().count() as u64 + 1;
+    (line, column)
+}
+
+type Parsed = (Option<PathBuf>, Vec<Rule>, Vec<u64>);
+
+fn parse(text: &str) -> Result<Parsed, Vec<Wrong>> {
+    let table = DeTable::parse(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        vec![Wrong { at, text: format!("this is not TOML: {}", error.message().replace('\n', ", ")) }]
+    })?;
+    let mut reader = Reader { wrong: Vec::new() };
+    let read = reader.file(text, table.get_ref());
+    if reader.wrong.is_empty() { Ok(read) } else { Err(reader.wrong) }
+}
+
+/// Reads values, and keeps what is wrong with them.
+struct Reader {
+    wrong: Vec<Wrong>,
+}
+
+type Value<'i> = Spanned<DeValue<'i>>;
+
+impl Reader {
+    fn wrong(&mut self, at: usize, text: impl Into<String>) {
+        self.wrong.push(Wrong { at, text: text.into() });
+    }
+
+    fn file(&mut self, text: &str, table: &DeTable<'_>) -> Parsed {
+        self.keys(table, TOP, "the file");
+        let baseline =
+            table.get("baseline").and_then(|value| self.string(value, "baseline", "the path of a dump"));
+        if baseline == Some("")
+            && let Some(value) = table.get("baseline")
+        {
+            self.wrong(value.span().start, "`baseline` is empty; write the path of a dump, or omit it");
+        }
+        let unmatched = self.must_match(table, Unmatched::default());
+        let (mut rules, mut lines) = (Vec::new(), Vec::new());
+        let Some(value) = table.get("rule") else {
+            self.wrong(
+                0,
+                format!("there are no rules; a rule begins with [[rule]], for example: {}", words::EXAMPLE),
+            );
+            return (None, rules, lines);
+        };
+        let array =
+            value.get_ref().as_array().filter(|array| array.iter().all(|one| one.get_ref().is_table()));
+        let Some(array) = array else {
+            let kind = value.get_ref().type_str();
+            let what =
+                if kind == "array" { "an array of other things".to_owned() } else { format!("one {kind}") };
+            self.wrong(value.span().start, format!("`rule` is {what}; expected tables, each after [[rule]]"));
+            return (None, rules, lines);
+        };
+        if array.is_empty() {
+            self.wrong(
+                value.span().start,
+                format!("there are no rules; expected for example: {}", words::EXAMPLE),
+            );
+        }
+        if array.len() > MAX_RULES {
+            self.wrong(
+                value.span().start,
+                format!("{} rules are too many; use several files of up to {MAX_RULES}", array.len()),
+            );
+            return (None, rules, lines);
+        }
+        for value in array.iter() {
+            let Some(table) = value.get_ref().as_table() else { continue };
+            let (line, _) = position(text, value.span().start);
+            if let Some(rule) = self.rule(table, value.span().start, unmatched, (&rules, &lines)) {
+                rules.push(rule);
+                lines.push(line);
+            }
+        }
+        (baseline.map(PathBuf::from), rules, lines)
+    }
+
+    /// Says which keys are not known.
+    fn keys(&mut self, table: &DeTable<'_>, known: &[&str], place: &str) {
+        for (key, _) in table {
+            let name: &str = key.get_ref();
+            if known.contains(&name) {
+                continue;
+            }
+            let like = suggestions::names_like(name, known.iter().copied());
+            let hint = match suggestions::did_you_mean(&like) {
+                none if none.is_empty() => format!("the keys of {place} are {}", known.join(", ")),
+                like => like,
+            };
+            self.wrong(key.span().start, format!("unknown key `{name}`; {hint}"));
+        }
+    }
+
+    fn string<'v>(&mut self, value: &'v Value<'_>, key: &str, expected: &str) -> Option<&'v str> {
+        let text = value.get_ref().as_str();
+        if text.is_none() {
+            let found = value.get_ref().type_str();
+            self.wrong(
+                value.span().start,
+                format!("`{key}` is of type {found}; expected {expected}, in quotes"),
+            );
+        }
+        text
+    }
+
+    /// One of some words; `None` if the key is not there, or if it is wrong.
+    fn word<T: Copy>(&mut self, table: &DeTable<'_>, key: &str, words: &[(&str, T)]) -> Option<T> {
+        let value = table.get(key)?;
+        let names: Vec<&str> = words.iter().map(|(name, _)| *name).collect();
+        let text = self.string(value, key, &format!("one of {}", names.join(", ")))?;
+        let found = words.iter().find(|(name, _)| *name == text).map(|(_, word)| *word);
+        if found.is_none() {
+            let hint = suggestions::did_you_mean_one_of(text, &names, names.len(), "expected one of");
+            self.wrong(value.span().start, format!("there is no {key} `{text}`; {hint}"));
+        }
+        found
+    }
+
+    fn must_match(&mut self, table: &DeTable<'_>, default: Unmatched) -> Unmatched {
+        let Some(value) = table.get("must_match") else { return default };
+        match value.get_ref().as_bool() {
+            Some(true) => Unmatched::Wrong,
+            Some(false) => Unmatched::Zero,
+            None => {
+                let found = value.get_ref().type_str();
+                self.wrong(
+                    value.span().start,
+                    format!("`must_match` is of type {found}; expected true or false"),
+                );
+                default
+            }
+        }
+    }
+
+    /// Reads a rule; `None` if something is wrong with it.
+    fn rule(
+        &mut self,
+        table: &DeTable<'_>,
+        at: usize,
+        unmatched: Unmatched,
+        (before, lines): (&[Rule], &[u64]),
+    ) -> Option<Rule> {
+        let wrong = self.wrong.len();
+        self.keys(table, KEYS, "a rule");
+        let name = self.name(table, at, before, lines);
+        let severity = self.word(table, "severity", &Severity::ALL.map(|one| (one.name(), one)));
+        let unmatched = self.must_match(table, unmatched);
+        let measure = self.measure(table, at);
+        let limits = measure.as_ref().and_then(|measure| self.limits(table, at, measure));
+        if self.wrong.len() > wrong {
+            return None;
+        }
+        Some(Rule {
+            name: name?,
+            severity: severity.unwrap_or_default(),
+            measure: measure?,
+            limits: limits?,
+            unmatched,
+        })
+    }
+
+    fn name(&mut self, table: &DeTable<'_>, at: usize, before: &[Rule], lines: &[u64]) -> Option<String> {
+        let Some(value) = table.get("name") else {
+            self.wrong(at, "the rule has no `name`; write for example name = \"caches stay small\"");
+            return None;
+        };
+        let name = self.string(value, "name", "a text")?.trim();
+        let at = value.span().start;
+        let same = before.iter().zip(lines).find(|(rule, _)| rule.name == name);
+        if name.is_empty() {
+            self.wrong(at, "`name` is empty; each rule needs a name of its own");
+        } else if name.len() > MAX_NAME {
+            self.wrong(at, format!("`name` is {} bytes long; expected at most {MAX_NAME}", name.len()));
+        } else if [DAMAGED, UNREADABLE].contains(&name) {
+            self.wrong(at, format!("`{name}` is what reports call something else; choose another name"));
+        } else if let Some((_, line)) = same {
+            self.wrong(
+                at,
+                format!("there is a rule `{name}` in line {line} already; each needs a name of its own"),
+            );
+        }
+        Some(name.to_owned())
+    }
+
+    fn measure(&mut self, table: &DeTable<'_>, at: usize) -> Option<Measure> {
+        if !table.contains_key("measure") {
+            self.wrong(at, format!("the rule has no `measure`; expected one of {}", names().join(", ")));
+            return None;
+        }
+        let kind = self.word(table, "measure", KINDS)?;
+        let of = match table.get("of") {
+            Some(value) => Some((self.string(value, "of", kind.of())?, value.span().start)),
+            None => None,
+        };
+        let scope = self.scope(table, kind)?;
+        let pattern = |of: Option<(&str, usize)>| of.map(|(text, _)| class_pattern(text));
+        if let Some((text, at)) = of
+            && text.trim().is_empty()
+        {
+            self.wrong(at, format!("`of` is empty; expected {}", kind.of()));
+            return None;
+        }
+        let needs_of = !matches!(
+            kind,
+            Measured::Heap
+                | Measured::Suspects
+                | Measured::Loaders
+                | Measured::DuplicateClasses
+                | Measured::Waste
+        );
+        if of.is_none() && needs_of {
+            self.wrong(at, format!("the rule has no `of`; expected {}", kind.of()));
+            return None;
+        }
+        if let Some((_, at)) = of
+            && matches!(kind, Measured::Heap | Measured::Suspects)
+        {
+            self.wrong(at, format!("`of` means nothing for {}; omit it", kind.name()));
+            return None;
+        }
+        Some(match kind {
+            Measured::Heap => Measure::Heap(scope),
+            Measured::Suspects => Measure::Suspects,
+            Measured::Retained => Measure::Retained(pattern(of)?),
+            Measured::Shallow => Measure::Shallow(pattern(of)?, scope),
+            Measured::Instances => Measure::Instances(pattern(of)?, scope),
+            Measured::Loaders => Measure::Loaders(pattern(of), scope),
+            Measured::DuplicateClasses => Measure::DuplicateClasses(pattern(of)),
+            Measured::Waste => Measure::Waste(match of {
+                Some((text, at)) => Some(self.waste_kind(text, at)?),
+                None => None,
+            }),
+            Measured::Place => Measure::Place(of?.0.trim().to_owned()),
+            Measured::Growth => {
+                let (text, at) = of?;
+                Measure::Growth(self.growing(text, at, scope, table)?)
+            }
+        })
+    }
+
+    fn waste_kind(&mut self, text: &str, at: usize) -> Option<Kind> {
+        let found = Kind::ALL.into_iter().find(|kind| kind.name() == text);
+        if found.is_none() {
+            let names = Kind::ALL.map(Kind::name);
+            let hint = suggestions::did_you_mean_one_of(text, &names, names.len(), "expected one of");
+            self.wrong(at, format!("there is no kind of waste `{text}`; {hint}"));
+        }
+        found
+    }
+
+    fn growing(&mut self, text: &str, at: usize, scope: Scope, table: &DeTable<'_>) -> Option<Growing> {
+        let (what, pattern) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
+        let pattern = pattern.trim();
+        if let Some(objects) = table.get("objects")
+            && ["retained", "place"].contains(&what)
+        {
+            self.wrong(objects.span().start, "`objects` means nothing for what is retained: omit it");
+            return None;
+        }
+        match (what, pattern) {
+            ("place", "") => Some(Growing::Place(None)),
+            ("place", pattern) => Some(Growing::Place(Some(pattern.to_owned()))),
+            ("heap", "") => Some(Growing::Heap(scope)),
+            ("class", pattern) if !pattern.is_empty() => {
+                Some(Growing::Classes(class_pattern(pattern), scope))
+            }
+            ("retained", pattern) if !pattern.is_empty() => Some(Growing::Retained(class_pattern(pattern))),
+            _ => {
+                self.wrong(
+                    at,
+                    format!("`{text}` is nothing whose growth is known; expected {}", Measured::Growth.of()),
+                );
+                None
+            }
+        }
+    }
+
+    /// The objects that are counted.
+    fn scope(&mut self, table: &DeTable<'_>, kind: Measured) -> Option<Scope> {
+        let Some(default) = kind.scope() else {
+            if let Some(value) = table.get("objects") {
+                let (at, name) = (value.span().start, kind.name());
+                self.wrong(
+                    at,
+                    format!("`objects` means nothing for {name}; omit it: only reachable objects count"),
+                );
+                return None;
+            }
+            return Some(Scope::Reachable);
+        };
+        if !table.contains_key("objects") {
+            return Some(default);
+        }
+        let scope = self.word(table, "objects", words::SCOPES)?;
+        if kind == Measured::Growth && scope == Scope::Unreachable {
+            let at = table.get("objects").map_or(0, |value| value.span().start);
+            self.wrong(at, "`objects` of growth is reachable or all");
+            return None;
+        }
+        Some(scope)
+    }
+
+    fn limits(&mut self, table: &DeTable<'_>, at: usize, measure: &Measure) -> Option<Limits> {
+        let mut given = [None, None];
+        for (place, key) in given.iter_mut().zip(["min", "max"]) {
+            let Some(value) = table.get(key) else { continue };
+            match limits::given(value.get_ref(), measure.unit()) {
+                Ok(limit) => *place = Some((limit, value.span().start)),
+                Err(text) => {
+                    self.wrong(value.span().start, format!("`{key}` {text}"));
+                    return None;
+                }
+            }
+        }
+        let [min, max] = given;
+        if let Some((_, at)) = min
+            && *measure == Measure::Suspects
+        {
+            self.wrong(at, "a rule about leak suspects has no `min`; write max, for example max = \"20 %\"");
+            return None;
+        }
+        if min.is_none() && max.is_none() {
+            let example = match measure.unit() {
+                crate::query::check::Unit::Bytes => "max = \"50 MiB\"",
+                crate::query::check::Unit::Count => "max = 100",
+            };
+            self.wrong(at, format!("the rule has no limit; write max or min, for example {example}"));
+            return None;
+        }
+        let second = max.map_or(at, |(_, at)| at);
+        match Given::range(min.map(|(min, _)| min), max.map(|(max, _)| max)) {
+            Ok(limits) => Some(limits),
+            Err(text) => {
+                self.wrong(second, text);
+                None
+            }
+        }
+    }
+}
+
+fn class_pattern(text: &str) -> ClassPattern {
+    // Every text is a pattern.
+    let Ok(pattern) = text.trim().parse();
+    pattern
+}
+
+/// The words of `measure`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Measured {
+    Heap,
+    Retained,
+    Shallow,
+    Instances,
+    Loaders,
+    DuplicateClasses,
+    Suspects,
+    Waste,
+    Place,
+    Growth,
+}
+
+const KINDS: &[(&str, Measured)] = &[
+    ("heap", Measured::Heap),
+    ("retained", Measured::Retained),
+    ("shallow", Measured::Shallow),
+    ("instances", Measured::Instances),
+    ("loaders", Measured::Loaders),
+    ("duplicate_classes", Measured::DuplicateClasses),
+    ("suspects", Measured::Suspects),
+    ("waste", Measured::Waste),
+    ("place", Measured::Place),
+    ("growth", Measured::Growth),
+];
+
+fn names() -> Vec<&'static str> {
+    KINDS.iter().map(|(name, _)| *name).collect()
+}
+
+impl Measured {
+    fn name(self) -> &'static str {
+        KINDS.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
+    }
+
+    /// What `of` is.
+    fn of(self) -> &'static str {
+        match self {
+            Self::Retained | Self::Shallow | Self::Instances | Self::DuplicateClasses => {
+                "a pattern of class names, for example \"com.acme.**Cache\""
+            }
+            Self::Loaders => {
+                "a pattern of classes or names of loaders, for example \"com.acme.PluginLoader\""
+            }
+            Self::Waste => "a kind of waste, for example \"duplicate_strings\"",
+            Self::Place => {
+                "a place as `hprof-cli diff --by place` shows it, `*` for anything, for example \"static SESSIONS of *\""
+            }
+            Self::Growth => {
+                "\"heap\", \"class PATTERN\", \"retained PATTERN\", \"place\" or \"place PATTERN\""
+            }
+            Self::Heap | Self::Suspects => "nothing",
+        }
+    }
+
+    /// The objects that are counted if nothing is said; `None` where nothing can be.
+    fn scope(self) -> Option<Scope> {
+        match self {
+            Self::Shallow | Self::Instances => Some(Scope::All),
+            Self::Heap | Self::Loaders | Self::Growth => Some(Scope::Reachable),
+            Self::Retained | Self::DuplicateClasses | Self::Suspects | Self::Waste | Self::Place => None,
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn wrong(text: &str) -> Vec<String> {
+        let wrong = parse(text).map(|(_, rules, _)| rules).unwrap_err();
+        wrong
+            .iter()
+            .map(|one| format!("{}:{}: {}", position(text, one.at).0, position(text, one.at).1, one.text))
+            .collect()
+    }
+
+    #[test]
+    fn a_rule_has_its_line() {
+        let text = "# é\n\n[[rule]]\nname = \"a\"\nmeasure = \"heap\"\nmax = \"1 GiB\"\n\n  [[rule]]\nname = \"b\"\nmeasure = \"suspects\"\nmax = \"20 percent\"\n";
+        let (_, rules, lines) = parse(text).unwrap();
+        assert_eq!(lines, [3, 8]);
+        assert_eq!(rules.iter().map(|rule| &*rule.name).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(rules.first().unwrap().measure, Measure::Heap(Scope::Reachable));
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_said_with_its_place() {
+        let text = "[[rule]]\nname = \"é\"\nmeasure = \"heap\"\nmaximum = 3\n[[rule]]\nname = 7\nmeasure = \"instances\"\nof = \"A\"\nmax = \"3 MiB\"\n";
+        assert_eq!(wrong(text).len(), 4, "{:#?}", wrong(text));
+        assert_eq!(
+            wrong(text)[0],
+            "4:1: unknown key `maximum`; the keys of a rule are name, severity, measure, of, objects, min, max, must_match"
+        );
+        assert!(wrong("x = [").first().unwrap().contains("this is not TOML"), "{:?}", wrong("x = ["));
+        assert!(wrong("").first().unwrap().starts_with("1:1: there are no rules"));
+    }
+}

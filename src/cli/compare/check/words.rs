@@ -1,0 +1,188 @@
+//! What rules and figures are called in sentences.
+
+use crate::query::check::{
+    Bound, Found, Growing, Limit, Measure, Measured, Named, Rule, Status, Unit, Verdict,
+};
+use crate::query::classes::histogram::Scope;
+use crate::query::classes::pattern::ClassPattern;
+use crate::query::classes::suggestions;
+use crate::query::leaks::Kind;
+use crate::report::number::{grouped, human_bytes, signed, signed_bytes};
+use crate::report::value::Value;
+
+/// A rule as it is written.
+pub(super) const EXAMPLE: &str =
+    "[[rule]] name = \"heap\" measure = \"heap\" max = \"1 GiB\", each key in a line of its own";
+
+/// The words of `objects`.
+pub(super) const SCOPES: &[(&str, Scope)] =
+    &[("all", Scope::All), ("reachable", Scope::Reachable), ("unreachable", Scope::Unreachable)];
+
+/// What a rule measures.
+pub(super) fn subject(measure: &Measure) -> String {
+    let heap = |scope: &Scope| match scope {
+        Scope::All => "the heap",
+        Scope::Reachable => "the reachable heap",
+        Scope::Unreachable => "unreachable objects",
+    };
+    let objects = |scope: &Scope| match scope {
+        Scope::All => "",
+        Scope::Reachable => "reachable ",
+        Scope::Unreachable => "unreachable ",
+    };
+    let text = ClassPattern::text;
+    match measure {
+        Measure::Heap(scope) => heap(scope).to_owned(),
+        Measure::Retained(pattern) => format!("retained size of {}", text(pattern)),
+        Measure::Shallow(pattern, scope) => {
+            format!("shallow size of {}instances of {}", objects(scope), text(pattern))
+        }
+        Measure::Instances(pattern, scope) => format!("{}instances of {}", objects(scope), text(pattern)),
+        Measure::Loaders(None, scope) => format!("{}class loaders", objects(scope)),
+        Measure::Loaders(Some(pattern), scope) => {
+            format!("{}class loaders {}", objects(scope), text(pattern))
+        }
+        Measure::DuplicateClasses(None) => "duplicate definitions of classes".to_owned(),
+        Measure::DuplicateClasses(Some(pattern)) => format!("duplicate definitions of {}", text(pattern)),
+        Measure::Suspects => "largest leak suspect".to_owned(),
+        Measure::Waste(None) => "wasted bytes".to_owned(),
+        Measure::Waste(Some(kind)) => format!("bytes wasted by {}", kind.name()),
+        Measure::Place(pattern) => format!("retained size of the place {pattern}"),
+        Measure::Growth(Growing::Place(None)) => "largest growth of a place".to_owned(),
+        Measure::Growth(Growing::Place(Some(pattern))) => format!("growth of the place {pattern}"),
+        Measure::Growth(Growing::Heap(scope)) => format!("growth of {}", heap(scope)),
+        Measure::Growth(Growing::Classes(pattern, scope)) => {
+            format!("growth of the shallow size of {}instances of {}", objects(scope), text(pattern))
+        }
+        Measure::Growth(Growing::Retained(pattern)) => {
+            format!("growth of the retained size of {}", text(pattern))
+        }
+    }
+}
+
+/// What `unit` is in output.
+pub(super) fn unit(measure: &Measure, limit: Limit) -> &'static str {
+    match (limit, measure.unit()) {
+        (Limit::Percent(..), _) => "percent",
+        (_, Unit::Bytes) => "bytes",
+        (_, Unit::Count) => "count",
+    }
+}
+
+/// A figure in the unit of its limit, for programs; `null` if it is a part of nothing.
+pub(super) fn value(measured: &Measured, limit: Limit) -> Value<'static> {
+    match limit {
+        Limit::Percent(..) => percent(measured).into(),
+        Limit::Number(..) => measured.amount.into(),
+    }
+}
+
+/// A limit, for programs.
+pub(super) fn limit(limit: Limit) -> Value<'static> {
+    match limit {
+        Limit::Percent(_, percent) => percent.percent().into(),
+        Limit::Number(_, number) => number.into(),
+    }
+}
+
+/// In percent, rounded to millionths; `None` if it is a part of nothing.
+#[allow(clippy::cast_precision_loss)]
+fn percent(measured: &Measured) -> Option<f64> {
+    match (measured.amount, measured.whole) {
+        (0, _) => Some(0.0),
+        (_, 0) => None,
+        (amount, whole) => Some((amount as f64 * 1e8 / whole as f64).round() / 1e6),
+    }
+}
+
+/// A figure and its limit, for people: rounded, unless that would hide why it is not allowed.
+pub(super) fn figures(measure: &Measure, measured: &Measured, verdict: &Verdict) -> [String; 2] {
+    let amount = measured.amount;
+    let is_failed = verdict.status == Status::Failed;
+    match (verdict.limit, measure.unit()) {
+        (Limit::Percent(bound, limit), _) => {
+            let limit = limit.percent();
+            let value = match percent(measured) {
+                None => "a part of nothing".to_owned(),
+                Some(exact) => {
+                    let rounded = (exact * 10.0).round() / 10.0;
+                    let looks_kept = match bound {
+                        Bound::Max => rounded <= limit,
+                        Bound::Min => rounded >= limit,
+                    };
+                    if is_failed && looks_kept { format!("{exact} %") } else { format!("{rounded:.1} %") }
+                }
+            };
+            [value, format!("{limit} %")]
+        }
+        (Limit::Number(_, limit), Unit::Count) => [signed_or_plain(amount), grouped(limit)],
+        (Limit::Number(_, limit), Unit::Bytes) => {
+            let size = human_bytes(amount.unsigned_abs());
+            if is_failed && size == human_bytes(limit) {
+                return [format!("{} bytes", signed_or_plain(amount)), format!("{} bytes", grouped(limit))];
+            }
+            let value = if measure.needs_baseline() { signed_bytes(amount) } else { size };
+            [value, human_bytes(limit)]
+        }
+    }
+}
+
+fn signed_or_plain(amount: i64) -> String {
+    u64::try_from(amount).map_or_else(|_| signed(amount), grouped)
+}
+
+/// What a rule says of a dump, in a sentence without a full stop.
+pub(super) fn message(rule: &Rule, measured: &Measured, verdict: &Verdict) -> String {
+    let [value, limit] = figures(&rule.measure, measured, verdict);
+    let bytes = match (verdict.limit, rule.measure.needs_baseline()) {
+        (Limit::Percent(..), false) => format!(" ({})", human_bytes(measured.amount.unsigned_abs())),
+        (Limit::Percent(..), true) => format!(" ({})", signed_bytes(measured.amount)),
+        (Limit::Number(..), _) => String::new(),
+    };
+    let bound = match verdict.limit.bound() {
+        Bound::Min => "at least",
+        Bound::Max => "at most",
+    };
+    let mut text = format!("{}: {value}{bytes}, {bound} {limit}", subject(&rule.measure));
+    if let Some(more) = found(rule, measured) {
+        text += "; ";
+        text += &more;
+    }
+    if verdict.status == Status::Wrong {
+        text += "; the rule has must_match";
+    }
+    text
+}
+
+fn found(rule: &Rule, measured: &Measured) -> Option<String> {
+    match &measured.found {
+        Found::Nothing | Found::Places(_) => None,
+        Found::NoMatch { named, pattern, like } => {
+            let what = match named {
+                Named::Class => "class",
+                Named::Place => "place",
+            };
+            let like = suggestions::did_you_mean(like);
+            let space = if like.is_empty() { "" } else { "; " };
+            Some(format!("no {what} matches {pattern}{space}{like}"))
+        }
+        Found::Most { name, amount, of } => {
+            let amount = match rule.measure.unit() {
+                Unit::Bytes => human_bytes(*amount),
+                Unit::Count => grouped(*amount),
+            };
+            Some(match of {
+                1 => name.clone(),
+                _ => format!("most of {}: {name}, {amount}", grouped(*of)),
+            })
+        }
+        Found::Suspect(suspect) => {
+            let class = suspect.class.as_deref().unwrap_or("an object of an unknown class");
+            Some(match (suspect.kind, suspect.object) {
+                (Kind::Single, Some(object)) => format!("{class} {object:#x}"),
+                (Kind::Single, None) => class.to_owned(),
+                (Kind::Group, _) => format!("all instances of {class} that only roots dominate"),
+            })
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! The figures that rules ask for, of one dump. What several rules need is computed once.
+
+use std::io;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::{Growing, Limits, Measure, Rule, places};
+use crate::index::layout::sizes::Sizes;
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::{Heap, ObjectGraph};
+use crate::query::classes::histogram::{self, Scope, all_bytes};
+use crate::query::classes::loaders::{self, SortBy};
+use crate::query::classes::pattern::ClassPattern;
+use crate::query::classes::suggestions;
+use crate::query::compare::places::Places;
+use crate::query::dominators::class_counts::Counts;
+use crate::query::dominators::retained;
+use crate::query::leaks::{self, Largest};
+use crate::query::objects::label::Labels;
+use crate::query::objects::reader::Objects;
+use crate::query::objects::selection::{Selection, What};
+use crate::query::waste::{self, GroupBy, Kind, Waste};
+
+/// A dump that is measured.
+#[derive(Clone, Copy)]
+pub enum Opened<'a> {
+    /// Without the graph.
+    Summary(&'a Heap),
+    /// With the graph, and the bytes of the dump ([`Heap::bytes`]).
+    Graph(&'a Heap, &'a ObjectGraph, &'a [u8]),
+}
+
+/// A figure of a dump.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Measured {
+    /// Bytes, or a number of things; below 0 if it is growth of what has shrunk.
+    pub amount: i64,
+    /// What percentages are of.
+    pub whole: u64,
+    /// What was found.
+    pub found: Found,
+}
+
+/// What was found besides the figure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing to tell.
+    Nothing,
+    /// Nothing has a name that matches. These are like it.
+    NoMatch {
+        /// What would have the name.
+        named: Named,
+        /// The name that was asked for.
+        pattern: String,
+        /// The most like first.
+        like: Vec<String>,
+    },
+    /// What has the greatest part of the figure, of several names.
+    Most {
+        /// Its name.
+        name: String,
+        /// Its part.
+        amount: u64,
+        /// How many names the figure is of.
+        of: u64,
+    },
+    /// The places of the dump, for [`Rule::growth`].
+    Places(Arc<Places>),
+    /// A leak suspect, or what is nearest to being one.
+    Suspect(Largest),
+}
+
+/// What has names that rules ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    /// Classes.
+    Class,
+    /// Places.
+    Place,
+}
+
+impl Measured {
+    pub(super) fn new(amount: u64, whole: u64) -> Self {
+        Self { amount: i64::try_from(amount).unwrap_or(i64::MAX), whole, found: Found::Nothing }
+    }
+
+    pub(super) fn with(self, found: Found) -> Self {
+        Self { found, ..self }
+    }
+}
+
+/// What an empty graph would have: measures that need a graph are asked with one.
+const NO_GRAPH: &str = "a rule needs the graph of the dump, and only the summary is open";
+
+/// Measures what the rules ask for; of growth, what it is in this dump.
+///
+/// # Errors
+/// If there is neither memory nor disk space for a few numbers for each object, or if a rule needs the graph and `opened`
+/// has none ([`Measure::needs`]).
+pub fn measure<'r>(
+    rules: impl IntoIterator<Item = &'r Rule>,
+    opened: Opened<'_>,
+) -> io::Result<Vec<Measured>> {
+    let rules: Vec<&Rule> = rules.into_iter().collect();
+    let mut dump = Dump::new(opened);
+    dump.ask_waste(&rules)?;
+    rules.into_iter().map(|rule| dump.measure(&rule.measure, rule.limits)).collect()
+}
+
+fn no_class(pattern: &ClassPattern, like: Vec<&str>) -> Found {
+    let like = like.into_iter().map(str::to_owned).collect();
+    Found::NoMatch { named: Named::Class, pattern: pattern.text().to_owned(), like }
+}
+
+/// A dump, and what was computed of it.
+struct Dump<'a> {
+    heap: &'a Heap,
+    summary: &'a Summary,
+    graph: Option<(&'a ObjectGraph, &'a [u8])>,
+    sizes: Sizes,
+    /// Figures by class number.
+    counts: FxHashMap<Scope, Vec<Counts>>,
+    waste: Option<Waste>,
+    loaders: Option<Vec<loaders::Row>>,
+    places: Option<Arc<Places>>,
+}
+
+impl<'a> Dump<'a> {
+    fn new(opened: Opened<'a>) -> Self {
+        let (heap, graph) = match opened {
+            Opened::Summary(heap) => (heap, None),
+            Opened::Graph(heap, graph, bytes) => (heap, Some((graph, bytes))),
+        };
+        Self {
+            heap,
+            summary: heap.summary(),
+            graph,
+            sizes: Sizes::new(heap.summary(), None),
+            counts: FxHashMap::default(),
+            waste: None,
+            loaders: None,
+            places: None,
+        }
+    }
+
+    fn graph(&self) -> io::Result<(&'a ObjectGraph, &'a [u8])> {
+        self.graph.ok_or_else(|| io::Error::other(NO_GRAPH))
+    }
+
+    fn measure(&mut self, measure: &Measure, limits: Limits) -> io::Result<Measured> {
+        match measure {
+            Measure::Heap(scope) => Ok(Measured::new(self.bytes(*scope)?, self.all_bytes())),
+            Measure::Retained(pattern) => self.retained(pattern),
+            Measure::Shallow(pattern, scope) => {
+                self.of_classes(pattern, *scope, |counts| counts.shallow_bytes)
+            }
+            Measure::Instances(pattern, scope) => self.of_classes(pattern, *scope, |counts| counts.objects),
+            Measure::Loaders(pattern, scope) => self.class_loaders(pattern.as_ref(), *scope),
+            Measure::DuplicateClasses(pattern) => self.duplicate_classes(pattern.as_ref()),
+            Measure::Suspects => self.suspects(limits),
+            Measure::Waste(kind) => self.wasted(*kind),
+            Measure::Place(pattern) => Ok(places::retained(&*self.places()?, pattern)),
+            Measure::Growth(Growing::Place(_)) => {
+                let places = self.places()?;
+                Ok(Measured::new(0, places.reachable_bytes).with(Found::Places(places)))
+            }
+            Measure::Growth(Growing::Heap(scope)) => {
+                Ok(Measured::new(self.bytes(*scope)?, self.whole(*scope)?))
+            }
+            Measure::Growth(Growing::Classes(pattern, scope)) => {
+                self.of_classes(pattern, *scope, |counts| counts.shallow_bytes)
+            }
+            Measure::Growth(Growing::Retained(pattern)) => self.retained(pattern),
+        }
+    }
+
+    fn all_bytes(&self) -> u64 {
+        all_bytes(self.summary, &self.sizes)
+    }
+
+    fn reachable_bytes(&self) -> io::Result<u64> {
+        Ok(self.graph()?.0.tree.reachable_bytes())
+    }
+
+    /// Shallow bytes of objects.
+    fn bytes(&self, scope: Scope) -> io::Result<u64> {
+        Ok(match scope {
+            Scope::All => self.all_bytes(),
+            Scope::Reachable => self.reachable_bytes()?,
+            Scope::Unreachable => self.all_bytes().saturating_sub(self.reachable_bytes()?),
+        })
+    }
+
+    /// What percentages are of, as in histograms.
+    fn whole(&self, scope: Scope) -> io::Result<u64> {
+        match scope {
+            Scope::Reachable => self.reachable_bytes(),
+            Scope::All | Scope::Unreachable => Ok(self.all_bytes()),
+        }
+    }
+
+    /// The classes of the dump whose names match: each has objects or was loaded.
+    fn matching(&self, pattern: &ClassPattern) -> Vec<ClassNumber> {
+        let known = self.summary.numbered_classes();
+        let known = known.filter(|(_, class)| class.objects.get() > 0 || class.is_dumped());
+        let matching = known.filter(|(_, class)| pattern.matches(self.summary.class_name(class)));
+        matching.map(|(number, _)| number).collect()
+    }
+
+    fn no_match(&self, pattern: &ClassPattern) -> Found {
+        let like = suggestions::class_names(self.summary, pattern.text());
+        no_class(pattern, like)
+    }
+
+    /// What matches: nothing, or which class of several has most.
+    fn most(
+        &self,
+        pattern: &ClassPattern,
+        classes: &[ClassNumber],
+        figure: impl Fn(ClassNumber) -> u64,
+    ) -> Found {
+        // The first of equal ones.
+        let most =
+            classes.iter().rev().map(|class| (figure(*class), *class)).max_by_key(|(figure, _)| *figure);
+        let Some((amount, class)) = most else { return self.no_match(pattern) };
+        let of = classes.iter().filter(|class| figure(**class) > 0).count() as u64;
+        match self.summary.class(class) {
+            Some(row) if of > 1 => Found::Most { name: self.summary.class_name(row).to_owned(), amount, of },
+            _ => Found::Nothing,
+        }
+    }
+
+    fn of_classes(
+        &mut self,
+        pattern: &ClassPattern,
+        scope: Scope,
+        figure: impl Fn(&Counts) -> u64,
+    ) -> io::Result<Measured> {
+        let counts = match self.counts.remove(&scope) {
+            Some(counts) => counts,
+            None if scope == Scope::All => self.all_counts(),
+            None => histogram::counts(self.summary, self.graph()?.0, scope),
+        };
+        let classes = self.matching(pattern);
+        let of_class = |class: ClassNumber| counts.get(class.0 as usize).map_or(0, &figure);
+        let amount = classes.iter().fold(0, |sum: u64, class| sum.saturating_add(of_class(*class)));
+        let found = self.most(pattern, &classes, of_class);
+        self.counts.insert(scope, counts);
+        Ok(Measured::new(amount, self.whole(scope)?).with(found))
+    }
+
+    fn all_counts(&self) -> Vec<Counts> {
+        let of_class = |(number, class)| Counts {
+            objects: histogram::instances(self.summary, number, class),
+            shallow_bytes: self.sizes.total(number),
+        };
+        self.summary.numbered_classes().map(of_class).collect()
+    }
+
+    fn retained(&self, pattern: &ClassPattern) -> io::Result<Measured> {
+        let graph = self.graph()?.0;
+        let selection = Selection { text: pattern.text().to_owned(), what: What::Classes(pattern.clone()) };
+        let objects = selection.objects(self.summary, graph);
+        let retained = retained::retained(graph, &objects).retained_bytes;
+        let found = if self.matching(pattern).is_empty() { self.no_match(pattern) } else { Found::Nothing };
+        Ok(Measured::new(retained, graph.tree.reachable_bytes()).with(found))
+    }
+
+    fn places(&mut self) -> io::Result<Arc<Places>> {
+        if let Some(places) = &self.places {
+            return Ok(places.clone());
+        }
+        let (graph, bytes) = self.graph()?;
+        let places = Arc::new(Places::new(self.heap, graph, bytes)?);
+        self.places = Some(places.clone());
+        Ok(places)
+    }
+
+    fn class_loaders(&mut self, pattern: Option<&ClassPattern>, scope: Scope) -> io::Result<Measured> {
+        let (graph, bytes) = self.graph()?;
+        let rows = self.loaders.take().unwrap_or_else(|| {
+            let objects = Objects::new(self.summary, graph, bytes);
+            loaders::loaders(&objects, &Labels::new(self.heap, graph, bytes), SortBy::default())
+        });
+        let class = |row: &loaders::Row| Some(self.summary.class_name(self.summary.class(row.class?)?));
+        let is_meant = |row: &&loaders::Row| {
+            let names = [class(row), row.label.as_deref()];
+            pattern.is_none_or(|pattern| names.iter().flatten().any(|name| pattern.matches(name)))
+        };
+        let is_counted = |row: &&loaders::Row| match scope {
+            Scope::All => true,
+            Scope::Reachable => row.retained_bytes.is_some(),
+            Scope::Unreachable => row.retained_bytes.is_none(),
+        };
+        let meant: Vec<&loaders::Row> =
+            rows.iter().filter(|row| !row.id.is_null()).filter(is_meant).collect();
+        let count = meant.iter().copied().filter(is_counted).count() as u64;
+        let found = match pattern {
+            Some(pattern) if meant.is_empty() && self.matching(pattern).is_empty() => {
+                let names = rows.iter().filter_map(class);
+                let like = suggestions::class_names_of(names, pattern.text());
+                no_class(pattern, like)
+            }
+            _ => Found::Nothing,
+        };
+        self.loaders = Some(rows);
+        Ok(Measured::new(count, 0).with(found))
+    }
+
+    fn duplicate_classes(&self, pattern: Option<&ClassPattern>) -> io::Result<Measured> {
+        let (graph, bytes) = self.graph()?;
+        let labels = Labels::new(self.heap, graph, bytes);
+        let all = loaders::duplicates(self.summary, graph, &labels);
+        let name = |one: &loaders::Duplicate| {
+            self.summary.class(one.class).map_or("", |class| self.summary.class_name(class))
+        };
+        let (mut amount, mut names, mut most) = (0, 0, None);
+        for same in all.chunk_by(|a, b| name(a) == name(b)) {
+            let Some(name) = same.first().map(name) else { continue };
+            let is_meant = pattern.is_none_or(|pattern| pattern.matches(name)) && !waste::is_made(name);
+            // Those of a name are together by loader.
+            let reachable: Vec<_> = same.iter().filter(|one| one.retained_bytes.is_some()).collect();
+            let loaders = reachable.chunk_by(|a, b| a.loader == b.loader).count() as u64;
+            let further = loaders.saturating_sub(1);
+            if is_meant && further > 0 {
+                amount += further;
+                names += 1;
+                if most.is_none_or(|(_, before)| before < further) {
+                    most = Some((name, further));
+                }
+            }
+        }
+        let found = match (most, pattern) {
+            (Some((name, amount)), _) => Found::Most { name: name.to_owned(), amount, of: names },
+            (None, Some(pattern)) if self.matching(pattern).is_empty() => self.no_match(pattern),
+            (None, _) => Found::Nothing,
+        };
+        Ok(Measured::new(amount, 0).with(found))
+    }
+
+    /// What is a suspect depends on the threshold: objects of a class that are none by themselves may be one together.
+    fn suspects(&self, limits: Limits) -> io::Result<Measured> {
+        let graph = self.graph()?.0;
+        let whole = graph.tree.reachable_bytes();
+        let largest = leaks::largest(self.summary, graph, limits.max_of(whole).unwrap_or(0));
+        let amount = largest.as_ref().map_or(0, |largest| largest.retained_bytes);
+        Ok(Measured::new(amount, whole).with(largest.map_or(Found::Nothing, Found::Suspect)))
+    }
+
+    /// Looks for all kinds of waste that rules ask for.
+    fn ask_waste(&mut self, rules: &[&Rule]) -> io::Result<()> {
+        let asked = rules.iter().filter_map(|rule| match rule.measure {
+            Measure::Waste(kind) => Some(kind),
+            _ => None,
+        });
+        let kinds: Vec<Option<Kind>> = asked.collect();
+        if kinds.is_empty() {
+            return Ok(());
+        }
+        let (graph, bytes) = self.graph()?;
+        // All kinds are asked for by none.
+        let all: Option<Vec<Kind>> = kinds.into_iter().collect();
+        let question =
+            waste::Question { kinds: all.unwrap_or_default(), group_by: GroupBy::Field, examples: 0 };
+        self.waste = Some(waste::waste(self.heap, graph, bytes, &question)?);
+        Ok(())
+    }
+
+    fn wasted(&self, kind: Option<Kind>) -> io::Result<Measured> {
+        let Some(waste) = &self.waste else { return Err(io::Error::other(NO_GRAPH)) };
+        let amount = match kind {
+            None => waste.wasted_bytes,
+            Some(kind) => waste.rows.iter().find(|row| row.kind == kind).map_or(0, |row| row.wasted_bytes),
+        };
+        Ok(Measured::new(amount, waste.reachable_bytes))
+    }
+}

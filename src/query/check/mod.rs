@@ -1,0 +1,216 @@
+//! Rules for a heap: what is measured, what its limits are, and whether a dump keeps to them.
+//!
+//! A rule is data: where it was written, and how, is no matter here. [`measure`] takes the figures of one dump, all rules at
+//! once; [`Rule::judge`] compares a figure with the limits. Growth is measured in the baseline and in the dump, and
+//! [`Rule::growth`] is the difference: only one dump has to be open at a time.
+
+mod limits;
+mod measure;
+mod places;
+
+pub use limits::{Bound, Limit, Limits, Percent, Range};
+pub use measure::{Found, Measured, Named, Opened, measure};
+
+use crate::query::classes::histogram::Scope;
+use crate::query::classes::pattern::ClassPattern;
+use crate::query::waste::Kind;
+
+/// How bad it is if a rule fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]
+pub enum Severity {
+    /// The check fails.
+    #[default]
+    Error,
+    /// It is shown.
+    Warning,
+    /// It is told.
+    Note,
+}
+
+impl Severity {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Error, Self::Warning, Self::Note];
+
+    /// The name in rules and in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
+}
+
+/// What a rule measures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Measure {
+    /// Bytes of the heap.
+    Heap(Scope),
+    /// What the reachable objects of some classes retain together.
+    Retained(ClassPattern),
+    /// What the objects of some classes take.
+    Shallow(ClassPattern, Scope),
+    /// The objects of some classes.
+    Instances(ClassPattern, Scope),
+    /// Class loaders but the boot loader: all, or those whose class or name matches.
+    Loaders(Option<ClassPattern>, Scope),
+    /// Definitions of classes beyond the first of each name, by reachable class objects.
+    DuplicateClasses(Option<ClassPattern>),
+    /// What the largest leak suspect retains.
+    Suspects,
+    /// What is wasted: by one kind, or by all together.
+    Waste(Option<Kind>),
+    /// What the places whose text is a pattern retain together: `static SESSIONS of *`.
+    Place(String),
+    /// By how much something is more than in the baseline.
+    Growth(Growing),
+}
+
+/// What grows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Growing {
+    /// Bytes of the heap.
+    Heap(Scope),
+    /// What the objects of some classes take.
+    Classes(ClassPattern, Scope),
+    /// What the reachable objects of some classes retain together.
+    Retained(ClassPattern),
+    /// What the places of a pattern retain together; without one, the place that grew most.
+    Place(Option<String>),
+}
+
+/// What figures are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Sizes.
+    Bytes,
+    /// Numbers of things.
+    Count,
+}
+
+/// What has to be open to measure something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Needs {
+    /// The summary of the dump.
+    Summary,
+    /// The graph of all objects.
+    Graph,
+}
+
+impl Measure {
+    /// The name in rules and in output.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Heap(_) => "heap",
+            Self::Retained(_) => "retained",
+            Self::Shallow(..) => "shallow",
+            Self::Instances(..) => "instances",
+            Self::Loaders(..) => "loaders",
+            Self::DuplicateClasses(_) => "duplicate_classes",
+            Self::Suspects => "suspects",
+            Self::Waste(_) => "waste",
+            Self::Place(_) => "place",
+            Self::Growth(_) => "growth",
+        }
+    }
+
+    /// What its figures are.
+    pub const fn unit(&self) -> Unit {
+        match self {
+            Self::Heap(_)
+            | Self::Retained(_)
+            | Self::Shallow(..)
+            | Self::Suspects
+            | Self::Waste(_)
+            | Self::Place(_)
+            | Self::Growth(_) => Unit::Bytes,
+            Self::Instances(..) | Self::Loaders(..) | Self::DuplicateClasses(_) => Unit::Count,
+        }
+    }
+
+    /// What has to be open for it.
+    pub const fn needs(&self) -> Needs {
+        match self {
+            Self::Heap(Scope::All)
+            | Self::Shallow(_, Scope::All)
+            | Self::Instances(_, Scope::All)
+            | Self::Growth(Growing::Heap(Scope::All) | Growing::Classes(_, Scope::All)) => Needs::Summary,
+            _ => Needs::Graph,
+        }
+    }
+
+    /// Whether it compares with a baseline.
+    pub const fn needs_baseline(&self) -> bool {
+        matches!(self, Self::Growth(_))
+    }
+}
+
+/// What it means if nothing in a dump has a name that a rule asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unmatched {
+    /// The figure is 0.
+    #[default]
+    Zero,
+    /// The rule is wrong.
+    Wrong,
+}
+
+/// A rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// Its name.
+    pub name: String,
+    /// How bad it is if it fails.
+    pub severity: Severity,
+    /// What is measured.
+    pub measure: Measure,
+    /// What is allowed.
+    pub limits: Limits,
+    /// What it means if no name matches.
+    pub unmatched: Unmatched,
+}
+
+/// What became of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// The figure is within the limits.
+    Passed,
+    /// It is not.
+    Failed,
+    /// It cannot be told.
+    Wrong,
+}
+
+/// What a rule says of a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether it is allowed.
+    pub status: Status,
+    /// The limit that it exceeds or does not reach; of an allowed one `max`, if there is one.
+    pub limit: Limit,
+}
+
+impl Rule {
+    /// By how much a figure is more than in the baseline; percentages are of the baseline's heap. Figures are of this rule.
+    pub fn growth(&self, measured: Measured, baseline: &Measured) -> Measured {
+        if let Measure::Growth(Growing::Place(pattern)) = &self.measure
+            && let (Found::Places(old), Found::Places(new)) = (&baseline.found, &measured.found)
+        {
+            return places::growth(old, new, pattern.as_deref(), self.limits);
+        }
+        let amount = measured.amount.saturating_sub(baseline.amount);
+        Measured { amount, whole: baseline.whole, ..measured }
+    }
+
+    /// Compares a figure with the limits.
+    pub fn judge(&self, measured: &Measured) -> Verdict {
+        let (limit, is_kept) = self.limits.judge(measured.amount, measured.whole);
+        let is_wrong = self.unmatched == Unmatched::Wrong && matches!(measured.found, Found::NoMatch { .. });
+        let status = match (is_wrong, is_kept) {
+            (true, _) => Status::Wrong,
+            (false, true) => Status::Passed,
+            (false, false) => Status::Failed,
+        };
+        Verdict { status, limit }
+    }
+}

@@ -1,0 +1,198 @@
+//! SARIF 2.1.0: results as code hosts show them, each at a line of a file.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::path::{Component, Path};
+
+use serde_json::{Value, json};
+
+use super::escape;
+
+/// How bad a result is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// It must not be.
+    Error,
+    /// It should not be.
+    Warning,
+    /// It is told.
+    Note,
+}
+
+impl Level {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
+}
+
+/// A rule that was looked at.
+#[derive(Debug, Clone)]
+pub struct Rule<'a> {
+    /// Its name.
+    pub id: &'a str,
+    /// What it is about.
+    pub about: String,
+    /// How bad it is if it fails.
+    pub level: Level,
+}
+
+/// A rule that failed.
+#[derive(Debug, Clone)]
+pub struct Failure<'a> {
+    /// The number of the rule.
+    pub rule: usize,
+    /// How bad it is.
+    pub level: Level,
+    /// Why.
+    pub message: String,
+    /// The line of the rule, from 1.
+    pub line: u64,
+    /// What else there is to know, by name.
+    pub properties: Vec<(&'static str, super::value::Value<'a>)>,
+}
+
+/// Results of a run.
+#[derive(Debug, Clone)]
+pub struct Run<'a> {
+    /// The version of the program.
+    pub version: &'a str,
+    /// The file of the rules.
+    pub file: &'a Path,
+    /// All rules.
+    pub rules: Vec<Rule<'a>>,
+    /// Those that failed.
+    pub failures: Vec<Failure<'a>>,
+    /// What could not be looked at at all, and why.
+    pub errors: Vec<&'a str>,
+}
+
+/// Where the program comes from; empty if the package does not say.
+const ABOUT: &str = env!("CARGO_PKG_REPOSITORY");
+
+/// Writes results.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn write(out: &mut dyn Write, run: &Run<'_>) -> io::Result<()> {
+    let rules: Vec<Value> = run.rules.iter().map(rule).collect();
+    let (uri, base) = uri(run.file);
+    let mut place = json!({ "uri": uri });
+    if let (Some(base), Some(place)) = (base, place.as_object_mut()) {
+        place.insert("uriBaseId".to_owned(), base.into());
+    }
+    let results: Vec<Value> = run.failures.iter().map(|failure| result(run, failure, &place)).collect();
+    let notes: Vec<Value> = (run.errors.iter())
+        .map(|error| json!({ "level": "error", "message": { "text": plain(error) } }))
+        .collect();
+    let mut driver = json!({ "name": "hprof-cli", "version": run.version, "rules": rules });
+    if let Some(driver) = driver.as_object_mut().filter(|_| !ABOUT.is_empty()) {
+        driver.insert("informationUri".to_owned(), ABOUT.into());
+    }
+    let document = json!({
+        "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": { "driver": driver },
+            "invocations": [{
+                "executionSuccessful": run.errors.is_empty(),
+                "toolExecutionNotifications": notes,
+            }],
+            "results": results,
+        }],
+    });
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    out.write_all(b"\n")
+}
+
+fn rule(rule: &Rule<'_>) -> Value {
+    json!({
+        "id": escape::text(rule.id),
+        "shortDescription": { "text": plain(&rule.about) },
+        "defaultConfiguration": { "level": rule.level.name() },
+    })
+}
+
+fn result(run: &Run<'_>, failure: &Failure<'_>, place: &Value) -> Value {
+    let id = run.rules.get(failure.rule).map(|rule| escape::text(rule.id));
+    let properties: serde_json::Map<String, Value> = (failure.properties.iter())
+        .map(|(key, value)| {
+            let value = match value {
+                super::value::Value::Text(text) => escape::text(text).into(),
+                other => serde_json::to_value(other).unwrap_or_default(),
+            };
+            ((*key).to_owned(), value)
+        })
+        .collect();
+    json!({
+        "ruleId": id,
+        "ruleIndex": failure.rule,
+        "level": failure.level.name(),
+        "message": { "text": plain(&failure.message) },
+        "locations": [{ "physicalLocation": {
+            "artifactLocation": place,
+            "region": { "startLine": failure.line.max(1) },
+        } }],
+        "properties": properties,
+    })
+}
+
+/// A text of a message: harmless, and without what stands for links and for arguments (3.11.5 and 3.11.6 of the standard).
+fn plain(text: &str) -> String {
+    let text = escape::text(text).replace('{', "{{").replace('}', "}}");
+    if !text.contains("](") {
+        return text;
+    }
+    text.replace('\\', "\\\\").replace('[', "\\[").replace(']', "\\]")
+}
+
+/// The URI of a file, and from where it is meant: one in the tree of the present directory is relative to the sources, so
+/// that hosts find it.
+fn uri(file: &Path) -> (String, Option<&'static str>) {
+    let here = std::env::current_dir().ok();
+    let below = here.as_deref().and_then(|here| file.strip_prefix(here).ok()).unwrap_or(file);
+    let mut uri = String::new();
+    for part in below.components() {
+        let text = match part {
+            Component::Normal(text) => text,
+            Component::ParentDir => "..".as_ref(),
+            Component::Prefix(prefix) => prefix.as_os_str(),
+            Component::CurDir | Component::RootDir => continue,
+        };
+        if !uri.is_empty() {
+            uri.push('/');
+        }
+        for byte in text.as_encoded_bytes() {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                    uri.push(char::from(*byte))
+                }
+                // Writing to a String cannot fail.
+                other => drop(write!(uri, "%{other:02X}")),
+            }
+        }
+    }
+    if below.is_absolute() { (format!("file:///{uri}"), None) } else { (uri, Some("%SRCROOT%")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_below_are_relative_and_encoded() {
+        assert_eq!(uri(Path::new("./ci/a b:é.toml")).0, "ci/a%20b%3A%C3%A9.toml");
+        assert_eq!(uri(Path::new("../x.toml")), ("../x.toml".to_owned(), Some("%SRCROOT%")));
+        #[cfg(unix)]
+        assert_eq!(uri(Path::new("/no such/x")), ("file:///no%20such/x".to_owned(), None));
+    }
+
+    #[test]
+    fn messages_hold_no_links_and_no_arguments() {
+        assert_eq!(plain("byte[] {0}\u{202e}"), "byte[] {{0}}\\u202e");
+        assert_eq!(plain("[x](http://y)"), "\\[x\\](http://y)");
+    }
+}

@@ -1,0 +1,560 @@
+//! `check`: each kind of rule has a dump that keeps to it and one that does not; exit codes; rules files and dumps that are
+//! made to be misread; reports.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use hprof_writer::{HeapModel, Jdk, Options, Root, damage};
+use quick_xml::events::Event;
+use serde_json::Value as Json;
+
+/// 40 plugins, each with a class loader of its own and an array of 100,000 + 2,500 * i bytes.
+const PLUGINS: &str = "samples/leaks/s3.hprof.zst";
+const IDLE: &str = "samples/jdk/jdk11.hprof.zst";
+/// Clears a screen, turns text around, and ends what XML, JSON and TOML begin.
+const EVIL: &str = "a<b>&\"']]>\u{1b}[2J\u{202e}\u{0}\u{fffe}\n{0} [x](y)";
+
+struct Place {
+    dir: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
+        fs::write(self.path(name), bytes).unwrap();
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
+        command.args(arguments).env("HPROF_CLI_INDEX_DIR", self.path("index"));
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!said.contains("panicked"), "{arguments:?}: {said}");
+        assert!(output.status.code().is_some_and(|code| code <= 3), "{arguments:?}: {:?}", output.status);
+        output
+    }
+
+    /// What a command says in JSON, and how it ended.
+    fn json(&self, arguments: &[&str]) -> (Json, i32) {
+        let output = self.run(&[arguments, &["--format", "json"]].concat());
+        let code = output.status.code().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (
+            serde_json::from_slice(&output.stdout)
+                .unwrap_or_else(|error| panic!("{arguments:?}: {error}: {said}")),
+            code,
+        )
+    }
+
+    fn check(&self, rules: &str, arguments: &[&str]) -> (Json, i32) {
+        let rules = self.write("rules.toml", rules);
+        self.json(&[&["check", "--rules", &rules], arguments].concat())
+    }
+}
+
+fn rows(json: &Json) -> &[Json] {
+    json["rows"].as_array().unwrap()
+}
+
+/// `passed` by rule.
+fn passed(json: &Json) -> BTreeMap<String, bool> {
+    let one = |row: &Json| (row["rule"].as_str().unwrap().to_owned(), row["passed"].as_bool().unwrap());
+    rows(json).iter().map(one).collect()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// A dump of `count` instances of a class, held by an array.
+fn dump_of(class: &str, count: usize) -> Vec<u8> {
+    let mut model = HeapModel::default();
+    let jdk = Jdk::add_to(&mut model);
+    let named = model.class(class, Some(jdk.object), &[]);
+    let array_class = model.array_class(named);
+    let instances: Vec<_> = (0..count).map(|_| model.instance(named, &[])).collect();
+    let array = model.object_array(array_class, &instances);
+    model.root(array, Root::Unknown);
+    model.write(&Options::hotspot()).bytes().to_vec()
+}
+
+fn rule(name: &str, lines: &str) -> String {
+    format!("[[rule]]\nname = \"{name}\"\n{lines}\n")
+}
+
+#[test]
+fn each_kind_passes_at_its_limit_and_fails_below() {
+    let place = Place::new();
+    let figure = |arguments: &[&str], pointer: &str| {
+        let (json, _) = place.json(arguments);
+        json.pointer(pointer).and_then(Json::as_u64).unwrap_or_else(|| panic!("{arguments:?}: {pointer}"))
+    };
+    let of =
+        |dump: &str, command: &str, pattern: &str, pointer: &str| figure(&[command, dump, pattern], pointer);
+    let live = |dump: &str, pattern: &str, key: &str| {
+        figure(&["histo", dump, pattern, "--live"], &format!("/total/{key}"))
+    };
+    let heap = |dump: &str| live(dump, "**", "shallow_bytes");
+    let duplicates = figure(&["waste", PLUGINS, "--kind", "duplicate_classes"], "/rows/0/count");
+    // The rule, and what another command says of the same.
+    let kinds = [
+        ("measure = \"heap\"", Some(heap(PLUGINS))),
+        ("measure = \"heap\"\nobjects = \"all\"", Some(of(PLUGINS, "histo", "**", "/total/shallow_bytes"))),
+        (
+            "measure = \"retained\"\nof = \"container.**\"",
+            Some(of(PLUGINS, "retained", "container.**", "/total/retained_bytes")),
+        ),
+        (
+            "measure = \"shallow\"\nof = \"byte[]\"",
+            Some(of(PLUGINS, "histo", "byte[]", "/total/shallow_bytes")),
+        ),
+        (
+            "measure = \"instances\"\nof = \"String\"\nobjects = \"reachable\"",
+            Some(live(PLUGINS, "String", "instances")),
+        ),
+        (
+            "measure = \"instances\"\nof = \"byte[]\"\nobjects = \"unreachable\"",
+            Some(of(PLUGINS, "histo", "byte[]", "/total/instances") - live(PLUGINS, "byte[]", "instances")),
+        ),
+        ("measure = \"loaders\"\nof = \"container.WebappLoader\"", Some(40)),
+        ("measure = \"duplicate_classes\"\nof = \"container.**\"", Some(39)),
+        ("measure = \"duplicate_classes\"", Some(duplicates)),
+        ("measure = \"suspects\"", Some(figure(&["leaks", PLUGINS], "/rows/0/retained_bytes"))),
+        (
+            "measure = \"waste\"\nof = \"duplicate_strings\"",
+            Some(figure(&["waste", PLUGINS, "--kind", "duplicate_strings"], "/rows/0/wasted_bytes")),
+        ),
+        ("measure = \"waste\"", Some(figure(&["waste", PLUGINS], "/total/wasted_bytes"))),
+        ("measure = \"place\"\nof = \"*static listeners of container.EventBus*\"", None),
+        ("measure = \"growth\"\nof = \"heap\"", Some(heap(PLUGINS) - heap(IDLE))),
+        (
+            "measure = \"growth\"\nof = \"class byte[]\"",
+            Some(live(PLUGINS, "byte[]", "shallow_bytes") - live(IDLE, "byte[]", "shallow_bytes")),
+        ),
+        (
+            "measure = \"growth\"\nof = \"retained byte[]\"",
+            Some(
+                of(PLUGINS, "retained", "byte[]", "/total/retained_bytes")
+                    - of(IDLE, "retained", "byte[]", "/total/retained_bytes"),
+            ),
+        ),
+        (
+            "measure = \"growth\"\nof = \"place\"",
+            Some(figure(&["diff", IDLE, PLUGINS, "--by", "place"], "/rows/0/retained_bytes_delta")),
+        ),
+        ("measure = \"growth\"\nof = \"place *static listeners of container.EventBus*\"", None),
+    ];
+    let rules = |limit: &dyn Fn(usize) -> String| -> String {
+        let one =
+            |(at, (lines, _)): (usize, &(&str, _))| rule(&at.to_string(), &format!("{lines}\n{}", limit(at)));
+        kinds.iter().enumerate().map(one).collect()
+    };
+    let check = |limit: &dyn Fn(usize) -> String| place.check(&rules(limit), &[PLUGINS, "--baseline", IDLE]);
+    let (json, code) = check(&|_| "max = 4_000_000_000".to_owned());
+    assert_eq!(code, 0, "{json:#}");
+    let values: Vec<u64> = rows(&json).iter().map(|row| row["value"].as_u64().unwrap()).collect();
+    for ((lines, expected), value) in kinds.iter().zip(&values) {
+        assert!(*value > 0, "{lines}");
+        assert!(expected.is_none_or(|expected| expected == *value), "{lines}: {expected:?}, {value}");
+    }
+    // The arrays of the plugins, and what little else they have.
+    let arrays: u64 = (0..40).map(|number| 100_000 + 2_500 * number).sum();
+    for at in [12, 17] {
+        assert!((arrays..arrays + (1 << 19)).contains(&values[at]), "{at}: {}", values[at]);
+    }
+    let all = |json: &Json, expected: bool| {
+        for (row, (lines, _)) in rows(json).iter().zip(&kinds) {
+            assert_eq!(row["passed"].as_bool(), Some(expected), "{lines}: {row:#}");
+        }
+    };
+    let (json, code) = check(&|at| {
+        format!("max = {}\nmin = {}", values[at], if at == 9 { 0 } else { values[at] })
+            .replace("\nmin = 0", "")
+    });
+    assert_eq!(code, 0, "{json:#}");
+    all(&json, true);
+    let (json, code) = check(&|at| format!("max = {}", values[at] - 1));
+    assert_eq!(code, 1);
+    all(&json, false);
+    let (json, code) = check(&|at| if at == 9 { "max = 0" } else { "min = 4_000_000_000" }.to_owned());
+    assert_eq!(code, 1);
+    all(&json, false);
+}
+
+#[test]
+fn parts_are_of_the_heap_and_suspects_come_together() {
+    let place = Place::new();
+    let rules = [
+        rule("suspects", "measure = \"suspects\"\nmax = \"20 percent\""),
+        rule("all", "measure = \"suspects\"\nmax = \"100 %\""),
+        rule("arrays", "measure = \"retained\"\nof = \"byte[]\"\nmax = \"0.5 %\"\nseverity = \"warning\""),
+        rule("none", "measure = \"instances\"\nof = \"com.acme.Sesion\"\nobjects = \"reachable\"\nmax = 0"),
+    ];
+    let (json, code) = place.check(&rules.concat(), &[PLUGINS]);
+    assert_eq!(code, 1);
+    let passed = passed(&json);
+    assert_eq!(["suspects", "all", "arrays", "none"].map(|name| passed[name]), [false, true, false, true]);
+    let value = rows(&json)[0]["value"].as_f64().unwrap();
+    let (leaks, _) = place.json(&["leaks", PLUGINS, "--threshold", "20"]);
+    let share = |key: &str| leaks.pointer(key).and_then(Json::as_f64).unwrap();
+    let expected = share("/rows/0/retained_bytes") * 100.0 / share("/total/reachable_bytes");
+    assert!((value - expected).abs() < 1e-6, "{value} {expected}");
+    assert_eq!(rows(&json)[0]["unit"], "percent");
+    assert_eq!(rows(&json)[3]["matched"], false);
+    // Without the error, a warning is no failure.
+    assert_eq!(place.check(&rules[1..].concat(), &[PLUGINS]).1, 0);
+}
+
+#[test]
+fn exit_codes_come_in_their_order() {
+    let place = Place::new();
+    let bytes = dump_of("com.acme.Session", 50);
+    let fine = place.write("fine.hprof", &bytes);
+    let damaged = place.write("damaged.hprof", damage::cut(&bytes, bytes.len() - 200));
+    let no_dump = place.write("no.hprof", rule("a", "measure = \"heap\"\nmax = 1"));
+    let none = place.path("none.hprof").to_str().unwrap().to_owned();
+    let ok = rule("sessions", "measure = \"instances\"\nof = \"Session\"\nmax = 50");
+    let few = rule("sessions", "measure = \"instances\"\nof = \"Session\"\nmax = 5");
+    let wrong = rule("sessions", "measure = \"instances\"\nof = \"Sesion\"\nmax = 5\nmust_match = true");
+    let code = |rules: &str, arguments: &[&str]| place.check(rules, arguments).1;
+    assert_eq!(code(&ok, &[&fine]), 0);
+    assert_eq!(code(&few, &[&fine]), 1);
+    assert_eq!(code(&few.replace("max", "severity = \"note\"\nmax"), &[&fine]), 0);
+    assert_eq!(code(&ok, &[&damaged]), 1);
+    assert_eq!(code(&ok, &[&fine, &damaged, "--allow-damaged"]), 3);
+    assert_eq!(code(&few, &[&damaged, &fine, "--allow-damaged"]), 1);
+    assert_eq!(code(&ok, &[&no_dump, &damaged, "--allow-damaged"]), 2);
+    assert_eq!(code(&few, &[&none, &fine]), 2);
+    assert_eq!(code(&wrong, &[&fine]), 2);
+    // What could be read was checked all the same.
+    let (json, _) = place.check(&few, &[&none, &fine, &no_dump, &damaged]);
+    let seen: Vec<(&str, &str)> = rows(&json)
+        .iter()
+        .map(|row| (row["rule"].as_str().unwrap(), row["status"].as_str().unwrap()))
+        .collect();
+    assert_eq!(seen[..3], [("unreadable", "error"), ("sessions", "failed"), ("unreadable", "error")]);
+    assert_eq!(seen[3], ("damaged", "failed"));
+    assert_eq!(json["total"]["errors"], 2);
+    let reads: Vec<bool> =
+        json["dumps"].as_array().unwrap().iter().map(|dump| dump["read"].as_bool().unwrap()).collect();
+    assert_eq!(reads, [false, true, false, true]);
+    // A baseline that cannot be read takes only the rules that need it.
+    let growth = ok.clone() + &rule("growth", "measure = \"growth\"\nof = \"heap\"\nmax = \"5 %\"");
+    let (json, code) = place.check(&growth, &[&fine, "--baseline", &none]);
+    assert_eq!(code, 2);
+    assert_eq!(
+        passed(&json),
+        BTreeMap::from(
+            [("growth", false), ("sessions", true), ("unreadable", false)]
+                .map(|(name, passed)| (name.to_owned(), passed))
+        )
+    );
+    let (json, code) = place.check(&growth, &[&fine, "--baseline", &damaged]);
+    assert_eq!((code, passed(&json)["damaged"]), (1, false));
+}
+
+#[test]
+fn a_baseline_is_where_the_rules_say() {
+    let place = Place::new();
+    fs::create_dir(place.path("ci")).unwrap();
+    place.write("ci/old.hprof", dump_of("com.acme.Session", 100));
+    let new = place.write("new.hprof", dump_of("com.acme.Session", 103));
+    let rules = format!(
+        "baseline = \"old.hprof\"\n{}",
+        rule("g", "measure = \"growth\"\nof = \"class Session\"\nobjects = \"all\"\nmax = 47")
+    );
+    let rules = place.write("ci/rules.toml", rules);
+    let (json, code) = place.json(&["check", &new, "--rules", &rules]);
+    assert_eq!(code, 1, "{json:#}");
+    assert_eq!(rows(&json)[0]["value"], 48);
+    assert_eq!(rows(&json)[0]["line"], 2);
+    // Shrinking is growth below zero.
+    let (json, code) = place.json(&[
+        "check",
+        place.path("ci/old.hprof").to_str().unwrap(),
+        "--rules",
+        &rules,
+        "--baseline",
+        &new,
+    ]);
+    assert_eq!((code, rows(&json)[0]["value"].as_i64()), (0, Some(-48)));
+    let output = place.run(&[
+        "check",
+        &new,
+        "--rules",
+        &place.write("r.toml", rule("g", "measure = \"growth\"\nof = \"place\"\nmax = 1")),
+    ]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("r.toml:1: rule `g` compares with a baseline"), "{}", stderr(&output));
+}
+
+#[test]
+fn counts_of_all_objects_need_no_graph() {
+    let place = Place::new();
+    let dump = place.write("a.hprof", dump_of("com.acme.Session", 3));
+    let rules = rule("a", "measure = \"instances\"\nof = \"Session\"\nmax = 3")
+        + &rule("b", "measure = \"shallow\"\nof = \"Session\"\nmax = \"50 %\"")
+        + &rule("c", "measure = \"heap\"\nobjects = \"all\"\nmin = 48");
+    let (json, code) = place.check(&rules, &[&dump]);
+    assert_eq!(code, 0, "{json:#}");
+    assert_eq!(json["dump"]["unreachable_bytes"], Json::Null);
+    let stages: Vec<String> = fs::read_dir(place.path("index"))
+        .unwrap()
+        .flat_map(|entry| fs::read_dir(entry.unwrap().path()).unwrap())
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert!(stages.iter().any(|name| name.contains("summary")), "{stages:?}");
+    assert!(!stages.iter().any(|name| name.contains("dominators")), "{stages:?}");
+}
+
+#[test]
+fn wrong_rules_are_named_with_line_and_column() {
+    let place = Place::new();
+    let dump = place.write("a.hprof", dump_of("com.acme.Session", 3));
+    let heap = "[[rule]]\nname = \"a\"\nmeasure = \"heap\"\n";
+    let long = "x".repeat(201);
+    let cases: [(String, &str); 27] = [
+        (String::new(), ":1:1: there are no rules"),
+        ("baseline = \"x\"\n".to_owned(), ":1:1: there are no rules"),
+        ("rule = 3\n".to_owned(), ":1:8: `rule` is one integer; expected tables"),
+        ("rule = []\n".to_owned(), ":1:8: there are no rules"),
+        ("rule = [1]\n".to_owned(), ":1:8: `rule` is an array of other things"),
+        ("[rule]\nname = 1\n".to_owned(), ":1:1: `rule` is one table"),
+        (format!("{heap}maxi = 3\n"), ":4:1: unknown key `maxi`; did you mean max"),
+        (format!("rules = 1\n{heap}max = 3\n"), ":1:1: unknown key `rules`; did you mean rule?"),
+        (format!("{heap}max = -1\n"), ":4:7: `max` is -1; expected a size"),
+        (format!("{heap}max = 1.5\n"), ":4:7: `max` is of type float"),
+        (format!("{heap}max = \"5 MiBs\"\n"), ":4:7: `max` is `5 MiBs`; expected a size like"),
+        (format!("{heap}max = \"five %\"\n"), ":4:7: `max` is `five %`"),
+        (format!("{heap}max = \"-5 %\"\n"), ":4:7: `max` is `-5 %`"),
+        (format!("{heap}max = 99999999999999999999\n"), ":4:7: `max` is 99999999999999999999"),
+        (format!("{heap}max = 1\nmin = 2\n"), ":4:7: `min` is more than `max`"),
+        (format!("{heap}max = 1\nmin = \"2 %\"\n"), ":4:7: one limit is a part in percent"),
+        (format!("{heap}\n"), ":1:1: the rule has no limit; write max or min"),
+        (format!("{heap}max = 1\nof = \"x\"\n"), ":5:6: `of` means nothing for heap"),
+        (
+            format!("{heap}max = 1\nobjects = \"some\"\n"),
+            ":5:11: there is no objects `some`; expected one of all, reachable, unreachable",
+        ),
+        (
+            format!("{heap}max = 1\nseverity = \"errror\"\n"),
+            ":5:12: there is no severity `errror`; did you mean error?",
+        ),
+        (format!("{heap}max = 1\nmust_match = \"yes\"\n"), ":5:14: `must_match` is of type string"),
+        (format!("{heap}max = 1\n{heap}max = 2\n"), ":6:8: there is a rule `a` in line 1 already"),
+        ("[[rule]]\nmeasure = \"heap\"\nmax = 1\n".to_owned(), ":1:1: the rule has no `name`"),
+        (rule("damaged", "measure = \"heap\"\nmax = 1"), ":2:8: `damaged` is what reports call"),
+        (rule(&long, "measure = \"heap\"\nmax = 1"), ":2:8: `name` is 201 bytes long"),
+        (
+            rule("a", "measure = \"instances\"\nof = \"A\"\nmax = \"1 MiB\""),
+            ":5:7: `max` is `1 MiB`; expected a number of 0 or more",
+        ),
+        (
+            rule("a", "measure = \"growth\"\nof = \"clas A\"\nmax = 1"),
+            ":4:6: `clas A` is nothing whose growth is known",
+        ),
+    ];
+    for (text, expected) in cases {
+        let rules = place.write("rules.toml", &text);
+        let output = place.run(&["check", &dump, "--rules", &rules]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{text}: {said}");
+        assert!(said.contains(&format!("rules.toml{expected}")), "{text}\n{expected}\n{said}");
+        assert!(output.stdout.is_empty(), "{text}");
+    }
+    // All of them at once.
+    let rules = place.write("rules.toml", format!("{heap}maxi = 3\n{heap}max = \"x\"\n"));
+    let said = stderr(&place.run(&["check", &dump, "--rules", &rules]));
+    assert_eq!(said.lines().filter(|line| line.contains(": error: ")).count(), 3, "{said}");
+}
+
+#[test]
+fn hostile_rules_files_end_with_an_error() {
+    let place = Place::new();
+    let bytes = dump_of("com.acme.Session", 3);
+    let dump = place.write("a.hprof", &bytes);
+    let heap = rule("a", "measure = \"heap\"\nmax = 1");
+    let many: String =
+        (0..2000).map(|number| rule(&number.to_string(), "measure = \"heap\"\nmax = 1")).collect();
+    let cases: [(&str, Vec<u8>, &str); 10] = [
+        ("dump", bytes.clone(), "is no rules file: it is a heap dump"),
+        ("huge", format!("{heap}# {}", "x".repeat(2 << 20)).into_bytes(), "larger than 1 MiB"),
+        ("deep", format!("a = {}", "[".repeat(400_000)).into_bytes(), "this is not TOML"),
+        ("dots", format!("{} = 1", vec!["a"; 100_000].join(".")).into_bytes(), "rules.toml:1:"),
+        ("tables", "[a]\n".repeat(100_000).into_bytes(), "rules.toml:"),
+        ("many", many.into_bytes(), "2000 rules are too many"),
+        ("latin", b"# \xe9\n".to_vec(), "rules.toml:1:3: this is not UTF-8"),
+        ("zeros", vec![0; 1000], "is no rules file: it starts with zeros only"),
+        ("nul", b"[[rule]]\nname = \"a\0b\"\n".to_vec(), "this is not TOML"),
+        ("zstd", fs::read(IDLE).unwrap(), "looks like Zstandard"),
+    ];
+    for (name, text, expected) in cases {
+        let rules = place.write("rules.toml", &text);
+        let output = place.run(&["check", &dump, "--rules", &rules]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{name}: {said}");
+        assert!(said.contains(expected) && said.len() < 4000, "{name}: {said}");
+    }
+    for path in [place.path(""), place.path("none.toml")] {
+        assert_eq!(place.run(&["check", &dump, "--rules", path.to_str().unwrap()]).status.code(), Some(2));
+    }
+    // Odd names are names.
+    let odd = rule("\u{1F9EA} ünïcode \\u0000\\u202E", "measure = \"heap\"\nmin = 1");
+    let (json, code) = place.check(&odd, &[&dump]);
+    assert_eq!((code, rows(&json).len()), (0, 1));
+}
+
+/// Whether a terminal or a browser would do something else with it than show it.
+fn is_harmful(c: char) -> bool {
+    c.is_control() && c != '\n' || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[test]
+fn reports_hold_hostile_names_harmlessly() {
+    let place = Place::new();
+    let dump = place.write("a \u{202e}<&>.hprof", dump_of(EVIL, 9));
+    let none = place.path("none").to_str().unwrap().to_owned();
+    let toml =
+        EVIL.replace('"', "\\\"").replace('\u{1b}', "\\u001b").replace('\0', "\\u0000").replace('\n', "\\n");
+    let rules: String = ["error", "warning", "note"]
+        .iter()
+        .map(|severity| {
+            rule(
+                &format!("{severity} {toml}"),
+                &format!("measure = \"instances\"\nof = \"a*\"\nmax = 2\nseverity = \"{severity}\""),
+            )
+        })
+        .collect();
+    let rules = place.write("rules \u{e9}%.toml", rules);
+    let (junit, sarif) = (place.path("junit.xml"), place.path("check.sarif"));
+    let arguments = [
+        "check",
+        &dump,
+        &none,
+        "--rules",
+        &rules,
+        "--junit",
+        junit.to_str().unwrap(),
+        "--sarif",
+        sarif.to_str().unwrap(),
+    ];
+    for format in ["table", "json", "csv"] {
+        let output = place.run(&[&arguments[..], &["--format", format]].concat());
+        assert_eq!(output.status.code(), Some(2));
+        for stream in [&output.stdout, &output.stderr] {
+            let text = std::str::from_utf8(stream).unwrap();
+            assert!(!text.contains(is_harmful), "{format}: {text:?}");
+        }
+    }
+    let text = fs::read_to_string(&junit).unwrap();
+    assert!(!text.contains(is_harmful) && !text.contains('\u{fffe}'), "{text:?}");
+    let mut reader = quick_xml::Reader::from_str(&text);
+    let mut tags: BTreeMap<String, usize> = BTreeMap::new();
+    loop {
+        match reader.read_event().unwrap() {
+            Event::Start(tag) | Event::Empty(tag) => {
+                for attribute in tag.attributes() {
+                    attribute.unwrap();
+                }
+                *tags.entry(String::from_utf8(tag.name().as_ref().to_vec()).unwrap()).or_default() += 1;
+            }
+            Event::Eof => break,
+            _ => {}
+        }
+    }
+    let count = |tag: &str| tags.get(tag).copied().unwrap_or_default();
+    assert_eq!(
+        ["testsuite", "testcase", "failure", "skipped", "error"].map(count),
+        [2, 4, 1, 2, 1],
+        "{text}"
+    );
+
+    let text = fs::read_to_string(&sarif).unwrap();
+    assert!(!text.contains(is_harmful), "{text:?}");
+    let json: Json = serde_json::from_str(&text).unwrap();
+    let run = &json["runs"][0];
+    let results = run["results"].as_array().unwrap();
+    let levels: Vec<&str> = results.iter().map(|one| one["level"].as_str().unwrap()).collect();
+    assert_eq!(levels, ["error", "warning", "note", "error"]);
+    for (result, line) in results.iter().zip([1, 7, 13, 1]) {
+        let place = &result["locations"][0]["physicalLocation"];
+        assert_eq!(place["region"]["startLine"], line);
+        let uri = place["artifactLocation"]["uri"].as_str().unwrap();
+        assert!(uri.is_ascii() && uri.ends_with("rules%20%C3%A9%25.toml"), "{uri}");
+        let rule = &run["tool"]["driver"]["rules"][result["ruleIndex"].as_u64().unwrap() as usize];
+        assert_eq!(rule["id"], result["ruleId"]);
+    }
+    assert_eq!(run["invocations"][0]["executionSuccessful"], false);
+}
+
+#[test]
+fn reports_replace_nothing_that_is_read() {
+    let place = Place::new();
+    let dump = place.write("a.hprof", dump_of("A", 1));
+    let rules = place.write("rules.toml", rule("a", "measure = \"heap\"\nmax = 1"));
+    let before = fs::read(&dump).unwrap();
+    for path in [&dump, &rules] {
+        for option in ["--junit", "--sarif"] {
+            let output = place.run(&["check", &dump, "--rules", &rules, option, path]);
+            assert_eq!(output.status.code(), Some(2));
+            assert!(stderr(&output).contains("it is an input file"), "{}", stderr(&output));
+        }
+    }
+    assert_eq!(fs::read(&dump).unwrap(), before);
+    let same = place.path("out").to_str().unwrap().to_owned();
+    let output = place.run(&["check", &dump, "--rules", &rules, "--junit", &same, "--sarif", &same]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(!Path::new(&same).exists());
+    // Relative to where the check runs, as hosts have it.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
+    command.current_dir(place.path("")).args([
+        "check",
+        "a.hprof",
+        "--rules",
+        "./rules.toml",
+        "--sarif",
+        "s.json",
+    ]);
+    assert_eq!(command.output().unwrap().status.code(), Some(1));
+    let json: Json = serde_json::from_slice(&fs::read(place.path("s.json")).unwrap()).unwrap();
+    let uri = "/runs/0/results/0/locations/0/physicalLocation/artifactLocation/uri";
+    assert_eq!(json.pointer(uri), Some(&Json::from("rules.toml")));
+}
+
+#[test]
+fn what_init_writes_passes_on_the_same_dump() {
+    let place = Place::new();
+    let evil = place.write("evil.hprof", dump_of(EVIL, 9));
+    let empty = place.write("one.hprof", dump_of("A", 0));
+    let deep = place.write("deep.hprof", dump_of("com.acme.Session$$Lambda/0x12", 700));
+    for dump in [PLUGINS, IDLE, &evil, &empty, &deep] {
+        let output = place.run(&["check", "--init", dump]);
+        assert_eq!(output.status.code(), Some(0), "{dump}: {}", stderr(&output));
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(!text.contains(is_harmful), "{text:?}");
+        let (json, code) = place.check(&text, &[dump]);
+        assert_eq!(code, 0, "{dump}: {json:#}\n{text}");
+        assert!(rows(&json).len() >= 8, "{text}");
+        // What is commented out is right too.
+        let (head, growth) = text.split_once("# Growth against").unwrap();
+        let growth = growth.split_once("# [[rule]]").unwrap().1.replace("\n# ", "\n");
+        let text = format!("{head}\n[[rule]]{growth}");
+        let (json, code) = place.check(&text, &[dump, "--baseline", dump]);
+        assert_eq!((code, passed(&json)["no place grows"]), (0, true), "{text}");
+    }
+    let file = place.path("made.toml").to_str().unwrap().to_owned();
+    assert_eq!(place.run(&["check", "--init", IDLE, "-o", &file]).status.code(), Some(0));
+    assert_eq!(place.run(&["check", IDLE, "--rules", &file]).status.code(), Some(0));
+    let output = place.run(&["check", "--init", &evil, "-o", &evil]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+}
