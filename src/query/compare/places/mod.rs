@@ -18,12 +18,14 @@
 //! LeakCanary's Shark compares trees of shortest paths in this way (`ObjectGrowthDetector`), Eclipse MAT dominator trees in
 //! its `leakhunter2`. Memory: 8 bytes an object while a dump is read, and the places, which are few.
 
+mod adopted;
 mod aligned;
 mod change;
 mod growth;
 mod held_by;
 mod keyed;
 mod labels;
+mod traits;
 mod tree;
 mod words;
 

@@ -5,71 +5,35 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::hprof::RootKind;
-use crate::index::graph::numbers::{ObjectIndex, TreePosition};
+use crate::hprof::names;
+use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::model::tables::{ClassKind, NONE};
+use crate::index::model::tables::NONE;
 use crate::index::{Heap, ObjectGraph};
-use crate::query::compare::names;
-use crate::query::dominators::{class_counts, holder};
-use crate::query::objects::class_set::ClassSet;
-use crate::query::objects::collections::{Forms, Kind};
+use crate::query::dominators::class_counts;
+use crate::query::objects::collections::Forms;
 use crate::query::objects::label::Labels;
-use crate::query::objects::reader::Objects;
-use crate::query::objects::reference_kind::ReferenceKind;
+use crate::query::objects::reader::{Objects, Slot};
 use crate::query::objects::reference_names::Edges;
 
+use super::adopted::{ReferenceOf, adopted, special};
 use super::held_by::{HeldBy, Holders, Slots};
 use super::keyed;
 use super::labels::{KEY, Label, Numbers, Pool, STACK, UNKNOWN, Via};
+use super::traits::{NO_TRAIT, Role, Trait, traits};
 use super::{Place, Places};
 
 /// Places that are told apart.
 const MAX_PLACES: usize = 1 << 19;
 /// Places below each other.
 const MAX_LEVELS: u32 = 64;
-/// Threads that are known by their names.
-const MAX_THREADS: usize = 1 << 16;
 /// What an object or a map retains at least, as a part of the reachable bytes, before it is looked at by itself.
-pub(super) const PART: u64 = 10_000;
-/// Objects that are held by a stack too and taken for being held by a field.
-const MAX_ADOPTED: usize = 1 << 10;
-/// Objects that the pass is in at once, but for those that follow one another at one place.
-const MAX_OPEN: usize = 1 << 20;
+const PART: u64 = 10_000;
 /// Dominators of an object that adopts another one, and adopted objects below one another.
 const MAX_CHAIN: usize = 256;
 const MAX_ADOPTIONS: usize = 8;
-
-/// What an object is to those that it dominates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
-    /// Itself.
-    Plain,
-    /// A collection, which consists of more objects.
-    Collection,
-    /// A collection that stands on another one.
-    Wrapper,
-    /// Part of a collection.
-    Part,
-    /// The class object of a class.
-    Class(ClassNumber),
-    /// It is too deep, or there are too many places: it counts with what is above, and so does all below it.
-    Beyond,
-}
-
-/// What is known of a class.
-#[derive(Debug, Clone, Copy)]
-struct Trait {
-    role: Role,
-    is_set: bool,
-    /// Whether its instances are part of the collection that holds them: it is nested in a collection's class, or an array
-    /// of such a class.
-    is_part: bool,
-    /// Whether it is an array of references.
-    is_array: bool,
-    is_of_jdk: bool,
-    is_thread: bool,
-}
+/// Objects that the pass is in at once, but for those that follow one another at one place.
+const MAX_OPEN: usize = 1 << 20;
 
 /// An object that the pass is in; of objects that follow one another at one place, the first.
 #[derive(Debug, Clone, Copy)]
@@ -175,99 +139,7 @@ impl Default for Found {
     }
 }
 
-fn traits(summary: &Summary, forms: &Forms) -> Vec<Trait> {
-    let known = summary.numbered_classes().filter(|(number, _)| {
-        forms.of_class(*number).is_some_and(|of| of.is_known_itself && of.kind != Kind::Holder)
-    });
-    let known: rustc_hash::FxHashSet<&str> = known.map(|(_, class)| summary.class_name(class)).collect();
-    let threads = ClassSet::of_name_and_below(summary, "java.lang.Thread");
-    let of = |(number, class)| {
-        let name = summary.class_name(class);
-        let element = name.trim_end_matches("[]");
-        let nested = element
-            .match_indices('$')
-            .any(|(at, _)| element.get(..at).is_some_and(|outer| known.contains(outer)));
-        let form = forms.of_class(number).filter(|form| form.kind != Kind::Holder);
-        Trait {
-            role: match form {
-                None => Role::Plain,
-                Some(form) if form.wraps => Role::Wrapper,
-                Some(_) => Role::Collection,
-            },
-            is_set: form.is_some_and(|form| form.kind == Kind::Set),
-            is_part: nested,
-            is_array: class.kind() == ClassKind::ObjectArray,
-            is_of_jdk: crate::hprof::names::is_of_jdk(name),
-            is_thread: threads.contains(number),
-        }
-    };
-    summary.numbered_classes().map(of).collect()
-}
-
-/// How threads and roots are held: by object, the number of its [`Via`].
-fn special(
-    heap: &Heap,
-    graph: &ObjectGraph,
-    labels: &Labels<'_>,
-    vias: &mut Pool<Via>,
-) -> FxHashMap<u32, u32> {
-    let threads = ClassSet::of_name_and_below(heap.summary(), "java.lang.Thread").all_objects(graph);
-    let mut special: FxHashMap<u32, u32> = FxHashMap::default();
-    for root in graph.roots.rows.iter().filter(|root| !is_passing(root.kind)) {
-        if graph.class_of_class_object(root.object).is_none() {
-            special.entry(root.object.0).or_insert_with(|| vias.number(Via::Root(root.kind.name())));
-        }
-    }
-    for thread in threads.into_iter().take(MAX_THREADS) {
-        if let Some(name) = labels.label(thread) {
-            special.insert(thread.0, vias.number(Via::Thread(names::masked(&name).into())));
-        }
-    }
-    special
-}
-
-/// Whether a root is one only while a method runs.
-fn is_passing(kind: RootKind) -> bool {
-    use RootKind::{JavaFrame, JniLocal, JniMonitor, MonitorUsed, NativeStack, ThreadBlock};
-    matches!(kind, JavaFrame | JniLocal | JniMonitor | MonitorUsed | NativeStack | ThreadBlock)
-}
-
-/// Large objects that only roots dominate, though beside the stacks of threads a single object holds them: object, holder,
-/// and how that holds it.
-fn adopted(edges: &Edges<'_>, least: u64) -> FxHashMap<u32, (ObjectIndex, ReferenceOf)> {
-    let (graph, tree) = (edges.graph, &edges.graph.tree);
-    let mut adopted = FxHashMap::default();
-    // The children of the root are sorted by what they retain.
-    for position in
-        tree.top().take_while(|position| tree.retained_bytes(*position) >= least).take(MAX_ADOPTED)
-    {
-        let Some(object) = tree.object_at(position) else { continue };
-        let is_root = edges.roots.of_object(object).any(|root| !is_passing(root.kind));
-        if is_root || graph.class_of_class_object(object).is_some() {
-            continue;
-        }
-        let outside =
-            |holder: ObjectIndex| tree.position(holder).is_none_or(|at| !tree.dominates(position, at));
-        let Some((holder, kind)) = holder::holder(edges, object, outside) else { continue };
-        let kind = match kind {
-            ReferenceKind::Field { name, class } => ReferenceOf::Field(name.to_owned(), class.to_owned()),
-            ReferenceKind::Static(name) => ReferenceOf::Static(name.to_owned()),
-            ReferenceKind::Slot(_) => ReferenceOf::Element,
-            _ => continue,
-        };
-        adopted.insert(object.0, (holder, kind));
-    }
-    adopted
-}
-
-/// A reference to an object that is adopted.
-#[derive(Debug, Clone)]
-enum ReferenceOf {
-    Field(String, String),
-    Static(String),
-    Element,
-}
-
+/// What the pass makes.
 struct Builder<'a> {
     summary: &'a Summary,
     java_lang_class: u32,
@@ -301,15 +173,6 @@ struct Above {
     class: u32,
     role: Role,
 }
-
-const NO_TRAIT: Trait = Trait {
-    role: Role::Plain,
-    is_set: false,
-    is_part: false,
-    is_array: false,
-    is_of_jdk: false,
-    is_thread: false,
-};
 
 impl Builder<'_> {
     /// The next object of the pass.
@@ -533,9 +396,7 @@ impl Builder<'_> {
         let label_is_of_jdk = |node: &Node| {
             let via = self.numbers.vias.all.get(node.via as usize);
             let of_field = match via {
-                Some(Via::Field { class, .. } | Via::Static { class, .. }) => {
-                    crate::hprof::names::is_of_jdk(class)
-                }
+                Some(Via::Field { class, .. } | Via::Static { class, .. }) => names::is_of_jdk(class),
                 _ => true,
             };
             node.is_of_jdk && of_field
@@ -579,7 +440,7 @@ impl Builder<'_> {
                 position(statics.map(|(field, ..)| field == name))
             }
             (ReferenceOf::Field(name, declared), _) => {
-                let is_it = |slot: &crate::query::objects::reader::Slot<'_>| {
+                let is_it = |slot: &Slot<'_>| {
                     let declares = self.summary.class(slot.class).map(|row| self.summary.class_name(row));
                     slot.name == name && declares == Some(declared)
                 };

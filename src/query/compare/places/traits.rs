@@ -1,0 +1,81 @@
+//! What is known of the objects of a class before the pass over the dominator tree: which are collections, and which are
+//! part of one.
+
+use rustc_hash::FxHashSet;
+
+use crate::hprof::names;
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::model::tables::ClassKind;
+use crate::query::objects::class_set::ClassSet;
+use crate::query::objects::collections::{Forms, Kind};
+
+/// What an object is to those that it dominates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Itself.
+    Plain,
+    /// A collection, which consists of more objects.
+    Collection,
+    /// A collection that stands on another one.
+    Wrapper,
+    /// Part of a collection.
+    Part,
+    /// The class object of a class.
+    Class(ClassNumber),
+    /// It is too deep, or there are too many places: it counts with what is above, and so does all below it.
+    Beyond,
+}
+
+/// What is known of a class.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Trait {
+    pub(super) role: Role,
+    pub(super) is_set: bool,
+    /// Whether its instances are part of the collection that holds them: it is nested in a collection's class, or an array
+    /// of such a class.
+    pub(super) is_part: bool,
+    /// Whether it is an array of references.
+    pub(super) is_array: bool,
+    pub(super) is_of_jdk: bool,
+    pub(super) is_thread: bool,
+}
+
+/// Of a class that the dump does not tell.
+pub(super) const NO_TRAIT: Trait = Trait {
+    role: Role::Plain,
+    is_set: false,
+    is_part: false,
+    is_array: false,
+    is_of_jdk: false,
+    is_thread: false,
+};
+
+/// The traits of all classes, by class number.
+pub(super) fn traits(summary: &Summary, forms: &Forms) -> Vec<Trait> {
+    let known = summary.numbered_classes().filter(|(number, _)| {
+        forms.of_class(*number).is_some_and(|of| of.is_known_itself && of.kind != Kind::Holder)
+    });
+    let known: FxHashSet<&str> = known.map(|(_, class)| summary.class_name(class)).collect();
+    let threads = ClassSet::of_name_and_below(summary, "java.lang.Thread");
+    let of = |(number, class)| {
+        let name = summary.class_name(class);
+        let element = name.trim_end_matches("[]");
+        let nested = element
+            .match_indices('$')
+            .any(|(at, _)| element.get(..at).is_some_and(|outer| known.contains(outer)));
+        let form = forms.of_class(number).filter(|form| form.kind != Kind::Holder);
+        Trait {
+            role: match form {
+                None => Role::Plain,
+                Some(form) if form.wraps => Role::Wrapper,
+                Some(_) => Role::Collection,
+            },
+            is_set: form.is_some_and(|form| form.kind == Kind::Set),
+            is_part: nested,
+            is_array: class.kind() == ClassKind::ObjectArray,
+            is_of_jdk: names::is_of_jdk(name),
+            is_thread: threads.contains(number),
+        }
+    };
+    summary.numbered_classes().map(of).collect()
+}
