@@ -135,7 +135,7 @@ fn each_kind_passes_at_its_limit_and_fails_below() {
             Some(figure(&["waste", PLUGINS, "--kind", "duplicate_strings"], "/rows/0/wasted_bytes")),
         ),
         ("measure = \"waste\"", Some(figure(&["waste", PLUGINS], "/total/wasted_bytes"))),
-        ("measure = \"place\"\nof = \"*static listeners of container.EventBus*\"", None),
+        ("measure = \"place\"\nof = \"static cache of container.Plugin*\"", None),
         ("measure = \"growth\"\nof = \"heap\"", Some(heap(PLUGINS) - heap(IDLE))),
         (
             "measure = \"growth\"\nof = \"class byte[]\"",
@@ -152,7 +152,7 @@ fn each_kind_passes_at_its_limit_and_fails_below() {
             "measure = \"growth\"\nof = \"place\"",
             Some(figure(&["diff", IDLE, PLUGINS, "--by", "place"], "/rows/0/retained_bytes_delta")),
         ),
-        ("measure = \"growth\"\nof = \"place *static listeners of container.EventBus*\"", None),
+        ("measure = \"growth\"\nof = \"place static cache of container.Plugin*\"", None),
     ];
     let rules = |limit: &dyn Fn(usize) -> String| -> String {
         let one =
