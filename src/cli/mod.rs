@@ -38,7 +38,7 @@ struct Cli {
 /// What exit codes mean; the end of every long help.
 pub(crate) const EXIT_CODES: &str = "Exit codes:
   0  success
-  1  no result: nothing was found, or an index is not right
+  1  no result: nothing was found, an index is not right, or a rule failed
   2  wrong usage, or an error
   3  an answer from a damaged dump: part of it is missing or unreadable";
 
