@@ -165,6 +165,11 @@ fn no_command_lets_them_out_in_any_format() {
     // With whether the name has to be there, as it is shown.
     let commands: &[(&str, &[&str], bool)] = &[
         ("info", &[], false),
+        ("diff", &[other, "--top", "0"], true),
+        ("diff", &[other, "--by", "superclass", "--retained", "--top", "0"], false),
+        ("diff", &[other, "--by", "place", "--min-change", "1", "--top", "0"], true),
+        ("trend", &[other, other, "--order", "given", "--all", "--min-change", "1", "--top", "0"], true),
+        ("trend", &[other, other, "--by", "class", "--all", "--min-change", "1", "--top", "0"], true),
         ("diff", &[other, "--by", "roots"], false),
         ("diff", &[other, "--by", "threads"], true),
         ("diff", &[other, "--by", "properties"], false),

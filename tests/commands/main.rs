@@ -20,6 +20,7 @@ mod crashes_index;
 mod diff_recordings;
 mod first_answers;
 mod golden;
+mod hostile_compare;
 mod hostile_leaks;
 mod hostile_look;
 mod hostile_names;
