@@ -50,8 +50,7 @@ impl PairInput {
         Ok(self.inputs())
     }
 
-    /// The old dump, then the new one: binary dumps.
-    pub(crate) fn inputs(&self) -> [Input; 2] {
+    fn inputs(&self) -> [Input; 2] {
         [self.old.input.clone(), self.old.input.of(&self.new)]
     }
 

@@ -332,11 +332,7 @@ fn columns<'a>(by: By) -> Columns<'a, Line<'a>> {
             |line: &Line<'a>| list(line.row.objects.iter().copied()),
         ),
         Column::table("objects", Align::Right, |line: &Line<'a>| {
-            let change = crate::query::compare::Change {
-                old: line.row.objects.first().copied().unwrap_or(0),
-                new: line.row.objects.last().copied().unwrap_or(0),
-            };
-            signed(change.delta())
+            signed(line.row.objects_delta())
         })
         .place(5),
         Column::new(

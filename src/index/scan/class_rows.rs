@@ -439,6 +439,9 @@ impl<'a> Builder<'a> {
     }
 }
 
+/// Characters of the name of a class loader: there can be as many loaders as classes.
+const MAX_LOADER_NAME: usize = 128;
+
 /// The class loaders that classes name, with their classes.
 pub(crate) fn loaders(
     summary: &Summary,
@@ -462,7 +465,7 @@ pub(crate) fn loaders(
     };
     let names: IdMap<ObjectId, ObjectId> =
         found.iter().filter_map(|(id, found)| Some((*id, name_of(found)?))).collect();
-    let names_found = lookup.strings(summary, classes, &names.values().copied().collect());
+    let names_found = lookup.strings(summary, classes, &names.values().copied().collect(), MAX_LOADER_NAME);
     let mut ids: Vec<ObjectId> = ids.into_iter().collect();
     ids.sort_unstable();
     let mut row = |id: ObjectId| {

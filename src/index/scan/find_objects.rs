@@ -15,9 +15,6 @@ use super::chunks::Plan;
 use super::source::Source;
 use super::tallies::ChunkIds;
 
-/// Longer strings are cut: a class path of megabytes helps nobody.
-const MAX_CHARS: usize = 4096;
-
 /// Finds objects by id.
 pub(crate) struct Lookup<'a> {
     pub(crate) source: &'a Source<'a>,
@@ -66,12 +63,13 @@ impl<'a> Lookup<'a> {
         self.find(&IdSet::from_iter([id])).remove(&id)
     }
 
-    /// The texts of java.lang.Strings.
+    /// The texts of java.lang.Strings, of each at most so many characters.
     pub(crate) fn strings(
         &self,
         summary: &Summary,
         classes: &ClassIds,
         ids: &IdSet<ObjectId>,
+        max_chars: usize,
     ) -> IdMap<ObjectId, String> {
         let places: Vec<(ObjectId, ObjectId, StringPart)> = (self.find(ids).into_iter())
             .filter_map(|(string, found)| {
@@ -89,7 +87,7 @@ impl<'a> Lookup<'a> {
                 let Found::Primitives { element, elements } = arrays.get(&array)? else {
                     return None;
                 };
-                let units = part.characters(*element, elements)?.units().take(MAX_CHARS);
+                let units = part.characters(*element, elements)?.units().take(max_chars);
                 let text = char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER));
                 Some((string, text.collect()))
             })

@@ -38,6 +38,8 @@ const KEPT: &[&str] = &[
     "user.timezone",
 ];
 
+/// Longer strings are cut: a class path of megabytes helps nobody.
+const MAX_CHARS: usize = 4096;
 /// Entries of the hash table, and links of a bucket, that are followed.
 const MAX_ENTRIES: usize = 100_000;
 const MAX_LINKS: usize = 64;
@@ -85,7 +87,7 @@ fn read(summary: &Summary, lookup: &Lookup<'_>, classes: &ClassIds) -> Option<Ve
         level = next;
     }
     let wanted = pairs.iter().flat_map(|(key, value)| [*key, *value]).collect();
-    let texts = lookup.strings(summary, classes, &wanted);
+    let texts = lookup.strings(summary, classes, &wanted, MAX_CHARS);
     let mut properties: Vec<(String, String)> = (pairs.iter())
         .filter_map(|(key, value)| Some((texts.get(key)?.clone(), texts.get(value)?.clone())))
         .filter(|(key, _)| KEPT.contains(&key.as_str()))

@@ -21,6 +21,9 @@ use crate::query::recordings::profile::text::TextHeap;
 use super::names;
 use super::{Change, Status};
 
+/// Superclasses of a class that are compared with it.
+const MAX_SUPERCLASSES: usize = 64;
+
 /// What a row stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum GroupBy {
@@ -234,6 +237,7 @@ impl Groups {
         };
         let mut known: FxHashMap<Key, u32> = FxHashMap::default();
         let mut loaders: FxHashMap<ObjectId, Arc<str>> = FxHashMap::default();
+        let mut stems = names::Stems::default();
         for (number, class) in summary.numbered_classes() {
             let name = summary.class_name(class);
             let is_meant = any_matches(&question.patterns, name)
@@ -248,9 +252,7 @@ impl Groups {
                 class.is_dumped().then(|| loader.clone())
             };
             let key = match question.group_by {
-                GroupBy::Class | GroupBy::Superclass => {
-                    Key { name: names::stem(name).into(), loader: loader() }
-                }
+                GroupBy::Class | GroupBy::Superclass => Key { name: stems.stem(name), loader: loader() },
                 GroupBy::Package => Key { name: histogram::package_label(name).into(), loader: None },
                 GroupBy::Loader => Key { name: "".into(), loader: loader() },
             };
@@ -288,6 +290,11 @@ impl Groups {
         let all = summary.numbered_classes().zip(counts).zip(classes);
         for (((number, class), Counts { objects, shallow_bytes }), classes) in all {
             let Some(group) = self.group(number).filter(|_| objects > 0) else { continue };
+            // A superclass of the same name has it already.
+            let mut above = summary.class_table().upwards(number).skip(1).take(MAX_SUPERCLASSES);
+            if self.is_with_subclasses && above.any(|above| self.group(above) == Some(group)) {
+                continue;
+            }
             if let Some(sum) = sums.get_mut(group) {
                 sum.classes = sum.classes.saturating_add(classes);
                 sum.instances = sum.instances.saturating_add(objects);

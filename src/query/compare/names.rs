@@ -5,6 +5,9 @@
 //! a name is reduced to its stem, with `*` for what changes: `com.acme.Shop$$Lambda*`, `jdk.proxy*.$Proxy*`.
 
 use std::borrow::Cow;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use crate::hprof::ObjectId;
 use crate::index::model::summary::Summary;
@@ -48,13 +51,24 @@ pub(super) const UNKNOWN_LOADER: &str = "<unknown loader>";
 /// Beginnings of names that a number follows: of a class, and of a package.
 const NUMBERED: &[&str] = &["$Proxy", "proxy"];
 
+/// Longer names are taken as they are: no generator makes such ones, and a hostile dump can have them everywhere.
+const MAX_NAME: usize = 4096;
+
 /// The name of a class without what changes from run to run.
 pub fn stem(class: &str) -> Cow<'_, str> {
+    if class.len() > MAX_NAME {
+        return Cow::Borrowed(class);
+    }
     let (element, brackets) = class.find("[]").map_or((class, ""), |at| class.split_at(at));
     // Hidden classes end with an address.
     let hidden = element.find("+0x").or_else(|| element.find("/0x"));
-    let mark = MARKS.iter().filter_map(|mark| Some(element.find(mark)? + mark.len())).min();
-    let mark = mark.filter(|end| element.get(*end..).is_some_and(|rest| !rest.is_empty()));
+    let mark = MARKS.iter().filter_map(|mark| {
+        let end = element.find(mark)? + mark.len();
+        let next = element.get(end..)?.chars().next()?;
+        // A word that goes on is another word.
+        (mark.ends_with('$') || *mark == "_$$_jvst" || !next.is_alphabetic()).then_some(end)
+    });
+    let mark = mark.min();
     if let Some(end) = hidden.into_iter().chain(mark).min() {
         return Cow::Owned(format!("{}*{brackets}", element.get(..end).unwrap_or(element)));
     }
@@ -64,6 +78,18 @@ pub fn stem(class: &str) -> Cow<'_, str> {
     let parts =
         element.split('.').map(|part| numbered(part).map_or(part.into(), |start| format!("{start}*")));
     Cow::Owned(parts.collect::<Vec<String>>().join(".") + brackets)
+}
+
+/// The stems of names, each found once: a name of 64 KB can be that of all classes of a hostile dump.
+#[derive(Debug, Default)]
+pub struct Stems<'a>(FxHashMap<(*const u8, usize), (&'a str, Arc<str>)>);
+
+impl<'a> Stems<'a> {
+    /// The stem of a name that stands where names stand once: the place tells which it is.
+    pub fn stem(&mut self, name: &'a str) -> Arc<str> {
+        let place = (name.as_ptr(), name.len());
+        self.0.entry(place).or_insert_with(|| (name, stem(name).into())).1.clone()
+    }
 }
 
 /// What is in front of the number that a part of a name ends with, if it is numbered: `$Proxy` of `$Proxy12`.
@@ -141,6 +167,8 @@ mod tests {
             "",
             "a.GeneratedMethodAccessor",
             "com.acme.$$Lambda",
+            "java.lang.invoke.LambdaForm$MHelper",
+            "a.GeneratedMethodAccessorFactory",
         ] {
             assert_eq!(stem(class), class);
         }

@@ -30,6 +30,11 @@ impl Row {
     pub fn delta(&self) -> i64 {
         ends(&self.bytes).delta()
     }
+
+    /// By how many objects it grew from the first dump to the last.
+    pub fn objects_delta(&self) -> i64 {
+        ends(&self.objects).delta()
+    }
 }
 
 fn ends(figures: &[u64]) -> Change {
@@ -116,8 +121,17 @@ pub fn places(dumps: &[Places], which: Which, least: Option<u64>) -> (Vec<Row>, 
     if which == Which::All {
         found.extend(explained(&aligned, least.others));
     }
-    let mut seen = FxHashSet::default();
-    found.retain(|place| seen.insert(*place));
+    // A place that contains another, or is in one, is told by the first.
+    let (mut told, mut above_told) = (FxHashSet::default(), FxHashSet::default());
+    found.retain(|place| {
+        let path = aligned.path(*place);
+        let is_new = !above_told.contains(place) && !path.iter().any(|above| told.contains(above));
+        if is_new {
+            told.insert(*place);
+            above_told.extend(path);
+        }
+        is_new
+    });
     let row = |place: u32| {
         let figures = || (0..aligned.dumps()).map(|dump| aligned.figures(dump, place));
         let bytes: Vec<u64> = figures().map(|figures| figures.retained_bytes).collect();

@@ -1,6 +1,6 @@
 //! Heaps made so that each rule of `docs/diff.md` decides.
 
-use hprof_writer::{ClassId, ObjectId, Root, StackFrame, Type};
+use hprof_writer::{ClassId, ObjectId, Root, StackFrame, Type, Value};
 
 use super::{change, json, place, rows};
 use crate::waste::made::Shop;
@@ -194,4 +194,100 @@ fn a_wrapper_and_what_it_wraps_are_one_place() {
     let found = diff(make(5), make(50));
     let wrapper = "java.util.Collections$UnmodifiableCollection";
     assert_eq!(labels(&found), [["acme.Holder.all", wrapper, "acme.Blob.data", "byte[]"]]);
+}
+
+#[test]
+fn a_value_of_a_registry_stays_in_its_static_field() {
+    // One of its values is a static field too: neither the field nor the map holds it alone.
+    let make = |count: usize| {
+        let mut shop = Shop::new();
+        let blob = blob(&mut shop);
+        let values = blobs(&mut shop, blob, count);
+        let mut entries = Vec::new();
+        for (number, value) in values.iter().enumerate() {
+            entries.push([shop.string(&format!("name{number}")), *value]);
+        }
+        let node = shop.node;
+        let map = shop.map(&entries, 256, 1, node);
+        let statics = [("DEFAULT", Value::Object(values[0].0)), ("ALL", Value::Object(map.0))];
+        let kind = shop.model.class_with_statics("acme.Kind", Some(shop.jdk.object), &[], &statics);
+        shop.model.root(kind, Root::StickyClass);
+        shop
+    };
+    let found = diff(make(3), make(70));
+    // What was under a key is data when there are many.
+    let expected = ["static ALL of acme.Kind", "java.util.HashMap", "acme.Blob.data", "byte[]"];
+    assert_eq!((labels(&found), found[0].1), (vec![expected.to_vec()], (2, 69)));
+}
+
+#[test]
+fn class_objects_of_one_name_below_one_another_count_each() {
+    let make = |bytes: usize| {
+        let mut shop = Shop::new();
+        let loader = shop.class("acme.Loader", &[("plugin", Type::Object), ("other", Type::Object)]);
+        let top = Some(shop.jdk.object);
+        let (outer, inner) = (shop.bytes(&vec![1; bytes]), shop.bytes(&vec![2; bytes]));
+        let none = Value::Object(0);
+        let inner =
+            shop.model.class_with_statics("acme.Plugin", top, &[], &[("data", inner.into()), ("next", none)]);
+        let holder = shop.model.instance_with(loader, &[("plugin", Value::Object(ObjectId::from(inner).0))]);
+        let statics = [("data", outer.into()), ("next", holder.into())];
+        let outer = shop.model.class_with_statics("acme.Plugin", top, &[], &statics);
+        shop.model.root(outer, Root::StickyClass);
+        shop
+    };
+    let found = diff(make(1000), make(5000));
+    assert_eq!(labels(&found), [["static data of acme.Plugin", "byte[]"]]);
+    assert_eq!((found[0].1, found[0].2), ((2, 2), (2 * 1016, 2 * 5016)));
+}
+
+#[test]
+fn what_is_nested_in_what_a_method_holds_counts_once() {
+    let make = |count: usize, is_held: bool| {
+        let mut shop = Shop::new();
+        let class = shop.class("acme.Dir", &[("entries", Type::Object), ("data", Type::Object)]);
+        let dir = |shop: &mut Shop, inner: &[ObjectId]| {
+            let (entries, data) = (shop.list(inner, 8), shop.bytes(&[1; 1000]));
+            let fields = [("entries", entries.into()), ("data", data.into())];
+            (shop.model.instance_with(class, &fields), entries)
+        };
+        let leaves: Vec<ObjectId> = (0..count).map(|_| dir(&mut shop, &[]).0).collect();
+        let (root, entries) = dir(&mut shop, &leaves);
+        shop.keep(root);
+        if is_held {
+            // A loop over it.
+            shop.model.root(entries, Root::MonitorUsed);
+        }
+        shop
+    };
+    assert_eq!(diff(make(5, false), make(5, true)), []);
+    let found = diff(make(5, false), make(8, true));
+    let data = found.iter().find(|(labels, ..)| labels.contains(&"acme.Dir.data".to_owned())).unwrap();
+    assert_eq!((data.1, data.2), ((6, 9), (6 * 1016, 9 * 1016)));
+}
+
+#[test]
+fn parts_that_grow_in_every_step_are_found_below_what_rises_and_falls() {
+    let make = |sessions: usize, size: usize, other: usize| {
+        let mut shop = Shop::new();
+        let fields = [("a", Type::Object), ("b", Type::Object), ("c", Type::Object)];
+        let class = shop.class("acme.Session", &fields);
+        let mut all = Vec::new();
+        for _ in 0..sessions {
+            let parts = [size, size, other].map(|size| shop.bytes(&vec![1; size / sessions]));
+            let values = ["a", "b", "c"].into_iter().zip(parts.map(Value::from));
+            all.push(shop.model.instance_with(class, &values.collect::<Vec<_>>()));
+        }
+        let list = shop.list(&all, 64);
+        shop.keep(list);
+        shop.dump()
+    };
+    let dumps = [make(10, 200_000, 100_000), make(30, 700_000, 3_000_000), make(20, 1_200_000, 100_000)];
+    let dumps: Vec<_> = dumps.iter().collect();
+    let (code, document) = json("trend", &dumps, &["--order", "given"]);
+    let found: Vec<(&str, &str)> = rows(&document)
+        .iter()
+        .map(|row| (*place(row).iter().rev().nth(1).unwrap(), row["grows"].as_str().unwrap()))
+        .collect();
+    assert_eq!((code, found), (0, vec![("acme.Session.a", "every step"), ("acme.Session.b", "every step")]));
 }

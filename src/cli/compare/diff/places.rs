@@ -18,10 +18,10 @@ use crate::report::value::{Value, id, list};
 use super::Args;
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let [old, new] = args.input.inputs();
+    let [old_input, new_input] = args.input.binary()?;
     let places = |heap: &_, graph: &_| -> anyhow::Result<Places> { places_of(heap, graph) };
-    let (old, before) = Session::ask(&old, places)?;
-    let (new, after) = Session::ask(&new, places)?;
+    let (old, before) = Session::ask(&old_input, places)?;
+    let (new, after) = Session::ask(&new_input, places)?;
     let is_cut = before.is_cut || after.is_cut;
     let changes = Changes::new(before, after, args.min_change);
     let beside = Beside { old: Old::of(&old), changes: &changes };
@@ -33,7 +33,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         .without_rows(NoRows::Nothing);
     if args.output.format() == Format::Table {
         answer = answer.above(Section::Line(headline(&changes)));
-        let steps = next(&args.input.inputs()[1], &changes);
+        let steps = next(&new_input, &changes);
         if !steps.is_empty() {
             let width = output::style(&args.output).width.map_or(usize::MAX, usize::from);
             answer = answer.under(Section::Whole(commands::lines(&steps, width)));
@@ -89,7 +89,7 @@ fn headline(changes: &Changes) -> String {
         signed_bytes(reachable.delta()),
     );
     let grown = changes.grown_bytes();
-    if grown == 0 { heap } else { format!("{heap}; what grew by place, {} in all:", human_bytes(grown)) }
+    if grown == 0 { heap } else { format!("{heap}; places that explain {} of growth:", human_bytes(grown)) }
 }
 
 /// What to ask next: of what grew most.
@@ -115,7 +115,7 @@ fn columns<'a>() -> Columns<'a, Row<'a>> {
         ),
         Column::text(
             "text",
-            "the same in one line, without packages but of static fields",
+            "the same in one line, without packages but of static fields and class objects",
             |row: &Row<'a>| Value::from(&*row.change.text),
         )
         .header("place")
@@ -147,15 +147,12 @@ fn columns<'a>() -> Columns<'a, Row<'a>> {
         titles: ["retained +/-", "retained"],
     };
     columns.extend(retained.columns(0, |row: &Row<'a>| Some(row.change.retained_bytes)));
-    columns.push(
-        Column::new(
-            "share",
-            Kind::Float,
-            "the part of all growth: `retained_bytes_delta` by the sum of those of all places that grew, 0 to 1; negative of \
-             what shrank",
-            |row: &Row<'a>| row.share().into(),
-        ),
-    );
+    columns.push(Column::new(
+        "share",
+        Kind::Float,
+        "`retained_bytes_delta` by the sum of those of all rows that grew, 0 to 1; negative of what shrank",
+        |row: &Row<'a>| row.share().into(),
+    ));
     columns.push(
         Column::table("share", Align::Right, |row: &Row<'a>| {
             match u64::try_from(row.change.retained_bytes.delta()) {

@@ -1,6 +1,8 @@
 //! Objects that only GC roots dominate: threads and roots, which are known by what they are; and objects that are a root only
 //! while a method runs, which are taken to the object that holds them beside.
 
+use std::cmp::Reverse;
+
 use rustc_hash::FxHashMap;
 
 use crate::hprof::RootKind;
@@ -17,8 +19,8 @@ use super::labels::{Pool, Via};
 
 /// Threads that are known by their names.
 const MAX_THREADS: usize = 1 << 16;
-/// Objects that are held by a stack too and taken for being held by a field.
-const MAX_ADOPTED: usize = 1 << 10;
+/// Objects on stacks that are looked at, those that retain most.
+const MAX_ADOPTED: usize = 1 << 14;
 
 /// A reference to an object that is adopted.
 #[derive(Debug, Clone)]
@@ -35,15 +37,19 @@ pub(super) fn special(
     labels: &Labels<'_>,
     vias: &mut Pool<Via>,
 ) -> FxHashMap<u32, u32> {
-    let threads = ClassSet::of_name_and_below(heap.summary(), "java.lang.Thread").all_objects(graph);
     let mut special: FxHashMap<u32, u32> = FxHashMap::default();
+    let is_thread = ClassSet::of_name_and_below(heap.summary(), "java.lang.Thread");
     for root in graph.roots.rows.iter().filter(|root| !is_passing(root.kind)) {
-        if graph.class_of_class_object(root.object).is_none() {
+        let class = graph.objects.class(root.object);
+        let is_known_otherwise = graph.class_of_class_object(root.object).is_some()
+            || class.is_some_and(|class| is_thread.contains(class));
+        if !is_known_otherwise {
             special.entry(root.object.0).or_insert_with(|| vias.number(Via::Root(root.kind.name())));
         }
     }
-    for thread in threads.into_iter().take(MAX_THREADS) {
-        if let Some(name) = labels.label(thread) {
+    for thread in is_thread.all_objects(graph).into_iter().take(MAX_THREADS) {
+        // Virtual threads mostly have none.
+        if let Some(name) = labels.label(thread).filter(|name| !name.is_empty()) {
             special.insert(thread.0, vias.number(Via::Thread(names::masked(&name).into())));
         }
     }
@@ -56,20 +62,26 @@ fn is_passing(kind: RootKind) -> bool {
     matches!(kind, JavaFrame | JniLocal | JniMonitor | MonitorUsed | NativeStack | ThreadBlock)
 }
 
-/// Large objects that only roots dominate, though beside the stacks of threads a single object holds them: object, holder,
-/// and how that holds it.
-pub(super) fn adopted(edges: &Edges<'_>, least: u64) -> FxHashMap<u32, (ObjectIndex, ReferenceOf)> {
+/// Objects that the stacks of threads hold, and beside them a single object: object, holder, and how that holds it. Where
+/// they are does not depend on which methods run.
+pub(super) fn adopted(edges: &Edges<'_>) -> FxHashMap<u32, (ObjectIndex, ReferenceOf)> {
     let (graph, tree) = (edges.graph, &edges.graph.tree);
+    let on_stacks = graph.roots.rows.iter().filter(|root| is_passing(root.kind));
+    let mut objects: Vec<ObjectIndex> = on_stacks.map(|root| root.object).collect();
+    objects.sort_unstable();
+    objects.dedup();
+    let mut largest: Vec<(Reverse<u64>, ObjectIndex)> = objects
+        .into_iter()
+        .filter(|object| {
+            let is_other_root = edges.roots.of_object(*object).any(|root| !is_passing(root.kind));
+            !is_other_root && graph.class_of_class_object(*object).is_none()
+        })
+        .filter_map(|object| Some((Reverse(tree.retained_bytes_of(object)?), object)))
+        .collect();
+    largest.sort_unstable();
     let mut adopted = FxHashMap::default();
-    // The children of the root are sorted by what they retain.
-    for position in
-        tree.top().take_while(|position| tree.retained_bytes(*position) >= least).take(MAX_ADOPTED)
-    {
-        let Some(object) = tree.object_at(position) else { continue };
-        let is_root = edges.roots.of_object(object).any(|root| !is_passing(root.kind));
-        if is_root || graph.class_of_class_object(object).is_some() {
-            continue;
-        }
+    for (_, object) in largest.into_iter().take(MAX_ADOPTED) {
+        let Some(position) = tree.reachable_position(object) else { continue };
         let outside =
             |holder: ObjectIndex| tree.position(holder).is_none_or(|at| !tree.dominates(position, at));
         let Some((holder, kind)) = holder::holder(edges, object, outside) else { continue };

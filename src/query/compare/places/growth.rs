@@ -16,7 +16,7 @@ const MAJORITY: i64 = 70;
 /// The places that explain the changes from the first dump to the last that are at least `least` bytes, most growth first.
 pub fn explained(aligned: &Aligned, least: u64) -> Vec<u32> {
     let deltas: Vec<i64> = places(aligned).map(|place| delta(aligned, place)).collect();
-    Search { aligned, weights: &deltas, least }.run()
+    Search { aligned, weights: &deltas, is_kind: &|_| true, least }.run()
 }
 
 /// The same of growth of one kind alone.
@@ -38,7 +38,7 @@ pub fn explained_of(aligned: &Aligned, least: u64, growth: Growth) -> Vec<u32> {
             *above = above.saturating_add(own);
         }
     }
-    Search { aligned, weights: &weights, least }.run()
+    Search { aligned, weights: &weights, is_kind: &is_it, least }.run()
 }
 
 fn places(aligned: &Aligned) -> impl DoubleEndedIterator<Item = u32> {
@@ -63,6 +63,8 @@ struct Search<'a> {
     aligned: &'a Aligned,
     /// By place: the growth that is to be explained.
     weights: &'a [i64],
+    /// Whether a place has a growth of its own that is to be explained. If not it only has such places below it.
+    is_kind: &'a dyn Fn(u32) -> bool,
     least: u64,
 }
 
@@ -72,6 +74,10 @@ impl Search<'_> {
         let mut stack = self.large(&self.aligned.top);
         while let Some(place) = stack.pop() {
             let own = self.weight(place);
+            if !(self.is_kind)(place) {
+                stack.extend(self.large(self.below(place)));
+                continue;
+            }
             if self.became_more(place) {
                 found.push(self.majority(place, own));
                 continue;
@@ -138,7 +144,8 @@ impl Search<'_> {
         };
         // What holds more of the same, nested in it, explains nothing.
         let is_nesting = |place: u32| self.aligned.is_nesting.get(place as usize) == Some(&true);
-        let is_next = |below: &u32| enough(self.weight(*below)) && !is_nesting(*below);
+        let is_next =
+            |below: &u32| enough(self.weight(*below)) && !is_nesting(*below) && (self.is_kind)(*below);
         let mut at = place;
         while let Some(below) = self.below(at).iter().copied().find(is_next) {
             at = below;

@@ -20,10 +20,12 @@ use super::labels::{Pool, Via};
 pub(super) const MAX_KEYS: usize = 64;
 /// Maps that are looked at, those that retain most.
 const MAX_MAPS: usize = 1 << 14;
+/// Slots of a map's table.
+const MAX_SLOTS: usize = 1 << 12;
 /// Characters of a key.
 const MAX_CHARS: usize = 64;
 
-/// The values of small maps that retain at least `least`: object, and the number of the way in which it is held.
+/// The values of small maps that retain at least `least`: object, and the number of its [`Via`].
 pub(super) fn keys(
     objects: &Objects<'_>,
     forms: Arc<Forms>,
@@ -32,8 +34,9 @@ pub(super) fn keys(
     vias: &mut Pool<Via>,
 ) -> FxHashMap<u32, u32> {
     let (summary, graph) = (objects.summary, objects.graph);
-    let is_map =
-        |class: &ClassNumber| forms.of_class(*class).is_some_and(|of| of.kind == Kind::Map && !of.wraps);
+    let is_map = |class: &ClassNumber| {
+        forms.of_class(*class).is_some_and(|of| of.kind == Kind::Map && of.wraps.is_none())
+    };
     let maps: Vec<ClassNumber> = summary.numbered_classes().map(|(class, _)| class).filter(is_map).collect();
     let maps = ClassSet::of(summary, &maps).all_objects(graph);
     let mut large: Vec<(u64, ObjectIndex)> = maps
@@ -46,7 +49,10 @@ pub(super) fn keys(
     let mut found = FxHashMap::default();
     for (_, map) in large.into_iter().take(MAX_MAPS) {
         let Some(collection) = collections.collection(map) else { continue };
-        if collections.count(&collection).is_none_or(|count| count == 0 || count > MAX_KEYS as u64) {
+        let is_small =
+            collections.count(&collection).is_some_and(|count| (1..=MAX_KEYS as u64).contains(&count));
+        // Maps that share one long table with nothing in it would be read for ever.
+        if !is_small || collections.slots(&collection).is_some_and(|slots| slots > MAX_SLOTS) {
             continue;
         }
         for entry in collections.entries(&collection).take(MAX_KEYS) {

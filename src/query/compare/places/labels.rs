@@ -5,7 +5,6 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::index::model::summary::{ClassNumber, Summary};
-use crate::index::model::tables::ClassRow;
 use crate::query::compare::names;
 
 use super::held_by::Slots;
@@ -76,7 +75,7 @@ impl<T: Clone + Eq + std::hash::Hash> Pool<T> {
     }
 }
 
-/// The numbers of the ways in which the objects of a dump are held, and of its classes' names.
+/// The numbers of what the objects of a dump are held by, and of its classes' names.
 pub(super) struct Numbers {
     pub(super) vias: Pool<Via>,
     /// Names of classes without what changes from run to run.
@@ -106,28 +105,29 @@ impl Numbers {
             vias.number(via);
         }
         let mut classes: Pool<Arc<str>> = Pool::new();
-        let stem = |class: &ClassRow| -> Arc<str> { names::stem(summary.class_name(class)).into() };
-        let of_class: Vec<u32> = summary.classes().iter().map(|class| classes.number(stem(class))).collect();
-        let name_of = |class: ClassNumber| {
-            of_class.get(class.0 as usize).and_then(|number| classes.all.get(*number as usize)).cloned()
+        let mut stems = names::Stems::default();
+        let of_class: Vec<u32> = summary
+            .classes()
+            .iter()
+            .map(|class| classes.number(stems.stem(summary.class_name(class))))
+            .collect();
+        let mut fields_of = FieldNumbers {
+            vias: &mut vias,
+            classes: &classes,
+            of_class: &of_class,
+            known: FxHashMap::default(),
         };
-        let mut texts: FxHashMap<&str, Arc<str>> = FxHashMap::default();
         let (mut first_field, mut fields, mut first_static, mut statics) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let place = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
         for (number, class) in summary.numbered_classes() {
             first_field.push(place(fields.len()));
-            for slot in slots.of(number) {
-                let name = texts.entry(slot.name).or_insert_with(|| slot.name.into()).clone();
-                let via = name_of(slot.class).map_or(Via::Unknown, |class| Via::Field { class, name });
-                fields.push(vias.number(via));
-            }
+            fields.extend(
+                slots.of(number).iter().map(|slot| fields_of.number(slot.class, slot.name, Is::Field)),
+            );
             first_static.push(place(statics.len()));
-            for (name, ..) in summary.statics(class) {
-                let name = texts.entry(name).or_insert_with(|| name.into()).clone();
-                let via = name_of(number).map_or(Via::Unknown, |class| Via::Static { class, name });
-                statics.push(vias.number(via));
-            }
+            statics
+                .extend(summary.statics(class).map(|(name, ..)| fields_of.number(number, name, Is::Static)));
         }
         Self { vias, classes, of_class, first_field, fields, first_static, statics }
     }
@@ -142,6 +142,41 @@ impl Numbers {
     #[inline]
     pub(super) fn static_field(&self, class: ClassNumber, field: u32) -> u32 {
         find(&self.first_static, &self.statics, class, field)
+    }
+}
+
+/// Whether a field is one of instances or of a class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Is {
+    Field,
+    Static,
+}
+
+/// Numbers fields by their class's name and their own. Each is looked at as text once: names of 64 KB can be those of all
+/// fields of a hostile dump.
+struct FieldNumbers<'n> {
+    vias: &'n mut Pool<Via>,
+    classes: &'n Pool<Arc<str>>,
+    of_class: &'n [u32],
+    /// By the number of the class's name, where the field's name stands, and whether it is static.
+    known: FxHashMap<(u32, *const u8, usize, Is), u32>,
+}
+
+impl FieldNumbers<'_> {
+    fn number(&mut self, class: ClassNumber, name: &str, is: Is) -> u32 {
+        let Some(class) = self.of_class.get(class.0 as usize).copied() else { return UNKNOWN };
+        let key = (class, name.as_ptr(), name.len(), is);
+        if let Some(number) = self.known.get(&key) {
+            return *number;
+        }
+        let Some(class_name) = self.classes.all.get(class as usize).cloned() else { return UNKNOWN };
+        let name = Arc::from(name);
+        let number = self.vias.number(match is {
+            Is::Field => Via::Field { class: class_name, name },
+            Is::Static => Via::Static { class: class_name, name },
+        });
+        self.known.insert(key, number);
+        number
     }
 }
 

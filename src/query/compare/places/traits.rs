@@ -16,8 +16,8 @@ pub(super) enum Role {
     Plain,
     /// A collection, which consists of more objects.
     Collection,
-    /// A collection that stands on another one.
-    Wrapper,
+    /// A collection that stands on another one, in this field.
+    Wrapper(&'static str),
     /// Part of a collection.
     Part,
     /// The class object of a class.
@@ -56,19 +56,18 @@ pub(super) fn traits(summary: &Summary, forms: &Forms) -> Vec<Trait> {
         forms.of_class(*number).is_some_and(|of| of.is_known_itself && of.kind != Kind::Holder)
     });
     let known: FxHashSet<&str> = known.map(|(_, class)| summary.class_name(class)).collect();
+    let longest = known.iter().map(|name| name.len()).max().unwrap_or(0);
     let threads = ClassSet::of_name_and_below(summary, "java.lang.Thread");
     let of = |(number, class)| {
         let name = summary.class_name(class);
         let element = name.trim_end_matches("[]");
-        let nested = element
-            .match_indices('$')
-            .any(|(at, _)| element.get(..at).is_some_and(|outer| known.contains(outer)));
+        let mut outer = element.match_indices('$').map(|(at, _)| at).take_while(|at| *at <= longest);
+        let nested = outer.any(|at| element.get(..at).is_some_and(|outer| known.contains(outer)));
         let form = forms.of_class(number).filter(|form| form.kind != Kind::Holder);
         Trait {
             role: match form {
                 None => Role::Plain,
-                Some(form) if form.wraps => Role::Wrapper,
-                Some(_) => Role::Collection,
+                Some(form) => form.wraps.map_or(Role::Collection, Role::Wrapper),
             },
             is_set: form.is_some_and(|form| form.kind == Kind::Set),
             is_part: nested,

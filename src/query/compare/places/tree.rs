@@ -44,11 +44,13 @@ struct Open {
     role: Role,
     /// Whether it came to the place from above, and no other object that the pass is in was there.
     is_first: bool,
-    /// Reachable bytes of all objects before, and those of them that class objects retain.
+    /// Reachable bytes of all objects before, and those of them that count elsewhere.
     before: u64,
-    classes_before: u64,
-    /// The place that has to be told what the object retains, if it is an adopted one.
-    adopted_by: u32,
+    moved_before: u64,
+    /// Whether it is at a place below that of another object than its dominator.
+    is_adopted: bool,
+    /// How many places were opened with it for the first time since an object that counts elsewhere.
+    opened: u32,
     /// The place of the last object below, and what it was found by: siblings mostly follow one another.
     last: (u32, u32, u32),
 }
@@ -73,8 +75,10 @@ struct Node {
     is_of_jdk: bool,
     is_set: bool,
     is_nesting: bool,
-    /// Objects of the place that the pass is in.
+    /// Objects of the place that the pass is in, since it came to the last object that counts elsewhere.
     open: u32,
+    /// Which that was, counted from the top.
+    level: u32,
     objects: u64,
     retained_bytes: u64,
     example: ObjectIndex,
@@ -93,7 +97,7 @@ pub(super) fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Resu
     let keys = keyed::keys(&objects, forms.clone(), &labels, least, &mut numbers.vias);
     let special = special(heap, graph, &labels, &mut numbers.vias);
     let edges = Edges::new(summary, graph, bytes);
-    let adopted = adopted(&edges, least);
+    let adopted = adopted(&edges);
     let mut builder = Builder {
         summary,
         java_lang_class: summary.java_lang_class().map_or(NONE, |class| class.0),
@@ -109,7 +113,9 @@ pub(super) fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Resu
         known: FxHashMap::default(),
         open: Vec::new(),
         bytes: 0,
-        of_classes: 0,
+        moved: 0,
+        level: 0,
+        before: Vec::new(),
         adoptions: Vec::new(),
         is_cut: false,
     };
@@ -159,8 +165,12 @@ struct Builder<'a> {
     known: FxHashMap<(u32, u32, u32), u32>,
     open: Vec<Open>,
     bytes: u64,
-    /// Of these, what class objects below other objects retain: it counts at the places of the classes alone.
-    of_classes: u64,
+    /// Of these, what class objects and adopted objects below other objects retain: it does not count at the places of those.
+    moved: u64,
+    /// How many objects that count elsewhere the pass is in: what is below them counts by itself.
+    level: u32,
+    /// What `open` and `level` of places were before they were opened: place, open, level.
+    before: Vec<(u32, u32, u32)>,
     /// Places above which what is adopted has to be added, and how much it is.
     adoptions: Vec<(u32, u64)>,
     is_cut: bool,
@@ -181,35 +191,40 @@ impl Builder<'_> {
         let object = ObjectIndex(found.object);
         let above =
             self.open.last().map(|open| Above { place: open.place, class: open.class, role: open.role });
-        let mut adopted_by = NONE;
-        let step = match above {
-            None if self.adopted.contains_key(&found.object) => {
-                let step = self.adopted_step(object, found, MAX_ADOPTIONS);
-                adopted_by = self.nodes.get(step.place as usize).map_or(NONE, |node| node.parent);
-                step
-            }
-            _ => self.step(above, found),
-        };
+        let adopted = self.adopted_step(above, found, MAX_ADOPTIONS);
+        let is_adopted = adopted.is_some();
+        let step = adopted.unwrap_or_else(|| self.step(above, found));
         let is_new = above.is_none_or(|above| above.place != step.place);
-        let mut is_first = false;
+        let first_before = self.before.len();
+        if is_adopted || matches!(step.role, Role::Class(_)) {
+            self.level += 1;
+        }
+        if is_adopted {
+            // What it holds is at places above it too, by the object that it is adopted by.
+            let mut at = self.nodes.get(step.place as usize).map_or(NONE, |node| node.parent);
+            while let Some(node) = self.nodes.get(at as usize) {
+                let parent = node.parent;
+                self.enter(at);
+                at = parent;
+            }
+        }
+        let is_first = is_new && self.enter(step.place);
         if let Some(node) = self.nodes.get_mut(step.place as usize) {
             node.objects += u64::from(step.counts);
             if node.example.0 == NONE {
                 node.example = object;
             }
-            if is_new {
-                is_first = node.open == 0;
-                node.open += 1;
-            }
         }
+        let opened = u32::try_from(self.before.len() - first_before).unwrap_or(u32::MAX);
         let before = self.bytes;
         self.bytes = self.bytes.saturating_add(bytes);
+        let is_full = self.open.len() >= MAX_OPEN;
         if let Some(open) = self.open.last()
             && !is_new
-            && open.role == step.role
-            && (open.class == found.class || step.role == Role::Beyond)
+            && (is_full || open.role == step.role && (open.class == found.class || step.role == Role::Beyond))
         {
             // One of many that follow one another.
+            self.is_cut |= is_full;
             return;
         }
         self.open.push(Open {
@@ -219,8 +234,9 @@ impl Builder<'_> {
             role: step.role,
             is_first,
             before,
-            classes_before: self.of_classes,
-            adopted_by,
+            moved_before: self.moved,
+            is_adopted,
+            opened,
             last: (NONE, NONE, NONE),
         });
     }
@@ -228,25 +244,46 @@ impl Builder<'_> {
     /// Ends what objects of this depth and below dominate.
     fn close(&mut self, depth: u32) {
         while let Some(open) = self.open.pop_if(|open| open.depth >= depth) {
-            let Open { place, role, is_first, before, classes_before, adopted_by, .. } = open;
+            let Open { place, role, is_first, before, moved_before, is_adopted, opened, .. } = open;
             let all = self.bytes.saturating_sub(before);
-            let own = all.saturating_sub(self.of_classes.saturating_sub(classes_before));
-            if matches!(role, Role::Class(_)) && !self.open.is_empty() {
-                self.of_classes = classes_before.saturating_add(all);
+            let own = all.saturating_sub(self.moved.saturating_sub(moved_before));
+            let is_moved = is_adopted || matches!(role, Role::Class(_));
+            if is_moved {
+                self.level = self.level.saturating_sub(1);
+                if !self.open.is_empty() {
+                    self.moved = moved_before.saturating_add(all);
+                }
             }
             let came_from_above = self.open.last().is_none_or(|above| above.place != place);
-            if let Some(node) = self.nodes.get_mut(place as usize)
-                && came_from_above
-            {
-                node.open = node.open.saturating_sub(1);
+            if let Some(node) = self.nodes.get_mut(place as usize) {
+                node.open = node.open.saturating_sub(u32::from(came_from_above));
                 if is_first {
                     node.retained_bytes = node.retained_bytes.saturating_add(own);
                 }
+                if is_adopted {
+                    self.adoptions.push((node.parent, own));
+                }
             }
-            if adopted_by != NONE {
-                self.adoptions.push((adopted_by, own));
+            for _ in 0..opened {
+                let Some((place, open, level)) = self.before.pop() else { break };
+                if let Some(node) = self.nodes.get_mut(place as usize) {
+                    (node.open, node.level) = (open, level);
+                }
             }
         }
+    }
+
+    /// Enters a place: whether nothing that the pass is in was there, since the last object that counts elsewhere.
+    fn enter(&mut self, place: u32) -> bool {
+        let level = self.level;
+        let Some(node) = self.nodes.get_mut(place as usize) else { return false };
+        if node.open > 0 && node.level == level {
+            node.open += 1;
+            return false;
+        }
+        self.before.push((place, node.open, node.level));
+        (node.open, node.level) = (1, level);
+        true
     }
 
     /// Where an object goes that `above` dominates; at the top `None`.
@@ -264,12 +301,17 @@ impl Builder<'_> {
             let same = |role, counts| Step { place: above.place, role, counts };
             match above.role {
                 Role::Beyond => return same(Role::Beyond, false),
-                Role::Collection | Role::Wrapper | Role::Part
-                    if of_class.is_part || of_class.is_array && above.role == Role::Collection =>
-                {
+                Role::Collection | Role::Wrapper(_) | Role::Part if of_class.is_part => {
                     return same(Role::Part, false);
                 }
-                Role::Wrapper if matches!(of_class.role, Role::Collection | Role::Wrapper) => {
+                // A subclass may have arrays and collections of its own in other fields.
+                Role::Collection if of_class.is_array && self.is_field_of_jdk(above, found) => {
+                    return same(Role::Part, false);
+                }
+                Role::Wrapper(field)
+                    if matches!(of_class.role, Role::Collection | Role::Wrapper(_))
+                        && self.slot(above, found).is_some_and(|slot| slot.name == field) =>
+                {
                     return same(of_class.role, false);
                 }
                 Role::Plain if role == Role::Plain && above.class == found.class => {
@@ -302,13 +344,31 @@ impl Builder<'_> {
         }
     }
 
+    /// The field of its dominator that refers to an object.
+    fn slot(&self, above: Above, found: Found) -> Option<Slot<'_>> {
+        let slots = self.slots.of(ClassNumber(above.class));
+        match (found.by, slots) {
+            (HeldBy::Field(field), _) => slots.get(field as usize).copied(),
+            // What is held by the only field is not read.
+            (HeldBy::Unknown, [slot]) => Some(*slot),
+            _ => None,
+        }
+    }
+
+    /// Whether a field that a class of the JDK declares refers to an object.
+    fn is_field_of_jdk(&self, above: Above, found: Found) -> bool {
+        let declares = self.slot(above, found).map(|slot| slot.class.0 as usize);
+        declares.and_then(|class| self.traits.get(class)).is_some_and(|of| of.is_of_jdk)
+    }
+
     /// By what an object is held.
     fn via(&self, above: Option<Above>, found: Found, of_class: Trait) -> u32 {
         let Some(above) = above else {
             let special = self.special.get(&found.object).copied();
             return special.unwrap_or(UNKNOWN);
         };
-        if let Some(key) = self.keys.get(&found.object).filter(|_| above.role != Role::Plain) {
+        let is_collection = matches!(above.role, Role::Collection | Role::Wrapper(_) | Role::Part);
+        if let Some(key) = self.keys.get(&found.object).filter(|_| is_collection) {
             return *key;
         }
         if of_class.is_thread
@@ -331,7 +391,7 @@ impl Builder<'_> {
                 let is_set = self.nodes.get(above.place as usize).is_some_and(|node| node.is_set);
                 if is_key && !is_set { KEY } else { UNKNOWN }
             }
-            Role::Plain | Role::Collection | Role::Wrapper => self.numbers.field(class, field),
+            Role::Plain | Role::Collection | Role::Wrapper(_) => self.numbers.field(class, field),
             Role::Beyond => UNKNOWN,
         }
     }
@@ -383,6 +443,7 @@ impl Builder<'_> {
             is_set,
             is_nesting: false,
             open: 0,
+            level: 0,
             objects: 0,
             retained_bytes: 0,
             example: ObjectIndex(NONE),
@@ -426,13 +487,13 @@ impl Builder<'_> {
     }
 
     /// Where an object goes that a stack holds beside the field that it is taken for being held by.
-    fn adopted_step(&mut self, object: ObjectIndex, found: Found, adoptions: usize) -> Step {
-        let Some((holder, reference)) = self.adopted.get(&object.0).cloned() else {
-            return self.step(None, found);
-        };
-        let Some(above) = adoptions.checked_sub(1).and_then(|left| self.place_of(holder, left)) else {
-            return self.step(None, found);
-        };
+    /// `None` if it is no such object, or its dominator holds it by a field.
+    fn adopted_step(&mut self, above: Option<Above>, found: Found, adoptions: usize) -> Option<Step> {
+        if above.is_some() && found.by != HeldBy::Stack {
+            return None;
+        }
+        let (holder, reference) = self.adopted.get(&found.object).cloned()?;
+        let above = self.place_of(holder, adoptions.checked_sub(1)?)?;
         let class = ClassNumber(above.class);
         let by = match (&reference, above.role) {
             (ReferenceOf::Static(name), Role::Class(of)) => {
@@ -448,7 +509,7 @@ impl Builder<'_> {
             }
             _ => HeldBy::Unknown,
         };
-        self.step(Some(above), Found { by, ..found })
+        Some(self.step(Some(above), Found { by, ..found }))
     }
 
     /// The place of an object, wherever the pass is.
@@ -467,10 +528,8 @@ impl Builder<'_> {
         while let Some(object) = chain.pop() {
             let class = self.graph.objects.class(object).map_or(NONE, |class| class.0);
             let found = Found { object: object.0, class, by: self.holders.of(object) };
-            let step = match above {
-                None if self.adopted.contains_key(&object.0) => self.adopted_step(object, found, adoptions),
-                _ => self.step(above, found),
-            };
+            let adopted = self.adopted_step(above, found, adoptions);
+            let step = adopted.unwrap_or_else(|| self.step(above, found));
             above = Some(Above { place: step.place, class, role: step.role });
         }
         above

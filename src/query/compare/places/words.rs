@@ -49,8 +49,13 @@ impl Aligned {
                 (None, _) => matches!(label.via, Via::Thread(_)),
             };
             if !is_said {
-                let class = label.class.as_deref().map_or("<unknown class>", short);
-                words.push(if label.is_class_object { format!("class {class}") } else { class.to_owned() });
+                let class = label.class.as_deref().unwrap_or("<unknown class>");
+                // With its package, as in a static field.
+                words.push(if label.is_class_object {
+                    format!("class {class}")
+                } else {
+                    short(class).to_owned()
+                });
             }
         }
         words

@@ -103,8 +103,8 @@ pub struct Forms {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OfClass {
     pub(crate) kind: Kind,
-    /// Whether they stand on another collection.
-    pub(crate) wraps: bool,
+    /// The field of the collection that they stand on.
+    pub(crate) wraps: Option<&'static str>,
     /// Whether it is no class that extends a known one.
     pub(crate) is_known_itself: bool,
 }
@@ -163,7 +163,12 @@ impl Forms {
     /// class itself is known, rather than a superclass.
     pub(crate) fn of_class(&self, class: ClassNumber) -> Option<OfClass> {
         let (kind, form, known) = self.by_class.get(class.0 as usize).copied().flatten()?;
-        let wraps = matches!(form, Form::Wraps(_) | Form::KeysOf(_) | Form::ValuesOf(_) | Form::PartOf(_));
+        let wraps = match form {
+            Form::Wraps(field) | Form::KeysOf(field) | Form::ValuesOf(field) | Form::PartOf(field) => {
+                Some(field)
+            }
+            _ => None,
+        };
         Some(OfClass { kind, wraps, is_known_itself: known == class })
     }
 }
@@ -269,6 +274,17 @@ impl<'o, 'a> Collections<'o, 'a> {
             Form::Enums | Form::Scattered(_) => number("size"),
             _ => None,
         })
+    }
+
+    /// The length of the array that a map's entries are found by, if it has one.
+    pub(crate) fn slots(&self, collection: &Collection) -> Option<usize> {
+        let (Form::Buckets { table, .. } | Form::Dense { table, .. } | Form::Pairs { table, .. }) =
+            collection.form
+        else {
+            return None;
+        };
+        let table = self.objects.field_of(collection.object, collection.class, table)?;
+        Some(self.objects.ids(self.objects.object(table)?)?.len())
     }
 
     /// The nodes in the table of a map, each of which has an entry.
