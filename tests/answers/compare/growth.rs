@@ -144,3 +144,27 @@ fn a_dump_does_not_differ_from_itself() {
         assert_eq!((code, changed), (1, 0), "{by}");
     }
 }
+
+#[test]
+#[ignore = "needs python3, and takes minutes"]
+fn an_independent_reading_says_the_same() {
+    for (old, new) in [("leaks/s7-t1", "leaks/s7-t3"), ("leaks/s3", "leaks/s4"), ("jdk/jdk17", "jdk/jdk25")] {
+        let dir = tempfile::tempdir().unwrap();
+        let unpacked = [("old", old), ("new", new)].map(|(side, name)| {
+            let packed = fs::File::open(sample_path(&format!("{name}.hprof.zst"))).unwrap();
+            let path = dir.path().join(format!("{side}.hprof"));
+            fs::write(&path, zstd::decode_all(packed).unwrap()).unwrap();
+            path
+        });
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/diff/check.py");
+        let mut check = std::process::Command::new("python3");
+        check
+            .arg(script)
+            .arg("--index-dir")
+            .arg(dir.path())
+            .arg(env!("CARGO_BIN_EXE_hprof-cli"))
+            .args(unpacked);
+        let output = check.output().unwrap();
+        assert!(output.status.success(), "{old} {new}: {}", String::from_utf8_lossy(&output.stdout));
+    }
+}

@@ -62,10 +62,11 @@ fn is_passing(kind: RootKind) -> bool {
     matches!(kind, JavaFrame | JniLocal | JniMonitor | MonitorUsed | NativeStack | ThreadBlock)
 }
 
-/// Objects that the stacks of threads hold, and beside them a single object: object, holder, and how that holds it. Where
-/// they are does not depend on which methods run.
+/// Objects that the stacks of threads hold, and beside threads a single object: object, holder, and how that holds it. Where
+/// they are does not depend on which methods run, nor on what a thread waits for (`Thread.parkBlocker`).
 pub(super) fn adopted(edges: &Edges<'_>) -> FxHashMap<u32, (ObjectIndex, ReferenceOf)> {
     let (graph, tree) = (edges.graph, &edges.graph.tree);
+    let is_thread = ClassSet::of_name_and_below(edges.summary, "java.lang.Thread");
     let on_stacks = graph.roots.rows.iter().filter(|root| is_passing(root.kind));
     let mut objects: Vec<ObjectIndex> = on_stacks.map(|root| root.object).collect();
     objects.sort_unstable();
@@ -82,9 +83,11 @@ pub(super) fn adopted(edges: &Edges<'_>) -> FxHashMap<u32, (ObjectIndex, Referen
     let mut adopted = FxHashMap::default();
     for (_, object) in largest.into_iter().take(MAX_ADOPTED) {
         let Some(position) = tree.reachable_position(object) else { continue };
-        let outside =
-            |holder: ObjectIndex| tree.position(holder).is_none_or(|at| !tree.dominates(position, at));
-        let Some((holder, kind)) = holder::holder(edges, object, outside) else { continue };
+        let counts = |holder: ObjectIndex| {
+            let is_inside = tree.position(holder).is_some_and(|at| tree.dominates(position, at));
+            !is_inside && !graph.objects.class(holder).is_some_and(|class| is_thread.contains(class))
+        };
+        let Some((holder, kind)) = holder::holder(edges, object, counts) else { continue };
         let kind = match kind {
             ReferenceKind::Field { name, class } => ReferenceOf::Field(name.to_owned(), class.to_owned()),
             ReferenceKind::Static(name) => ReferenceOf::Static(name.to_owned()),

@@ -113,19 +113,24 @@ impl Search<'_> {
         places.iter().copied().filter(|place| self.weight(*place).unsigned_abs() >= self.least).collect()
     }
 
-    /// Of the keys and the values of a map, which come and go together, only those that weigh more.
+    /// Of the keys and the values of a map, which come and go together, only those that weigh more; and all that is in fields.
     fn without_company(&self, below: Vec<u32>) -> Vec<u32> {
-        let is_key = |place: &u32| self.aligned.label(*place).via == Via::Key;
-        let (keys, values): (Vec<u32>, Vec<u32>) = below.into_iter().partition(is_key);
+        let via = |place: &u32| &self.aligned.label(*place).via;
+        let (mut followed, entries): (Vec<u32>, Vec<u32>) = below
+            .into_iter()
+            .partition(|place| !matches!(via(place), Via::Key | Via::ValueOf(_) | Via::Unknown));
+        let (keys, values): (Vec<u32>, Vec<u32>) =
+            entries.into_iter().partition(|place| *via(place) == Via::Key);
         let size = |places: &[u32]| {
             let sizes = places.iter().map(|place| self.weight(*place).unsigned_abs());
             sizes.fold(0u64, u64::saturating_add)
         };
-        match (keys.is_empty(), values.is_empty()) {
+        followed.extend(match (keys.is_empty(), values.is_empty()) {
             (false, false) if size(&keys) > size(&values) => keys,
             (false, true) => keys,
             _ => values,
-        }
+        });
+        followed
     }
 
     /// Whether the objects at a place became more, or fewer, as its bytes did: at least two.
