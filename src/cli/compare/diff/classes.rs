@@ -8,22 +8,49 @@ use crate::cli::shared::session::{Session, Source};
 use crate::index::Heap;
 use crate::index::layout::sizes::Sizes;
 use crate::query::classes::histogram::{Scope, With};
+use crate::query::compare::Change;
 use crate::query::compare::classes::{Census, Figures, GroupBy, Question, Row, SortBy};
-use crate::query::compare::{Change, Status};
 use crate::query::recordings::profile::text;
-use crate::report::answer::{Answer, Declared, NoRows};
+use crate::report::answer::{Answer, Declared};
 use crate::report::column::{Column, Columns, Fit};
 use crate::report::json::Dump;
 use crate::report::number::signed;
 use crate::report::value::Value;
 
 use super::Args;
+use super::shown::{self, Counts};
 
 /// A file that was counted.
 enum Counted {
     Heap(Box<Heap>),
     Graph(Box<Session>),
     Text(Box<Recorded>),
+}
+
+/// What positional arguments are.
+const TAKES: &str = "the command takes two dumps, then patterns";
+
+impl Counted {
+    /// The names of all its classes.
+    fn class_names(&self) -> Box<dyn Iterator<Item = &str> + '_> {
+        match self {
+            Self::Heap(heap) => names_of(heap),
+            Self::Graph(session) => names_of(&session.heap),
+            Self::Text(recorded) => match &recorded.file {
+                RecordedFile::Text { report, .. } => {
+                    let classes = report.heap.iter().flat_map(|heap| &heap.classes);
+                    Box::new(classes.map(|class| class.name.as_str()))
+                }
+                RecordedFile::Binary(heap) => names_of(heap),
+            },
+        }
+    }
+}
+
+/// The names of the classes of a binary dump.
+fn names_of(heap: &Heap) -> Box<dyn Iterator<Item = &str> + '_> {
+    let summary = heap.summary();
+    Box::new(summary.classes().iter().map(|class| summary.class_name(class)))
 }
 
 impl Source for Counted {
@@ -61,27 +88,25 @@ pub(super) fn run(args: &Args, group_by: GroupBy) -> anyhow::Result<Outcome> {
     let [old, new] = args.input.recorded();
     let ((old, before), (new, after)) = (count(&old)?, count(&new)?);
     let rows = Census::compare(&before, &after, sort_by);
-    let changed = rows.iter().filter(|row| row.status != Status::Same).count() as u64;
+    let counts = Counts::of(rows.iter().map(|row| row.status));
+    let changed = counts.changed;
     let beside = Beside { old: Old::of(&old), before: before.total, after: after.total, changed };
-    let is_meant = |row: &&Row| !args.leaves_out_same() || row.status != Status::Same;
-    let matching = if args.leaves_out_same() { changed } else { rows.len() as u64 };
-    let shown = rows.iter().filter(is_meant).take(args.rows());
+    let shown = shown::rows(args, &rows, |row| row.status);
     let change = |of: fn(&Figures) -> u64| signed(beside.change(of).delta());
     let answer = Answer::new(columns(group_by, retained), shown)
         .beside(&Columns::new(beside_columns()), &beside)
-        .matching(matching, "rows")
-        .without_rows(NoRows::Nothing)
         .total([
             ("bytes +/-", change(|figures| figures.shallow_bytes)),
             ("instances +/-", change(|figures| figures.instances)),
             (title(group_by), "total".to_owned()),
         ]);
     let source = Pair { old, new };
-    source.show("diff", &args.output, answer)?;
-    if changed == 0 && !args.input.quiet() {
-        messages::line("note", "nothing has changed");
+    let outcome = shown::show(args, &source, answer, counts, &[])?;
+    if rows.is_empty() && !args.input.quiet() {
+        let names = || source.old.class_names().chain(source.new.class_names());
+        messages::about_patterns(&args.patterns, TAKES, names);
     }
-    Ok(source.outcome(changed > 0))
+    Ok(outcome)
 }
 
 /// Counts the objects of a file.
@@ -173,19 +198,7 @@ fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, &'a Row> {
         ))],
         GroupBy::Loader => vec![name(loader())],
     };
-    columns.push(
-        Column::text(
-            "status",
-            "`new`: only in the new dump; `gone`: only in the old one; `changed`, `same`",
-            |row: &&Row| row.status.name().into(),
-        )
-        .header("")
-        .place(9)
-        .cell(|row| match row.status {
-            Status::New | Status::Gone => row.status.name().to_owned(),
-            Status::Changed | Status::Same => String::new(),
-        }),
-    );
+    columns.push(shown::status(|row: &&Row| row.status, 9));
     columns.extend(
         counted("instances", "objects in the old dump", ["instances +/-", "instances"])
             .columns(3, |row: &&Row| Some(row.instances)),

@@ -16,7 +16,8 @@ use crate::report::column::{Column, Columns, Fit, Kind};
 use crate::report::number::{grouped, signed};
 
 use super::Args;
-use super::recorded::{self, Counted, Recordings};
+use super::recorded::{self, Recordings};
+use super::shown::{self, Counts};
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let source = recorded::open(args, |input| {
@@ -34,12 +35,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let compared = compare::samples(old, new, &filter(args));
     let total = |profile: &Profile| profile.samples.as_ref().map_or(0, |samples| samples.total);
     let totals = Change { old: total(old), new: total(new) };
-    let counted = Counted::of(&compared.rows, |row| row.status);
-    let beside = Beside { old: Old::of(&source.old), changed: counted.changed, totals };
-    let is_meant = |row: &&SampleRow| !args.leaves_out_same() || row.status != Status::Same;
+    let counts = Counts::of(compared.rows.iter().map(|row| row.status));
+    let beside = Beside { old: Old::of(&source.old), changed: counts.changed, totals };
     let answer = Answer::new(
         columns(&compared.stacks, &args.stack),
-        compared.rows.iter().filter(is_meant).take(args.rows()),
+        shown::rows(args, &compared.rows, |row| row.status),
     )
     .beside(&Columns::new(beside_columns()), &beside)
     .total([
@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         ("samples", grouped(totals.new)),
         (METHOD, "whole run".to_owned()),
     ]);
-    show(args, &source, answer, &counted, &compared.stacks, |row| row.stack)
+    show(args, &source, answer, counts, &compared.stacks, |row| row.stack)
 }
 
 pub(super) fn run_times(args: &Args) -> anyhow::Result<Outcome> {
@@ -66,15 +66,14 @@ pub(super) fn run_times(args: &Args) -> anyhow::Result<Outcome> {
     let compared = compare::times(old, new, &filter(args));
     let total = |profile: &Profile| profile.times.as_ref().map_or(0, |times| times.total_ms);
     let totals = [total(old), total(new)];
-    let counted = Counted::of(&compared.rows, |row| row.status);
-    let beside = Beside { old: Old::of(&source.old), changed: counted.changed, totals };
-    let is_meant = |row: &&TimeRow| !args.leaves_out_same() || row.status != Status::Same;
+    let counts = Counts::of(compared.rows.iter().map(|row| row.status));
+    let beside = Beside { old: Old::of(&source.old), changed: counts.changed, totals };
     let answer = Answer::new(
         time_columns(&compared.stacks, &args.stack),
-        compared.rows.iter().filter(is_meant).take(args.rows()),
+        shown::rows(args, &compared.rows, |row| row.status),
     )
     .beside(&Columns::new(beside_times()), &beside);
-    show(args, &source, answer, &counted, &compared.stacks, |row| row.stack)
+    show(args, &source, answer, counts, &compared.stacks, |row| row.stack)
 }
 
 /// Opens a file; `missing` says what it lacks.
@@ -90,18 +89,18 @@ fn filter(args: &Args) -> StackFilter {
     StackFilter { classes: args.patterns.clone(), ..StackFilter::default() }
 }
 
-/// Shows rows that are stacks, all of them `counted`.
+/// Shows rows that are stacks, with these `counts`.
 fn show<'a, R: 'a>(
     args: &'a Args,
     source: &Recordings,
     answer: Answer<'a, &'a R>,
-    counted: &Counted,
+    counts: Counts,
     stacks: &'a Traces,
     stack: fn(&&'a R) -> TraceSerial,
 ) -> anyhow::Result<Outcome> {
-    let answer = answer.matching(counted.matching(args), "stacks").without_rows(NoRows::Nothing);
+    let answer = answer.matching(counts.matching(args), "stacks").without_rows(NoRows::Nothing);
     let answer = args.stack.below(answer, stacks, stack);
-    recorded::show(args, source, answer, counted, || {
+    recorded::show(args, source, answer, counts, || {
         let profiles = [&source.old.profile, &source.new.profile].into_iter();
         profiles.flat_map(|profile| profile.traces.all_frames()).filter_map(|frame| frame.class.as_deref())
     })
@@ -130,7 +129,7 @@ fn columns<'a>(stacks: &'a Traces, stack: &StackArgs) -> Columns<'a, &'a SampleR
     let mut columns = vec![
         method("the innermost frame: `CLASS.METHOD`", |row: &&SampleRow| stacks.method(row.stack)),
         stack.frames(stacks, |row: &&SampleRow| row.stack),
-        recorded::status(|row: &&SampleRow| row.status, METHOD_PLACE - 1),
+        shown::status(|row: &&SampleRow| row.status, METHOD_PLACE - 1),
     ];
     columns.extend(recorded::percents(
         "percentage of `total.samples_old`, to two decimals",
@@ -152,7 +151,7 @@ fn time_columns<'a>(stacks: &'a Traces, stack: &StackArgs) -> Columns<'a, &'a Ti
     let mut columns = vec![
         method("the method as the rows name it", name),
         stack.frames(stacks, |row: &&TimeRow| row.stack),
-        recorded::status(|row: &&TimeRow| row.status, METHOD_PLACE - 1),
+        shown::status(|row: &&TimeRow| row.status, METHOD_PLACE - 1),
     ];
     columns.extend(recorded::percents(
         "percentage of the old run's total, as the file states it",

@@ -7,7 +7,6 @@ use crate::cli::shared::commands::{self, Commands, Step};
 use crate::cli::shared::session::{Session, Source};
 use crate::cli::shared::{messages, output};
 use crate::index::Quiet;
-use crate::query::compare::Status;
 use crate::query::compare::places::{Changes, PlaceChange, Places};
 use crate::report::Format;
 use crate::report::answer::{Answer, Declared, NoRows, Section};
@@ -15,7 +14,7 @@ use crate::report::column::{Align, Column, Columns, Fit, Kind};
 use crate::report::number::{human_bytes, percent, signed_bytes};
 use crate::report::value::{Value, id, list};
 
-use super::Args;
+use super::{Args, shown};
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let [old_input, new_input] = args.input.binary()?;
@@ -121,17 +120,7 @@ fn columns<'a>() -> Columns<'a, Row<'a>> {
         .header("place")
         .place(9)
         .fit(Fit::Wrap),
-        Column::text(
-            "status",
-            "`new`: only in the new dump; `gone`: only in the old one; `changed`",
-            |row: &Row<'a>| row.change.status.name().into(),
-        )
-        .header("")
-        .place(8)
-        .cell(|row| match row.change.status {
-            Status::New | Status::Gone => row.change.status.name().to_owned(),
-            Status::Changed | Status::Same => String::new(),
-        }),
+        shown::status(|row: &Row<'a>| row.change.status, 8),
     ];
     let objects = ChangeColumns {
         key: "objects",

@@ -29,7 +29,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
 fn columns<'a>() -> Columns<'a, &'a Row> {
     Columns::new([
         Column::text("key", "the property", |row: &&Row| (&row.key).into()).header("property").place(0),
-        shown::status(|row: &&Row| row.status),
+        shown::status(|row: &&Row| row.status, 90),
         Column::text("value_old", "its value in the old dump", |row: &&Row| row.old.as_ref().into())
             .or_null("it has none there")
             .header("old")

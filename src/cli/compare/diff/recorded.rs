@@ -5,12 +5,12 @@ use crate::cli::compare::pair::Pair;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::Source;
-use crate::query::compare::Status;
 use crate::query::recordings::compare::Percent;
 use crate::report::answer::Answer;
 use crate::report::column::{Align, Column, Kind};
 
 use super::Args;
+use super::shown::Counts;
 
 /// Two recordings.
 pub(super) type Recordings = Pair<Recorded, Recorded>;
@@ -31,66 +31,30 @@ pub(super) fn note(args: &Args, text: &str) {
     }
 }
 
-/// Rows of which there may be none.
-pub(super) struct Counted {
-    /// All that match.
-    pub(super) rows: usize,
-    /// Those that are not the same in both files.
-    pub(super) changed: u64,
-}
-
-impl Counted {
-    /// Counts rows.
-    pub(super) fn of<R>(rows: &[R], status: fn(&R) -> Status) -> Self {
-        let changed = rows.iter().filter(|row| status(row) != Status::Same).count() as u64;
-        Self { rows: rows.len(), changed }
-    }
-
-    /// The rows that an answer has without `--top`.
-    pub(super) fn matching(&self, args: &Args) -> u64 {
-        if args.leaves_out_same() { self.changed } else { self.rows as u64 }
-    }
-}
-
 /// Shows the answer, and says how the run ends; `names` are what patterns are matched with.
 pub(super) fn show<'n, R, N: Iterator<Item = &'n str>>(
     args: &Args,
     source: &Recordings,
     answer: Answer<'_, R>,
-    counted: &Counted,
+    counts: Counts,
     names: impl Fn() -> N,
 ) -> anyhow::Result<Outcome> {
     source.show("diff", &args.output, answer)?;
-    match counted {
-        Counted { rows: 0, .. } if !args.patterns.is_empty() => {
+    match counts {
+        Counts { all: 0, .. } if !args.patterns.is_empty() => {
             note(args, "nothing matches in either file");
             if !args.input.quiet() {
                 messages::about_patterns(&args.patterns, TAKES, names);
             }
         }
-        Counted { changed: 0, .. } => note(args, "nothing has changed"),
+        Counts { changed: 0, .. } => note(args, "nothing has changed"),
         _ => {}
     }
-    Ok(source.outcome(counted.changed > 0))
+    Ok(source.outcome(counts.changed > 0))
 }
 
 /// What positional arguments are.
 const TAKES: &str = "the command takes two files, then patterns";
-
-/// What became of a row, which tables show if it is only in one of both files.
-pub(super) fn status<'a, R: 'a>(status: fn(&R) -> Status, place: usize) -> Column<'a, R> {
-    Column::text(
-        "status",
-        "`new`: only in the new file; `gone`: only in the old one; `changed`, `same`",
-        move |row: &R| status(row).name().into(),
-    )
-    .header("")
-    .place(place)
-    .cell(move |row| match status(row) {
-        status @ (Status::New | Status::Gone) => status.name().to_owned(),
-        Status::Changed | Status::Same => String::new(),
-    })
-}
 
 /// The part of a row of its run: `self_percent_old`, `_new`, `_delta`.
 pub(super) fn percents<'a, R: 'a>(

@@ -30,7 +30,7 @@ fn columns<'a>() -> Columns<'a, &'a Row> {
         })
         .header("kind")
         .fit(Fit::Shorten { priority: 0 }),
-        shown::status(|row: &&Row| row.status),
+        shown::status(|row: &&Row| row.status, 90),
     ];
     columns.extend(
         counted("roots", "roots of the kind in the old dump", ["roots +/-", "roots"])

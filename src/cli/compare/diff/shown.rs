@@ -28,6 +28,13 @@ impl Counts {
     }
 }
 
+impl Counts {
+    /// The rows that an answer has without `--top`.
+    pub(super) fn matching(self, args: &Args) -> u64 {
+        if args.leaves_out_same() { self.changed } else { self.all }
+    }
+}
+
 /// The rows that are shown.
 pub(super) fn rows<'r, R>(
     args: &Args,
@@ -46,8 +53,8 @@ pub(super) fn show<R>(
     counts: Counts,
     notes: &[String],
 ) -> anyhow::Result<Outcome> {
-    let matching = if args.leaves_out_same() { counts.changed } else { counts.all };
-    source.show("diff", &args.output, answer.matching(matching, "rows").without_rows(NoRows::Nothing))?;
+    let answer = answer.matching(counts.matching(args), "rows").without_rows(NoRows::Nothing);
+    source.show("diff", &args.output, answer)?;
     if !args.input.quiet() {
         let nothing = (counts.changed == 0).then_some("nothing has changed");
         let notes = notes.iter().map(String::as_str).chain(nothing);
@@ -56,15 +63,15 @@ pub(super) fn show<R>(
     Ok(source.outcome(counts.changed > 0))
 }
 
-/// What became of a row. Tables only say what figures do not.
-pub(super) fn status<'c, R: 'c>(of: fn(&R) -> Status) -> Column<'c, R> {
+/// What became of a row. Tables only say what figures do not; `place` is that of the column there.
+pub(super) fn status<'c, R: 'c>(of: fn(&R) -> Status, place: usize) -> Column<'c, R> {
     Column::text(
         "status",
-        "`new`: only in the new dump; `gone`: only in the old one; `changed`, `same`",
+        "`new`: only in the new file; `gone`: only in the old one; `changed`, `same`",
         move |row: &R| of(row).name().into(),
     )
     .header("")
-    .place(90)
+    .place(place)
     .cell(move |row| match of(row) {
         status @ (Status::New | Status::Gone) => status.name().to_owned(),
         Status::Changed | Status::Same => String::new(),

@@ -16,7 +16,8 @@ use crate::report::number::signed;
 use crate::report::value::Value;
 
 use super::Args;
-use super::recorded::{self, Counted, Recordings};
+use super::recorded::{self, Recordings};
+use super::shown::{self, Counts};
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let source = recorded::open(args, open)?;
@@ -29,14 +30,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     };
     let (old, new) = (&source.old.profile, &source.new.profile);
     let compared = compare::sites(old, new, &args.patterns, sort_by);
-    let counted = Counted::of(&compared.rows, |row| row.status);
-    let beside = Beside::new(&source, origins, &compared.rows, counted.changed);
-    let is_meant = |row: &&SiteRow| !args.leaves_out_same() || row.status != Status::Same;
-    let shown = compared.rows.iter().filter(is_meant).take(args.rows());
+    let counts = Counts::of(compared.rows.iter().map(|row| row.status));
+    let beside = Beside::new(&source, origins, &compared.rows, counts.changed);
+    let shown = shown::rows(args, &compared.rows, |row| row.status);
     let change = |change: Option<Change>| change.map(|change| signed(change.delta())).unwrap_or_default();
     let answer = Answer::new(columns(&compared.stacks, &args.stack, origins), shown)
         .beside(&Columns::new(beside_columns()), &beside)
-        .matching(counted.matching(args), "sites")
+        .matching(counts.matching(args), "sites")
         .without_rows(NoRows::Nothing)
         .total([
             ("live +/-", change(Some(beside.live_bytes))),
@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let answer = args.stack.below(answer, &compared.stacks, |row: &&SiteRow| row.stack);
     let sites =
         || [old, new].into_iter().flat_map(|profile| profile.sites.iter().flat_map(|sites| &sites.rows));
-    recorded::show(args, &source, answer, &counted, || sites().map(|site| &*site.class))
+    recorded::show(args, &source, answer, counts, || sites().map(|site| &*site.class))
 }
 
 /// Opens a file that has sites, or objects to count them over.
@@ -149,7 +149,7 @@ fn columns<'a>(stacks: &'a Traces, stack: &StackArgs, origins: Origins) -> Colum
         })
         .or_null("the trace has no frame, or is not in the file"),
         stack.frames(stacks, |row: &&SiteRow| row.stack),
-        recorded::status(|row: &&SiteRow| row.status, 7),
+        shown::status(|row: &&SiteRow| row.status, 7),
     ];
     columns.extend(
         counted("live_bytes", "bytes that were allocated and are alive", ["live +/-", "live"])

@@ -100,7 +100,7 @@ fn columns<'a>() -> Columns<'a, Line> {
         })
         .place(91)
         .fit(Fit::Cut { priority: 0 }),
-        shown::status(|line: &Line| line.row.status),
+        shown::status(|line: &Line| line.row.status, 90),
         Column::integer("length", "UTF-16 units: what `String.length()` returns", |line: &Line| {
             line.text.length.into()
         })

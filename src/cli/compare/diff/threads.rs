@@ -67,7 +67,7 @@ fn columns<'a>() -> Columns<'a, &'a Row> {
             None => "<no name>".to_owned(),
         })
         .fit(Fit::Cut { priority: 0 }),
-        shown::status(|row: &&Row| row.status),
+        shown::status(|row: &&Row| row.status, 90),
     ];
     columns.extend(
         counted("threads", "threads in the old dump, whether they run or not", ["threads +/-", "threads"])

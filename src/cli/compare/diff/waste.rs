@@ -50,7 +50,7 @@ fn columns<'a>() -> Columns<'a, &'a Row> {
             row.kind.name().into()
         })
         .header("kind"),
-        shown::status(|row: &&Row| row.status),
+        shown::status(|row: &&Row| row.status, 90),
     ];
     columns.extend(
         counted(
