@@ -294,13 +294,18 @@ fn what_cannot_be_compared_is_said() {
         (&cpu, &times, &["--by", "cpu"], "contains CPU TIME, which --by cputime compares"),
         (&times, &cpu, &["--by", "cputime"], "contains CPU SAMPLES, which --by cpu compares"),
         (&times, &agent("cpu-old.txt.zst"), &["--by", "cputime"], "`hprof-cli cputime` shows"),
-        (&sites, &sites, &["--by", "sites", "--live"], "--live says nothing of --by sites; omit it"),
-        (&sites, &sites, &["--by", "sites", "--retained"], "--retained says nothing of --by sites"),
-        (&sites, &sites, &["--by", "sites", "--sort", "retained"], "--retained says nothing of --by sites"),
-        (&cpu, &cpu, &["--by", "cpu", "--sort", "bytes"], "--sort says nothing of --by cpu"),
-        (&cpu, &cpu, &["--by", "cpu", "--live"], "--live says nothing of --by cpu"),
-        (&times, &times, &["--by", "cputime", "--retained"], "--retained says nothing of --by cputime"),
-        (&sites, &sites, &["--stack"], "--stack says nothing of --by class"),
+        (&sites, &sites, &["--by", "sites", "--live"], "--live means nothing with --by sites; omit it"),
+        (&sites, &sites, &["--by", "sites", "--retained"], "--retained means nothing with --by sites"),
+        (
+            &sites,
+            &sites,
+            &["--by", "sites", "--sort", "retained"],
+            "--sort retained means nothing with --by sites",
+        ),
+        (&cpu, &cpu, &["--by", "cpu", "--sort", "bytes"], "--sort means nothing with --by cpu"),
+        (&cpu, &cpu, &["--by", "cpu", "--live"], "--live means nothing with --by cpu"),
+        (&times, &times, &["--by", "cputime", "--retained"], "--retained means nothing with --by cputime"),
+        (&sites, &sites, &["--stack"], "--stack means nothing with --by class"),
     ];
     for (old, new, more, message) in cases {
         let output = diff(old, new, more);
@@ -421,5 +426,5 @@ fn baselines_that_cannot_be_compared_are_refused() {
     let copy = copy.to_str().unwrap();
     let output = place.run(&["flamegraph", "--baseline", copy, "-o", copy]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("it is the input file"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("it is an input file"), "{}", stderr(&output));
 }

@@ -143,13 +143,14 @@ impl Args {
         let given = [
             ("PATTERN", !self.patterns.is_empty()),
             ("--live", self.live),
-            ("--retained", self.retained || self.sort == Some(SortBy::Retained)),
+            ("--retained", self.retained),
+            ("--sort retained", self.sort == Some(SortBy::Retained)),
             ("--sort", self.sort.is_some()),
             ("--stack", self.stack.is_shown()),
             ("--min-change", self.min_change.is_some()),
         ];
         let has_meaning: &[&str] = match self.by {
-            By::Classes(_) => &["PATTERN", "--live", "--retained", "--sort"],
+            By::Classes(_) => &["PATTERN", "--live", "--retained", "--sort", "--sort retained"],
             By::Place => &["--min-change"],
             By::Sites => &["PATTERN", "--sort", "--stack"],
             By::Cpu | By::CpuTime => &["PATTERN", "--stack"],
