@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use hprof_writer::{HeapModel, Jdk, Options, Root, damage};
 use quick_xml::events::Event;
@@ -261,6 +261,45 @@ fn exit_codes_come_in_their_order() {
     );
     let (json, code) = place.check(&growth, &[&fine, "--baseline", &damaged]);
     assert_eq!((code, passed(&json)["damaged"]), (1, false));
+}
+
+#[test]
+fn a_closed_pipe_does_not_open_the_gate() {
+    let place = Place::new();
+    let bytes = dump_of("com.acme.Session", 50);
+    let fine = place.write("fine.hprof", &bytes);
+    let damaged = place.write("damaged.hprof", damage::cut(&bytes, bytes.len() - 200));
+    let none = place.path("none.hprof").to_str().unwrap().to_owned();
+    let at_most = |count: u32| {
+        let lines = format!("measure = \"instances\"\nof = \"Session\"\nmax = {count}");
+        place.write(&format!("{count}.toml"), rule("sessions", &lines))
+    };
+    let (few, enough) = (at_most(5), at_most(50));
+    let run = |arguments: &[&str]| {
+        // Its reader is gone before it writes.
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
+        command.args(["check", "-q"]).args(arguments).env("HPROF_CLI_INDEX_DIR", place.path("index"));
+        let output = command.stdout(writer).stderr(Stdio::piped()).output().unwrap();
+        (output.status.code(), stderr(&output))
+    };
+    for format in ["table", "json", "csv"] {
+        let code = |rules: &str, dumps: &[&str]| {
+            run(&[&["--format", format, "--rules", rules], dumps].concat()).0.unwrap()
+        };
+        assert_eq!(code(&few, &[&fine]), 1);
+        assert_eq!(code(&few, &[&fine, &none]), 2);
+        assert_eq!(code(&enough, &[&damaged, "--allow-damaged"]), 3);
+        assert_eq!(code(&enough, &[&fine]), 0);
+    }
+    // A report that nobody reads is one that cannot be written.
+    if Path::new("/dev/stdout").exists() {
+        for option in ["--junit", "--sarif"] {
+            let (code, said) = run(&[&fine, "--rules", &enough, option, "/dev/stdout"]);
+            assert!(code == Some(2) && said.contains("cannot write"), "{option}: {code:?} {said}");
+        }
+    }
 }
 
 #[test]

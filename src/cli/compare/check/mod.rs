@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 
-use crate::cli::Outcome;
+use crate::cli::{Outcome, is_closed_pipe};
 use crate::cli::compare::several::SeveralInput;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::messages;
@@ -113,9 +113,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     for input in &inputs {
         run.check(input, &baseline, damage);
     }
-    reports.write(&run)?;
-    show(args, &run)?;
-    finish(run)
+    let written = reports.write(&run);
+    run.errors.extend(written.err());
+    match show(args, &run) {
+        // A gate does not open because nobody reads what it says.
+        Err(error) if !is_closed_pipe(&error) => return Err(error),
+        _ => finish(run),
+    }
 }
 
 /// A run, as far as it got.

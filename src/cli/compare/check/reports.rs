@@ -36,13 +36,10 @@ impl Reports {
 
     /// Writes them.
     pub(super) fn write(self, run: &Run) -> anyhow::Result<()> {
-        if let Some(file) = self.junit {
-            written(file, |out| junit::write(out, &suites(run)))?;
-        }
-        if let Some(file) = self.sarif {
-            written(file, |out| sarif::write(out, &results(run)))?;
-        }
-        Ok(())
+        let junit = self.junit.map_or(Ok(()), |file| written(file, |out| junit::write(out, &suites(run))));
+        let sarif = self.sarif.map_or(Ok(()), |file| written(file, |out| sarif::write(out, &results(run))));
+        // As text: that the reader of stdout has gone is no error, that the reader of a report has gone is one.
+        junit.and(sarif).map_err(|error| anyhow::anyhow!("{error:#}"))
     }
 }
 
