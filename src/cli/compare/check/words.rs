@@ -1,7 +1,7 @@
 //! What rules and figures are called in sentences.
 
 use crate::query::check::{
-    Bound, Found, Growing, Limit, Measure, Measured, Named, Rule, Status, Unit, Verdict,
+    Bound, Found, Growing, LeftOut, Limit, Measure, Measured, Named, Rule, Status, Unit, Verdict,
 };
 use crate::query::classes::histogram::Scope;
 use crate::query::classes::pattern::ClassPattern;
@@ -148,6 +148,10 @@ pub(super) fn message(rule: &Rule, measured: &Measured, verdict: &Verdict) -> St
         text += "; ";
         text += &more;
     }
+    if measured.left_out == LeftOut::Places {
+        text +=
+            "; there are more places than are told apart, and what is left out counts with the place above";
+    }
     if verdict.status == Status::Wrong {
         text += "; the rule has must_match";
     }
@@ -156,25 +160,32 @@ pub(super) fn message(rule: &Rule, measured: &Measured, verdict: &Verdict) -> St
 
 fn found(rule: &Rule, measured: &Measured) -> Option<String> {
     match &measured.found {
-        Found::Nothing | Found::Places(_) => None,
-        Found::NoMatch { named, pattern, like } => {
+        Found::Nothing | Found::Places(_) | Found::Classes(_) => None,
+        Found::NoMatch { named, pattern, suggestions } => {
             let what = match named {
                 Named::Class => "class",
                 Named::Place => "place",
             };
-            let like = suggestions::did_you_mean(like);
-            let space = if like.is_empty() { "" } else { "; " };
-            Some(format!("no {what} matches {pattern}{space}{like}"))
+            let hint = suggestions::did_you_mean(suggestions);
+            let space = if hint.is_empty() { "" } else { "; " };
+            Some(format!("no {what} matches {pattern}{space}{hint}"))
         }
         Found::Most { name, amount, of } => {
-            let amount = match rule.measure.unit() {
-                Unit::Bytes => human_bytes(*amount),
-                Unit::Count => grouped(*amount),
+            let amount = match (rule.measure.unit(), rule.measure.needs_baseline()) {
+                (Unit::Bytes, true) => signed_bytes(i64::try_from(*amount).unwrap_or(i64::MAX)),
+                (Unit::Bytes, false) => human_bytes(*amount),
+                (Unit::Count, _) => grouped(*amount),
             };
-            Some(match of {
-                1 => name.clone(),
+            Some(match (of, rule.measure.needs_baseline()) {
+                (1, false) => name.clone(),
+                (1, true) => format!("{name}, {amount}"),
                 _ => format!("most of {}: {name}, {amount}", grouped(*of)),
             })
+        }
+        Found::Grown { place, cause: None } => Some(place.clone()),
+        Found::Grown { place, cause: Some((cause, bytes)) } => {
+            let bytes = signed_bytes(i64::try_from(*bytes).unwrap_or(i64::MAX));
+            Some(format!("{place}; most by {cause}, {bytes}"))
         }
         Found::Suspect(suspect) => {
             let class = suspect.class.as_deref().unwrap_or("an object of an unknown class");
