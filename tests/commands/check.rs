@@ -264,6 +264,25 @@ fn exit_codes_come_in_their_order() {
 }
 
 #[test]
+fn a_loader_that_must_match_is_one() {
+    let place = Place::new();
+    let loaders = |of: &str, max: u32| {
+        rule("a", &format!("measure = \"loaders\"\nof = \"{of}\"\nmax = {max}\nmust_match = true"))
+    };
+    for (of, max, expected) in [
+        ("container.WebappLoader", 40, 0),
+        ("container.WebappLoader", 39, 1),
+        // A class loader of which there is no instance is one all the same.
+        ("java.lang.ClassLoader", 0, 0),
+        ("String", 0, 2),
+        ("container.Plugin*", 0, 2),
+    ] {
+        let (json, code) = place.check(&loaders(of, max), &[PLUGINS]);
+        assert_eq!(code, expected, "{of}: {json:#}");
+    }
+}
+
+#[test]
 fn a_closed_pipe_does_not_open_the_gate() {
     let place = Place::new();
     let bytes = dump_of("com.acme.Session", 50);
@@ -504,7 +523,39 @@ fn hostile_rules_files_end_with_an_error() {
     let heap = rule("a", "measure = \"heap\"\nmax = 1");
     let many: String =
         (0..2000).map(|number| rule(&number.to_string(), "measure = \"heap\"\nmax = 1")).collect();
-    let cases: [(&str, Vec<u8>, &str); 10] = [
+    let long = "x".repeat(900_000);
+    let growth = |of: &str| rule("a", &format!("measure = \"growth\"\nof = \"{of}\"\nmax = 1")).into_bytes();
+    let cases: [(&str, Vec<u8>, &str); 24] = [
+        ("key", format!("{long} = 1").into_bytes(), "unknown key `xxx"),
+        ("keys of rules", format!("{heap}{long} = 1").into_bytes(), "unknown key `xxx"),
+        ("two keys", format!("{0} = 1\n{0} = 2", &long[..400_000]).into_bytes(), "this is not TOML"),
+        ("max", format!("{}\nmax = \"{long}\"", heap.replace("max = 1", "")).into_bytes(), "`max` is `xxx"),
+        ("digits", heap.replace("= 1", &format!("= {}", "9".repeat(900_000))).into_bytes(), "`max` is 999"),
+        ("hex", heap.replace("= 1", &format!("= 0x{}", "f".repeat(900_000))).into_bytes(), "`max` is fff"),
+        (
+            "ID",
+            heap.replace("= 1", &format!("= \"0x{}\"", "f".repeat(900_000))).into_bytes(),
+            "`max` is `0xfff",
+        ),
+        ("measure", heap.replace("heap", &long).into_bytes(), "there is no measure `xxx"),
+        ("severity", format!("{heap}severity = \"{long}\"").into_bytes(), "there is no severity `xxx"),
+        ("name", rule(&long, "measure = \"heap\"\nmax = 1").into_bytes(), "`name` is 900000 bytes long"),
+        (
+            "of",
+            growth(&format!("place {}", "*a".repeat(400_000))),
+            "`of` is 800006 bytes long; expected at most 1000",
+        ),
+        ("growing", growth(&"x".repeat(999)), "xxx…` is nothing whose growth is known"),
+        (
+            "waste",
+            rule("a", &format!("measure = \"waste\"\nof = \"{}\"\nmax = 1", &long[..999])).into_bytes(),
+            "there is no kind of waste `xxx",
+        ),
+        (
+            "baseline",
+            format!("baseline = \"{long}\"\n{heap}").into_bytes(),
+            "`baseline` is 900000 bytes long",
+        ),
         ("dump", bytes.clone(), "is no rules file: it is a heap dump"),
         ("huge", format!("{heap}# {}", "x".repeat(2 << 20)).into_bytes(), "larger than 1 MiB"),
         ("deep", format!("a = {}", "[".repeat(400_000)).into_bytes(), "this is not TOML"),
@@ -621,18 +672,28 @@ fn reports_replace_nothing_that_is_read() {
     let dump = place.write("a.hprof", dump_of("A", 1));
     let rules = place.write("rules.toml", rule("a", "measure = \"heap\"\nmax = 1"));
     let before = fs::read(&dump).unwrap();
-    for path in [&dump, &rules] {
+    // Baselines that no rule needs.
+    let old = place.write("old.hprof", &before);
+    let named = place.write("named.hprof", &before);
+    let rules = place
+        .write("rules.toml", format!("baseline = \"named.hprof\"\n{}", fs::read_to_string(&rules).unwrap()));
+    for path in [&dump, &rules, &old, &named] {
         for option in ["--junit", "--sarif"] {
-            let output = place.run(&["check", &dump, "--rules", &rules, option, path]);
+            let output = place.run(&["check", &dump, "--rules", &rules, "--baseline", &old, option, path]);
             assert_eq!(output.status.code(), Some(2));
             assert!(stderr(&output).contains("it is an input file"), "{}", stderr(&output));
         }
     }
     assert_eq!(fs::read(&dump).unwrap(), before);
+    assert_eq!([&old, &named].map(|path| fs::read(path).unwrap() == before), [true; 2]);
     let same = place.path("out").to_str().unwrap().to_owned();
-    let output = place.run(&["check", &dump, "--rules", &rules, "--junit", &same, "--sarif", &same]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(!Path::new(&same).exists());
+    for other in [same.clone(), place.path("index/../out").to_str().unwrap().to_owned()] {
+        fs::create_dir_all(place.path("index")).unwrap();
+        let output = place.run(&["check", &dump, "--rules", &rules, "--junit", &same, "--sarif", &other]);
+        assert_eq!(output.status.code(), Some(2), "{other}");
+        assert!(stderr(&output).contains("name the same file"), "{}", stderr(&output));
+        assert!(!Path::new(&same).exists());
+    }
     // Relative to where the check runs, as hosts have it.
     let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
     command.current_dir(place.path("")).args([
@@ -655,7 +716,9 @@ fn what_init_writes_passes_on_the_same_dump() {
     let evil = place.write("evil.hprof", dump_of(EVIL, 9));
     let empty = place.write("one.hprof", dump_of("A", 0));
     let deep = place.write("deep.hprof", dump_of("com.acme.Session$$Lambda/0x12", 700));
-    for dump in [PLUGINS, IDLE, &evil, &empty, &deep] {
+    // With what a rule's name says before it, too long for one.
+    let long = place.write("long.hprof", dump_of(&format!("com.acme.{}", "x".repeat(186)), 700));
+    for dump in [PLUGINS, IDLE, &evil, &empty, &deep, &long] {
         let output = place.run(&["check", "--init", dump]);
         assert_eq!(output.status.code(), Some(0), "{dump}: {}", stderr(&output));
         let text = String::from_utf8(output.stdout).unwrap();
@@ -675,4 +738,12 @@ fn what_init_writes_passes_on_the_same_dump() {
     assert_eq!(place.run(&["check", IDLE, "--rules", &file]).status.code(), Some(0));
     let output = place.run(&["check", "--init", &evil, "-o", &evil]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    // Rules that somebody has worked on stay.
+    let rules = place.write("mine.toml", rule("a", "measure = \"heap\"\nmax = 1"));
+    let before = fs::read(&rules).unwrap();
+    let output = place.run(&["check", "--init", IDLE, "-o", &rules]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("mine.toml is there already; use another name"), "{}", stderr(&output));
+    assert_eq!(fs::read(&rules).unwrap(), before);
+    assert_eq!(place.run(&["check", "--init", IDLE, "--format", "json"]).status.code(), Some(2));
 }

@@ -18,6 +18,7 @@ use crate::query::compare::places::Places;
 use crate::query::dominators::class_counts::Counts;
 use crate::query::dominators::retained;
 use crate::query::leaks::{self, Largest};
+use crate::query::objects::class_set::ClassSet;
 use crate::query::objects::label::Labels;
 use crate::query::objects::reader::Objects;
 use crate::query::objects::selection::{Selection, What};
@@ -346,11 +347,13 @@ impl<'a> Dump<'a> {
             Scope::Reachable => row.retained_bytes.is_some(),
             Scope::Unreachable => row.retained_bytes.is_none(),
         };
+        let loaders = ClassSet::of_name_and_below(self.summary, "java.lang.ClassLoader");
+        let is_loader = |class: ClassNumber| loaders.contains(class);
         let meant: Vec<&loaders::Row> =
             rows.iter().filter(|row| !row.id.is_null()).filter(is_meant).collect();
         let count = meant.iter().copied().filter(is_counted).count() as u64;
         let found = match pattern {
-            Some(pattern) if meant.is_empty() && self.matching(pattern).is_empty() => {
+            Some(pattern) if meant.is_empty() && !self.matching(pattern).into_iter().any(is_loader) => {
                 let names = rows.iter().filter_map(class);
                 no_class(pattern, suggestions::class_names_of(names, pattern.text()))
             }

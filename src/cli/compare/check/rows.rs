@@ -145,7 +145,7 @@ impl Row {
         };
         let verdict = rule.judge(&measured);
         named(Self {
-            value: words::value(&measured, verdict.limit),
+            value: words::value(&measured, &verdict),
             limit: words::limit(verdict.limit),
             bound: Some(verdict.limit.bound().name()),
             unit: Some(words::unit(&rule.measure, verdict.limit)),
