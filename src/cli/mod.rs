@@ -204,6 +204,6 @@ fn groups(command: &clap::Command) -> String {
 }
 
 /// Whether the reader of stdout has gone, as `head` does when it has enough.
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
+pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
-use hprof_writer::{HeapModel, Jdk, Options, Root, damage};
+use hprof_writer::{HeapModel, Jdk, Options, Root, Type, damage};
 use quick_xml::events::Event;
 use serde_json::Value as Json;
 
@@ -148,10 +148,7 @@ fn each_kind_passes_at_its_limit_and_fails_below() {
                     - of(IDLE, "retained", "byte[]", "/total/retained_bytes"),
             ),
         ),
-        (
-            "measure = \"growth\"\nof = \"place\"",
-            Some(figure(&["diff", IDLE, PLUGINS, "--by", "place"], "/rows/0/retained_bytes_delta")),
-        ),
+        ("measure = \"growth\"\nof = \"place\"", None),
         ("measure = \"growth\"\nof = \"place static cache of container.Plugin*\"", None),
     ];
     let rules = |limit: &dyn Fn(usize) -> String| -> String {
@@ -172,6 +169,9 @@ fn each_kind_passes_at_its_limit_and_fails_below() {
     for at in [12, 17] {
         assert!((arrays..arrays + (1 << 19)).contains(&values[at]), "{at}: {}", values[at]);
     }
+    // A place contains what explains its growth.
+    let explained = figure(&["diff", IDLE, PLUGINS, "--by", "place"], "/rows/0/retained_bytes_delta");
+    assert!((explained..=values[13]).contains(&values[16]), "{values:?}");
     let all = |json: &Json, expected: bool| {
         for (row, (lines, _)) in rows(json).iter().zip(&kinds) {
             assert_eq!(row["passed"].as_bool(), Some(expected), "{lines}: {row:#}");
@@ -264,6 +264,64 @@ fn exit_codes_come_in_their_order() {
 }
 
 #[test]
+fn a_loader_that_must_match_is_one() {
+    let place = Place::new();
+    let loaders = |of: &str, max: u32| {
+        rule("a", &format!("measure = \"loaders\"\nof = \"{of}\"\nmax = {max}\nmust_match = true"))
+    };
+    for (of, max, expected) in [
+        ("container.WebappLoader", 40, 0),
+        ("container.WebappLoader", 39, 1),
+        // A class loader of which there is no instance is one all the same.
+        ("java.lang.ClassLoader", 0, 0),
+        ("String", 0, 2),
+        ("container.Plugin*", 0, 2),
+    ] {
+        let (json, code) = place.check(&loaders(of, max), &[PLUGINS]);
+        assert_eq!(code, expected, "{of}: {json:#}");
+    }
+}
+
+#[test]
+fn a_closed_pipe_does_not_open_the_gate() {
+    let place = Place::new();
+    let bytes = dump_of("com.acme.Session", 50);
+    let fine = place.write("fine.hprof", &bytes);
+    let damaged = place.write("damaged.hprof", damage::cut(&bytes, bytes.len() - 200));
+    let none = place.path("none.hprof").to_str().unwrap().to_owned();
+    let at_most = |count: u32| {
+        let lines = format!("measure = \"instances\"\nof = \"Session\"\nmax = {count}");
+        place.write(&format!("{count}.toml"), rule("sessions", &lines))
+    };
+    let (few, enough) = (at_most(5), at_most(50));
+    let run = |arguments: &[&str]| {
+        // Its reader is gone before it writes.
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
+        command.args(["check", "-q"]).args(arguments).env("HPROF_CLI_INDEX_DIR", place.path("index"));
+        let output = command.stdout(writer).stderr(Stdio::piped()).output().unwrap();
+        (output.status.code(), stderr(&output))
+    };
+    for format in ["table", "json", "csv"] {
+        let code = |rules: &str, dumps: &[&str]| {
+            run(&[&["--format", format, "--rules", rules], dumps].concat()).0.unwrap()
+        };
+        assert_eq!(code(&few, &[&fine]), 1);
+        assert_eq!(code(&few, &[&fine, &none]), 2);
+        assert_eq!(code(&enough, &[&damaged, "--allow-damaged"]), 3);
+        assert_eq!(code(&enough, &[&fine]), 0);
+    }
+    // A report that nobody reads is one that cannot be written.
+    if Path::new("/dev/stdout").exists() {
+        for option in ["--junit", "--sarif"] {
+            let (code, said) = run(&[&fine, "--rules", &enough, option, "/dev/stdout"]);
+            assert!(code == Some(2) && said.contains("cannot write"), "{option}: {code:?} {said}");
+        }
+    }
+}
+
+#[test]
 fn a_baseline_is_where_the_rules_say() {
     let place = Place::new();
     fs::create_dir(place.path("ci")).unwrap();
@@ -296,6 +354,85 @@ fn a_baseline_is_where_the_rules_say() {
     ]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("r.toml:1: rule `g` compares with a baseline"), "{}", stderr(&output));
+}
+
+#[test]
+fn growth_of_any_place_is_all_that_it_grew_by() {
+    let place = Place::new();
+    let old = place.write("old.hprof", dump_of("com.acme.Session", 100));
+    let new = place.write("new.hprof", dump_of("com.acme.Session", 1000));
+    let growth =
+        |lines: &str| rule(&format!("{}", lines.len()), &format!("measure = \"growth\"\nof = {lines}"));
+    let (json, _) = place.check(&growth("\"heap\"\nmax = 0"), &[&new, "--baseline", &old]);
+    // Sessions, and the array that holds them.
+    let all = rows(&json)[0]["value"].as_u64().unwrap();
+    assert!(all > 900 * 16, "{all}");
+    for (limits, expected) in [
+        (format!("max = {all}"), 0),
+        (format!("min = {all}"), 0),
+        (format!("max = {}", all - 1), 1),
+        (format!("min = {}", all + 1), 1),
+    ] {
+        let rules = growth(&format!("\"place\"\n{limits}"));
+        let (json, code) = place.check(&rules, &[&new, "--baseline", &old]);
+        assert_eq!((code, rows(&json)[0]["value"].as_u64()), (expected, Some(all)), "{limits}: {json:#}");
+        let message = rows(&json)[0]["message"].as_str().unwrap();
+        assert!(message.contains("; most by ") && message.contains("-> Session, +"), "{message}");
+    }
+}
+
+#[test]
+fn a_failed_growth_rule_names_what_grew() {
+    let place = Place::new();
+    let dump = |sessions: usize, users: usize| {
+        let mut model = HeapModel::default();
+        let jdk = Jdk::add_to(&mut model);
+        for (class, count) in [("com.acme.Session", sessions), ("com.acme.User", users)] {
+            let class = model.class(class, Some(jdk.object), &[]);
+            for _ in 0..count {
+                let one = model.instance(class, &[]);
+                model.root(one, Root::Unknown);
+            }
+        }
+        model.write(&Options::hotspot()).bytes().to_vec()
+    };
+    let (old, new) = (place.write("old.hprof", dump(900, 10)), place.write("new.hprof", dump(901, 60)));
+    let rules = rule("g", "measure = \"growth\"\nof = \"class com.acme.*\"\nmax = 1");
+    let (json, _) = place.check(&rules, &[&new, "--baseline", &old]);
+    let message = rows(&json)[0]["message"].as_str().unwrap();
+    assert!(message.ends_with("most of 2: com.acme.User, +800 B"), "{message}");
+}
+
+#[test]
+fn places_that_are_not_told_apart_are_told() {
+    let place = Place::new();
+    let mut model = HeapModel::default();
+    let jdk = Jdk::add_to(&mut model);
+    let mut last = model.instance(jdk.object, &[]);
+    for depth in 0..100 {
+        let class =
+            model.class(&format!("Deep{}", name_of(depth)), Some(jdk.object), &[("next", Type::Object)]);
+        last = model.instance_with(class, &[("next", last.into())]);
+    }
+    model.root(last, Root::Unknown);
+    let deep = place.write("deep.hprof", model.write(&Options::hotspot()).bytes());
+    let flat = place.write("flat.hprof", dump_of("A", 1));
+    let rules = rule("place", "measure = \"place\"\nof = \"*\"\nmax = \"1 GiB\"")
+        + &rule("growth", "measure = \"growth\"\nof = \"place\"\nmax = \"1 GiB\"");
+    for (dump, baseline, expected) in
+        [(&deep, &flat, [true; 2]), (&flat, &deep, [false, true]), (&flat, &flat, [false; 2])]
+    {
+        let (json, code) = place.check(&rules, &[dump, "--baseline", baseline]);
+        assert_eq!(code, 0);
+        let is_told =
+            |row: &Json| row["message"].as_str().unwrap().contains("more places than are told apart");
+        assert_eq!(rows(&json).iter().map(is_told).collect::<Vec<_>>(), expected, "{json:#}");
+    }
+}
+
+/// A name for a number, without digits: numbers in names of classes do not count.
+fn name_of(number: usize) -> String {
+    format!("{number}").bytes().map(|digit| char::from(digit - b'0' + b'a')).collect()
 }
 
 #[test]
@@ -386,7 +523,39 @@ fn hostile_rules_files_end_with_an_error() {
     let heap = rule("a", "measure = \"heap\"\nmax = 1");
     let many: String =
         (0..2000).map(|number| rule(&number.to_string(), "measure = \"heap\"\nmax = 1")).collect();
-    let cases: [(&str, Vec<u8>, &str); 10] = [
+    let long = "x".repeat(900_000);
+    let growth = |of: &str| rule("a", &format!("measure = \"growth\"\nof = \"{of}\"\nmax = 1")).into_bytes();
+    let cases: [(&str, Vec<u8>, &str); 24] = [
+        ("key", format!("{long} = 1").into_bytes(), "unknown key `xxx"),
+        ("keys of rules", format!("{heap}{long} = 1").into_bytes(), "unknown key `xxx"),
+        ("two keys", format!("{0} = 1\n{0} = 2", &long[..400_000]).into_bytes(), "this is not TOML"),
+        ("max", format!("{}\nmax = \"{long}\"", heap.replace("max = 1", "")).into_bytes(), "`max` is `xxx"),
+        ("digits", heap.replace("= 1", &format!("= {}", "9".repeat(900_000))).into_bytes(), "`max` is 999"),
+        ("hex", heap.replace("= 1", &format!("= 0x{}", "f".repeat(900_000))).into_bytes(), "`max` is fff"),
+        (
+            "ID",
+            heap.replace("= 1", &format!("= \"0x{}\"", "f".repeat(900_000))).into_bytes(),
+            "`max` is `0xfff",
+        ),
+        ("measure", heap.replace("heap", &long).into_bytes(), "there is no measure `xxx"),
+        ("severity", format!("{heap}severity = \"{long}\"").into_bytes(), "there is no severity `xxx"),
+        ("name", rule(&long, "measure = \"heap\"\nmax = 1").into_bytes(), "`name` is 900000 bytes long"),
+        (
+            "of",
+            growth(&format!("place {}", "*a".repeat(400_000))),
+            "`of` is 800006 bytes long; expected at most 1000",
+        ),
+        ("growing", growth(&"x".repeat(999)), "xxx…` is nothing whose growth is known"),
+        (
+            "waste",
+            rule("a", &format!("measure = \"waste\"\nof = \"{}\"\nmax = 1", &long[..999])).into_bytes(),
+            "there is no kind of waste `xxx",
+        ),
+        (
+            "baseline",
+            format!("baseline = \"{long}\"\n{heap}").into_bytes(),
+            "`baseline` is 900000 bytes long",
+        ),
         ("dump", bytes.clone(), "is no rules file: it is a heap dump"),
         ("huge", format!("{heap}# {}", "x".repeat(2 << 20)).into_bytes(), "larger than 1 MiB"),
         ("deep", format!("a = {}", "[".repeat(400_000)).into_bytes(), "this is not TOML"),
@@ -503,18 +672,28 @@ fn reports_replace_nothing_that_is_read() {
     let dump = place.write("a.hprof", dump_of("A", 1));
     let rules = place.write("rules.toml", rule("a", "measure = \"heap\"\nmax = 1"));
     let before = fs::read(&dump).unwrap();
-    for path in [&dump, &rules] {
+    // Baselines that no rule needs.
+    let old = place.write("old.hprof", &before);
+    let named = place.write("named.hprof", &before);
+    let rules = place
+        .write("rules.toml", format!("baseline = \"named.hprof\"\n{}", fs::read_to_string(&rules).unwrap()));
+    for path in [&dump, &rules, &old, &named] {
         for option in ["--junit", "--sarif"] {
-            let output = place.run(&["check", &dump, "--rules", &rules, option, path]);
+            let output = place.run(&["check", &dump, "--rules", &rules, "--baseline", &old, option, path]);
             assert_eq!(output.status.code(), Some(2));
             assert!(stderr(&output).contains("it is an input file"), "{}", stderr(&output));
         }
     }
     assert_eq!(fs::read(&dump).unwrap(), before);
+    assert_eq!([&old, &named].map(|path| fs::read(path).unwrap() == before), [true; 2]);
     let same = place.path("out").to_str().unwrap().to_owned();
-    let output = place.run(&["check", &dump, "--rules", &rules, "--junit", &same, "--sarif", &same]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(!Path::new(&same).exists());
+    for other in [same.clone(), place.path("index/../out").to_str().unwrap().to_owned()] {
+        fs::create_dir_all(place.path("index")).unwrap();
+        let output = place.run(&["check", &dump, "--rules", &rules, "--junit", &same, "--sarif", &other]);
+        assert_eq!(output.status.code(), Some(2), "{other}");
+        assert!(stderr(&output).contains("name the same file"), "{}", stderr(&output));
+        assert!(!Path::new(&same).exists());
+    }
     // Relative to where the check runs, as hosts have it.
     let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
     command.current_dir(place.path("")).args([
@@ -537,7 +716,9 @@ fn what_init_writes_passes_on_the_same_dump() {
     let evil = place.write("evil.hprof", dump_of(EVIL, 9));
     let empty = place.write("one.hprof", dump_of("A", 0));
     let deep = place.write("deep.hprof", dump_of("com.acme.Session$$Lambda/0x12", 700));
-    for dump in [PLUGINS, IDLE, &evil, &empty, &deep] {
+    // With what a rule's name says before it, too long for one.
+    let long = place.write("long.hprof", dump_of(&format!("com.acme.{}", "x".repeat(186)), 700));
+    for dump in [PLUGINS, IDLE, &evil, &empty, &deep, &long] {
         let output = place.run(&["check", "--init", dump]);
         assert_eq!(output.status.code(), Some(0), "{dump}: {}", stderr(&output));
         let text = String::from_utf8(output.stdout).unwrap();
@@ -557,4 +738,12 @@ fn what_init_writes_passes_on_the_same_dump() {
     assert_eq!(place.run(&["check", IDLE, "--rules", &file]).status.code(), Some(0));
     let output = place.run(&["check", "--init", &evil, "-o", &evil]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    // Rules that somebody has worked on stay.
+    let rules = place.write("mine.toml", rule("a", "measure = \"heap\"\nmax = 1"));
+    let before = fs::read(&rules).unwrap();
+    let output = place.run(&["check", "--init", IDLE, "-o", &rules]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("mine.toml is there already; use another name"), "{}", stderr(&output));
+    assert_eq!(fs::read(&rules).unwrap(), before);
+    assert_eq!(place.run(&["check", "--init", IDLE, "--format", "json"]).status.code(), Some(2));
 }

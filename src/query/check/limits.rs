@@ -159,14 +159,6 @@ impl Limits {
         }
     }
 
-    /// The least limit of `whole` in bytes, rounded down.
-    pub(super) fn least_of(self, whole: u64) -> Option<u64> {
-        match self {
-            Self::Number(range) => range.min().or(range.max()),
-            Self::Percent(range) => range.min().or(range.max()).map(|percent| percent.of(whole)),
-        }
-    }
-
     /// The limit that matters for an amount, a part of `whole`, and whether it is kept to.
     pub(super) fn judge(self, amount: i64, whole: u64) -> (Limit, bool) {
         match self {

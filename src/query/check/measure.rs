@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::{Growing, Limits, Measure, Rule, places};
+use super::places::PlacesOfDump;
+use super::{Growing, Limits, Measure, Rule};
 use crate::index::layout::sizes::Sizes;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::{Heap, ObjectGraph};
@@ -17,6 +18,7 @@ use crate::query::compare::places::Places;
 use crate::query::dominators::class_counts::Counts;
 use crate::query::dominators::retained;
 use crate::query::leaks::{self, Largest};
+use crate::query::objects::class_set::ClassSet;
 use crate::query::objects::label::Labels;
 use crate::query::objects::reader::Objects;
 use crate::query::objects::selection::{Selection, What};
@@ -32,7 +34,7 @@ pub enum Opened<'a> {
 }
 
 /// A figure of a dump.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Measured {
     /// Bytes, or a number of things; below 0 if it is growth of what has shrunk.
     pub amount: i64,
@@ -40,34 +42,54 @@ pub struct Measured {
     pub whole: u64,
     /// What was found.
     pub found: Found,
+    /// What it leaves out.
+    pub left_out: LeftOut,
+}
+
+/// What a figure leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LeftOut {
+    /// Nothing.
+    Nothing,
+    /// Places: there were more than are told apart, and what is left out counts with the place above.
+    Places,
 }
 
 /// What was found besides the figure.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Found {
     /// Nothing to tell.
     Nothing,
-    /// Nothing has a name that matches. These are like it.
+    /// Nothing has a name that matches.
     NoMatch {
         /// What would have the name.
         named: Named,
         /// The name that was asked for.
         pattern: String,
-        /// The most like first.
-        like: Vec<String>,
+        /// Names like it, the most like first.
+        suggestions: Vec<String>,
     },
-    /// What has the greatest part of the figure, of several names.
+    /// What has the greatest part of the figure, of several names. Of growth, what grew most.
     Most {
         /// Its name.
         name: String,
         /// Its part.
         amount: u64,
-        /// How many names the figure is of.
+        /// How many names the figure is of; of growth, how many grew.
         of: u64,
     },
-    /// The places of the dump, for [`Rule::growth`].
-    Places(Arc<Places>),
-    /// A leak suspect, or what is nearest to being one.
+    /// The place that grew most.
+    Grown {
+        /// Its text.
+        place: String,
+        /// The place below it that explains most of the growth, as `diff --by place` finds it, and its growth.
+        cause: Option<(String, u64)>,
+    },
+    /// The places of the dump, for [`super::Comparison`].
+    Places(Arc<PlacesOfDump>),
+    /// The bytes of all classes by name, for [`super::Comparison`].
+    Classes(Arc<FxHashMap<String, u64>>),
+    /// A leak suspect, or if nothing is one, what retains most.
     Suspect(Largest),
 }
 
@@ -82,7 +104,12 @@ pub enum Named {
 
 impl Measured {
     pub(super) fn new(amount: u64, whole: u64) -> Self {
-        Self { amount: i64::try_from(amount).unwrap_or(i64::MAX), whole, found: Found::Nothing }
+        Self {
+            amount: i64::try_from(amount).unwrap_or(i64::MAX),
+            whole,
+            found: Found::Nothing,
+            left_out: LeftOut::Nothing,
+        }
     }
 
     pub(super) fn with(self, found: Found) -> Self {
@@ -90,6 +117,8 @@ impl Measured {
     }
 }
 
+/// Longer names of classes are not told: a hostile dump can have one of 300 MB.
+const MAX_TOLD_NAME: usize = 1 << 10;
 /// What an empty graph would have: measures that need a graph are asked with one.
 const NO_GRAPH: &str = "a rule needs the graph of the dump, and only the summary is open";
 
@@ -108,9 +137,9 @@ pub fn measure<'r>(
     rules.into_iter().map(|rule| dump.measure(&rule.measure, rule.limits)).collect()
 }
 
-fn no_class(pattern: &ClassPattern, like: Vec<&str>) -> Found {
-    let like = like.into_iter().map(str::to_owned).collect();
-    Found::NoMatch { named: Named::Class, pattern: pattern.text().to_owned(), like }
+fn no_class(pattern: &ClassPattern, suggestions: Vec<&str>) -> Found {
+    let suggestions = suggestions.into_iter().map(str::to_owned).collect();
+    Found::NoMatch { named: Named::Class, pattern: pattern.text().to_owned(), suggestions }
 }
 
 /// A dump, and what was computed of it.
@@ -121,9 +150,11 @@ struct Dump<'a> {
     sizes: Sizes,
     /// Figures by class number.
     counts: FxHashMap<Scope, Vec<Counts>>,
+    /// Bytes by name of class.
+    class_bytes: FxHashMap<Scope, Arc<FxHashMap<String, u64>>>,
     waste: Option<Waste>,
     loaders: Option<Vec<loaders::Row>>,
-    places: Option<Arc<Places>>,
+    places: Option<Arc<PlacesOfDump>>,
 }
 
 impl<'a> Dump<'a> {
@@ -138,6 +169,7 @@ impl<'a> Dump<'a> {
             graph,
             sizes: Sizes::new(heap.summary(), None),
             counts: FxHashMap::default(),
+            class_bytes: FxHashMap::default(),
             waste: None,
             loaders: None,
             places: None,
@@ -160,16 +192,20 @@ impl<'a> Dump<'a> {
             Measure::DuplicateClasses(pattern) => self.duplicate_classes(pattern.as_ref()),
             Measure::Suspects => self.suspects(limits),
             Measure::Waste(kind) => self.wasted(*kind),
-            Measure::Place(pattern) => Ok(places::retained(&*self.places()?, pattern)),
+            Measure::Place(pattern) => Ok(self.places()?.retained(pattern)),
             Measure::Growth(Growing::Place(_)) => {
                 let places = self.places()?;
-                Ok(Measured::new(0, places.reachable_bytes).with(Found::Places(places)))
+                Ok(Measured::new(0, places.places.reachable_bytes).with(Found::Places(places)))
             }
             Measure::Growth(Growing::Heap(scope)) => {
                 Ok(Measured::new(self.bytes(*scope)?, self.whole(*scope)?))
             }
             Measure::Growth(Growing::Classes(pattern, scope)) => {
-                self.of_classes(pattern, *scope, |counts| counts.shallow_bytes)
+                let measured = self.of_classes(pattern, *scope, |counts| counts.shallow_bytes)?;
+                Ok(match measured.found {
+                    Found::NoMatch { .. } => measured,
+                    _ => measured.with(Found::Classes(self.class_bytes(*scope))),
+                })
             }
             Measure::Growth(Growing::Retained(pattern)) => self.retained(pattern),
         }
@@ -209,8 +245,7 @@ impl<'a> Dump<'a> {
     }
 
     fn no_match(&self, pattern: &ClassPattern) -> Found {
-        let like = suggestions::class_names(self.summary, pattern.text());
-        no_class(pattern, like)
+        no_class(pattern, suggestions::class_names(self.summary, pattern.text()))
     }
 
     /// What matches: nothing, or which class of several has most.
@@ -258,6 +293,25 @@ impl<'a> Dump<'a> {
         self.summary.numbered_classes().map(of_class).collect()
     }
 
+    /// Bytes by name of class, of counts that are there. Names that are too long to be told are not.
+    fn class_bytes(&mut self, scope: Scope) -> Arc<FxHashMap<String, u64>> {
+        if let Some(bytes) = self.class_bytes.get(&scope) {
+            return bytes.clone();
+        }
+        let mut bytes: FxHashMap<String, u64> = FxHashMap::default();
+        let counts = self.counts.get(&scope).map_or(&[][..], Vec::as_slice);
+        for ((_, class), counts) in self.summary.numbered_classes().zip(counts) {
+            let name = self.summary.class_name(class);
+            if counts.shallow_bytes > 0 && name.len() <= MAX_TOLD_NAME {
+                let sum = bytes.entry(name.to_owned()).or_default();
+                *sum = sum.saturating_add(counts.shallow_bytes);
+            }
+        }
+        let bytes = Arc::new(bytes);
+        self.class_bytes.insert(scope, bytes.clone());
+        bytes
+    }
+
     fn retained(&self, pattern: &ClassPattern) -> io::Result<Measured> {
         let graph = self.graph()?.0;
         let selection = Selection { text: pattern.text().to_owned(), what: What::Classes(pattern.clone()) };
@@ -267,12 +321,12 @@ impl<'a> Dump<'a> {
         Ok(Measured::new(retained, graph.tree.reachable_bytes()).with(found))
     }
 
-    fn places(&mut self) -> io::Result<Arc<Places>> {
+    fn places(&mut self) -> io::Result<Arc<PlacesOfDump>> {
         if let Some(places) = &self.places {
             return Ok(places.clone());
         }
         let (graph, bytes) = self.graph()?;
-        let places = Arc::new(Places::new(self.heap, graph, bytes)?);
+        let places = Arc::new(PlacesOfDump::new(Places::new(self.heap, graph, bytes)?));
         self.places = Some(places.clone());
         Ok(places)
     }
@@ -293,14 +347,15 @@ impl<'a> Dump<'a> {
             Scope::Reachable => row.retained_bytes.is_some(),
             Scope::Unreachable => row.retained_bytes.is_none(),
         };
+        let loaders = ClassSet::of_name_and_below(self.summary, "java.lang.ClassLoader");
+        let is_loader = |class: ClassNumber| loaders.contains(class);
         let meant: Vec<&loaders::Row> =
             rows.iter().filter(|row| !row.id.is_null()).filter(is_meant).collect();
         let count = meant.iter().copied().filter(is_counted).count() as u64;
         let found = match pattern {
-            Some(pattern) if meant.is_empty() && self.matching(pattern).is_empty() => {
+            Some(pattern) if meant.is_empty() && !self.matching(pattern).into_iter().any(is_loader) => {
                 let names = rows.iter().filter_map(class);
-                let like = suggestions::class_names_of(names, pattern.text());
-                no_class(pattern, like)
+                no_class(pattern, suggestions::class_names_of(names, pattern.text()))
             }
             _ => Found::Nothing,
         };

@@ -2,14 +2,17 @@
 //!
 //! A rule is data: where it was written, and how, is no matter here. [`measure`] takes the figures of one dump, all rules at
 //! once; [`Rule::judge`] compares a figure with the limits. Growth is measured in the baseline and in the dump, and
-//! [`Rule::growth`] is the difference: only one dump has to be open at a time.
+//! [`Comparison`] has the difference: only one dump has to be open at a time.
 
+mod growth;
 mod limits;
 mod measure;
 mod places;
 
+pub use growth::Comparison;
 pub use limits::{Bound, Limit, Limits, Percent, Range};
-pub use measure::{Found, Measured, Named, Opened, measure};
+pub use measure::{Found, LeftOut, Measured, Named, Opened, measure};
+pub use places::PlacesOfDump;
 
 use crate::query::classes::histogram::Scope;
 use crate::query::classes::pattern::ClassPattern;
@@ -191,17 +194,6 @@ pub struct Verdict {
 }
 
 impl Rule {
-    /// By how much a figure is more than in the baseline; percentages are of the baseline's heap. Figures are of this rule.
-    pub fn growth(&self, measured: Measured, baseline: &Measured) -> Measured {
-        if let Measure::Growth(Growing::Place(pattern)) = &self.measure
-            && let (Found::Places(old), Found::Places(new)) = (&baseline.found, &measured.found)
-        {
-            return places::growth(old, new, pattern.as_deref(), self.limits);
-        }
-        let amount = measured.amount.saturating_sub(baseline.amount);
-        Measured { amount, whole: baseline.whole, ..measured }
-    }
-
     /// Compares a figure with the limits.
     pub fn judge(&self, measured: &Measured) -> Verdict {
         let (limit, is_kept) = self.limits.judge(measured.amount, measured.whole);

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
+use super::rules;
 use crate::cli::Outcome;
 use crate::cli::shared::args::Input;
 use crate::cli::shared::out_file::OutFile;
@@ -13,7 +14,8 @@ use crate::index::layout::sizes::Sizes;
 use crate::index::model::summary::Summary;
 use crate::index::{Heap, ObjectGraph, Quiet};
 use crate::query::check::{
-    Limits, Measure, Measured, Opened, Percent, Range, Rule, Severity, Status, Unit, Unmatched, measure,
+    Found, Limits, Measure, Measured, Opened, Percent, Range, Rule, Severity, Status, Unit, Unmatched,
+    measure,
 };
 use crate::query::classes::histogram::{self, Scope};
 use crate::query::classes::pattern::ClassPattern;
@@ -26,8 +28,12 @@ use crate::report::number::{grouped, human_bytes};
 const JDK: &[&str] = &["java.", "javax.", "jdk.", "sun.", "com.sun."];
 /// Classes that are looked at for one of the program.
 const MAX_LOOKED_AT: usize = 10_000;
-/// Longer names make no good example.
-const MAX_NAME: usize = 200;
+/// What the longest name of a rule about a class begins with.
+const INSTANCES: &str = "instances of ";
+/// Longer names of classes do not fit into a rule's name.
+const MAX_CLASS: usize = rules::MAX_NAME - INSTANCES.len();
+/// Longer texts of places make no good example.
+const MAX_PLACE: usize = 200;
 /// What is left between the present figure and the limit: a quarter of it.
 const ROOM: u64 = 4;
 /// Suspects are allowed in steps of so many percent.
@@ -35,13 +41,17 @@ const STEP: u64 = 5;
 
 pub(super) fn run(input: &Input, out: Option<&Path>) -> anyhow::Result<Outcome> {
     let file = out.map(|out| OutFile::create(out, &[input.path()])).transpose()?;
+    if let Some(out) = out.filter(|out| out.is_file()) {
+        // Somebody may have worked on it.
+        anyhow::bail!("{} is there already; use another name, or remove it", out.display());
+    }
     let (session, text) = Session::ask(input, |heap, graph| {
         anyhow::ensure!(
             heap.summary().facts().heap_dumps.get() > 0,
             "{}: no heap dump is in it, so no rules can be made; `hprof-cli info` shows what it contains",
             heap.path().display()
         );
-        rules(heap, graph)
+        text_of(heap, graph)
     })?;
     session.check()?;
     match file {
@@ -65,16 +75,21 @@ struct Example {
     of: Option<String>,
     /// Lines behind `of`.
     more: &'static str,
+    must_match: bool,
     measure: Measure,
 }
 
 impl Example {
     fn new(about: &'static str, name: impl Into<String>, measure: Measure) -> Self {
-        Self { about, name: name.into(), of: None, more: "", measure }
+        Self { about, name: name.into(), of: None, more: "", must_match: false, measure }
     }
 
     fn of(self, of: &str) -> Self {
         Self { of: Some(of.to_owned()), ..self }
+    }
+
+    fn must_match(self) -> Self {
+        Self { must_match: true, ..self }
     }
 
     fn more(self, more: &'static str) -> Self {
@@ -82,7 +97,7 @@ impl Example {
     }
 }
 
-fn rules(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
+fn text_of(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
     let summary = heap.summary();
     let class = class_of_the_program(summary);
     // Every text is a pattern.
@@ -108,11 +123,12 @@ fn rules(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
         .of(&class),
         Example::new(
             "How many objects of some classes there are: `objects` is \"all\", \"reachable\" or \"unreachable\".\n# `min` is for what must be there; with `must_match` a name that no class has is an error.",
-            format!("instances of {class}"),
+            format!("{INSTANCES}{class}"),
             Measure::Instances(pattern, Scope::Reachable),
         )
         .of(&class)
-        .more("objects = \"reachable\"\nmust_match = true\n"),
+        .more("objects = \"reachable\"\n")
+        .must_match(),
         Example::new(
             "Class loaders; `of` is a pattern of their classes or names.",
             "class loaders",
@@ -154,7 +170,12 @@ fn rules(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
         if let Some(of) = &example.of {
             let _ = writeln!(text, "of = {}", quoted(of));
         }
-        let _ = writeln!(text, "{}max = {limit}  # now: {now}", example.more);
+        text += example.more;
+        // If no class has a name that makes an example, its rule is about none.
+        if example.must_match && !matches!(measured.found, Found::NoMatch { .. }) {
+            text += "must_match = true\n";
+        }
+        let _ = writeln!(text, "max = {limit}  # now: {now}");
     }
     text += GROWTH;
     Ok(text)
@@ -168,7 +189,7 @@ fn largest_static(places: &Places) -> Option<String> {
     let aligned = Aligned::new(std::slice::from_ref(places));
     let all = 0..u32::try_from(aligned.parents.len()).unwrap_or(u32::MAX);
     let statics = all.filter(|place| matches!(aligned.label(*place).via, Via::Static { .. }));
-    let is_named = |text: &String| text.len() <= MAX_NAME && text.trim() == text;
+    let is_named = |text: &String| text.len() <= MAX_PLACE && text.trim() == text;
     let named = statics.map(|place| (aligned.figures(0, place).retained_bytes, aligned.text(place)));
     named.filter(|(_, text)| is_named(text)).max().map(|(_, text)| text)
 }
@@ -208,7 +229,7 @@ fn class_of_the_program(summary: &Summary) -> String {
         let Ok(pattern) = name.parse::<ClassPattern>();
         !name.is_empty() && name.trim() == name && pattern.matches(name)
     };
-    let is_named = |row: &&histogram::Row| row.name.len() <= MAX_NAME && is_itself(&row.name);
+    let is_named = |row: &&histogram::Row| row.name.len() <= MAX_CLASS && is_itself(&row.name);
     let is_of_program = |row: &&histogram::Row| {
         row.name.contains('.') && !JDK.iter().any(|package| row.name.starts_with(package))
     };

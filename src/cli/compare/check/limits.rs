@@ -2,6 +2,7 @@
 
 use toml::de::DeValue;
 
+use super::rules::quoted;
 use crate::query::check::{Limits, Percent, Range, Unit};
 use crate::query::objects::condition::size;
 
@@ -23,11 +24,11 @@ pub(super) fn given(value: &DeValue<'_>, unit: Unit) -> Result<Given, String> {
             let digits = number.as_str().replace('_', "");
             u64::from_str_radix(digits.strip_prefix('+').unwrap_or(&digits), number.radix())
                 .map(Given::Number)
-                .map_err(|_| format!("is {}; {expected}", number.as_str()))
+                .map_err(|_| format!("is {}; {expected}", quoted(number.as_str())))
         }
         DeValue::String(text) => {
             let text = text.trim();
-            let wrong = || format!("is `{text}`; {expected}");
+            let wrong = || format!("is `{}`; {expected}", quoted(text));
             let percent = text.strip_suffix('%').or_else(|| text.strip_suffix("percent"));
             match (percent, unit) {
                 (Some(_), Unit::Count) => Err(wrong()),

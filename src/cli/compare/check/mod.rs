@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 
-use crate::cli::Outcome;
 use crate::cli::compare::several::SeveralInput;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::messages;
 use crate::cli::shared::session::Source;
+use crate::cli::{Outcome, is_closed_pipe};
 use crate::query::check::{Rule, Severity, Status};
 use crate::report::Format;
 use crate::report::answer::{Answer, Declared, NoRows, Section};
@@ -81,7 +81,7 @@ pub(crate) struct Args {
     /// Write a commented rules file whose limits the dump keeps to, with some room
     #[arg(
         long,
-        conflicts_with_all = ["rules", "baseline", "allow_damaged", "junit", "sarif", "more"],
+        conflicts_with_all = ["rules", "baseline", "allow_damaged", "junit", "sarif", "more", "format"],
         help_heading = "Output"
     )]
     init: bool,
@@ -104,7 +104,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         Err(error) => return Err(said(error)),
     };
     let old = baseline_path(args, &rules)?;
-    let read: Vec<&Path> = inputs.iter().map(Input::path).chain([path]).chain(old.as_deref()).collect();
+    // Also a baseline that no rule needs: nobody means to replace it.
+    let baselines = [&args.baseline, &rules.baseline].into_iter().flatten().map(PathBuf::as_path);
+    let read: Vec<&Path> = inputs.iter().map(Input::path).chain([path]).chain(baselines).collect();
     // Before a long read: a file that cannot be written is known at once.
     let reports = Reports::create(args.junit.as_deref(), args.sarif.as_deref(), &read)?;
     let damage = if args.allow_damaged { Damage::IsAllowed } else { Damage::Fails };
@@ -113,9 +115,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     for input in &inputs {
         run.check(input, &baseline, damage);
     }
-    reports.write(&run)?;
-    show(args, &run)?;
-    finish(run)
+    let written = reports.write(&run);
+    run.errors.extend(written.err());
+    match show(args, &run) {
+        // A gate does not open because nobody reads what it says.
+        Err(error) if !is_closed_pipe(&error) => return Err(error),
+        _ => finish(run),
+    }
 }
 
 /// A run, as far as it got.

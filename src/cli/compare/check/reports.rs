@@ -1,7 +1,7 @@
 //! The results as files for CI servers: JUnit XML and SARIF.
 
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
@@ -26,7 +26,7 @@ impl Reports {
         if let (Some(junit), Some(sarif)) = (&reports.junit, &reports.sarif) {
             let is_device = junit.path().exists() && !junit.path().is_file();
             anyhow::ensure!(
-                is_device || junit.path() != sarif.path(),
+                is_device || place(junit.path()) != place(sarif.path()),
                 "--junit and --sarif name the same file, {}; use two names",
                 junit.path().display()
             );
@@ -36,13 +36,19 @@ impl Reports {
 
     /// Writes them.
     pub(super) fn write(self, run: &Run) -> anyhow::Result<()> {
-        if let Some(file) = self.junit {
-            written(file, |out| junit::write(out, &suites(run)))?;
-        }
-        if let Some(file) = self.sarif {
-            written(file, |out| sarif::write(out, &results(run)))?;
-        }
-        Ok(())
+        let junit = self.junit.map_or(Ok(()), |file| written(file, |out| junit::write(out, &suites(run))));
+        let sarif = self.sarif.map_or(Ok(()), |file| written(file, |out| sarif::write(out, &results(run))));
+        // As text: that the reader of stdout has gone is no error, that the reader of a report has gone is one.
+        junit.and(sarif).map_err(|error| anyhow::anyhow!("{error:#}"))
+    }
+}
+
+/// Where a file is or will be, whichever way leads there.
+fn place(path: &Path) -> PathBuf {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (dir.canonicalize(), path.file_name()) {
+        (Ok(dir), Some(name)) => dir.join(name),
+        _ => path.to_owned(),
     }
 }
 

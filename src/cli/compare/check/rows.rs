@@ -3,7 +3,7 @@
 use super::dumps::{State, Subject};
 use super::rules::{DAMAGED, Rules, UNREADABLE};
 use super::words;
-use crate::query::check::{Found, Measured, Rule, Severity, Status};
+use crate::query::check::{Comparison, Found, Measured, Rule, Severity, Status};
 use crate::report::column::{Align, Column, Columns, Fit, Kind};
 use crate::report::value::Value;
 
@@ -62,12 +62,13 @@ impl Row {
             Baseline::Measured(measured) => measured.iter(),
             _ => [].iter(),
         };
+        let mut comparison = Comparison::default();
         for (number, (rule, measured)) in rules.rules.iter().zip(measured).enumerate() {
             let measured = match (rule.measure.needs_baseline(), baseline) {
                 (false, _) => Ok(measured.clone()),
                 (true, Baseline::Unreadable(why)) => Err(why.clone()),
                 (true, _) => match before.next() {
-                    Some(before) => Ok(rule.growth(measured.clone(), before)),
+                    Some(before) => Ok(comparison.growth(rule, before, measured)),
                     None => Err("there is no baseline".to_owned()),
                 },
             };
@@ -144,7 +145,7 @@ impl Row {
         };
         let verdict = rule.judge(&measured);
         named(Self {
-            value: words::value(&measured, verdict.limit),
+            value: words::value(&measured, &verdict),
             limit: words::limit(verdict.limit),
             bound: Some(verdict.limit.bound().name()),
             unit: Some(words::unit(&rule.measure, verdict.limit)),

@@ -22,7 +22,14 @@ const MAX_BYTES: u64 = 1 << 20;
 /// More rules are none that somebody reads.
 const MAX_RULES: usize = 1000;
 /// Longer names do not fit into reports.
-const MAX_NAME: usize = 200;
+pub(super) const MAX_NAME: usize = 200;
+/// Longer patterns are none that somebody has written, nor longer paths.
+const MAX_OF: usize = 1000;
+const MAX_PATH: usize = 4096;
+/// Characters of what is quoted from the file.
+const MAX_QUOTED: usize = 80;
+/// Characters of what is said of TOML that is none.
+const MAX_SAID: usize = 300;
 /// What is wrong beyond that is not said.
 const MAX_WRONG: usize = 20;
 
@@ -133,7 +140,10 @@ type Parsed = (Option<PathBuf>, Vec<Rule>, Vec<u64>);
 fn parse(text: &str) -> Result<Parsed, Vec<Wrong>> {
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
-        vec![Wrong { at, text: format!("this is not TOML: {}", error.message().replace('\n', ", ")) }]
+        vec![Wrong {
+            at,
+            text: format!("this is not TOML: {}", beginning(&error.message().replace('\n', ", "), MAX_SAID)),
+        }]
     })?;
     let mut reader = Reader { wrong: Vec::new() };
     let read = reader.file(text, table.get_ref());
@@ -160,6 +170,9 @@ impl Reader {
             && let Some(value) = table.get("baseline")
         {
             self.wrong(value.span().start, "`baseline` is empty; write the path of a dump, or omit it");
+        }
+        if let (Some(path), Some(value)) = (baseline, table.get("baseline")) {
+            self.length(path, MAX_PATH, "baseline", value.span().start);
         }
         let unmatched = self.must_match(table, Unmatched::default());
         let (mut rules, mut lines) = (Vec::new(), Vec::new());
@@ -215,7 +228,7 @@ impl Reader {
                 none if none.is_empty() => format!("the keys of {place} are {}", known.join(", ")),
                 like => like,
             };
-            self.wrong(key.span().start, format!("unknown key `{name}`; {hint}"));
+            self.wrong(key.span().start, format!("unknown key `{}`; {hint}", quoted(name)));
         }
     }
 
@@ -231,6 +244,14 @@ impl Reader {
         text
     }
 
+    /// Says that a text is too long.
+    fn length(&mut self, text: &str, most: usize, key: &str, at: usize) -> bool {
+        if text.len() > most {
+            self.wrong(at, format!("`{key}` is {} bytes long; expected at most {most}", text.len()));
+        }
+        text.len() <= most
+    }
+
     /// One of some words; `None` if the key is not there, or if it is wrong.
     fn word<T: Copy>(&mut self, table: &DeTable<'_>, key: &str, words: &[(&str, T)]) -> Option<T> {
         let value = table.get(key)?;
@@ -239,7 +260,7 @@ impl Reader {
         let found = words.iter().find(|(name, _)| *name == text).map(|(_, word)| *word);
         if found.is_none() {
             let hint = suggestions::did_you_mean_one_of(text, &names, names.len(), "expected one of");
-            self.wrong(value.span().start, format!("there is no {key} `{text}`; {hint}"));
+            self.wrong(value.span().start, format!("there is no {key} `{}`; {hint}", quoted(text)));
         }
         found
     }
@@ -297,8 +318,8 @@ impl Reader {
         let same = before.iter().zip(lines).find(|(rule, _)| rule.name == name);
         if name.is_empty() {
             self.wrong(at, "`name` is empty; each rule needs a name of its own");
-        } else if name.len() > MAX_NAME {
-            self.wrong(at, format!("`name` is {} bytes long; expected at most {MAX_NAME}", name.len()));
+        } else if !self.length(name, MAX_NAME, "name", at) {
+            return None;
         } else if [DAMAGED, UNREADABLE].contains(&name) {
             self.wrong(at, format!("`{name}` is what reports call something else; choose another name"));
         } else if let Some((_, line)) = same {
@@ -326,6 +347,11 @@ impl Reader {
             && text.trim().is_empty()
         {
             self.wrong(at, format!("`of` is empty; expected {}", kind.of()));
+            return None;
+        }
+        if let Some((text, at)) = of
+            && !self.length(text, MAX_OF, "of", at)
+        {
             return None;
         }
         let needs_of = !matches!(
@@ -371,7 +397,7 @@ impl Reader {
         if found.is_none() {
             let names = Kind::ALL.map(Kind::name);
             let hint = suggestions::did_you_mean_one_of(text, &names, names.len(), "expected one of");
-            self.wrong(at, format!("there is no kind of waste `{text}`; {hint}"));
+            self.wrong(at, format!("there is no kind of waste `{}`; {hint}", quoted(text)));
         }
         found
     }
@@ -394,10 +420,8 @@ impl Reader {
             }
             ("retained", pattern) if !pattern.is_empty() => Some(Growing::Retained(class_pattern(pattern))),
             _ => {
-                self.wrong(
-                    at,
-                    format!("`{text}` is nothing whose growth is known; expected {}", Measured::Growth.of()),
-                );
+                let (text, expected) = (quoted(text), Measured::Growth.of());
+                self.wrong(at, format!("`{text}` is nothing whose growth is known; expected {expected}"));
                 None
             }
         }
@@ -464,6 +488,19 @@ impl Reader {
             }
         }
     }
+}
+
+/// Up to so many characters of a text.
+fn beginning(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+    }
+}
+
+/// What is quoted from the file, if it is long only its beginning.
+pub(super) fn quoted(text: &str) -> String {
+    beginning(text, MAX_QUOTED)
 }
 
 fn class_pattern(text: &str) -> ClassPattern {

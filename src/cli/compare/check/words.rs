@@ -1,7 +1,7 @@
 //! What rules and figures are called in sentences.
 
 use crate::query::check::{
-    Bound, Found, Growing, Limit, Measure, Measured, Named, Rule, Status, Unit, Verdict,
+    Bound, Found, Growing, LeftOut, Limit, Measure, Measured, Named, Rule, Status, Unit, Verdict,
 };
 use crate::query::classes::histogram::Scope;
 use crate::query::classes::pattern::ClassPattern;
@@ -69,10 +69,18 @@ pub(super) fn unit(measure: &Measure, limit: Limit) -> &'static str {
     }
 }
 
-/// A figure in the unit of its limit, for programs; `null` if it is a part of nothing.
-pub(super) fn value(measured: &Measured, limit: Limit) -> Value<'static> {
-    match limit {
-        Limit::Percent(..) => percent(measured).into(),
+/// A figure in the unit of its limit, for programs; `null` if it is a part of nothing. Rounded, unless that would hide why it
+/// is not allowed.
+pub(super) fn value(measured: &Measured, verdict: &Verdict) -> Value<'static> {
+    match verdict.limit {
+        Limit::Percent(_, limit) => match (percent(measured), exact_percent(measured)) {
+            (Some(rounded), Some(exact))
+                if verdict.status == Status::Failed && rounded == limit.percent() =>
+            {
+                exact.into()
+            }
+            (rounded, _) => rounded.into(),
+        },
         Limit::Number(..) => measured.amount.into(),
     }
 }
@@ -86,12 +94,17 @@ pub(super) fn limit(limit: Limit) -> Value<'static> {
 }
 
 /// In percent, rounded to millionths; `None` if it is a part of nothing.
-#[allow(clippy::cast_precision_loss)]
 fn percent(measured: &Measured) -> Option<f64> {
+    exact_percent(measured).map(|percent| (percent * 1e6).round() / 1e6)
+}
+
+/// The same, not rounded.
+#[allow(clippy::cast_precision_loss)]
+fn exact_percent(measured: &Measured) -> Option<f64> {
     match (measured.amount, measured.whole) {
         (0, _) => Some(0.0),
         (_, 0) => None,
-        (amount, whole) => Some((amount as f64 * 1e8 / whole as f64).round() / 1e6),
+        (amount, whole) => Some(amount as f64 * 100.0 / whole as f64),
     }
 }
 
@@ -106,11 +119,16 @@ pub(super) fn figures(measure: &Measure, measured: &Measured, verdict: &Verdict)
                 None => "a part of nothing".to_owned(),
                 Some(exact) => {
                     let rounded = (exact * 10.0).round() / 10.0;
-                    let looks_kept = match bound {
-                        Bound::Max => rounded <= limit,
-                        Bound::Min => rounded >= limit,
+                    let looks_kept = |value: f64| match bound {
+                        Bound::Max => value <= limit,
+                        Bound::Min => value >= limit,
                     };
-                    if is_failed && looks_kept { format!("{exact} %") } else { format!("{rounded:.1} %") }
+                    match bound {
+                        _ if !is_failed || !looks_kept(rounded) => format!("{rounded:.1} %"),
+                        _ if !looks_kept(exact) => format!("{exact} %"),
+                        Bound::Max => format!("more than {limit} %"),
+                        Bound::Min => format!("less than {limit} %"),
+                    }
                 }
             };
             [value, format!("{limit} %")]
@@ -148,6 +166,10 @@ pub(super) fn message(rule: &Rule, measured: &Measured, verdict: &Verdict) -> St
         text += "; ";
         text += &more;
     }
+    if measured.left_out == LeftOut::Places {
+        text +=
+            "; there are more places than are told apart, and what is left out counts with the place above";
+    }
     if verdict.status == Status::Wrong {
         text += "; the rule has must_match";
     }
@@ -156,25 +178,32 @@ pub(super) fn message(rule: &Rule, measured: &Measured, verdict: &Verdict) -> St
 
 fn found(rule: &Rule, measured: &Measured) -> Option<String> {
     match &measured.found {
-        Found::Nothing | Found::Places(_) => None,
-        Found::NoMatch { named, pattern, like } => {
+        Found::Nothing | Found::Places(_) | Found::Classes(_) => None,
+        Found::NoMatch { named, pattern, suggestions } => {
             let what = match named {
                 Named::Class => "class",
                 Named::Place => "place",
             };
-            let like = suggestions::did_you_mean(like);
-            let space = if like.is_empty() { "" } else { "; " };
-            Some(format!("no {what} matches {pattern}{space}{like}"))
+            let hint = suggestions::did_you_mean(suggestions);
+            let space = if hint.is_empty() { "" } else { "; " };
+            Some(format!("no {what} matches {pattern}{space}{hint}"))
         }
         Found::Most { name, amount, of } => {
-            let amount = match rule.measure.unit() {
-                Unit::Bytes => human_bytes(*amount),
-                Unit::Count => grouped(*amount),
+            let amount = match (rule.measure.unit(), rule.measure.needs_baseline()) {
+                (Unit::Bytes, true) => signed_bytes(i64::try_from(*amount).unwrap_or(i64::MAX)),
+                (Unit::Bytes, false) => human_bytes(*amount),
+                (Unit::Count, _) => grouped(*amount),
             };
-            Some(match of {
-                1 => name.clone(),
+            Some(match (of, rule.measure.needs_baseline()) {
+                (1, false) => name.clone(),
+                (1, true) => format!("{name}, {amount}"),
                 _ => format!("most of {}: {name}, {amount}", grouped(*of)),
             })
+        }
+        Found::Grown { place, cause: None } => Some(place.clone()),
+        Found::Grown { place, cause: Some((cause, bytes)) } => {
+            let bytes = signed_bytes(i64::try_from(*bytes).unwrap_or(i64::MAX));
+            Some(format!("{place}; most by {cause}, {bytes}"))
         }
         Found::Suspect(suspect) => {
             let class = suspect.class.as_deref().unwrap_or("an object of an unknown class");
@@ -184,5 +213,43 @@ fn found(rule: &Rule, measured: &Measured) -> Option<String> {
                 (Kind::Group, _) => format!("all instances of {class} that only roots dominate"),
             })
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::query::check::{Limits, Percent, Range, Severity, Unmatched};
+
+    /// A figure and its limit for people, and the figure for programs.
+    fn shown(amount: i64, whole: u64, limit: Range<&str>) -> ([String; 2], f64) {
+        let percent = |text: &str| Percent::parse(text).unwrap();
+        let range = Range::of(limit.min().map(percent), limit.max().map(percent)).unwrap();
+        let rule = Rule {
+            name: String::new(),
+            severity: Severity::Error,
+            measure: Measure::Heap(Scope::Reachable),
+            limits: Limits::Percent(range),
+            unmatched: Unmatched::Zero,
+        };
+        let measured = Measured { amount, whole, found: Found::Nothing, left_out: LeftOut::Nothing };
+        let verdict = rule.judge(&measured);
+        let Value::Float(value) = value(&measured, &verdict) else { panic!() };
+        (figures(&rule.measure, &measured, &verdict), value)
+    }
+
+    #[test]
+    fn a_figure_that_is_not_allowed_is_not_shown_like_its_limit() {
+        let whole = 1_000_000_000_000;
+        let figure = |amount, limit| shown(amount, whole, limit).0[0].clone();
+        assert_eq!(figure(50_000_000_000, Range::Max("5")), "5.0 %");
+        assert_eq!(figure(59_000_000_000, Range::Max("5")), "5.9 %");
+        assert_eq!(figure(50_000_010_000, Range::Max("5")), "5.000001 %");
+        assert_eq!(figure(50_000_000_001, Range::Max("5")), "more than 5 %");
+        assert_eq!(figure(49_999_999_999, Range::Min("5")), "less than 5 %");
+        assert!(shown(50_000_000_001, whole, Range::Max("5")).1 > 5.0);
+        assert!(shown(49_999_999_999, whole, Range::Min("5")).1 < 5.0);
+        assert!(shown(50_000_000_001, whole, Range::Max("6")).1 <= 5.0);
     }
 }

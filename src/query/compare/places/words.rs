@@ -9,6 +9,8 @@ use super::labels::{Label, Via};
 
 /// What stands between labels.
 const ARROW: &str = " -> ";
+/// Keys of a path that are left out one by one; those behind go with the last of them.
+const MAX_KEYS_APART: usize = 4;
 
 impl Aligned {
     /// A place as labels from the top: fields, and classes where no field says them.
@@ -19,6 +21,27 @@ impl Aligned {
     /// A place in one line. Classes have no packages but in static fields.
     pub fn text(&self, place: u32) -> String {
         self.words(place, simple).join(ARROW)
+    }
+
+    /// A place in one line, as [`Aligned::text`] first, then without some keys or all: compared with another dump, keys that
+    /// are no names are left out.
+    pub fn spellings(&self, place: u32) -> Vec<String> {
+        let words = self.words(place, simple);
+        let mut keys: Vec<usize> = Vec::new();
+        for place in self.path(place) {
+            let Via::ValueOf(key) = &self.label(place).via else { continue };
+            let (word, from) = (format!("{{{key}}}"), keys.last().map_or(0, |last| last + 1));
+            keys.extend(words.iter().skip(from).position(|one| *one == word).map(|at| from + at));
+        }
+        let spelling = |left_out: usize| {
+            let is_left_out = |at: usize| {
+                let key = keys.iter().position(|key| *key == at);
+                key.is_some_and(|key| left_out >> key.min(MAX_KEYS_APART - 1) & 1 == 1)
+            };
+            let words = words.iter().enumerate().filter(|(at, _)| !is_left_out(*at));
+            words.map(|(_, word)| word.as_str()).collect::<Vec<_>>().join(ARROW)
+        };
+        (0..1 << keys.len().min(MAX_KEYS_APART)).map(spelling).collect()
     }
 
     fn words(&self, place: u32, short: fn(&str) -> &str) -> Vec<String> {
