@@ -119,7 +119,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     run.errors.extend(written.err());
     match show(args, &run) {
         // A gate does not open because nobody reads what it says.
-        Err(error) if !is_closed_pipe(&error) => return Err(error),
+        Err(error) if !is_closed_pipe(&error) => Err(error),
         _ => finish(run),
     }
 }

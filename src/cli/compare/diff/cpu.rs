@@ -6,7 +6,7 @@ use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::Source;
 use crate::cli::shared::stack::StackArgs;
 use crate::hprof::TraceSerial;
-use crate::query::compare::{Change, Status};
+use crate::query::compare::Change;
 use crate::query::recordings::compare::{self, SampleRow, TimeRow};
 use crate::query::recordings::profile::binary::Want;
 use crate::query::recordings::profile::{Profile, Traces};
