@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use hprof_writer::{HeapModel, Jdk, Options, Root, Type, damage};
+use hprof_writer::{Elements, HeapModel, Jdk, Options, Root, Type, damage};
 use quick_xml::events::Event;
 use serde_json::Value as Json;
 
@@ -354,6 +354,62 @@ fn a_baseline_is_where_the_rules_say() {
     ]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("r.toml:1: rule `g` compares with a baseline"), "{}", stderr(&output));
+}
+
+/// A dump of a `HashMap` in a static field, with a session of 1,000 bytes by each key.
+fn map_of(keys: &[&str]) -> Vec<u8> {
+    let mut model = HeapModel::default();
+    let jdk = Jdk::add_to(&mut model);
+    let top = Some(jdk.object);
+    let fields =
+        [("hash", Type::Int), ("key", Type::Object), ("value", Type::Object), ("next", Type::Object)];
+    let node = model.class("java.util.HashMap$Node", top, &fields);
+    let table = model.array_class(node);
+    let map = model.class("java.util.HashMap", top, &[("table", Type::Object), ("size", Type::Int)]);
+    let session = model.class("acme.Session", top, &[("data", Type::Object)]);
+    let nodes: Vec<_> = keys
+        .iter()
+        .map(|key| {
+            let data = model.prim_array(Elements::of_bytes(&[1; 1000]));
+            let session = model.instance_with(session, &[("data", data.into())]);
+            let key = jdk.string(&mut model, key);
+            model.instance_with(node, &[("key", key.into()), ("value", session.into())])
+        })
+        .collect();
+    let table = model.object_array(table, &nodes);
+    let size = i32::try_from(keys.len()).unwrap();
+    let map = model.instance_with(map, &[("table", table.into()), ("size", size.into())]);
+    let shop = model.class_with_statics("acme.Shop", top, &[], &[("SESSIONS", map.into())]);
+    model.root(shop, Root::StickyClass);
+    model.write(&Options::hotspot()).bytes().to_vec()
+}
+
+#[test]
+fn a_place_that_diff_shows_is_one_of_the_dump() {
+    let place = Place::new();
+    let old = place.write("old.hprof", map_of(&["a", "b"]));
+    let new = place.write("new.hprof", map_of(&["c", "d", "e", "f"]));
+    let (diff, _) = place.json(&["diff", &old, &new, "--by", "place", "--min-change", "1"]);
+    let row = rows(&diff).iter().find(|row| row["text"].as_str().unwrap().contains("SESSIONS")).unwrap();
+    let text = row["text"].as_str().unwrap();
+    // None of the keys is in both.
+    assert!(!text.contains('{'), "{text}");
+    let check = |of: &str| {
+        let rules = rule("place", &format!("measure = \"place\"\nof = \"{of}\"\nmax = 1\nmust_match = true"))
+            + &rule(
+                "growth",
+                &format!("measure = \"growth\"\nof = \"place {of}\"\nmax = 1\nmust_match = true"),
+            );
+        let (json, code) = place.check(&rules, &[&new, "--baseline", &old]);
+        assert_eq!(code, 1, "{json:#}");
+        [0, 1].map(|at| rows(&json)[at]["value"].as_u64().unwrap())
+    };
+    let of_row = |key: &str| row[key].as_u64().unwrap();
+    assert_eq!(check(text), ["retained_bytes_new", "retained_bytes_delta"].map(of_row), "{text}");
+    // With its key it is one of four.
+    let one = check("static SESSIONS of acme.Shop -> HashMap -> {d} -> Session");
+    let all = check("static SESSIONS of acme.Shop -> HashMap -> Session");
+    assert_eq!((one[0] * 4, one[1] * 4), (all[0], all[0]));
 }
 
 #[test]

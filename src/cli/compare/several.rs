@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::shared::args::Input;
 use crate::cli::shared::output;
 use crate::cli::shared::session::Source;
-use crate::report::column::{Column, Columns, Kind};
+use crate::report::column::{Column, Kind};
 use crate::report::json::Dump;
 use crate::report::value::Value;
 
@@ -57,18 +57,23 @@ impl OneDump {
         Self { path: path.into_owned(), created_ms, damaged }
     }
 
+    /// Of a file that could not be read.
+    pub(crate) fn unread(path: &Path) -> Self {
+        Self { path: path.to_string_lossy().into_owned(), created_ms: 0, damaged: None }
+    }
+
     /// The columns of a dump.
-    pub(crate) fn columns<'c>() -> Columns<'c, Self> {
-        Columns::new([
-            Column::text("path", "as it was given", |dump: &Self| Value::from(&*dump.path)),
-            Column::new("created", Kind::Time, "when it was made", |dump: &Self| {
-                output::timestamp(dump.created_ms).into()
+    pub(crate) fn columns<'c, R: 'c>(one: fn(&R) -> &Self) -> [Column<'c, R>; 3] {
+        [
+            Column::text("path", "as it was given", move |row: &R| Value::from(&*one(row).path)),
+            Column::new("created", Kind::Time, "when it was made", move |row: &R| {
+                output::timestamp(one(row).created_ms).into()
             })
             .or_null("the dump does not say"),
-            Column::boolean("damaged", "whether part of it is missing or unreadable", |dump: &Self| {
-                dump.damaged.into()
+            Column::boolean("damaged", "whether part of it is missing or unreadable", move |row: &R| {
+                one(row).damaged.into()
             })
             .or_null("it was not read"),
-        ])
+        ]
     }
 }

@@ -364,7 +364,7 @@ fn beside_columns<'a>() -> Columns<'a, Beside<'a>> {
         Column::records(
             "dumps",
             "the dumps, in the order in which they are compared",
-            OneDump::columns(),
+            Columns::new(OneDump::columns(|dump: &OneDump| dump)),
             |beside: &Beside<'a>| beside.dumps,
         ),
         Column::integer(

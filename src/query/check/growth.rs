@@ -190,7 +190,8 @@ mod tests {
     fn a_place_is_found_with_keys_and_without() {
         let (old, new) = (dump(&["a", "b"], &["x", "y"], 100), dump(&["c", "d", "e"], &["x", "y"], 100));
         let aligned = Aligned::new(&[old.places.clone(), new.places.clone()]);
-        let texts: Vec<String> = (0..aligned.parents.len() as u32).map(|place| aligned.text(place)).collect();
+        let texts: Vec<String> =
+            (0u32..).zip(&aligned.parents).map(|(place, _)| aligned.text(place)).collect();
         // The tenants of the two dumps have no key in common, the caches have.
         let cache = "static TENANTS of acme.Shop -> HashMap -> TreeMap -> {x} -> Cache";
         assert!(texts.iter().any(|text| text == cache), "{texts:?}");

@@ -251,8 +251,8 @@ pub struct Largest {
     pub retained_bytes: u64,
 }
 
-/// The largest suspect above a threshold, by the rules of [`leaks`] but without evidence; if nothing is above it, what comes
-/// nearest. `None` if nothing is reachable.
+/// The largest suspect above a threshold, by the rules of [`leaks`] but without evidence; if nothing is above it, what
+/// retains most. `None` if nothing is reachable.
 pub fn largest(summary: &Summary, graph: &ObjectGraph, threshold_bytes: u64) -> Option<Largest> {
     let tops = suspects::tops(summary, graph, threshold_bytes);
     let name = |class: ClassNumber| summary.class(class).map(|class| summary.class_name(class).to_owned());

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::cli::compare::several::OneDump;
 use crate::cli::shared::args::Input;
 use crate::cli::shared::messages;
 use crate::cli::shared::session::{Session, Source};
@@ -23,6 +24,7 @@ pub(super) enum State {
         /// A figure for each rule.
         measured: Vec<Measured>,
         dump: Dump<'static>,
+        one: OneDump,
         /// What of it could not be read, if it is damaged.
         damage: Option<String>,
     },
@@ -55,7 +57,12 @@ fn read(input: &Input, rules: &[&Rule]) -> anyhow::Result<State> {
             let heap = input.open()?;
             ensure_heap(&heap)?;
             let measured = measure(rules(), Opened::Summary(&heap))?;
-            State::Read { measured, dump: owned(&heap, heap.dump()), damage: damage(&heap) }
+            State::Read {
+                measured,
+                dump: owned(&heap, heap.dump()),
+                one: OneDump::of(&heap, created_ms(&heap)),
+                damage: damage(&heap),
+            }
         }
         Needs::Graph => {
             let (session, measured) = Session::ask(input, |heap, graph| {
@@ -65,6 +72,7 @@ fn read(input: &Input, rules: &[&Rule]) -> anyhow::Result<State> {
             State::Read {
                 measured,
                 dump: owned(&session.heap, session.dump()),
+                one: OneDump::of(&session, created_ms(&session.heap)),
                 damage: damage(&session.heap),
             }
         }
@@ -79,6 +87,10 @@ fn ensure_heap(heap: &Heap) -> anyhow::Result<()> {
         heap.path().display()
     );
     Ok(())
+}
+
+fn created_ms(heap: &Heap) -> u64 {
+    heap.summary().facts().created_ms.get()
 }
 
 fn damage(heap: &Heap) -> Option<String> {

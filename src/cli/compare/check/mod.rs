@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 
-use crate::cli::compare::several::SeveralInput;
+use crate::cli::compare::several::{OneDump, SeveralInput};
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::messages;
 use crate::cli::shared::session::Source;
@@ -21,7 +21,7 @@ use crate::cli::{Outcome, is_closed_pipe};
 use crate::query::check::{Rule, Severity, Status};
 use crate::report::Format;
 use crate::report::answer::{Answer, Declared, NoRows, Section};
-use crate::report::column::{Column, Columns, Kind};
+use crate::report::column::{Column, Columns};
 use crate::report::json::Dump;
 use crate::report::number::{counted, grouped};
 
@@ -137,6 +137,7 @@ struct Run {
 /// A dump that was looked at.
 struct Looked {
     dump: Dump<'static>,
+    one: OneDump,
     is_read: bool,
     rows: Vec<Row>,
 }
@@ -148,16 +149,17 @@ impl Run {
             self.rules.rules.iter().filter(|rule| rule.measure.needs_baseline()).collect();
         let subject = Subject::measure(&input, &growing);
         let mut rows: Vec<Row> = Row::damaged(&subject, damage).into_iter().collect();
-        let (dump, is_read, baseline) = match subject.state {
-            State::Read { measured, dump, .. } => (dump, true, Baseline::Measured(measured)),
+        let (dump, one, is_read, baseline) = match subject.state {
+            State::Read { measured, dump, one, .. } => (dump, one, true, Baseline::Measured(measured)),
             State::Unreadable(error) => {
                 rows.push(Row::unreadable(&subject.path, &error));
                 let why = format!("the baseline cannot be read: {error:#}");
                 self.errors.push(error);
-                (dumps::only_path(input.path()), false, Baseline::Unreadable(why))
+                let path = input.path();
+                (dumps::only_path(path), OneDump::unread(path), false, Baseline::Unreadable(why))
             }
         };
-        self.baseline = Some(Looked { dump, is_read, rows });
+        self.baseline = Some(Looked { dump, one, is_read, rows });
         baseline
     }
 
@@ -171,14 +173,14 @@ impl Run {
             anyhow!("{file}:{line}: rule `{rule}` cannot be told of {dump}: {}", row.message)
         });
         self.errors.extend(errors);
-        let (dump, is_read) = match subject.state {
-            State::Read { dump, .. } => (dump, true),
+        let (dump, one, is_read) = match subject.state {
+            State::Read { dump, one, .. } => (dump, one, true),
             State::Unreadable(error) => {
                 self.errors.push(error);
-                (dumps::only_path(input.path()), false)
+                (dumps::only_path(input.path()), OneDump::unread(input.path()), false)
             }
         };
-        self.subjects.push(Looked { dump, is_read, rows });
+        self.subjects.push(Looked { dump, one, is_read, rows });
     }
 
     /// The baseline, then the dumps.
@@ -316,19 +318,9 @@ fn finish(run: Run) -> anyhow::Result<Outcome> {
 }
 
 fn beside<'a>() -> Columns<'a, &'a Run> {
-    let looked = Columns::new([
-        Column::text("path", "as it was given", |looked: &&Looked| (&*looked.dump.path).into()),
-        Column::new("created", Kind::Time, "when it was made", |looked: &&Looked| {
-            looked.dump.created.as_deref().into()
-        })
-        .or_null("it does not say"),
-        Column::boolean("read", "whether it could be read", |looked: &&Looked| looked.is_read.into()),
-        Column::boolean("damaged", "whether part of it is missing or unreadable", |looked: &&Looked| {
-            looked.dump.damaged.into()
-        })
-        .or_null("it was not read"),
-    ]);
-    let fields = looked.fields();
+    let is_read =
+        Column::boolean("read", "whether it could be read", |looked: &Looked| looked.is_read.into());
+    let looked = Columns::new(OneDump::columns(|looked: &Looked| &looked.one).into_iter().chain([is_read]));
     Columns::new([
         Column::text("rules", "the rules file, as it was given", |run: &&Run| {
             run.rules.path.to_string_lossy().into_owned().into()
@@ -337,9 +329,7 @@ fn beside<'a>() -> Columns<'a, &'a Run> {
             run.baseline.as_ref().map(|looked| &*looked.dump.path).into()
         })
         .or_null("no rule measures growth"),
-        Column::new("dumps", Kind::Records(fields), "the dumps, in their order", move |run: &&Run| {
-            crate::report::value::list(run.subjects.iter().map(|one| looked.record(&one)))
-        }),
+        Column::records("dumps", "the dumps, in their order", looked, |run: &&Run| &run.subjects),
         Column::integer("total.rows", "rows", |run: &&Run| run.count(|_| true).into()),
         Column::integer("total.passed", "rows that passed", |run: &&Run| {
             run.count(|row| row.status == Status::Passed).into()

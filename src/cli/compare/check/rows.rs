@@ -82,17 +82,17 @@ impl Row {
     pub(super) fn damaged(subject: &Subject, damage: Damage) -> Option<Self> {
         let text = format!("part of the dump is missing or unreadable: {}", subject.damage()?);
         Some(match damage {
-            Damage::Fails => Self::beside(DAMAGED, &subject.path, Status::Failed, text),
+            Damage::Fails => Self::without_figure(DAMAGED, &subject.path, Status::Failed, text),
             Damage::IsAllowed => {
                 let text = format!("{text}; allowed by --allow-damaged");
-                Self::beside(DAMAGED, &subject.path, Status::Passed, text)
+                Self::without_figure(DAMAGED, &subject.path, Status::Passed, text)
             }
         })
     }
 
     /// That a dump cannot be read.
     pub(super) fn unreadable(path: &str, error: &anyhow::Error) -> Self {
-        Self::beside(UNREADABLE, path, Status::Wrong, format!("{error:#}"))
+        Self::without_figure(UNREADABLE, path, Status::Wrong, format!("{error:#}"))
     }
 
     /// What a row is about that is not in the rules file.
@@ -103,7 +103,7 @@ impl Row {
         }
     }
 
-    fn beside(rule: &'static str, dump: &str, status: Status, message: String) -> Self {
+    fn without_figure(rule: &'static str, dump: &str, status: Status, message: String) -> Self {
         Self {
             rule: rule.to_owned(),
             number: None,
@@ -141,7 +141,9 @@ impl Row {
         };
         let measured = match measured {
             Ok(measured) => measured,
-            Err(why) => return named(Self::beside("", dump, Status::Wrong, format!("{subject}: {why}"))),
+            Err(why) => {
+                return named(Self::without_figure("", dump, Status::Wrong, format!("{subject}: {why}")));
+            }
         };
         let verdict = rule.judge(&measured);
         named(Self {
@@ -152,7 +154,7 @@ impl Row {
             shown: words::figures(&rule.measure, &measured, &verdict),
             is_wrong_rule: verdict.status == Status::Wrong,
             is_unmatched: matches!(measured.found, Found::NoMatch { .. }),
-            ..Self::beside("", dump, verdict.status, words::message(rule, &measured, &verdict))
+            ..Self::without_figure("", dump, verdict.status, words::message(rule, &measured, &verdict))
         })
     }
 

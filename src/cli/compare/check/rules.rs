@@ -356,36 +356,36 @@ impl Reader {
         }
         let needs_of = !matches!(
             kind,
-            Measured::Heap
-                | Measured::Suspects
-                | Measured::Loaders
-                | Measured::DuplicateClasses
-                | Measured::Waste
+            MeasureName::Heap
+                | MeasureName::Suspects
+                | MeasureName::Loaders
+                | MeasureName::DuplicateClasses
+                | MeasureName::Waste
         );
         if of.is_none() && needs_of {
             self.wrong(at, format!("the rule has no `of`; expected {}", kind.of()));
             return None;
         }
         if let Some((_, at)) = of
-            && matches!(kind, Measured::Heap | Measured::Suspects)
+            && matches!(kind, MeasureName::Heap | MeasureName::Suspects)
         {
             self.wrong(at, format!("`of` means nothing for {}; omit it", kind.name()));
             return None;
         }
         Some(match kind {
-            Measured::Heap => Measure::Heap(scope),
-            Measured::Suspects => Measure::Suspects,
-            Measured::Retained => Measure::Retained(pattern(of)?),
-            Measured::Shallow => Measure::Shallow(pattern(of)?, scope),
-            Measured::Instances => Measure::Instances(pattern(of)?, scope),
-            Measured::Loaders => Measure::Loaders(pattern(of), scope),
-            Measured::DuplicateClasses => Measure::DuplicateClasses(pattern(of)),
-            Measured::Waste => Measure::Waste(match of {
+            MeasureName::Heap => Measure::Heap(scope),
+            MeasureName::Suspects => Measure::Suspects,
+            MeasureName::Retained => Measure::Retained(pattern(of)?),
+            MeasureName::Shallow => Measure::Shallow(pattern(of)?, scope),
+            MeasureName::Instances => Measure::Instances(pattern(of)?, scope),
+            MeasureName::Loaders => Measure::Loaders(pattern(of), scope),
+            MeasureName::DuplicateClasses => Measure::DuplicateClasses(pattern(of)),
+            MeasureName::Waste => Measure::Waste(match of {
                 Some((text, at)) => Some(self.waste_kind(text, at)?),
                 None => None,
             }),
-            Measured::Place => Measure::Place(of?.0.trim().to_owned()),
-            Measured::Growth => {
+            MeasureName::Place => Measure::Place(of?.0.trim().to_owned()),
+            MeasureName::Growth => {
                 let (text, at) = of?;
                 Measure::Growth(self.growing(text, at, scope, table)?)
             }
@@ -420,7 +420,7 @@ impl Reader {
             }
             ("retained", pattern) if !pattern.is_empty() => Some(Growing::Retained(class_pattern(pattern))),
             _ => {
-                let (text, expected) = (quoted(text), Measured::Growth.of());
+                let (text, expected) = (quoted(text), MeasureName::Growth.of());
                 self.wrong(at, format!("`{text}` is nothing whose growth is known; expected {expected}"));
                 None
             }
@@ -428,7 +428,7 @@ impl Reader {
     }
 
     /// The objects that are counted.
-    fn scope(&mut self, table: &DeTable<'_>, kind: Measured) -> Option<Scope> {
+    fn scope(&mut self, table: &DeTable<'_>, kind: MeasureName) -> Option<Scope> {
         let Some(default) = kind.scope() else {
             if let Some(value) = table.get("objects") {
                 let (at, name) = (value.span().start, kind.name());
@@ -444,7 +444,7 @@ impl Reader {
             return Some(default);
         }
         let scope = self.word(table, "objects", words::SCOPES)?;
-        if kind == Measured::Growth && scope == Scope::Unreachable {
+        if kind == MeasureName::Growth && scope == Scope::Unreachable {
             let at = table.get("objects").map_or(0, |value| value.span().start);
             self.wrong(at, "`objects` of growth is reachable or all");
             return None;
@@ -511,7 +511,7 @@ fn class_pattern(text: &str) -> ClassPattern {
 
 /// The words of `measure`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Measured {
+enum MeasureName {
     Heap,
     Retained,
     Shallow,
@@ -524,24 +524,24 @@ enum Measured {
     Growth,
 }
 
-const KINDS: &[(&str, Measured)] = &[
-    ("heap", Measured::Heap),
-    ("retained", Measured::Retained),
-    ("shallow", Measured::Shallow),
-    ("instances", Measured::Instances),
-    ("loaders", Measured::Loaders),
-    ("duplicate_classes", Measured::DuplicateClasses),
-    ("suspects", Measured::Suspects),
-    ("waste", Measured::Waste),
-    ("place", Measured::Place),
-    ("growth", Measured::Growth),
+const KINDS: &[(&str, MeasureName)] = &[
+    ("heap", MeasureName::Heap),
+    ("retained", MeasureName::Retained),
+    ("shallow", MeasureName::Shallow),
+    ("instances", MeasureName::Instances),
+    ("loaders", MeasureName::Loaders),
+    ("duplicate_classes", MeasureName::DuplicateClasses),
+    ("suspects", MeasureName::Suspects),
+    ("waste", MeasureName::Waste),
+    ("place", MeasureName::Place),
+    ("growth", MeasureName::Growth),
 ];
 
 fn names() -> Vec<&'static str> {
     KINDS.iter().map(|(name, _)| *name).collect()
 }
 
-impl Measured {
+impl MeasureName {
     fn name(self) -> &'static str {
         KINDS.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }
