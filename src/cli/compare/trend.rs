@@ -22,6 +22,7 @@ use crate::report::number::{human_bytes, signed, signed_bytes};
 use crate::report::value::{Value, list};
 
 use super::diff::places_of;
+use super::place_lines;
 use super::several::{OneDump, SeveralInput};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -146,12 +147,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let shown = rows.iter().take(args.top.rows(args.output.format()).unwrap_or(usize::MAX));
     let lines = shown.map(|row| Line { row, hours });
     let beside = Beside { dumps: &source.all, least, hours };
-    let mut answer = Answer::new(columns(args.by), lines)
+    let width = place_lines::width(&args.output);
+    let mut answer = Answer::new(columns(args.by, width), lines)
         .beside(&beside_columns(), &beside)
         .matching(rows.len() as u64, "rows")
         .without_rows(NoRows::Nothing);
     if args.output.format() == Format::Table {
-        answer = answer.above(Section::Text(headline(&beside)));
+        answer = answer
+            .above(Section::Text(headline(&beside)))
+            .below(|line: &Line<'_>| place_lines::lines(&line.row.text, width));
     }
     source.show("trend", &args.output, answer)?;
     if rows.is_empty() && !args.input.quiet() {
@@ -268,7 +272,9 @@ impl Line<'_> {
     }
 }
 
-fn columns<'a>(by: By) -> Columns<'a, Line<'a>> {
+/// The columns; `width` is that of places below their rows.
+fn columns<'a>(by: By, width: Option<usize>) -> Columns<'a, Line<'a>> {
+    let in_column = |column: Column<'a, Line<'a>>| if width.is_some() { column.hidden() } else { column };
     let mut columns: Vec<Column<'a, Line<'a>>> = match by {
         By::Place => vec![
             Column::new(
@@ -277,10 +283,12 @@ fn columns<'a>(by: By) -> Columns<'a, Line<'a>> {
                 "labels from the root, as those of `diff --by place`",
                 |line: &Line<'a>| list(line.row.labels.iter()),
             ),
-            Column::text("text", "the same in one line", |line: &Line<'a>| Value::from(&*line.row.text))
-                .header("place")
-                .fit(Fit::Wrap)
-                .place(9),
+            in_column(
+                Column::text("text", "the same in one line", |line: &Line<'a>| Value::from(&*line.row.text))
+                    .header("place")
+                    .fit(Fit::Wrap)
+                    .place(9),
+            ),
         ],
         By::Classes(group_by) => {
             let name = |title: &'static str, meaning| {
@@ -389,7 +397,7 @@ pub(crate) fn declared() -> Vec<Declared> {
         command: "trend",
         variant,
         about,
-        rows: columns(by).fields(),
+        rows: columns(by, None).fields(),
         beside: beside_columns().fields(),
     };
     [

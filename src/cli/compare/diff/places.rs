@@ -2,6 +2,7 @@
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
+use crate::cli::compare::place_lines;
 use crate::cli::shared::args::Input;
 use crate::cli::shared::commands::{self, Commands, Step};
 use crate::cli::shared::session::{Session, Source};
@@ -26,16 +27,19 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let beside = Beside { old: Old::of(&old), changes: &changes };
     let grown = changes.grown_bytes();
     let rows = changes.rows.iter().take(args.rows()).map(|change| Row { change, grown });
-    let mut answer = Answer::new(columns(), rows)
+    let width = place_lines::width(&args.output);
+    let mut answer = Answer::new(columns(width), rows)
         .beside(&Columns::new(beside_columns()), &beside)
         .matching(changes.rows.len() as u64, "places")
         .without_rows(NoRows::Nothing);
     if args.output.format() == Format::Table {
-        answer = answer.above(Section::Line(headline(&changes)));
+        answer = answer
+            .above(Section::Line(headline(&changes)))
+            .below(|row: &Row<'_>| place_lines::lines(&row.change.text, width));
         let steps = next(&new_input, &changes);
         if !steps.is_empty() {
-            let width = output::style(&args.output).width.map_or(usize::MAX, usize::from);
-            answer = answer.under(Section::Whole(commands::lines(&steps, width)));
+            let whole = output::style(&args.output).width.map_or(usize::MAX, usize::from);
+            answer = answer.under(Section::Whole(commands::lines(&steps, whole)));
         }
     }
     let source = Pair { old, new };
@@ -103,7 +107,9 @@ fn next(new: &Input, changes: &Changes) -> Vec<Step> {
     ]
 }
 
-fn columns<'a>() -> Columns<'a, Row<'a>> {
+/// The columns; `width` is that of places below their rows.
+fn columns<'a>(width: Option<usize>) -> Columns<'a, Row<'a>> {
+    let in_column = |column: Column<'a, Row<'a>>| if width.is_some() { column.hidden() } else { column };
     let mut columns: Vec<Column<'a, Row<'a>>> = vec![
         Column::new(
             "place",
@@ -112,14 +118,16 @@ fn columns<'a>() -> Columns<'a, Row<'a>> {
              a class that the next field names is left out",
             |row: &Row<'a>| list(row.change.labels.iter()),
         ),
-        Column::text(
-            "text",
-            "the same in one line, without packages but of static fields and class objects",
-            |row: &Row<'a>| Value::from(&*row.change.text),
-        )
-        .header("place")
-        .place(9)
-        .fit(Fit::Wrap),
+        in_column(
+            Column::text(
+                "text",
+                "the same in one line, without packages but of static fields and class objects",
+                |row: &Row<'a>| Value::from(&*row.change.text),
+            )
+            .header("place")
+            .place(9)
+            .fit(Fit::Wrap),
+        ),
         shown::status(|row: &Row<'a>| row.change.status, 8),
     ];
     let objects = ChangeColumns {
@@ -192,7 +200,7 @@ pub(super) fn declared() -> Declared {
         command: "diff",
         variant: "`--by place`",
         about: "A row is a place that explains a change, most growth first. No place contains another.",
-        rows: columns().fields(),
+        rows: columns(None).fields(),
         beside: Columns::new(beside_columns()).fields(),
     }
 }

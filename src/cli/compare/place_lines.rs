@@ -1,0 +1,48 @@
+//! Places in tables: in a column where lines may be long, else below their row, broken between labels.
+
+use crate::cli::shared::args::Output;
+use crate::cli::shared::output;
+use crate::report::table::Line;
+
+/// Columns in front of a place below its row, and in front of its second line.
+const INDENT: usize = 2;
+
+/// How wide a place below its row may be; `None` if it is in a column: lines that no terminal breaks can be searched.
+pub(super) fn width(output: &Output) -> Option<usize> {
+    output::style(output).width.map(|width| usize::from(width).saturating_sub(INDENT))
+}
+
+/// The lines of a place in a terminal.
+pub(super) fn lines(place: &str, width: Option<usize>) -> Vec<Line> {
+    let Some(width) = width else { return Vec::new() };
+    let mut lines: Vec<Line> = Vec::new();
+    for label in place.split_inclusive(" -> ") {
+        match lines.last_mut() {
+            Some(line)
+                if line.indent + line.text.chars().count() + label.trim_end().chars().count() <= width =>
+            {
+                line.text.push_str(label);
+            }
+            last => {
+                let indent = if last.is_some() { 2 * INDENT } else { INDENT };
+                lines.push(Line { indent, text: label.to_owned() });
+            }
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_broken_between_labels() {
+        let text =
+            |width| lines("aa -> bb -> cccc", width).into_iter().map(|line| line.text).collect::<Vec<_>>();
+        assert_eq!(text(Some(20)), ["aa -> bb -> cccc"]);
+        assert_eq!(text(Some(12)), ["aa -> bb -> ", "cccc"]);
+        assert_eq!(text(Some(3)), ["aa -> ", "bb -> ", "cccc"]);
+        assert!(text(None).is_empty());
+    }
+}
