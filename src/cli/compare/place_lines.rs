@@ -5,7 +5,7 @@ use crate::cli::shared::output;
 use crate::report::table::Line;
 
 /// Columns in front of a place below its row, and in front of its second line.
-const INDENT: usize = 2;
+const INDENT: usize = 4;
 
 /// How wide a place below its row may be; `None` if it is in a column: lines that no terminal breaks can be searched.
 pub(super) fn width(output: &Output) -> Option<usize> {
@@ -24,11 +24,12 @@ pub(super) fn lines(place: &str, width: Option<usize>) -> Vec<Line> {
                 line.text.push_str(label);
             }
             last => {
-                let indent = if last.is_some() { 2 * INDENT } else { INDENT };
+                let indent = if last.is_some() { INDENT + 2 } else { INDENT };
                 lines.push(Line { indent, text: label.to_owned() });
             }
         }
     }
+    lines.iter_mut().for_each(|line| line.text.truncate(line.text.trim_end().len()));
     lines
 }
 
@@ -40,9 +41,9 @@ mod tests {
     fn places_are_broken_between_labels() {
         let text =
             |width| lines("aa -> bb -> cccc", width).into_iter().map(|line| line.text).collect::<Vec<_>>();
-        assert_eq!(text(Some(20)), ["aa -> bb -> cccc"]);
-        assert_eq!(text(Some(12)), ["aa -> bb -> ", "cccc"]);
-        assert_eq!(text(Some(3)), ["aa -> ", "bb -> ", "cccc"]);
+        assert_eq!(text(Some(24)), ["aa -> bb -> cccc"]);
+        assert_eq!(text(Some(14)), ["aa -> bb ->", "cccc"]);
+        assert_eq!(text(Some(3)), ["aa ->", "bb ->", "cccc"]);
         assert!(text(None).is_empty());
     }
 }
