@@ -42,7 +42,7 @@ mod tests {
         let text =
             |width| lines("aa -> bb -> cccc", width).into_iter().map(|line| line.text).collect::<Vec<_>>();
         assert_eq!(text(Some(24)), ["aa -> bb -> cccc"]);
-        assert_eq!(text(Some(14)), ["aa -> bb ->", "cccc"]);
+        assert_eq!(text(Some(16)), ["aa -> bb ->", "cccc"]);
         assert_eq!(text(Some(3)), ["aa ->", "bb ->", "cccc"]);
         assert!(text(None).is_empty());
     }
