@@ -2,7 +2,7 @@
 
 use toml::de::DeValue;
 
-use super::rules::quoted;
+use super::words::quoted;
 use crate::query::check::{Limits, Percent, Range, Unit};
 use crate::query::objects::condition::size;
 

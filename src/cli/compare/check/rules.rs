@@ -26,8 +26,6 @@ pub(super) const MAX_NAME: usize = 200;
 /// Longer patterns are none that somebody has written, nor longer paths.
 const MAX_OF: usize = 1000;
 const MAX_PATH: usize = 4096;
-/// Characters of what is quoted from the file.
-const MAX_QUOTED: usize = 80;
 /// Characters of what is said of TOML that is none.
 const MAX_SAID: usize = 300;
 /// What is wrong beyond that is not said.
@@ -142,7 +140,10 @@ fn parse(text: &str) -> Result<Parsed, Vec<Wrong>> {
         let at = error.span().map_or(0, |span| span.start);
         vec![Wrong {
             at,
-            text: format!("this is not TOML: {}", beginning(&error.message().replace('\n', ", "), MAX_SAID)),
+            text: format!(
+                "this is not TOML: {}",
+                words::beginning(&error.message().replace('\n', ", "), MAX_SAID)
+            ),
         }]
     })?;
     let mut reader = Reader { wrong: Vec::new() };
@@ -228,7 +229,7 @@ impl Reader {
                 none if none.is_empty() => format!("the keys of {place} are {}", known.join(", ")),
                 like => like,
             };
-            self.wrong(key.span().start, format!("unknown key `{}`; {hint}", quoted(name)));
+            self.wrong(key.span().start, format!("unknown key `{}`; {hint}", words::quoted(name)));
         }
     }
 
@@ -260,7 +261,7 @@ impl Reader {
         let found = words.iter().find(|(name, _)| *name == text).map(|(_, word)| *word);
         if found.is_none() {
             let hint = suggestions::did_you_mean_one_of(text, &names, names.len(), "expected one of");
-            self.wrong(value.span().start, format!("there is no {key} `{}`; {hint}", quoted(text)));
+            self.wrong(value.span().start, format!("there is no {key} `{}`; {hint}", words::quoted(text)));
         }
         found
     }
@@ -397,7 +398,7 @@ impl Reader {
         if found.is_none() {
             let names = Kind::ALL.map(Kind::name);
             let hint = suggestions::did_you_mean_one_of(text, &names, names.len(), "expected one of");
-            self.wrong(at, format!("there is no kind of waste `{}`; {hint}", quoted(text)));
+            self.wrong(at, format!("there is no kind of waste `{}`; {hint}", words::quoted(text)));
         }
         found
     }
@@ -420,7 +421,7 @@ impl Reader {
             }
             ("retained", pattern) if !pattern.is_empty() => Some(Growing::Retained(class_pattern(pattern))),
             _ => {
-                let (text, expected) = (quoted(text), MeasureName::Growth.of());
+                let (text, expected) = (words::quoted(text), MeasureName::Growth.of());
                 self.wrong(at, format!("`{text}` is nothing whose growth is known; expected {expected}"));
                 None
             }
@@ -488,19 +489,6 @@ impl Reader {
             }
         }
     }
-}
-
-/// Up to so many characters of a text.
-fn beginning(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        None => text.to_owned(),
-        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
-    }
-}
-
-/// What is quoted from the file, if it is long only its beginning.
-pub(super) fn quoted(text: &str) -> String {
-    beginning(text, MAX_QUOTED)
 }
 
 fn class_pattern(text: &str) -> ClassPattern {

@@ -14,6 +14,9 @@ use crate::report::value::Value;
 pub(super) const EXAMPLE: &str =
     "[[rule]] name = \"heap\" measure = \"heap\" max = \"1 GiB\", each key in a line of its own";
 
+/// Characters of what is quoted from the file.
+const MAX_QUOTED: usize = 80;
+
 /// The words of `objects`.
 pub(super) const SCOPES: &[(&str, Scope)] =
     &[("all", Scope::All), ("reachable", Scope::Reachable), ("unreachable", Scope::Unreachable)];
@@ -213,6 +216,19 @@ fn found(rule: &Rule, measured: &Measured) -> Option<String> {
                 (Kind::Group, _) => format!("all instances of {class} that only roots dominate"),
             })
         }
+    }
+}
+
+/// What is quoted from a rules file, if it is long only its beginning.
+pub(super) fn quoted(text: &str) -> String {
+    beginning(text, MAX_QUOTED)
+}
+
+/// Up to so many characters of a text.
+pub(super) fn beginning(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
     }
 }
 
