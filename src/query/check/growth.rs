@@ -42,7 +42,7 @@ impl Comparison {
 
     /// The places of both dumps as one tree.
     fn aligned(&mut self, old: &PlacesOfDump, new: &PlacesOfDump) -> &Aligned {
-        self.aligned.get_or_insert_with(|| Aligned::new(&[old.places.clone(), new.places.clone()]))
+        self.aligned.get_or_insert_with(|| Aligned::new(&[&old.places, &new.places]))
     }
 
     /// Of the places of a pattern. They are looked for in each dump by itself: together, keys may be left out.
@@ -55,7 +55,7 @@ impl Comparison {
         let aligned = self.aligned(old, new);
         let grown: Vec<(i64, u32)> = matching(aligned, pattern)
             .into_iter()
-            .map(|place| (delta(aligned, place), place))
+            .map(|place| (aligned.delta(place), place))
             .filter(|(delta, _)| *delta > 0)
             .collect();
         // The first of equal ones.
@@ -73,8 +73,8 @@ impl Comparison {
     /// Of the place that grew most; 0 if none grew.
     fn of_any_place(&mut self, old: &PlacesOfDump, new: &PlacesOfDump) -> Measured {
         let aligned = self.aligned(old, new);
-        let all = 0..u32::try_from(aligned.parents.len()).unwrap_or(u32::MAX);
-        let grown = all.map(|place| (delta(aligned, place), place)).filter(|(delta, _)| *delta > 0);
+        let grown =
+            aligned.places().map(|place| (aligned.delta(place), place)).filter(|(delta, _)| *delta > 0);
         let whole = old.places.reachable_bytes;
         // The last of equal ones: the deepest, if one contains the other.
         let Some((amount, place)) = grown.max_by_key(|(delta, _)| *delta) else {
@@ -82,17 +82,11 @@ impl Comparison {
         };
         let explained = explained(aligned, least_of(&[whole, new.places.reachable_bytes]));
         let explains = |one: &u32| *one != place && aligned.path(*one).contains(&place);
-        let cause = explained.into_iter().find(|one| explains(one) && delta(aligned, *one) > 0);
-        let cause = cause.map(|cause| (aligned.text(cause), delta(aligned, cause).unsigned_abs()));
+        let cause = explained.into_iter().find(|one| explains(one) && aligned.delta(*one) > 0);
+        let cause = cause.map(|cause| (aligned.text(cause), aligned.delta(cause).unsigned_abs()));
         let found = Found::Grown { place: aligned.text(place), cause };
         Measured { amount, ..Measured::new(0, whole) }.with(found)
     }
-}
-
-/// By how much a place grew.
-fn delta(aligned: &Aligned, place: u32) -> i64 {
-    let [old, new] = [0, 1].map(|dump| aligned.figures(dump, place).retained_bytes);
-    Change { old, new }.delta()
 }
 
 /// The difference of two figures, and nothing of what was found.
@@ -189,7 +183,7 @@ mod tests {
     #[test]
     fn a_place_is_found_with_keys_and_without() {
         let (old, new) = (dump(&["a", "b"], &["x", "y"], 100), dump(&["c", "d", "e"], &["x", "y"], 100));
-        let aligned = Aligned::new(&[old.places.clone(), new.places.clone()]);
+        let aligned = Aligned::new(&[&old.places, &new.places]);
         let texts: Vec<String> =
             (0u32..).zip(&aligned.parents).map(|(place, _)| aligned.text(place)).collect();
         // The tenants of the two dumps have no key in common, the caches have.

@@ -232,7 +232,8 @@ pub fn histogram_within(
     finish(Groups::asked(summary, question).count(summary, figures), question, heap_bytes)
 }
 
-fn all(summary: &Summary, sizes: &Sizes, number: ClassNumber, class: &ClassRow) -> Counts {
+/// What there is of a class, whether reachable or not.
+pub(crate) fn all(summary: &Summary, sizes: &Sizes, number: ClassNumber, class: &ClassRow) -> Counts {
     Counts { objects: instances(summary, number, class), shallow_bytes: sizes.total(number) }
 }
 

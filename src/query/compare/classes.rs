@@ -13,7 +13,7 @@ use crate::index::ObjectGraph;
 use crate::index::layout::sizes::Sizes;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::model::tables::{ClassRow, NONE};
-use crate::query::classes::histogram::{self, Scope, With};
+use crate::query::classes::histogram::{self, Scope, SortBy, With};
 use crate::query::classes::pattern::{ClassPattern, any_matches};
 use crate::query::dominators::class_counts::{self, Counts};
 use crate::query::recordings::profile::text::TextHeap;
@@ -36,20 +36,6 @@ pub enum GroupBy {
     Loader,
     /// A class that has subclasses, with all classes below it: such rows contain one another.
     Superclass,
-}
-
-/// What rows are sorted by; first comes what grew most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SortBy {
-    /// Shallow bytes.
-    #[default]
-    Bytes,
-    /// Instances.
-    Instances,
-    /// Retained bytes.
-    Retained,
-    /// Names, without figures.
-    Name,
 }
 
 /// What a row is known by in every dump.
@@ -118,10 +104,8 @@ pub struct Row {
 impl Census {
     /// Of all objects of a dump.
     pub fn new(summary: &Summary, sizes: &Sizes, question: &Question) -> Self {
-        Groups::new(summary, question).census(summary, |number, class| Counts {
-            objects: histogram::instances(summary, number, class),
-            shallow_bytes: sizes.total(number),
-        })
+        Groups::new(summary, question)
+            .census(summary, |number, class| histogram::all(summary, sizes, number, class))
     }
 
     /// Of some objects of a dump, or with retained sizes: those of the fitted layout.
@@ -134,8 +118,11 @@ impl Census {
     ) -> Self {
         let groups = Groups::new(summary, question);
         let mut census = match scope {
-            Scope::All => Self::new(summary, &Sizes::new(summary, None), question),
-            _ => {
+            Scope::All => {
+                let sizes = Sizes::new(summary, None);
+                groups.census(summary, |number, class| histogram::all(summary, &sizes, number, class))
+            }
+            Scope::Reachable | Scope::Unreachable => {
                 let counts = histogram::counts(summary, graph, scope);
                 groups.census(summary, |number, _| counts.get(number.0 as usize).copied().unwrap_or_default())
             }
@@ -183,7 +170,7 @@ impl Census {
         }
     }
 
-    /// Matches an old dump and a new one.
+    /// Matches an old dump and a new one; what grew most comes first.
     pub fn compare(old: &Self, new: &Self, sort_by: SortBy) -> Vec<Row> {
         let has_retained = old.has_retained && new.has_retained;
         let mut rows: Vec<Row> = super::matched(&old.rows, &new.rows)

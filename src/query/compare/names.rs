@@ -101,12 +101,15 @@ fn numbered(part: &str) -> Option<&str> {
 /// A name with `*` for each number in it: `pool-*-thread-*`.
 pub fn masked(name: &str) -> String {
     let mut masked = String::with_capacity(name.len());
+    let mut is_in_number = false;
     for character in name.chars() {
-        if !character.is_ascii_digit() {
+        let is_digit = character.is_ascii_digit();
+        if !is_digit {
             masked.push(character);
-        } else if !masked.ends_with('*') {
+        } else if !is_in_number {
             masked.push('*');
         }
+        is_in_number = is_digit;
     }
     masked
 }
@@ -153,6 +156,7 @@ mod tests {
     fn numbers_are_masked() {
         assert_eq!(masked("pool-12-thread-3"), "pool-*-thread-*");
         assert_eq!(masked("main"), "main");
+        assert_eq!(masked("a*1"), "a**");
         assert_eq!(masked(""), "");
     }
 

@@ -17,6 +17,7 @@ use crate::query::dominators::retained::retained_by_tree;
 use crate::query::threads::fingerprints::Fingerprints;
 use crate::query::threads::{Kind, Question, State, Thread, Threads};
 
+use super::names::masked;
 use super::{Change, Status};
 
 /// Threads that are read at a time.
@@ -139,7 +140,7 @@ impl Census {
             let read: Vec<Thread> = chunk.par_iter().map(|row| threads.thread(row)).collect();
             for (row, thread) in chunk.iter().zip(read) {
                 let Thread { name, kind, doing, group, is_daemon, .. } = thread;
-                let form = name.as_deref().map(|name| shared(&mut texts, &form(name)));
+                let form = name.as_deref().map(|name| shared(&mut texts, &masked(name)));
                 let group = group.map(|group| shared(&mut texts, &group));
                 let key = Key { form, is_virtual: kind == Kind::Virtual };
                 let (figures, objects) = rows.entry(key).or_default();
@@ -243,22 +244,6 @@ fn behind(text: &str, bytes: usize) -> &str {
     text.get(bytes..).unwrap_or_default()
 }
 
-/// A name with `*` for each number.
-fn form(name: &str) -> String {
-    let mut form = String::with_capacity(name.len());
-    let mut is_in_number = false;
-    for c in name.chars() {
-        let is_digit = c.is_ascii_digit();
-        if !is_digit {
-            form.push(c);
-        } else if !is_in_number {
-            form.push('*');
-        }
-        is_in_number = is_digit;
-    }
-    form
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,7 +252,7 @@ mod tests {
     fn census(threads: &[(&str, State, u128, u64)]) -> Census {
         let mut census = Census::default();
         for (name, state, stack, retained_bytes) in threads {
-            let key = Key { form: Some(form(name).into()), is_virtual: false };
+            let key = Key { form: Some(masked(name).into()), is_virtual: false };
             let figures = census.rows.entry(key).or_default();
             figures.name = both(figures.name.take(), Some((*name).to_owned()));
             figures.threads += 1;
@@ -363,7 +348,7 @@ mod tests {
             ("42", "*"),
             ("a1b22", "a*b*"),
         ] {
-            assert_eq!(form(name), expected);
+            assert_eq!(masked(name), expected);
         }
     }
 }

@@ -26,9 +26,7 @@ impl Counts {
             changed: counts.changed + u64::from(status != Status::Same),
         })
     }
-}
 
-impl Counts {
     /// The rows that an answer has without `--top`.
     pub(super) fn matching(self, args: &Args) -> u64 {
         if args.leaves_out_same() { self.changed } else { self.all }

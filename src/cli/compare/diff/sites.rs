@@ -5,8 +5,8 @@ use crate::cli::compare::pair::{ChangeColumns, Old};
 use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::Source;
 use crate::cli::shared::stack::StackArgs;
+use crate::query::classes::histogram;
 use crate::query::compare::Change;
-use crate::query::compare::classes;
 use crate::query::recordings::compare::{self, SiteRow, SortBy};
 use crate::query::recordings::profile::binary::Want;
 use crate::query::recordings::profile::{Origin, Traces};
@@ -23,10 +23,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let source = recorded::open(args, open)?;
     let origins = notes(args, &source);
     let sort_by = match args.sort {
-        Some(classes::SortBy::Instances) => SortBy::LiveInstances,
-        Some(classes::SortBy::Name) => SortBy::Class,
+        Some(histogram::SortBy::Instances) => SortBy::LiveInstances,
+        Some(histogram::SortBy::Name) => SortBy::Class,
         // Sites retain nothing.
-        None | Some(classes::SortBy::Bytes | classes::SortBy::Retained) => SortBy::LiveBytes,
+        None | Some(histogram::SortBy::Bytes | histogram::SortBy::Retained) => SortBy::LiveBytes,
     };
     let (old, new) = (&source.old.profile, &source.new.profile);
     let compared = compare::sites(old, new, &args.patterns, sort_by);

@@ -22,14 +22,6 @@ const MAX_THREADS: usize = 1 << 16;
 /// Objects on stacks that are looked at, those that retain most.
 const MAX_ADOPTED: usize = 1 << 14;
 
-/// A reference to an object that is adopted.
-#[derive(Debug, Clone)]
-pub(super) enum ReferenceOf {
-    Field(String, String),
-    Static(String),
-    Element,
-}
-
 /// How threads and roots are held: by object, the number of its [`Via`].
 pub(super) fn special(
     heap: &Heap,
@@ -64,7 +56,7 @@ fn is_passing(kind: RootKind) -> bool {
 
 /// Objects that the stacks of threads hold, and beside threads a single object: object, holder, and how that holds it. Where
 /// they are does not depend on which methods run, nor on what a thread waits for (`Thread.parkBlocker`).
-pub(super) fn adopted(edges: &Edges<'_>) -> FxHashMap<u32, (ObjectIndex, ReferenceOf)> {
+pub(super) fn adopted<'a>(edges: &Edges<'a>) -> FxHashMap<u32, (ObjectIndex, ReferenceKind<'a>)> {
     let (graph, tree) = (edges.graph, &edges.graph.tree);
     let is_thread = ClassSet::of_name_and_below(edges.summary, "java.lang.Thread");
     let on_stacks = graph.roots.rows.iter().filter(|root| is_passing(root.kind));
@@ -87,14 +79,11 @@ pub(super) fn adopted(edges: &Edges<'_>) -> FxHashMap<u32, (ObjectIndex, Referen
             let is_inside = tree.position(holder).is_some_and(|at| tree.dominates(position, at));
             !is_inside && !graph.objects.class(holder).is_some_and(|class| is_thread.contains(class))
         };
-        let Some((holder, kind)) = holder::holder(edges, object, counts) else { continue };
-        let kind = match kind {
-            ReferenceKind::Field { name, class } => ReferenceOf::Field(name.to_owned(), class.to_owned()),
-            ReferenceKind::Static(name) => ReferenceOf::Static(name.to_owned()),
-            ReferenceKind::Slot(_) => ReferenceOf::Element,
-            _ => continue,
-        };
-        adopted.insert(object.0, (holder, kind));
+        if let Some((holder, kind)) = holder::holder(edges, object, counts)
+            && matches!(kind, ReferenceKind::Field { .. } | ReferenceKind::Static(_) | ReferenceKind::Slot(_))
+        {
+            adopted.insert(object.0, (holder, kind));
+        }
     }
     adopted
 }

@@ -1,10 +1,12 @@
 //! The places of several dumps as one tree.
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use crate::hprof::ObjectId;
+use crate::query::compare::Change;
 
 use super::keyed::MAX_KEYS;
 use super::labels::{Label, Pool, Via};
@@ -43,17 +45,17 @@ pub struct Aligned {
 
 impl Aligned {
     /// Puts the places of dumps together, by labels.
-    pub fn new(dumps: &[Places]) -> Self {
+    pub fn new(dumps: &[impl Borrow<Places>]) -> Self {
         let whole = Self::merged(dumps);
         let masked = whole.masked();
         if masked.iter().any(|masked| *masked) { whole.without_keys(&masked) } else { whole.linked() }
     }
 
-    fn merged(dumps: &[Places]) -> Self {
+    fn merged(dumps: &[impl Borrow<Places>]) -> Self {
         let mut labels: Pool<Label> = Pool::new();
         let mut aligned = Self::default();
         let mut known: FxHashMap<(Option<u32>, u32), u32> = FxHashMap::default();
-        for dump in dumps {
+        for dump in dumps.iter().map(Borrow::borrow) {
             let numbers: Vec<u32> = dump.labels.iter().map(|label| labels.number(label.clone())).collect();
             let mut figures = vec![Figures::default(); aligned.parents.len()];
             let mut number_of: Vec<u32> = Vec::with_capacity(dump.places.len());
@@ -188,6 +190,22 @@ impl Aligned {
     pub fn figures(&self, dump: usize, place: u32) -> Figures {
         let figures = self.figures.get(dump).and_then(|figures| figures.get(place as usize));
         figures.copied().unwrap_or_default()
+    }
+
+    /// What the first dump has at a place, and the last one.
+    pub(super) fn ends(&self, place: u32) -> (Figures, Figures) {
+        (self.figures(0, place), self.figures(self.dumps().saturating_sub(1), place))
+    }
+
+    /// By how many bytes a place grew from the first dump to the last.
+    pub fn delta(&self, place: u32) -> i64 {
+        let (old, new) = self.ends(place);
+        Change { old: old.retained_bytes, new: new.retained_bytes }.delta()
+    }
+
+    /// The places, by number.
+    pub fn places(&self) -> impl DoubleEndedIterator<Item = u32> + use<> {
+        0..u32::try_from(self.parents.len()).unwrap_or(u32::MAX)
     }
 
     /// The label of a place.

@@ -15,7 +15,7 @@ const MAJORITY: i64 = 70;
 
 /// The places that explain the changes from the first dump to the last that are at least `least` bytes, most growth first.
 pub fn explained(aligned: &Aligned, least: u64) -> Vec<u32> {
-    let deltas: Vec<i64> = places(aligned).map(|place| delta(aligned, place)).collect();
+    let deltas: Vec<i64> = aligned.places().map(|place| aligned.delta(place)).collect();
     Search { aligned, weights: &deltas, is_kind: &|_| true, least }.run()
 }
 
@@ -28,8 +28,8 @@ pub fn explained_of(aligned: &Aligned, least: u64, growth: Growth) -> Vec<u32> {
     };
     // A place that develops in another way counts for what it has below that grows like that.
     let mut weights: Vec<i64> = vec![0; aligned.parents.len()];
-    for place in places(aligned).rev() {
-        let own = if is_it(place) { delta(aligned, place) } else { weight(&weights, place) };
+    for place in aligned.places().rev() {
+        let own = if is_it(place) { aligned.delta(place) } else { weight(&weights, place) };
         if let Some(weight) = weights.get_mut(place as usize) {
             *weight = own;
         }
@@ -41,22 +41,8 @@ pub fn explained_of(aligned: &Aligned, least: u64, growth: Growth) -> Vec<u32> {
     Search { aligned, weights: &weights, is_kind: &is_it, least }.run()
 }
 
-fn places(aligned: &Aligned) -> impl DoubleEndedIterator<Item = u32> {
-    0..u32::try_from(aligned.parents.len()).unwrap_or(u32::MAX)
-}
-
 fn weight(weights: &[i64], place: u32) -> i64 {
     weights.get(place as usize).copied().unwrap_or(0)
-}
-
-/// By how many bytes a place grew from the first dump to the last.
-fn delta(aligned: &Aligned, place: u32) -> i64 {
-    let (old, new) = ends(aligned, place);
-    Change { old: old.retained_bytes, new: new.retained_bytes }.delta()
-}
-
-fn ends(aligned: &Aligned, place: u32) -> (super::Figures, super::Figures) {
-    (aligned.figures(0, place), aligned.figures(aligned.dumps().saturating_sub(1), place))
 }
 
 struct Search<'a> {
@@ -135,7 +121,7 @@ impl Search<'_> {
 
     /// Whether the objects at a place became more, or fewer, as its bytes did: at least two.
     fn became_more(&self, place: u32) -> bool {
-        let (old, new) = ends(self.aligned, place);
+        let (old, new) = self.aligned.ends(place);
         let objects = Change { old: old.objects, new: new.objects }.delta();
         objects.unsigned_abs() > 1 && objects.signum() == self.weight(place).signum()
     }

@@ -14,9 +14,10 @@ use crate::query::dominators::class_counts;
 use crate::query::objects::collections::Forms;
 use crate::query::objects::label::Labels;
 use crate::query::objects::reader::{Objects, Slot};
+use crate::query::objects::reference_kind::ReferenceKind;
 use crate::query::objects::reference_names::Edges;
 
-use super::adopted::{ReferenceOf, adopted, special};
+use super::adopted::{adopted, special};
 use super::held_by::{HeldBy, Holders, Slots};
 use super::keyed;
 use super::labels::{KEY, Label, Numbers, Pool, STACK, UNKNOWN, Via};
@@ -159,9 +160,9 @@ struct Builder<'a> {
     keys: FxHashMap<u32, u32>,
     /// Threads and roots.
     special: FxHashMap<u32, u32>,
-    adopted: FxHashMap<u32, (ObjectIndex, ReferenceOf)>,
+    adopted: FxHashMap<u32, (ObjectIndex, ReferenceKind<'a>)>,
     nodes: Vec<Node>,
-    /// By parent, way and class.
+    /// By parent, what it is held by, and class.
     known: FxHashMap<(u32, u32, u32), u32>,
     open: Vec<Open>,
     bytes: u64,
@@ -492,15 +493,15 @@ impl Builder<'_> {
         if above.is_some() && found.by != HeldBy::Stack {
             return None;
         }
-        let (holder, reference) = self.adopted.get(&found.object).cloned()?;
+        let (holder, reference) = *self.adopted.get(&found.object)?;
         let above = self.place_of(holder, adoptions.checked_sub(1)?)?;
         let class = ClassNumber(above.class);
-        let by = match (&reference, above.role) {
-            (ReferenceOf::Static(name), Role::Class(of)) => {
+        let by = match (reference, above.role) {
+            (ReferenceKind::Static(name), Role::Class(of)) => {
                 let statics = self.summary.class(of).into_iter().flat_map(|row| self.summary.statics(row));
                 position(statics.map(|(field, ..)| field == name))
             }
-            (ReferenceOf::Field(name, declared), _) => {
+            (ReferenceKind::Field { name, class: declared }, _) => {
                 let is_it = |slot: &Slot<'_>| {
                     let declares = self.summary.class(slot.class).map(|row| self.summary.class_name(row));
                     slot.name == name && declares == Some(declared)
