@@ -8,6 +8,8 @@ pub trait Progress: Sync {
     fn wait(&self, what: &str) {
         self.begin(what, 0);
     }
+    /// Something begins, and later is over, that runs beside the stage that was begun.
+    fn beside(&self, _what: &str, _is_over: bool) {}
     /// Another `bytes` of the stage are done.
     fn advance(&self, bytes: u64);
     /// The stage is done.

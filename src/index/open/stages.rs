@@ -233,6 +233,7 @@ impl Builder<'_> {
             return Err(too_many(TooManyObjects(objects)));
         }
         let arena = self.arena(objects, ids_bytes)?;
+        progress.begin("numbering objects", 0);
         let addresses = match built.ids {
             Ids::Set(set) => AddressIndex::of_set(set, &arena),
             Ids::List(ids) => AddressIndex::of_list(&ids, &arena),
@@ -267,6 +268,7 @@ impl Builder<'_> {
             return Err(self.write_error(io::Error::other("nothing was described")));
         };
         file.check_unchanged()?;
+        progress.begin("writing the object table", 0);
         let class_objects = object_table::class_objects(&summary, &addresses);
         let objects = Objects { addresses, classes: classes.into(), class_bytes, places, class_objects };
         file.write_summary(directory, &summary)
@@ -277,6 +279,7 @@ impl Builder<'_> {
             })
             .map_err(|error| self.write_error(error))?;
         drop(objects);
+        progress.end();
         let objects = self.read_back(Stage::Objects, objects_file::read)?;
         let references = self.read_back(Stage::References, adjacency_file::read)?;
         Ok(((summary, objects, references), arena, weights))
@@ -345,7 +348,8 @@ impl Builder<'_> {
         references: &AdjacencyLists,
         memory: u64,
     ) -> Result<Marked<AdjacencyLists>, Error> {
-        let Self { file, directory, .. } = *self;
+        let Self { file, directory, progress } = *self;
+        progress.beside("turning references around", false);
         let written = directory.write(&file.key(Stage::Referrers), adjacency_file::SECTIONS, |writer| {
             adjacency_file::write(arena, references.len(), writer, |rows| {
                 let (view, edges) = (references.view(), references.edges());
@@ -354,6 +358,7 @@ impl Builder<'_> {
                 referrers::transpose_lists(arena, view, edges, memory, |part| rows.append(&part))
             })
         });
+        progress.beside("turning references around", true);
         written.map_err(|error| self.write_error(error))?;
         self.read_back(Stage::Referrers, adjacency_file::read)
     }
