@@ -9,6 +9,7 @@
 //! or more has length 255 there and starts with its real length, five bytes. A group of empty lists takes no bytes.
 //! A table holds the offset of each group, so a lookup touches one entry and one or two neighbouring cache lines.
 
+use std::io;
 use std::ops::Range;
 
 use zerocopy::little_endian::U64;
@@ -241,9 +242,11 @@ fn push_leb128(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Encodes lists, one after another, from a node that starts a group.
+/// Encodes lists, one after another. The first and the last group may be parts of groups: a [`Stitcher`] joins them.
 #[derive(Debug)]
 pub(crate) struct Encoder {
+    /// The first object.
+    first: u32,
     /// The groups that are done, and the one that is being made.
     bytes: Vec<u8>,
     /// Length of each group that is done, in bytes.
@@ -255,21 +258,93 @@ pub(crate) struct Encoder {
     head: usize,
 }
 
-/// The lists of some nodes, encoded.
+/// The lists of some nodes that follow one another, encoded.
 #[derive(Debug)]
 pub(crate) struct Encoded {
+    /// The first node.
+    first: u32,
+    /// The node behind the last.
+    end: u32,
     pub(crate) bytes: Vec<u8>,
     /// Length of each group in bytes.
     pub(crate) groups: Vec<u64>,
     pub(crate) edges: u64,
 }
 
+/// Joins lists that were encoded in parts to whole groups, so that it does not matter where parts begin.
+#[derive(Debug, Default)]
+pub(crate) struct Stitcher {
+    /// The group that the next part goes on with, as far as it is known; empty if all lists so far are.
+    open: Vec<u8>,
+    is_open: bool,
+}
+
+impl Stitcher {
+    /// Takes the next lists. Hands on the groups that are whole: the bytes of one or several, and the length of each.
+    pub(crate) fn append(
+        &mut self,
+        lists: &Encoded,
+        mut take: impl FnMut(&[u8], &[u64]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let (mut bytes, mut groups) = (&*lists.bytes, &*lists.groups);
+        if lists.first == lists.end {
+            return Ok(());
+        }
+        let length = |group: &u64| usize::try_from(*group).unwrap_or(usize::MAX);
+        if !lists.first.is_multiple_of(GROUP)
+            && let Some((first, others)) = groups.split_first()
+        {
+            let (part, rest) = bytes.split_at_checked(length(first)).unwrap_or_default();
+            (bytes, groups) = (rest, others);
+            self.join(part);
+            if groups.is_empty() && !lists.end.is_multiple_of(GROUP) {
+                return Ok(());
+            }
+            self.finish(&mut take)?;
+        }
+        let mut last: &[u8] = &[];
+        if !lists.end.is_multiple_of(GROUP)
+            && let Some((group, others)) = groups.split_last()
+        {
+            let (whole, part) =
+                bytes.split_at_checked(bytes.len().saturating_sub(length(group))).unwrap_or_default();
+            (bytes, groups, last) = (whole, others, part);
+        }
+        take(bytes, groups)?;
+        if !lists.end.is_multiple_of(GROUP) {
+            self.join(last);
+        }
+        Ok(())
+    }
+
+    /// Adds lists to the group that is open: the lengths of others are 0 in its head.
+    fn join(&mut self, part: &[u8]) {
+        self.is_open = true;
+        let Some((head, lists)) = part.split_first_chunk::<GROUP_BYTES>() else { return };
+        if self.open.is_empty() {
+            self.open.extend_from_slice(part);
+            return;
+        }
+        self.open.iter_mut().zip(head).for_each(|(length, more)| *length |= more);
+        self.open.extend_from_slice(lists);
+    }
+
+    /// Hands on the group that is open.
+    pub(crate) fn finish(&mut self, mut take: impl FnMut(&[u8], &[u64]) -> io::Result<()>) -> io::Result<()> {
+        if std::mem::take(&mut self.is_open) {
+            take(&self.open, &[self.open.len() as u64])?;
+            self.open.clear();
+        }
+        Ok(())
+    }
+}
+
 impl Encoder {
-    /// Starts with the list of `first`, which starts a group.
+    /// Starts with the list of `first`.
     pub(crate) fn new(first: u32, capacity: usize) -> Self {
         let mut bytes = Vec::with_capacity(capacity);
         bytes.extend_from_slice(&[0; GROUP_BYTES]);
-        Self { bytes, groups: Vec::new(), edges: 0, next: first, head: 0 }
+        Self { first, bytes, groups: Vec::new(), edges: 0, next: first, head: 0 }
     }
 
     /// Appends the list of the next node. Sorts `targets` and drops duplicates.
@@ -339,7 +414,8 @@ impl Encoder {
             self.end_group();
         }
         self.bytes.truncate(self.head);
-        Encoded { bytes: self.bytes, groups: self.groups, edges: self.edges }
+        let Self { first, next: end, bytes, groups, edges, .. } = self;
+        Encoded { first, end, bytes, groups, edges }
     }
 }
 

@@ -6,6 +6,7 @@ pub mod fields;
 pub(crate) mod id_set;
 pub mod object_graph;
 pub mod object_table;
+pub(crate) mod placing;
 pub mod reader;
 pub(crate) mod record_plan;
 pub(crate) mod reference_model;

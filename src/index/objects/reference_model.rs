@@ -6,14 +6,16 @@
 //! protection domains and constant pools do not count.
 
 use std::io;
+use std::ops::Range;
 
 use rayon::prelude::*;
 
 use super::address_index::{AddressIndex, Finder};
 use super::object_table::{BLOCK, Places, width};
+use super::placing::{self, ClassObject, Found, InOrder, Placer, Placing};
 use super::record_plan::RecordPlans;
 use crate::hprof::class_dump::ClassDump;
-use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use crate::hprof::{BasicType, IdSize, ObjectId, be_id, be_ids};
 use crate::index::graph::adjacency::{Encoded, Encoder};
 use crate::index::graph::numbers::ObjectIndex;
@@ -22,6 +24,7 @@ use crate::index::layout::sizes::Sizes;
 use crate::index::model::dangling::{MissingCounter, MissingObjects};
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::model::tables::{ClassKind, NONE};
+use crate::index::scan::chunks::{Ascending, Plan};
 use crate::index::scan::source::Source;
 use crate::index::storage::scratch::{Array, ScratchArena};
 use crate::progress::Progress;
@@ -52,19 +55,64 @@ pub(crate) struct Describe<'a> {
     pub(crate) summary: &'a Summary,
     pub(crate) sizes: &'a Sizes,
     pub(crate) addresses: &'a AddressIndex,
-    pub(crate) places: &'a Places,
+    /// Class objects, ascending.
+    pub(crate) classes: &'a [ClassObject],
     /// Thread and local, ascending.
     pub(crate) locals: &'a [(ObjectIndex, ObjectIndex)],
 }
 
+type TakeRows<'r> = Option<&'r mut (dyn FnMut(Encoded) -> io::Result<()> + Send)>;
+
 impl Describe<'_> {
-    /// Describes all objects. Rows are handed to `rows` in order, if they are wanted.
+    /// Describes all objects and finds the places of their records. Rows are handed to `rows` in order.
+    ///
+    /// Where ids ascend in the file, all is found in one walk over it.
     ///
     /// # Errors
     /// What `rows` returns.
-    pub(crate) fn run(
+    pub(crate) fn place(
         &self,
-        mut rows: Option<&mut (dyn FnMut(Encoded) -> io::Result<()> + Send)>,
+        plan: &Plan,
+        rows: &mut (dyn FnMut(Encoded) -> io::Result<()> + Send),
+        progress: &dyn Progress,
+    ) -> io::Result<(Described, Places)> {
+        let Self { room, source, addresses, classes, .. } = *self;
+        let placing = Placing { room, source, addresses, classes };
+        let Some(order) = &plan.order else {
+            let places = placing::place(&placing, plan, progress)?;
+            let described = self.of_places(&places, Some(rows), progress)?;
+            return Ok((described, places));
+        };
+        let parts = Part::all(order, addresses);
+        let mut in_order = InOrder::new(room, addresses.objects())?;
+        let mut take = |found: &Found| in_order.take(found);
+        let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
+        let make = |shared: &Shared<'_>, part: u32| shared.part(order, parts.get(part as usize));
+        let described = self.run(count, make, &mut take, Some(rows), progress)?;
+        Ok((described, in_order.finish(&placing)?))
+    }
+
+    /// Describes all objects, whose places are known.
+    ///
+    /// # Errors
+    /// What `rows` returns.
+    pub(crate) fn of_places(
+        &self,
+        places: &Places,
+        rows: TakeRows<'_>,
+        progress: &dyn Progress,
+    ) -> io::Result<Described> {
+        let chunks = self.addresses.objects().div_ceil(CHUNK);
+        self.run(chunks, |shared, chunk| shared.chunk(places, chunk), &mut |_| Ok(()), rows, progress)
+    }
+
+    /// Describes all objects, chunk by chunk.
+    fn run(
+        &self,
+        chunks: u32,
+        make: impl Fn(&Shared<'_>, u32) -> io::Result<Chunk> + Sync,
+        found: &mut (dyn FnMut(&Found) -> io::Result<()> + Send),
+        mut rows: TakeRows<'_>,
         progress: &dyn Progress,
     ) -> io::Result<Described> {
         let objects = self.addresses.objects();
@@ -82,7 +130,6 @@ impl Describe<'_> {
         };
         let mut missing = MissingCounter::default();
         progress.begin("reading references", u64::from(objects));
-        let chunks = objects.div_ceil(CHUNK);
         let wave = WAVE * u32::try_from(rayon::current_num_threads()).unwrap_or(1);
         let mut ready: Vec<Chunk> = Vec::new();
         let mut first = 0;
@@ -99,21 +146,37 @@ impl Describe<'_> {
                         put(&mut described.weights.codes, &mut at.1, &chunk.codes)?;
                         described.weights.apart.extend_from_slice(&chunk.apart);
                         missing.merge(chunk.missing);
+                        found(&chunk.found)?;
                         match (&mut rows, chunk.rows) {
                             (Some(take), Some(rows)) => take(rows),
                             _ => Ok(()),
                         }
                     })
                 },
-                || next.into_par_iter().map(|chunk| shared.chunk(chunk, progress)).collect::<io::Result<_>>(),
+                || {
+                    let made = next.into_par_iter().map(|chunk| {
+                        let made = make(&shared, chunk)?;
+                        progress.advance(made.codes.len() as u64);
+                        Ok(made)
+                    });
+                    made.collect::<io::Result<_>>()
+                },
             );
             written?;
             ready = made?;
         }
         progress.end();
+        if at.1 != objects as usize {
+            return Err(out_of_order());
+        }
         described.missing = missing.finish();
         Ok(described)
     }
+}
+
+/// What the scan has found of the order of ids is not so.
+fn out_of_order() -> io::Error {
+    io::Error::other("the dump has changed while it was read")
 }
 
 /// Puts bytes into a column, at `at`, which moves on.
@@ -122,6 +185,40 @@ fn put(column: &mut [u8], at: &mut usize, bytes: &[u8]) -> io::Result<()> {
     place.ok_or_else(|| io::Error::other("more rows than objects"))?.copy_from_slice(bytes);
     *at += bytes.len();
     Ok(())
+}
+
+/// Ascending runs of records that one thread describes in one go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Part {
+    /// Which runs.
+    runs: Range<usize>,
+    /// The object indices: class objects in front of a run belong to what is before it.
+    objects: Range<u32>,
+}
+
+impl Part {
+    /// Parts of all runs.
+    fn all(order: &[Ascending], addresses: &AddressIndex) -> Vec<Self> {
+        let mut parts: Vec<Self> = Vec::new();
+        for (at, run) in order.iter().enumerate() {
+            let first = addresses.index_of(ObjectId(run.first)).map_or(0, |index| index.0);
+            match parts.last_mut() {
+                Some(part) if first.saturating_sub(part.objects.start) < CHUNK / 2 => part.runs.end = at + 1,
+                Some(part) => {
+                    part.objects.end = first;
+                    parts.push(Self { runs: at..at + 1, objects: first..first });
+                }
+                None => parts.push(Self { runs: at..at + 1, objects: 0..0 }),
+            }
+        }
+        if parts.is_empty() {
+            parts.push(Self { runs: 0..0, objects: 0..0 });
+        }
+        if let Some(part) = parts.last_mut() {
+            part.objects.end = addresses.objects();
+        }
+        parts
+    }
 }
 
 /// What all threads know.
@@ -146,6 +243,8 @@ struct Chunk {
     /// What refers to objects that are not in the dump.
     missing: MissingCounter,
     rows: Option<Encoded>,
+    /// Where records are, if that was not known.
+    found: Found,
 }
 
 impl<'a> Shared<'a> {
@@ -172,93 +271,42 @@ impl<'a> Shared<'a> {
         }
     }
 
-    fn chunk(&self, number: u32, progress: &dyn Progress) -> io::Result<Chunk> {
-        let objects = self.what.addresses.objects();
+    /// Describes a chunk of objects, by their places.
+    fn chunk(&self, places: &Places, number: u32) -> io::Result<Chunk> {
         let first = number * CHUNK;
-        let end = first.saturating_add(CHUNK).min(objects);
-        let mut describer = Describer {
-            shared: self,
-            ids: Vec::new(),
-            long: Vec::new(),
-            row: 0,
-            class: NONE,
-            units: 0,
-            last: (ObjectId::NULL, NONE),
-        };
-        // Where the ids of each object of a block end, and what is found for them.
-        let mut ends = Vec::with_capacity(BLOCK as usize);
-        let mut targets = Vec::new();
-        let mut encoder = Encoder::new(first, if self.wants_rows { CHUNK as usize * 8 } else { 0 });
-        let mut chunk = Chunk {
-            classes: Vec::with_capacity(CHUNK as usize * usize::from(self.class_bytes)),
-            codes: Vec::with_capacity(CHUNK as usize),
-            apart: Vec::new(),
-            missing: MissingCounter::default(),
-            rows: None,
-        };
-        let from = self.what.locals.partition_point(|(thread, _)| thread.0 < first);
-        let mut locals = self.what.locals.get(from..).unwrap_or_default().iter().peekable();
-        let mut index = first;
-        let mut failed = None;
-        let mut long_missing = MissingCounter::default();
+        let end = first.saturating_add(CHUNK).min(self.what.addresses.objects());
+        let mut describer = Describer::new(self, first);
         for block in first / BLOCK..end.div_ceil(BLOCK) {
             let count = BLOCK.min(end - block * BLOCK);
-            self.what.places.visit(self.bytes, self.id_size, block, count, &mut describer, |object| {
-                let class = object.class.to_le_bytes();
-                chunk.classes.extend_from_slice(class.get(..usize::from(self.class_bytes)).unwrap_or(&class));
-                chunk.codes.push(u8::try_from(object.units).unwrap_or(u8::MAX));
-                if object.units >= u64::from(u8::MAX) {
-                    chunk.apart.push((index, object.units));
-                }
-                ends.push(object.ids.len());
-                (object.class, object.units) = (NONE, 0);
-                object.row += 1;
-                index += 1;
-            });
-            if self.wants_rows {
-                let mut object = index - count;
-                let mut at = 0;
-                let mut long = describer.long.iter().peekable();
-                let block_first = object;
-                let mut end_row = |targets: &mut Vec<u32>| {
-                    while let Some((_, local)) = locals.next_if(|(thread, _)| thread.0 == object) {
-                        targets.push(local.0);
-                    }
-                    match long.next_if(|(row, _)| *row == object - block_first) {
-                        Some((_, elements)) => {
-                            if let Err(error) = self.long_row(elements, &mut encoder, &mut long_missing) {
-                                failed = failed.take().or(Some(error));
-                            }
-                        }
-                        None => encoder.push(targets),
-                    }
-                    targets.clear();
-                    object += 1;
-                };
-                let mut row_ends = ends.iter().peekable();
-                self.finder.find(&describer.ids, |found| {
-                    while row_ends.next_if(|end| **end == at).is_some() {
-                        end_row(&mut targets);
-                    }
-                    match found {
-                        Some(target) => targets.push(target.0),
-                        None => chunk.missing.add(describer.ids.get(at)),
-                    }
-                    at += 1;
-                });
-                row_ends.for_each(|_| end_row(&mut targets));
-            }
-            describer.ids.clear();
-            describer.long.clear();
-            describer.row = 0;
-            ends.clear();
+            places.visit(self.bytes, self.id_size, block, count, &mut describer, Describer::end_object);
         }
-        chunk.missing.merge(long_missing);
-        if self.wants_rows {
-            chunk.rows = Some(encoder.finish());
+        describer.finish()
+    }
+
+    /// Describes the objects of some runs, in the order of the file.
+    fn part(&self, order: &[Ascending], part: Option<&Part>) -> io::Result<Chunk> {
+        let Some(Part { runs, objects }) = part else { return Err(out_of_order()) };
+        let classes = self.what.classes;
+        let classes = classes.get(classes.partition_point(|class| class.index < objects.start)..);
+        let mut walker = RunWalker {
+            describer: Describer::new(self, objects.start),
+            placer: Placer::new(self.what.addresses.objects(), Found::default()),
+            classes: classes.unwrap_or_default().iter(),
+            next_class: u32::MAX,
+            end: objects.end,
+        };
+        walker.watch();
+        for run in order.get(runs.clone()).unwrap_or_default() {
+            // All of it was read before, so there is nothing wrong with it.
+            heap::walk(self.bytes, self.id_size, run.start, run.end, run.end, &mut walker);
         }
-        progress.advance(u64::from(end - first));
-        failed.map_or(Ok(chunk), Err)
+        walker.classes();
+        let RunWalker { mut placer, describer, .. } = walker;
+        placer.end_run();
+        if describer.index != objects.end {
+            return Err(out_of_order());
+        }
+        Ok(Chunk { found: placer.sink, ..describer.finish()? })
     }
 
     /// The row of a long array: its elements are looked up part by part, into the room.
@@ -297,22 +345,219 @@ impl<'a> Shared<'a> {
     }
 }
 
+/// Describes the objects of ascending records, and the class objects between them.
+struct RunWalker<'s, 'c> {
+    describer: Describer<'s>,
+    placer: Placer<Found>,
+    /// Class objects behind the next one.
+    classes: std::slice::Iter<'c, ClassObject>,
+    /// The index of the next class object.
+    next_class: u32,
+    /// Objects of the part end before this one.
+    end: u32,
+}
+
+impl RunWalker<'_, '_> {
+    fn watch(&mut self) {
+        let next = self.classes.as_slice().first();
+        self.next_class = next.map_or(u32::MAX, |class| class.index);
+    }
+
+    /// Describes class objects whose turn it is.
+    #[cold]
+    fn classes(&mut self) {
+        while self.describer.index == self.next_class && self.next_class < self.end {
+            if let Some(class) = self.classes.next() {
+                self.describer.class_object(class.class);
+                self.describer.end_object();
+            }
+            self.watch();
+        }
+    }
+
+    /// Before an object: its index.
+    #[inline(always)]
+    fn begin(&mut self, offset: usize, end: usize) {
+        if self.describer.index == self.next_class {
+            self.classes();
+        }
+        self.placer.object(self.describer.index, offset, end);
+    }
+}
+
+impl<'a> HeapVisitor<'a> for RunWalker<'a, '_> {
+    #[inline(always)]
+    fn instance(&mut self, record: Instance<'a>) {
+        self.begin(record.offset, record.end);
+        self.describer.instance(record);
+        self.describer.end_object();
+    }
+    #[inline(always)]
+    fn object_array(&mut self, record: ObjectArray<'a>) {
+        self.begin(record.offset, record.end);
+        self.describer.object_array(record);
+        self.describer.end_object();
+    }
+    #[inline(always)]
+    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
+        self.begin(record.offset, record.end);
+        self.describer.primitive_array(record);
+        self.describer.end_object();
+    }
+    #[inline(always)]
+    fn go_on(&mut self) -> bool {
+        self.describer.index < self.end
+    }
+}
+
 /// Describes one object after another.
 struct Describer<'s> {
     shared: &'s Shared<'s>,
-    /// What the objects of the block refer to, in the order of the records.
+    chunk: Chunk,
+    encoder: Encoder,
+    /// Locals of threads from here on.
+    locals: &'s [(ObjectIndex, ObjectIndex)],
+    /// What the objects of the batch refer to, in the order of the records.
     ids: Vec<ObjectId>,
-    /// Long arrays of the block: which object, and its elements.
+    /// Where the ids of each object of the batch end.
+    ends: Vec<usize>,
+    /// Long arrays of the batch: which object, and its elements.
     long: Vec<(u32, &'s [u8])>,
-    /// The object's place in its block.
-    row: u32,
+    /// What is found for the ids of one object.
+    targets: Vec<u32>,
+    /// The object.
+    index: u32,
     class: u32,
     units: u64,
     /// The class met last: id and number.
     last: (ObjectId, u32),
+    failed: Option<io::Error>,
 }
 
-impl Describer<'_> {
+/// Objects whose references are looked up together.
+const BATCH: usize = 64;
+
+impl<'s> Describer<'s> {
+    fn new(shared: &'s Shared<'s>, first: u32) -> Self {
+        let chunk = Chunk {
+            classes: Vec::with_capacity(CHUNK as usize * usize::from(shared.class_bytes)),
+            codes: Vec::with_capacity(CHUNK as usize),
+            apart: Vec::new(),
+            missing: MissingCounter::default(),
+            rows: None,
+            found: Found::default(),
+        };
+        let locals = shared.what.locals;
+        let from = locals.partition_point(|(thread, _)| thread.0 < first);
+        Self {
+            shared,
+            chunk,
+            encoder: Encoder::new(first, if shared.wants_rows { CHUNK as usize * 8 } else { 0 }),
+            locals: locals.get(from..).unwrap_or_default(),
+            ids: Vec::new(),
+            ends: Vec::with_capacity(BATCH),
+            long: Vec::new(),
+            targets: Vec::new(),
+            index: first,
+            class: NONE,
+            units: 0,
+            last: (ObjectId::NULL, NONE),
+            failed: None,
+        }
+    }
+
+    /// All of the object is known.
+    #[inline(always)]
+    fn end_object(&mut self) {
+        let class = self.class.to_le_bytes();
+        let width = usize::from(self.shared.class_bytes);
+        self.chunk.classes.extend_from_slice(class.get(..width).unwrap_or(&class));
+        self.chunk.codes.push(u8::try_from(self.units).unwrap_or(u8::MAX));
+        if self.units >= u64::from(u8::MAX) {
+            self.chunk.apart.push((self.index, self.units));
+        }
+        (self.class, self.units) = (NONE, 0);
+        self.index += 1;
+        self.ends.push(self.ids.len());
+        if self.ends.len() == BATCH {
+            self.end_batch();
+        }
+    }
+
+    /// Looks up what the objects of the batch refer to.
+    fn end_batch(&mut self) {
+        if self.shared.wants_rows {
+            self.rows();
+        }
+        self.ids.clear();
+        self.long.clear();
+        self.ends.clear();
+    }
+
+    fn rows(&mut self) {
+        let Self { shared, chunk, encoder, locals, ids, ends, long, targets, failed, .. } = self;
+        // Less objects than 32 bits count.
+        #[allow(clippy::cast_possible_truncation)]
+        let mut object = self.index - ends.len() as u32;
+        let mut long = long.iter().peekable();
+        let mut long_missing = MissingCounter::default();
+        let mut end_row = |targets: &mut Vec<u32>| {
+            while let Some(((thread, local), rest)) = locals.split_first()
+                && thread.0 == object
+            {
+                targets.push(local.0);
+                *locals = rest;
+            }
+            match long.next_if(|(array, _)| *array == object) {
+                Some((_, elements)) => {
+                    if let Err(error) = shared.long_row(elements, encoder, &mut long_missing) {
+                        *failed = failed.take().or(Some(error));
+                    }
+                }
+                None => encoder.push(targets),
+            }
+            targets.clear();
+            object += 1;
+        };
+        let mut row_ends = ends.iter().peekable();
+        let mut at = 0;
+        shared.finder.find(ids, |found| {
+            while row_ends.next_if(|end| **end == at).is_some() {
+                end_row(targets);
+            }
+            match found {
+                Some(target) => targets.push(target.0),
+                None => chunk.missing.add(ids.get(at)),
+            }
+            at += 1;
+        });
+        row_ends.for_each(|_| end_row(targets));
+        chunk.missing.merge(long_missing);
+    }
+
+    fn finish(mut self) -> io::Result<Chunk> {
+        self.end_batch();
+        let Self { shared, mut chunk, encoder, failed, .. } = self;
+        chunk.rows = shared.wants_rows.then(|| encoder.finish());
+        failed.map_or(Ok(chunk), Err)
+    }
+
+    /// Describes a class object.
+    fn class_object(&mut self, number: ClassNumber) {
+        let shared = self.shared;
+        self.class = shared.java_lang_class;
+        self.units = shared.what.sizes.class_object(number) >> shared.unit_bits;
+        if let (true, Some(class)) = (shared.wants_rows, shared.what.summary.class(number)) {
+            self.refer(class.super_id.into());
+            self.refer(class.loader.into());
+            for (_, kind, value) in shared.what.summary.statics(class) {
+                if kind == BasicType::Object {
+                    self.refer(ObjectId(value));
+                }
+            }
+        }
+    }
+
     #[inline(always)]
     fn class_number(&mut self, id: ObjectId) -> u32 {
         if self.last.0 != id || self.last.1 == NONE {
@@ -353,7 +598,7 @@ impl<'a> HeapVisitor<'a> for Describer<'a> {
         if self.shared.wants_rows {
             let id_size = self.shared.id_size;
             if record.elements.len() > LONG * id_size.bytes() {
-                self.long.push((self.row, record.elements));
+                self.long.push((self.index, record.elements));
                 return;
             }
             for element in record.elements.chunks_exact(id_size.bytes()) {
@@ -372,16 +617,6 @@ impl<'a> HeapVisitor<'a> for Describer<'a> {
     fn class(&mut self, record: ClassDump<'a>) {
         let shared = self.shared;
         let Some(number) = shared.plans.class(record.id) else { return };
-        self.class = shared.java_lang_class;
-        self.units = shared.what.sizes.class_object(number) >> shared.unit_bits;
-        if let (true, Some(class)) = (shared.wants_rows, shared.what.summary.class(number)) {
-            self.refer(class.super_id.into());
-            self.refer(class.loader.into());
-            for (_, kind, value) in shared.what.summary.statics(class) {
-                if kind == BasicType::Object {
-                    self.refer(ObjectId(value));
-                }
-            }
-        }
+        self.class_object(number);
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::index::graph::adjacency::{AdjacencyLists, Encoded, GROUP};
+use crate::index::graph::adjacency::{AdjacencyLists, Encoded, GROUP, Stitcher};
 use crate::index::model::dangling::MissingObjects;
 use crate::index::storage::scratch::{Array, ScratchArena};
 use crate::index::storage::store::format::{SectionWriter, StageFile, StageWriter, Unusable};
@@ -42,9 +42,11 @@ pub(crate) fn write<W: io::Write + io::Seek, T>(
         next: 1,
         edges: 0,
         at: 0,
+        stitcher: Stitcher::default(),
         missing: MissingObjects::default(),
     };
     let filled = fill(&mut rows)?;
+    rows.finish()?;
     let AdjacencyWriter { bytes, groups, edges, missing, .. } = rows;
     bytes.end()?;
     writer.rows::<U64>(2, &groups)?;
@@ -67,6 +69,7 @@ pub(crate) struct AdjacencyWriter<'w, W> {
     next: usize,
     edges: u64,
     at: u64,
+    stitcher: Stitcher,
     /// Dangling references: they are in no list, as their objects are not in the dump.
     pub(crate) missing: MissingObjects,
 }
@@ -74,15 +77,35 @@ pub(crate) struct AdjacencyWriter<'w, W> {
 impl<W: io::Write + io::Seek> AdjacencyWriter<'_, W> {
     /// Writes the next lists.
     pub(crate) fn append(&mut self, lists: &Encoded) -> io::Result<()> {
-        let mut places = self.groups.iter_mut().skip(self.next);
-        self.next += lists.groups.len();
-        for length in &lists.groups {
-            self.at += length;
-            *places.next().ok_or_else(|| io::Error::other("more rows than objects"))? = self.at.into();
-        }
         self.edges += lists.edges;
-        self.bytes.append(&lists.bytes)
+        let Self { bytes, groups, next, at, stitcher, .. } = self;
+        stitcher.append(lists, |part, lengths| put(bytes, groups, next, at, part, lengths))
     }
+
+    /// Writes what is left.
+    fn finish(&mut self) -> io::Result<()> {
+        let Self { bytes, groups, next, at, stitcher, .. } = self;
+        stitcher.finish(|part, lengths| put(bytes, groups, next, at, part, lengths))
+    }
+}
+
+/// Writes whole groups, and where they end.
+fn put<W: io::Write + io::Seek>(
+    bytes: &mut SectionWriter<'_, W>,
+    groups: &mut [U64],
+    next: &mut usize,
+    at: &mut u64,
+    part: &[u8],
+    lengths: &[u64],
+) -> io::Result<()> {
+    let places = groups.get_mut(*next..*next + lengths.len());
+    let places = places.ok_or_else(|| io::Error::other("more rows than objects"))?;
+    *next += lengths.len();
+    for (place, length) in places.iter_mut().zip(lengths) {
+        *at += length;
+        *place = (*at).into();
+    }
+    bytes.append(part)
 }
 
 /// Reads what refers to objects that are not in the dump.

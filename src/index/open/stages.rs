@@ -23,7 +23,8 @@ use crate::index::model::summary::Summary;
 use crate::index::objects::address_index::{AddressIndex, TooManyObjects};
 use crate::index::objects::class_objects::ClassObjects;
 use crate::index::objects::object_graph::ObjectGraph;
-use crate::index::objects::object_table::{self, Objects};
+use crate::index::objects::object_table::Objects;
+use crate::index::objects::placing;
 use crate::index::objects::reference_model::{Describe, Described};
 use crate::index::objects::roots::Roots;
 use crate::index::scan::scan_dump::Ids;
@@ -241,35 +242,34 @@ impl Builder<'_> {
         };
         let addresses = addresses.map_err(|error| self.write_error(error))?.map_err(too_many)?;
         let summary = built.summary;
-        let places = object_table::place(&arena, source, &summary, &addresses, &built.plan, progress)
-            .map_err(|error| self.write_error(error))?;
         let sizes = Sizes::new(&summary, None);
         let locals = Roots::new(&summary, &addresses).locals();
+        let class_objects = placing::class_objects(&summary, &addresses);
         let describe = Describe {
             room: &arena,
             source,
             summary: &summary,
             sizes: &sizes,
             addresses: &addresses,
-            places: &places,
+            classes: &class_objects,
             locals: &locals,
         };
         let mut described = None;
         let written = directory.write(&file.key(Stage::References), adjacency_file::SECTIONS, |writer| {
             adjacency_file::write(&arena, addresses.objects(), writer, |rows| {
-                let made = describe.run(Some(&mut |part| rows.append(&part)), progress)?;
+                let (made, places) = describe.place(&built.plan, &mut |part| rows.append(&part), progress)?;
                 rows.missing = made.missing;
-                described = Some(made);
+                described = Some((made, places));
                 Ok(())
             })
         });
         written.map_err(|error| self.write_error(error))?;
-        let Some(Described { classes, class_bytes, weights, .. }) = described else {
+        let Some((Described { classes, class_bytes, weights, .. }, places)) = described else {
             return Err(self.write_error(io::Error::other("nothing was described")));
         };
         file.check_unchanged()?;
         progress.begin("writing the object table", 0);
-        let class_objects = object_table::class_objects(&summary, &addresses);
+        let class_objects = placing::indices(&class_objects);
         let objects = Objects { addresses, classes: classes.into(), class_bytes, places, class_objects };
         file.write_summary(directory, &summary)
             .and_then(|()| {
@@ -378,10 +378,10 @@ impl Builder<'_> {
             summary,
             sizes: &sizes,
             addresses: &objects.addresses,
-            places: &objects.places,
+            classes: &[],
             locals: &[],
         };
-        let described = describe.run(None, self.progress).map_err(|error| self.write_error(error))?;
-        Ok(described.weights)
+        let described = describe.of_places(&objects.places, None, self.progress);
+        Ok(described.map_err(|error| self.write_error(error))?.weights)
     }
 }

@@ -68,6 +68,20 @@ pub(crate) fn walk<'a, K: KnownClasses, V: HeapVisitor<'a>>(
 pub(crate) struct Plan {
     pub(crate) chunks: Vec<Chunk>,
     pub(crate) preview: Preview,
+    /// All objects but class objects in ascending order of their ids, each once, if the scan has found that the records of
+    /// long runs are so.
+    pub(crate) order: Option<Vec<Ascending>>,
+}
+
+/// Records that follow one another in the file, perhaps with others than objects between them, whose objects' ids ascend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ascending {
+    /// The first id.
+    pub(crate) first: u64,
+    /// Offset of the first record.
+    pub(crate) start: usize,
+    /// Offset just past the last record.
+    pub(crate) end: usize,
 }
 
 impl Plan {

@@ -7,12 +7,12 @@ use rayon::prelude::*;
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use crate::hprof::{BasicType, ObjectId};
 
-use super::chunks::{self, Plan};
+use super::chunks::{self, Ascending, Plan};
 use super::class_rows;
 use super::parallel::{self, Retry};
 use super::preview::Preview;
 use super::source::Source;
-use super::tallies::Scanned;
+use super::tallies::{Run, Scanned};
 use super::task::{Mode, Task};
 use super::top_level::{Contents, HeapDump};
 use crate::index::model::problem::{Problem, ProblemKind};
@@ -123,7 +123,11 @@ pub(crate) fn scan_dump(
                     ids = Ids::List(sort_list(&mut scan));
                 }
                 keep_last_of_repeated(&task, &mut scan);
-                return Ok((scan, ids, Plan { chunks: cut, preview }));
+                let order = (is_ordered(form) && scan.repeated.is_empty()).then(|| {
+                    let run = |run: &Run| Ascending { first: run.first, start: run.start, end: run.end };
+                    scan.runs.iter().map(run).collect()
+                });
+                return Ok((scan, ids, Plan { chunks: cut, preview, order }));
             }
             Err(Retry::Boundaries) => {
                 cut = chunks::exactly(bytes, header.id_size, dump);

@@ -60,6 +60,9 @@ impl Tally {
 pub(crate) struct Run {
     pub(crate) first: u64,
     pub(crate) last: Prev,
+    /// Offset of the first object's record, and just past the last one's.
+    pub(crate) start: usize,
+    pub(crate) end: usize,
 }
 
 /// The ids in a chunk, for finding an object without an index.

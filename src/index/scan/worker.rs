@@ -1,7 +1,9 @@
 //! One thread of a scan: its tallies, and the hot path of the whole program.
 
-use crate::hprof::{ObjectId, TraceSerial};
+use std::ops::Range;
 use std::sync::atomic::Ordering;
+
+use crate::hprof::{ObjectId, TraceSerial};
 
 use crate::index::storage::id_map::{IdHash, IdMap};
 
@@ -42,6 +44,9 @@ pub(crate) struct Worker<'a> {
     /// The next class object above `prev`, [`NOTHING`] if there is none.
     next_class: u64,
     run_first: u64,
+    /// Offset of the run's first record, and just past its last one.
+    run_start: usize,
+    run_end: usize,
     lowest: u64,
     highest: u64,
     /// Objects and runs of the chunk.
@@ -71,6 +76,8 @@ impl<'a> Worker<'a> {
             prev: Prev { id: NOTHING, what: What::StackChunk },
             next_class: NOTHING,
             run_first: NOTHING,
+            run_start: 0,
+            run_end: 0,
             lowest: u64::MAX,
             highest: 0,
             objects: 0,
@@ -110,7 +117,8 @@ impl<'a> Worker<'a> {
             // Runs of a few objects are no order: the scan will be done in another mode.
             self.runs += 1;
             self.counted.unordered |= self.runs > 1024 + self.objects / 16;
-            self.counted.runs.push(Run { first: self.run_first, last: self.prev });
+            let Self { run_first: first, run_start: start, run_end: end, prev: last, .. } = *self;
+            self.counted.runs.push(Run { first, last, start, end });
             self.lowest = self.lowest.min(self.run_first);
             self.highest = self.highest.max(self.prev.id);
         }
@@ -148,7 +156,7 @@ impl<'a> Worker<'a> {
 
     /// Notes an object in address order: the distance of the one before is now known.
     #[inline(always)]
-    fn object(&mut self, ObjectId(id): ObjectId, trace: TraceSerial, what: What) {
+    fn object(&mut self, ObjectId(id): ObjectId, trace: TraceSerial, what: What, record: Range<usize>) {
         self.objects += 1;
         self.counted.id_bits |= id;
         self.trace(trace);
@@ -161,9 +169,10 @@ impl<'a> Worker<'a> {
                     self.settle(id - self.prev.id);
                 }
             } else {
-                self.begin_run(id);
+                self.begin_run(id, record.start);
             }
             self.prev = Prev { id, what };
+            self.run_end = record.end;
             if self.collects {
                 self.collect(id);
             }
@@ -212,9 +221,9 @@ impl<'a> Worker<'a> {
     }
 
     #[cold]
-    fn begin_run(&mut self, id: u64) {
+    fn begin_run(&mut self, id: u64, start: usize) {
         self.break_run();
-        self.run_first = id;
+        (self.run_first, self.run_start) = (id, start);
         self.watch_above(id);
     }
 
@@ -281,7 +290,7 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
         if Some(record.class) == self.stack_chunk {
             what = What::StackChunk;
         }
-        self.object(record.id, record.trace, what);
+        self.object(record.id, record.trace, what, record.offset..record.end);
         if matches!(what, What::StackChunk) {
             // After `object`: that gives the stack chunk before its distance.
             self.counted.stack_chunks.push((record.offset, None));
@@ -306,7 +315,8 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
                 self.counted.cut_object_arrays += 1;
             }
         }
-        self.object(record.id, record.trace, What::Array { kind: 0, length: record.length });
+        let what = What::Array { kind: 0, length: record.length };
+        self.object(record.id, record.trace, what, record.offset..record.end);
     }
 
     #[inline(always)]
@@ -323,7 +333,8 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
         // There are nine kinds.
         #[allow(clippy::cast_possible_truncation)]
         let kind = kind as u8;
-        self.object(record.id, record.trace, What::Array { kind, length: record.length });
+        let what = What::Array { kind, length: record.length };
+        self.object(record.id, record.trace, what, record.offset..record.end);
     }
 
     fn class(&mut self, record: ClassDump<'a>) {

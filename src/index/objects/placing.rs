@@ -1,0 +1,439 @@
+//! Making the places of all objects' records.
+//!
+//! A [`Placer`] is told of one object after another, of runs of records that follow one another in the file. Blocks that
+//! one run covers need one offset; the objects of others lie apart. Where ids ascend in the file the runs are those of the
+//! ascending records, and the object indices are known; elsewhere a walk over all records looks up each id.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use rayon::prelude::*;
+use roaring::RoaringBitmap;
+use zerocopy::little_endian::U64;
+
+use crate::hprof::ObjectId;
+use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+
+use super::address_index::AddressIndex;
+use super::object_table::{BLOCK, Hop, Places, width};
+use crate::index::graph::numbers::ObjectIndex;
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::scan::chunks::Plan;
+use crate::index::scan::source::Source;
+use crate::index::storage::scratch::{Array, ScratchArena, atomic_u64};
+use crate::progress::Progress;
+
+/// An offset that is not set: a block whose objects lie apart, or an object that does not. No record starts at offset 0.
+const APART: u64 = 0;
+
+/// One of so many objects may lie apart and be listed, and so many anyway.
+const LISTED: usize = 64;
+const LISTED_ANYWAY: usize = 1 << 10;
+
+/// How many of so many objects may be listed.
+fn most_listed(objects: usize) -> usize {
+    LISTED_ANYWAY + objects / LISTED
+}
+
+/// Where a [`Placer`] puts what it finds.
+pub(super) trait Sink {
+    /// All objects of a block follow one another from this offset on.
+    fn block(&mut self, block: u32, offset: u64);
+    /// Objects from `first` on lie at these offsets.
+    fn apart(&mut self, first: u32, offsets: &[u64]);
+}
+
+/// Objects of one block whose records follow one another.
+#[derive(Debug, Clone, Copy, Default)]
+struct Run {
+    first: u32,
+    count: u32,
+    offset: usize,
+    /// Offset of the record behind.
+    end: usize,
+}
+
+/// Is told of objects in the order of the file.
+pub(super) struct Placer<S> {
+    /// Number of all objects.
+    objects: u32,
+    run: Run,
+    /// The offsets of the run's objects.
+    offsets: [u64; BLOCK as usize],
+    pub(super) sink: S,
+}
+
+impl<S: Sink> Placer<S> {
+    pub(super) fn new(objects: u32, sink: S) -> Self {
+        Self { objects, run: Run::default(), offsets: [0; BLOCK as usize], sink }
+    }
+
+    /// An object, and where its record starts and ends.
+    #[inline(always)]
+    pub(super) fn object(&mut self, index: u32, offset: usize, end: usize) {
+        let run = self.run;
+        let follows = run.count > 0
+            && index == run.first + run.count
+            && run.end == offset
+            && !index.is_multiple_of(BLOCK);
+        if !follows {
+            self.end_run();
+            self.run = Run { first: index, count: 0, offset, end };
+        }
+        if let Some(place) = self.offsets.get_mut(self.run.count as usize) {
+            *place = offset as u64;
+        }
+        self.run.count += 1;
+        self.run.end = end;
+    }
+
+    /// Notes the run: as a whole block, or as objects that lie apart.
+    pub(super) fn end_run(&mut self) {
+        let Run { first, count, offset, .. } = std::mem::take(&mut self.run);
+        let whole = BLOCK.min(self.objects.saturating_sub(first));
+        if first.is_multiple_of(BLOCK) && count == whole {
+            self.sink.block(first / BLOCK, offset as u64);
+        } else {
+            self.sink.apart(first, self.offsets.get(..count as usize).unwrap_or_default());
+        }
+    }
+}
+
+/// What a [`Placer`] finds in a part of the file.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Blocks, and the offset of each.
+    blocks: Vec<(u32, u64)>,
+    /// Objects that lie apart, and the offset of each.
+    apart: Vec<(u32, u64)>,
+}
+
+impl Sink for Found {
+    fn block(&mut self, block: u32, offset: u64) {
+        self.blocks.push((block, offset));
+    }
+
+    fn apart(&mut self, first: u32, offsets: &[u64]) {
+        self.apart.extend((first..).zip(offsets.iter().copied()));
+    }
+}
+
+/// Objects that lie apart.
+enum Apart {
+    /// Object index and offset, ascending.
+    Listed(Vec<(u32, u64)>),
+    /// By object index: the offset, or [`APART`].
+    All(Array<u64>),
+}
+
+impl Apart {
+    /// The blocks of these objects, some more than once.
+    fn blocks(&self) -> Box<dyn Iterator<Item = u32> + '_> {
+        match self {
+            Self::Listed(list) => Box::new(list.iter().map(|(index, _)| index / BLOCK)),
+            Self::All(all) => {
+                let own = (0u32..).zip(all.chunks(BLOCK as usize));
+                Box::new(
+                    own.filter(|(_, own)| own.iter().any(|offset| *offset != APART)).map(|(block, _)| block),
+                )
+            }
+        }
+    }
+
+    /// Puts the offsets of a block's objects that lie apart into their places.
+    fn put(&self, block: u32, places: &mut [u64; BLOCK as usize]) {
+        match self {
+            Self::Listed(list) => {
+                let from = list.partition_point(|(index, _)| index / BLOCK < block);
+                let own = list.get(from..).unwrap_or_default().iter();
+                for (index, offset) in own.take_while(|(index, _)| index / BLOCK == block) {
+                    // Of a repeated object the last record counts: it is the last of the pairs with its index.
+                    if let Some(place) = places.get_mut((index % BLOCK) as usize) {
+                        *place = *offset;
+                    }
+                }
+            }
+            Self::All(all) => {
+                let first = block as usize * BLOCK as usize;
+                let own = all.get(first..all.len().min(first + BLOCK as usize)).unwrap_or_default();
+                places.iter_mut().zip(own).for_each(|(place, offset)| *place = *offset);
+            }
+        }
+    }
+}
+
+/// Takes what was found in the parts of a file whose ids ascend, in their order.
+pub(super) struct InOrder {
+    room: ScratchArena,
+    objects: usize,
+    /// By block: the offset of the first record, or [`APART`].
+    blocks: Array<u64>,
+    apart: Apart,
+}
+
+impl InOrder {
+    pub(super) fn new(room: &ScratchArena, objects: u32) -> io::Result<Self> {
+        let objects = objects as usize;
+        let blocks = room.zeroed::<u64>(objects.div_ceil(BLOCK as usize))?;
+        Ok(Self { room: room.clone(), objects, blocks, apart: Apart::Listed(Vec::new()) })
+    }
+
+    pub(super) fn take(&mut self, found: &Found) -> io::Result<()> {
+        for (block, offset) in &found.blocks {
+            if let Some(place) = self.blocks.get_mut(*block as usize) {
+                *place = *offset;
+            }
+        }
+        if let Apart::Listed(list) = &mut self.apart {
+            list.extend_from_slice(&found.apart);
+            if list.len() <= most_listed(self.objects) {
+                return Ok(());
+            }
+            // Short runs: a list would take more than a column.
+            let mut all = self.room.zeroed::<u64>(self.objects)?;
+            put_all(&mut all, list);
+            self.apart = Apart::All(all);
+        } else if let Apart::All(all) = &mut self.apart {
+            put_all(all, &found.apart);
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(self, what: &Placing<'_>) -> io::Result<Places> {
+        what.table(&self.blocks, &self.apart)
+    }
+}
+
+fn put_all(all: &mut [u64], apart: &[(u32, u64)]) {
+    for (index, offset) in apart {
+        if let Some(place) = all.get_mut(*index as usize) {
+            *place = *offset;
+        }
+    }
+}
+
+/// What placing needs.
+pub(super) struct Placing<'a> {
+    pub(super) room: &'a ScratchArena,
+    pub(super) source: &'a Source<'a>,
+    pub(super) addresses: &'a AddressIndex,
+    /// Class objects, ascending.
+    pub(super) classes: &'a [ClassObject],
+}
+
+/// Walks over all records, wherever they are, and finds the place of every object.
+pub(super) fn place(what: &Placing<'_>, plan: &Plan, progress: &dyn Progress) -> io::Result<Places> {
+    let count = what.addresses.objects() as usize;
+    let mut blocks = what.room.zeroed::<u64>(count.div_ceil(BLOCK as usize))?;
+    let (list, too_many) = (Mutex::default(), AtomicBool::new(false));
+    let apart = SharedApart::Listed { list, count: AtomicUsize::new(0), most: most_listed(count), too_many };
+    let shared = Shared { addresses: what.addresses, blocks: atomic_u64(&mut blocks), apart };
+    if walk(&shared, what.source, plan, progress)
+        && let SharedApart::Listed { list, .. } = shared.apart
+    {
+        let mut apart = list.into_inner().unwrap_or_else(PoisonError::into_inner);
+        apart.par_sort_unstable();
+        return what.table(&blocks, &Apart::Listed(apart));
+    }
+    blocks.fill(APART);
+    let mut all = what.room.zeroed::<u64>(count)?;
+    let shared = Shared {
+        addresses: what.addresses,
+        blocks: atomic_u64(&mut blocks),
+        apart: SharedApart::All(atomic_u64(&mut all)),
+    };
+    walk(&shared, what.source, plan, progress);
+    what.table(&blocks, &Apart::All(all))
+}
+
+struct Shared<'s> {
+    addresses: &'s AddressIndex,
+    /// By block: the offset of the first record, or [`APART`].
+    blocks: &'s [AtomicU64],
+    apart: SharedApart<'s>,
+}
+
+/// Takes the objects of blocks that no single run of records covers, from all threads.
+enum SharedApart<'s> {
+    /// Object index and offset. There may be so many; one more, and all is done again in the other way.
+    Listed { list: Mutex<Vec<(u32, u64)>>, count: AtomicUsize, most: usize, too_many: AtomicBool },
+    /// By object index: the offset, or [`APART`]. Where ids jump about nearly all objects are here.
+    All(&'s [AtomicU64]),
+}
+
+/// Walks over all records. Tells whether all objects that lie apart were taken.
+fn walk(shared: &Shared<'_>, source: &Source<'_>, plan: &Plan, progress: &dyn Progress) -> bool {
+    let is_over = || match &shared.apart {
+        SharedApart::Listed { too_many, .. } => too_many.load(Ordering::Relaxed),
+        SharedApart::All(_) => false,
+    };
+    progress.begin("placing objects", plan.chunks.iter().map(|chunk| (chunk.end - chunk.start) as u64).sum());
+    plan.chunks.par_iter().for_each(|chunk| {
+        if is_over() {
+            return;
+        }
+        let sink = SharedSink { shared, apart: Vec::new() };
+        let mut walker = Walker(Placer::new(shared.addresses.objects(), sink));
+        plan.walk(source, chunk, &mut walker, |walker| walker.0.end_run());
+        walker.0.end_run();
+        let mut apart = walker.0.sink.apart;
+        if let SharedApart::Listed { list, count, most, too_many } = &shared.apart {
+            let before = count.fetch_add(apart.len(), Ordering::Relaxed);
+            if before + apart.len() > *most {
+                too_many.store(true, Ordering::Relaxed);
+            } else {
+                list.lock().unwrap_or_else(PoisonError::into_inner).append(&mut apart);
+            }
+        }
+        progress.advance((chunk.end - chunk.start) as u64);
+    });
+    progress.end();
+    !is_over()
+}
+
+struct SharedSink<'s> {
+    shared: &'s Shared<'s>,
+    apart: Vec<(u32, u64)>,
+}
+
+impl Sink for SharedSink<'_> {
+    fn block(&mut self, block: u32, offset: u64) {
+        if let Some(block) = self.shared.blocks.get(block as usize) {
+            // Of two runs over repeated objects the last counts.
+            block.fetch_max(offset, Ordering::Relaxed);
+        }
+    }
+
+    fn apart(&mut self, first: u32, offsets: &[u64]) {
+        match self.shared.apart {
+            SharedApart::Listed { .. } => self.apart.extend((first..).zip(offsets.iter().copied())),
+            // Of a repeated object the last record counts.
+            SharedApart::All(all) => {
+                for (place, offset) in all.iter().skip(first as usize).zip(offsets) {
+                    place.fetch_max(*offset, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+}
+
+/// One thread's walk over a chunk: looks up each object.
+struct Walker<'s>(Placer<SharedSink<'s>>);
+
+impl Walker<'_> {
+    #[inline]
+    fn object(&mut self, id: ObjectId, offset: usize, end: usize) {
+        if let Some(ObjectIndex(index)) = self.0.sink.shared.addresses.index_of(id) {
+            self.0.object(index, offset, end);
+        }
+    }
+}
+
+impl<'a> HeapVisitor<'a> for Walker<'_> {
+    #[inline(always)]
+    fn instance(&mut self, record: Instance<'a>) {
+        self.object(record.id, record.offset, record.end);
+    }
+    #[inline(always)]
+    fn object_array(&mut self, record: ObjectArray<'a>) {
+        self.object(record.id, record.offset, record.end);
+    }
+    #[inline(always)]
+    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
+        self.object(record.id, record.offset, record.end);
+    }
+}
+
+/// A class object among the objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ClassObject {
+    /// Its object index.
+    pub(crate) index: u32,
+    /// Offset of the CLASS DUMP that counts, whatever else has its id.
+    pub(super) offset: u64,
+    pub(super) class: ClassNumber,
+}
+
+/// All class objects that were dumped, ascending by object index.
+pub(crate) fn class_objects(summary: &Summary, addresses: &AddressIndex) -> Vec<ClassObject> {
+    let dumped = summary.numbered_classes().filter(|(_, row)| row.is_dumped());
+    let mut objects: Vec<ClassObject> = dumped
+        .filter_map(|(class, row)| {
+            let index = addresses.index_of(row.id.into())?.0;
+            Some(ClassObject { index, offset: row.offset.get(), class })
+        })
+        .collect();
+    objects.sort_unstable();
+    objects
+}
+
+/// The object indices of class objects.
+pub(crate) fn indices(classes: &[ClassObject]) -> RoaringBitmap {
+    classes.iter().map(|class| class.index).collect()
+}
+
+impl Placing<'_> {
+    /// Makes the block table, and the offsets of blocks whose objects lie apart.
+    fn table(&self, blocks: &[u64], apart: &Apart) -> io::Result<Places> {
+        let Self { room, source, addresses, classes } = *self;
+        let count = addresses.objects() as usize;
+        let offset_bytes = width(source.bytes.len() as u64);
+        let id_size = source.header.id_size;
+        let own_classes = |block: u32| {
+            let from = classes.partition_point(|class| class.index / BLOCK < block);
+            let own = classes.get(from..).unwrap_or_default().iter();
+            own.take_while(move |class| class.index / BLOCK == block)
+        };
+        // How many rows of offsets there are is known when all blocks were looked at.
+        let mut marks = vec![0u64; blocks.len().div_ceil(64)];
+        let mut mark = |block: u32| {
+            if let Some(word) = marks.get_mut((block / 64) as usize) {
+                *word |= 1 << (block % 64);
+            }
+        };
+        apart.blocks().chain(classes.iter().map(|class| class.index / BLOCK)).for_each(&mut mark);
+        let mut table = room.array::<U64>(blocks.len())?;
+        let mut rows = 0u64;
+        for ((block, start), entry) in (0usize..).zip(blocks).zip(table.iter_mut()) {
+            let is_marked = marks.get(block / 64).is_some_and(|word| word >> (block % 64) & 1 != 0);
+            *entry = U64::new(start << 1);
+            if *start == APART || is_marked {
+                *entry = U64::new((rows << 1) | 1);
+                rows += 1;
+            }
+        }
+        let row_bytes = BLOCK as usize * usize::from(offset_bytes);
+        let rows = usize::try_from(rows).unwrap_or(usize::MAX);
+        let mut offsets = room.array::<u8>(rows.checked_mul(row_bytes).ok_or(io::ErrorKind::OutOfMemory)?)?;
+        let mut free = offsets.chunks_exact_mut(row_bytes);
+        for ((block, start), entry) in (0u32..).zip(blocks).zip(table.iter()) {
+            if entry.get() & 1 == 0 {
+                continue;
+            }
+            let mut places = [0u64; BLOCK as usize];
+            apart.put(block, &mut places);
+            if *start != APART {
+                // A run covers the block and something of it lies apart too: a repeated object. The last record counts.
+                let first = block as usize * BLOCK as usize;
+                let mut at = usize::try_from(*start).unwrap_or(usize::MAX);
+                for place in places.iter_mut().take(count - first) {
+                    *place = (*place).max(at as u64);
+                    at = heap::visit_one(source.bytes, id_size, at, source.bytes.len(), &mut Hop)
+                        .unwrap_or(at);
+                }
+            }
+            for class in own_classes(block) {
+                if let Some(place) = places.get_mut((class.index % BLOCK) as usize) {
+                    *place = class.offset;
+                }
+            }
+            let row = free.next().unwrap_or_default();
+            for (place, bytes) in places.into_iter().zip(row.chunks_exact_mut(usize::from(offset_bytes))) {
+                let place = place.to_le_bytes();
+                bytes.copy_from_slice(place.get(..usize::from(offset_bytes)).unwrap_or(&place));
+            }
+        }
+        Ok(Places { blocks: table.into(), offsets: offsets.into(), offset_bytes })
+    }
+}
