@@ -32,6 +32,8 @@ pub(crate) struct Forest {
     pub(crate) dominators: Array<u32>,
     /// Nodes of the core in preorder of the search, from 1: dominators come first.
     pub(crate) order: Array<u32>,
+    /// By number in that order: that of the dominator, 0 for the virtual root.
+    pub(crate) core: Array<u32>,
     pub(crate) reached: usize,
 }
 
@@ -74,7 +76,7 @@ pub(crate) fn attach(
             meeting.settle(hub, span, referrers);
         }
     }
-    Ok(Forest { dominators, order: found.order, reached: found.reached })
+    Ok(Forest { dominators, order: found.order, core: found.dominators, reached: found.reached })
 }
 
 /// Stands for the dominator of a peeled node to which several refer, until it is settled.

@@ -2,9 +2,14 @@
 //!
 //! Retained sizes are sums over subtrees, added up leaves first. A bucket sort by retained size, largest first, puts each
 //! dominator before what it dominates and siblings in their order; then one pass assigns positions.
+//!
+//! All but that pass, and the sums within the core, is done by all threads. No more than four numbers a node are kept at a
+//! time: what is not needed any more makes room for what is.
 
 use std::cmp::Reverse;
 use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
@@ -13,7 +18,7 @@ use super::leaves::{Forest, OUTSIDE};
 use super::peel::{MAX_LEVEL, Peeled};
 use super::tree::APART;
 use crate::index::storage::prefetch::prefetch;
-use crate::index::storage::scratch::{Array, ScratchArena};
+use crate::index::storage::scratch::{Array, Plain, ScratchArena, atomic_u32, atomic_u64};
 
 /// What each node weighs, as it is kept.
 #[derive(Debug)]
@@ -82,78 +87,267 @@ pub(crate) fn order(
     peeled: Peeled<'_>,
     weights: WeightsView<'_>,
 ) -> io::Result<Order> {
+    let apart = weights.apart.iter().fold(0u64, |sum, (_, units)| sum.saturating_add(*units));
+    let most = apart.saturating_add(u64::from(APART) * weights.codes.len() as u64);
+    // Retained weights up to 32 GiB, in units of 8 bytes, take half the memory.
+    if u32::try_from(most).is_ok() {
+        order_by::<u32>(arena, forest, peeled, weights)
+    } else {
+        order_by::<u64>(arena, forest, peeled, weights)
+    }
+}
+
+fn order_by<S: Sum>(
+    arena: &ScratchArena,
+    forest: Forest,
+    peeled: Peeled<'_>,
+    weights: WeightsView<'_>,
+) -> io::Result<Order> {
     let nodes = forest.dominators.len();
     let mut counts = arena.array::<u32>(nodes)?;
-    let mut retained = arena.array::<u64>(nodes)?;
+    let mut retained = arena.array::<S>(nodes)?;
     (retained.par_chunks_mut(CHUNK).zip(counts.par_chunks_mut(CHUNK)).enumerate()).for_each(
         |(chunk, (retained, counts))| {
             counts.fill(1);
             for (node, retained) in (number(chunk * CHUNK)..).zip(retained) {
-                *retained = weights.units(node);
+                *retained = S::of(weights.units(node));
             }
         },
     );
-    add_up(arena, &forest, peeled, &mut retained, &mut counts)?;
-    let Forest { dominators, order, .. } = forest;
-    drop(order);
+    let Forest { dominators, core, order, reached } = forest;
+    {
+        let sums = Sums::<S> { retained: S::shared(&mut retained), counts: atomic_u32(&mut counts) };
+        add_up_leaves(arena, &dominators, peeled, &sums)?;
+        let walked = order.get(..reached).unwrap_or_default();
+        add_up_core(arena, walked, core.get(..reached).unwrap_or_default(), &sums)?;
+    }
+    drop((order, core));
     let sorted = sort(arena, &dominators, &retained, &counts, weights)?;
     drop(retained);
-    assign(arena, &dominators, &sorted, &counts)
+    assign(arena, dominators, sorted, counts)
+}
+
+/// Numbers that retained weights are added up in.
+trait Sum: Plain + Copy + Default + Ord + Send + Sync {
+    /// The same, shared by threads.
+    type Shared: Sync;
+    fn of(units: u64) -> Self;
+    fn units(self) -> u64;
+    fn plus(self, more: Self) -> Self;
+    fn shared(sums: &mut [Self]) -> &[Self::Shared];
+    fn get(shared: &Self::Shared) -> Self;
+    fn set(shared: &Self::Shared, sum: Self);
+    fn add(shared: &Self::Shared, more: Self);
+}
+
+/// For trees whose weights are less than 2^32 in all: nothing overflows.
+impl Sum for u32 {
+    type Shared = AtomicU32;
+
+    fn of(units: u64) -> Self {
+        u32::try_from(units).unwrap_or(u32::MAX)
+    }
+    fn units(self) -> u64 {
+        self.into()
+    }
+    fn plus(self, more: Self) -> Self {
+        self.saturating_add(more)
+    }
+    fn shared(sums: &mut [Self]) -> &[Self::Shared] {
+        atomic_u32(sums)
+    }
+    fn get(shared: &Self::Shared) -> Self {
+        shared.load(Ordering::Relaxed)
+    }
+    fn set(shared: &Self::Shared, sum: Self) {
+        shared.store(sum, Ordering::Relaxed);
+    }
+    fn add(shared: &Self::Shared, more: Self) {
+        shared.fetch_add(more, Ordering::Relaxed);
+    }
+}
+
+/// For all others. A file can claim what no sum holds: the highest stands for all above.
+impl Sum for u64 {
+    type Shared = AtomicU64;
+
+    fn of(units: u64) -> Self {
+        units
+    }
+    fn units(self) -> u64 {
+        self
+    }
+    fn plus(self, more: Self) -> Self {
+        self.saturating_add(more)
+    }
+    fn shared(sums: &mut [Self]) -> &[Self::Shared] {
+        atomic_u64(sums)
+    }
+    fn get(shared: &Self::Shared) -> Self {
+        shared.load(Ordering::Relaxed)
+    }
+    fn set(shared: &Self::Shared, sum: Self) {
+        shared.store(sum, Ordering::Relaxed);
+    }
+    fn add(shared: &Self::Shared, more: Self) {
+        let plus = |sum: u64| Some(sum.saturating_add(more));
+        let _ = shared.fetch_update(Ordering::Relaxed, Ordering::Relaxed, plus);
+    }
+}
+
+/// What each node retains so far, and how many nodes.
+struct Sums<'a, S: Sum> {
+    retained: &'a [S::Shared],
+    counts: &'a [AtomicU32],
+}
+
+impl<S: Sum> Sums<'_, S> {
+    #[inline(always)]
+    fn get(&self, node: usize) -> (S, u32) {
+        (S::get(&self.retained[node]), self.counts[node].load(Ordering::Relaxed))
+    }
+
+    #[inline(always)]
+    fn add(&self, node: usize, (retained, count): (S, u32)) {
+        S::add(&self.retained[node], retained);
+        self.counts[node].fetch_add(count, Ordering::Relaxed);
+    }
 }
 
 fn number(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// Adds what each node retains to its dominator's: leaves first, level by level, then the core backwards.
-fn add_up(
+/// Chunks of nodes for each thread, when a table of each chunk is kept.
+fn shares(nodes: usize) -> Vec<Range<usize>> {
+    let size = nodes.div_ceil(rayon::current_num_threads()).max(CHUNK);
+    (0..nodes).step_by(size).map(|start| start..nodes.min(start + size)).collect()
+}
+
+/// Counts of shares become the place where the first of each share goes: ascending by key, then by share. Returns the sum.
+fn places(counts: &mut [Vec<u32>], keys: usize, mut end_of_key: impl FnMut(usize, usize)) -> usize {
+    let mut sum = 0;
+    for key in 0..keys {
+        for share in counts.iter_mut() {
+            let count = std::mem::replace(&mut share[key], number(sum));
+            sum += count as usize;
+        }
+        end_of_key(key, sum);
+    }
+    sum
+}
+
+/// Levels of peeled nodes; the first is the core.
+const LEVELS: usize = MAX_LEVEL as usize + 1;
+
+/// Adds what each peeled node retains to its dominator's, level by level, so that each is complete before it is added.
+fn add_up_leaves<S: Sum>(
     arena: &ScratchArena,
-    forest: &Forest,
+    dominators: &[u32],
     peeled: Peeled<'_>,
-    retained: &mut [u64],
-    counts: &mut [u32],
+    sums: &Sums<'_, S>,
 ) -> io::Result<()> {
-    let dominators = &*forest.dominators;
-    let mut ends = [0usize; MAX_LEVEL as usize + 2];
-    for state in peeled.states() {
-        ends[usize::from(Peeled::level_of(*state)) + 1] += 1;
-    }
-    // The core's own come first and are not listed.
-    ends[1] = 0;
-    for level in 1..ends.len() {
-        ends[level] += ends[level - 1];
-    }
-    let mut leaves = arena.array::<u32>(ends[ends.len() - 1])?;
+    let states = peeled.states();
+    let shares = shares(states.len());
+    let mut counts: Vec<Vec<u32>> = (shares.par_iter())
+        .map(|share| {
+            let mut counts = vec![0; LEVELS];
+            states[share.clone()].iter().for_each(|state| counts[usize::from(Peeled::level_of(*state))] += 1);
+            // The core's own are not listed.
+            counts[0] = 0;
+            counts
+        })
+        .collect();
+    let mut ends = [0; LEVELS];
+    let listed = places(&mut counts, LEVELS, |level, end| ends[level] = end);
+    let mut leaves = arena.array::<u32>(listed)?;
     {
-        let leaves = &mut *leaves;
-        for (node, state) in (0u32..).zip(peeled.states()) {
-            let level = usize::from(Peeled::level_of(*state));
-            if level > 0 {
-                leaves[ends[level]] = node;
-                ends[level] += 1;
+        let leaves = atomic_u32(&mut leaves);
+        shares.into_par_iter().zip(counts).for_each(|(share, mut nexts)| {
+            for (node, state) in (number(share.start)..).zip(&states[share]) {
+                let level = usize::from(Peeled::level_of(*state));
+                if level > 0 {
+                    leaves[nexts[level] as usize].store(node, Ordering::Relaxed);
+                    nexts[level] += 1;
+                }
             }
-        }
+        });
     }
-    let mut add = |list: &[u32], at: usize, ahead: Option<usize>| {
-        if let Some(soon) = ahead.and_then(|at| list.get(at)) {
-            let above = dominators[*soon as usize] as usize;
-            prefetch(retained, above);
-            prefetch(counts, above);
-        }
-        let node = list[at] as usize;
-        let above = dominators[node] as usize;
-        if above < dominators.len() {
-            retained[above] = retained[above].saturating_add(retained[node]);
-            counts[above] += counts[node];
-        }
+    let leaves = &*leaves;
+    for level in 1..LEVELS {
+        leaves[ends[level - 1]..ends[level]].par_chunks(CHUNK).for_each(|nodes| {
+            // Neighbours mostly have the same dominator.
+            let mut pending = (NONE as usize, (S::default(), 0));
+            for (at, node) in nodes.iter().enumerate() {
+                if let Some(soon) = nodes.get(at + AHEAD) {
+                    let above = dominators[*soon as usize] as usize;
+                    prefetch(sums.retained, above);
+                    prefetch(sums.counts, above);
+                }
+                let above = dominators[*node as usize] as usize;
+                if above >= dominators.len() {
+                    continue;
+                }
+                let (retained, count) = sums.get(*node as usize);
+                let (last, sum) = &mut pending;
+                if *last != above {
+                    if *last < dominators.len() {
+                        sums.add(*last, *sum);
+                    }
+                    pending = (above, (retained, count));
+                } else {
+                    *sum = (sum.0.plus(retained), sum.1 + count);
+                }
+            }
+            if pending.0 < dominators.len() {
+                sums.add(pending.0, pending.1);
+            }
+        });
+    }
+    Ok(())
+}
+
+/// Adds what each node of the core retains to its dominator's: the last of the walk first. Dominators are near in the order
+/// of the walk and far apart as nodes, so sums are brought into that order first. `above` is by number of the walk.
+fn add_up_core<S: Sum>(
+    arena: &ScratchArena,
+    walked: &[u32],
+    above: &[u32],
+    sums: &Sums<'_, S>,
+) -> io::Result<()> {
+    let mut retained = arena.array::<S>(walked.len())?;
+    let mut counts = arena.array::<u32>(walked.len())?;
+    let (retained, counts) = (&mut *retained, &mut *counts);
+    let chunks = |retained: &mut [S],
+                  counts: &mut [u32],
+                  visit: &(dyn Fn(usize, &mut S, &mut u32) + Sync)| {
+        let parts =
+            retained.par_chunks_mut(CHUNK).zip(counts.par_chunks_mut(CHUNK)).zip(walked.par_chunks(CHUNK));
+        parts.enumerate().for_each(|(chunk, ((retained, counts), nodes))| {
+            let first = usize::from(chunk == 0);
+            let own = retained.iter_mut().zip(counts).zip(nodes).skip(first);
+            for (at, ((retained, count), node)) in own.enumerate() {
+                if let Some(soon) = nodes.get(at + first + AHEAD) {
+                    prefetch(sums.retained, *soon as usize);
+                    prefetch(sums.counts, *soon as usize);
+                }
+                visit(*node as usize, retained, count);
+            }
+        });
     };
-    for at in 0..leaves.len() {
-        add(&leaves, at, Some(at + AHEAD));
+    chunks(retained, counts, &|node, retained, count| (*retained, *count) = sums.get(node));
+    for at in (1..walked.len()).rev() {
+        let above = above[at] as usize;
+        // The virtual root is not asked for.
+        if above > 0 {
+            retained[above] = retained[above].plus(retained[at]);
+            counts[above] += counts[at];
+        }
     }
-    let order = forest.order.get(..forest.reached).unwrap_or_default();
-    for at in (1..order.len()).rev() {
-        add(order, at, at.checked_sub(AHEAD).filter(|at| *at > 0));
-    }
+    chunks(retained, counts, &|node, retained, count| {
+        S::set(&sums.retained[node], *retained);
+        sums.counts[node].store(*count, Ordering::Relaxed);
+    });
     Ok(())
 }
 
@@ -179,106 +373,135 @@ fn bucket(retained: u64) -> usize {
 
 /// The nodes that have a dominator, by retained weight, largest first, then by number. So a dominator comes before what
 /// it dominates.
-fn sort(
+fn sort<S: Sum>(
     arena: &ScratchArena,
     dominators: &[u32],
-    retained: &[u64],
+    retained: &[S],
     counts: &[u32],
     weights: WeightsView<'_>,
 ) -> io::Result<Array<u32>> {
     // Where something weighs nothing, what it dominates may retain as much as it does itself.
     let weightless = weights.codes.par_iter().any(|code| *code == 0);
-    let mut ends = vec![0usize; BUCKETS + 1];
-    for (retained, dominator) in retained.iter().zip(dominators) {
-        if *dominator != NONE {
-            ends[bucket(*retained) + 1] += 1;
-        }
-    }
-    for bucket in 1..ends.len() {
-        ends[bucket] += ends[bucket - 1];
-    }
-    let mut sorted = arena.array::<u32>(ends[BUCKETS])?;
+    let shares = shares(dominators.len());
+    let each = |share: &Range<usize>, visit: &mut dyn FnMut(u32, usize)| {
+        let nodes = (number(share.start)..).zip(&retained[share.clone()]).zip(&dominators[share.clone()]);
+        nodes
+            .filter(|(_, dominator)| **dominator != NONE)
+            .for_each(|((node, retained), _)| visit(node, bucket(retained.units())));
+    };
+    let mut nexts: Vec<Vec<u32>> = (shares.par_iter())
+        .map(|share| {
+            let mut counts = vec![0; BUCKETS];
+            each(share, &mut |_, bucket| counts[bucket] += 1);
+            counts
+        })
+        .collect();
+    let mut ends = vec![0; BUCKETS];
+    let listed = places(&mut nexts, BUCKETS, |bucket, end| ends[bucket] = end);
+    let mut sorted = arena.array::<u32>(listed)?;
     {
-        let sorted = &mut *sorted;
-        for (node, (retained, dominator)) in (0u32..).zip(retained.iter().zip(dominators)) {
-            if *dominator != NONE {
-                let place = &mut ends[bucket(*retained)];
-                sorted[*place] = node;
-                *place += 1;
+        let places = atomic_u32(&mut sorted);
+        shares.par_iter().zip(nexts).for_each(|(share, mut nexts)| {
+            each(share, &mut |node, bucket| {
+                places[nexts[bucket] as usize].store(node, Ordering::Relaxed);
+                nexts[bucket] += 1;
+            });
+        });
+    }
+    let key = |node: &u32| {
+        let retained = retained[*node as usize].units();
+        // So may what weighs too much to be added up.
+        let count = if weightless || retained == u64::MAX { counts[*node as usize] } else { 0 };
+        (Reverse(retained), Reverse(count), *node)
+    };
+    if weightless {
+        sorted.par_sort_unstable_by_key(key);
+    } else {
+        // The buckets of large weights come first; each is sorted by itself.
+        let large = BUCKETS - SMALL;
+        let mut rest = &mut sorted[..ends[large - 1]];
+        let mut buckets = Vec::new();
+        let mut start = 0;
+        for end in &ends[..large] {
+            let (bucket, after) = std::mem::take(&mut rest).split_at_mut(end - start);
+            (rest, start) = (after, *end);
+            if bucket.len() > 1 {
+                buckets.push(bucket);
             }
         }
-        let key = |node: &u32| {
-            let retained = retained[*node as usize];
-            // So may what weighs too much to be added up.
-            let count = if weightless || retained == u64::MAX { counts[*node as usize] } else { 0 };
-            (Reverse(retained), Reverse(count), *node)
-        };
-        if weightless {
-            sorted.par_sort_unstable_by_key(key);
-        } else {
-            // The buckets of large weights come first; each is sorted by itself.
-            let large = BUCKETS - SMALL;
-            let mut rest = &mut sorted[..ends[large - 1]];
-            let mut buckets = Vec::new();
-            let mut start = 0;
-            for end in &ends[..large] {
-                let (bucket, after) = std::mem::take(&mut rest).split_at_mut(end - start);
-                (rest, start) = (after, *end);
-                if bucket.len() > 1 {
-                    buckets.push(bucket);
-                }
-            }
-            buckets.into_par_iter().for_each(|bucket| bucket.sort_unstable_by_key(key));
-        }
+        buckets.into_par_iter().for_each(|bucket| bucket.sort_unstable_by_key(key));
     }
     Ok(sorted)
 }
 
 /// Gives each node its position: its dominator has it already, and so have its larger siblings.
-fn assign(arena: &ScratchArena, dominators: &[u32], sorted: &[u32], counts: &[u32]) -> io::Result<Order> {
+fn assign(
+    arena: &ScratchArena,
+    dominators: Array<u32>,
+    sorted: Array<u32>,
+    counts: Array<u32>,
+) -> io::Result<Order> {
     let nodes = dominators.len();
-    // One more than the position; 0 for none.
-    let mut positions = arena.zeroed::<u32>(nodes)?;
-    let mut by_position = arena.array::<u32>(nodes)?;
-    // By position: where the next child goes; when all have come, where the subtree ends.
-    let mut ends = arena.array::<u32>(nodes)?;
-    let mut top = 0;
+    // A node's dominator is not asked for any more once the node has its position, and its count neither: then the position
+    // of its next child takes its place, and when all have come, where its subtree ends.
+    let (mut positions, mut nexts) = (dominators, counts);
+    let mut placed = vec![0u64; nodes.div_ceil(64)];
+    let mut reachable = 0;
     {
-        let (positions, by_position, ends) = (&mut *positions, &mut *by_position, &mut *ends);
+        let (positions, nexts) = (&mut *positions, &mut *nexts);
         for (at, node) in sorted.iter().enumerate() {
             if let Some(later) = sorted.get(at + 2 * AHEAD) {
-                prefetch(positions, dominators[*later as usize] as usize);
+                prefetch(positions, *later as usize);
+                prefetch(nexts, *later as usize);
             }
             if let Some(soon) = sorted.get(at + AHEAD) {
-                let above = positions.get(dominators[*soon as usize] as usize).copied().unwrap_or(0);
-                prefetch(ends, (above as usize).wrapping_sub(1));
+                prefetch(nexts, positions[*soon as usize] as usize);
             }
-            let (index, dominator) = (*node as usize, dominators[*node as usize]);
-            let count = counts[index];
-            let position = if dominator == OUTSIDE {
-                top += count;
-                top - count
+            let (node, above) = (*node as usize, positions[*node as usize]);
+            let count = nexts[node];
+            let position = if above == OUTSIDE {
+                reachable += count;
+                reachable - count
             } else {
                 // Of what is not reached, not even the dominator has a position.
-                let Some(above) = positions[dominator as usize].checked_sub(1) else { continue };
-                let next = &mut ends[above as usize];
+                if placed[above as usize / 64] >> (above % 64) & 1 == 0 {
+                    continue;
+                }
+                let next = &mut nexts[above as usize];
                 *next += count;
                 *next - count
             };
-            positions[index] = position + 1;
-            by_position[position as usize] = *node;
-            ends[position as usize] = position + 1;
-        }
-        let mut next = top;
-        for (node, position) in (0u32..).zip(positions.iter_mut()) {
-            if *position == 0 {
-                by_position[next as usize] = node;
-                *position = next;
-                next += 1;
-            } else {
-                *position -= 1;
-            }
+            positions[node] = position;
+            nexts[node] = position + 1;
+            placed[node / 64] |= 1 << (node % 64);
         }
     }
-    Ok(Order { positions, nodes: by_position, ends, reachable: top })
+    drop(sorted);
+    let mut by_position = arena.array::<u32>(nodes)?;
+    let mut ends = arena.array::<u32>(nodes)?;
+    {
+        // The nodes that are not reached, before each chunk.
+        let mut before: Vec<u32> = (placed.par_chunks(CHUNK / 64))
+            .map(|words| number(words.len() * 64) - words.iter().map(|word| word.count_ones()).sum::<u32>())
+            .collect();
+        let mut sum = reachable;
+        for count in &mut before {
+            sum += std::mem::replace(count, sum);
+        }
+        let (by_position, ends) = (atomic_u32(&mut by_position), atomic_u32(&mut ends));
+        let chunks = positions.par_chunks_mut(CHUNK).zip(nexts.par_chunks(CHUNK)).zip(before);
+        chunks.enumerate().for_each(|(chunk, ((positions, nexts), mut unreached))| {
+            let nodes = number(chunk * CHUNK)..;
+            for ((node, position), end) in nodes.zip(positions).zip(nexts) {
+                if placed[node as usize / 64] >> (node % 64) & 1 == 0 {
+                    *position = unreached;
+                    unreached += 1;
+                } else {
+                    ends[*position as usize].store(*end, Ordering::Relaxed);
+                }
+                by_position[*position as usize].store(node, Ordering::Relaxed);
+            }
+        });
+    }
+    Ok(Order { positions, nodes: by_position, ends, reachable })
 }

@@ -16,6 +16,7 @@ pub(in crate::index) mod free_space;
 pub mod human_bytes;
 pub(crate) mod id_map;
 pub mod memory;
+mod pages;
 pub(crate) mod prefetch;
 pub(crate) mod scratch;
 pub mod store;

@@ -2,7 +2,7 @@
 //! has them; beyond that in files.
 //!
 //! The budget is of anonymous memory. The files have no name, lie in the index directory, and the kernel may write them
-//! out. An array that is dropped leaves its memory to the next.
+//! out. An array that is dropped leaves its memory to the next ([`super::pages`]).
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -16,6 +16,7 @@ use memmap2::MmapMut;
 use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use super::pages::{PAGE, Pages};
 use crate::input::file;
 use crate::input::mapped_files::{self, Content, Known};
 
@@ -34,24 +35,62 @@ struct Shared {
     /// Bytes of memory that may still be taken.
     left: AtomicU64,
     /// Memory of arrays that are gone: the kernel need not clear it again.
-    spare: Mutex<Vec<MmapMut>>,
+    spare: Mutex<Spare>,
 }
+
+/// Memory that no array has.
+#[derive(Debug, Default)]
+struct Spare {
+    /// In whole huge pages.
+    large: Vec<Pages>,
+    small: Vec<Pages>,
+}
+
+/// Memory for an array, and how many bytes of it, from the first on, may be no zeros.
+type Found = (Pages, usize);
 
 /// An array.
 #[derive(Debug)]
 pub(crate) struct Array<T> {
-    // Before the map: it has to be dropped first.
-    known: Option<Known>,
-    map: Option<MmapMut>,
+    place: Place,
     arena: ScratchArena,
     /// Bytes of the elements.
     bytes: usize,
-    in_memory: bool,
     kind: PhantomData<T>,
 }
 
-/// Bytes that are asked for at once at least, and touched by one thread in one go: a huge page.
-const PAGE: usize = 2 << 20;
+/// Where an array lies.
+#[derive(Debug)]
+enum Place {
+    Nowhere,
+    Memory(Pages),
+    File {
+        map: MmapMut,
+        // Behind the map only here: `Drop` drops it first.
+        known: Option<Known>,
+    },
+}
+
+impl Place {
+    #[inline(always)]
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Nowhere => &[],
+            Self::Memory(pages) => pages,
+            Self::File { map, .. } => map,
+        }
+    }
+
+    #[inline(always)]
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Nowhere => &mut [],
+            Self::Memory(pages) => pages,
+            Self::File { map, .. } => map,
+        }
+    }
+}
+
 /// What smaller arrays are made of.
 const SMALL_PAGE: usize = 1 << 16;
 
@@ -67,25 +106,19 @@ impl ScratchArena {
         self.0.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
-    /// Gives memory back to the kernel.
-    fn give_back(&self, map: MmapMut) {
-        let bytes = map.len() as u64;
-        drop(map);
-        self.0.left.fetch_add(bytes, Ordering::Relaxed);
-    }
-
     /// Bytes of memory that are left, spare ones included.
     pub(crate) fn left(&self) -> u64 {
         let spare = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        self.0.left.load(Ordering::Relaxed) + spare.iter().map(|map| map.len() as u64).sum::<u64>()
+        let bytes = |pages: &[Pages]| pages.iter().map(|pages| pages.len() as u64).sum::<u64>();
+        self.0.left.load(Ordering::Relaxed) + bytes(&spare.large) + bytes(&spare.small)
     }
 
     /// An array of `len` zeros.
     pub(crate) fn zeroed<T: Plain>(&self, len: usize) -> io::Result<Array<T>> {
-        let (mut array, is_new) = self.make(len)?;
-        if !is_new && let Some(map) = &mut array.map {
-            let bytes = array.bytes;
-            map.par_chunks_mut(PAGE).take(bytes.div_ceil(PAGE)).for_each(|page| page.fill(0));
+        let (mut array, used) = self.make(len)?;
+        let used = used.min(array.bytes);
+        if let Some(used) = array.place.bytes_mut().get_mut(..used) {
+            used.par_chunks_mut(PAGE).for_each(|page| page.fill(0));
         }
         Ok(array)
     }
@@ -102,61 +135,73 @@ impl ScratchArena {
         Ok(array)
     }
 
-    /// An array, and whether it is all zeros.
-    fn make<T: Plain>(&self, len: usize) -> io::Result<(Array<T>, bool)> {
+    /// An array, and how many bytes of it, from the first on, may be no zeros.
+    fn make<T: Plain>(&self, len: usize) -> io::Result<(Array<T>, usize)> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
         let explain = |error: io::Error| {
             io::Error::new(error.kind(), format!("cannot allocate {bytes} bytes of scratch memory: {error}"))
         };
-        let array = |map, in_memory| {
-            let arena = self.clone();
-            Array { known: None, map, arena, bytes, in_memory, kind: PhantomData }
-        };
+        let array = |place| Array { place, arena: self.clone(), bytes, kind: PhantomData };
         if bytes == 0 {
-            return Ok((array(None, false), true));
+            return Ok((array(Place::Nowhere), 0));
         }
+        if let Some((pages, used)) = self.memory(bytes)? {
+            return Ok((array(Place::Memory(pages)), used));
+        }
+        let map = self.file(bytes).and_then(|file| file::map_scratch(&file)).map_err(explain)?;
+        // A failing disk, or one that copies when it writes and is full.
+        let known = Some(mapped_files::known(&map, &self.0.dir, Content::Scratch));
+        Ok((array(Place::File { map, known }), 0))
+    }
+
+    /// Memory of the budget; none if it does not do.
+    fn memory(&self, bytes: usize) -> io::Result<Option<Found>> {
         let mut spare = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        spare.sort_by_key(|map| map.len());
-        let fits = spare.iter().position(|map| map.len() >= bytes);
-        // Much larger ones are left for what needs them.
-        if let Some(fits) = fits
-            && spare.get(fits).is_some_and(|map| map.len() / 5 * 4 <= bytes)
-        {
-            return Ok((array(Some(spare.remove(fits)), true), false));
-        }
-        let unit = if bytes < PAGE { SMALL_PAGE } else { PAGE };
+        let Spare { large, small } = &mut *spare;
+        let is_small = bytes < PAGE;
+        let unit = if is_small { SMALL_PAGE } else { PAGE };
         let wanted = bytes.checked_next_multiple_of(unit).ok_or(io::ErrorKind::OutOfMemory)?;
-        let mut taken = self.take(wanted as u64);
-        // A map that is much too large would be missing elsewhere: rather a new one, in the place of others.
-        while !taken && !spare.is_empty() {
-            self.give_back(spare.remove(0));
-            taken = self.take(wanted as u64);
+        let ready = if is_small { fitting(small, bytes) } else { cut(large, wanted) };
+        if let Some(pages) = ready {
+            let len = pages.len();
+            return Ok(Some((pages, len)));
+        }
+        let pieces = if is_small { Vec::new() } else { pieces(large, wanted) };
+        let used: usize = pieces.iter().map(|piece| piece.len()).sum();
+        let more = (wanted - used) as u64;
+        let mut taken = self.take(more);
+        // What lies about in other sizes would be missing here.
+        while !taken && let Some(pages) = small.pop().or_else(|| large.pop()) {
+            self.give_back(pages);
+            taken = self.take(more);
+        }
+        if !taken {
+            large.extend(pieces);
+            return Ok(None);
         }
         drop(spare);
         // The system may give less than the budget says: another limit, or others have taken it.
-        let map = if taken { MmapMut::map_anon(wanted).ok() } else { None };
-        if let Some(mut map) = map {
-            // Advice: without huge pages it works too.
-            #[cfg(target_os = "linux")]
-            let _ = map.advise(memmap2::Advice::HugePage);
-            // The kernel clears pages when they are touched: by all threads now, instead of by one later.
-            map.par_chunks_mut(PAGE).for_each(|page| {
+        let Ok(mut pages) = Pages::of_pieces(pieces, wanted) else {
+            // Nobody shall try again: what is taken now stays taken.
+            self.0.left.store(0, Ordering::Relaxed);
+            return Ok(None);
+        };
+        // The kernel clears pages when they are touched: by all threads now, instead of by one later.
+        if let Some(untouched) = pages.get_mut(used..) {
+            untouched.par_chunks_mut(PAGE).for_each(|page| {
                 if let Some(first) = page.first_mut() {
                     *first = 0;
                 }
             });
-            return Ok((array(Some(map), true), true));
         }
-        if taken {
-            // Nobody shall try again: what is taken now stays taken.
-            self.0.left.store(0, Ordering::Relaxed);
-        }
-        let map = self.file(bytes).and_then(|file| file::map_scratch(&file)).map_err(explain)?;
-        // A failing disk, or one that copies when it writes and is full.
-        let known = mapped_files::known(&map, &self.0.dir, Content::Scratch);
-        let mut array = array(Some(map), false);
-        array.known = Some(known);
-        Ok((array, true))
+        Ok(Some((pages, used)))
+    }
+
+    /// Gives memory back to the kernel.
+    fn give_back(&self, pages: Pages) {
+        let bytes = pages.len() as u64;
+        drop(pages);
+        self.0.left.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// A file of zeros without a name. Its space is taken at once, so that a full disk is an error here and not a signal
@@ -175,6 +220,58 @@ impl ScratchArena {
         }
         Ok(file)
     }
+}
+
+/// The smallest memory that is large enough, if it is not much too large: that is left for what needs it.
+fn fitting(spare: &mut Vec<Pages>, bytes: usize) -> Option<Pages> {
+    let at = smallest(spare, bytes)?;
+    let fits = spare.get(at).is_some_and(|pages| pages.len() / 5 * 4 <= bytes);
+    fits.then(|| spare.swap_remove(at))
+}
+
+fn smallest(spare: &[Pages], bytes: usize) -> Option<usize> {
+    let enough = spare.iter().enumerate().filter(|(_, pages)| pages.len() >= bytes);
+    enough.min_by_key(|(_, pages)| pages.len()).map(|(at, _)| at)
+}
+
+/// Memory of `bytes`, whole pages, cut off what is larger.
+#[cfg(target_os = "linux")]
+fn cut(spare: &mut Vec<Pages>, bytes: usize) -> Option<Pages> {
+    let at = smallest(spare, bytes)?;
+    let mut pages = spare.swap_remove(at);
+    if pages.len() > bytes {
+        spare.push(pages.split_off(bytes));
+    }
+    Some(pages)
+}
+
+/// Takes pieces that have so many bytes together, or all that there are: the longest first, as they are the fewest.
+#[cfg(target_os = "linux")]
+fn pieces(spare: &mut Vec<Pages>, bytes: usize) -> Vec<Pages> {
+    spare.sort_by_key(|pages| pages.len());
+    let (mut pieces, mut left) = (Vec::new(), bytes);
+    while left > 0
+        && let Some(mut piece) = spare.pop()
+    {
+        if piece.len() > left {
+            spare.push(piece.split_off(left));
+        }
+        left -= piece.len();
+        pieces.push(piece);
+    }
+    pieces
+}
+
+/// Memory that cannot be cut is taken if it fits.
+#[cfg(not(target_os = "linux"))]
+fn cut(spare: &mut Vec<Pages>, bytes: usize) -> Option<Pages> {
+    fitting(spare, bytes)
+}
+
+/// Memory that cannot be moved is no piece of another.
+#[cfg(not(target_os = "linux"))]
+fn pieces(_: &mut Vec<Pages>, _: usize) -> Vec<Pages> {
+    Vec::new()
 }
 
 /// Takes space on the disk for a file without writing it, where the system can: `false` if it cannot.
@@ -287,8 +384,16 @@ impl<T: Plain + Copy> Stack<T> {
 
 impl<T> Drop for Array<T> {
     fn drop(&mut self) {
-        if let (true, Some(map)) = (self.in_memory, self.map.take()) {
-            self.arena.0.spare.lock().unwrap_or_else(PoisonError::into_inner).push(map);
+        match std::mem::replace(&mut self.place, Place::Nowhere) {
+            Place::Nowhere => {}
+            Place::Memory(pages) => {
+                let mut spare = self.arena.0.spare.lock().unwrap_or_else(PoisonError::into_inner);
+                if pages.len() < PAGE { spare.small.push(pages) } else { spare.large.push(pages) }
+            }
+            Place::File { map, known } => {
+                drop(known);
+                drop(map);
+            }
         }
     }
 }
@@ -297,14 +402,14 @@ impl<T: Plain> Deref for Array<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        let bytes = self.map.as_deref().and_then(|map| map.get(..self.bytes));
+        let bytes = self.place.bytes().get(..self.bytes);
         bytes.and_then(|bytes| <[T]>::ref_from_bytes(bytes).ok()).unwrap_or_default()
     }
 }
 
 impl<T: Plain> DerefMut for Array<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        let bytes = self.map.as_deref_mut().and_then(|map| map.get_mut(..self.bytes));
+        let bytes = self.place.bytes_mut().get_mut(..self.bytes);
         bytes.and_then(|bytes| <[T]>::mut_from_bytes(bytes).ok()).unwrap_or_default()
     }
 }
@@ -349,6 +454,10 @@ mod tests {
         assert_eq!(moves, 1);
     }
 
+    fn in_memory<T>(array: &Array<T>) -> bool {
+        matches!(array.place, Place::Memory(_))
+    }
+
     #[test]
     fn arrays_lie_in_memory_and_then_in_files() {
         let dir = tempfile::tempdir().unwrap();
@@ -356,7 +465,7 @@ mod tests {
         let mut first = arena.zeroed::<u32>(900).unwrap();
         let mut second = arena.array::<u64>(700_000).unwrap();
         let left = (5 << 20) - SMALL_PAGE as u64;
-        assert_eq!((first.in_memory, second.in_memory, arena.left()), (true, false, left));
+        assert_eq!((in_memory(&first), in_memory(&second), arena.left()), (true, false, left));
         first.fill(7);
         second.fill(9);
         assert!(first.iter().all(|x| *x == 7) && second.iter().all(|x| *x == 9));
@@ -366,10 +475,10 @@ mod tests {
         let again = arena.zeroed::<u16>(5000).unwrap();
         assert!(again.iter().all(|x| *x == 0));
         let all = arena.array::<u8>(5 << 20).unwrap();
-        assert!((again.in_memory, all.in_memory) == (true, false));
+        assert!((in_memory(&again), in_memory(&all)) == (true, false));
         drop(again);
         let all = arena.zeroed::<u8>(4 << 20).unwrap();
-        assert!(all.in_memory && all.iter().all(|x| *x == 0), "spare memory makes room for more");
+        assert!(in_memory(&all) && all.iter().all(|x| *x == 0), "spare memory makes room for more");
         assert!(arena.array::<u32>(0).unwrap().is_empty());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
