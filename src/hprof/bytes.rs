@@ -4,16 +4,19 @@ use super::ids::ObjectId;
 use super::types::{BasicType, IdSize};
 
 /// Reads a big-endian `u16` at `at`, if it is there.
+#[inline]
 pub(crate) fn be_u16(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..)?.first_chunk().map(|chunk| u16::from_be_bytes(*chunk))
 }
 
 /// Reads a big-endian `u32` at `at`, if it is there.
+#[inline]
 pub(crate) fn be_u32(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|chunk| u32::from_be_bytes(*chunk))
 }
 
 /// Reads a big-endian `u64` at `at`, if it is there.
+#[inline]
 pub(crate) fn be_u64(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().map(|chunk| u64::from_be_bytes(*chunk))
 }
@@ -32,6 +35,7 @@ pub(crate) fn be_ids(bytes: &[u8], size: IdSize) -> impl ExactSizeIterator<Item 
 }
 
 /// Reads an identifier of `size` bytes at `at`, if it is there.
+#[inline]
 pub(crate) fn be_id(bytes: &[u8], at: usize, size: IdSize) -> Option<u64> {
     match size {
         IdSize::Four => be_u32(bytes, at).map(u64::from),

@@ -14,6 +14,7 @@ use std::ops::Range;
 
 use zerocopy::little_endian::U64;
 
+use super::graph_view::NONE;
 use super::numbers::ObjectIndex;
 use crate::index::storage::checked_column::CheckedColumn;
 
@@ -347,14 +348,19 @@ impl Encoder {
         Self { first, bytes, groups: Vec::new(), edges: 0, next: first, head: 0 }
     }
 
-    /// Appends the list of the next node. Sorts `targets` and drops duplicates.
+    /// Appends the list of the next node. Sorts `targets`, and drops duplicates and [`NONE`].
     #[inline]
-    pub(crate) fn push(&mut self, targets: &mut Vec<u32>) {
-        if targets.len() > 1 {
-            targets.sort_unstable();
-            targets.dedup();
+    pub(crate) fn push(&mut self, targets: &mut [u32]) {
+        match *targets {
+            [] | [NONE] => self.push_sorted(&[]),
+            [_] => self.push_sorted(targets),
+            [first, second] if first < second && second != NONE => self.push_sorted(targets),
+            _ => {
+                targets.sort_unstable();
+                let end = targets.partition_point(|target| *target != NONE);
+                self.push_ascending(targets.get_mut(..end).unwrap_or_default());
+            }
         }
-        self.push_sorted(targets);
     }
 
     /// Appends the list of the next node, ascending without duplicates.

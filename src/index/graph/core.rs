@@ -230,7 +230,8 @@ impl Collector<'_> {
     fn each(&self, chunk: usize, mut visit: impl FnMut(u32, Targets<'_>)) {
         let chunk = u32::try_from(chunk).unwrap_or(u32::MAX);
         let end = (chunk + 1).saturating_mul(CHUNK).min(self.graph.lists.len());
-        for group in chunk * (CHUNK / GROUP)..end.div_ceil(GROUP) {
+        let groups = chunk * (CHUNK / GROUP)..end.div_ceil(GROUP);
+        for group in groups.filter(|group| self.peeled.has_core(*group)) {
             self.graph.lists.group(group, |node, row| {
                 if self.peeled.level(node) == 0 {
                     visit(node, row);

@@ -117,7 +117,7 @@ fn order_by<S: Sum>(
     let Forest { dominators, core, order, reached } = forest;
     {
         let sums = Sums::<S> { retained: S::shared(&mut retained), counts: atomic_u32(&mut counts) };
-        add_up_leaves(arena, &dominators, peeled, &sums)?;
+        add_up_leaves(&dominators, peeled, &sums);
         let walked = order.get(..reached).unwrap_or_default();
         add_up_core(arena, walked, core.get(..reached).unwrap_or_default(), &sums)?;
     }
@@ -241,70 +241,53 @@ fn places(counts: &mut [Vec<u32>], keys: usize, mut end_of_key: impl FnMut(usize
 const LEVELS: usize = MAX_LEVEL as usize + 1;
 
 /// Adds what each peeled node retains to its dominator's, level by level, so that each is complete before it is added.
-fn add_up_leaves<S: Sum>(
-    arena: &ScratchArena,
-    dominators: &[u32],
-    peeled: Peeled<'_>,
-    sums: &Sums<'_, S>,
-) -> io::Result<()> {
-    let states = peeled.states();
-    let shares = shares(states.len());
-    let mut counts: Vec<Vec<u32>> = (shares.par_iter())
-        .map(|share| {
-            let mut counts = vec![0; LEVELS];
-            states[share.clone()].iter().for_each(|state| counts[usize::from(Peeled::level_of(*state))] += 1);
-            // The core's own are not listed.
-            counts[0] = 0;
-            counts
+fn add_up_leaves<S: Sum>(dominators: &[u32], peeled: Peeled<'_>, sums: &Sums<'_, S>) {
+    let chunks: Vec<(usize, &[u8])> = peeled.states().chunks(CHUNK).enumerate().collect();
+    let levels: Vec<[bool; LEVELS]> = (chunks.par_iter())
+        .map(|(_, states)| {
+            let mut levels = [false; LEVELS];
+            states.iter().for_each(|state| levels[usize::from(Peeled::level_of(*state))] = true);
+            levels
         })
         .collect();
-    let mut ends = [0; LEVELS];
-    let listed = places(&mut counts, LEVELS, |level, end| ends[level] = end);
-    let mut leaves = arena.array::<u32>(listed)?;
-    {
-        let leaves = atomic_u32(&mut leaves);
-        shares.into_par_iter().zip(counts).for_each(|(share, mut nexts)| {
-            for (node, state) in (number(share.start)..).zip(&states[share]) {
-                let level = usize::from(Peeled::level_of(*state));
-                if level > 0 {
-                    leaves[nexts[level] as usize].store(node, Ordering::Relaxed);
-                    nexts[level] += 1;
-                }
-            }
-        });
-    }
-    let leaves = &*leaves;
+    // The core's own come later.
     for level in 1..LEVELS {
-        leaves[ends[level - 1]..ends[level]].par_chunks(CHUNK).for_each(|nodes| {
-            // Neighbours mostly have the same dominator.
-            let mut pending = (NONE as usize, (S::default(), 0));
-            for (at, node) in nodes.iter().enumerate() {
-                if let Some(soon) = nodes.get(at + AHEAD) {
-                    let above = dominators[*soon as usize] as usize;
-                    prefetch(sums.retained, above);
-                    prefetch(sums.counts, above);
-                }
-                let above = dominators[*node as usize] as usize;
-                if above >= dominators.len() {
-                    continue;
-                }
-                let (retained, count) = sums.get(*node as usize);
-                let (last, sum) = &mut pending;
-                if *last != above {
-                    if *last < dominators.len() {
-                        sums.add(*last, *sum);
-                    }
-                    pending = (above, (retained, count));
-                } else {
-                    *sum = (sum.0.plus(retained), sum.1 + count);
-                }
-            }
-            if pending.0 < dominators.len() {
-                sums.add(pending.0, pending.1);
-            }
-        });
+        chunks.par_iter().zip(&levels).filter(|(_, levels)| levels[level]).for_each(
+            |((chunk, states), _)| {
+                let own = (number(chunk * CHUNK)..).zip(*states);
+                let own = own.filter(|(_, state)| usize::from(Peeled::level_of(**state)) == level);
+                let nodes: Vec<u32> = own.map(|(node, _)| node).collect();
+                add_up_each(dominators, &nodes, sums);
+            },
+        );
     }
-    Ok(())
+}
+
+/// Adds what each of some nodes retains to its dominator's.
+fn add_up_each<S: Sum>(dominators: &[u32], nodes: &[u32], sums: &Sums<'_, S>) {
+    // Neighbours mostly have the same dominator.
+    let (mut last, mut sum) = (NONE as usize, (S::default(), 0));
+    let add = |above: usize, sum: (S, u32)| {
+        if above < dominators.len() {
+            sums.add(above, sum);
+        }
+    };
+    for (at, node) in nodes.iter().enumerate() {
+        if let Some(soon) = nodes.get(at + AHEAD) {
+            let above = dominators[*soon as usize] as usize;
+            prefetch(sums.retained, above);
+            prefetch(sums.counts, above);
+        }
+        let above = dominators[*node as usize] as usize;
+        let (retained, count) = sums.get(*node as usize);
+        if above == last {
+            sum = (sum.0.plus(retained), sum.1 + count);
+        } else {
+            add(last, sum);
+            (last, sum) = (above, (retained, count));
+        }
+    }
+    add(last, sum);
 }
 
 /// Adds what each node of the core retains to its dominator's: the last of the walk first. Dominators are near in the order
@@ -355,6 +338,8 @@ fn add_up_core<S: Sum>(
 const SMALL: usize = 1 << 16;
 /// Leading bits that tell apart.
 const LEADING: u32 = 12;
+/// A table of buckets is not worth while for fewer nodes.
+const FEW: usize = 1 << 10;
 /// Buckets: the small ones, and for each length of 17 to 64 bits those of all leading bits.
 const BUCKETS: usize = SMALL + (48 << LEADING);
 
@@ -382,6 +367,19 @@ fn sort<S: Sum>(
 ) -> io::Result<Array<u32>> {
     // Where something weighs nothing, what it dominates may retain as much as it does itself.
     let weightless = weights.codes.par_iter().any(|code| *code == 0);
+    let key = |node: &u32| {
+        let retained = retained[*node as usize].units();
+        // So may what weighs too much to be added up.
+        let count = if weightless || retained == u64::MAX { counts[*node as usize] } else { 0 };
+        (Reverse(retained), Reverse(count), *node)
+    };
+    if dominators.len() < FEW {
+        let nodes = (0u32..).zip(dominators).filter(|(_, dominator)| **dominator != NONE);
+        let nodes: Vec<u32> = nodes.map(|(node, _)| node).collect();
+        let mut sorted = arena.copy(&nodes)?;
+        sorted.sort_unstable_by_key(key);
+        return Ok(sorted);
+    }
     let shares = shares(dominators.len());
     let each = |share: &Range<usize>, visit: &mut dyn FnMut(u32, usize)| {
         let nodes = (number(share.start)..).zip(&retained[share.clone()]).zip(&dominators[share.clone()]);
@@ -408,12 +406,6 @@ fn sort<S: Sum>(
             });
         });
     }
-    let key = |node: &u32| {
-        let retained = retained[*node as usize].units();
-        // So may what weighs too much to be added up.
-        let count = if weightless || retained == u64::MAX { counts[*node as usize] } else { 0 };
-        (Reverse(retained), Reverse(count), *node)
-    };
     if weightless {
         sorted.par_sort_unstable_by_key(key);
     } else {

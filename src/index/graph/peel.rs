@@ -80,6 +80,14 @@ impl<'a> Peeled<'a> {
         self.states[node as usize] & ROOT != 0
     }
 
+    /// Whether one of the nodes of a group is in the core.
+    #[inline(always)]
+    pub(crate) fn has_core(self, group: u32) -> bool {
+        let first = (group * GROUP) as usize;
+        let own = self.states.get(first..self.states.len().min(first + GROUP as usize)).unwrap_or_default();
+        own.iter().any(|state| Self::is_core(*state))
+    }
+
     /// The states of all nodes, for walks over them.
     pub(crate) fn states(self) -> &'a [u8] {
         self.states
@@ -141,6 +149,12 @@ fn peel_nodes(states: &[AtomicU8], graph: &GraphView<'_>) -> Vec<bool> {
                 let mut peeled = 0;
                 let range = chunk * CHUNK..((chunk + 1) * CHUNK).min(groups);
                 let mut look = |group: u32| {
+                    let first = (group * GROUP) as usize;
+                    let own = states.get(first..nodes.min(first + GROUP as usize)).unwrap_or_default();
+                    // In most groups, all are peeled after a round: their lists need not be read again.
+                    if own.iter().all(|state| state.load(Ordering::Relaxed) & (KEPT | LEVEL) != 0) {
+                        return;
+                    }
                     graph.lists.group(group, |node, targets| {
                         peeled += usize::from(try_peel(states, graph, &kept, node, targets));
                     });

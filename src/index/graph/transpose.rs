@@ -21,6 +21,8 @@ const BLOCK: usize = 1 << 10;
 /// Edges in a slab, in bits, at least and at most: what is taken from the arena at once. Large ones lie on huge pages,
 /// which matters: each bucket is written to in another place.
 const SLAB_BITS: std::ops::RangeInclusive<u32> = 12..=20;
+/// Edges that a bucket collects in the cache before they go to memory.
+const STAGE: usize = 32;
 /// Parts of 16 bits of an edge: the target in its bucket, and the halves of the source.
 const PARTS: usize = 3;
 /// Bytes that an edge takes in a bucket.
@@ -46,17 +48,20 @@ pub(crate) struct Sink {
 }
 
 /// What a thread has put into a bucket.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Fill {
     /// Numbers of its blocks, all but the last one full.
     blocks: Vec<u32>,
     /// Where the next edge goes, of all edges in slabs.
     next: usize,
+    /// Edges that are in no block yet.
+    staged: [[u16; PARTS]; STAGE],
+    count: usize,
 }
 
 impl Sink {
     fn new(arena: &ScratchArena, range: &Range<u32>, slab_bits: u32) -> Self {
-        let buckets = range.clone().map(|_| Fill::default()).collect();
+        let buckets = range.clone().map(|_| Fill::new()).collect();
         let first = range.start << BUCKET_BITS;
         Self { arena: arena.clone(), slab_bits, slabs: Vec::new(), blocks: 0, buckets, first, error: None }
     }
@@ -67,19 +72,37 @@ impl Sink {
     pub(crate) fn edge(&mut self, target: u32, source: u32) {
         let bucket = (target.wrapping_sub(self.first) >> BUCKET_BITS) as usize;
         let Some(fill) = self.buckets.get_mut(bucket) else { return };
-        if fill.next.is_multiple_of(BLOCK) {
+        if let Some(place) = fill.staged.get_mut(fill.count) {
+            *place = [target as u16, source as u16, (source >> 16) as u16];
+        }
+        fill.count += 1;
+        if fill.count == STAGE {
+            self.put(bucket);
+        }
+    }
+
+    /// Puts what is staged into the bucket's block.
+    fn put(&mut self, bucket: usize) {
+        // A block is a whole number of stages.
+        if self.buckets[bucket].next.is_multiple_of(BLOCK) {
             self.start_block(bucket);
         }
-        let Some(fill) = self.buckets.get_mut(bucket) else { return };
-        let at = fill.next;
-        fill.next += 1;
-        if let Some(slab) = self.slabs.get_mut(at >> self.slab_bits) {
-            let place = (at & ((1 << self.slab_bits) - 1)) * PARTS;
-            slab[place..place + PARTS].copy_from_slice(&[
-                target as u16,
-                source as u16,
-                (source >> 16) as u16,
-            ]);
+        let fill = &mut self.buckets[bucket];
+        let edges = &fill.staged[..fill.count];
+        if let Some(slab) = self.slabs.get_mut(fill.next >> self.slab_bits) {
+            let place = (fill.next & ((1 << self.slab_bits) - 1)) * PARTS;
+            slab[place..place + edges.len() * PARTS].copy_from_slice(edges.as_flattened());
+        }
+        fill.next += edges.len();
+        fill.count = 0;
+    }
+
+    /// Puts what is staged anywhere.
+    fn put_all(&mut self) {
+        for bucket in 0..self.buckets.len() {
+            if self.buckets[bucket].count > 0 {
+                self.put(bucket);
+            }
         }
     }
 
@@ -99,6 +122,11 @@ impl Sink {
 }
 
 impl Fill {
+    fn new() -> Self {
+        Self { blocks: Vec::new(), next: 0, staged: [[0; PARTS]; STAGE], count: 0 }
+    }
+
+    /// Edges in blocks.
     fn edges(&self) -> usize {
         let Some(full) = self.blocks.len().checked_sub(1) else { return 0 };
         // The end of a full block is where another one starts.
@@ -131,6 +159,7 @@ pub(crate) fn buckets(
             loop {
                 let chunk = next.fetch_add(1, Ordering::Relaxed);
                 if chunk >= chunks || sink.error.is_some() {
+                    sink.put_all();
                     return sink.error.take().map_or(Ok(sink), Err);
                 }
                 each(chunk, &mut sink);

@@ -169,6 +169,7 @@ pub(crate) struct Cursor<'s> {
     near: Vec<(u64, u32)>,
     far: IdMap<u64, u32>,
     batch: Vec<u64>,
+    /// Chunk and word of each id of the batch.
     places: Vec<(u32, u32)>,
 }
 
@@ -200,11 +201,24 @@ impl Cursor<'_> {
             seen ^= self.word(chunk, word).map_or(0, |word| word.load(Ordering::Relaxed));
         }
         std::hint::black_box(seen);
-        for (id, (chunk, word)) in batch.iter().zip(&self.places) {
-            let mask = 1 << (Position::of(*id, shift).bit % 64);
-            let Some(word) = self.word(*chunk, *word) else { return Err(Misfit::Scattered) };
-            if word.fetch_or(mask, Ordering::Relaxed) & mask != 0 {
-                repeated.push(*id);
+        let bit = |id: &u64| 1u64 << (Position::of(*id, shift).bit % 64);
+        let mut left = &*batch;
+        // Neighbours are bits of one word.
+        for same in self.places.chunk_by(|one, other| one == other) {
+            let (ids, rest) = left.split_at_checked(same.len()).unwrap_or_default();
+            left = rest;
+            let mut mask = 0;
+            for id in ids {
+                if mask & bit(id) != 0 {
+                    repeated.push(*id);
+                }
+                mask |= bit(id);
+            }
+            let word = same.first().and_then(|(chunk, word)| self.word(*chunk, *word));
+            let Some(word) = word else { return Err(Misfit::Scattered) };
+            let before = word.fetch_or(mask, Ordering::Relaxed);
+            if before & mask != 0 {
+                repeated.extend(ids.iter().filter(|id| before & bit(id) != 0));
             }
         }
         batch.clear();

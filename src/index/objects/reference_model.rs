@@ -423,19 +423,21 @@ struct Describer<'s> {
     ends: Vec<usize>,
     /// Long arrays of the batch: which object, and its elements.
     long: Vec<(u32, &'s [u8])>,
-    /// What is found for the ids of one object.
+    /// What is found for the ids; [`NONE`] for nothing.
     targets: Vec<u32>,
     /// The object.
     index: u32,
     class: u32,
     units: u64,
-    /// The class met last: id and number.
-    last: (ObjectId, u32),
+    /// Classes met of late, each at a place of its id: id and number.
+    recent: Vec<(ObjectId, u32)>,
     failed: Option<io::Error>,
 }
 
 /// Objects whose references are looked up together.
 const BATCH: usize = 64;
+/// Classes of which the numbers are at hand.
+const RECENT: usize = 256;
 
 impl<'s> Describer<'s> {
     fn new(shared: &'s Shared<'s>, first: u32) -> Self {
@@ -461,7 +463,7 @@ impl<'s> Describer<'s> {
             index: first,
             class: NONE,
             units: 0,
-            last: (ObjectId::NULL, NONE),
+            recent: vec![(ObjectId::NULL, NONE); RECENT],
             failed: None,
         }
     }
@@ -496,43 +498,38 @@ impl<'s> Describer<'s> {
 
     fn rows(&mut self) {
         let Self { shared, chunk, encoder, locals, ids, ends, long, targets, failed, .. } = self;
+        targets.clear();
+        shared.finder.find(ids, |found| match found {
+            Some(target) => targets.push(target.0),
+            None => {
+                chunk.missing.add(ids.get(targets.len()));
+                targets.push(NONE);
+            }
+        });
         // Less objects than 32 bits count.
         #[allow(clippy::cast_possible_truncation)]
-        let mut object = self.index - ends.len() as u32;
+        let first = self.index - ends.len() as u32;
         let mut long = long.iter().peekable();
-        let mut long_missing = MissingCounter::default();
-        let mut end_row = |targets: &mut Vec<u32>| {
-            while let Some(((thread, local), rest)) = locals.split_first()
-                && thread.0 == object
-            {
-                targets.push(local.0);
-                *locals = rest;
-            }
-            match long.next_if(|(array, _)| *array == object) {
-                Some((_, elements)) => {
-                    if let Err(error) = shared.long_row(elements, encoder, &mut long_missing) {
-                        *failed = failed.take().or(Some(error));
-                    }
+        let mut start = 0;
+        for (object, end) in (first..).zip(ends) {
+            let row = targets.get_mut(start..*end).unwrap_or_default();
+            start = *end;
+            if let Some((_, elements)) = long.next_if(|(array, _)| *array == object) {
+                if let Err(error) = shared.long_row(elements, encoder, &mut chunk.missing) {
+                    *failed = failed.take().or(Some(error));
                 }
-                None => encoder.push(targets),
+            } else if locals.first().is_some_and(|(thread, _)| thread.0 == object) {
+                let mut row = row.to_vec();
+                while let Some(((_, local), rest)) = locals.split_first().filter(|(own, _)| own.0.0 == object)
+                {
+                    row.push(local.0);
+                    *locals = rest;
+                }
+                encoder.push(&mut row);
+            } else {
+                encoder.push(row);
             }
-            targets.clear();
-            object += 1;
-        };
-        let mut row_ends = ends.iter().peekable();
-        let mut at = 0;
-        shared.finder.find(ids, |found| {
-            while row_ends.next_if(|end| **end == at).is_some() {
-                end_row(targets);
-            }
-            match found {
-                Some(target) => targets.push(target.0),
-                None => chunk.missing.add(ids.get(at)),
-            }
-            at += 1;
-        });
-        row_ends.for_each(|_| end_row(targets));
-        chunk.missing.merge(long_missing);
+        }
     }
 
     fn finish(mut self) -> io::Result<Chunk> {
@@ -560,10 +557,18 @@ impl<'s> Describer<'s> {
 
     #[inline(always)]
     fn class_number(&mut self, id: ObjectId) -> u32 {
-        if self.last.0 != id || self.last.1 == NONE {
-            self.last = (id, self.shared.plans.class(id).map_or(NONE, |class| class.0));
+        // Class objects lie far apart.
+        #[allow(clippy::cast_possible_truncation)]
+        let at = (id.0 >> 3 ^ id.0 >> 11) as usize % RECENT;
+        match self.recent.get_mut(at) {
+            Some((known, number)) if *known == id && *number != NONE => *number,
+            Some(place) => {
+                place.0 = id;
+                place.1 = self.shared.plans.class(id).map_or(NONE, |class| class.0);
+                place.1
+            }
+            None => NONE,
         }
-        self.last.1
     }
 
     #[inline(always)]

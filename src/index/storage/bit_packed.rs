@@ -146,7 +146,11 @@ pub(crate) struct BitPacker {
 impl BitPacker {
     /// Packs numbers; all frames but the last are full.
     pub(crate) fn pack<T: Copy + Into<u32>>(numbers: &[T]) -> Self {
-        let mut packer = Self::default();
+        // Most columns take less than half of their numbers.
+        let mut packer = Self {
+            frames: Vec::with_capacity(numbers.len().div_ceil(FRAME_LEN)),
+            words: Vec::with_capacity(numbers.len() / 4),
+        };
         for frame in numbers.chunks(FRAME_LEN) {
             let all = || frame.iter().map(|number| -> u32 { (*number).into() });
             let (least, most) = (all().min().unwrap_or(0), all().max().unwrap_or(0));
@@ -155,23 +159,21 @@ impl BitPacker {
             if width == 0 {
                 continue;
             }
-            let (mut word, mut filled, mut left) = (0u64, 0, width);
+            // A frame takes as many words as bits a number. One more takes what is shifted out of the last.
+            let (mut words, mut at, mut filled) = ([0u64; u32::BITS as usize + 1], 0, 0);
             for number in all() {
                 let number = u64::from(number - least);
-                word |= number << filled;
-                filled += width;
-                if filled >= 64 {
-                    packer.words.push(U64::new(word));
-                    left -= 1;
-                    filled -= 64;
-                    word = if filled == 0 { 0 } else { number >> (width - filled) };
+                if let Some([word, next]) = words.get_mut(at..at + 2) {
+                    *word |= number << filled;
+                    filled += width;
+                    if filled >= 64 {
+                        filled -= 64;
+                        at += 1;
+                        *next = number >> (width - filled);
+                    }
                 }
             }
-            // A last frame that is not full.
-            for _ in 0..left {
-                packer.words.push(U64::new(word));
-                word = 0;
-            }
+            packer.words.extend(words.iter().take(width as usize).map(|word| U64::new(*word)));
         }
         packer
     }
