@@ -58,7 +58,7 @@ fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 #[test]
-fn the_index_is_the_same_in_any_memory() {
+fn the_index_is_the_same_in_any_memory_with_any_threads() {
     let model = model(150_000);
     for order in [Order::ClassesFirst, Order::Shuffled(3)] {
         let written = model.write(&Options { order, ..Options::hotspot() });
@@ -73,8 +73,17 @@ fn the_index_is_the_same_in_any_memory() {
         let usual = built("usual", &[]);
         assert!(usual.keys().any(|name| name == Path::new("dominators")), "{:?}", usual.keys());
         // The first leaves next to nothing for arrays, so that they lie in files.
-        for memory in ["30MB", "34MB", "1GB"] {
-            assert!(built(memory, &["--threads", "1", "--memory", memory]) == usual, "{memory}");
+        for (memory, threads) in [
+            ("30MB", "1"),
+            ("34MB", "1"),
+            ("1GB", "1"),
+            ("44MB", "2"),
+            ("1GB", "2"),
+            ("80MB", "5"),
+            ("1GB", "5"),
+        ] {
+            let name = format!("{memory}, {threads} threads");
+            assert!(built(&name, &["--threads", threads, "--memory", memory]) == usual, "{name}");
         }
     }
 }

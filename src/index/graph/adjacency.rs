@@ -487,6 +487,45 @@ mod tests {
     }
 
     #[test]
+    fn lists_encoded_in_parts_are_those_encoded_at_once() {
+        let nodes = 500u32;
+        let row = |node: u32| -> Vec<u32> {
+            match node % 7 {
+                _ if (96..160).contains(&node) => Vec::new(),
+                0 => (0..nodes).filter(|target| (target ^ node) % 3 == 0).collect(),
+                many => (0..many / 2).map(|at| (node * 31 + at * 77) % nodes).collect(),
+            }
+        };
+        let encoded = |nodes: Range<u32>| {
+            let mut encoder = Encoder::new(nodes.start, 0);
+            nodes.for_each(|node| encoder.push(&mut row(node)));
+            encoder.finish()
+        };
+        let whole = encoded(0..nodes);
+        // Parts of one node, of less than a group, of several groups; that end with a group and do not; empty ones.
+        for sizes in [&[1][..], &[3], &[16], &[40, 8], &[7, 0, 9, 100, 1, 15, 17]] {
+            let (mut stitcher, mut bytes, mut lengths, mut edges) = (Stitcher::default(), vec![], vec![], 0);
+            let mut take = |part: &[u8], groups: &[u64]| {
+                bytes.extend_from_slice(part);
+                lengths.extend_from_slice(groups);
+                Ok(())
+            };
+            let mut at = 0;
+            for size in sizes.iter().cycle() {
+                let part = encoded(at..nodes.min(at + size));
+                at = nodes.min(at + size);
+                edges += part.edges;
+                stitcher.append(&part, &mut take).unwrap();
+                if at == nodes {
+                    break;
+                }
+            }
+            stitcher.finish(&mut take).unwrap();
+            assert!((&bytes, &lengths, edges) == (&whole.bytes, &whole.groups, whole.edges), "{sizes:?}");
+        }
+    }
+
+    #[test]
     fn rows_ascend_whatever_the_bytes() {
         let mut numbers = 5u64;
         for objects in [1, 20, 1 << 20, u32::MAX - 1] {

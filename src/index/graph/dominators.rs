@@ -37,8 +37,7 @@ pub(crate) fn dominators<R: Send>(
     let Some(referrers) = referrers(&made) else { return Ok((None, made)) };
     progress.begin("attaching leaf objects", 0);
     let forest = leaves::attach(arena, graph, core, peeled.view(), dominators, referrers)?;
-    progress.begin("sorting by retained size", 0);
-    let order = order::order(arena, forest, peeled.view(), weights)?;
+    let order = order::order(arena, forest, peeled.view(), weights, progress)?;
     Ok((Some(order), made))
 }
 

@@ -8,6 +8,7 @@
 //! are looked at: their nearest common ancestor is that of all.
 
 use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -17,7 +18,7 @@ use super::core::{Core, Numbers};
 use super::graph_view::{GraphView, NONE};
 use super::peel::{HUB, MAX_LEVEL, Peeled};
 use super::semi_nca::Dominators;
-use crate::index::storage::scratch::{Array, ScratchArena};
+use crate::index::storage::scratch::{Array, ScratchArena, atomic_u32};
 
 /// The virtual root as a dominator.
 pub(crate) const OUTSIDE: u32 = u32::MAX - 1;
@@ -54,7 +55,7 @@ pub(crate) fn attach(
     }
     drop(nodes);
     // The largest first: it finds the memory of the core's records.
-    let places = arena.zeroed::<HeavyPathNode>(found.reached)?;
+    let mut places = arena.zeroed::<HeavyPathNode>(found.reached)?;
     let mut dominators = arena.array::<u32>(peeled.states().len())?;
     let several = {
         let dominators = &mut *dominators;
@@ -68,9 +69,22 @@ pub(crate) fn attach(
     };
     let hubs = graph.labels.targets.iter().any(|hub| *hub != NONE && peeled.level(*hub) == HUB);
     if hubs || !several.is_empty() {
-        let mut meeting = Meeting::new(places, numbers, peeled, &found, &mut dominators);
-        for node in several.iter() {
-            meeting.settle(*node, None, referrers);
+        heavy_paths(&mut places, &found.dominators, found.reached);
+        let meeting = Meeting {
+            numbers,
+            peeled,
+            walk_numbers: &found.numbers,
+            order: &found.order,
+            above: &found.dominators,
+            dominators: atomic_u32(&mut dominators),
+            places: &places,
+        };
+        // What is settled depends on higher levels alone.
+        let levels = several.chunk_by(|one, other| peeled.level(*one) == peeled.level(*other));
+        for level in levels {
+            level.par_chunks(SETTLED).for_each(|nodes| {
+                nodes.iter().for_each(|node| meeting.settle(*node, None, referrers));
+            });
         }
         for (hub, span) in meeting.nodes_of_hubs(graph) {
             meeting.settle(hub, span, referrers);
@@ -167,11 +181,19 @@ struct Meeting<'a> {
     /// Core numbers.
     numbers: Numbers<'a>,
     peeled: Peeled<'a>,
-    found: &'a Dominators,
-    dominators: &'a mut Array<u32>,
+    /// By core number: that of the walk.
+    walk_numbers: &'a [u32],
+    /// By number of the walk: the node.
+    order: &'a [u32],
+    /// By number of the walk: that of the dominator.
+    above: &'a [u32],
+    dominators: &'a [AtomicU32],
     /// By number of the walk.
-    places: Array<HeavyPathNode>,
+    places: &'a [HeavyPathNode],
 }
+
+/// Nodes that one thread settles in one go.
+const SETTLED: usize = 1 << 12;
 
 /// Where a node of the core is in the tree.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -187,41 +209,35 @@ struct HeavyPathNode {
     head: u32,
 }
 
-impl<'a> Meeting<'a> {
-    fn new(
-        mut places: Array<HeavyPathNode>,
-        numbers: Numbers<'a>,
-        peeled: Peeled<'a>,
-        found: &'a Dominators,
-        dominators: &'a mut Array<u32>,
-    ) -> Self {
-        let reached = found.reached;
-        {
-            let places = &mut *places;
-            let above = &*found.dominators;
-            for number in (1..reached).rev() {
-                places[number].size += 1;
-                let size = places[number].size;
-                let above = &mut places[above[number] as usize];
-                above.size += size;
-                // The last one met has the least number: which one it is among equals does not matter.
-                if above.largest <= size {
-                    (above.largest, above.heavy) = (size, index(number));
-                }
-            }
-            // A node's own place is known when it is met; from then on the last field is the place of its next child.
-            (places[0].size, places[0].largest) = (1, 0);
-            for number in 1..reached {
-                let size = places[number].size;
-                let above = &mut places[above[number] as usize];
-                let head = if above.heavy == index(number) { above.head } else { index(number) };
-                let preorder = above.size;
-                above.size += size;
-                let place = &mut places[number];
-                (place.head, place.largest, place.size) = (head, preorder, preorder + 1);
-            }
+/// Cuts the tree of `above` into heavy paths, and numbers it in preorder.
+fn heavy_paths(places: &mut [HeavyPathNode], above: &[u32], reached: usize) {
+    for number in (1..reached).rev() {
+        places[number].size += 1;
+        let size = places[number].size;
+        let above = &mut places[above[number] as usize];
+        above.size += size;
+        // The last one met has the least number: which one it is among equals does not matter.
+        if above.largest <= size {
+            (above.largest, above.heavy) = (size, index(number));
         }
-        Self { numbers, peeled, found, dominators, places }
+    }
+    // A node's own place is known when it is met; from then on the last field is the place of its next child.
+    (places[0].size, places[0].largest) = (1, 0);
+    for number in 1..reached {
+        let size = places[number].size;
+        let above = &mut places[above[number] as usize];
+        let head = if above.heavy == index(number) { above.head } else { index(number) };
+        let preorder = above.size;
+        above.size += size;
+        let place = &mut places[number];
+        (place.head, place.largest, place.size) = (head, preorder, preorder + 1);
+    }
+}
+
+impl Meeting<'_> {
+    #[inline(always)]
+    fn dominator(&self, node: u32) -> u32 {
+        self.dominators[node as usize].load(Ordering::Relaxed)
     }
 
     /// The span of a node alone; `None` if it cannot be reached.
@@ -242,7 +258,7 @@ impl<'a> Meeting<'a> {
                     number => break number,
                 }
             }
-            at = self.dominators[at as usize];
+            at = self.dominator(at);
         };
         let place = (self.places[number as usize].largest, number);
         Some(Span { first: place, last: place, only: self.ancestor(node) })
@@ -274,7 +290,7 @@ impl<'a> Meeting<'a> {
     }
 
     fn number(&self, node: u32) -> u32 {
-        self.found.numbers[self.numbers.of(node) as usize]
+        self.walk_numbers[self.numbers.of(node) as usize]
     }
 
     /// For each peeled node that a label stands for, the span of the nodes of that label.
@@ -316,16 +332,17 @@ impl<'a> Meeting<'a> {
 
     /// Finds the dominator of a peeled node to which several refer, beside those of `span`. Nodes of higher levels are
     /// settled.
-    fn settle(&mut self, node: u32, mut span: Option<Span>, referrers: AdjacencyView<'_>) {
+    fn settle(&self, node: u32, mut span: Option<Span>, referrers: AdjacencyView<'_>) {
         for referrer in referrers.list(node) {
             span = self.join(span, self.span(referrer.0));
         }
-        self.dominators[node as usize] = match span.map(|span| self.meet(span)) {
+        let dominator = match span.map(|span| self.meet(span)) {
             None => NONE,
             Some(Ancestor::Core(0)) => OUTSIDE,
-            Some(Ancestor::Core(number)) => self.found.order[number as usize],
+            Some(Ancestor::Core(number)) => self.order[number as usize],
             Some(Ancestor::Peeled(node)) => node,
         };
+        self.dominators[node as usize].store(dominator, Ordering::Relaxed);
     }
 
     /// The nearest common dominator of two nodes below, or at, the same node of the core.
@@ -349,11 +366,11 @@ impl<'a> Meeting<'a> {
     }
 
     fn above(&self, peeled: u32) -> Ancestor {
-        self.ancestor(self.dominators[peeled as usize])
+        self.ancestor(self.dominator(peeled))
     }
 
     fn meet_in_core(&self, mut one: u32, mut other: u32) -> u32 {
-        let above = &*self.found.dominators;
+        let above = self.above;
         loop {
             let heads = (self.places[one as usize].head, self.places[other as usize].head);
             // A dominator has a lower number than what it dominates.

@@ -19,6 +19,7 @@ use super::peel::{MAX_LEVEL, Peeled};
 use super::tree::APART;
 use crate::index::storage::prefetch::prefetch;
 use crate::index::storage::scratch::{Array, Plain, ScratchArena, atomic_u32, atomic_u64};
+use crate::progress::Progress;
 
 /// What each node weighs, as it is kept.
 #[derive(Debug)]
@@ -86,14 +87,15 @@ pub(crate) fn order(
     forest: Forest,
     peeled: Peeled<'_>,
     weights: WeightsView<'_>,
+    progress: &dyn Progress,
 ) -> io::Result<Order> {
     let apart = weights.apart.iter().fold(0u64, |sum, (_, units)| sum.saturating_add(*units));
     let most = apart.saturating_add(u64::from(APART) * weights.codes.len() as u64);
     // Retained weights up to 32 GiB, in units of 8 bytes, take half the memory.
     if u32::try_from(most).is_ok() {
-        order_by::<u32>(arena, forest, peeled, weights)
+        order_by::<u32>(arena, forest, peeled, weights, progress)
     } else {
-        order_by::<u64>(arena, forest, peeled, weights)
+        order_by::<u64>(arena, forest, peeled, weights, progress)
     }
 }
 
@@ -102,7 +104,9 @@ fn order_by<S: Sum>(
     forest: Forest,
     peeled: Peeled<'_>,
     weights: WeightsView<'_>,
+    progress: &dyn Progress,
 ) -> io::Result<Order> {
+    progress.begin("adding up retained sizes", 0);
     let nodes = forest.dominators.len();
     let mut counts = arena.array::<u32>(nodes)?;
     let mut retained = arena.array::<S>(nodes)?;
@@ -122,8 +126,10 @@ fn order_by<S: Sum>(
         add_up_core(arena, walked, core.get(..reached).unwrap_or_default(), &sums)?;
     }
     drop((order, core));
+    progress.begin("sorting by retained size", 0);
     let sorted = sort(arena, &dominators, &retained, &counts, weights)?;
     drop(retained);
+    progress.begin("placing nodes in the tree", 0);
     assign(arena, dominators, sorted, counts)
 }
 

@@ -2,6 +2,7 @@
 
 pub mod address_index;
 pub(crate) mod class_objects;
+pub(crate) mod describer;
 pub mod fields;
 pub(crate) mod id_set;
 pub mod object_graph;

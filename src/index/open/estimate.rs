@@ -12,8 +12,8 @@ use crate::index::storage::memory::{self, Available, Limit};
 /// Memory that large arrays take for each object if they may, and for small dumps anyway.
 const ARRAYS_OF_AN_OBJECT: u64 = 28;
 const ARRAYS_ANYWAY: u64 = 24 << 20;
-/// What is there of arrays at once, in the last step, for certain: six numbers and two bytes for each object.
-const ARRAYS_AT_LEAST: u64 = 26;
+/// What is there of arrays at once, in the last steps, for certain: four numbers and two bytes for each object.
+const ARRAYS_AT_LEAST: u64 = 18;
 /// What arrays take at most, with what is rounded up and not used again.
 const ARRAYS_AT_MOST: u64 = 36;
 

@@ -1,0 +1,340 @@
+//! Describing objects one after another: class, size, and a list of the objects each refers to.
+
+use std::io;
+
+use super::address_index::{AddressIndex, Finder};
+use super::placing::{ClassObject, Found};
+use super::record_plan::RecordPlans;
+use crate::hprof::class_dump::ClassDump;
+use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use crate::hprof::{BasicType, IdSize, ObjectId, be_id, be_ids};
+use crate::index::graph::adjacency::{Encoded, Encoder};
+use crate::index::graph::numbers::ObjectIndex;
+use crate::index::layout::sizes::Sizes;
+use crate::index::model::dangling::MissingCounter;
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::model::tables::{ClassKind, NONE};
+use crate::index::scan::source::Source;
+use crate::index::storage::scratch::ScratchArena;
+
+/// Objects that one thread describes in one go: whole blocks and whole groups of rows.
+pub(super) const CHUNK: u32 = 1 << 15;
+
+/// Elements of an array whose ids are kept in one list, and of which longer ones are looked up at a time.
+const LONG: usize = 1 << 16;
+const PART: usize = 1 << 12;
+
+/// What describing needs.
+pub(crate) struct Describe<'a> {
+    pub(crate) room: &'a ScratchArena,
+    pub(crate) source: &'a Source<'a>,
+    pub(crate) summary: &'a Summary,
+    pub(crate) sizes: &'a Sizes,
+    pub(crate) addresses: &'a AddressIndex,
+    /// Class objects, ascending.
+    pub(crate) classes: &'a [ClassObject],
+    /// Thread and local, ascending.
+    pub(crate) locals: &'a [(ObjectIndex, ObjectIndex)],
+}
+
+/// What all threads know.
+pub(super) struct Shared<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) id_size: IdSize,
+    pub(super) what: &'a Describe<'a>,
+    finder: Finder<'a>,
+    plans: RecordPlans<'a>,
+    java_lang_class: u32,
+    class_bytes: u8,
+    /// All sizes are multiples of `1 << unit_bits`.
+    pub(super) unit_bits: u32,
+    wants_rows: bool,
+}
+
+/// What is known of some objects.
+pub(super) struct Chunk {
+    pub(super) classes: Vec<u8>,
+    pub(super) codes: Vec<u8>,
+    pub(super) apart: Vec<(u32, u64)>,
+    /// What refers to objects that are not in the dump.
+    pub(super) missing: MissingCounter,
+    pub(super) rows: Option<Encoded>,
+    /// Where records are, if that was not known.
+    pub(super) found: Found,
+}
+
+impl<'a> Shared<'a> {
+    pub(super) fn new(what: &'a Describe<'a>, class_bytes: u8, wants_rows: bool) -> Self {
+        let Describe { source, summary, sizes, .. } = what;
+        let mut bits = u64::from(sizes.layout().alignment_bytes);
+        for (number, class) in summary.numbered_classes() {
+            bits |= sizes.class_object(number);
+            if class.objects.get() > 0 && class.kind() == ClassKind::Instance {
+                bits |= sizes.instance(number).0;
+            }
+        }
+        Self {
+            bytes: source.bytes,
+            id_size: source.header.id_size,
+            what,
+            finder: what.addresses.finder(),
+            plans: RecordPlans::new(summary, sizes),
+            java_lang_class: summary.java_lang_class().map_or(NONE, |number| number.0),
+            class_bytes,
+            // The largest power of two of which all sizes are multiples.
+            unit_bits: bits.trailing_zeros().min(12),
+            wants_rows,
+        }
+    }
+
+    /// The row of a long array: its elements are looked up part by part, into the room.
+    fn long_row(
+        &self,
+        elements: &[u8],
+        encoder: &mut Encoder,
+        missing: &mut MissingCounter,
+    ) -> io::Result<()> {
+        let width = self.id_size.bytes();
+        let mut targets = self.what.room.array::<u32>(elements.len() / width)?;
+        let mut count = 0;
+        let mut ids = Vec::with_capacity(PART);
+        for part in elements.chunks(PART * width) {
+            ids.clear();
+            ids.extend(be_ids(part, self.id_size).filter(|id| !id.is_null()));
+            let mut places = targets.iter_mut().skip(count);
+            let mut at = 0;
+            self.finder.find(&ids, |found| {
+                match found {
+                    Some(target) => {
+                        if let Some(place) = places.next() {
+                            *place = target.0;
+                            count += 1;
+                        }
+                    }
+                    None => missing.add(ids.get(at)),
+                }
+                at += 1;
+            });
+        }
+        let targets = targets.get_mut(..count).unwrap_or_default();
+        targets.sort_unstable();
+        encoder.push_ascending(targets);
+        Ok(())
+    }
+}
+
+/// Describes one object after another.
+pub(super) struct Describer<'s> {
+    shared: &'s Shared<'s>,
+    chunk: Chunk,
+    encoder: Encoder,
+    /// Locals of threads from here on.
+    locals: &'s [(ObjectIndex, ObjectIndex)],
+    /// What the objects of the batch refer to, in the order of the records.
+    ids: Vec<ObjectId>,
+    /// Where the ids of each object of the batch end.
+    ends: Vec<usize>,
+    /// Long arrays of the batch: which object, and its elements.
+    long: Vec<(u32, &'s [u8])>,
+    /// What is found for the ids; [`NONE`] for nothing.
+    targets: Vec<u32>,
+    /// The object.
+    pub(super) index: u32,
+    class: u32,
+    units: u64,
+    /// Classes met of late, each at a place of its id: id and number.
+    recent: Vec<(ObjectId, u32)>,
+    failed: Option<io::Error>,
+}
+
+/// Objects whose references are looked up together.
+const BATCH: usize = 64;
+/// Classes of which the numbers are at hand.
+const RECENT: usize = 256;
+
+impl<'s> Describer<'s> {
+    pub(super) fn new(shared: &'s Shared<'s>, first: u32) -> Self {
+        let chunk = Chunk {
+            classes: Vec::with_capacity(CHUNK as usize * usize::from(shared.class_bytes)),
+            codes: Vec::with_capacity(CHUNK as usize),
+            apart: Vec::new(),
+            missing: MissingCounter::default(),
+            rows: None,
+            found: Found::default(),
+        };
+        let locals = shared.what.locals;
+        let from = locals.partition_point(|(thread, _)| thread.0 < first);
+        Self {
+            shared,
+            chunk,
+            encoder: Encoder::new(first, if shared.wants_rows { CHUNK as usize * 8 } else { 0 }),
+            locals: locals.get(from..).unwrap_or_default(),
+            ids: Vec::new(),
+            ends: Vec::with_capacity(BATCH),
+            long: Vec::new(),
+            targets: Vec::new(),
+            index: first,
+            class: NONE,
+            units: 0,
+            recent: vec![(ObjectId::NULL, NONE); RECENT],
+            failed: None,
+        }
+    }
+
+    /// All of the object is known.
+    #[inline(always)]
+    pub(super) fn end_object(&mut self) {
+        let class = self.class.to_le_bytes();
+        let width = usize::from(self.shared.class_bytes);
+        self.chunk.classes.extend_from_slice(class.get(..width).unwrap_or(&class));
+        self.chunk.codes.push(u8::try_from(self.units).unwrap_or(u8::MAX));
+        if self.units >= u64::from(u8::MAX) {
+            self.chunk.apart.push((self.index, self.units));
+        }
+        (self.class, self.units) = (NONE, 0);
+        self.index += 1;
+        self.ends.push(self.ids.len());
+        if self.ends.len() == BATCH {
+            self.end_batch();
+        }
+    }
+
+    /// Looks up what the objects of the batch refer to.
+    fn end_batch(&mut self) {
+        if self.shared.wants_rows {
+            self.rows();
+        }
+        self.ids.clear();
+        self.long.clear();
+        self.ends.clear();
+    }
+
+    fn rows(&mut self) {
+        let Self { shared, chunk, encoder, locals, ids, ends, long, targets, failed, .. } = self;
+        targets.clear();
+        shared.finder.find(ids, |found| match found {
+            Some(target) => targets.push(target.0),
+            None => {
+                chunk.missing.add(ids.get(targets.len()));
+                targets.push(NONE);
+            }
+        });
+        // Less objects than 32 bits count.
+        #[allow(clippy::cast_possible_truncation)]
+        let first = self.index - ends.len() as u32;
+        let mut long = long.iter().peekable();
+        let mut start = 0;
+        for (object, end) in (first..).zip(ends) {
+            let row = targets.get_mut(start..*end).unwrap_or_default();
+            start = *end;
+            if let Some((_, elements)) = long.next_if(|(array, _)| *array == object) {
+                if let Err(error) = shared.long_row(elements, encoder, &mut chunk.missing) {
+                    *failed = failed.take().or(Some(error));
+                }
+            } else if locals.first().is_some_and(|(thread, _)| thread.0 == object) {
+                let mut row = row.to_vec();
+                while let Some(((_, local), rest)) = locals.split_first().filter(|(own, _)| own.0.0 == object)
+                {
+                    row.push(local.0);
+                    *locals = rest;
+                }
+                encoder.push(&mut row);
+            } else {
+                encoder.push(row);
+            }
+        }
+    }
+
+    pub(super) fn finish(mut self) -> io::Result<Chunk> {
+        self.end_batch();
+        let Self { shared, mut chunk, encoder, failed, .. } = self;
+        chunk.rows = shared.wants_rows.then(|| encoder.finish());
+        failed.map_or(Ok(chunk), Err)
+    }
+
+    /// Describes a class object.
+    pub(super) fn class_object(&mut self, number: ClassNumber) {
+        let shared = self.shared;
+        self.class = shared.java_lang_class;
+        self.units = shared.what.sizes.class_object(number) >> shared.unit_bits;
+        if let (true, Some(class)) = (shared.wants_rows, shared.what.summary.class(number)) {
+            self.refer(class.super_id.into());
+            self.refer(class.loader.into());
+            for (_, kind, value) in shared.what.summary.statics(class) {
+                if kind == BasicType::Object {
+                    self.refer(ObjectId(value));
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn class_number(&mut self, id: ObjectId) -> u32 {
+        // Class objects lie far apart.
+        #[allow(clippy::cast_possible_truncation)]
+        let at = (id.0 >> 3 ^ id.0 >> 11) as usize % RECENT;
+        match self.recent.get_mut(at) {
+            Some((known, number)) if *known == id && *number != NONE => *number,
+            Some(place) => {
+                place.0 = id;
+                place.1 = self.shared.plans.class(id).map_or(NONE, |class| class.0);
+                place.1
+            }
+            None => NONE,
+        }
+    }
+
+    #[inline(always)]
+    fn refer(&mut self, id: ObjectId) {
+        if !id.is_null() {
+            self.ids.push(id);
+        }
+    }
+}
+
+impl<'a> HeapVisitor<'a> for Describer<'a> {
+    #[inline(always)]
+    fn instance(&mut self, record: Instance<'a>) {
+        let shared = self.shared;
+        self.class = self.class_number(record.class);
+        let Some(plan) = shared.plans.plan(ClassNumber(self.class)) else { return };
+        self.units = shared.plans.instance(plan, record.fields) >> shared.unit_bits;
+        if shared.wants_rows {
+            for (plan, fields) in shared.plans.levels(plan, record.fields) {
+                for at in &plan.references {
+                    let Some(id) = be_id(fields, *at as usize, shared.id_size) else { break };
+                    self.refer(ObjectId(id));
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn object_array(&mut self, record: ObjectArray<'a>) {
+        self.class = self.class_number(record.class);
+        self.units = self.shared.plans.array(BasicType::Object, record.length) >> self.shared.unit_bits;
+        if self.shared.wants_rows {
+            let id_size = self.shared.id_size;
+            if record.elements.len() > LONG * id_size.bytes() {
+                self.long.push((self.index, record.elements));
+                return;
+            }
+            for element in record.elements.chunks_exact(id_size.bytes()) {
+                self.refer(ObjectId(be_id(element, 0, id_size).unwrap_or(0)));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
+        let plans = &self.shared.plans;
+        self.class = plans.primitive(record.element).map_or(NONE, |class| class.0);
+        self.units = plans.array(record.element, record.length) >> self.shared.unit_bits;
+    }
+
+    fn class(&mut self, record: ClassDump<'a>) {
+        let shared = self.shared;
+        let Some(number) = shared.plans.class(record.id) else { return };
+        self.class_object(number);
+    }
+}
