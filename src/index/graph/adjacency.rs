@@ -492,7 +492,7 @@ mod tests {
         let row = |node: u32| -> Vec<u32> {
             match node % 7 {
                 _ if (96..160).contains(&node) => Vec::new(),
-                0 => (0..nodes).filter(|target| (target ^ node) % 3 == 0).collect(),
+                0 => (0..nodes).filter(|target| (target ^ node).is_multiple_of(3)).collect(),
                 many => (0..many / 2).map(|at| (node * 31 + at * 77) % nodes).collect(),
             }
         };

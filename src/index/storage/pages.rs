@@ -14,10 +14,10 @@ pub(super) const PAGE: usize = 2 << 20;
 #[allow(unsafe_code)]
 mod system {
     use std::io;
-    use std::ops::{Deref, DerefMut, Range};
+    use std::ops::{Deref, DerefMut};
     use std::ptr::{self, NonNull};
 
-    use rustix::mm::{self, Advice, MapFlags, MremapFlags, ProtFlags};
+    use rustix::mm::{self, Advice, MapFlags, MprotectFlags, MremapFlags, ProtFlags};
 
     use super::PAGE;
 
@@ -26,6 +26,9 @@ mod system {
     struct Addresses {
         start: NonNull<u8>,
         len: usize,
+        /// Where the kernel's mappings may begin that the range is made of, beside its start; ascending. Before 6.17 the
+        /// kernel moves nothing across.
+        seams: Vec<usize>,
     }
 
     // SAFETY: It owns what lies there, as a Vec<u8> does.
@@ -34,7 +37,7 @@ mod system {
     unsafe impl Sync for Addresses {}
 
     impl Addresses {
-        /// Takes `len` bytes of addresses; at a huge page's boundary if they are as many.
+        /// Takes `len` bytes of addresses, which nobody can read yet; at a huge page's boundary if they are as many.
         fn take(len: usize) -> io::Result<Self> {
             let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
             let more = if len >= PAGE { PAGE } else { 0 };
@@ -42,7 +45,7 @@ mod system {
             // SAFETY: The kernel chooses addresses where nothing lies.
             let start = unsafe { mm::mmap_anonymous(ptr::null_mut(), wanted, ProtFlags::empty(), flags)? };
             let start = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
-            let mut addresses = Self { start, len: wanted };
+            let mut addresses = Self { start, len: wanted, seams: Vec::new() };
             if more > 0 {
                 let before = start.as_ptr().align_offset(PAGE);
                 let mut aligned = addresses.split_off(before);
@@ -57,44 +60,59 @@ mod system {
             let at = at.min(self.len);
             // SAFETY: `at` is within, or just behind.
             let start = unsafe { self.start.add(at) };
-            let rest = Self { start, len: self.len - at };
+            let seams = self.seams.iter().filter(|seam| **seam > at).map(|seam| seam - at).collect();
+            let rest = Self { start, len: self.len - at, seams };
             self.len = at;
+            self.seams.retain(|seam| *seam < at);
             rest
         }
 
-        /// Puts zeros to a part of the addresses.
-        fn back(&self, part: Range<usize>) -> io::Result<()> {
-            let part = part.start.min(self.len)..part.end.min(self.len);
-            if part.is_empty() {
+        /// Lets the addresses from `at` on, where no memory is yet, have zeros.
+        fn back(&mut self, at: usize) -> io::Result<()> {
+            let at = at.min(self.len);
+            if at == self.len {
                 return Ok(());
             }
-            let protection = ProtFlags::READ | ProtFlags::WRITE;
-            let flags = MapFlags::PRIVATE | MapFlags::FIXED;
-            // SAFETY: The addresses are this owner's, who has no reference to what lies there.
+            let protection = MprotectFlags::READ | MprotectFlags::WRITE;
+            // SAFETY: The addresses are this owner's. If it fails all is as it was.
             unsafe {
-                let start = self.start.as_ptr().add(part.start).cast();
-                mm::mmap_anonymous(start, part.len(), protection, flags)?;
+                let (start, len) = (self.start.as_ptr().add(at).cast(), self.len - at);
+                mm::mprotect(start, len, protection)?;
                 // Advice: without huge pages it works too.
-                let _ = mm::madvise(start, part.len(), Advice::LinuxHugepage);
+                let _ = mm::madvise(start, len, Advice::LinuxHugepage);
             }
+            self.seams.extend(Some(at).filter(|at| *at > 0));
             Ok(())
         }
 
-        /// Moves memory to the addresses from `at` on; gives it back if the kernel does not.
-        fn take_over(&self, at: usize, mut piece: Self) -> Result<(), Self> {
+        /// Moves memory to the addresses from `at` on, where no memory is yet.
+        fn take_over(&mut self, at: usize, mut piece: Self) -> io::Result<()> {
             if at > self.len || piece.len > self.len - at {
-                return Err(piece);
+                return Err(io::ErrorKind::InvalidInput.into());
             }
-            // SAFETY: Both ranges are of this owner, who has no reference to what lies there, and do not overlap.
-            let moved = unsafe {
-                let (from, to) = (piece.start.as_ptr().cast(), self.start.as_ptr().add(at).cast());
-                mm::mremap_fixed(from, piece.len, piece.len, MremapFlags::MAYMOVE, to)
-            };
-            if moved.is_err() {
-                return Err(piece);
+            let mut to = at;
+            while piece.len > 0 {
+                // One of the kernel's mappings, or a part of it.
+                let rest = piece.split_off(piece.seams.first().copied().unwrap_or(piece.len));
+                // SAFETY: Both ranges are of this owner, who has no reference to what lies there, and do not overlap.
+                let moved = unsafe {
+                    let (from, place) = (piece.start.as_ptr().cast(), self.start.as_ptr().add(to).cast());
+                    mm::mremap_fixed(from, piece.len, piece.len, MremapFlags::MAYMOVE, place)
+                };
+                if let Err(error) = moved {
+                    // The kernel may have unmapped what was at the new addresses, and somebody else may have mapped there
+                    // since: nobody touches them any more.
+                    let mut unknown = self.split_off(to);
+                    drop(unknown.split_off(piece.len));
+                    std::mem::forget(unknown);
+                    return Err(error.into());
+                }
+                self.seams.extend(Some(to).filter(|to| *to > 0));
+                to += piece.len;
+                // Nothing lies at its old addresses, and they may be somebody else's already.
+                piece.len = 0;
+                piece = rest;
             }
-            // Nothing lies at its old addresses, and they may be somebody else's already.
-            piece.len = 0;
             Ok(())
         }
     }
@@ -116,25 +134,14 @@ mod system {
         /// One piece of `len` bytes: first what the pieces hold, then zeros that nobody has touched. If there are pieces, all
         /// are whole huge pages.
         pub(in crate::index::storage) fn of_pieces(pieces: Vec<Self>, len: usize) -> io::Result<Self> {
-            let whole = Addresses::take(len)?;
+            let mut whole = Addresses::take(len)?;
             let mut at = 0;
             for Self(piece) in pieces {
                 let end = at + piece.len;
-                if let Err(mut piece) = whole.take_over(at, piece) {
-                    // Before 6.17 the kernel moves nothing in one go that was put together: page by page.
-                    while piece.len > 0 {
-                        let rest = piece.split_off(PAGE);
-                        let page = at..at + piece.len;
-                        at = page.end;
-                        if whole.take_over(page.start, piece).is_err() {
-                            whole.back(page)?;
-                        }
-                        piece = rest;
-                    }
-                }
+                whole.take_over(at, piece)?;
                 at = end;
             }
-            whole.back(at..len)?;
+            whole.back(at)?;
             Ok(Self(whole))
         }
 
@@ -199,6 +206,44 @@ mod system {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_put_together_is_cut_anywhere_and_moved_again() {
+        let mut state = 5u64;
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as usize % below
+        };
+        let mut spare = Vec::new();
+        let mut next = 0u8;
+        for _ in 0..300 {
+            let wanted = 1 + random(6);
+            let mut pieces: Vec<Pages> = Vec::new();
+            let mut expected = Vec::new();
+            while expected.len() < wanted && !spare.is_empty() {
+                let (mut piece, mut marks): (Pages, Vec<u8>) = spare.swap_remove(random(spare.len()));
+                let taken = marks.len().min(wanted - expected.len());
+                if taken < marks.len() {
+                    spare.push((piece.split_off(taken * PAGE), marks.split_off(taken)));
+                }
+                pieces.push(piece);
+                expected.extend(marks);
+            }
+            expected.resize(wanted, 0);
+            let mut whole = Pages::of_pieces(pieces, wanted * PAGE).unwrap();
+            let marks =
+                |whole: &Pages| -> Vec<u8> { whole.chunks(PAGE).map(|page| page[PAGE - 1]).collect() };
+            assert_eq!(marks(&whole), expected);
+            for page in whole.chunks_mut(PAGE) {
+                next = next.wrapping_add(1).max(1);
+                page[PAGE - 1] = next;
+            }
+            let marks = marks(&whole);
+            if spare.len() < 5 {
+                spare.push((whole, marks));
+            }
+        }
+    }
 
     #[test]
     fn pieces_keep_what_they_hold() {
