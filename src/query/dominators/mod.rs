@@ -8,3 +8,4 @@ pub mod merged;
 pub mod preorder;
 pub mod retained;
 pub mod retained_sets;
+mod walk;

@@ -4,8 +4,6 @@
 //! together, though neither does alone. So the graph is walked from the roots without stepping on the objects; what is
 //! not met goes with them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
@@ -14,13 +12,10 @@ use crate::index::graph::numbers::{ObjectIndex, TreePosition};
 use crate::index::graph::tree::Tree;
 
 use super::preorder::Start;
+use super::walk::walk;
 
 /// Dominators that are climbed to find one that dominates all objects; then the walk starts from the roots.
 const MAX_CLIMB: usize = 1000;
-/// Objects that one thread visits before work is shared out again.
-const BUDGET: usize = 1 << 16;
-/// Objects that are not worth another thread.
-const FEW: usize = 256;
 /// Objects of a set that are listed at a time.
 const LISTED: usize = 1 << 18;
 /// Positions that one thread takes at a time.
@@ -160,77 +155,6 @@ fn common_dominator(tree: &Tree, first: TreePosition, last: TreePosition) -> Sta
         }
     }
     Start::Roots
-}
-
-/// Marks all objects that the start leads to without stepping on those of `set`, and those of `set` too.
-pub(super) fn walk(graph: &ObjectGraph, start: Start, set: &RoaringBitmap) -> Marks {
-    let tree = &graph.tree;
-    let visited = Marks::new(graph.objects.len());
-    for object in set {
-        visited.mark(ObjectIndex(object));
-    }
-    let within = match start {
-        Start::Roots => None,
-        Start::Object(position) => Some(position..tree.end(position)),
-    };
-    let is_within = |object: ObjectIndex| match &within {
-        None => true,
-        Some(within) => tree.position(object).is_some_and(|position| within.contains(&position)),
-    };
-    let mut frontier = match start {
-        Start::Roots => graph.roots.objects(),
-        Start::Object(position) => tree.object_at(position).into_iter().collect(),
-    };
-    frontier.retain(|object| visited.mark(*object));
-    let visit = |share: &[ObjectIndex]| {
-        let mut stack = share.to_vec();
-        for _ in 0..BUDGET {
-            let Some(object) = stack.pop() else { break };
-            let class = graph.class_object_of(object);
-            for target in graph.references(object).chain(class) {
-                if visited.mark(target) && is_within(target) {
-                    stack.push(target);
-                }
-            }
-        }
-        stack
-    };
-    while !frontier.is_empty() {
-        let share = (frontier.len() / rayon::current_num_threads() / 4).max(FEW);
-        frontier = frontier.par_chunks(share).flat_map_iter(visit).collect();
-    }
-    visited
-}
-
-/// A set of objects that several threads add to.
-pub(super) struct Marks(Vec<AtomicU64>);
-
-impl Marks {
-    fn new(objects: u32) -> Self {
-        Self((0..objects.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
-    }
-
-    /// Adds an object: whether it was not there.
-    #[inline]
-    fn mark(&self, ObjectIndex(object): ObjectIndex) -> bool {
-        let Some(word) = self.0.get((object / 64) as usize) else { return false };
-        let bit = 1 << (object % 64);
-        // Most objects are met several times: looking is cheaper than writing.
-        word.load(Ordering::Relaxed) & bit == 0 && word.fetch_or(bit, Ordering::Relaxed) & bit == 0
-    }
-
-    /// Takes an object out.
-    pub(super) fn unmark(&mut self, ObjectIndex(object): ObjectIndex) {
-        if let Some(word) = self.0.get_mut((object / 64) as usize) {
-            *word.get_mut() &= !(1 << (object % 64));
-        }
-    }
-
-    #[inline]
-    pub(super) fn contains(&self, ObjectIndex(object): ObjectIndex) -> bool {
-        let word = self.0.get((object / 64) as usize).map_or(0, |word| word.load(Ordering::Relaxed));
-        word & (1 << (object % 64)) != 0
-    }
 }
 
 /// The reachable ones of some objects that no other of them dominates, by position, ascending.
