@@ -1,14 +1,18 @@
 //! Walks along references that do not step on some objects.
 
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
 use crate::index::ObjectGraph;
-use crate::index::graph::adjacency::AdjacencyView;
+use crate::index::graph::adjacency::{AdjacencyView, Targets};
 use crate::index::graph::graph_view::{Labels, NONE};
 use crate::index::graph::numbers::ObjectIndex;
+use crate::index::model::summary::ClassNumber;
+
+use crate::query::objects::object_set::Number;
 
 use super::preorder::Start;
 
@@ -54,14 +58,39 @@ pub(super) fn walk(graph: &ObjectGraph, start: Start, set: &RoaringBitmap) -> Ma
 
 /// What objects refer to, their class objects included. All of it is checked first.
 #[derive(Debug)]
-pub(super) struct Outward<'a> {
-    lists: AdjacencyView<'a>,
-    labels: Labels<'a>,
+pub(crate) struct Outward<'a> {
+    pub(super) lists: AdjacencyView<'a>,
+    pub(super) labels: Labels<'a>,
 }
 
 impl<'a> Outward<'a> {
-    pub(super) fn new(graph: &'a ObjectGraph) -> Self {
+    pub(crate) fn new(graph: &'a ObjectGraph) -> Self {
         Self { lists: graph.references.view(), labels: graph.labels() }
+    }
+
+    /// What an object refers to, but for its class object.
+    #[inline]
+    pub(crate) fn references(&self, object: ObjectIndex) -> Targets<'a> {
+        self.lists.list(object.0)
+    }
+
+    /// The class of an object.
+    #[inline]
+    pub(crate) fn class(&self, object: ObjectIndex) -> Option<ClassNumber> {
+        u32::try_from(self.labels.known(object.0)?).ok().map(ClassNumber)
+    }
+
+    /// Starts to bring the place of an object's list, and its class, into the cache.
+    #[inline(always)]
+    pub(crate) fn prefetch_place(&self, object: ObjectIndex) {
+        self.lists.prefetch_place(object.0);
+        self.labels.prefetch(object.0);
+    }
+
+    /// Starts to bring an object's list into the cache; its place should be there.
+    #[inline(always)]
+    pub(crate) fn prefetch_list(&self, object: ObjectIndex) {
+        self.lists.prefetch_list(object.0);
     }
 
     /// Calls `is_next` with what the objects on a stack refer to, and puts what it takes on the stack, until so many
@@ -70,7 +99,7 @@ impl<'a> Outward<'a> {
     /// Each object would wait for the place of its list, and then for the list. So each is taken from the stack some steps
     /// early, to ask for both.
     #[inline(always)]
-    pub(super) fn go(
+    pub(crate) fn go(
         &self,
         stack: &mut Vec<ObjectIndex>,
         budget: usize,
@@ -82,52 +111,69 @@ impl<'a> Outward<'a> {
             let slot = step % AHEAD;
             step += 1;
             let next = stack.pop();
-            if let Some(ObjectIndex(object)) = next {
+            if let Some(object) = next {
                 taken += 1;
-                self.lists.prefetch_place(object);
-                self.labels.prefetch(object);
+                self.prefetch_place(object);
             }
             let next = std::mem::replace(&mut places[slot], next);
-            if let Some(ObjectIndex(object)) = next {
-                self.lists.prefetch_list(object);
+            if let Some(object) = next {
+                self.prefetch_list(object);
             }
             let Some(here) = std::mem::replace(&mut lists[slot], next) else { continue };
             visited += 1;
             let class = self.labels.target(self.labels.of(here.0));
             let class = Some(ObjectIndex(class)).filter(|class| class.0 != NONE);
-            stack.extend(self.lists.list(here.0).chain(class).filter(|target| is_next(*target)));
+            stack.extend(self.references(here).chain(class).filter(|target| is_next(*target)));
         }
         stack.extend(places.into_iter().chain(lists).flatten());
     }
 }
 
-/// A set of objects that several threads add to.
-pub(super) struct Marks(Vec<AtomicU64>);
+/// A set of numbers that several threads add to.
+pub(crate) struct Marks<N = ObjectIndex>(Vec<AtomicU64>, PhantomData<fn(N)>);
 
-impl Marks {
-    pub(super) fn new(objects: u32) -> Self {
-        Self((0..objects.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
+impl<N: Number> Marks<N> {
+    /// An empty set of numbers below `limit`.
+    pub(crate) fn new(limit: u32) -> Self {
+        Self((0..limit.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(), PhantomData)
     }
 
-    /// Adds an object: whether it was not there.
+    /// Adds a number: whether it was not there.
     #[inline]
-    pub(super) fn mark(&self, ObjectIndex(object): ObjectIndex) -> bool {
-        let Some(word) = self.0.get((object / 64) as usize) else { return false };
-        let bit = 1 << (object % 64);
+    pub(crate) fn mark(&self, number: N) -> bool {
+        let number = number.number();
+        let Some(word) = self.0.get((number / 64) as usize) else { return false };
+        let bit = 1 << (number % 64);
         // Most objects are met several times: looking is cheaper than writing.
         word.load(Ordering::Relaxed) & bit == 0 && word.fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 
-    /// Takes an object out.
-    pub(super) fn unmark(&mut self, ObjectIndex(object): ObjectIndex) {
-        if let Some(word) = self.0.get_mut((object / 64) as usize) {
-            *word.get_mut() &= !(1 << (object % 64));
+    /// Takes all numbers out, ascending.
+    pub(crate) fn take(&mut self, mut taken: impl FnMut(N)) {
+        for (first, word) in (0u32..).step_by(64).zip(&mut self.0) {
+            let mut bits = std::mem::take(word.get_mut());
+            while bits != 0 {
+                taken(N::of(first + bits.trailing_zeros()));
+                bits &= bits - 1;
+            }
+        }
+    }
+
+    /// Takes a number out.
+    pub(crate) fn unmark(&mut self, number: N) {
+        if let Some(word) = self.0.get_mut((number.number() / 64) as usize) {
+            *word.get_mut() &= !(1 << (number.number() % 64));
         }
     }
 
     #[inline]
-    pub(super) fn contains(&self, ObjectIndex(object): ObjectIndex) -> bool {
-        let word = self.0.get((object / 64) as usize).map_or(0, |word| word.load(Ordering::Relaxed));
-        word & (1 << (object % 64)) != 0
+    pub(crate) fn contains(&self, number: N) -> bool {
+        self.word(number) & (1 << (number.number() % 64)) != 0
+    }
+
+    /// Which of the 64 numbers it holds that a number is one of, a bit each.
+    #[inline]
+    pub(crate) fn word(&self, number: N) -> u64 {
+        self.0.get((number.number() / 64) as usize).map_or(0, |word| word.load(Ordering::Relaxed))
     }
 }
