@@ -38,9 +38,9 @@ use super::walk::{Marks, Outward};
 /// Positions or objects that one thread takes at a time.
 const CHUNK: u32 = 1 << 16;
 /// Of so many reachable objects one may be visited.
-const VISITED: u32 = 16;
+const VISITED: u32 = 64;
 /// Of so many reachable objects one referrer may be looked at in searches for a root, and so many anyway.
-const LOOKED_AT: u32 = 64;
+const LOOKED_AT: u32 = 32;
 const LOOKED_AT_ANYWAY: u32 = 1 << 14;
 /// Objects on which a search for a root steps, and referrers of each that it looks at.
 const MAX_STEPS: usize = 32;
