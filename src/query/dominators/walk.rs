@@ -105,27 +105,28 @@ impl<'a> Outward<'a> {
         budget: usize,
         mut is_next: impl FnMut(ObjectIndex) -> bool,
     ) {
-        let (mut places, mut lists) = ([None; AHEAD], [None; AHEAD]);
+        // Whose place was asked for, and whose list.
+        let mut slots: [(Option<ObjectIndex>, Option<ObjectIndex>); AHEAD] = Default::default();
         let (mut taken, mut visited, mut step) = (0usize, 0, 0);
         while visited < budget && (visited < taken || !stack.is_empty()) {
-            let slot = step % AHEAD;
+            let Some((place, list)) = slots.get_mut(step % AHEAD) else { break };
             step += 1;
             let next = stack.pop();
             if let Some(object) = next {
                 taken += 1;
                 self.prefetch_place(object);
             }
-            let next = std::mem::replace(&mut places[slot], next);
+            let next = std::mem::replace(place, next);
             if let Some(object) = next {
                 self.prefetch_list(object);
             }
-            let Some(here) = std::mem::replace(&mut lists[slot], next) else { continue };
+            let Some(here) = std::mem::replace(list, next) else { continue };
             visited += 1;
             let class = self.labels.target(self.labels.of(here.0));
             let class = Some(ObjectIndex(class)).filter(|class| class.0 != NONE);
             stack.extend(self.references(here).chain(class).filter(|target| is_next(*target)));
         }
-        stack.extend(places.into_iter().chain(lists).flatten());
+        stack.extend(slots.into_iter().flat_map(|(place, list)| [place, list]).flatten());
     }
 }
 
