@@ -188,7 +188,11 @@ mod tests {
     fn a_panic_ends_all_threads() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
         let mut out = Vec::new();
-        let work = || pool.install(|| in_order(0..1000, &mut out, |item, _| Ok(assert!(item != 5))));
+        let make = |item: u64, _: &mut Text<'_, '_>| {
+            assert!(item != 5);
+            Ok(())
+        };
+        let work = || pool.install(|| in_order(0..1000, &mut out, make));
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err());
     }
 }
