@@ -226,10 +226,10 @@ fn more_rows(out: &mut dyn Write, more: u64, what: &str, style: Style) -> io::Re
 }
 
 /// A row, or the part of it behind a dot, as a JSON object. Values are made while they are written.
-struct JsonRow<'c, 'a, R, Q> {
-    columns: &'c Columns<'a, R>,
-    keys: &'c [(Cow<'static, str>, Node)],
-    row: Q,
+pub(super) struct JsonRow<'c, 'a, R, Q> {
+    pub(super) columns: &'c Columns<'a, R>,
+    pub(super) keys: &'c [(Cow<'static, str>, Node)],
+    pub(super) row: Q,
 }
 
 impl<R, Q: Borrow<R>> Serialize for JsonRow<'_, '_, R, Q> {

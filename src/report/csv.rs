@@ -134,8 +134,7 @@ impl<W: Write> Writer<W> {
 
     /// `0x7c00012a8`
     fn id(&mut self, id: ObjectId) {
-        self.line.extend_from_slice(b"0x");
-        digits::push_hex(&mut self.line, id.0);
+        self.line.extend_from_slice(digits::prefixed_hex(id.0, &mut [0; 18]).as_bytes());
         self.line.push(b',');
     }
 
@@ -172,9 +171,9 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Gives back what was written to. Nothing is flushed: what is still in a buffer can be held back.
-    pub fn into_inner(self) -> W {
-        self.out
+    /// What is written to.
+    pub(super) fn get_ref(&self) -> &W {
+        &self.out
     }
 }
 

@@ -9,15 +9,31 @@ pub(crate) fn push_decimal(out: &mut Vec<u8>, number: impl itoa::Integer) {
 /// Appends a number in hexadecimal digits.
 #[inline(always)]
 pub(crate) fn push_hex(out: &mut Vec<u8>, number: u64) {
+    let mut text = [0; 16];
+    let digits = hex(number, &mut text);
+    out.extend_from_slice(text.get(..digits).unwrap_or_default());
+}
+
+/// A number in hexadecimal digits behind `0x`, as object IDs are written.
+#[inline(always)]
+pub(crate) fn prefixed_hex(number: u64, text: &mut [u8; 18]) -> &str {
+    let [zero, x, rest @ ..] = text;
+    (*zero, *x) = (b'0', b'x');
+    let digits = hex(number, rest);
+    text.get(..2 + digits).and_then(|text| str::from_utf8(text).ok()).unwrap_or_default()
+}
+
+/// Writes a number in hexadecimal digits; says how many.
+#[inline(always)]
+fn hex(number: u64, text: &mut [u8; 16]) -> usize {
     let digits = (67 - (number | 1).leading_zeros()) / 4;
-    let mut text = [0u8; 16];
     let mut rest = number << (64 - 4 * digits);
     for place in text.iter_mut().take(digits as usize) {
         let digit = (rest >> 60) as u8;
         *place = if digit < 10 { b'0' + digit } else { b'a' - 10 + digit };
         rest <<= 4;
     }
-    out.extend_from_slice(text.get(..digits as usize).unwrap_or_default());
+    digits as usize
 }
 
 #[cfg(test)]
@@ -30,6 +46,7 @@ mod tests {
             let mut out = Vec::new();
             push_hex(&mut out, number);
             assert_eq!(out, format!("{number:x}").as_bytes());
+            assert_eq!(prefixed_hex(number, &mut [0; 18]), format!("{number:#x}"));
         }
     }
 }

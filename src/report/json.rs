@@ -4,10 +4,11 @@
 //! are only ever added. Object ids are hex strings, sizes are integers in bytes.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 use serde::Serialize;
-use serde_json::ser::{Formatter, PrettyFormatter};
+use serde_json::Serializer;
+use serde_json::ser::Formatter;
 
 use super::escape;
 
@@ -58,26 +59,113 @@ pub fn write<R: Serialize, E: Serialize>(
     more: E,
 ) -> io::Result<()> {
     let document = Document { schema_version: SCHEMA_VERSION, command, dump, rows, more };
-    let formatter = Harmless(PrettyFormatter::with_indent(b" "));
-    let mut serializer = serde_json::Serializer::with_formatter(&mut *out, formatter);
-    document.serialize(&mut serializer)?;
-    out.write_all(b"\n")
+    // The serializer writes a few bytes at a time.
+    let mut out = BufWriter::with_capacity(BUFFER, out);
+    document.serialize(&mut Serializer::with_formatter(&mut out, Pretty::default()))?;
+    out.write_all(b"\n")?;
+    out.flush()
 }
 
-/// Escapes also what JSON itself would let pass: bidirectional marks, DEL, C1 controls. A parser gets the same text.
-struct Harmless<F>(F);
+/// A document without its rows, for rows that several threads write: what comes before and after them.
+#[derive(Debug)]
+pub(super) struct Frame {
+    document: Vec<u8>,
+    rows_at: usize,
+}
 
-macro_rules! forward {
-    ($($name:ident($($argument:ident: $kind:ty),*);)*) => {$(
-        fn $name<W: ?Sized + Write>(&mut self, writer: &mut W $(, $argument: $kind)*) -> io::Result<()> {
-            self.0.$name(writer $(, $argument)*)
+impl Frame {
+    /// The document that [`write()`] writes.
+    ///
+    /// # Errors
+    /// If it cannot be serialized.
+    pub(super) fn new<E: Serialize>(command: &str, dump: &Dump<'_>, more: E) -> io::Result<Self> {
+        let mut document = Vec::new();
+        write(&mut document, command, dump, [(); 0], more)?;
+        // A line break of the document itself: in a string it is escaped. What is nested has more spaces.
+        let rows_at =
+            memchr::memmem::find(&document, NO_ROWS).map_or(document.len(), |at| at + NO_ROWS.len());
+        Ok(Self { document, rows_at })
+    }
+
+    /// What comes before the first row.
+    pub(super) fn head(&self) -> &[u8] {
+        self.document.get(..self.rows_at - 1).unwrap_or_default()
+    }
+
+    /// What comes after the last of `rows` rows.
+    pub(super) fn tail(&self, rows: u64) -> impl Iterator<Item = &[u8]> {
+        let end_of_line = if rows > 0 { LINE.get(1..2 + ROWS_DEPTH - 1) } else { None };
+        [end_of_line, self.document.get(self.rows_at - 1..)].into_iter().flatten()
+    }
+}
+
+/// Appends a row, behind a comma unless the list begins right before it.
+///
+/// # Errors
+/// If it cannot be serialized.
+pub(super) fn push_row(out: &mut Vec<u8>, row: &impl Serialize) -> io::Result<()> {
+    let mut formatter = Pretty { depth: ROWS_DEPTH, ..Pretty::default() };
+    let is_first = out.last() == Some(&b'[');
+    formatter.begin_array_value(out, is_first)?;
+    Ok(row.serialize(&mut Serializer::with_formatter(out, formatter))?)
+}
+
+/// Bytes that the serializer fills before they are passed on. What is held back of a wrong answer is more than that.
+const BUFFER: usize = 1 << 13;
+/// Rows that are not there, in a document.
+const NO_ROWS: &[u8] = b"\n \"rows\": []";
+/// The depth of rows.
+const ROWS_DEPTH: usize = 2;
+/// A comma, a line break, and indentation.
+const LINE: &[u8] = b",\n                                ";
+
+/// Each value on a line of its own, indented by one space a level. Escapes also what JSON itself would let pass:
+/// bidirectional marks, DEL, C1 controls. A parser gets the same text.
+///
+/// It writes what [`serde_json::ser::PrettyFormatter`] writes, but each line break with its indentation at once.
+#[derive(Debug, Default)]
+struct Pretty {
+    depth: usize,
+    /// Whether the list or record has a value.
+    has_value: bool,
+}
+
+impl Pretty {
+    #[inline]
+    fn begin<W: ?Sized + Write>(&mut self, writer: &mut W, bracket: u8) -> io::Result<()> {
+        self.depth += 1;
+        self.has_value = false;
+        writer.write_all(&[bracket])
+    }
+
+    #[inline]
+    fn end<W: ?Sized + Write>(&mut self, writer: &mut W, bracket: u8) -> io::Result<()> {
+        self.depth = self.depth.saturating_sub(1);
+        if self.has_value {
+            self.line(writer, 1)?;
         }
-    )*};
+        writer.write_all(&[bracket])
+    }
+
+    /// Starts a line; from 0 in [`LINE`] ends the value before it.
+    #[inline]
+    fn line<W: ?Sized + Write>(&self, writer: &mut W, from: usize) -> io::Result<()> {
+        match LINE.get(from..2 + self.depth) {
+            Some(line) => writer.write_all(line),
+            None => {
+                writer.write_all(LINE.get(from..).unwrap_or_default())?;
+                (LINE.len()..2 + self.depth).try_for_each(|_| writer.write_all(b" "))
+            }
+        }
+    }
 }
 
-impl<F: Formatter> Formatter for Harmless<F> {
+impl Formatter for Pretty {
+    #[inline]
     fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
-        if !fragment.contains(escape::is_harmful) {
+        // Nearly all texts. To look at all bytes without a branch for each takes a few vector instructions.
+        let is_plain = fragment.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'));
+        if is_plain || !fragment.contains(escape::is_harmful) {
             return writer.write_all(fragment.as_bytes());
         }
         let mut out = String::new();
@@ -87,17 +175,51 @@ impl<F: Formatter> Formatter for Harmless<F> {
         writer.write_all(out.as_bytes())
     }
 
-    forward! {
-        begin_array();
-        end_array();
-        begin_array_value(first: bool);
-        end_array_value();
-        begin_object();
-        end_object();
-        begin_object_key(first: bool);
-        end_object_key();
-        begin_object_value();
-        end_object_value();
+    #[inline]
+    fn begin_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.begin(writer, b'[')
+    }
+
+    #[inline]
+    fn end_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.end(writer, b']')
+    }
+
+    #[inline]
+    fn begin_array_value<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.line(writer, first.into())
+    }
+
+    #[inline]
+    fn end_array_value<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.has_value = true;
+        Ok(())
+    }
+
+    #[inline]
+    fn begin_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.begin(writer, b'{')
+    }
+
+    #[inline]
+    fn end_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.end(writer, b'}')
+    }
+
+    #[inline]
+    fn begin_object_key<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.line(writer, first.into())
+    }
+
+    #[inline]
+    fn begin_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        writer.write_all(b": ")
+    }
+
+    #[inline]
+    fn end_object_value<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.has_value = true;
+        Ok(())
     }
 }
 

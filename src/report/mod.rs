@@ -3,7 +3,7 @@
 //! * [`escape`] makes text from a dump harmless; every renderer goes through it.
 //! * [`column`] declares what an answer holds, [`value`] what a cell does; [`answer`] writes it in each format: [`json`],
 //!   [`csv`], [`table`]; [`fit`] makes texts as wide as the terminal is, [`ink`] colours
-//!   them.
+//!   them. [`chunked`] writes answers of millions of rows with all threads.
 //! * [`tree`] draws trees and bars; [`flamegraph`], [`folded`] and [`speedscope`] are stacks as pictures.
 //! * [`junit`] and [`sarif`] write the results of `check` for CI servers and code hosts.
 //! * [`findings`] has the words of `doctor`.
@@ -12,6 +12,7 @@
 //! Nothing here writes to the terminal by itself: renderers write to the [`std::io::Write`] that they are given.
 
 pub mod answer;
+pub mod chunked;
 pub mod column;
 pub mod csv;
 pub(crate) mod digits;
@@ -19,6 +20,7 @@ pub mod escape;
 pub mod findings;
 pub mod fit;
 pub mod hprof_text;
+mod in_order;
 pub mod ink;
 pub mod json;
 pub mod junit;

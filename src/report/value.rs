@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+use super::digits;
 use crate::hprof::{ObjectId, TraceSerial};
 
 /// The value of a cell. Texts are raw, as they are in the dump: each renderer escapes them.
@@ -197,7 +198,7 @@ impl Serialize for Value<'_> {
             Self::Integer(value) => serializer.serialize_u64(*value),
             Self::Signed(value) => serializer.serialize_i64(*value),
             Self::Float(value) => serializer.serialize_f64(*value),
-            Self::Id(id) => serializer.collect_str(&format_args!("{id:#x}")),
+            Self::Id(id) => serializer.serialize_str(digits::prefixed_hex(id.0, &mut [0; 18])),
             Self::Text(text) | Self::Verbatim(text) => serializer.serialize_str(text),
             Self::List(values) => serializer.collect_seq(values),
             Self::Each(each) => serializer.collect_seq(each.values()),

@@ -9,6 +9,8 @@ use crate::kit::dump::{Dump, bytes, with_threads};
 use crate::kit::strategies::dump;
 use hprof_cli::index::layout::sizes::Sizes;
 use hprof_cli::index::{Heap, ObjectGraph};
+use hprof_cli::query::dominators::jointly::Limits;
+use hprof_cli::query::dominators::retained::{self, Retained};
 use hprof_cli::query::objects::strength::Excluded;
 use hprof_cli::query::paths::merged::{self, Show};
 use hprof_cli::query::paths::shortest;
@@ -18,6 +20,7 @@ use hprof_writer::{
     ObjectId, ObjectKind, Options, Order, Root, StackFrame, Type, Value, Version, examples,
 };
 use proptest::prelude::*;
+use roaring::RoaringBitmap;
 
 /// A graph by the model: objects are numbered by ascending id.
 struct Naive {
@@ -98,10 +101,15 @@ impl Naive {
 
     /// Which objects can be reached if one is not there.
     fn reached(&self, without: Option<u32>) -> BTreeSet<u32> {
+        self.reached_without(&without.into_iter().collect())
+    }
+
+    /// Which objects can be reached if some are not there.
+    fn reached_without(&self, without: &BTreeSet<u32>) -> BTreeSet<u32> {
         let mut seen = BTreeSet::new();
         let mut open: Vec<u32> = self.roots.iter().copied().collect();
         while let Some(object) = open.pop() {
-            if Some(object) != without && seen.insert(object) {
+            if !without.contains(&object) && seen.insert(object) {
                 open.extend(self.rows[object as usize].iter().chain(&self.classes[object as usize]));
             }
         }
@@ -232,6 +240,42 @@ fn check_dominators(naive: &Naive, graph: &ObjectGraph) {
     assert_eq!(top.iter().sum::<u64>(), tree.reachable_bytes());
 }
 
+/// What sets of objects retain together, in each of the ways in which it is found.
+fn check_retained(naive: &Naive, graph: &ObjectGraph) {
+    let tree = &graph.tree;
+    let all = naive.reached(None);
+    let bytes = |objects: &BTreeSet<u32>| -> u64 {
+        objects.iter().map(|object| tree.shallow_bytes(tree.position(ObjectIndex(*object)).unwrap())).sum()
+    };
+    let mut state = naive.ids.len() as u64;
+    let mut random = |below: u32| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as u32 % below
+    };
+    for sparse in [2, 2, 3, 3, 5, 5, 9, 9, 17, 17, 33, 33] {
+        let members: BTreeSet<u32> = (0..tree.objects()).filter(|_| random(sparse) == 0).collect();
+        let set: RoaringBitmap = members.iter().copied().collect();
+        let gone = &all - &naive.reached_without(&members);
+        for (visited, looked_at) in
+            [(0, 0), (u32::MAX, 0), (u32::MAX, 4), (u32::MAX, u32::MAX), (3, u32::MAX)]
+        {
+            let limits = Limits { dominated: u32::MAX, visited, looked_at };
+            let retained = retained::retained_within(graph, &set, limits);
+            let expected = Retained {
+                objects: members.len() as u64,
+                unreachable_objects: (&members - &all).len() as u64,
+                shallow_bytes: bytes(&members),
+                retained_bytes: bytes(&gone),
+                retained_objects: gone.len() as u64,
+            };
+            assert_eq!(retained, expected, "{members:?} {limits:?}");
+            let found: BTreeSet<u32> =
+                retained::retained_set_within(graph, &set, limits).into_iter().collect();
+            assert_eq!(found, &gone | &members, "{members:?} {limits:?}");
+        }
+    }
+}
+
 /// The shallow sizes of all objects of a class make what the class takes.
 fn check_sizes(heap: &Heap, graph: &ObjectGraph) {
     let summary = heap.summary();
@@ -257,6 +301,7 @@ fn check(model: &HeapModel, options: &Options) {
         check_references(&naive, graph);
         check_roots(&naive, graph);
         check_dominators(&naive, graph);
+        check_retained(&naive, graph);
         check_sizes(&heap, graph);
         assert!(!graph.is_damaged());
     }

@@ -17,6 +17,7 @@ use zerocopy::little_endian::U64;
 use super::graph_view::NONE;
 use super::numbers::ObjectIndex;
 use crate::index::storage::checked_column::CheckedColumn;
+use crate::index::storage::prefetch::prefetch;
 
 /// Objects in a group.
 pub(crate) const GROUP: u32 = 16;
@@ -123,16 +124,21 @@ impl<'a> AdjacencyView<'a> {
         });
     }
 
-    /// Calls `visit` with the position in the group and the bytes of each list: all 16, whatever the file says.
+    /// The bytes of a group.
     #[inline(always)]
-    fn lists_of(&self, group: u32, mut visit: impl FnMut(u32, &'a [u8])) {
+    fn bytes_of(&self, group: u32) -> &'a [u8] {
         // Offsets of a file that is mapped are within it. A missing group is one of empty lists.
         let bytes = match self.groups.get(group as usize..group as usize + 2) {
             Some([start, end]) => usize::try_from(start.get()).ok().zip(usize::try_from(end.get()).ok()),
             _ => None,
         };
-        let bytes = bytes.and_then(|(start, end)| self.bytes.get(start..end)).unwrap_or_default();
-        let Some((head, mut rest)) = bytes.split_first_chunk::<GROUP_BYTES>() else {
+        bytes.and_then(|(start, end)| self.bytes.get(start..end)).unwrap_or_default()
+    }
+
+    /// Calls `visit` with the position in the group and the bytes of each list: all 16, whatever the file says.
+    #[inline(always)]
+    fn lists_of(&self, group: u32, mut visit: impl FnMut(u32, &'a [u8])) {
+        let Some((head, mut rest)) = self.bytes_of(group).split_first_chunk::<GROUP_BYTES>() else {
             (0..GROUP).for_each(|within| visit(within, &[]));
             return;
         };
@@ -151,13 +157,33 @@ impl<'a> AdjacencyView<'a> {
     /// The list of an object.
     #[inline]
     pub(crate) fn list(&self, object: u32) -> Targets<'a> {
-        let mut found = Targets::none();
-        self.lists_of(object / GROUP, |within, row| {
-            if within == object % GROUP {
-                found = Targets::new(row, object, self.objects);
+        let Some((head, mut rest)) = self.bytes_of(object / GROUP).split_first_chunk::<GROUP_BYTES>() else {
+            return Targets::none();
+        };
+        let mut row: &[u8] = &[];
+        for length in head.iter().take((object % GROUP) as usize + 1) {
+            let mut length = usize::from(*length);
+            if length == usize::from(LONG) {
+                length = long_length(rest);
+                rest = rest.get(LONG_BYTES..).unwrap_or_default();
             }
-        });
-        found
+            (row, rest) = rest.split_at_checked(length).unwrap_or_default();
+        }
+        Targets::new(row, object, self.objects)
+    }
+
+    /// Starts to bring the place of an object's list into the cache.
+    #[inline(always)]
+    pub(crate) fn prefetch_place(&self, object: u32) {
+        prefetch(self.groups, (object / GROUP) as usize);
+    }
+
+    /// Starts to bring an object's list into the cache; its place should be there.
+    #[inline(always)]
+    pub(crate) fn prefetch_list(&self, object: u32) {
+        if let Some(start) = self.groups.get((object / GROUP) as usize) {
+            prefetch(self.bytes, usize::try_from(start.get()).unwrap_or(usize::MAX));
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The graph as its algorithms see it: adjacency lists, labels, roots.
 
 use super::adjacency::AdjacencyView;
+use crate::index::storage::prefetch::prefetch;
 
 /// A graph of nodes `0..len`.
 #[derive(Clone, Copy)]
@@ -40,6 +41,18 @@ impl Labels<'_> {
             3 => byte(3 * at) | byte(3 * at + 1) << 8 | byte(3 * at + 2) << 16,
             _ => byte(4 * at) | byte(4 * at + 1) << 8 | byte(4 * at + 2) << 16 | byte(4 * at + 3) << 24,
         }
+    }
+
+    /// The label of a node, if it is one of those that stand for nodes or for none.
+    #[inline(always)]
+    pub(crate) fn known(&self, node: u32) -> Option<usize> {
+        Some(self.of(node)).filter(|label| *label < self.targets.len())
+    }
+
+    /// Starts to bring the label of a node into the cache.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, node: u32) {
+        prefetch(self.column, node as usize * usize::from(self.width));
     }
 
     /// The node that a label stands for.

@@ -18,7 +18,7 @@ pub mod adjacency;
 mod core;
 mod depth_first;
 pub(in crate::index) mod dominators;
-pub(in crate::index) mod graph_view;
+pub(crate) mod graph_view;
 mod leaves;
 pub mod numbers;
 pub(in crate::index) mod order;

@@ -132,6 +132,25 @@ impl Tree {
         }
     }
 
+    /// Calls `visit` with the positions of some objects, in order. They are many, and ascend.
+    pub(crate) fn positions_of(
+        &self,
+        objects: impl IntoIterator<Item = ObjectIndex>,
+        mut visit: impl FnMut(ObjectIndex, TreePosition),
+    ) {
+        let (mut positions, mut known) = ([0; BLOCK as usize], None);
+        for object in objects {
+            let block = object.0 / BLOCK;
+            if known != Some(block) {
+                known = self.positions.decode(block, &mut positions).map(|()| block);
+            }
+            let position = positions.get((object.0 % BLOCK) as usize);
+            if let (Some(position), Some(_), true) = (position, known, object.0 < self.objects) {
+                visit(object, TreePosition(*position));
+            }
+        }
+    }
+
     /// The position of a reachable object; `None` for an unreachable one.
     pub fn reachable_position(&self, object: ObjectIndex) -> Option<TreePosition> {
         self.position(object).filter(|position| position.0 < self.reachable)

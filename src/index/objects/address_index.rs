@@ -130,6 +130,11 @@ impl AddressIndex {
         Finder { index: self, lines: self.lines.all() }
     }
 
+    /// Says the ids of many objects. All of the index is checked first.
+    pub(crate) fn ids(&self) -> Ids<'_> {
+        Ids { index: self, lines: self.lines.all(), line: 0 }
+    }
+
     /// The place of an id in the list of ids.
     fn search(&self, id: u64) -> Option<u32> {
         let (mut low, mut high) = (0, self.ids.len());
@@ -153,29 +158,67 @@ impl AddressIndex {
         if !self.ids.is_empty() {
             return self.ids.get(object.at()).map(|id| (*id).into());
         }
-        // The last line that starts at or before the index.
-        let line_count = self.lines.len() / LINE_WORDS;
         let before = |line: usize| self.lines.get(line * LINE_WORDS).map_or(u64::MAX, |rank| rank.get());
-        let (mut low, mut high) = (0, line_count);
-        while low + 1 < high {
-            let middle = low + (high - low) / 2;
-            if before(middle) <= u64::from(index) { low = middle } else { high = middle }
-        }
-        let mut left = u64::from(index).checked_sub(before(low))?;
-        let words = self.lines.rows(low * LINE_WORDS + 1..(low + 1) * LINE_WORDS)?;
+        let line = last_line(0..self.lines.len() / LINE_WORDS, index, before);
+        self.id_in(line, self.lines.rows(line * LINE_WORDS..(line + 1) * LINE_WORDS)?, index)
+    }
+
+    /// The id of the object with an index whose bit is in a line.
+    fn id_in(&self, line: usize, words: &[U64], index: u32) -> Option<ObjectId> {
+        let [before, words @ ..]: &[U64; LINE_WORDS] = words.first_chunk()?;
+        let mut left = u64::from(index).checked_sub(before.get())?;
         for (word, bits) in (0u64..).zip(words) {
             let bits = bits.get();
             if left < u64::from(bits.count_ones()) {
                 let bit = u64::from(select(bits, left));
-                let chunk = low as u64 / CHUNK_LINES;
+                let chunk = line as u64 / CHUNK_LINES;
                 let key = self.keys.get(usize::try_from(chunk).ok()?)?.get();
-                let line = key.checked_mul(CHUNK_LINES)?.checked_add(low as u64 % CHUNK_LINES)?;
+                let line = key.checked_mul(CHUNK_LINES)?.checked_add(line as u64 % CHUNK_LINES)?;
                 let granule = line.checked_mul(super::id_set::LINE_BITS)?.checked_add(word * 64 + bit)?;
                 return granule.checked_mul(1 << self.shift).map(ObjectId);
             }
             left -= u64::from(bits.count_ones());
         }
         None
+    }
+}
+
+/// The last of some lines that starts at or before an object index; the first if none does.
+#[inline]
+fn last_line(lines: std::ops::Range<usize>, index: u32, before: impl Fn(usize) -> u64) -> usize {
+    let (mut low, mut high) = (lines.start, lines.end);
+    while low + 1 < high {
+        let middle = low + (high - low) / 2;
+        if before(middle) <= u64::from(index) { low = middle } else { high = middle }
+    }
+    low
+}
+
+/// Says the ids of objects in ascending order: each is in the line of the one before, or not far behind it.
+#[derive(Debug, Clone)]
+pub(crate) struct Ids<'a> {
+    index: &'a AddressIndex,
+    lines: &'a [U64],
+    /// The line of the object before.
+    line: usize,
+}
+
+impl Ids<'_> {
+    /// The id of an object; the one before must not be behind it.
+    #[inline]
+    pub(crate) fn next(&mut self, object: ObjectIndex) -> Option<ObjectId> {
+        if !self.index.ids.is_empty() || object.0 >= self.index.objects {
+            return self.index.id_of(object);
+        }
+        let before = |line: usize| self.lines.get(line * LINE_WORDS).map_or(u64::MAX, |rank| rank.get());
+        // Exponential search: steps that double until one is too far (J. L. Bentley, A. C.-C. Yao: An almost optimal
+        // algorithm for unbounded searching, 1976).
+        let mut step = 1;
+        while before(self.line + step) <= u64::from(object.0) {
+            step *= 2;
+        }
+        self.line = last_line(self.line + step / 2..self.line + step, object.0, before);
+        self.index.id_in(self.line, self.lines.get(self.line * LINE_WORDS..)?, object.0)
     }
 }
 
@@ -298,6 +341,11 @@ mod tests {
             assert_eq!(index.index_of(ObjectId(outside)), None);
         }
         assert_eq!(index.id_of(ObjectIndex(index.objects())), None);
+        for step in [1, 2, 7, 100, 1 << 20] {
+            let (mut said, all) = (index.ids(), (0u32..).zip(ids).step_by(step));
+            all.for_each(|(number, id)| assert_eq!(said.next(ObjectIndex(number)), Some(ObjectId(*id))));
+            assert_eq!(said.next(ObjectIndex(index.objects())), None);
+        }
     }
 
     #[test]

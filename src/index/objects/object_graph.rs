@@ -8,6 +8,7 @@ use super::class_objects::ClassObjects;
 use super::object_table::Objects;
 use super::roots::Roots;
 use crate::index::graph::adjacency::{AdjacencyLists, Targets};
+use crate::index::graph::graph_view::Labels;
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::graph::tree::Tree;
 use crate::index::model::summary::{ClassNumber, Summary};
@@ -66,6 +67,12 @@ impl ObjectGraph {
     pub fn check_tree(&self) {
         self.tree.check();
         self.objects.check();
+    }
+
+    /// Classes and class objects of all objects as plain slices, for walks over many of them. All is checked first.
+    pub(crate) fn labels(&self) -> Labels<'_> {
+        let Objects { classes, class_bytes, .. } = &self.objects;
+        Labels { column: classes.all(), width: *class_bytes, targets: self.class_objects.by_class() }
     }
 
     /// The class object of a class, by class number.

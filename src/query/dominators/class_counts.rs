@@ -5,16 +5,20 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::index::ObjectGraph;
+use crate::index::graph::graph_view::Labels;
 use crate::index::graph::numbers::{ObjectIndex, TreePosition};
+use crate::index::graph::tree::Tree;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::model::tables::NONE;
 
-use super::preorder::Preorder;
+use super::preorder;
 
 /// Positions that are looked up before the pass over them.
 const BATCH: u32 = 1 << 18;
 /// Positions that one thread takes at a time.
 const CHUNK: u32 = 1 << 14;
+/// Objects ahead of which classes are asked for.
+const AHEAD: usize = 16;
 /// Parts of the tree that are not worth another thread.
 const FEW: usize = 64;
 /// Superclasses of a class that count what it retains. The JVM's own chains are of a few dozen; a hostile dump has others.
@@ -81,14 +85,34 @@ fn add_objects(
     counts: &mut [Counts],
     is_meant: &impl Fn(ObjectIndex) -> bool,
 ) {
-    let tree = &graph.tree;
-    let sizes = tree.shallow_sizes(positions.clone());
-    for (bytes, object) in sizes.zip(tree.objects_at(positions)) {
-        let class = graph.objects.class(object).filter(|_| is_meant(object));
-        if let Some(count) = class.and_then(|class| counts.get_mut(class.0 as usize)) {
-            count.objects += 1;
-            count.shallow_bytes = count.shallow_bytes.saturating_add(bytes);
+    let (tree, labels) = (&graph.tree, graph.labels());
+    let mut sizes = tree.shallow_sizes(positions.clone());
+    for chunk in TreePosition::chunks(positions, CHUNK) {
+        each_class(tree, &labels, chunk, |object, class| {
+            let (Some(bytes), true) = (sizes.next(), is_meant(object)) else { return };
+            if let Some(count) = counts.get_mut(class as usize) {
+                count.objects += 1;
+                count.shallow_bytes = count.shallow_bytes.saturating_add(bytes);
+            }
+        });
+    }
+}
+
+/// Calls `visit` with the objects at some positions, in order, and the numbers of their classes; [`NONE`] if it is not
+/// known. Classes lie all over memory, so they are asked for ahead.
+fn each_class(
+    tree: &Tree,
+    labels: &Labels<'_>,
+    positions: Range<TreePosition>,
+    mut visit: impl FnMut(ObjectIndex, u32),
+) {
+    let objects: Vec<ObjectIndex> = tree.objects_at(positions).collect();
+    for (at, object) in objects.iter().enumerate() {
+        if let Some(ahead) = objects.get(at + AHEAD) {
+            labels.prefetch(ahead.0);
         }
+        let class = labels.known(object.0).and_then(|class| u32::try_from(class).ok());
+        visit(*object, class.unwrap_or(NONE));
     }
 }
 
@@ -108,10 +132,7 @@ pub(crate) fn add(mut counts: Vec<Counts>, others: &[Counts]) -> Vec<Counts> {
 /// object of the group dominates.
 pub fn retained(graph: &ObjectGraph, of_class: &[u32], groups: usize) -> Vec<u64> {
     let mut pass = Pass::new(groups);
-    let group = |object: ObjectIndex| {
-        let class = graph.objects.class(object);
-        class.and_then(|class| of_class.get(class.0 as usize)).copied().unwrap_or(NONE)
-    };
+    let group = |_, class: u32| of_class.get(class as usize).copied().unwrap_or(NONE);
     self::pass(graph, graph.tree.all(), group, |_, depth, group, bytes| pass.object(depth, [group], bytes));
     pass.close(0);
     pass.retained
@@ -125,7 +146,6 @@ pub fn retained_with_subclasses(
     groups: usize,
 ) -> Vec<u64> {
     let mut pass = Pass::new(groups);
-    let class = |object: ObjectIndex| graph.objects.class(object).map_or(NONE, |class| class.0);
     // By class number: the nearest class, itself included, that has a group, and that group.
     let table = summary.class_table();
     let nearest = table.derive(|class, above: Option<&Option<(ClassNumber, u32)>>| {
@@ -133,31 +153,40 @@ pub fn retained_with_subclasses(
         own.map(|group| (class, group)).or_else(|| above.copied().flatten())
     });
     let nearest_of = |class: ClassNumber| nearest.get(class.0 as usize).copied().flatten();
-    self::pass(graph, graph.tree.all(), class, |_, depth, class, bytes| {
-        let above = |(class, _): &(ClassNumber, u32)| nearest_of(table.superclass(*class)?);
-        let chain = std::iter::successors(nearest_of(ClassNumber(class)), above).take(MAX_SUPERCLASSES);
-        pass.object(depth, chain.map(|(_, group)| group), bytes);
-    });
+    self::pass(
+        graph,
+        graph.tree.all(),
+        |_, class| class,
+        |_, depth, class, bytes| {
+            let above = |(class, _): &(ClassNumber, u32)| nearest_of(table.superclass(*class)?);
+            let chain = std::iter::successors(nearest_of(ClassNumber(class)), above).take(MAX_SUPERCLASSES);
+            pass.object(depth, chain.map(|(_, group)| group), bytes);
+        },
+    );
     pass.close(0);
     pass.retained
 }
 
-/// Visits the objects at some positions in preorder: position, depth, what `look_up` says of the object, shallow bytes.
+/// Visits the objects at some positions in preorder: position, depth, what `look_up` says of the object and the number of
+/// its class ([`NONE`] if it is not known), shallow bytes.
 pub(crate) fn pass<T: Copy + Default + Send + Sync>(
     graph: &ObjectGraph,
     positions: Range<TreePosition>,
-    look_up: impl Fn(ObjectIndex) -> T + Sync,
+    look_up: impl Fn(ObjectIndex, u32) -> T + Sync,
     mut visit: impl FnMut(TreePosition, u32, T, u64) + Send,
 ) {
-    let tree = &graph.tree;
-    // Classes lie all over memory: they are looked up by all threads, and ahead of the pass, which is one thread's.
+    let (tree, labels) = (&graph.tree, graph.labels());
+    // By all threads, and ahead of the pass, which is one thread's.
     let look_up = |batch: Range<TreePosition>| -> Vec<T> {
         let mut found = vec![T::default(); (batch.end.0 - batch.start.0) as usize];
         let chunks = TreePosition::chunks(batch, CHUNK);
         chunks.into_par_iter().zip(found.par_chunks_mut(CHUNK as usize)).for_each(|(chunk, places)| {
-            for (place, object) in places.iter_mut().zip(tree.objects_at(chunk)) {
-                *place = look_up(object);
-            }
+            let mut places = places.iter_mut();
+            each_class(tree, &labels, chunk, |object, class| {
+                if let Some(place) = places.next() {
+                    *place = look_up(object, class);
+                }
+            });
         });
         found
     };
@@ -168,11 +197,12 @@ pub(crate) fn pass<T: Copy + Default + Send + Sync>(
         let (next, ()) = rayon::join(
             || next.map(look_up).unwrap_or_default(),
             || {
-                let sizes = tree.shallow_sizes(batch.clone());
-                let objects = Preorder::new(tree, batch.clone()).zip(&here).zip(sizes);
-                for (((position, depth), found), bytes) in objects {
-                    visit(position, depth, *found, bytes);
-                }
+                let mut here = here.iter();
+                preorder::visit(tree, batch.clone(), |position, depth, bytes| {
+                    if let Some(found) = here.next() {
+                        visit(position, depth, *found, bytes);
+                    }
+                });
             },
         );
         here = next;
@@ -198,7 +228,10 @@ impl Pass {
     /// The next object, of some groups.
     #[inline]
     fn object(&mut self, depth: u32, groups: impl IntoIterator<Item = u32>, shallow_bytes: u64) {
-        self.close(depth);
+        // Mostly there is nothing to close.
+        if self.open.last().is_some_and(|(open, ..)| *open >= depth) {
+            self.close(depth);
+        }
         for group in groups {
             if let Some(is_open) = self.is_open.get_mut(group as usize)
                 && !*is_open
@@ -211,7 +244,6 @@ impl Pass {
     }
 
     /// Ends what objects of this depth and below dominate.
-    #[inline]
     fn close(&mut self, depth: u32) {
         while let Some((_, group, before)) = self.open.pop_if(|(open, ..)| *open >= depth) {
             if let Some(retained) = self.retained.get_mut(group as usize) {

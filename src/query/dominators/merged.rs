@@ -15,6 +15,7 @@ use crate::index::ObjectGraph;
 use crate::index::graph::numbers::{ObjectIndex, TreePosition};
 use crate::index::graph::tree::Tree;
 use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::model::tables;
 use crate::query::objects::class_set::ClassSet;
 
 use super::{class_counts, retained};
@@ -134,11 +135,13 @@ pub fn merged(summary: &Summary, graph: &ObjectGraph, question: &Question<'_>) -
         },
     };
     let java_lang_class = summary.java_lang_class();
-    let key = |object: ObjectIndex| {
-        let Some(class) = graph.objects.class(object) else { return UNKNOWN };
-        let represented =
-            if Some(class) == java_lang_class { graph.class_of_class_object(object) } else { None };
-        represented.map_or(class.0, |of| of.0 | CLASS_OBJECT)
+    let key = |object: ObjectIndex, class: u32| {
+        if class == tables::NONE {
+            return UNKNOWN;
+        }
+        let is_class = java_lang_class.is_some_and(|of_classes| of_classes.0 == class);
+        let represented = if is_class { graph.class_of_class_object(object) } else { None };
+        represented.map_or(class, |of| of.0 | CLASS_OBJECT)
     };
     let mut pass = Pass::new(tree, question);
     class_counts::pass(graph, range.clone(), key, |position, depth, key, bytes| {

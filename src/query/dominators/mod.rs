@@ -3,8 +3,10 @@
 pub mod all;
 pub mod class_counts;
 pub mod holder;
+pub mod jointly;
 pub mod listing;
 pub mod merged;
 pub mod preorder;
 pub mod retained;
 pub mod retained_sets;
+pub(crate) mod walk;

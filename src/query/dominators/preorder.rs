@@ -32,11 +32,6 @@ impl<'a> Preorder<'a> {
         let depth = if positions.start < end { tree.depth(positions.start) } else { 0 };
         Self { ends: tree.ends(positions.start..end), next: positions.start, end, depth }
     }
-
-    /// The depth of the object behind the last one given.
-    pub fn next_depth(&self) -> u32 {
-        self.depth
-    }
 }
 
 impl Iterator for Preorder<'_> {
@@ -54,6 +49,21 @@ impl Iterator for Preorder<'_> {
         self.next.0 += 1;
         Some(here)
     }
+}
+
+/// Calls `visit` with position, depth and shallow size of the reachable objects of a range of positions. Returns the depth
+/// of the object behind them.
+pub(crate) fn visit(
+    tree: &Tree,
+    positions: Range<TreePosition>,
+    mut visit: impl FnMut(TreePosition, u32, u64),
+) -> u32 {
+    let mut depth = if positions.start.0 < tree.reachable() { tree.depth(positions.start) } else { 0 };
+    tree.visit(positions, |position, ends, bytes| {
+        visit(position, depth, bytes);
+        depth = depth.saturating_add(1).saturating_sub(u32::try_from(ends).unwrap_or(u32::MAX));
+    });
+    depth
 }
 
 /// What is below an object, or all there is.

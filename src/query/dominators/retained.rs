@@ -1,10 +1,11 @@
 //! What some objects retain together: what would be freed if all of them went.
 //!
 //! For one object the dominator tree knows. For several it does not: two maps that share their values retain them
-//! together, though neither does alone. So the graph is walked from the roots without stepping on the objects; what is
-//! not met goes with them.
+//! together, though neither does alone. Mostly that is little, and is found from what they dominate (`jointly`).
+//! Else the graph is walked from the roots without stepping on the objects (`walk`); what is not met goes with
+//! them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::ops::Range;
 
 use rayon::prelude::*;
 use roaring::RoaringBitmap;
@@ -13,14 +14,12 @@ use crate::index::ObjectGraph;
 use crate::index::graph::numbers::{ObjectIndex, TreePosition};
 use crate::index::graph::tree::Tree;
 
+use super::jointly::{Limits, jointly};
 use super::preorder::Start;
+use super::walk::{Marks, walk};
 
 /// Dominators that are climbed to find one that dominates all objects; then the walk starts from the roots.
 const MAX_CLIMB: usize = 1000;
-/// Objects that one thread visits before work is shared out again.
-const BUDGET: usize = 1 << 16;
-/// Objects that are not worth another thread.
-const FEW: usize = 256;
 /// Objects of a set that are listed at a time.
 const LISTED: usize = 1 << 18;
 /// Positions that one thread takes at a time.
@@ -43,8 +42,14 @@ pub struct Retained {
 
 /// What these objects retain together.
 pub fn retained(graph: &ObjectGraph, set: &RoaringBitmap) -> Retained {
+    retained_within(graph, set, Limits::of(&graph.tree))
+}
+
+/// As [`retained`]: limits make no difference but in time.
+pub fn retained_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: Limits) -> Retained {
     let tree = &graph.tree;
-    let places = Places::of(tree, set);
+    let members = Marks::new(tree.reachable());
+    let places = Places::of(tree, set, &members);
     let mut answer = Retained {
         objects: set.len(),
         unreachable_objects: set.len() - places.reachable,
@@ -59,16 +64,17 @@ pub fn retained(graph: &ObjectGraph, set: &RoaringBitmap) -> Retained {
         answer.retained_objects = u64::from(tree.retained_objects(first));
         return answer;
     }
+    if let Some(jointly) = jointly(graph, start, &members, [first, last], limits) {
+        (answer.retained_objects, answer.retained_bytes) = (jointly.objects, jointly.bytes);
+        return answer;
+    }
     let visited = walk(graph, start, set);
     let (below, _) = start.below(tree);
     let (unmet_objects, unmet_bytes) = (TreePosition::chunks(below, CHUNK).into_par_iter())
         .map(|chunk| {
-            let objects = TreePosition::range(chunk.clone()).zip(tree.objects_at(chunk));
-            objects
-                .filter(|(_, object)| !visited.contains(*object))
-                .fold((0u64, 0u64), |sum, (position, _)| {
-                    (sum.0 + 1, sum.1.saturating_add(tree.shallow_bytes(position)))
-                })
+            let sizes = tree.shallow_sizes(chunk.clone());
+            let unmet = tree.objects_at(chunk).zip(sizes).filter(|(object, _)| !visited.contains(*object));
+            unmet.fold((0u64, 0u64), |sum, (_, size)| (sum.0 + 1, sum.1.saturating_add(size)))
         })
         .reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1.saturating_add(b.1)));
     // The objects themselves are marked as visited.
@@ -79,10 +85,26 @@ pub fn retained(graph: &ObjectGraph, set: &RoaringBitmap) -> Retained {
 
 /// The objects that these objects retain together, themselves included; unreachable ones retain themselves.
 pub fn retained_set(graph: &ObjectGraph, set: &RoaringBitmap) -> RoaringBitmap {
+    retained_set_within(graph, set, Limits::of(&graph.tree))
+}
+
+/// As [`retained_set`]: limits make no difference but in time.
+pub fn retained_set_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: Limits) -> RoaringBitmap {
     let tree = &graph.tree;
-    let positions = || set.iter().filter_map(|object| tree.reachable_position(ObjectIndex(object)));
-    let (Some(first), Some(last)) = (positions().min(), positions().max()) else { return set.clone() };
+    let members = Marks::new(tree.reachable());
+    let Some((first, last)) = Places::of(tree, set, &members).span else { return set.clone() };
     let start = common_dominator(tree, first, last);
+    if start != Start::Object(first)
+        && let Some(jointly) = jointly(graph, start, &members, [first, last], limits)
+    {
+        let dominated = |chunk: Range<ObjectIndex>| {
+            let dominated = ObjectIndex::range(chunk).filter(|object| jointly.dominated.contains(*object));
+            dominated.map(|object| object.0).collect()
+        };
+        let others: RoaringBitmap = jointly.others.iter().map(|object| object.0).collect();
+        let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK).into_par_iter();
+        return chunks.map(dominated).reduce(RoaringBitmap::new, |a, b| a | b) | others | set;
+    }
     let visited = (start != Start::Object(first)).then(|| walk(graph, start, set));
     let (below, _) = start.below(tree);
     let unmet = TreePosition::chunks(below, CHUNK).into_par_iter().map(|chunk| -> RoaringBitmap {
@@ -106,29 +128,39 @@ struct Places {
 }
 
 impl Places {
-    /// Of all objects of a set. There may be tens of millions: they are never listed as a whole.
-    fn of(tree: &Tree, set: &RoaringBitmap) -> Self {
+    /// Of all objects of a set. There may be tens of millions: they are never listed as a whole. Marks the positions of those
+    /// that are reachable.
+    fn of(tree: &Tree, set: &RoaringBitmap, members: &Marks<TreePosition>) -> Self {
         let mut all = Self::default();
         let mut objects = set.iter();
         loop {
             let some: Vec<ObjectIndex> = objects.by_ref().take(LISTED).map(ObjectIndex).collect();
             if some.is_empty() {
-                return all;
+                break;
             }
             let chunks = some.par_chunks(LISTED / 64).map(|chunk| {
-                let positions = chunk.iter().filter_map(|object| tree.position(*object));
-                positions.fold(Self::default(), |sum, position| sum.and(Self::one(tree, position)))
+                let mut sum = Self::default();
+                tree.positions_of(chunk.iter().copied(), |_, position| {
+                    if position.0 < tree.reachable() {
+                        members.mark(position);
+                        sum.reachable += 1;
+                        sum.span = Some(sum.span.map_or((position, position), |(first, last)| {
+                            (first.min(position), last.max(position))
+                        }));
+                    } else {
+                        sum.bytes = sum.bytes.saturating_add(tree.shallow_bytes(position));
+                    }
+                });
+                sum
             });
             all = all.and(chunks.reduce(Self::default, Self::and));
         }
-    }
-
-    fn one(tree: &Tree, position: TreePosition) -> Self {
-        let bytes = tree.shallow_bytes(position);
-        if position.0 >= tree.reachable() {
-            return Self { bytes, ..Self::default() };
+        // A size by itself takes longer to look up than those of a whole frame.
+        if let Some((first, last)) = all.span {
+            all.reachable_bytes = bytes_at(tree, first, last, members);
+            all.bytes = all.bytes.saturating_add(all.reachable_bytes);
         }
-        Self { bytes, reachable_bytes: bytes, reachable: 1, span: Some((position, position)) }
+        all
     }
 
     fn and(self, other: Self) -> Self {
@@ -142,6 +174,18 @@ impl Places {
             span: self.span.into_iter().chain(other.span).reduce(join),
         }
     }
+}
+
+/// What the objects at some positions take, all between two.
+fn bytes_at(tree: &Tree, first: TreePosition, last: TreePosition, meant: &Marks<TreePosition>) -> u64 {
+    let chunks = TreePosition::chunks(first..TreePosition(last.0.saturating_add(1)), CHUNK);
+    let bytes = chunks.into_par_iter().map(|chunk| {
+        let sizes = TreePosition::range(chunk.clone()).zip(tree.shallow_sizes(chunk));
+        sizes
+            .filter(|(position, _)| meant.contains(*position))
+            .fold(0, |sum: u64, (_, size)| sum.saturating_add(size))
+    });
+    bytes.reduce(|| 0, u64::saturating_add)
 }
 
 /// What dominates the objects at two positions, and so all between them.
@@ -160,77 +204,6 @@ fn common_dominator(tree: &Tree, first: TreePosition, last: TreePosition) -> Sta
         }
     }
     Start::Roots
-}
-
-/// Marks all objects that the start leads to without stepping on those of `set`, and those of `set` too.
-pub(super) fn walk(graph: &ObjectGraph, start: Start, set: &RoaringBitmap) -> Marks {
-    let tree = &graph.tree;
-    let visited = Marks::new(graph.objects.len());
-    for object in set {
-        visited.mark(ObjectIndex(object));
-    }
-    let within = match start {
-        Start::Roots => None,
-        Start::Object(position) => Some(position..tree.end(position)),
-    };
-    let is_within = |object: ObjectIndex| match &within {
-        None => true,
-        Some(within) => tree.position(object).is_some_and(|position| within.contains(&position)),
-    };
-    let mut frontier = match start {
-        Start::Roots => graph.roots.objects(),
-        Start::Object(position) => tree.object_at(position).into_iter().collect(),
-    };
-    frontier.retain(|object| visited.mark(*object));
-    let visit = |share: &[ObjectIndex]| {
-        let mut stack = share.to_vec();
-        for _ in 0..BUDGET {
-            let Some(object) = stack.pop() else { break };
-            let class = graph.class_object_of(object);
-            for target in graph.references(object).chain(class) {
-                if visited.mark(target) && is_within(target) {
-                    stack.push(target);
-                }
-            }
-        }
-        stack
-    };
-    while !frontier.is_empty() {
-        let share = (frontier.len() / rayon::current_num_threads() / 4).max(FEW);
-        frontier = frontier.par_chunks(share).flat_map_iter(visit).collect();
-    }
-    visited
-}
-
-/// A set of objects that several threads add to.
-pub(super) struct Marks(Vec<AtomicU64>);
-
-impl Marks {
-    fn new(objects: u32) -> Self {
-        Self((0..objects.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
-    }
-
-    /// Adds an object: whether it was not there.
-    #[inline]
-    fn mark(&self, ObjectIndex(object): ObjectIndex) -> bool {
-        let Some(word) = self.0.get((object / 64) as usize) else { return false };
-        let bit = 1 << (object % 64);
-        // Most objects are met several times: looking is cheaper than writing.
-        word.load(Ordering::Relaxed) & bit == 0 && word.fetch_or(bit, Ordering::Relaxed) & bit == 0
-    }
-
-    /// Takes an object out.
-    pub(super) fn unmark(&mut self, ObjectIndex(object): ObjectIndex) {
-        if let Some(word) = self.0.get_mut((object / 64) as usize) {
-            *word.get_mut() &= !(1 << (object % 64));
-        }
-    }
-
-    #[inline]
-    pub(super) fn contains(&self, ObjectIndex(object): ObjectIndex) -> bool {
-        let word = self.0.get((object / 64) as usize).map_or(0, |word| word.load(Ordering::Relaxed));
-        word & (1 << (object % 64)) != 0
-    }
 }
 
 /// The reachable ones of some objects that no other of them dominates, by position, ascending.

@@ -26,7 +26,7 @@ use crate::index::storage::scratch::Array;
 use crate::query::objects::object_set::Bits;
 
 use super::preorder::Start;
-use super::retained::{Marks, walk};
+use super::walk::{Marks, walk};
 
 /// Objects that one thread takes at a time.
 const CHUNK: u32 = 1 << 18;

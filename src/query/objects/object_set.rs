@@ -1,37 +1,98 @@
-//! A set of object indices, one bit each.
+//! A set of dense numbers, one bit each: of object indices, or others.
 
-use crate::index::graph::numbers::ObjectIndex;
+use std::marker::PhantomData;
+use std::ops::Range;
 
-/// A set of object indices below a limit. Its memory is not touched before something is put in.
-#[derive(Debug, Clone, Default)]
-pub struct Bits(Vec<u64>);
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
+use crate::index::model::summary::ClassNumber;
 
-impl Bits {
-    /// An empty set of object indices below `limit`.
+/// A dense number, from 0.
+pub trait Number: Copy {
+    /// The number itself.
+    fn number(self) -> u32;
+    /// The one of a number.
+    fn of(number: u32) -> Self;
+}
+
+macro_rules! numbers {
+    ($($name:ident)*) => { $(
+        impl Number for $name {
+            #[inline(always)]
+            fn number(self) -> u32 {
+                self.0
+            }
+
+            #[inline(always)]
+            fn of(number: u32) -> Self {
+                Self(number)
+            }
+        }
+    )* };
+}
+
+numbers!(ObjectIndex TreePosition ClassNumber);
+
+/// A set of numbers below a limit. Its memory is not touched before something is put in.
+#[derive(Debug, Clone)]
+pub struct Bits<N = ObjectIndex>(Vec<u64>, PhantomData<fn(N)>);
+
+impl<N> Default for Bits<N> {
+    fn default() -> Self {
+        Self(Vec::new(), PhantomData)
+    }
+}
+
+impl<N: Number> Bits<N> {
+    /// An empty set of numbers below `limit`.
     pub(crate) fn new(limit: u32) -> Self {
-        Self(vec![0; limit.div_ceil(64) as usize])
+        Self(vec![0; limit.div_ceil(64) as usize], PhantomData)
     }
 
-    /// Whether it holds an object.
+    /// Whether it holds a number.
     #[inline]
-    pub(crate) fn contains(&self, ObjectIndex(number): ObjectIndex) -> bool {
+    pub(crate) fn contains(&self, number: N) -> bool {
+        let number = number.number();
         self.0.get((number / 64) as usize).is_some_and(|word| word & (1 << (number % 64)) != 0)
     }
 
-    /// Which of 64 objects it holds, a bit each.
+    /// How many it holds.
+    pub(crate) fn len(&self) -> u64 {
+        self.0.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// Which of 64 numbers it holds, a bit each.
     #[inline]
     pub(crate) fn word(&self, number: u32) -> u64 {
         self.0.get(number as usize).copied().unwrap_or(0)
     }
 
-    /// Puts an object in: whether it was not there. An object beyond the limit never is.
+    /// Puts a number in: whether it was not there. One beyond the limit never is.
     #[inline]
-    pub(crate) fn insert(&mut self, ObjectIndex(number): ObjectIndex) -> bool {
+    pub(crate) fn insert(&mut self, number: N) -> bool {
+        let number = number.number();
         let Some(word) = self.0.get_mut((number / 64) as usize) else { return false };
         let bit = 1 << (number % 64);
         let fresh = *word & bit == 0;
         *word |= bit;
         fresh
+    }
+
+    /// Puts all numbers of a range in; those beyond the limit are left out.
+    pub(crate) fn insert_range(&mut self, range: Range<N>) {
+        let (start, end) = (range.start.number(), range.end.number());
+        let words = self.0.get_mut((start / 64) as usize..).unwrap_or_default();
+        for (first, word) in (start / 64 * 64..end).step_by(64).zip(words) {
+            let from = u64::MAX << start.saturating_sub(first);
+            *word |= from & u64::MAX.checked_shr(64 - (end - first).min(64)).unwrap_or(0);
+        }
+    }
+
+    /// Puts numbers in, 64 to a word; `first` is that of the first bit, a multiple of 64.
+    pub(crate) fn insert_words(&mut self, first: N, words: &[u64]) {
+        let places = self.0.get_mut((first.number() / 64) as usize..).unwrap_or_default();
+        for (place, word) in places.iter_mut().zip(words) {
+            *place |= word;
+        }
     }
 }
 
@@ -50,5 +111,23 @@ mod tests {
                 && !bits.contains(ObjectIndex(1 << 20))
         );
         assert!(!bits.insert(ObjectIndex(1 << 20)));
+    }
+
+    #[test]
+    fn ranges_are_put_in() {
+        for (start, end) in
+            [(0, 0), (0, 1), (3, 64), (63, 65), (64, 128), (5, 5), (70, 199), (190, 500), (300, 400)]
+        {
+            let mut bits = Bits::new(200);
+            bits.insert_range(TreePosition(start)..TreePosition(end));
+            // The limit is that of whole words.
+            for number in 0..256 {
+                assert_eq!(
+                    bits.contains(TreePosition(number)),
+                    (start..end).contains(&number),
+                    "{start} {end} {number}"
+                );
+            }
+        }
     }
 }

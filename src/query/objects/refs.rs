@@ -2,6 +2,7 @@
 
 use crate::query::objects::reference_kind::ReferenceKind;
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use roaring::RoaringBitmap;
 
@@ -205,14 +206,21 @@ impl<'a> Refs<'a> {
 /// Adds up objects by their positions.
 fn add_up(tree: &Tree, positions: &mut [TreePosition], row: &mut GroupRow) {
     positions.sort_unstable();
-    let mut end = TreePosition(0);
-    for position in positions {
-        row.shallow_bytes = row.shallow_bytes.saturating_add(tree.shallow_bytes(*position));
-        if *position >= end && position.0 < tree.reachable() {
-            // Looked up once: that is most of the time it takes.
-            end = tree.end(*position);
-            let retained = tree.bytes_before(end).saturating_sub(tree.bytes_before(*position));
-            row.retained_bytes = row.retained_bytes.saturating_add(retained);
+    let retain = |row: &mut GroupRow, range: &Range<TreePosition>| {
+        let retained = tree.bytes_before(range.end).saturating_sub(tree.bytes_before(range.start));
+        row.retained_bytes = row.retained_bytes.saturating_add(retained);
+    };
+    // What objects dominate that follow one another in the tree, such as siblings: its size is looked up once.
+    let mut range = TreePosition(0)..TreePosition(0);
+    for position in positions.iter().copied() {
+        row.shallow_bytes = row.shallow_bytes.saturating_add(tree.shallow_bytes(position));
+        if position >= range.end && position.0 < tree.reachable() {
+            if position > range.end {
+                retain(row, &range);
+                range.start = position;
+            }
+            range.end = tree.end(position);
         }
     }
+    retain(row, &range);
 }

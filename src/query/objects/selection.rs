@@ -134,11 +134,13 @@ impl Selection {
             return RoaringBitmap::new();
         }
         let select = |chunk: Range<ObjectIndex>| -> RoaringBitmap {
-            let of_class = |object: &ObjectIndex| {
-                let class = graph.objects.class(*object);
-                class.and_then(|class| matches.get(class.0 as usize)).copied().unwrap_or(false)
-            };
-            ObjectIndex::range(chunk).filter(of_class).map(|object| object.0).collect()
+            let classes = graph.objects.classes(chunk.clone());
+            let objects = ObjectIndex::range(chunk).zip(classes).filter_map(|(object, class)| {
+                let is_meant = matches.get(class?.0 as usize).copied().unwrap_or(false);
+                is_meant.then_some(object.0)
+            });
+            // They ascend.
+            RoaringBitmap::from_sorted_iter(objects).unwrap_or_default()
         };
         let all = ObjectIndex::chunks(graph.objects.all(), CHUNK);
         all.into_par_iter().map(select).reduce(RoaringBitmap::new, |a, b| a | b)

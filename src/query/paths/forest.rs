@@ -17,6 +17,7 @@ use rustc_hash::FxHashSet;
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::tables::NONE;
 use crate::index::storage::scratch::{Array, ScratchArena, atomic_u32};
+use crate::query::dominators::walk::{Marks, Outward};
 use crate::query::objects::object_set::Bits;
 use crate::query::objects::reference_names::Edges;
 use crate::query::objects::strength::Excluded;
@@ -27,8 +28,8 @@ use super::starts::{Starts, Which};
 const MANY: usize = 1 << 12;
 /// Objects that a thread takes at a time.
 const CHUNK: usize = 1 << 10;
-/// Such chunks whose findings are in memory together.
-const BATCH: usize = 1 << 10;
+/// Objects ahead of which memory is asked for, in each of two steps.
+const AHEAD: usize = 8;
 
 /// The nearest holder of each object.
 pub(crate) struct Forest {
@@ -58,14 +59,16 @@ impl Forest {
         holders.par_chunks_mut(CHUNK).for_each(|chunk| chunk.fill(NONE));
         let mut order = room.array::<u32>(count as usize)?;
         let (mut walks, mut found, mut only_frames) = (Vec::new(), 0, 0);
-        let mut seen = Bits::new(count);
+        let (mut seen, mut fresh) = (Bits::new(count), Marks::new(count));
+        let outward = Outward::new(edges.graph);
         let mut start = 0;
         for which in [Which::BeyondFrames, Which::Frames] {
             if found >= wanted {
                 break;
             }
-            let mut walk =
-                Walk { edges, excluded, sought, seen: &mut seen, holders: atomic_u32(&mut holders) };
+            let holders = atomic_u32(&mut holders);
+            let (outward, seen, fresh) = (&outward, &mut seen, &mut fresh);
+            let mut walk = Walk { edges, outward, excluded, sought, seen, fresh, holders };
             let starts = Starts::new(&edges.roots, excluded, which);
             let (levels, reached) = walk.go(&mut order, start, starts.objects(), wanted - found);
             start = levels.last().copied().unwrap_or(start);
@@ -117,10 +120,13 @@ impl Forest {
 /// A walk from some roots, level by level.
 struct Walk<'w, 'a> {
     edges: &'w Edges<'a>,
+    outward: &'w Outward<'a>,
     excluded: Excluded,
     sought: &'w Bits,
     /// What was reached on levels before, or by a walk before.
     seen: &'w mut Bits,
+    /// What is reached from a level of many objects, until it is taken: in order without a sort.
+    fresh: &'w mut Marks,
     holders: &'w [AtomicU32],
 }
 
@@ -143,54 +149,68 @@ impl Walk<'_, '_> {
                 holder.store(root.0, Ordering::Relaxed);
             }
         }
+        for object in order.get(start..end).unwrap_or_default().iter().copied().map(ObjectIndex) {
+            self.seen.insert(object);
+            found += u64::from(self.sought.contains(object));
+        }
         let mut levels = vec![start];
         while start < end {
-            let (level, rest) = order.get_mut(start..).unwrap_or_default().split_at_mut(end - start);
-            for object in level.iter().copied().map(ObjectIndex) {
-                self.seen.insert(object);
-                found += u64::from(self.sought.contains(object));
-            }
             levels.push(end);
             if found >= wanted {
                 break;
             }
-            let mut count = 0;
+            let (level, rest) = order.get_mut(start..).unwrap_or_default().split_at_mut(end - start);
+            let mut next = Vec::new();
+            if level.len() < MANY {
+                self.step(level, |target| next.push(target));
+                next.sort_unstable();
+            } else {
+                let fresh = &*self.fresh;
+                level.par_chunks(CHUNK).for_each(|chunk| {
+                    self.step(chunk, |target| {
+                        fresh.mark(target);
+                    });
+                });
+            }
             let mut places = rest.iter_mut();
-            // What threads have found is taken from them before they go on.
-            for batch in level.chunks(BATCH * CHUNK) {
-                let look = |chunk: &[u32]| self.step(chunk);
-                let found: Vec<Vec<u32>> = if batch.len() < MANY {
-                    vec![look(batch)]
-                } else {
-                    batch.par_chunks(CHUNK).map(look).collect()
-                };
-                for (object, place) in found.into_iter().flatten().zip(&mut places) {
-                    *place = object;
+            let mut count = 0;
+            let mut take = |object: ObjectIndex| {
+                if let Some(place) = places.next() {
+                    *place = object.0;
                     count += 1;
                 }
-            }
-            if let Some(next) = rest.get_mut(..count) {
-                if count < MANY { next.sort_unstable() } else { next.par_sort_unstable() }
+                self.seen.insert(object);
+                found += u64::from(self.sought.contains(object));
+            };
+            if level.len() < MANY {
+                next.into_iter().for_each(take)
+            } else {
+                self.fresh.take(&mut take)
             }
             (start, end) = (end, end + count);
         }
         (levels, found)
     }
 
-    /// Gives what these objects refer to their holder, and lists what has none before. Which thread is first makes no
-    /// difference: the lowest index stays.
-    fn step(&self, level: &[u32]) -> Vec<u32> {
+    /// Gives what these objects refer to their holder, and calls `reach` with what has none before. Which thread is first
+    /// makes no difference: the lowest index stays.
+    fn step(&self, level: &[u32], mut reach: impl FnMut(ObjectIndex)) {
         let (edges, excluded) = (self.edges, self.excluded);
-        let mut next = Vec::new();
-        for object in level.iter().copied().map(ObjectIndex) {
-            let class = edges.graph.objects.class(object);
+        for (at, object) in level.iter().copied().map(ObjectIndex).enumerate() {
+            if let Some(ahead) = level.get(at + 2 * AHEAD) {
+                self.outward.prefetch_place(ObjectIndex(*ahead));
+            }
+            if let Some(ahead) = level.get(at + AHEAD) {
+                self.outward.prefetch_list(ObjectIndex(*ahead));
+            }
+            let class = self.outward.class(object);
             let is_weak = class.is_some_and(|class| excluded.contains(edges.strengths.of_class(class)));
             let left_out = if is_weak { edges.excluded_target(object, excluded) } else { None };
             let class_object = class.and_then(|class| edges.graph.class_object(class));
             // Only threads hold locals, and threads are roots.
             let is_root = edges.roots.contains(object);
             let beyond_stack = if is_root { edges.beyond_stack(object) } else { FxHashSet::default() };
-            for target in edges.graph.references(object).chain(class_object) {
+            for target in self.outward.references(object).chain(class_object) {
                 if self.seen.contains(target)
                     || left_out == Some(target)
                     || is_root && edges.roots.is_local_of(object, target) && !beyond_stack.contains(&target)
@@ -201,10 +221,9 @@ impl Walk<'_, '_> {
                 if holder.load(Ordering::Relaxed) > object.0
                     && holder.fetch_min(object.0, Ordering::Relaxed) == NONE
                 {
-                    next.push(target.0);
+                    reach(target);
                 }
             }
         }
-        next
     }
 }

@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use super::Report;
 use super::date::ctime;
-use super::in_order::{Text, in_order};
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
 use crate::hprof::{BasicType, IdSize, ObjectId, RootKind, TraceSerial, be_id, be_ids};
@@ -17,6 +16,7 @@ use crate::query::classes::histogram;
 use crate::query::recordings::profile::rfc3339;
 use crate::report::digits::{push_decimal, push_hex};
 use crate::report::escape;
+use crate::report::in_order::{Text, in_order};
 
 /// Writes the section.
 pub(super) fn write(
@@ -53,6 +53,7 @@ pub(super) fn write(
         };
         walk.chunk(&chunk, &mut formatter);
         progress.advance(chunk.bytes());
+        Ok(())
     });
     progress.end();
     written?;

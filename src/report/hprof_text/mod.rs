@@ -6,7 +6,6 @@
 
 mod date;
 mod heap;
-mod in_order;
 mod sections;
 
 use std::io::{self, Write};

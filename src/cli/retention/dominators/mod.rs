@@ -23,12 +23,11 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if args.all {
-        let format = args.output.format();
         anyhow::ensure!(
-            format != Format::Table,
+            args.output.format() != Format::Table,
             "--all needs --format csv or --format json (--top 0 --depth N shows all in a table)"
         );
-        return if format == Format::Csv { all::csv(args) } else { all::json(args) };
+        return all::run(args);
     }
     match (args.group_by, args.merge) {
         (Some(group_by), _) => groups::run(args, group_by),

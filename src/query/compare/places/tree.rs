@@ -120,11 +120,7 @@ pub(super) fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Resu
         adoptions: Vec::new(),
         is_cut: false,
     };
-    let look_up = |object: ObjectIndex| Found {
-        object: object.0,
-        class: graph.objects.class(object).map_or(NONE, |class| class.0),
-        by: holders.of(object),
-    };
+    let look_up = |object: ObjectIndex, class| Found { object: object.0, class, by: holders.of(object) };
     class_counts::pass(graph, graph.tree.all(), look_up, |_, depth, found, bytes| {
         builder.object(depth, found, bytes);
     });

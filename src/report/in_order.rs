@@ -26,32 +26,47 @@ pub(super) struct Text<'s, 'o> {
     shared: &'s Shared<'o>,
 }
 
+/// Whether a text goes out before it is whole.
+#[inline(always)]
+pub(super) fn is_long(bytes: &[u8]) -> bool {
+    bytes.len() > KEPT
+}
+
 impl Text<'_, '_> {
     /// Writes what there is if that is much, when it is the item's turn: what one item becomes need not fit into memory.
     #[inline(always)]
     pub(super) fn limit(&mut self) {
-        if self.bytes.len() > KEPT {
-            self.write(false);
+        if is_long(&self.bytes) {
+            self.write(Ok(()), Part::More);
         }
     }
 
-    /// Waits for the item's turn and writes; says whether all went well so far.
+    /// Waits for the item's turn and writes, if it was made; says whether all went well so far.
     #[inline(never)]
-    fn write(&mut self, is_whole: bool) -> bool {
+    fn write(&mut self, made: io::Result<()>, part: Part) -> bool {
         let mut turn = self.shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
         while turn.number != self.number && turn.failed.is_none() {
             turn = self.shared.changed.wait(turn).unwrap_or_else(PoisonError::into_inner);
         }
         if turn.failed.is_none()
-            && let Err(error) = turn.out.write_all(&self.bytes)
+            && let Err(error) = made.and_then(|()| turn.out.write_all(&self.bytes))
         {
             turn.failed = Some(error);
         }
-        turn.number += u64::from(is_whole);
+        turn.number += u64::from(part == Part::Last);
         self.shared.changed.notify_all();
         self.bytes.clear();
         turn.failed.is_none()
     }
+}
+
+/// What is written of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// There is more to come.
+    More,
+    /// The rest, or all.
+    Last,
 }
 
 /// A thread that panics must not let the others wait for its turn.
@@ -70,11 +85,11 @@ impl Drop for Text<'_, '_> {
 /// Each thread holds the text of one item: it waits for its turn before it takes the next.
 ///
 /// # Errors
-/// The first error of `out`.
+/// The first error of `out`, or of `make`: of an item that it fails for nothing more is written.
 pub(super) fn in_order<I: Send>(
     items: impl Iterator<Item = I> + Send,
     out: &mut (dyn Write + Send),
-    make: impl Fn(I, &mut Text<'_, '_>) + Sync,
+    make: impl Fn(I, &mut Text<'_, '_>) -> io::Result<()> + Sync,
 ) -> io::Result<()> {
     let items = Mutex::new((0..).zip(items));
     let shared = Shared { turn: Mutex::new(Turn { out, number: 0, failed: None }), changed: Condvar::new() };
@@ -84,8 +99,8 @@ pub(super) fn in_order<I: Send>(
             let next = items.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some((number, item)) = next else { return };
             text.number = number;
-            make(item, &mut text);
-            if !text.write(true) {
+            let made = make(item, &mut text);
+            if !text.write(made, Part::Last) {
                 return;
             }
             text.bytes.shrink_to(KEPT);
@@ -108,6 +123,7 @@ mod tests {
                 std::thread::yield_now();
             }
             text.bytes.extend_from_slice(format!("{item}\n").as_bytes());
+            Ok(())
         };
         in_order(0..5000, &mut out, make).unwrap();
         let expected: String = (0..5000).map(|item| format!("{item}\n")).collect();
@@ -133,9 +149,23 @@ mod tests {
         let items = (0..1_000_000u64).inspect(|_| {
             taken.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         });
-        let result = in_order(items, &mut Full(100), |_, text| text.bytes.extend_from_slice(b"0123456789"));
+        let result = in_order(items, &mut Full(100), |_, text| {
+            text.bytes.extend_from_slice(b"0123456789");
+            Ok(())
+        });
         assert_eq!(result.unwrap_err().kind(), io::ErrorKind::StorageFull);
         assert!(taken.into_inner() < 1_000_000);
+    }
+
+    #[test]
+    fn what_cannot_be_made_is_not_written_and_nothing_after_it() {
+        let mut out = Vec::new();
+        let make = |item: u64, text: &mut Text<'_, '_>| {
+            text.bytes.extend_from_slice(format!("{item}\n").as_bytes());
+            if item < 3 { Ok(()) } else { Err(io::Error::other(item.to_string())) }
+        };
+        let error = in_order(0..1000, &mut out, make).unwrap_err();
+        assert_eq!((error.to_string().as_str(), out.as_slice()), ("3", b"0\n1\n2\n".as_slice()));
     }
 
     #[test]
@@ -147,6 +177,7 @@ mod tests {
                 text.limit();
                 assert!(text.bytes.len() <= KEPT);
             }
+            Ok(())
         };
         in_order(0..3, &mut out, make).unwrap();
         assert_eq!(out.len(), (3 * 40) << 20);
@@ -157,7 +188,11 @@ mod tests {
     fn a_panic_ends_all_threads() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
         let mut out = Vec::new();
-        let work = || pool.install(|| in_order(0..1000, &mut out, |item, _| assert!(item != 5)));
+        let make = |item: u64, _: &mut Text<'_, '_>| {
+            assert!(item != 5);
+            Ok(())
+        };
+        let work = || pool.install(|| in_order(0..1000, &mut out, make));
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err());
     }
 }

@@ -1,0 +1,180 @@
+//! Walks along references that do not step on some objects.
+
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+use roaring::RoaringBitmap;
+
+use crate::index::ObjectGraph;
+use crate::index::graph::adjacency::{AdjacencyView, Targets};
+use crate::index::graph::graph_view::{Labels, NONE};
+use crate::index::graph::numbers::ObjectIndex;
+use crate::index::model::summary::ClassNumber;
+
+use crate::query::objects::object_set::Number;
+
+use super::preorder::Start;
+
+/// Objects that one thread visits before work is shared out again.
+const BUDGET: usize = 1 << 16;
+/// Objects that are not worth another thread.
+const FEW: usize = 256;
+/// Objects ahead of which memory is asked for, in each of two steps.
+const AHEAD: usize = 8;
+
+/// Marks all objects that the start leads to without stepping on those of `set`, and those of `set` too.
+pub(super) fn walk(graph: &ObjectGraph, start: Start, set: &RoaringBitmap) -> Marks {
+    let tree = &graph.tree;
+    let visited = Marks::new(graph.objects.len());
+    for object in set {
+        visited.mark(ObjectIndex(object));
+    }
+    let within = match start {
+        Start::Roots => None,
+        Start::Object(position) => Some(position..tree.end(position)),
+    };
+    let is_within = |object: ObjectIndex| match &within {
+        None => true,
+        Some(within) => tree.position(object).is_some_and(|position| within.contains(&position)),
+    };
+    let mut frontier = match start {
+        Start::Roots => graph.roots.objects(),
+        Start::Object(position) => tree.object_at(position).into_iter().collect(),
+    };
+    frontier.retain(|object| visited.mark(*object));
+    let outward = Outward::new(graph);
+    let visit = |share: &[ObjectIndex]| {
+        let mut stack = share.to_vec();
+        outward.go(&mut stack, BUDGET, |target| visited.mark(target) && is_within(target));
+        stack
+    };
+    while !frontier.is_empty() {
+        let share = (frontier.len() / rayon::current_num_threads() / 4).max(FEW);
+        frontier = frontier.par_chunks(share).flat_map_iter(visit).collect();
+    }
+    visited
+}
+
+/// What objects refer to, their class objects included. All of it is checked first.
+#[derive(Debug)]
+pub(crate) struct Outward<'a> {
+    pub(super) lists: AdjacencyView<'a>,
+    pub(super) labels: Labels<'a>,
+}
+
+impl<'a> Outward<'a> {
+    pub(crate) fn new(graph: &'a ObjectGraph) -> Self {
+        Self { lists: graph.references.view(), labels: graph.labels() }
+    }
+
+    /// What an object refers to, but for its class object.
+    #[inline]
+    pub(crate) fn references(&self, object: ObjectIndex) -> Targets<'a> {
+        self.lists.list(object.0)
+    }
+
+    /// The class of an object.
+    #[inline]
+    pub(crate) fn class(&self, object: ObjectIndex) -> Option<ClassNumber> {
+        u32::try_from(self.labels.known(object.0)?).ok().map(ClassNumber)
+    }
+
+    /// Starts to bring the place of an object's list, and its class, into the cache.
+    #[inline(always)]
+    pub(crate) fn prefetch_place(&self, object: ObjectIndex) {
+        self.lists.prefetch_place(object.0);
+        self.labels.prefetch(object.0);
+    }
+
+    /// Starts to bring an object's list into the cache; its place should be there.
+    #[inline(always)]
+    pub(crate) fn prefetch_list(&self, object: ObjectIndex) {
+        self.lists.prefetch_list(object.0);
+    }
+
+    /// Calls `is_next` with what the objects on a stack refer to, and puts what it takes on the stack, until so many
+    /// objects were visited or none is left.
+    ///
+    /// Each object would wait for the place of its list, and then for the list. So each is taken from the stack some steps
+    /// early, to ask for both.
+    #[inline(always)]
+    pub(crate) fn go(
+        &self,
+        stack: &mut Vec<ObjectIndex>,
+        budget: usize,
+        mut is_next: impl FnMut(ObjectIndex) -> bool,
+    ) {
+        // Whose place was asked for, and whose list.
+        let mut slots: [(Option<ObjectIndex>, Option<ObjectIndex>); AHEAD] = Default::default();
+        let (mut taken, mut visited, mut step) = (0usize, 0, 0);
+        while visited < budget && (visited < taken || !stack.is_empty()) {
+            let Some((place, list)) = slots.get_mut(step % AHEAD) else { break };
+            step += 1;
+            let next = stack.pop();
+            if let Some(object) = next {
+                taken += 1;
+                self.prefetch_place(object);
+            }
+            let next = std::mem::replace(place, next);
+            if let Some(object) = next {
+                self.prefetch_list(object);
+            }
+            let Some(here) = std::mem::replace(list, next) else { continue };
+            visited += 1;
+            let class = self.labels.target(self.labels.of(here.0));
+            let class = Some(ObjectIndex(class)).filter(|class| class.0 != NONE);
+            stack.extend(self.references(here).chain(class).filter(|target| is_next(*target)));
+        }
+        stack.extend(slots.into_iter().flat_map(|(place, list)| [place, list]).flatten());
+    }
+}
+
+/// A set of numbers that several threads add to.
+pub(crate) struct Marks<N = ObjectIndex>(Vec<AtomicU64>, PhantomData<fn(N)>);
+
+impl<N: Number> Marks<N> {
+    /// An empty set of numbers below `limit`.
+    pub(crate) fn new(limit: u32) -> Self {
+        Self((0..limit.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(), PhantomData)
+    }
+
+    /// Adds a number: whether it was not there.
+    #[inline]
+    pub(crate) fn mark(&self, number: N) -> bool {
+        let number = number.number();
+        let Some(word) = self.0.get((number / 64) as usize) else { return false };
+        let bit = 1 << (number % 64);
+        // Most objects are met several times: looking is cheaper than writing.
+        word.load(Ordering::Relaxed) & bit == 0 && word.fetch_or(bit, Ordering::Relaxed) & bit == 0
+    }
+
+    /// Takes all numbers out, ascending.
+    pub(crate) fn take(&mut self, mut taken: impl FnMut(N)) {
+        for (first, word) in (0u32..).step_by(64).zip(&mut self.0) {
+            let mut bits = std::mem::take(word.get_mut());
+            while bits != 0 {
+                taken(N::of(first + bits.trailing_zeros()));
+                bits &= bits - 1;
+            }
+        }
+    }
+
+    /// Takes a number out.
+    pub(crate) fn unmark(&mut self, number: N) {
+        if let Some(word) = self.0.get_mut((number.number() / 64) as usize) {
+            *word.get_mut() &= !(1 << (number.number() % 64));
+        }
+    }
+
+    #[inline]
+    pub(crate) fn contains(&self, number: N) -> bool {
+        self.word(number) & (1 << (number.number() % 64)) != 0
+    }
+
+    /// Which of the 64 numbers it holds that a number is one of, a bit each.
+    #[inline]
+    pub(crate) fn word(&self, number: N) -> u64 {
+        self.0.get((number.number() / 64) as usize).map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+}

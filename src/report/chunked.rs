@@ -1,0 +1,201 @@
+//! Answers of millions of rows, which several threads write: each makes the text of a chunk.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::answer::JsonRow;
+use super::column::Columns;
+use super::csv;
+use super::in_order::{in_order, is_long};
+use super::json::{self, Dump};
+
+/// An answer of rows `R` in CSV or JSON: what [`super::answer::Answer`] writes.
+#[derive(Debug)]
+pub struct Chunked<'a, R> {
+    columns: Columns<'a, R>,
+    form: Form,
+}
+
+#[derive(Debug)]
+enum Form {
+    Csv,
+    Json(json::Frame),
+}
+
+impl<'a, R> Chunked<'a, R> {
+    /// CSV. No declared record may be without fields: titles do not depend on rows.
+    pub fn csv(columns: Columns<'a, R>) -> Self {
+        Self { columns, form: Form::Csv }
+    }
+
+    /// A JSON document, with these keys beside `rows`.
+    ///
+    /// # Errors
+    /// If it cannot be serialized.
+    pub fn json<M>(
+        columns: Columns<'a, R>,
+        command: &str,
+        dump: &Dump<'_>,
+        beside: &Columns<'_, M>,
+        of: &M,
+    ) -> io::Result<Self> {
+        let frame = json::Frame::new(command, dump, beside.record(of))?;
+        Ok(Self { columns, form: Form::Json(frame) })
+    }
+
+    /// Writes all chunks in order; none is empty. Returns how many rows there were.
+    ///
+    /// Each thread holds the text of one chunk, or of the part of it that a few megabytes hold. It is written if `check`
+    /// finds nothing wrong after its rows were made.
+    ///
+    /// # Errors
+    /// The first error of `out` or `check`.
+    pub fn write<C: Send, I: IntoIterator<Item = R>>(
+        &self,
+        out: &mut (dyn Write + Send),
+        chunks: impl IntoIterator<Item = C, IntoIter: Send>,
+        rows: impl Fn(C) -> I + Sync,
+        check: impl Fn() -> io::Result<()> + Sync,
+    ) -> io::Result<u64> {
+        let (head, count) = (self.head()?, AtomicU64::new(0));
+        // If the first chunk is wrong, nothing at all is written.
+        let heads = std::iter::once(head.as_slice()).chain(std::iter::repeat([].as_slice()));
+        in_order(chunks.into_iter().zip(heads), out, |(chunk, head), text| {
+            text.bytes.extend_from_slice(head);
+            let (mut rows, mut made) = (rows(chunk).into_iter(), 0);
+            loop {
+                made += self.push(&mut text.bytes, &mut rows)?;
+                if !is_long(&text.bytes) {
+                    break;
+                }
+                check()?;
+                text.limit();
+            }
+            count.fetch_add(made, Ordering::Relaxed);
+            check()
+        })?;
+        let count = count.into_inner();
+        if count == 0 {
+            out.write_all(&head)?;
+        }
+        if let Form::Json(frame) = &self.form {
+            frame.tail(count).try_for_each(|part| out.write_all(part))?;
+        }
+        Ok(count)
+    }
+
+    fn head(&self) -> io::Result<Vec<u8>> {
+        match &self.form {
+            Form::Json(frame) => Ok(frame.head().to_vec()),
+            Form::Csv => {
+                let mut head = Vec::new();
+                csv::Writer::new(&mut head).header(&self.columns, None)?;
+                Ok(head)
+            }
+        }
+    }
+
+    /// Appends rows until that is much; says how many.
+    fn push(&self, out: &mut Vec<u8>, rows: &mut impl Iterator<Item = R>) -> io::Result<u64> {
+        let columns = &self.columns;
+        let mut made = 0;
+        match &self.form {
+            Form::Csv => {
+                let mut writer = csv::Writer::new(out);
+                for row in rows {
+                    writer.row(columns, &row)?;
+                    made += 1;
+                    if is_long(writer.get_ref()) {
+                        break;
+                    }
+                }
+            }
+            Form::Json(_) => {
+                for row in rows {
+                    let row = JsonRow { columns, keys: columns.keys(), row };
+                    json::push_row(out, &row)?;
+                    made += 1;
+                    if is_long(out) {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(made)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::ops::Range;
+
+    use super::*;
+    use crate::report::Format;
+    use crate::report::answer::Answer;
+    use crate::report::column::Column;
+    use crate::report::table::Style;
+    use crate::report::value::{Value, list};
+
+    const TEXT: &str = "a\u{202e}\n \"rows\": []";
+
+    fn columns() -> Columns<'static, u64> {
+        Columns::new([
+            Column::id("id", "", |row: &u64| Value::Id(crate::hprof::ObjectId(*row))),
+            Column::text("a.text", "", |row: &u64| format!("{TEXT} {row}").into()),
+            Column::integer("a.none", "", |_: &u64| Value::Null),
+            Column::new("list", crate::report::column::Kind::Any, "", |row: &u64| list(0..*row % 3)),
+        ])
+    }
+
+    fn beside() -> Columns<'static, ()> {
+        Columns::new([Column::text("beside.rows", "", |(): &()| TEXT.into())])
+    }
+
+    fn chunked(format: Format, chunks: &[Range<u64>]) -> (String, io::Result<u64>) {
+        let dump = Dump { path: TEXT.into(), ..Dump::default() };
+        let answer = match format {
+            Format::Json => Chunked::json(columns(), TEXT, &dump, &beside(), &()).unwrap(),
+            _ => Chunked::csv(columns()),
+        };
+        let mut out = Vec::new();
+        let count = answer.write(&mut out, chunks.to_vec(), |chunk| chunk, || Ok(()));
+        (String::from_utf8(out).unwrap(), count)
+    }
+
+    #[test]
+    fn chunks_are_the_answer_that_one_thread_writes() {
+        let dump = Dump { path: TEXT.into(), ..Dump::default() };
+        for format in [Format::Csv, Format::Json] {
+            for count in [0, 1, 2, 100] {
+                let chunks: Vec<Range<u64>> = (0..count).map(|at| at * 7..at * 7 + 7).collect();
+                let mut expected = Vec::new();
+                let rows = 0..count * 7;
+                let answer = Answer::new(columns(), rows).beside(&beside(), &());
+                let count = answer.write(&mut expected, format, Style::default(), TEXT, &dump).unwrap();
+                let (text, counted) = chunked(format, &chunks);
+                assert_eq!((text, counted.unwrap()), (String::from_utf8(expected).unwrap(), count));
+            }
+        }
+    }
+
+    #[test]
+    fn of_a_wrong_chunk_nothing_is_written() {
+        let wrong = std::sync::atomic::AtomicBool::new(false);
+        let answer = Chunked::csv(columns());
+        let rows = |chunk: Range<u64>| {
+            wrong.fetch_or(chunk.start > 1, Ordering::Relaxed);
+            chunk
+        };
+        let check = || {
+            if wrong.load(Ordering::Relaxed) { Err(io::Error::other("wrong")) } else { Ok(()) }
+        };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let mut out = Vec::new();
+        pool.install(|| answer.write(&mut out, [0..1, 1..2, 2..3, 3..4], rows, check)).unwrap_err();
+        assert_eq!(String::from_utf8(out).unwrap().lines().count(), 3);
+        let mut out = Vec::new();
+        pool.install(|| answer.write(&mut out, std::iter::once(2..3), rows, check)).unwrap_err();
+        assert!(out.is_empty());
+    }
+}
