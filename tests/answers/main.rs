@@ -10,6 +10,7 @@
     clippy::cast_possible_truncation
 )]
 
+mod ascending_ids;
 mod class_loaders;
 mod collections;
 mod compare;

@@ -9,7 +9,6 @@
 //! or more has length 255 there and starts with its real length, five bytes. A group of empty lists takes no bytes.
 //! A table holds the offset of each group, so a lookup touches one entry and one or two neighbouring cache lines.
 
-use std::io;
 use std::ops::Range;
 
 use zerocopy::little_endian::U64;
@@ -21,7 +20,7 @@ use crate::index::storage::prefetch::prefetch;
 
 /// Objects in a group.
 pub(crate) const GROUP: u32 = 16;
-const GROUP_BYTES: usize = GROUP as usize;
+pub(super) const GROUP_BYTES: usize = GROUP as usize;
 /// Length that stands for a long list.
 const LONG: u8 = 255;
 /// Bytes of the length of a long list.
@@ -269,7 +268,7 @@ fn push_leb128(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Encodes lists, one after another. The first and the last group may be parts of groups: a [`Stitcher`] joins them.
+/// Encodes lists, one after another. The first and the last group may be parts of groups: [`super::stitcher`] joins them.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     /// The first object.
@@ -289,81 +288,13 @@ pub(crate) struct Encoder {
 #[derive(Debug)]
 pub(crate) struct Encoded {
     /// The first node.
-    first: u32,
+    pub(super) first: u32,
     /// The node behind the last.
-    end: u32,
+    pub(super) end: u32,
     pub(crate) bytes: Vec<u8>,
     /// Length of each group in bytes.
     pub(crate) groups: Vec<u64>,
     pub(crate) edges: u64,
-}
-
-/// Joins lists that were encoded in parts to whole groups, so that it does not matter where parts begin.
-#[derive(Debug, Default)]
-pub(crate) struct Stitcher {
-    /// The group that the next part goes on with, as far as it is known; empty if all lists so far are.
-    open: Vec<u8>,
-    is_open: bool,
-}
-
-impl Stitcher {
-    /// Takes the next lists. Hands on the groups that are whole: the bytes of one or several, and the length of each.
-    pub(crate) fn append(
-        &mut self,
-        lists: &Encoded,
-        mut take: impl FnMut(&[u8], &[u64]) -> io::Result<()>,
-    ) -> io::Result<()> {
-        let (mut bytes, mut groups) = (&*lists.bytes, &*lists.groups);
-        if lists.first == lists.end {
-            return Ok(());
-        }
-        let length = |group: &u64| usize::try_from(*group).unwrap_or(usize::MAX);
-        if !lists.first.is_multiple_of(GROUP)
-            && let Some((first, others)) = groups.split_first()
-        {
-            let (part, rest) = bytes.split_at_checked(length(first)).unwrap_or_default();
-            (bytes, groups) = (rest, others);
-            self.join(part);
-            if groups.is_empty() && !lists.end.is_multiple_of(GROUP) {
-                return Ok(());
-            }
-            self.finish(&mut take)?;
-        }
-        let mut last: &[u8] = &[];
-        if !lists.end.is_multiple_of(GROUP)
-            && let Some((group, others)) = groups.split_last()
-        {
-            let (whole, part) =
-                bytes.split_at_checked(bytes.len().saturating_sub(length(group))).unwrap_or_default();
-            (bytes, groups, last) = (whole, others, part);
-        }
-        take(bytes, groups)?;
-        if !lists.end.is_multiple_of(GROUP) {
-            self.join(last);
-        }
-        Ok(())
-    }
-
-    /// Adds lists to the group that is open: the lengths of others are 0 in its head.
-    fn join(&mut self, part: &[u8]) {
-        self.is_open = true;
-        let Some((head, lists)) = part.split_first_chunk::<GROUP_BYTES>() else { return };
-        if self.open.is_empty() {
-            self.open.extend_from_slice(part);
-            return;
-        }
-        self.open.iter_mut().zip(head).for_each(|(length, more)| *length |= more);
-        self.open.extend_from_slice(lists);
-    }
-
-    /// Hands on the group that is open.
-    pub(crate) fn finish(&mut self, mut take: impl FnMut(&[u8], &[u64]) -> io::Result<()>) -> io::Result<()> {
-        if std::mem::take(&mut self.is_open) {
-            take(&self.open, &[self.open.len() as u64])?;
-            self.open.clear();
-        }
-        Ok(())
-    }
 }
 
 impl Encoder {
@@ -510,45 +441,6 @@ mod tests {
             assert_eq!(seen[object as usize], expected, "object {object}");
         }
         assert_eq!(encoded.list(ObjectIndex(objects)).count(), 0);
-    }
-
-    #[test]
-    fn lists_encoded_in_parts_are_those_encoded_at_once() {
-        let nodes = 500u32;
-        let row = |node: u32| -> Vec<u32> {
-            match node % 7 {
-                _ if (96..160).contains(&node) => Vec::new(),
-                0 => (0..nodes).filter(|target| (target ^ node).is_multiple_of(3)).collect(),
-                many => (0..many / 2).map(|at| (node * 31 + at * 77) % nodes).collect(),
-            }
-        };
-        let encoded = |nodes: Range<u32>| {
-            let mut encoder = Encoder::new(nodes.start, 0);
-            nodes.for_each(|node| encoder.push(&mut row(node)));
-            encoder.finish()
-        };
-        let whole = encoded(0..nodes);
-        // Parts of one node, of less than a group, of several groups; that end with a group and do not; empty ones.
-        for sizes in [&[1][..], &[3], &[16], &[40, 8], &[7, 0, 9, 100, 1, 15, 17]] {
-            let (mut stitcher, mut bytes, mut lengths, mut edges) = (Stitcher::default(), vec![], vec![], 0);
-            let mut take = |part: &[u8], groups: &[u64]| {
-                bytes.extend_from_slice(part);
-                lengths.extend_from_slice(groups);
-                Ok(())
-            };
-            let mut at = 0;
-            for size in sizes.iter().cycle() {
-                let part = encoded(at..nodes.min(at + size));
-                at = nodes.min(at + size);
-                edges += part.edges;
-                stitcher.append(&part, &mut take).unwrap();
-                if at == nodes {
-                    break;
-                }
-            }
-            stitcher.finish(&mut take).unwrap();
-            assert!((&bytes, &lengths, edges) == (&whole.bytes, &whole.groups, whole.edges), "{sizes:?}");
-        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Graphs: adjacency lists, their transpose, and the dominator tree.
 //!
-//! * [`adjacency`] stores adjacency lists compressed; `referrers` makes the transpose of them, by the radix
+//! * [`adjacency`] stores adjacency lists compressed, `stitcher` joins those of parts; `referrers` makes the transpose of them, by the radix
 //!   partitioning of `transpose`.
 //! * `dominators` computes the dominator tree, in steps: `peel` removes leaf objects, `core` numbers the nodes that
 //!   remain, `depth_first` searches them, `semi_nca` finds their dominators, `leaves` attaches the leaf objects again,
@@ -25,6 +25,7 @@ pub(in crate::index) mod order;
 mod peel;
 pub(in crate::index) mod referrers;
 mod semi_nca;
+pub(in crate::index) mod stitcher;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;

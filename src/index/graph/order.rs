@@ -3,8 +3,8 @@
 //! Retained sizes are sums over subtrees, added up leaves first. A bucket sort by retained size, largest first, puts each
 //! dominator before what it dominates and siblings in their order; then one pass assigns positions.
 //!
-//! All but that pass, and the sums within the core, is done by all threads. No more than four numbers a node are kept at a
-//! time: what is not needed any more makes room for what is.
+//! All but that pass, and the sums within the core, is done by all threads. What is not needed any more makes
+//! room for what is.
 
 use std::cmp::Reverse;
 use std::io;

@@ -7,6 +7,7 @@
 //! recurses.
 
 use std::io;
+use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -15,7 +16,7 @@ use super::core::{Core, Edges};
 use super::depth_first::Walk;
 use super::transpose::{self, Sink, Transposed, TransposedView, bucket_count};
 use crate::index::storage::prefetch::prefetch;
-use crate::index::storage::scratch::{Array, ScratchArena, Stack};
+use crate::index::storage::scratch::{Array, ScratchArena, Stack, atomic_u32};
 
 /// A node in the forest of nodes that are done.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -43,17 +44,30 @@ pub(crate) fn dominators(
     mut walk: Walk,
 ) -> io::Result<Dominators> {
     let reached = walk.reached;
-    let (sources, numbers) = sources(arena, edges, reached)?;
     let mut is_root = vec![0u64; reached.div_ceil(64)];
     for root in &core.roots {
-        let number = numbers[*root as usize] as usize;
+        let number = edges.records[*root as usize].number as usize;
         is_root[number / 64] |= 1 << (number % 64);
     }
+    let sources = sources(arena, edges, reached)?;
     let mut links = arena.array::<Link>(reached)?;
     let mut semis = arena.array::<u32>(reached)?;
     semidominators(arena, sources.view(), &walk.parents, &is_root, &mut links, &mut semis)?;
     drop((sources, links));
     climb(arena, &mut walk.parents, &semis)?;
+    drop(semis);
+    // The other way round than `order`. Not kept meanwhile: it is all the memory that there is.
+    let mut numbers = arena.zeroed::<u32>(core.len())?;
+    {
+        let numbers = atomic_u32(&mut numbers);
+        walk.order[..reached].par_chunks(CHUNK).enumerate().for_each(|(chunk, nodes)| {
+            let first = usize::from(chunk == 0);
+            for (at, node) in nodes.iter().enumerate().skip(first) {
+                let number = u32::try_from(chunk * CHUNK + at).unwrap_or(u32::MAX);
+                numbers[*node as usize].store(number, Ordering::Relaxed);
+            }
+        });
+    }
     Ok(Dominators { numbers, order: walk.order, dominators: walk.parents, reached })
 }
 
@@ -68,8 +82,8 @@ pub(crate) struct Dominators {
     pub(crate) reached: usize,
 }
 
-/// The transposed edges between reached nodes, in preorder numbers, without those of the search tree; and these numbers.
-fn sources(arena: &ScratchArena, edges: Edges, reached: usize) -> io::Result<(Transposed, Array<u32>)> {
+/// The transposed edges between reached nodes, in preorder numbers, without those of the search tree.
+fn sources(arena: &ScratchArena, edges: Edges, reached: usize) -> io::Result<Transposed> {
     let (bases, records, targets) = (&*edges.bases, &*edges.records, &*edges.targets);
     let each = |chunk: usize, sink: &mut Sink| {
         let first = chunk * CHUNK;
@@ -90,10 +104,8 @@ fn sources(arena: &ScratchArena, edges: Edges, reached: usize) -> io::Result<(Tr
     let count = bucket_count(u32::try_from(reached).unwrap_or(u32::MAX));
     let chunks = records.len().div_ceil(CHUNK);
     let made = transpose::buckets(arena, 0..count, targets.len() as u64, chunks, each)?;
-    let mut numbers = arena.array::<u32>(records.len())?;
-    numbers.par_iter_mut().zip(records).for_each(|(number, record)| *number = record.number);
     drop(edges);
-    Ok((made.transposed(arena)?, numbers))
+    made.transposed(arena)
 }
 
 /// The semidominator of each node.

@@ -87,15 +87,17 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// The row of a long array: its elements are looked up part by part, into the room.
+    /// The row of a long array: its elements are looked up part by part, into the room. In a file that is not right, an
+    /// array can be a thread and have locals.
     fn long_row(
         &self,
         elements: &[u8],
+        locals: &[(ObjectIndex, ObjectIndex)],
         encoder: &mut Encoder,
         missing: &mut MissingCounter,
     ) -> io::Result<()> {
         let width = self.id_size.bytes();
-        let mut targets = self.what.room.array::<u32>(elements.len() / width)?;
+        let mut targets = self.what.room.array::<u32>(elements.len() / width + locals.len())?;
         let mut count = 0;
         let mut ids = Vec::with_capacity(PART);
         for part in elements.chunks(PART * width) {
@@ -116,7 +118,10 @@ impl<'a> Shared<'a> {
                 at += 1;
             });
         }
-        let targets = targets.get_mut(..count).unwrap_or_default();
+        for (place, (_, local)) in targets.iter_mut().skip(count).zip(locals) {
+            *place = local.0;
+        }
+        let targets = targets.get_mut(..count + locals.len()).unwrap_or_default();
         targets.sort_unstable();
         encoder.push_ascending(targets);
         Ok(())
@@ -227,20 +232,19 @@ impl<'s> Describer<'s> {
         for (object, end) in (first..).zip(ends) {
             let row = targets.get_mut(start..*end).unwrap_or_default();
             start = *end;
+            let own = locals.iter().take_while(|(thread, _)| thread.0 <= object).count();
+            let (own, rest) = locals.split_at_checked(own).unwrap_or_default();
+            *locals = rest;
             if let Some((_, elements)) = long.next_if(|(array, _)| *array == object) {
-                if let Err(error) = shared.long_row(elements, encoder, &mut chunk.missing) {
+                if let Err(error) = shared.long_row(elements, own, encoder, &mut chunk.missing) {
                     *failed = failed.take().or(Some(error));
                 }
-            } else if locals.first().is_some_and(|(thread, _)| thread.0 == object) {
-                let mut row = row.to_vec();
-                while let Some(((_, local), rest)) = locals.split_first().filter(|(own, _)| own.0.0 == object)
-                {
-                    row.push(local.0);
-                    *locals = rest;
-                }
-                encoder.push(&mut row);
-            } else {
+            } else if own.is_empty() {
                 encoder.push(row);
+            } else {
+                let mut row = row.to_vec();
+                row.extend(own.iter().map(|(_, local)| local.0));
+                encoder.push(&mut row);
             }
         }
     }
@@ -252,9 +256,10 @@ impl<'s> Describer<'s> {
         failed.map_or(Ok(chunk), Err)
     }
 
-    /// Describes a class object.
-    pub(super) fn class_object(&mut self, number: ClassNumber) {
+    /// Describes the class object with this id.
+    pub(super) fn class_dump(&mut self, id: ObjectId) {
         let shared = self.shared;
+        let Some(number) = shared.plans.class(id) else { return };
         self.class = shared.java_lang_class;
         self.units = shared.what.sizes.class_object(number) >> shared.unit_bits;
         if let (true, Some(class)) = (shared.wants_rows, shared.what.summary.class(number)) {
@@ -333,8 +338,6 @@ impl<'a> HeapVisitor<'a> for Describer<'a> {
     }
 
     fn class(&mut self, record: ClassDump<'a>) {
-        let shared = self.shared;
-        let Some(number) = shared.plans.class(record.id) else { return };
-        self.class_object(number);
+        self.class_dump(record.id);
     }
 }

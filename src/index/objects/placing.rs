@@ -18,7 +18,7 @@ use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArra
 use super::address_index::AddressIndex;
 use super::object_table::{BLOCK, Hop, Places, width};
 use crate::index::graph::numbers::ObjectIndex;
-use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::model::summary::Summary;
 use crate::index::scan::chunks::Plan;
 use crate::index::scan::source::Source;
 use crate::index::storage::scratch::{Array, ScratchArena, atomic_u64};
@@ -352,19 +352,27 @@ pub(crate) struct ClassObject {
     pub(crate) index: u32,
     /// Offset of the CLASS DUMP that counts, whatever else has its id.
     pub(super) offset: u64,
-    pub(super) class: ClassNumber,
+    pub(super) id: ObjectId,
 }
 
 /// All class objects that were dumped, ascending by object index.
 pub(crate) fn class_objects(summary: &Summary, addresses: &AddressIndex) -> Vec<ClassObject> {
-    let dumped = summary.numbered_classes().filter(|(_, row)| row.is_dumped());
+    let dumped = summary.classes().iter().filter(|row| row.is_dumped());
     let mut objects: Vec<ClassObject> = dumped
-        .filter_map(|(class, row)| {
-            let index = addresses.index_of(row.id.into())?.0;
-            Some(ClassObject { index, offset: row.offset.get(), class })
+        .filter_map(|row| {
+            let id = row.id.into();
+            Some(ClassObject { index: addresses.index_of(id)?.0, offset: row.offset.get(), id })
         })
         .collect();
     objects.sort_unstable();
+    // Of a file that is not right: the last one counts.
+    objects.dedup_by(|later, kept| {
+        let is_same = later.index == kept.index;
+        if is_same {
+            *kept = *later;
+        }
+        is_same
+    });
     objects
 }
 

@@ -63,7 +63,10 @@ impl Describe<'_> {
         let mut take = |found: &Found| in_order.take(found);
         let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
         let make = |shared: &Shared<'_>, part: u32| shared.part(order, parts.get(part as usize));
-        let described = self.run(count, make, &mut take, Some(rows), progress)?;
+        let objects_of = |part: u32| {
+            parts.get(part as usize).map_or(0, |part| part.objects.end.saturating_sub(part.objects.start))
+        };
+        let described = self.run(count, objects_of, make, &mut take, Some(rows), progress)?;
         Ok((described, in_order.finish(&placing)?))
     }
 
@@ -78,13 +81,15 @@ impl Describe<'_> {
         progress: &dyn Progress,
     ) -> io::Result<Described> {
         let chunks = self.addresses.objects().div_ceil(CHUNK);
-        self.run(chunks, |shared, chunk| shared.chunk(places, chunk), &mut |_| Ok(()), rows, progress)
+        let make = |shared: &Shared<'_>, chunk| shared.chunk(places, chunk);
+        self.run(chunks, |_| CHUNK, make, &mut |_| Ok(()), rows, progress)
     }
 
     /// Describes all objects, chunk by chunk.
     fn run(
         &self,
         chunks: u32,
+        objects_of: impl Fn(u32) -> u32,
         make: impl Fn(&Shared<'_>, u32) -> io::Result<Chunk> + Sync,
         found: &mut (dyn FnMut(&Found) -> io::Result<()> + Send),
         mut rows: TakeRows<'_>,
@@ -105,13 +110,18 @@ impl Describe<'_> {
         };
         let mut missing = MissingCounter::default();
         progress.begin("reading references", u64::from(objects));
-        let wave = WAVE * u32::try_from(rayon::current_num_threads()).unwrap_or(1);
+        let wave = u64::from(WAVE * CHUNK) * rayon::current_num_threads() as u64;
         let mut ready: Vec<Chunk> = Vec::new();
         let mut first = 0;
         // Where the next classes and weights go.
         let mut at = (0, 0);
         while first < chunks || !ready.is_empty() {
-            let next = first..first.saturating_add(wave).min(chunks);
+            let mut next = first..first;
+            let mut taken = 0;
+            while taken < wave && next.end < chunks {
+                taken += u64::from(objects_of(next.end));
+                next.end += 1;
+            }
             first = next.end;
             // What is ready is written while the next wave is made.
             let (written, made) = rayon::join(
@@ -259,7 +269,7 @@ impl RunWalker<'_, '_> {
     fn classes(&mut self) {
         while self.describer.index == self.next_class && self.next_class < self.end {
             if let Some(class) = self.classes.next() {
-                self.describer.class_object(class.class);
+                self.describer.class_dump(class.id);
                 self.describer.end_object();
             }
             self.watch();

@@ -5,7 +5,8 @@ use std::io;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::index::graph::adjacency::{AdjacencyLists, Encoded, GROUP, Stitcher};
+use crate::index::graph::adjacency::{AdjacencyLists, Encoded, GROUP};
+use crate::index::graph::stitcher::Stitcher;
 use crate::index::model::dangling::MissingObjects;
 use crate::index::storage::scratch::{Array, ScratchArena};
 use crate::index::storage::store::format::{SectionWriter, StageFile, StageWriter, Unusable};

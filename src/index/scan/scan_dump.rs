@@ -123,7 +123,9 @@ pub(crate) fn scan_dump(
                     ids = Ids::List(sort_list(&mut scan));
                 }
                 keep_last_of_repeated(&task, &mut scan);
-                let order = (is_ordered(form) && scan.repeated.is_empty()).then(|| {
+                // Of short runs nothing is gained: nearly all objects lie apart.
+                let are_long = scan.runs.len() as u64 <= 1024 + dump.bytes() / RUN_BYTES;
+                let order = (is_ordered(form) && are_long && scan.repeated.is_empty()).then(|| {
                     let run = |run: &Run| Ascending { first: run.first, start: run.start, end: run.end };
                     scan.runs.iter().map(run).collect()
                 });
@@ -147,6 +149,9 @@ pub(crate) fn scan_dump(
         }
     }
 }
+
+/// Bytes of a dump for which there may be one run at most, on average, so that the list of them is small.
+const RUN_BYTES: u64 = 4096;
 
 fn is_ordered(form: Form) -> bool {
     matches!(form, Form::Ordered | Form::OrderedList)

@@ -160,6 +160,8 @@ impl<'a> Worker<'a> {
         self.objects += 1;
         self.counted.id_bits |= id;
         self.trace(trace);
+        // That number stands for no object before: a run that ends with it would be none.
+        self.counted.unordered |= id == NOTHING && self.ordered;
         if self.ordered {
             // `prev.id` is the highest number when there is none before.
             if id > self.prev.id {

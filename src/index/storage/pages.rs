@@ -132,11 +132,11 @@ mod system {
 
     impl Pages {
         /// One piece of `len` bytes: first what the pieces hold, then zeros that nobody has touched. If there are pieces, all
-        /// are whole huge pages.
-        pub(in crate::index::storage) fn of_pieces(pieces: Vec<Self>, len: usize) -> io::Result<Self> {
+        /// are whole huge pages. They are left as they are if there are no addresses for the whole.
+        pub(in crate::index::storage) fn of_pieces(pieces: &mut Vec<Self>, len: usize) -> io::Result<Self> {
             let mut whole = Addresses::take(len)?;
             let mut at = 0;
-            for Self(piece) in pieces {
+            for Self(piece) in pieces.drain(..) {
                 let end = at + piece.len;
                 whole.take_over(at, piece)?;
                 at = end;
@@ -182,7 +182,7 @@ mod system {
 
     impl Pages {
         /// `len` bytes of zeros that nobody has touched. There are no pieces: nothing cuts memory here.
-        pub(in crate::index::storage) fn of_pieces(_: Vec<Self>, len: usize) -> io::Result<Self> {
+        pub(in crate::index::storage) fn of_pieces(_: &mut Vec<Self>, len: usize) -> io::Result<Self> {
             MmapMut::map_anon(len).map(Self)
         }
     }
@@ -230,7 +230,7 @@ mod tests {
                 expected.extend(marks);
             }
             expected.resize(wanted, 0);
-            let mut whole = Pages::of_pieces(pieces, wanted * PAGE).unwrap();
+            let mut whole = Pages::of_pieces(&mut pieces, wanted * PAGE).unwrap();
             let marks =
                 |whole: &Pages| -> Vec<u8> { whole.chunks(PAGE).map(|page| page[PAGE - 1]).collect() };
             assert_eq!(marks(&whole), expected);
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn pieces_keep_what_they_hold() {
         let filled = |pages: usize, byte: u8| {
-            let mut piece = Pages::of_pieces(Vec::new(), pages * PAGE).unwrap();
+            let mut piece = Pages::of_pieces(&mut Vec::new(), pages * PAGE).unwrap();
             assert!(piece.iter().all(|byte| *byte == 0) && piece.as_ptr().addr().is_multiple_of(PAGE));
             piece.fill(byte);
             piece
@@ -256,7 +256,7 @@ mod tests {
         let mut first = filled(3, 1);
         let back = first.split_off(PAGE);
         let (second, third) = (filled(1, 2), filled(2, 3));
-        let whole = Pages::of_pieces(vec![third, back, second], 7 * PAGE).unwrap();
+        let whole = Pages::of_pieces(&mut vec![third, back, second], 7 * PAGE).unwrap();
         let page = |at: usize| whole[at * PAGE..(at + 1) * PAGE].to_vec();
         for (at, byte) in [3, 3, 1, 1, 2, 0, 0].into_iter().enumerate() {
             assert!(page(at).iter().all(|found| *found == byte), "page {at}");
@@ -265,9 +265,9 @@ mod tests {
         // What was put together is cut, moved and put together again.
         let mut whole = whole;
         let end = whole.split_off(3 * PAGE);
-        let other = Pages::of_pieces(vec![end, whole], 7 * PAGE).unwrap();
+        let other = Pages::of_pieces(&mut vec![end, whole], 7 * PAGE).unwrap();
         let bytes: Vec<u8> = other.chunks(PAGE).map(|page| page[7]).collect();
         assert_eq!(bytes, [1, 2, 0, 0, 3, 3, 1]);
-        assert_eq!(Pages::of_pieces(Vec::new(), 1 << 16).unwrap().len(), 1 << 16);
+        assert_eq!(Pages::of_pieces(&mut Vec::new(), 1 << 16).unwrap().len(), 1 << 16);
     }
 }

@@ -166,7 +166,7 @@ impl ScratchArena {
             let len = pages.len();
             return Ok(Some((pages, len)));
         }
-        let pieces = if is_small { Vec::new() } else { pieces(large, wanted) };
+        let mut pieces = if is_small { Vec::new() } else { pieces(large, wanted) };
         let used: usize = pieces.iter().map(|piece| piece.len()).sum();
         let more = (wanted - used) as u64;
         let mut taken = self.take(more);
@@ -181,9 +181,10 @@ impl ScratchArena {
         }
         drop(spare);
         // The system may give less than the budget says: another limit, or others have taken it.
-        let Ok(mut pages) = Pages::of_pieces(pieces, wanted) else {
-            // Nobody shall try again: what is taken now stays taken.
+        let Ok(mut pages) = Pages::of_pieces(&mut pieces, wanted) else {
+            // Nobody shall try again: what is taken now stays taken. Pieces may do for smaller arrays.
             self.0.left.store(0, Ordering::Relaxed);
+            self.0.spare.lock().unwrap_or_else(PoisonError::into_inner).large.append(&mut pieces);
             return Ok(None);
         };
         // The kernel clears pages when they are touched: by all threads now, instead of by one later.

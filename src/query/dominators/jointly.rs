@@ -371,6 +371,7 @@ impl<'a> Search<'a> {
                 .zip(classes)
                 .filter_map(|(object, class)| asked.get(&class?).copied().filter(|_| self.is_other(object)));
             let mut held: Vec<ObjectIndex> = of.collect();
+            held.sort_unstable();
             held.dedup();
             held
         });

@@ -26,6 +26,8 @@ use super::starts::{Starts, Which};
 
 /// Objects of a level from which on it is worth to use all cores.
 const MANY: usize = 1 << 12;
+/// One of so many objects in a level, from which on a mark for each object is looked at.
+const WIDE: usize = 256;
 /// Objects that a thread takes at a time.
 const CHUNK: usize = 1 << 10;
 /// Objects ahead of which memory is asked for, in each of two steps.
@@ -161,9 +163,19 @@ impl Walk<'_, '_> {
             }
             let (level, rest) = order.get_mut(start..).unwrap_or_default().split_at_mut(end - start);
             let mut next = Vec::new();
+            // To look through the marks of all objects is worth it for wide levels only: there may be thousands of levels.
+            let is_wide = level.len() >= MANY.max(self.holders.len() / WIDE);
             if level.len() < MANY {
                 self.step(level, |target| next.push(target));
                 next.sort_unstable();
+            } else if !is_wide {
+                let of_chunk = |chunk: &[u32]| {
+                    let mut reached = Vec::new();
+                    self.step(chunk, |target| reached.push(target));
+                    reached
+                };
+                next = level.par_chunks(CHUNK).flat_map_iter(of_chunk).collect();
+                next.par_sort_unstable();
             } else {
                 let fresh = &*self.fresh;
                 level.par_chunks(CHUNK).for_each(|chunk| {
@@ -182,10 +194,10 @@ impl Walk<'_, '_> {
                 self.seen.insert(object);
                 found += u64::from(self.sought.contains(object));
             };
-            if level.len() < MANY {
-                next.into_iter().for_each(take)
-            } else {
+            if is_wide {
                 self.fresh.take(&mut take)
+            } else {
+                next.into_iter().for_each(take)
             }
             (start, end) = (end, end + count);
         }
