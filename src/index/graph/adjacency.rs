@@ -13,8 +13,7 @@ use std::ops::Range;
 
 use zerocopy::little_endian::U64;
 
-use super::graph_view::NONE;
-use super::numbers::ObjectIndex;
+use super::numbers::{NONE, ObjectIndex};
 use crate::index::storage::checked_column::CheckedColumn;
 use crate::index::storage::prefetch::prefetch;
 

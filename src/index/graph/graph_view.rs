@@ -1,6 +1,7 @@
 //! The graph as its algorithms see it: adjacency lists, labels, roots.
 
 use super::adjacency::AdjacencyView;
+pub(crate) use super::numbers::NONE;
 use crate::index::storage::prefetch::prefetch;
 
 /// A graph of nodes `0..len`.
@@ -25,9 +26,6 @@ pub(crate) struct Labels<'a> {
     /// What a label stands for: a node, or [`NONE`].
     pub(crate) targets: &'a [u32],
 }
-
-/// No node.
-pub(crate) const NONE: u32 = u32::MAX;
 
 impl Labels<'_> {
     /// The label of a node. One that has no target gives none.

@@ -5,6 +5,9 @@
 
 use std::ops::Range;
 
+/// No node.
+pub(crate) const NONE: u32 = u32::MAX;
+
 /// The dense number of an object in the index, from 0, in ascending order of object IDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ObjectIndex(pub u32);
