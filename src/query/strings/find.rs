@@ -93,18 +93,6 @@ pub(super) struct Finds {
     pub(super) unreadable: u64,
 }
 
-/// Memory that a thread uses for one chunk after another.
-struct Buffers {
-    here: Vec<Found>,
-    items: Vec<Vec<Item>>,
-}
-
-impl Default for Buffers {
-    fn default() -> Self {
-        Self { here: Vec::new(), items: vec![Vec::new(); SHARES] }
-    }
-}
-
 /// What the threads share.
 struct Search<'s, 'a> {
     objects: &'s Objects<'a>,
@@ -146,17 +134,17 @@ pub(super) fn find<'a>(
     let shares: Vec<Mutex<Stack<Item>>> =
         (0..SHARES).map(|_| Mutex::new(Stack::with_top(room, SHARE_TOP))).collect();
     let unreadable_arrays: u64 = (all.par_iter())
-        .map_init(Buffers::default, |Buffers { here, items }, chunk| {
-            here.clear();
+        .map(|chunk| {
+            let mut here: Vec<Found> = Vec::new();
             for (found, _) in &found {
                 let start = found.partition_point(|found| found.array < chunk.start);
                 let end = found.partition_point(|found| found.array < chunk.end);
                 here.extend_from_slice(found.get(start..end).unwrap_or_default());
             }
-            let unreadable = search.arrays(here, items);
+            let (items, unreadable) = search.arrays(here);
             for (share, items) in shares.iter().zip(items) {
                 let mut share = share.lock().unwrap_or_else(PoisonError::into_inner);
-                items.drain(..).try_for_each(|item| share.push(item))?;
+                items.into_iter().try_for_each(|item| share.push(item))?;
             }
             Ok(unreadable)
         })
@@ -241,8 +229,8 @@ impl<'a> Search<'_, 'a> {
         wanted
     }
 
-    /// Puts the Strings whose arrays are these into `items`, by their hash; says how many have no characters.
-    fn arrays(&self, found: &mut [Found], items: &mut [Vec<Item>]) -> u64 {
+    /// The Strings whose arrays are these, by their hash; and how many have no characters.
+    fn arrays(&self, mut found: Vec<Found>) -> (Vec<Vec<Item>>, u64) {
         // Of Strings that share an array the first comes first.
         found.sort_unstable_by_key(|found| (found.array, found.string));
         let mut arrays = Arrays {
@@ -251,7 +239,7 @@ impl<'a> Search<'_, 'a> {
             found: &[],
             pattern: self.question.pattern.clone(),
             buffer: String::new(),
-            items,
+            items: vec![Vec::new(); SHARES],
             unreadable: 0,
         };
         let id_size = self.objects.summary.id_size();
@@ -262,7 +250,7 @@ impl<'a> Search<'_, 'a> {
             (arrays.object, arrays.found) = (ObjectIndex(block * BLOCK), of_block);
             places.visit(self.bytes, id_size, block, last.array % BLOCK + 1, &mut arrays, Arrays::done);
         }
-        arrays.unreadable
+        (arrays.items, arrays.unreadable)
     }
 }
 
@@ -315,7 +303,7 @@ struct Arrays<'v, 's, 'a> {
     found: &'v [Found],
     pattern: Option<Regex>,
     buffer: String,
-    items: &'v mut [Vec<Item>],
+    items: Vec<Vec<Item>>,
     unreadable: u64,
 }
 

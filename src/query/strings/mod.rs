@@ -246,7 +246,7 @@ pub(crate) fn strings_on(
         .collect::<Vec<_>>()
         .into_par_iter()
         .map(|(number, mut share)| {
-            let counted = search.groups(number, &mut share, question);
+            let counted = search.groups(number, &mut share);
             (share, counted)
         })
         .unzip();
@@ -256,6 +256,7 @@ pub(crate) fn strings_on(
         groups.extend(some);
         totals.add(&of_share);
     }
+    totals.rows = groups.len() as u64;
     search.sort(&mut groups, &shares, question);
     Ok(Answer { totals, shares, groups })
 }
@@ -265,7 +266,6 @@ type Counted = (Vec<Group>, Totals);
 
 impl Totals {
     fn add(&mut self, other: &Self) {
-        self.rows += other.rows;
         self.strings += other.strings;
         self.distinct += other.distinct;
         self.duplicated += other.duplicated;
@@ -283,8 +283,8 @@ struct Grouping<'s, 'a> {
 }
 
 impl Grouping<'_, '_> {
-    /// Puts the Strings of a share in the order of hash and address, and makes the rows: those that can be among the first.
-    fn groups(&self, number: u32, share: &mut [Item], question: &Question) -> (Vec<Group>, Totals) {
+    /// Puts the Strings of a share in the order of hash and address, and makes the rows.
+    fn groups(&self, number: u32, share: &mut [Item]) -> (Vec<Group>, Totals) {
         share.par_sort_unstable_by_key(|item| (item.hash, item.string));
         let (mut groups, mut totals, mut counts) = (Vec::new(), Totals::default(), Vec::new());
         let mut start = 0u32;
@@ -311,12 +311,6 @@ impl Grouping<'_, '_> {
                 start = start.saturating_add(group.count);
             }
         }
-        totals.rows = groups.len() as u64;
-        // The order of texts is not known yet.
-        if question.sort_by != SortBy::Text {
-            keep_first(&mut groups, question);
-            groups.shrink_to_fit();
-        }
         (groups, totals)
     }
 
@@ -342,11 +336,28 @@ impl Grouping<'_, '_> {
 
     /// Puts rows in order and keeps the first.
     fn sort(&self, groups: &mut Vec<Group>, shares: &[Array<Item>], question: &Question) {
+        let top = question.top.unwrap_or(usize::MAX);
         if question.sort_by == SortBy::Text {
-            self.number_texts(groups, shares, question.top.unwrap_or(usize::MAX));
+            self.number_texts(groups, shares, top);
         }
-        keep_first(groups, question);
-        groups.par_sort_unstable_by(|a, b| order(question.sort_by, a, b));
+        let order = |a: &Group, b: &Group| {
+            let by_key = match question.sort_by {
+                SortBy::Bytes => b.bytes.cmp(&a.bytes),
+                SortBy::Count => b.count.cmp(&a.count),
+                SortBy::Length => b.length.cmp(&a.length),
+                SortBy::Wasted => b.wasted.cmp(&a.wasted),
+                SortBy::Address => Ordering::Equal,
+                SortBy::Text => a.text.cmp(&b.text),
+            };
+            by_key.then(a.first.cmp(&b.first))
+        };
+        if top == 0 {
+            groups.clear();
+        } else if top < groups.len() {
+            groups.select_nth_unstable_by(top - 1, order);
+            groups.truncate(top);
+        }
+        groups.par_sort_unstable_by(order);
     }
 
     /// Numbers the texts of rows in their order: the first `top` of them, the others are behind. Each text is compared
@@ -379,29 +390,6 @@ impl Grouping<'_, '_> {
             rows.for_each(|group| group.text = number);
         }
     }
-}
-
-/// Keeps the rows that are first, in no order.
-fn keep_first(groups: &mut Vec<Group>, question: &Question) {
-    let top = question.top.unwrap_or(usize::MAX);
-    if top == 0 {
-        groups.clear();
-    } else if top < groups.len() {
-        groups.select_nth_unstable_by(top - 1, |a, b| order(question.sort_by, a, b));
-        groups.truncate(top);
-    }
-}
-
-fn order(by: SortBy, a: &Group, b: &Group) -> Ordering {
-    let by_key = match by {
-        SortBy::Bytes => b.bytes.cmp(&a.bytes),
-        SortBy::Count => b.count.cmp(&a.count),
-        SortBy::Length => b.length.cmp(&a.length),
-        SortBy::Wasted => b.wasted.cmp(&a.wasted),
-        SortBy::Address => Ordering::Equal,
-        SortBy::Text => a.text.cmp(&b.text),
-    };
-    by_key.then(a.first.cmp(&b.first))
 }
 
 /// The first String of a row.
