@@ -25,66 +25,42 @@ use std::time::Instant;
 use hprof_cli::index::{Heap, Options};
 use hprof_cli::progress::Progress;
 
-/// What a process has used so far.
-#[derive(Debug, Clone, Copy, Default)]
-struct Used {
-    wall: f64,
-    user: f64,
-    system: f64,
-    faults: f64,
-    /// Anonymous memory and mapped files that are there, in MB.
-    anonymous: f64,
-    mapped: f64,
-    /// Bytes given to write calls, in MB.
-    written: f64,
-}
-
+/// What is told of a stage: seconds, page faults, memory that is there, and bytes given to write calls.
 const COLUMNS: [&str; 7] = ["wall s", "user s", "sys s", "faults", "anon MB", "mapped MB", "written MB"];
 
-impl Used {
-    fn now(start: Instant) -> Self {
-        let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
-        let (stat, status, io) = (read("/proc/self/stat"), read("/proc/self/status"), read("/proc/self/io"));
-        let number = |text: &str, name: &str| -> f64 {
-            let line = text.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0.0)
-        };
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let field = |at: usize| fields.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
-        Self {
-            wall: start.elapsed().as_secs_f64(),
-            user: field(11) / 100.0,
-            system: field(12) / 100.0,
-            faults: field(7),
-            anonymous: number(&status, "RssAnon:") / 1024.0,
-            mapped: number(&status, "RssFile:") / 1024.0,
-            written: number(&io, "wchar:") / 1e6,
-        }
-    }
+type Figures = [f64; COLUMNS.len()];
 
-    fn since(self, before: Self) -> [f64; 7] {
-        [
-            self.wall - before.wall,
-            self.user - before.user,
-            self.system - before.system,
-            self.faults - before.faults,
-            self.anonymous - before.anonymous,
-            self.mapped - before.mapped,
-            self.written - before.written,
-        ]
-    }
+/// What the process has used so far, by [`COLUMNS`].
+fn used(start: Instant) -> Figures {
+    let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
+    let (stat, status, io) = (read("/proc/self/stat"), read("/proc/self/status"), read("/proc/self/io"));
+    let number = |text: &str, name: &str| -> f64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0.0)
+    };
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let field = |at: usize| fields.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
+    [
+        start.elapsed().as_secs_f64(),
+        field(11) / 100.0,
+        field(12) / 100.0,
+        field(7),
+        number(&status, "RssAnon:") / 1024.0,
+        number(&status, "RssFile:") / 1024.0,
+        number(&io, "wchar:") / 1e6,
+    ]
 }
 
 /// Notes when each stage began.
 struct Clock {
     start: Instant,
-    begun: Mutex<Vec<(String, Used)>>,
+    begun: Mutex<Vec<Row>>,
     beside: Mutex<Vec<(String, f64)>>,
 }
 
 impl Progress for Clock {
     fn begin(&self, stage: &str, _: u64) {
-        self.begun.lock().unwrap().push((stage.to_owned(), Used::now(self.start)));
+        self.begun.lock().unwrap().push((stage.to_owned(), used(self.start)));
     }
     fn beside(&self, stage: &str, is_over: bool) {
         let now = self.start.elapsed().as_secs_f64();
@@ -100,7 +76,7 @@ impl Progress for Clock {
     }
 }
 
-type Row = (String, [f64; 7]);
+type Row = (String, Figures);
 
 /// Builds an index with so many threads.
 fn run(dump: &Path, threads: usize, memory_bytes: Option<u64>) -> Vec<Row> {
@@ -115,18 +91,19 @@ fn run(dump: &Path, threads: usize, memory_bytes: Option<u64>) -> Vec<Row> {
     let begun = clock.begun.into_inner().unwrap();
     let mut rows: Vec<Row> = Vec::new();
     for pair in begun.windows(2) {
-        let ([(name, from), (_, to)], mut all) = (pair, [0.0; 7]) else { continue };
-        all.copy_from_slice(&to.since(*from));
+        let [(name, from), (_, to)] = pair else { continue };
+        let stage: Figures = std::array::from_fn(|at| to[at] - from[at]);
         match rows.iter_mut().find(|(row, _)| row == name) {
-            Some((_, sums)) => sums.iter_mut().zip(all).for_each(|(sum, more)| *sum += more),
-            None => rows.push((name.clone(), all)),
+            Some((_, sums)) => sums.iter_mut().zip(stage).for_each(|(sum, more)| *sum += more),
+            None => rows.push((name.clone(), stage)),
         }
     }
-    let mut all = [0.0; 7];
-    rows.iter().for_each(|(_, row)| all.iter_mut().zip(row).for_each(|(sum, more)| *sum += more));
+    let all = std::array::from_fn(|at| rows.iter().map(|(_, row)| row[at]).sum());
     rows.push(("all".to_owned(), all));
     for (name, wall) in clock.beside.into_inner().unwrap() {
-        rows.push((format!("({name})"), [wall, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]));
+        let mut figures = Figures::default();
+        figures[0] = wall;
+        rows.push((format!("({name})"), figures));
     }
     rows
 }

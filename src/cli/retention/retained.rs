@@ -25,7 +25,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// The retained size is what is freed if all objects of the set are freed together. Two caches that
 /// share their values retain the values together, although neither retains them alone; `dominators` and
 /// `histo --retained` do not count such values. With several selections, the last row is the retained
-/// size of all of them together. Exact: traverses the heap from the GC roots without the set.
+/// size of all of them together. Exact: it is what no GC root leads to without the set.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -134,7 +134,7 @@ fn order_by<S: Sum>(
 }
 
 /// Numbers that retained weights are added up in.
-trait Sum: Plain + Copy + Default + Ord + Send + Sync {
+trait Sum: Plain + Copy + Default + Send + Sync {
     /// The same, shared by threads.
     type Shared: Sync;
     fn of(units: u64) -> Self;
@@ -146,59 +146,48 @@ trait Sum: Plain + Copy + Default + Ord + Send + Sync {
     fn add(shared: &Self::Shared, more: Self);
 }
 
-/// For trees whose weights are less than 2^32 in all: nothing overflows.
-impl Sum for u32 {
-    type Shared = AtomicU32;
+macro_rules! sums {
+    ($($kind:ty, $shared:ty, $of_slice:ident, $add:expr;)*) => { $(
+        impl Sum for $kind {
+            type Shared = $shared;
 
-    fn of(units: u64) -> Self {
-        u32::try_from(units).unwrap_or(u32::MAX)
-    }
-    fn units(self) -> u64 {
-        self.into()
-    }
-    fn plus(self, more: Self) -> Self {
-        self.saturating_add(more)
-    }
-    fn shared(sums: &mut [Self]) -> &[Self::Shared] {
-        atomic_u32(sums)
-    }
-    fn get(shared: &Self::Shared) -> Self {
-        shared.load(Ordering::Relaxed)
-    }
-    fn set(shared: &Self::Shared, sum: Self) {
-        shared.store(sum, Ordering::Relaxed);
-    }
-    fn add(shared: &Self::Shared, more: Self) {
-        shared.fetch_add(more, Ordering::Relaxed);
-    }
+            fn of(units: u64) -> Self {
+                Self::try_from(units).unwrap_or(Self::MAX)
+            }
+            fn units(self) -> u64 {
+                self.into()
+            }
+            fn plus(self, more: Self) -> Self {
+                self.saturating_add(more)
+            }
+            fn shared(sums: &mut [Self]) -> &[Self::Shared] {
+                $of_slice(sums)
+            }
+            fn get(shared: &Self::Shared) -> Self {
+                shared.load(Ordering::Relaxed)
+            }
+            fn set(shared: &Self::Shared, sum: Self) {
+                shared.store(sum, Ordering::Relaxed);
+            }
+            #[inline(always)]
+            fn add(shared: &Self::Shared, more: Self) {
+                let add: fn(&$shared, $kind) = $add;
+                add(shared, more);
+            }
+        }
+    )* };
 }
 
-/// For all others. A file can claim what no sum holds: the highest stands for all above.
-impl Sum for u64 {
-    type Shared = AtomicU64;
-
-    fn of(units: u64) -> Self {
-        units
-    }
-    fn units(self) -> u64 {
-        self
-    }
-    fn plus(self, more: Self) -> Self {
-        self.saturating_add(more)
-    }
-    fn shared(sums: &mut [Self]) -> &[Self::Shared] {
-        atomic_u64(sums)
-    }
-    fn get(shared: &Self::Shared) -> Self {
-        shared.load(Ordering::Relaxed)
-    }
-    fn set(shared: &Self::Shared, sum: Self) {
-        shared.store(sum, Ordering::Relaxed);
-    }
-    fn add(shared: &Self::Shared, more: Self) {
+sums! {
+    // For trees whose weights are less than 2^32 in all: nothing overflows.
+    u32, AtomicU32, atomic_u32, |sum, more| {
+        sum.fetch_add(more, Ordering::Relaxed);
+    };
+    // For all others. A file can claim what no sum holds: the highest stands for all above.
+    u64, AtomicU64, atomic_u64, |sum, more| {
         let plus = |sum: u64| Some(sum.saturating_add(more));
-        let _ = shared.fetch_update(Ordering::Relaxed, Ordering::Relaxed, plus);
-    }
+        let _ = sum.fetch_update(Ordering::Relaxed, Ordering::Relaxed, plus);
+    };
 }
 
 /// What each node retains so far, and how many nodes.
@@ -222,25 +211,6 @@ impl<S: Sum> Sums<'_, S> {
 
 fn number(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
-}
-
-/// Chunks of nodes for each thread, when a table of each chunk is kept.
-fn shares(nodes: usize) -> Vec<Range<usize>> {
-    let size = nodes.div_ceil(rayon::current_num_threads()).max(CHUNK);
-    (0..nodes).step_by(size).map(|start| start..nodes.min(start + size)).collect()
-}
-
-/// Counts of shares become the place where the first of each share goes: ascending by key, then by share. Returns the sum.
-fn places(counts: &mut [Vec<u32>], keys: usize, mut end_of_key: impl FnMut(usize, usize)) -> usize {
-    let mut sum = 0;
-    for key in 0..keys {
-        for share in counts.iter_mut() {
-            let count = std::mem::replace(&mut share[key], number(sum));
-            sum += count as usize;
-        }
-        end_of_key(key, sum);
-    }
-    sum
 }
 
 /// Levels of peeled nodes; the first is the core.
@@ -386,7 +356,10 @@ fn sort<S: Sum>(
         sorted.sort_unstable_by_key(key);
         return Ok(sorted);
     }
-    let shares = shares(dominators.len());
+    // A table of buckets for each thread.
+    let size = dominators.len().div_ceil(rayon::current_num_threads()).max(CHUNK);
+    let starts = (0..dominators.len()).step_by(size);
+    let shares: Vec<Range<usize>> = starts.map(|at| at..dominators.len().min(at + size)).collect();
     let each = |share: &Range<usize>, visit: &mut dyn FnMut(u32, usize)| {
         let nodes = (number(share.start)..).zip(&retained[share.clone()]).zip(&dominators[share.clone()]);
         nodes
@@ -400,8 +373,16 @@ fn sort<S: Sum>(
             counts
         })
         .collect();
-    let mut ends = vec![0; BUCKETS];
-    let listed = places(&mut nexts, BUCKETS, |bucket, end| ends[bucket] = end);
+    // Counts become the place where the first of each share goes: ascending by bucket, then by share.
+    let mut listed = 0;
+    let ends: Vec<usize> = (0..BUCKETS)
+        .map(|bucket| {
+            for share in &mut nexts {
+                listed += std::mem::replace(&mut share[bucket], number(listed)) as usize;
+            }
+            listed
+        })
+        .collect();
     let mut sorted = arena.array::<u32>(listed)?;
     {
         let places = atomic_u32(&mut sorted);

@@ -83,9 +83,7 @@ impl<'a> Peeled<'a> {
     /// Whether one of the nodes of a group is in the core.
     #[inline(always)]
     pub(crate) fn has_core(self, group: u32) -> bool {
-        let first = (group * GROUP) as usize;
-        let own = self.states.get(first..self.states.len().min(first + GROUP as usize)).unwrap_or_default();
-        own.iter().any(|state| Self::is_core(*state))
+        of_group(self.states, group).iter().any(|state| Self::is_core(*state))
     }
 
     /// The states of all nodes, for walks over them.
@@ -104,6 +102,13 @@ impl<'a> Peeled<'a> {
     pub(crate) fn level_of(state: u8) -> u8 {
         state & LEVEL
     }
+}
+
+/// The states of the nodes of a group.
+#[inline(always)]
+fn of_group<T>(states: &[T], group: u32) -> &[T] {
+    let first = (group * GROUP) as usize;
+    states.get(first..states.len().min(first + GROUP as usize)).unwrap_or_default()
 }
 
 #[inline(always)]
@@ -149,10 +154,11 @@ fn peel_nodes(states: &[AtomicU8], graph: &GraphView<'_>) -> Vec<bool> {
                 let mut peeled = 0;
                 let range = chunk * CHUNK..((chunk + 1) * CHUNK).min(groups);
                 let mut look = |group: u32| {
-                    let first = (group * GROUP) as usize;
-                    let own = states.get(first..nodes.min(first + GROUP as usize)).unwrap_or_default();
                     // In most groups, all are peeled after a round: their lists need not be read again.
-                    if own.iter().all(|state| state.load(Ordering::Relaxed) & (KEPT | LEVEL) != 0) {
+                    if of_group(states, group)
+                        .iter()
+                        .all(|state| state.load(Ordering::Relaxed) & (KEPT | LEVEL) != 0)
+                    {
                         return;
                     }
                     graph.lists.group(group, |node, targets| {

@@ -185,17 +185,17 @@ impl InOrder {
                 *place = *offset;
             }
         }
-        if let Apart::Listed(list) = &mut self.apart {
-            list.extend_from_slice(&found.apart);
-            if list.len() <= most_listed(self.objects) {
-                return Ok(());
-            }
+        if let Apart::Listed(list) = &self.apart
+            && list.len() + found.apart.len() > most_listed(self.objects)
+        {
             // Short runs: a list would take more than a column.
             let mut all = self.room.zeroed::<u64>(self.objects)?;
             put_all(&mut all, list);
             self.apart = Apart::All(all);
-        } else if let Apart::All(all) = &mut self.apart {
-            put_all(all, &found.apart);
+        }
+        match &mut self.apart {
+            Apart::Listed(list) => list.extend_from_slice(&found.apart),
+            Apart::All(all) => put_all(all, &found.apart),
         }
         Ok(())
     }

@@ -17,13 +17,14 @@ use super::placing::{self, ClassObject, Found, InOrder, Placer, Placing};
 use crate::hprof::ObjectId;
 use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use crate::index::graph::adjacency::Encoded;
+use crate::index::graph::numbers;
 use crate::index::graph::order::Weights;
 use crate::index::model::dangling::{MissingCounter, MissingObjects};
 use crate::index::scan::chunks::{Ascending, Plan};
 use crate::index::storage::scratch::Array;
 use crate::progress::Progress;
 
-/// Chunks for each thread that are described before they are written.
+/// Chunks for each thread whose objects are described before they are written.
 const WAVE: u32 = 4;
 
 /// Classes and weights of all objects.
@@ -61,12 +62,8 @@ impl Describe<'_> {
         let parts = Part::all(order, addresses);
         let mut in_order = InOrder::new(room, addresses.objects())?;
         let mut take = |found: &Found| in_order.take(found);
-        let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
-        let make = |shared: &Shared<'_>, part: u32| shared.part(order, parts.get(part as usize));
-        let objects_of = |part: u32| {
-            parts.get(part as usize).map_or(0, |part| part.objects.end.saturating_sub(part.objects.start))
-        };
-        let described = self.run(count, objects_of, make, &mut take, Some(rows), progress)?;
+        let make = |shared: &Shared<'_>, part: &Part| shared.part(order, part);
+        let described = self.run(&parts, |part| &part.objects, make, &mut take, Some(rows), progress)?;
         Ok((described, in_order.finish(&placing)?))
     }
 
@@ -80,17 +77,17 @@ impl Describe<'_> {
         rows: TakeRows<'_>,
         progress: &dyn Progress,
     ) -> io::Result<Described> {
-        let chunks = self.addresses.objects().div_ceil(CHUNK);
-        let make = |shared: &Shared<'_>, chunk| shared.chunk(places, chunk);
-        self.run(chunks, |_| CHUNK, make, &mut |_| Ok(()), rows, progress)
+        let chunks = numbers::chunks(0..self.addresses.objects(), CHUNK);
+        let make = |shared: &Shared<'_>, chunk: &Range<u32>| shared.chunk(places, chunk);
+        self.run(&chunks, |chunk| chunk, make, &mut |_| Ok(()), rows, progress)
     }
 
-    /// Describes all objects, chunk by chunk.
-    fn run(
+    /// Describes all objects, unit by unit.
+    fn run<U: Sync>(
         &self,
-        chunks: u32,
-        objects_of: impl Fn(u32) -> u32,
-        make: impl Fn(&Shared<'_>, u32) -> io::Result<Chunk> + Sync,
+        mut units: &[U],
+        objects_of: impl Fn(&U) -> &Range<u32>,
+        make: impl Fn(&Shared<'_>, &U) -> io::Result<Chunk> + Sync,
         found: &mut (dyn FnMut(&Found) -> io::Result<()> + Send),
         mut rows: TakeRows<'_>,
         progress: &dyn Progress,
@@ -112,17 +109,17 @@ impl Describe<'_> {
         progress.begin("reading references", u64::from(objects));
         let wave = u64::from(WAVE * CHUNK) * rayon::current_num_threads() as u64;
         let mut ready: Vec<Chunk> = Vec::new();
-        let mut first = 0;
         // Where the next classes and weights go.
         let mut at = (0, 0);
-        while first < chunks || !ready.is_empty() {
-            let mut next = first..first;
-            let mut taken = 0;
-            while taken < wave && next.end < chunks {
-                taken += u64::from(objects_of(next.end));
-                next.end += 1;
-            }
-            first = next.end;
+        while !units.is_empty() || !ready.is_empty() {
+            let mut objects = 0;
+            let is_next = |unit: &&U| {
+                let before = objects;
+                objects += objects_of(unit).len() as u64;
+                before < wave
+            };
+            let (next, rest) = units.split_at(units.iter().take_while(is_next).count());
+            units = rest;
             // What is ready is written while the next wave is made.
             let (written, made) = rayon::join(
                 || {
@@ -139,8 +136,8 @@ impl Describe<'_> {
                     })
                 },
                 || {
-                    let made = next.into_par_iter().map(|chunk| {
-                        let made = make(&shared, chunk)?;
+                    let made = next.par_iter().map(|unit| {
+                        let made = make(&shared, unit)?;
                         progress.advance(made.codes.len() as u64);
                         Ok(made)
                     });
@@ -208,20 +205,18 @@ impl Part {
 
 impl Shared<'_> {
     /// Describes a chunk of objects, by their places.
-    fn chunk(&self, places: &Places, number: u32) -> io::Result<Chunk> {
-        let first = number * CHUNK;
-        let end = first.saturating_add(CHUNK).min(self.what.addresses.objects());
-        let mut describer = Describer::new(self, first);
-        for block in first / BLOCK..end.div_ceil(BLOCK) {
-            let count = BLOCK.min(end - block * BLOCK);
+    fn chunk(&self, places: &Places, objects: &Range<u32>) -> io::Result<Chunk> {
+        let mut describer = Describer::new(self, objects.start);
+        for block in objects.start / BLOCK..objects.end.div_ceil(BLOCK) {
+            let count = BLOCK.min(objects.end - block * BLOCK);
             places.visit(self.bytes, self.id_size, block, count, &mut describer, Describer::end_object);
         }
         describer.finish()
     }
 
     /// Describes the objects of some runs, in the order of the file.
-    fn part(&self, order: &[Ascending], part: Option<&Part>) -> io::Result<Chunk> {
-        let Some(Part { runs, objects }) = part else { return Err(out_of_order()) };
+    fn part(&self, order: &[Ascending], part: &Part) -> io::Result<Chunk> {
+        let Part { runs, objects } = part;
         let classes = self.what.classes;
         let classes = classes.get(classes.partition_point(|class| class.index < objects.start)..);
         let mut walker = RunWalker {

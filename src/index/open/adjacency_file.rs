@@ -38,17 +38,15 @@ pub(crate) fn write<W: io::Write + io::Seek, T>(
 ) -> io::Result<T> {
     let groups = arena.zeroed::<U64>(objects.div_ceil(GROUP) as usize + 1)?;
     let mut rows = AdjacencyWriter {
-        bytes: writer.begin(1, 1)?,
-        groups,
-        next: 1,
+        groups: GroupWriter { bytes: writer.begin(1, 1)?, ends: groups, next: 1, at: 0 },
         edges: 0,
-        at: 0,
         stitcher: Stitcher::default(),
         missing: MissingObjects::default(),
     };
     let filled = fill(&mut rows)?;
-    rows.finish()?;
-    let AdjacencyWriter { bytes, groups, edges, missing, .. } = rows;
+    let AdjacencyWriter { mut groups, edges, mut stitcher, missing } = rows;
+    stitcher.finish(|bytes, lengths| groups.put(bytes, lengths))?;
+    let GroupWriter { bytes, ends: groups, .. } = groups;
     bytes.end()?;
     writer.rows::<U64>(2, &groups)?;
     let facts = AdjacencyFacts {
@@ -64,12 +62,8 @@ pub(crate) fn write<W: io::Write + io::Seek, T>(
 
 /// Adjacency lists that are being written.
 pub(crate) struct AdjacencyWriter<'w, W> {
-    bytes: SectionWriter<'w, W>,
-    groups: Array<U64>,
-    /// The group whose end comes next.
-    next: usize,
+    groups: GroupWriter<'w, W>,
     edges: u64,
-    at: u64,
     stitcher: Stitcher,
     /// Dangling references: they are in no list, as their objects are not in the dump.
     pub(crate) missing: MissingObjects,
@@ -79,34 +73,30 @@ impl<W: io::Write + io::Seek> AdjacencyWriter<'_, W> {
     /// Writes the next lists.
     pub(crate) fn append(&mut self, lists: &Encoded) -> io::Result<()> {
         self.edges += lists.edges;
-        let Self { bytes, groups, next, at, stitcher, .. } = self;
-        stitcher.append(lists, |part, lengths| put(bytes, groups, next, at, part, lengths))
-    }
-
-    /// Writes what is left.
-    fn finish(&mut self) -> io::Result<()> {
-        let Self { bytes, groups, next, at, stitcher, .. } = self;
-        stitcher.finish(|part, lengths| put(bytes, groups, next, at, part, lengths))
+        self.stitcher.append(lists, |bytes, lengths| self.groups.put(bytes, lengths))
     }
 }
 
-/// Writes whole groups, and where they end.
-fn put<W: io::Write + io::Seek>(
-    bytes: &mut SectionWriter<'_, W>,
-    groups: &mut [U64],
-    next: &mut usize,
-    at: &mut u64,
-    part: &[u8],
-    lengths: &[u64],
-) -> io::Result<()> {
-    let places = groups.get_mut(*next..*next + lengths.len());
-    let places = places.ok_or_else(|| io::Error::other("more rows than objects"))?;
-    *next += lengths.len();
-    for (place, length) in places.iter_mut().zip(lengths) {
-        *at += length;
-        *place = (*at).into();
+/// Whole groups that are being written, and where they end.
+struct GroupWriter<'w, W> {
+    bytes: SectionWriter<'w, W>,
+    ends: Array<U64>,
+    /// The group whose end comes next.
+    next: usize,
+    at: u64,
+}
+
+impl<W: io::Write + io::Seek> GroupWriter<'_, W> {
+    fn put(&mut self, bytes: &[u8], lengths: &[u64]) -> io::Result<()> {
+        let ends = self.ends.get_mut(self.next..self.next + lengths.len());
+        let ends = ends.ok_or_else(|| io::Error::other("more rows than objects"))?;
+        self.next += lengths.len();
+        for (end, length) in ends.iter_mut().zip(lengths) {
+            self.at += length;
+            *end = self.at.into();
+        }
+        self.bytes.append(bytes)
     }
-    bytes.append(part)
 }
 
 /// Reads what refers to objects that are not in the dump.

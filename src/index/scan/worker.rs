@@ -44,7 +44,7 @@ pub(crate) struct Worker<'a> {
     /// The next class object above `prev`, [`NOTHING`] if there is none.
     next_class: u64,
     run_first: u64,
-    /// Offset of the run's first record, and just past its last one.
+    /// Offset of the run's first record, and just past its last one: 0 for no run.
     run_start: usize,
     run_end: usize,
     lowest: u64,
@@ -113,7 +113,8 @@ impl<'a> Worker<'a> {
 
     /// The next object does not follow the one before.
     pub(crate) fn break_run(&mut self) {
-        if self.prev.id != NOTHING && self.ordered {
+        // Not by the object before: the highest ID is as good as any.
+        if self.run_end > 0 {
             // Runs of a few objects are no order: the scan will be done in another mode.
             self.runs += 1;
             self.counted.unordered |= self.runs > 1024 + self.objects / 16;
@@ -123,6 +124,7 @@ impl<'a> Worker<'a> {
             self.highest = self.highest.max(self.prev.id);
         }
         self.prev.id = NOTHING;
+        self.run_end = 0;
     }
 
     pub(crate) fn problem(&mut self, problem: Problem) {
@@ -160,8 +162,6 @@ impl<'a> Worker<'a> {
         self.objects += 1;
         self.counted.id_bits |= id;
         self.trace(trace);
-        // That number stands for no object before: a run that ends with it would be none.
-        self.counted.unordered |= id == NOTHING && self.ordered;
         if self.ordered {
             // `prev.id` is the highest number when there is none before.
             if id > self.prev.id {

@@ -65,9 +65,9 @@ enum Place {
     Nowhere,
     Memory(Pages),
     File {
+        // Before the map: it has to be dropped first.
+        _known: Known,
         map: MmapMut,
-        // Behind the map only here: `Drop` drops it first.
-        known: Option<Known>,
     },
 }
 
@@ -150,8 +150,8 @@ impl ScratchArena {
         }
         let map = self.file(bytes).and_then(|file| file::map_scratch(&file)).map_err(explain)?;
         // A failing disk, or one that copies when it writes and is full.
-        let known = Some(mapped_files::known(&map, &self.0.dir, Content::Scratch));
-        Ok((array(Place::File { map, known }), 0))
+        let known = mapped_files::known(&map, &self.0.dir, Content::Scratch);
+        Ok((array(Place::File { _known: known, map }), 0))
     }
 
     /// Memory of the budget; none if it does not do.
@@ -385,16 +385,9 @@ impl<T: Plain + Copy> Stack<T> {
 
 impl<T> Drop for Array<T> {
     fn drop(&mut self) {
-        match std::mem::replace(&mut self.place, Place::Nowhere) {
-            Place::Nowhere => {}
-            Place::Memory(pages) => {
-                let mut spare = self.arena.0.spare.lock().unwrap_or_else(PoisonError::into_inner);
-                if pages.len() < PAGE { spare.small.push(pages) } else { spare.large.push(pages) }
-            }
-            Place::File { map, known } => {
-                drop(known);
-                drop(map);
-            }
+        if let Place::Memory(pages) = std::mem::replace(&mut self.place, Place::Nowhere) {
+            let mut spare = self.arena.0.spare.lock().unwrap_or_else(PoisonError::into_inner);
+            if pages.len() < PAGE { spare.small.push(pages) } else { spare.large.push(pages) }
         }
     }
 }
