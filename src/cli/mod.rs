@@ -8,6 +8,7 @@ mod dump;
 mod first_word;
 mod meta;
 mod object;
+mod pages;
 mod recording;
 pub mod reference;
 mod retention;
@@ -172,6 +173,16 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Runs one command for a page, on a desk ([`shared::desk`]): its name and its arguments.
+///
+/// # Errors
+/// As the command's, and clap's if the arguments are wrong.
+pub(crate) fn answer(arguments: &[String]) -> anyhow::Result<Outcome> {
+    let all = std::iter::once("hprof-cli").chain(arguments.iter().map(String::as_str));
+    let matches = command().try_get_matches_from(all)?;
+    Cli::from_arg_matches(&matches)?.command.run()
 }
 
 /// The command with all its subcommands, for help, completions and man pages.

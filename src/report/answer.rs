@@ -10,6 +10,7 @@ use std::io::{self, Write};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::column::{Columns, Field, Node};
+use super::grid::{self, Grid, Piece};
 use super::json::{self, Dump};
 use super::number::grouped;
 use super::stream::Streamed;
@@ -46,6 +47,15 @@ impl Section {
         let mut table = Builder::of(columns);
         rows.into_iter().for_each(|row| table.push(columns, &row, below(&row)));
         Self::Table(table)
+    }
+
+    fn into_piece(self) -> Piece {
+        match self {
+            Self::Line(line) => Piece::Line(line),
+            Self::Text(text) => Piece::Text(text),
+            Self::Whole(lines) => Piece::Text(lines.join("\n")),
+            Self::Table(table) => Piece::Grid(table.into_grid()),
+        }
     }
 
     fn write(self, out: &mut dyn Write, style: Style) -> io::Result<()> {
@@ -185,6 +195,43 @@ impl<'a, R> Answer<'a, R> {
                 Ok(count.get())
             }
         }
+    }
+
+    /// The answer as a grid, with the number of its rows: what a table shows, for a page.
+    pub fn into_grid(self) -> (Grid, u64) {
+        let rows: Vec<_> = (self.rows)
+            .map(|row| {
+                let below = self.below.as_ref().map(|below| below(&row)).unwrap_or_default();
+                grid::row(&self.columns, &row, below)
+            })
+            .collect();
+        let shown = rows.len() as u64;
+        let columns = grid::columns(&self.columns);
+        let of_total = |cells: &Vec<(&'static str, String)>| {
+            let mut left: Vec<_> = cells.iter().collect();
+            let cell = |title: &str| {
+                let at = left.iter().position(|(known, _)| *known == title)?;
+                Some(left.remove(at).1.clone())
+            };
+            let mut cell = cell;
+            columns.iter().map(|column| cell(&column.title).unwrap_or_default()).collect()
+        };
+        let totals = self.totals.iter().map(of_total).collect();
+        let is_empty = shown == 0 && self.no_rows != NoRows::Titles;
+        let more = self.matching.map(|(total, what)| (total.saturating_sub(shown), what));
+        let grid = Grid {
+            columns: if is_empty { Vec::new() } else { columns },
+            rows,
+            totals: if is_empty { Vec::new() } else { totals },
+            above: self.above.into_iter().map(Section::into_piece).collect(),
+            under: self.under.into_iter().map(Section::into_piece).collect(),
+            more: more.filter(|(more, _)| *more > 0),
+            instead: match self.no_rows {
+                NoRows::Line(line) if shown == 0 => Some(line),
+                _ => None,
+            },
+        };
+        (grid, shown)
     }
 
     fn write_table(self, out: &mut dyn Write, style: Style) -> io::Result<u64> {

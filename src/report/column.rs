@@ -307,6 +307,11 @@ impl<'c, R> Column<'c, R> {
         plain(&(self.value)(row))
     }
 
+    /// Whether its cells are texts, not numbers.
+    pub(super) fn is_text(&self) -> bool {
+        self.header.align == Align::Left
+    }
+
     pub(super) fn key(&self) -> Option<&str> {
         self.field.as_ref().map(|field| field.key.as_ref())
     }

@@ -4,6 +4,7 @@
 //! * [`column`] declares what an answer holds, [`value`] what a cell does; [`answer`] writes it in each format: [`json`],
 //!   [`csv`], [`table`]; [`fit`] makes texts as wide as the terminal is, [`ink`] colours
 //!   them. [`chunked`] writes answers of millions of rows with all threads.
+//! * [`grid`] is what a page shows of an answer, [`html`] shows it.
 //! * [`tree`] draws trees and bars; [`flamegraph`], [`folded`] and [`speedscope`] are stacks as pictures.
 //! * [`junit`] and [`sarif`] write the results of `check` for CI servers and code hosts.
 //! * [`findings`] has the words of `doctor`.
@@ -19,7 +20,9 @@ pub(crate) mod digits;
 pub mod escape;
 pub mod findings;
 pub mod fit;
+pub mod grid;
 pub mod hprof_text;
+pub mod html;
 mod in_order;
 pub mod ink;
 pub mod json;

@@ -7,6 +7,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 pub use super::column::{Align, Fit};
 use super::column::{Columns, Header};
+use super::grid::{Grid, GridCell, GridRow};
 use super::ink::{self, Ink};
 use super::{escape, fit, layout};
 
@@ -117,6 +118,20 @@ impl Builder {
             })
             .collect();
         self.total(row);
+    }
+
+    /// The same as a grid, whose cells stand for nothing.
+    pub(super) fn into_grid(self) -> Grid {
+        let row = |row: Row| GridRow {
+            cells: row.cells.into_iter().map(|text| GridCell { text, target: None }).collect(),
+            below: row.below,
+        };
+        Grid {
+            columns: self.columns.iter().map(Header::grid_column).collect(),
+            rows: self.rows.into_iter().map(row).collect(),
+            totals: self.footer,
+            ..Grid::default()
+        }
     }
 
     /// Whether it has no columns to show rows in.

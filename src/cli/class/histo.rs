@@ -17,7 +17,7 @@ use crate::query::classes::histogram::{
 };
 use crate::query::classes::text_histogram;
 use crate::query::objects::heaps;
-use crate::query::objects::selection::{Selection, What};
+use crate::query::objects::selection::{Selection, What, object_id};
 use crate::query::recordings::profile::text;
 use crate::report::answer::{Answer, Declared, NoRows};
 use crate::report::column::{Align, Column, Columns, Fit};
@@ -29,6 +29,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli histo heap.hprof 'com.acme.**' --sort instances
   hprof-cli histo heap.hprof --group-by package --top 10
   hprof-cli histo heap.hprof --retained --live
+  hprof-cli histo heap.hprof --retained-by 0x7c00012a8
   hprof-cli histo heap.hprof --format json | jq '.rows[0]'";
 
 /// What is said of a pattern that is a file.
@@ -73,6 +74,11 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["retained", "layout"], help_heading = "Filter")]
     unreachable: bool,
 
+    /// Only what would be freed with this object, itself included: its retained set
+    #[arg(long, value_name = "OBJECT", value_parser = object_id,
+        conflicts_with_all = ["live", "unreachable", "heap", "retained", "layout"], help_heading = "Filter")]
+    retained_by: Option<ObjectId>,
+
     /// Only objects in this heap of an Android dump: `app`, `zygote`, `image` (listed by `info`)
     #[arg(long, value_name = "NAME", conflicts_with_all = ["retained", "layout"], help_heading = "Filter")]
     heap: Option<String>,
@@ -105,6 +111,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         ("--unreachable", args.unreachable),
         ("--layout", args.layout.is_given()),
         ("--heap", args.heap.is_some()),
+        ("--retained-by", args.retained_by.is_some()),
     ];
     if let Some((flag, _)) = without.into_iter().find(|(_, given)| *given && args.retained()) {
         anyhow::bail!(
@@ -137,6 +144,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         (false, false) => Scope::All,
     };
     let with = if args.retained() { With::Retained } else { With::Counts };
+    if let Some(object) = args.retained_by {
+        return below(args, object, &question);
+    }
     if (scope, with) == (Scope::All, With::Counts) && args.heap.is_none() {
         let heap = args.input.input.open()?;
         let sizes = args.layout.sizes(&heap);
@@ -165,6 +175,25 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         Scope::All | Scope::Unreachable => {}
     }
     Ok(outcome)
+}
+
+/// Counts what an object retains.
+fn below(args: &Args, object: ObjectId, question: &Question) -> anyhow::Result<Outcome> {
+    let (session, histogram) = Session::ask(&args.input.input, |heap, graph| {
+        let index = graph.objects.addresses.index_of(object);
+        let top = index.and_then(|index| graph.tree.reachable_position(index));
+        Ok(top.map(|top| histogram::histogram_below(heap.summary(), graph, question, top)).ok_or(index))
+    })?;
+    match histogram {
+        Ok(histogram) => show(args, &session, &histogram),
+        Err(index) => {
+            match index {
+                Some(_) => args.input.note(&format!("{object:#x} is unreachable: it retains nothing")),
+                None => messages::about_no_object(session.heap.path(), &session.graph, object),
+            }
+            Ok(session.outcome(false))
+        }
+    }
 }
 
 impl Args {
@@ -211,6 +240,7 @@ impl Args {
             ("--retained", self.retained),
             ("--sort retained", self.retained()),
             ("--heap", self.heap.is_some()),
+            ("--retained-by", self.retained_by.is_some()),
             ("--layout", self.layout.is_given()),
         ];
         match flags.into_iter().find(|(_, given)| *given) {

@@ -1,5 +1,7 @@
 //! `trend`: what grows from dump to dump.
 
+use std::sync::Arc;
+
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::keys::{Key, keys};
@@ -110,7 +112,7 @@ struct Dumps {
 
 /// The newest dump, of which JSON says most.
 enum LastDump {
-    Heap(Box<Heap>),
+    Heap(Arc<Heap>),
     Session(Box<Session>),
 }
 
@@ -221,7 +223,7 @@ fn by_class(args: &Args, inputs: &[(Input, u64)], which: Which, group_by: GroupB
     }
     let last = last.ok_or_else(|| anyhow::anyhow!("no dump was given"))?;
     let (rows, least) = trend::classes(&censuses, which, args.min_change);
-    Ok((Dumps { all, last: LastDump::Heap(Box::new(last)), is_damaged }, rows, least))
+    Ok((Dumps { all, last: LastDump::Heap(last), is_damaged }, rows, least))
 }
 
 /// Hours from the first dump to the last, if both say when they were made.

@@ -1,6 +1,7 @@
 //! Arguments that commands share, and what they become.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 
@@ -12,8 +13,8 @@ use crate::query::objects::condition::size;
 use crate::query::objects::selection::Selection;
 use crate::report::Format;
 
-use super::messages;
 use super::progress_bar::Bar;
+use super::{desk, messages};
 use super::terminal::ColorArg;
 
 /// The variable that stands for `--index-dir`.
@@ -127,7 +128,7 @@ impl Input {
     }
 
     /// Opens the dump and says on stderr what there is to say.
-    pub(crate) fn open(&self) -> anyhow::Result<Heap> {
+    pub(crate) fn open(&self) -> anyhow::Result<Arc<Heap>> {
         let heap = self.open_records()?;
         if !self.quiet {
             messages::about_no_heap(&heap);
@@ -136,26 +137,39 @@ impl Input {
     }
 
     /// As [`Input::open`], for what needs no heap dump: dumps of the agent can do without.
-    pub(crate) fn open_records(&self) -> anyhow::Result<Heap> {
+    pub(crate) fn open_records(&self) -> anyhow::Result<Arc<Heap>> {
         let heap = self.open_quietly()?;
         messages::about(&heap, self.quiet);
         Ok(heap)
     }
 
     /// As [`Input::open`], and says nothing: for a dump that will be opened again.
-    pub(crate) fn open_quietly(&self) -> anyhow::Result<Heap> {
+    pub(crate) fn open_quietly(&self) -> anyhow::Result<Arc<Heap>> {
+        let options = self.options();
+        if let Some(heap) = desk::heap(self.path(), &options) {
+            return Ok(heap);
+        }
         let bar = Bar::new(self.quiet);
-        Ok(self.with_threads(|| Heap::open(self.path(), &self.options(), &bar))??)
+        let heap = Arc::new(self.with_threads(|| Heap::open(self.path(), &options, &bar))??);
+        desk::keep(self.path(), &options, &heap, None);
+        Ok(heap)
     }
 
     /// Opens the dump with its graph by `open`.
-    fn open_graph(&self, open: OpenGraph) -> anyhow::Result<(Heap, ObjectGraph)> {
+    fn open_graph(&self, open: OpenGraph) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)> {
+        let options = self.options();
+        if let Some(opened) = desk::with_graph(self.path(), &options) {
+            return Ok(opened);
+        }
         let bar = Bar::new(self.quiet);
-        Ok(self.with_threads(|| open(self.path(), &self.options(), &bar))??)
+        let (heap, graph) = self.with_threads(|| open(self.path(), &options, &bar))??;
+        let (heap, graph) = (Arc::new(heap), Arc::new(graph));
+        desk::keep(self.path(), &options, &heap, Some(&graph));
+        Ok((heap, graph))
     }
 
     /// Opens the dump with its graph by `open`, and says on stderr what there is to say.
-    fn open_graph_first(&self, open: OpenGraph) -> anyhow::Result<(Heap, ObjectGraph)> {
+    fn open_graph_first(&self, open: OpenGraph) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)> {
         let opened = self.open_graph(open)?;
         messages::about(&opened.0, self.quiet);
         if !self.quiet {
@@ -175,7 +189,7 @@ impl Input {
     pub(crate) fn with_graph<T: Send>(
         &self,
         ask: impl Fn(&Heap, &ObjectGraph) -> anyhow::Result<T> + Send + Sync,
-    ) -> anyhow::Result<(Heap, ObjectGraph, T)> {
+    ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, T)> {
         self.ask_graph(|open| self.open_graph_first(open), ask)
     }
 
@@ -183,15 +197,15 @@ impl Input {
     pub(crate) fn with_graph_again<T: Send>(
         &self,
         ask: impl Fn(&Heap, &ObjectGraph) -> anyhow::Result<T> + Send + Sync,
-    ) -> anyhow::Result<(Heap, ObjectGraph, T)> {
+    ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, T)> {
         self.ask_graph(|open| self.open_graph(open), ask)
     }
 
     fn ask_graph<T: Send>(
         &self,
-        opened: impl Fn(OpenGraph) -> anyhow::Result<(Heap, ObjectGraph)>,
+        opened: impl Fn(OpenGraph) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)>,
         ask: impl Fn(&Heap, &ObjectGraph) -> anyhow::Result<T> + Send + Sync,
-    ) -> anyhow::Result<(Heap, ObjectGraph, T)> {
+    ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, T)> {
         let (heap, graph) = opened(Heap::open_graph)?;
         let answer = self.with_threads(|| ask(&heap, &graph))?;
         heap.check_unwritten()?;
@@ -199,6 +213,7 @@ impl Input {
             return Ok((heap, graph, answer?));
         }
         drop((heap, graph));
+        desk::forget(self.path(), &self.options());
         // All of it is read now, and what is damaged is built again.
         let (heap, graph) = opened(Heap::open_graph_checked)?;
         let answer = self.with_threads(|| ask(&heap, &graph))??;

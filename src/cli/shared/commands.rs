@@ -84,7 +84,7 @@ pub(crate) fn is_typed(name: &str) -> bool {
 }
 
 /// A word as a shell reads it.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();

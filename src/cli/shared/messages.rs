@@ -17,7 +17,7 @@ use crate::report::ink::Ink;
 use crate::report::number::{counted, grouped};
 use crate::report::{escape, fit};
 
-use super::{object, terminal};
+use super::{desk, object, terminal};
 
 /// Problems that are shown; `info` lists all.
 const SHOWN: usize = 5;
@@ -193,7 +193,10 @@ pub(crate) fn suggest(names: &[impl AsRef<str>]) {
 
 /// Writes a line to stderr, as several if the terminal is narrower. What it quotes from a dump or from the file system is
 /// escaped.
-pub(crate) fn line(kind: &str, text: &str) {
+pub(crate) fn line(kind: &'static str, text: &str) {
+    if desk::note(kind, text) {
+        return;
+    }
     let style = terminal::stderr_style();
     let text = format!("hprof-cli: {kind}: {}", escape::text(text));
     let lines = style.width.map_or_else(|| vec![text.clone()], |width| fit::wrap(&text, width.into(), 2));

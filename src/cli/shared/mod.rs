@@ -2,6 +2,7 @@
 
 pub(crate) mod args;
 pub(crate) mod commands;
+pub(crate) mod desk;
 pub(crate) mod holder;
 pub(crate) mod keys;
 pub(crate) mod limit;

@@ -5,23 +5,46 @@ use std::io::{self, BufWriter, Write};
 use crate::report::table::Style;
 
 use super::args::Output;
-use super::terminal;
+use super::{desk, terminal};
 
-/// Standard output, buffered. Flushed by [`finish`].
-pub(crate) fn stdout() -> BufWriter<io::StdoutLock<'static>> {
-    BufWriter::with_capacity(1 << 16, io::stdout().lock())
+/// Where answers go: standard output, or what listens.
+pub(crate) enum Sink {
+    Stdout(io::StdoutLock<'static>),
+    Desk,
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Stdout(out) => out.write(bytes),
+            Self::Desk => desk::bytes(bytes).map(|()| bytes.len()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Stdout(out) => out.flush(),
+            Self::Desk => Ok(()),
+        }
+    }
+}
+
+/// Where answers go, buffered. Flushed by [`finish`].
+pub(crate) type Out = BufWriter<Sink>;
+
+/// Standard output, or what listens.
+pub(crate) fn stdout() -> Out {
+    let sink = if desk::form().is_some() { Sink::Desk } else { Sink::Stdout(io::stdout().lock()) };
+    BufWriter::with_capacity(1 << 16, sink)
 }
 
 /// Writes out what is left.
-pub(crate) fn finish(mut out: BufWriter<io::StdoutLock<'static>>) -> anyhow::Result<()> {
+pub(crate) fn finish(mut out: Out) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
 /// Writes out what is left, if it is right; else what is still in the buffer is thrown away. Dropping would write it.
-pub(crate) fn finish_if(
-    out: BufWriter<io::StdoutLock<'static>>,
-    check: anyhow::Result<()>,
-) -> anyhow::Result<()> {
+pub(crate) fn finish_if(out: Out, check: anyhow::Result<()>) -> anyhow::Result<()> {
     match check {
         Ok(()) => finish(out),
         Err(error) => {

@@ -8,6 +8,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::index::Progress;
 
+use super::desk::{self, Watcher};
+
 /// Work shorter than this shows nothing.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Redraws a second.
@@ -19,6 +21,8 @@ pub(crate) struct Bar {
     start: Instant,
     wanted: bool,
     shown: AtomicBool,
+    /// Who is told instead of the terminal.
+    watcher: Option<Watcher>,
 }
 
 impl Bar {
@@ -29,6 +33,7 @@ impl Bar {
             start: Instant::now(),
             wanted: !quiet && std::io::stderr().is_terminal(),
             shown: AtomicBool::new(false),
+            watcher: desk::watcher(),
         }
     }
 
@@ -41,6 +46,9 @@ impl Bar {
 
 impl Progress for Bar {
     fn begin(&self, stage: &str, total: u64) {
+        if let Some(watcher) = &self.watcher {
+            return watcher.begin(stage, total);
+        }
         self.bar.reset();
         self.bar.set_length(total);
         let template = if total > 0 {
@@ -57,6 +65,9 @@ impl Progress for Bar {
     }
 
     fn wait(&self, what: &str) {
+        if let Some(watcher) = &self.watcher {
+            return watcher.wait(what);
+        }
         self.begin(what, 0);
         if self.wanted {
             // Nothing will advance: show it now.
@@ -67,6 +78,9 @@ impl Progress for Bar {
     }
 
     fn advance(&self, bytes: u64) {
+        if let Some(watcher) = &self.watcher {
+            return watcher.advance(bytes);
+        }
         self.bar.inc(bytes);
         self.show_if_late();
     }

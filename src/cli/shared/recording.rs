@@ -1,6 +1,7 @@
 //! What a profiler recorded, from a binary dump or from a text report, for the commands that take either.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::index::layout::sizes::Sizes;
 use crate::index::{Error, Heap, Quiet};
@@ -34,7 +35,7 @@ pub(crate) struct Recorded {
 /// Where a profile comes from.
 pub(crate) enum RecordedFile {
     /// A binary dump.
-    Binary(Box<Heap>),
+    Binary(Arc<Heap>),
     /// A text report; its profile has been taken out.
     Text {
         /// The rest of it.
@@ -73,7 +74,7 @@ impl RecordedInput {
         let bar = Bar::new(self.input.quiet);
         let profile = self.input.with_threads(|| binary::read(&heap, want, &bar))??;
         drop(bar);
-        Ok(Recorded { profile, file: RecordedFile::Binary(Box::new(heap)), path: self.path_text() })
+        Ok(Recorded { profile, file: RecordedFile::Binary(heap), path: self.path_text() })
     }
 
     /// Counts allocation sites over the objects of a binary dump that records none. That reads all of the heap.

@@ -4,6 +4,8 @@
 //! find out late that a block is damaged. [`Session::ask`] then builds the index again and asks once more. Rows behind the
 //! first [`KEPT`] are made while they are written, and [`Session::show`] checks once more at their end.
 
+use std::sync::Arc;
+
 use crate::index::{Heap, ObjectGraph};
 use crate::query::dump::unreachable::Unreachable;
 use crate::report::Format;
@@ -12,7 +14,7 @@ use crate::report::json::Dump;
 use crate::report::table::Style;
 
 use super::args::{Input, Output};
-use super::output;
+use super::{desk, output};
 use crate::cli::Outcome;
 
 /// Rows that are made before anything is shown. Longer answers are made while they are written.
@@ -50,6 +52,12 @@ pub(crate) trait Source {
     where
         Self: Sized,
     {
+        if format == Format::Table && desk::form() == Some(desk::Form::Grid) {
+            let (grid, rows) = answer.into_grid();
+            self.check()?;
+            desk::grid(grid);
+            return Ok(rows);
+        }
         let mut out = output::stdout();
         let rows = answer.write(&mut out, format, style, command, &self.dump())?;
         output::finish_if(out, self.check())?;
@@ -86,12 +94,26 @@ impl Source for Heap {
     }
 }
 
+impl<S: Source> Source for Arc<S> {
+    fn dump(&self) -> Dump<'_> {
+        (**self).dump()
+    }
+
+    fn is_damaged(&self) -> bool {
+        (**self).is_damaged()
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        (**self).check()
+    }
+}
+
 /// A dump with its graph.
 pub(crate) struct Session {
     /// The dump.
-    pub(crate) heap: Heap,
+    pub(crate) heap: Arc<Heap>,
     /// Its objects and their references.
-    pub(crate) graph: ObjectGraph,
+    pub(crate) graph: Arc<ObjectGraph>,
 }
 
 impl Session {

@@ -7,6 +7,8 @@ use clap::{ArgMatches, ValueEnum};
 
 use crate::report::table::Style;
 
+use super::desk;
+
 /// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorArg {
@@ -20,6 +22,9 @@ pub(crate) enum ColorArg {
 
 /// How tables are shown on this stdout, with or without colour.
 pub(crate) fn style_of(color: ColorArg) -> Style {
+    if desk::form().is_some() {
+        return Style::default();
+    }
     style_on(color, io::stdout().is_terminal().then(comfy_table::Table::new))
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 /// How to open a dump.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
     /// Where indexes lie, if not beside the dump.
     pub index_dir: Option<PathBuf>,

@@ -232,6 +232,20 @@ pub fn histogram_within(
     finish(Groups::asked(summary, question).count(summary, figures), question, heap_bytes)
 }
 
+/// Answers a question for what an object retains, itself included: all below it in the dominator tree. Percentages are of
+/// that.
+pub fn histogram_below(
+    summary: &Summary,
+    graph: &ObjectGraph,
+    question: &Question,
+    top: TreePosition,
+) -> Histogram {
+    let counts = class_counts::count(graph, top..graph.tree.end(top), summary.classes().len());
+    let figures =
+        |number: ClassNumber, _: &ClassRow| counts.get(number.0 as usize).copied().unwrap_or_default();
+    finish(Groups::asked(summary, question).count(summary, figures), question, graph.tree.retained_bytes(top))
+}
+
 /// What there is of a class, whether reachable or not.
 pub(crate) fn all(summary: &Summary, sizes: &Sizes, number: ClassNumber, class: &ClassRow) -> Counts {
     Counts { objects: instances(summary, number, class), shallow_bytes: sizes.total(number) }

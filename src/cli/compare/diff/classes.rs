@@ -1,5 +1,7 @@
 //! `diff --by class`, `package`, `loader`, `superclass`.
 
+use std::sync::Arc;
+
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::shared::messages;
@@ -22,7 +24,7 @@ use super::shown::{self, Counts};
 
 /// A file that was counted.
 enum Counted {
-    Heap(Box<Heap>),
+    Heap(Arc<Heap>),
     Graph(Box<Session>),
     Text(Box<Recorded>),
 }
@@ -141,7 +143,7 @@ fn census(
     }
     let heap = input.input.open()?;
     let census = Census::new(heap.summary(), &Sizes::new(heap.summary(), None), question);
-    Ok((Counted::Heap(Box::new(heap)), census))
+    Ok((Counted::Heap(heap), census))
 }
 
 /// What stands beside the rows.

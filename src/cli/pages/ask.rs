@@ -1,0 +1,210 @@
+//! Asking commands for what a page shows.
+//!
+//! A page is made of answers of commands, those that a shell gets: as grids, or as their JSON documents. So a page, its
+//! JSON and the command that it shows cannot disagree.
+
+use std::path::Path;
+
+use serde_json::Value as Json;
+
+use crate::cli::shared::commands::quoted;
+use crate::cli::shared::desk::{self, Form, Note, Said};
+use crate::cli::{self, Outcome};
+use crate::index::Error;
+use crate::report::grid::Grid;
+
+use super::site::Site;
+
+/// A question: a command, its options and its arguments.
+#[derive(Debug, Clone)]
+pub(crate) struct Ask {
+    command: &'static str,
+    dumps: Vec<String>,
+    options: Vec<(String, Option<String>)>,
+    arguments: Vec<String>,
+    /// Options that the server was started with, which a shell has to repeat.
+    common: Vec<String>,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// What is wrong.
+    pub(crate) text: String,
+    /// What to do.
+    pub(crate) hint: Option<String>,
+}
+
+/// An answer as grids, and what was said beside it.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) grids: Vec<Grid>,
+    pub(crate) notes: Vec<Note>,
+}
+
+impl Ask {
+    /// A question to one dump of a site.
+    pub(crate) fn new(site: &Site, dump: &Path, command: &'static str) -> Self {
+        Self {
+            command,
+            dumps: vec![dump.to_string_lossy().into_owned()],
+            options: Vec::new(),
+            arguments: Vec::new(),
+            common: site.options.clone(),
+        }
+    }
+
+    /// With another dump before: the older one of two.
+    pub(crate) fn since(mut self, old: &Path) -> Self {
+        self.dumps.insert(0, old.to_string_lossy().into_owned());
+        self
+    }
+
+    /// With an option that takes no value.
+    pub(crate) fn flag(mut self, name: impl Into<String>) -> Self {
+        self.options.push((name.into(), None));
+        self
+    }
+
+    /// With an option.
+    pub(crate) fn option(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.options.push((name.into(), Some(value.into())));
+        self
+    }
+
+    /// With an argument behind the dump.
+    pub(crate) fn argument(mut self, argument: impl Into<String>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// Without an option, if it has it.
+    fn without(mut self, name: &str) -> Self {
+        self.options.retain(|(known, _)| known != name);
+        self
+    }
+
+    /// The command line in a shell.
+    pub(crate) fn shell(&self) -> String {
+        let mut words = vec!["hprof-cli".to_owned(), self.command.to_owned()];
+        words.extend(self.dumps.iter().map(|dump| quoted(dump)));
+        words.extend(self.arguments.iter().map(|word| quoted(word)));
+        for (name, value) in &self.options {
+            words.push(format!("--{name}"));
+            words.extend(value.iter().map(|value| quoted(value)));
+        }
+        words.extend(self.common.iter().map(|word| quoted(word)));
+        words.join(" ")
+    }
+
+    /// What clap gets: no value is taken for an option.
+    fn words(&self, format: Option<&str>) -> Vec<String> {
+        let mut words = vec![self.command.to_owned()];
+        words.extend(self.common.iter().cloned());
+        words.extend(format.map(|format| format!("--format={format}")));
+        words.extend(self.options.iter().map(|(name, value)| match value {
+            Some(value) => format!("--{name}={value}"),
+            None => format!("--{name}"),
+        }));
+        words.push("--".to_owned());
+        words.extend(self.dumps.iter().chain(&self.arguments).cloned());
+        words
+    }
+
+    fn listen(&self, form: Form, limit: usize, format: Option<&str>) -> Result<(Outcome, Said), Failure> {
+        let (done, said) = desk::listen(form, limit, || cli::answer(&self.words(format)));
+        match done {
+            Ok(outcome) => Ok((outcome, said)),
+            Err(error) => Err(Failure::of(&error, said.notes)),
+        }
+    }
+
+    /// Asks for grids.
+    pub(crate) fn grids(&self) -> Result<Answered, Failure> {
+        let (_, said) = self.listen(Form::Grid, MAX_DOCUMENT, None)?;
+        Ok(Answered { grids: said.grids, notes: said.notes })
+    }
+
+    /// Asks for the JSON document, as bytes.
+    pub(crate) fn document(&self) -> Result<Vec<u8>, Failure> {
+        Ok(self.listen(Form::Bytes, MAX_ANSWER, Some("json"))?.1.bytes)
+    }
+
+    /// Asks for the answer in another format.
+    pub(crate) fn format(&self, format: &str) -> Result<(Vec<u8>, Vec<Note>), Failure> {
+        let (_, said) = self.listen(Form::Bytes, MAX_DOCUMENT, Some(format))?;
+        Ok((said.bytes, said.notes))
+    }
+
+    /// Asks for the JSON document, to make a page of it.
+    pub(crate) fn json(&self) -> Result<(Json, Vec<Note>), Failure> {
+        let (_, said) = self.listen(Form::Bytes, MAX_DOCUMENT, Some("json"))?;
+        match serde_json::from_slice(&said.bytes) {
+            Ok(document) => Ok((document, said.notes)),
+            // A command that finds nothing may write nothing.
+            Err(_) if said.bytes.is_empty() => Ok((Json::Null, said.notes)),
+            Err(error) => Err(Failure { text: format!("the answer is not as expected: {error}"), hint: None }),
+        }
+    }
+
+    /// The same question, for its JSON document: all rows, unless the page was asked for some.
+    pub(crate) fn for_document(self, is_top_asked: bool) -> Self {
+        if is_top_asked { self } else { self.without("top") }
+    }
+}
+
+/// Bytes of a JSON document that is sent as it is.
+const MAX_ANSWER: usize = 64 << 20;
+/// Bytes of a JSON document that a page is made of.
+const MAX_DOCUMENT: usize = 16 << 20;
+
+impl Failure {
+    fn of(error: &anyhow::Error, notes: Vec<Note>) -> Self {
+        let advice = error.downcast_ref::<Error>().and_then(Error::advice).map(str::to_owned);
+        let hint = advice.or_else(|| notes.into_iter().find(|note| note.kind == "hint").map(|note| note.text));
+        if let Some(usage) = error.downcast_ref::<clap::Error>() {
+            // The first line says what is wrong; usage is of the shell.
+            let text = usage.to_string();
+            let first: Vec<&str> = text.lines().take_while(|line| !line.starts_with("Usage:")).collect();
+            let first = first.join("\n");
+            return Self { text: first.trim_start_matches("error: ").trim().to_owned(), hint };
+        }
+        Self { text: format!("{error:#}"), hint }
+    }
+}
+
+/// Looking into JSON documents.
+pub(crate) trait Look {
+    /// The text of a key; empty if there is none.
+    fn text(&self, key: &str) -> &str;
+    /// The number of a key.
+    fn number(&self, key: &str) -> Option<u64>;
+    /// The values of a list.
+    fn list(&self, key: &str) -> &[Json];
+    /// Whether a key is true.
+    fn is(&self, key: &str) -> bool;
+    /// The first row of a document.
+    fn row(&self) -> Option<&Json>;
+}
+
+impl Look for Json {
+    fn text(&self, key: &str) -> &str {
+        self.get(key).and_then(Self::as_str).unwrap_or_default()
+    }
+
+    fn number(&self, key: &str) -> Option<u64> {
+        self.get(key).and_then(Self::as_u64)
+    }
+
+    fn list(&self, key: &str) -> &[Json] {
+        self.get(key).and_then(Self::as_array).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    fn is(&self, key: &str) -> bool {
+        self.get(key).and_then(Self::as_bool) == Some(true)
+    }
+
+    fn row(&self) -> Option<&Json> {
+        self.list("rows").first()
+    }
+}

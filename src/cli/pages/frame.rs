@@ -1,0 +1,251 @@
+//! The frame of a page: head, navigation, search, breadcrumbs; and what all pages are put together from.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::cli::shared::desk::Note;
+use crate::report::escape;
+use crate::report::html::{self, Links, text};
+use crate::report::number::grouped;
+
+use super::ask::{Answered, Ask, Failure};
+use super::site::Site;
+
+/// A page before it is put into its frame.
+#[derive(Debug)]
+pub(crate) struct Page {
+    /// The title, of which it is the heading too.
+    pub(crate) title: String,
+    /// What is shown as heading, if not the title.
+    pub(crate) heading: Option<Markup>,
+    /// Where it belongs in the navigation.
+    pub(crate) current: &'static str,
+    /// What is above it: names and paths.
+    pub(crate) crumbs: Vec<(String, String)>,
+    /// What is on it.
+    pub(crate) body: Markup,
+    /// 200, or why it is none.
+    pub(crate) status: u16,
+}
+
+impl Page {
+    /// A page of the navigation.
+    pub(crate) fn new(current: &'static str, title: impl Into<String>, body: Markup) -> Self {
+        let title = title.into();
+        Self { title, heading: None, current, crumbs: Vec::new(), body, status: 200 }
+    }
+
+    /// Below another page.
+    pub(crate) fn below(mut self, name: impl Into<String>, path: impl Into<String>) -> Self {
+        self.crumbs.push((name.into(), path.into()));
+        self
+    }
+
+    /// With a heading that is more than its title.
+    pub(crate) fn heading(mut self, heading: Markup) -> Self {
+        self.heading = Some(heading);
+        self
+    }
+
+    /// What is said instead of an answer.
+    pub(crate) fn failed(current: &'static str, title: &str, failure: &Failure, links: &Links) -> Self {
+        let mut page = Self::new(current, title, failed(failure, links));
+        page.status = 404;
+        page
+    }
+}
+
+/// The pages that the navigation names: path, name. The first are always in sight.
+pub(crate) const HEAP_PAGES: &[(&str, &str)] = &[
+    ("overview", "Overview"),
+    ("leaks", "Leaks"),
+    ("histo", "Histogram"),
+    ("dominators", "Dominators"),
+    ("treemap", "Treemap"),
+    ("threads", "Threads"),
+    ("waste", "Waste"),
+    ("oql", "OQL"),
+];
+/// The others of a heap.
+pub(crate) const MORE_PAGES: &[(&str, &str)] = &[
+    ("icicle", "Icicle"),
+    ("classes", "Classes"),
+    ("roots", "GC roots"),
+    ("loaders", "Class loaders"),
+    ("strings", "Strings"),
+    ("finalizers", "Finalizers"),
+    ("info", "Info"),
+    ("doctor", "Doctor"),
+];
+/// Those of recordings.
+pub(crate) const RECORDING_PAGES: &[(&str, &str)] = &[
+    ("recording", "Recording"),
+    ("sites", "Allocation sites"),
+    ("traces", "Stack traces"),
+    ("cpu", "CPU samples"),
+    ("cputime", "CPU time"),
+    ("monitors", "Monitors"),
+    ("flamegraph", "Flame graph"),
+];
+
+/// What a dump has pages about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Has {
+    pub(crate) heap: bool,
+    pub(crate) recording: bool,
+}
+
+/// A whole document. Scripts and styles are of the server.
+pub(crate) fn document(site: &Site, number: usize, has: Has, page: &Page) -> Markup {
+    let name = site.name(number);
+    let links = site.links(number);
+    let more = MORE_PAGES.iter().filter(|_| has.heap);
+    let more = more.chain(RECORDING_PAGES.iter().filter(|_| has.recording && has.heap));
+    let compare = ("diff", "Comparison");
+    let more: Vec<_> = more.chain((site.baseline.is_some()).then_some(&compare)).collect();
+    let first = if has.heap { HEAP_PAGES } else { RECORDING_PAGES };
+    let is_more = more.iter().any(|(path, _)| *path == page.current);
+    let title = escape::text(&page.title);
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " · " (escape::text(&name)) }
+                link rel="icon" href="/assets/icon.svg" type="image/svg+xml";
+                link rel="stylesheet" href="/assets/style.css";
+                script src="/assets/script.js" defer {}
+            }
+            body {
+                a.skip href="#main" { "Skip to content" }
+                header {
+                    @if site.dumps.len() > 1 {
+                        a.dump href="/" title="All dumps" { (escape::text(&name)) }
+                    } @else {
+                        b.dump { (escape::text(&name)) }
+                    }
+                    nav aria-label="Pages" {
+                        ul {
+                            @for (path, name) in first { li { (nav_link(&links, path, name, page.current)) } }
+                            @if !more.is_empty() {
+                                li { details.more {
+                                    summary aria-current=[is_more.then_some("page")] { "More" }
+                                    ul { @for (path, name) in &more {
+                                        li { (nav_link(&links, path, name, page.current)) }
+                                    } }
+                                } }
+                            }
+                        }
+                    }
+                    form role="search" action=[links.to("search")] {
+                        input #search type="search" name="q" aria-label="Search: class, object ID or text"
+                            placeholder="class, 0xID or text" autocomplete="off" spellcheck="false" required;
+                        button { "Search" }
+                    }
+                }
+                main #main tabindex="-1" {
+                    @if !page.crumbs.is_empty() {
+                        nav.crumbs aria-label="Breadcrumb" { ol {
+                            @for (name, path) in &page.crumbs {
+                                li { (html::link(links.to(path), escape::text(name).into_owned())) }
+                            }
+                            li aria-current="page" { (title) }
+                        } }
+                    }
+                    h1 { @match &page.heading { Some(heading) => (heading), None => (title) } }
+                    (page.body)
+                }
+            }
+        }
+    }
+}
+
+fn nav_link(links: &Links, path: &str, name: &str, current: &str) -> Markup {
+    html! { a href=[links.to(path)] aria-current=[(path == current).then_some("page")] { (name) } }
+}
+
+/// The command that answers the same in a shell.
+pub(crate) fn command(ask: &Ask) -> Markup {
+    html! {
+        div.cmd {
+            code tabindex="0" { (escape::text(&ask.shell())) }
+            button.copy type="button" hidden { "Copy" }
+        }
+    }
+}
+
+/// Where the same is as JSON.
+pub(crate) fn json_link(href: &str) -> Markup {
+    html! { a.json href=(href) { "JSON" } }
+}
+
+/// What was said beside an answer.
+pub(crate) fn notes(notes: &[Note], links: &Links) -> Markup {
+    html! {
+        @if !notes.is_empty() {
+            ul.notes {
+                @for note in notes {
+                    li class=(note.kind) { b { (note.kind) } " " (text(&note.text, links)) }
+                }
+            }
+        }
+    }
+}
+
+/// What is said instead of an answer.
+pub(crate) fn failed(failure: &Failure, links: &Links) -> Markup {
+    html! {
+        section.failed role="alert" {
+            p { @for line in failure.text.lines() { (text(line, links)) br; } }
+            @if let Some(hint) = &failure.hint { p.dim { (text(hint, links)) } }
+        }
+    }
+}
+
+/// Whether something is behind the grids of an answer at all.
+fn has_rows(answered: &Answered) -> bool {
+    answered.grids.iter().any(|grid| {
+        !grid.rows.is_empty() || !grid.above.is_empty() || !grid.under.is_empty() || grid.instead.is_some()
+    })
+}
+
+/// An answer: its grids and notes.
+pub(crate) fn answered(of: Result<Answered, Failure>, links: &Links, caption: &str) -> Markup {
+    match of {
+        Ok(answered) => html! {
+            @for grid in &answered.grids { (html::grid(grid, links, Some(caption))) }
+            @if !has_rows(&answered) && answered.notes.is_empty() { p.dim { "Nothing." } }
+            (notes(&answered.notes, links))
+        },
+        Err(failure) => failed(&failure, links),
+    }
+}
+
+/// A section with a heading, an answer and its command.
+pub(crate) fn section(heading: &str, ask: &Ask, links: &Links) -> Markup {
+    html! {
+        section {
+            h2 { (heading) }
+            (answered(ask.grids(), links, heading))
+            (command(ask))
+        }
+    }
+}
+
+/// Figures in a row: what, and how much.
+pub(crate) fn facts<'a>(facts: impl IntoIterator<Item = (String, &'a str)>) -> Markup {
+    html! {
+        dl.facts { @for (value, name) in facts { div { dt { (name) } dd { (value) } } } }
+    }
+}
+
+/// A number with its thousands apart; a dash if there is none.
+pub(crate) fn number(value: Option<u64>) -> String {
+    value.map_or_else(|| "–".to_owned(), grouped)
+}
+
+/// Something that is markup already.
+pub(crate) fn trusted(markup: &'static str) -> PreEscaped<&'static str> {
+    PreEscaped(markup)
+}

@@ -1,0 +1,216 @@
+//! Pages: what a server shows in a browser, and what a report is put together from.
+//!
+//! Every page is HTML that works without JavaScript; where there is JavaScript, a script adds to it. Pages are made of
+//! answers of commands ([`ask`]), in a [`frame`]; most show one answer with a form ([`listing`]). The same path with
+//! `.json` is the document of the command. docs/pages.md lists them.
+
+pub(crate) mod ask;
+pub(crate) mod assets;
+mod compare;
+pub(crate) mod console;
+mod flame;
+pub(crate) mod frame;
+mod listing;
+mod object;
+mod of_class;
+pub(crate) mod overview;
+pub(crate) mod picture;
+mod request;
+mod search;
+pub(crate) mod site;
+pub(crate) mod suspects;
+pub(crate) mod tree;
+
+use maud::{Markup, html};
+
+use crate::report::escape;
+
+use ask::{Ask, Failure, Look};
+use frame::{Has, Page};
+use listing::Listing;
+use request::{MAX_TARGET, Request};
+use site::Site;
+
+/// What a request gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) content_type: &'static str,
+    pub(crate) body: Vec<u8>,
+    /// Where to go instead.
+    pub(crate) location: Option<String>,
+}
+
+pub(crate) const HTML: &str = "text/html; charset=utf-8";
+pub(crate) const JSON: &str = "application/json";
+
+impl Reply {
+    fn html(status: u16, markup: Markup) -> Self {
+        Self { status, content_type: HTML, body: markup.into_string().into_bytes(), location: None }
+    }
+
+    fn to(location: String) -> Self {
+        Self { status: 303, content_type: HTML, body: Vec::new(), location: Some(location) }
+    }
+
+    fn json(of: Result<Vec<u8>, Failure>) -> Self {
+        match of {
+            Ok(body) => Self { status: 200, content_type: JSON, body, location: None },
+            Err(failure) => Self::json_error(400, &failure),
+        }
+    }
+
+    /// What is wrong, as JSON.
+    pub(crate) fn json_error(status: u16, failure: &Failure) -> Self {
+        let document = serde_json::json!({ "error": failure.text, "hint": failure.hint });
+        Self { status, content_type: JSON, body: format!("{document}\n").into_bytes(), location: None }
+    }
+}
+
+/// Whether what a path asks for may take longer than a look at some objects. It waits for its turn elsewhere, so that other
+/// pages need not wait for it.
+pub(crate) fn is_long(target: &str) -> bool {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let page = path.split('/').nth(2).unwrap_or_default().trim_end_matches(".json");
+    match page {
+        "leaks" | "overview" | "" | "waste" | "strings" | "diff" | "oql" | "search" | "finalizers" | "loaders"
+        | "paths" | "retained" | "roots" | "sites" | "flamegraph" => true,
+        // What is counted in the summary is at hand.
+        "histo" => query.contains("retained") || query.contains("live") || query.contains("unreachable") || query.contains("heap="),
+        "instances" => query.contains("where=") || query.contains("sort="),
+        "refs" => !query.contains("of=0x"),
+        _ => false,
+    }
+}
+
+/// Answers a request. Called on a desk.
+pub(crate) fn reply(site: &Site, target: &str, wants_json: bool) -> Reply {
+    if target.len() > MAX_TARGET {
+        let failure = Failure { text: "the address is too long".to_owned(), hint: None };
+        return Reply::json_error(414, &failure);
+    }
+    let Some(mut request) = Request::read(site, target) else { return nothing(site, wants_json) };
+    request.is_json |= wants_json;
+    if request.page().is_empty() {
+        let has = has(&request);
+        return Reply::to(request.href(if has.heap { "overview" } else { "recording" }));
+    }
+    if request.is_json {
+        return match question(&request) {
+            Some(ask) => Reply::json(ask.document()),
+            None => nothing(site, true),
+        };
+    }
+    if request.page() == "search"
+        && let Some(path) = search::at_once(&request)
+    {
+        return Reply::to(path);
+    }
+    let Some(page) = page(&request) else { return nothing(site, false) };
+    let document = frame::document(site, request.number, has(&request), &page);
+    Reply::html(page.status, document)
+}
+
+/// There is no such page.
+fn nothing(site: &Site, wants_json: bool) -> Reply {
+    let failure = Failure { text: "there is no such page".to_owned(), hint: None };
+    if wants_json {
+        return Reply::json_error(404, &failure);
+    }
+    let body = html! { p { "There is no such page. " a href="/1/" { "Overview" } } };
+    let page = Page { status: 404, ..Page::new("", "Not found", body) };
+    Reply::html(404, frame::document(site, 1, Has { heap: true, recording: false }, &page))
+}
+
+/// The question whose document is the page's JSON.
+fn question(request: &Request<'_>) -> Option<Ask> {
+    let is_top_asked = request.one("top").is_some();
+    let ask = match request.page() {
+        "overview" | "leaks" => request.ask(if request.page() == "leaks" { "leaks" } else { "overview" }),
+        "class" => of_class::ask(request)?,
+        "object" => object::ask(request)?,
+        "dominators" => tree::ask(request),
+        "treemap" | "icicle" => picture::ask(request),
+        "finalizers" => finalizers(request),
+        "oql" => console::ask(request)?,
+        "search" => search::ask(request)?,
+        "diff" => compare::ask(request)?,
+        "flamegraph" => return None,
+        path => Listing::at(path).filter(|_| request.path.len() == 1)?.ask(request),
+    };
+    Some(ask.for_document(is_top_asked))
+}
+
+fn page(request: &Request<'_>) -> Option<Page> {
+    let is_plain = request.path.len() == 1;
+    Some(match request.page() {
+        "class" => of_class::page(request)?,
+        "object" => object::page(request)?,
+        _ if !is_plain => return None,
+        "overview" => overview::page(request),
+        "leaks" => suspects::page(request),
+        "dominators" => tree::page(request),
+        "treemap" | "icicle" => picture::page(request),
+        "finalizers" => finalizers_page(request),
+        "oql" => console::page(request),
+        "search" => search::page(request),
+        "diff" => compare::page(request)?,
+        "flamegraph" => flame::page(request),
+        path => Listing::at(path)?.page(request),
+    })
+}
+
+/// What a dump has pages about.
+fn has(request: &Request<'_>) -> Has {
+    match request.ask("info").flag("quiet").json() {
+        Ok((document, _)) => {
+            let row = document.row();
+            let records = row.and_then(|row| row.get("records"));
+            let recorded = ["alloc_sites", "cpu_samples", "heap_summaries", "start_threads", "control_settings"];
+            let has_recording = |records: &serde_json::Value| {
+                recorded.iter().any(|kind| records.number(kind).unwrap_or_default() > 0)
+            };
+            Has {
+                heap: row.and_then(|row| row.number("heap_dumps")).unwrap_or_default() > 0,
+                recording: records.is_some_and(has_recording),
+            }
+        }
+        // Only dumps have that: it is a text report, or nothing that can be opened.
+        Err(_) => Has { heap: false, recording: true },
+    }
+}
+
+/// Objects of classes with a finalizer, by class: jhat's "Finalizer Summary".
+fn finalizers(request: &Request<'_>) -> Ask {
+    request.ask("refs").flag("outgoing").option("group-by", "class").argument("java.lang.ref.Finalizer")
+}
+
+fn finalizers_page(request: &Request<'_>) -> Page {
+    let links = request.links();
+    let waiting = request.ask("waste").option("kind", "finalizable");
+    let body = html! {
+        p.dim { "Objects that a finalizer has to run for before they are freed." }
+        (frame::section("What waits in the queue", &waiting, &links))
+        (frame::section("What Finalizers refer to, by class", &finalizers(request), &links))
+        (frame::json_link(&request.json_href()))
+    };
+    Page::new("finalizers", "Finalizers", body)
+}
+
+/// The page that lists the dumps of a server; `states` say how far each is.
+pub(crate) fn dumps(site: &Site, states: &[String]) -> Reply {
+    let body = html! {
+        table {
+            thead { tr { th.n scope="col" { "#" } th.t scope="col" { "state" } th.name scope="col" { "dump" } } }
+            tbody { @for (number, state) in (1..=site.dumps.len()).zip(states) {
+                tr {
+                    td.n { (number) }
+                    td.t { (state) }
+                    td.name { a href={ "/" (number) "/" } { (escape::text(&site.name(number))) } }
+                }
+            } }
+        }
+    };
+    let page = Page::new("", "Dumps", body);
+    Reply::html(200, frame::document(site, 1, Has { heap: true, recording: false }, &page))
+}

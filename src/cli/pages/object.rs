@@ -1,0 +1,305 @@
+//! The page of an object: what it is, what it holds, what keeps it alive, what it retains.
+
+use maud::{Markup, html};
+use serde_json::Value as Json;
+
+use crate::report::html::{self, Links, class_name, text};
+use crate::report::number::{grouped, human_bytes};
+
+use super::ask::{Ask, Look};
+use super::frame::{self, Page};
+use super::overview::{id, object};
+use super::request::Request;
+use super::suspects::simple;
+
+/// Elements of an array or a collection on a page.
+const ELEMENTS: u64 = 50;
+/// Referrers on the page.
+const REFERRERS: &str = "50";
+/// Objects that are looked at at once for a histogram of what is retained.
+const MAX_RETAINED: u64 = 200_000;
+
+/// The object's `show`; `None` if the path names no object.
+pub(crate) fn ask(request: &Request<'_>) -> Option<Ask> {
+    let of = request.of().filter(|_| request.path.len() == 2)?;
+    let digits = of.strip_prefix("0x")?;
+    u64::from_str_radix(digits, 16).ok()?;
+    let ask = request.ask("show").flag("incoming").option("top", request.one("top").unwrap_or(REFERRERS));
+    Some(ask.option("range", range(request)).argument(of))
+}
+
+/// The elements that are shown, as `--range` takes it.
+fn range(request: &Request<'_>) -> String {
+    let from = request.number_of("from").unwrap_or_default();
+    format!("{from}..{}", from.saturating_add(ELEMENTS))
+}
+
+pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
+    let (of, ask, links) = (request.of()?, ask(request)?, request.links());
+    let (document, notes) = match ask.json() {
+        Ok(answer) => answer,
+        Err(failure) => return Some(Page::failed("", &format!("Object {of}"), &failure, &links)),
+    };
+    let Some(row) = document.row() else {
+        let body = frame::notes(&notes, &links);
+        return Some(Page { status: 404, ..Page::new("", format!("No object {of}"), body) });
+    };
+    let class = row.text("class");
+    let paths = request.ask("paths-to-root").option("paths", "3").argument(of);
+    let body = html! {
+        p.dim {
+            (html::link(class_link(row, &links), class_name(class)))
+            @if !row.text("label").is_empty() { " · " (text(row.text("label"), &Links::none())) }
+            @if let Some(described) = row.get("describes").filter(|described| described.is_object()) {
+                " · " (html::link(links.to(&format!("class/{of}")), html! { "class " (class_name(described.text("class"))) }))
+            }
+        }
+        (figures(row))
+        (frame::notes(&notes, &links))
+        @if !row.text("value").is_empty() {
+            pre { (text(row.text("value"), &links)) }
+            @if row.number("value_cut").is_some() { p.dim { "The beginning; the shell shows all of it." } }
+        }
+        div.two {
+            section {
+                h2 { "Why it is alive" }
+                (path(&paths, &links))
+                (frame::command(&paths))
+                p { a href=(request.href(&format!("paths?of={of}&paths=10"))) { "More paths" }
+                    " · " (dominator(row, &links)) }
+            }
+            section {
+                h2 { "What it retains" }
+                (retained(request, of, row, &links))
+            }
+        }
+        (contents(request, row, &links))
+        (fields(row, &links))
+        (elements(request, row, &links))
+        (referrers(request, of, row, &links))
+        @if !row.list("stack").is_empty() {
+            section { h2 { "Allocated in" } pre { @for frame in row.list("stack") {
+                (text(frame.as_str().unwrap_or_else(|| frame.text("text")), &links)) "\n"
+            } } }
+        }
+        (frame::command(&ask))
+        (frame::json_link(&request.json_href()))
+    };
+    let heading = html! { (class_name(simple(class))) " " span."id dim" { (of) } };
+    let page = Page::new("", format!("{} {of}", simple(class)), body).heading(heading);
+    let page = page.below("Overview", "overview").below(class.to_owned(), match id(row, "class_object") {
+        Some(class_object) => format!("class/{class_object:#x}"),
+        None => format!("class/{}", html::encoded(class)),
+    });
+    Some(page)
+}
+
+fn class_link(row: &Json, links: &Links) -> Option<String> {
+    links.class(row.text("class"), id(row, "class_object"))
+}
+
+fn figures(row: &Json) -> Markup {
+    let bytes = |key| row.number(key).map(human_bytes);
+    let length = row.number("length").map(|length| (grouped(length), "elements"));
+    let roots = row.list("roots").len() as u64;
+    frame::facts(
+        [
+            (bytes("retained_bytes").unwrap_or_else(|| "unreachable".to_owned()), "retained"),
+            (bytes("shallow_bytes").unwrap_or_else(|| "–".to_owned()), "shallow"),
+        ]
+        .into_iter()
+        .chain(length)
+        .chain((roots > 0).then(|| (grouped(roots), "GC roots"))),
+    )
+}
+
+fn dominator(row: &Json, links: &Links) -> Markup {
+    html! {
+        @if id(row, "dominator").is_some() {
+            "dominated by "
+            (html::link(id(row, "dominator").and_then(|id| links.object(id)), html! {
+                (class_name(row.text("dominator_class")))
+                @if !row.text("dominator_label").is_empty() { " " q { (text(row.text("dominator_label"), &Links::none())) } }
+            }))
+        } @else if row.number("retained_bytes").is_some() { "only GC roots dominate it" }
+    }
+}
+
+/// The first path from a root, a step a line.
+pub(crate) fn path(ask: &Ask, links: &Links) -> Markup {
+    let (document, notes) = match ask.json() {
+        Ok(answer) => answer,
+        Err(failure) => return frame::failed(&failure, links),
+    };
+    let rows = document.list("rows");
+    html! {
+        @if let Some(first) = rows.first() {
+            @let root = first.get("root").unwrap_or(&Json::Null);
+            ol.path {
+                @for (at, step) in first.list("steps").iter().enumerate() { li {
+                    span.by { @if at == 0 {
+                        "GC root: " @for kind in root.list("kinds").iter().take(1) { (text(kind.as_str().unwrap_or_default(), links)) }
+                        @if !root.text("thread_name").is_empty() { " of " q { (text(root.text("thread_name"), &Links::none())) } }
+                    } @else {
+                        (text(step.text("reference"), &Links::none()))
+                    } }
+                    span.what {
+                        (html::link(object(step, links), class_name(step.text("class"))))
+                        @if !step.text("label").is_empty() { " " q { (text(step.text("label"), &Links::none())) } }
+                        @if step.text("strength") != "strong" && !step.text("strength").is_empty() { " " b { (step.text("strength")) } }
+                    }
+                    span.n { (frame::number(step.number("retained_bytes"))) }
+                } }
+            }
+            @if rows.len() == 1 && document.list("objects").first().is_some_and(|object| object.is("all_paths")) {
+                p.dim { "The only path." }
+            }
+            @if first.is("through_excluded") { p.dim { "Only weak, soft, phantom or finalizer references lead to it." } }
+        } @else { p { "No path from a GC root leads to it: it is unreachable, or was when the dump was made." } }
+        (frame::notes(&notes, links))
+    }
+}
+
+fn retained(request: &Request<'_>, of: &str, row: &Json, links: &Links) -> Markup {
+    let Some(bytes) = row.number("retained_bytes") else { return html! { p { "It is unreachable." } } };
+    let tree = request.ask("dominators").option("of", of).option("depth", "1").option("top", "8");
+    let histogram = request.ask("histo").option("retained-by", of).option("top", "8");
+    let objects = retained_objects(request, of);
+    html! {
+        @if bytes == row.number("shallow_bytes").unwrap_or_default() { p { "Only itself." } }
+        @else if objects <= MAX_RETAINED {
+            (frame::answered(histogram.grids(), links, "What it retains, by class"))
+            (frame::command(&histogram))
+        } @else {
+            (frame::answered(tree.grids(), links, "What it dominates"))
+        }
+        p {
+            a href=(request.href(&format!("dominators?of={of}"))) { "Dominator tree" } " · "
+            a href=(request.href(&format!("treemap?of={of}"))) { "Treemap" } " · "
+            a href=(request.href(&format!("icicle?of={of}"))) { "Icicle" } " · "
+            a href=(request.href(&format!("histo?retained-by={of}"))) { "By class" }
+        }
+    }
+}
+
+/// The number of objects that would be freed with it.
+fn retained_objects(request: &Request<'_>, of: &str) -> u64 {
+    let row = request.ask("retained").argument(of).json();
+    row.ok().and_then(|(document, _)| document.row()?.number("retained_objects")).unwrap_or_default()
+}
+
+/// A value: a link if it is an object.
+pub(crate) fn value(of: &Json, object_key: &str, links: &Links) -> Markup {
+    let shown = match of {
+        Json::Object(_) => {
+            let value = of.get("value").unwrap_or(&Json::Null);
+            match value {
+                Json::String(text) => text.clone(),
+                Json::Null => "null".to_owned(),
+                other => other.to_string(),
+            }
+        }
+        _ => String::new(),
+    };
+    html::link(id(of, object_key).and_then(|id| links.object(id)), class_name(&shown))
+}
+
+fn fields(row: &Json, links: &Links) -> Markup {
+    let fields = row.list("fields");
+    // Elements of arrays have numbers for names.
+    let fields: Vec<&Json> = fields.iter().filter(|field| !field.text("name").starts_with('[')).collect();
+    html! {
+        @if !fields.is_empty() { section {
+            h2 { "Fields" }
+            div.scroll tabindex="0" role="region" aria-label="Fields" { table {
+                thead { tr {
+                    th.t scope="col" { "declared in" } th.t scope="col" { "type" } th.t scope="col" { "field" }
+                    th.name scope="col" { "value" }
+                } }
+                tbody { @for field in fields { tr {
+                    td."t dim" { (text(simple(field.text("class")), &Links::none())) }
+                    td."t dim" { (text(field.text("type"), &Links::none())) }
+                    td.t { @if field.is("static") { span.dim { "static " } } (text(field.text("name"), &Links::none())) }
+                    td.name { (value(field, "object", links)) }
+                } } }
+            } }
+        } }
+    }
+}
+
+fn pager(request: &Request<'_>, shown: u64, size: u64) -> Markup {
+    let from = request.number_of("from").unwrap_or_default();
+    let end = from.saturating_add(shown);
+    html! {
+        p.more {
+            @if size > 0 { (grouped(from.min(size))) " to " (grouped(end)) " of " (grouped(size)) }
+            @if from > 0 { " · " a rel="prev" href=(request.with("from", &from.saturating_sub(ELEMENTS).to_string())) { "previous" } }
+            @if end < size { " · " a rel="next" href=(request.with("from", &end.to_string())) { "next" } }
+        }
+    }
+}
+
+fn contents(request: &Request<'_>, row: &Json, links: &Links) -> Markup {
+    let Some(contents) = row.get("contents").filter(|contents| contents.is_object()) else { return html! {} };
+    let entries = contents.list("entries");
+    let is_map = contents.text("kind") == "map";
+    html! { section {
+        h2 { "Contents" }
+        div.scroll tabindex="0" role="region" aria-label="Contents" { table {
+            thead { tr {
+                th.n scope="col" { "#" }
+                @if is_map { th.t scope="col" { "key" } }
+                th.name scope="col" { "value" }
+            } }
+            tbody { @for entry in entries { tr {
+                td."n dim" { (frame::number(entry.number("index"))) }
+                @if is_map { td.t { (html::link(id(entry, "key_object").and_then(|id| links.object(id)), class_name(entry.text("key")))) } }
+                td.name { (value(entry, "object", links)) }
+            } } }
+        } }
+        (pager(request, entries.len() as u64, contents.number("size").unwrap_or_default()))
+    } }
+}
+
+fn elements(request: &Request<'_>, row: &Json, links: &Links) -> Markup {
+    let Some(length) = row.number("length") else { return html! {} };
+    let elements: Vec<&Json> =
+        row.list("fields").iter().filter(|field| field.text("name").starts_with('[')).collect();
+    html! { section {
+        h2 { "Elements" }
+        div.scroll tabindex="0" role="region" aria-label="Elements" { table {
+            thead { tr { th.n scope="col" { "index" } th.name scope="col" { "value" } } }
+            tbody { @for element in &elements { tr {
+                td."n dim" { (text(element.text("name"), &Links::none())) }
+                td.name { (value(element, "object", links)) }
+            } } }
+        } }
+        (pager(request, elements.len() as u64, length))
+    } }
+}
+
+fn referrers(request: &Request<'_>, of: &str, row: &Json, links: &Links) -> Markup {
+    let incoming = row.list("incoming");
+    html! { section {
+        h2 { "Referrers" }
+        @if incoming.is_empty() { p { "No object refers to it." } } @else {
+            div.scroll tabindex="0" role="region" aria-label="Referrers" { table {
+                thead { tr { th.t scope="col" { "field" } th.name scope="col" { "object" } } }
+                tbody { @for referrer in incoming { tr {
+                    td.t { (text(referrer.text("reference"), &Links::none())) }
+                    td.name {
+                        (html::link(object(referrer, links), class_name(referrer.text("class"))))
+                        " " span."id dim" { (text(referrer.text("object"), &Links::none())) }
+                        @if !referrer.text("label").is_empty() { " " q { (text(referrer.text("label"), &Links::none())) } }
+                    }
+                } } }
+            } }
+        }
+        p {
+            a href=(request.href(&format!("refs?of={of}&incoming=1"))) { "All referrers, with sizes" } " · "
+            a href=(request.href(&format!("refs?of={of}&incoming=1&group-by=class"))) { "by class" } " · "
+            a href=(request.href(&format!("refs?of={of}&outgoing=1"))) { "References" } " · "
+            a href=(request.href(&format!("refs?of={of}&outgoing=1&group-by=class"))) { "by class" }
+        }
+    } }
+}

@@ -1,0 +1,130 @@
+//! The page of a class: what it declares, where it stands, its instances and who refers to them.
+
+use maud::html;
+use serde_json::Value as Json;
+
+use crate::report::html::{self, Links, class_name, text};
+use crate::report::number::{grouped, human_bytes};
+
+use super::ask::{Ask, Look};
+use super::frame::{self, Page};
+use super::overview::id;
+use super::request::Request;
+use super::suspects::simple;
+
+/// Instances on the page.
+const INSTANCES: &str = "20";
+/// Elements of what class objects hold are not shown.
+const NO_ELEMENTS: &str = "0..0";
+
+/// The class's `show`; `None` if the path names none.
+pub(crate) fn ask(request: &Request<'_>) -> Option<Ask> {
+    let of = request.of().filter(|of| request.path.len() == 2 && !of.is_empty())?;
+    Some(request.ask("show").option("range", NO_ELEMENTS).argument(of))
+}
+
+pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
+    let (of, ask, links) = (request.of()?, ask(request)?, request.links());
+    let classes = request.ask("classes").argument(of);
+    let crumbs = |page: Page| page.below("Overview", "overview").below("Histogram", "histo");
+    let (document, notes) = match ask.json() {
+        Ok(answer) => answer,
+        // Several classes of one name, or none: those that there are.
+        Err(failure) => {
+            let found = classes.grids();
+            let is_found = found.as_ref().is_ok_and(|found| found.grids.iter().any(|grid| !grid.rows.is_empty()));
+            let body = html! {
+                (frame::failed(&failure, &links))
+                @if is_found { (frame::answered(found, &links, "Classes")) (frame::command(&classes)) }
+            };
+            let status = if is_found { 200 } else { 404 };
+            return Some(crumbs(Page { status, ..Page::new("", format!("Class {of}"), body) }));
+        }
+    };
+    let row = document.row();
+    let Some(class) = row.and_then(|row| row.get("describes")).filter(|class| class.is_object()) else {
+        // An instance's ID: its page says of which class it is.
+        let body = html! {
+            p { (text(of, &links)) " is no class object." }
+            (frame::notes(&notes, &links))
+        };
+        return Some(crumbs(Page { status: 404, ..Page::new("", format!("Class {of}"), body) }));
+    };
+    let row = row.unwrap_or(&Json::Null);
+    let name = class.text("class").to_owned();
+    // By its ID, since several may have the name.
+    let exact = if row.text("object").is_empty() { name.clone() } else { row.text("object").to_owned() };
+    let instances = request.ask("instances").option("top", INSTANCES).argument(&*exact);
+    let subclasses = request.ask("classes").flag("tree").option("depth", "1").option("top", "50").argument(&*exact);
+    let statics: Vec<&Json> = row.list("fields").iter().filter(|field| !field.text("class").is_empty()).collect();
+    let query = html::encoded(&exact).to_string();
+    let by_type = format!(
+        "SELECT classof(r).@name AS class, count(*) AS objects, sum(r.@usedHeapSize) AS bytes FROM OBJECTS (SELECT OBJECTS inbounds(o) FROM {exact} o) r GROUP BY class ORDER BY objects DESC"
+    );
+    let by_type_out = by_type.replace("inbounds", "outbounds");
+    let count = class.number("instances").unwrap_or_default();
+    let body = html! {
+        p.dim {
+            "extends "
+            (html::link(links.class(class.text("superclass"), id(class, "superclass_object")), class_name(class.text("superclass"))))
+            " · loaded by "
+            (html::link(id(class, "loader_object").and_then(|id| links.object(id)), text(class.text("loader"), &Links::none())))
+            " · " (html::link(id(row, "object").and_then(|id| links.object(id)), "class object"))
+        }
+        (frame::facts([
+            (grouped(count), "instances"),
+            (human_bytes(class.number("shallow_bytes").unwrap_or_default()), "shallow, all instances"),
+            (class.number("instance_bytes").map_or_else(|| "–".to_owned(), human_bytes), "each instance"),
+            (row.number("retained_bytes").map_or_else(|| "–".to_owned(), human_bytes), "retained by the class object"),
+        ]))
+        (frame::notes(&notes, &links))
+        @if !statics.is_empty() { section {
+            h2 { "Static fields" }
+            div.scroll tabindex="0" role="region" aria-label="Static fields" { table {
+                thead { tr { th.t scope="col" { "type" } th.t scope="col" { "field" } th.name scope="col" { "value" } } }
+                tbody { @for field in &statics { tr {
+                    td."t dim" { (text(field.text("type"), &Links::none())) }
+                    td.t { (text(field.text("name"), &Links::none())) }
+                    td.name { (super::object::value(field, "object", &links)) }
+                } } }
+            } }
+        } }
+        section {
+            h2 { "Fields" }
+            @if class.list("fields").is_empty() { p { "It declares no instance fields." } } @else {
+                div.scroll tabindex="0" role="region" aria-label="Fields" { table {
+                    thead { tr { th.t scope="col" { "type" } th.name scope="col" { "field" } } }
+                    tbody { @for field in class.list("fields") { tr {
+                        td."t dim" { (text(field.text("type"), &Links::none())) }
+                        td.name { (text(field.text("name"), &Links::none())) }
+                    } } }
+                } }
+            }
+        }
+        section {
+            h2 { "Instances" }
+            @if count == 0 { p { "There are none of the class itself." } } @else {
+                (frame::answered(instances.grids(), &links, "Instances"))
+                (frame::command(&instances))
+            }
+            p {
+                a href=(request.href(&format!("instances?class={query}"))) { "All instances" } " · "
+                a href=(request.href(&format!("instances?class={query}&subclasses=1"))) { "with subclasses" } " · "
+                a href=(request.href(&format!("paths?of={query}"))) { "Paths to GC roots, merged" } " · "
+                a href=(request.href(&format!("retained?of={query}"))) { "Retained set" } " · "
+                a href=(request.href(&format!("dominators?of={query}"))) { "Dominator tree" } " · "
+                a href=(request.href(&format!("oql?q={}", html::encoded(&by_type)))) { "Referrers by type" } " · "
+                a href=(request.href(&format!("oql?q={}", html::encoded(&by_type_out)))) { "References by type" }
+            }
+        }
+        section {
+            h2 { "Subclasses" }
+            (frame::answered(subclasses.grids(), &links, "Subclasses"))
+            (frame::command(&subclasses))
+        }
+        (frame::command(&ask))
+        (frame::json_link(&request.json_href()))
+    };
+    let heading = html! { "class " (class_name(&name)) };
+    Some(crumbs(Page::new("", format!("class {}", simple(&name)), body).heading(heading)))
+}

@@ -1,0 +1,142 @@
+//! The overview: what is wrong, where the memory is, and where to go next.
+
+use maud::{Markup, html};
+use serde_json::Value as Json;
+
+use crate::report::html::{self, Links, text};
+use crate::report::number::{grouped, human_bytes, percent};
+
+use super::ask::Look;
+use super::frame::{self, Page};
+use super::picture;
+use super::request::Request;
+use super::suspects;
+
+pub(crate) fn page(request: &Request<'_>) -> Page {
+    let links = request.links();
+    let ask = request.ask("overview");
+    let (document, notes) = match ask.json() {
+        Ok(answer) => answer,
+        Err(failure) => return Page::failed("overview", "Overview", &failure, &links),
+    };
+    let Some(row) = document.row() else {
+        return Page::new("overview", "Overview", frame::notes(&notes, &links));
+    };
+    let leaks = request.ask("leaks").json().ok();
+    let suspects = leaks.as_ref().map(|(leaks, _)| leaks.list("rows")).unwrap_or_default();
+    let body = html! {
+        p.dim { (about(row, &document)) }
+        (figures(row))
+        (frame::notes(&notes, &links))
+        @if let Some(oom) = row.get("out_of_memory").filter(|oom| !oom.is_null()) { (out_of_memory(oom, &links)) }
+        @for (at, suspect) in suspects.iter().take(3).enumerate() { (suspects::card(suspect, at + 1, &links)) }
+        @if suspects.is_empty() { p { "No object or class retains more than 10 % of the reachable heap by itself." } }
+        section {
+            h2 { "Where the memory is" }
+            (picture::figure(request, picture::Form::Treemap, None, picture::SMALL))
+        }
+        section { h2 { "What retains most" } (largest(row, &links)) }
+        (odd(row))
+        (frame::command(&ask))
+        (frame::json_link(&request.json_href()))
+    };
+    Page::new("overview", title(row, suspects), body)
+}
+
+/// The answer in a line: the first suspect, or that there is none.
+pub(crate) fn title(row: &Json, suspects: &[Json]) -> String {
+    let first = row.list("suspects").first().and_then(Json::as_str);
+    let is_leak = suspects.first().is_some_and(|suspect| suspect.text("verdict") == "accumulation");
+    let share = suspects.first().and_then(|suspect| suspect.get("percent")).and_then(Json::as_f64);
+    match (first, is_leak, share) {
+        // The figures follow in the card.
+        (Some(sentence), true, Some(share)) => {
+            format!("{}: {share} % of the heap", sentence.rsplit_once(": ").map_or(sentence, |(what, _)| what))
+        }
+        (Some(_), false, Some(share)) => format!("One part holds {share} % of the heap, and nothing accumulates in it"),
+        _ => "Nothing stands out".to_owned(),
+    }
+}
+
+/// The JVM, when, the file.
+pub(crate) fn about(row: &Json, document: &Json) -> String {
+    let dump = document.get("dump").unwrap_or(&Json::Null);
+    let mut parts = Vec::new();
+    parts.extend(Some(row.text("main")).filter(|main| !main.is_empty()).map(str::to_owned));
+    parts.extend(Some(row.text("jvm")).filter(|jvm| !jvm.is_empty()).map(str::to_owned));
+    parts.extend(Some(row.text("created")).filter(|at| !at.is_empty()).map(|at| format!("dumped {at}")));
+    parts.extend(dump.number("file_bytes").map(|bytes| format!("{} file", human_bytes(bytes))));
+    parts.extend(dump.is("damaged").then(|| "damaged: see Doctor".to_owned()));
+    crate::report::escape::text(&parts.join(" · ")).into_owned()
+}
+
+pub(crate) fn figures(row: &Json) -> Markup {
+    let of = |key: &str, figure: &str| row.get(key).and_then(|part| part.number(figure));
+    let all = row.number("shallow_bytes").unwrap_or_default();
+    let reachable = of("reachable", "shallow_bytes");
+    let unreachable = of("unreachable", "shallow_bytes");
+    let limit = row.number("heap_limit_bytes").map(|bytes| (human_bytes(bytes), "heap limit"));
+    frame::facts(
+        [
+            (reachable.map_or_else(|| "–".to_owned(), human_bytes), "reachable"),
+            (unreachable.map_or_else(|| "–".to_owned(), |bytes| percent(bytes, all)), "unreachable, %"),
+            (frame::number(of("reachable", "objects")), "objects"),
+            (frame::number(row.number("gc_roots_total")), "GC roots"),
+            (frame::number(row.number("threads")), "threads"),
+            (frame::number(row.number("class_loaders")), "class loaders"),
+        ]
+        .into_iter()
+        .chain(limit),
+    )
+}
+
+fn out_of_memory(oom: &Json, links: &Links) -> Markup {
+    html! {
+        section.verdict {
+            h2 { "Thread " (text(oom.text("name"), links)) " ran out of memory" }
+            @if !oom.list("frames").is_empty() {
+                pre { @for frame in oom.list("frames").iter().take(12) {
+                    (text(frame.as_str().unwrap_or_else(|| frame.text("text")), links)) "\n"
+                } }
+            }
+        }
+    }
+}
+
+pub(crate) fn largest(row: &Json, links: &Links) -> Markup {
+    let whole = row.get("reachable").and_then(|part| part.number("shallow_bytes")).unwrap_or_default();
+    html! {
+        div.scroll tabindex="0" role="region" aria-label="What retains most" { table {
+            thead { tr { th.n scope="col" { "retained" } th.n scope="col" { "%" } th.name scope="col" { "what" } } }
+            tbody { @for each in row.list("largest") {
+                @let bytes = each.number("retained_bytes").unwrap_or_default();
+                tr {
+                    td."n b" { (grouped(bytes)) }
+                    td.n { (percent(bytes, whole)) meter min="0" max="100" value=(percent(bytes, whole)) aria-hidden="true" {} }
+                    td.name { (html::link(object(each, links), text(each.text("text"), &Links::none()))) }
+                }
+            } }
+        } }
+    }
+}
+
+/// The page of the object that a record names.
+pub(crate) fn object(of: &Json, links: &Links) -> Option<String> {
+    id(of, "object").and_then(|id| links.object(id))
+}
+
+/// An object ID of a document.
+pub(crate) fn id(of: &Json, key: &str) -> Option<crate::hprof::ObjectId> {
+    let digits = of.text(key).strip_prefix("0x")?;
+    u64::from_str_radix(digits, 16).ok().filter(|id| *id != 0).map(crate::hprof::ObjectId)
+}
+
+fn odd(row: &Json) -> Markup {
+    html! {
+        @if !row.list("odd").is_empty() {
+            ul.notes { @for line in row.list("odd") {
+                li { (text(line.as_str().unwrap_or_else(|| line.text("text")), &Links::none())) }
+            } }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! A request for a page: its path and its parameters, which are as hostile as a dump.
+
+use std::path::Path;
+
+use percent_encoding::percent_decode_str;
+
+use crate::report::html::{Links, encoded};
+
+use super::ask::Ask;
+use super::site::Site;
+
+/// Rows that a page shows at most.
+pub(crate) const MAX_TOP: u64 = 5000;
+/// Bytes of a path with its query.
+pub(crate) const MAX_TARGET: usize = 16 << 10;
+
+/// A request.
+#[derive(Debug, Clone)]
+pub(crate) struct Request<'a> {
+    pub(crate) site: &'a Site,
+    /// The number of the dump, from 1.
+    pub(crate) number: usize,
+    pub(crate) dump: &'a Path,
+    /// The parts of the path behind the dump, decoded.
+    pub(crate) path: Vec<String>,
+    query: Vec<(String, String)>,
+    /// Whether the JSON document is wanted.
+    pub(crate) is_json: bool,
+}
+
+impl<'a> Request<'a> {
+    /// Reads the target of a request: `/1/histo.json?sort=instances`. `None` if there is no such dump.
+    pub(crate) fn read(site: &'a Site, target: &str) -> Option<Self> {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let (path, is_json) = match path.strip_suffix(".json") {
+            Some(path) => (path, true),
+            None => (path, false),
+        };
+        let mut parts = path.strip_prefix('/')?.split('/');
+        // As it is printed: one dump has one path.
+        let number: usize = parts.next().filter(|part| !part.starts_with(['0', '+']))?.parse().ok()?;
+        let path = parts.map(|part| percent_decode_str(part).decode_utf8_lossy().into_owned()).collect();
+        let query = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+        Some(Self { site, number, dump: site.dump(number)?, path, query, is_json })
+    }
+
+    /// The first part of the path: which page.
+    pub(crate) fn page(&self) -> &str {
+        self.path.first().map_or("", String::as_str)
+    }
+
+    /// What the page is about, if the path says it.
+    pub(crate) fn of(&self) -> Option<&str> {
+        self.path.get(1).map(String::as_str)
+    }
+
+    /// The first value of a parameter that is not empty.
+    pub(crate) fn one(&self, name: &str) -> Option<&str> {
+        self.all(name).find(|value| !value.is_empty())
+    }
+
+    /// All values of a parameter.
+    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.query.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A number from a parameter.
+    pub(crate) fn number_of(&self, name: &str) -> Option<u64> {
+        self.one(name)?.parse().ok()
+    }
+
+    /// Rows that are wanted, bounded.
+    pub(crate) fn top(&self, default: u64) -> u64 {
+        self.number_of("top").filter(|top| *top > 0).unwrap_or(default).min(MAX_TOP)
+    }
+
+    /// A question to the dump.
+    pub(crate) fn ask(&self, command: &'static str) -> Ask {
+        Ask::new(self.site, self.dump, command)
+    }
+
+    /// The links of the dump's pages.
+    pub(crate) fn links(&self) -> Links {
+        self.site.links(self.number)
+    }
+
+    /// The path of a page of the dump.
+    pub(crate) fn href(&self, path: &str) -> String {
+        format!("/{}/{path}", self.number)
+    }
+
+    fn own_path(&self) -> String {
+        let parts: Vec<String> = self.path.iter().map(|part| encoded(part).to_string()).collect();
+        self.href(&parts.join("/"))
+    }
+
+    fn query_with(&self, name: &str, value: Option<&str>) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.extend_pairs(self.query.iter().filter(|(known, value)| known != name && !value.is_empty()));
+        query.extend_pairs(value.map(|value| (name, value)));
+        let query = query.finish();
+        if query.is_empty() { query } else { format!("?{query}") }
+    }
+
+    /// The same page with another value of a parameter.
+    pub(crate) fn with(&self, name: &str, value: &str) -> String {
+        format!("{}{}", self.own_path(), self.query_with(name, Some(value)))
+    }
+
+    /// The same as JSON.
+    pub(crate) fn json_href(&self) -> String {
+        format!("{}.json{}", self.own_path(), self.query_with("", None))
+    }
+}

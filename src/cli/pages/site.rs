@@ -1,0 +1,34 @@
+//! What pages are about: dumps, and how they are opened.
+
+use std::path::{Path, PathBuf};
+
+use crate::report::html::Links;
+
+/// The dumps of a server or of a report.
+#[derive(Debug, Clone)]
+pub(crate) struct Site {
+    /// The dumps, which pages number from 1.
+    pub(crate) dumps: Vec<PathBuf>,
+    /// What they are compared with.
+    pub(crate) baseline: Option<PathBuf>,
+    /// Options of opening that each question repeats, as words.
+    pub(crate) options: Vec<String>,
+}
+
+impl Site {
+    /// A dump by its number, from 1.
+    pub(crate) fn dump(&self, number: usize) -> Option<&Path> {
+        self.dumps.get(number.checked_sub(1)?).map(PathBuf::as_path)
+    }
+
+    /// The name that pages show: that of the file.
+    pub(crate) fn name(&self, number: usize) -> String {
+        let name = self.dump(number).and_then(|path| path.file_name());
+        name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    /// The links of a dump's pages.
+    pub(crate) fn links(&self, number: usize) -> Links {
+        Links::below(format!("/{number}"))
+    }
+}

@@ -1,0 +1,157 @@
+//! Leak suspects: what accumulates, how it is held, what it consists of.
+
+use maud::{Markup, html};
+use serde_json::Value as Json;
+
+use crate::report::html::{self, Links, class_name, text};
+use crate::report::number::{grouped, human_bytes, percent};
+
+use super::ask::Look;
+use super::frame::{self, Page};
+use super::overview::{id, object};
+use super::request::Request;
+
+/// Rows of the small tables of a suspect.
+const FEW: usize = 8;
+
+pub(crate) fn page(request: &Request<'_>) -> Page {
+    let links = request.links();
+    let mut ask = request.ask("leaks");
+    if let Some(threshold) = request.one("threshold") {
+        ask = ask.option("threshold", threshold);
+    }
+    let (document, notes) = match ask.json() {
+        Ok(answer) => answer,
+        Err(failure) => return Page::failed("leaks", "Leak suspects", &failure, &links),
+    };
+    let suspects = document.list("rows");
+    let body = html! {
+        p.dim { "What only GC roots dominate, and retains more than a share of the reachable heap." }
+        form.filter action=(request.href("leaks")) {
+            label { span { "Threshold, %" }
+                input.short name="threshold" value=(request.one("threshold").unwrap_or("10")) inputmode="numeric"; }
+            button { "Show" }
+        }
+        (frame::notes(&notes, &links))
+        @if suspects.is_empty() { p { "Nothing retains that much by itself." } }
+        @for (at, suspect) in suspects.iter().enumerate() { (card(suspect, at + 1, &links)) }
+        @if !document.list("facts").is_empty() { h2 { "Also" } ul { @for fact in document.list("facts") {
+            li { (text(fact.as_str().unwrap_or_else(|| fact.text("text")), &links)) }
+        } } }
+        (frame::command(&ask))
+        (frame::json_link(&request.json_href()))
+    };
+    let title = match suspects.len() {
+        1 => "1 leak suspect".to_owned(),
+        count => format!("{count} leak suspects"),
+    };
+    Page::new("leaks", title, body)
+}
+
+/// A suspect: the sentence, how it is held, what it consists of.
+pub(crate) fn card(suspect: &Json, number: usize, links: &Links) -> Markup {
+    let is_leak = suspect.text("verdict") == "accumulation";
+    let sentence = suspect.text("sentence");
+    let (first, rest) = sentence.split_once(". ").map_or((sentence, ""), |(first, rest)| (first, rest));
+    let retained = suspect.number("retained_bytes").unwrap_or_default();
+    html! {
+        section class=(if is_leak { "verdict" } else { "verdict mild" }) {
+            h2 { span.dim { (number) ". " } (text(first, links)) }
+            @if !rest.is_empty() { p { (text(rest, links)) } }
+            @if !suspect.list("path").is_empty() { (chain(suspect, links)) }
+            (contents(suspect, links))
+            @if !suspect.list("accumulated").is_empty() {
+                details {
+                    summary { "What accumulates, level by level" }
+                    (table(suspect.list("accumulated"), retained, links))
+                }
+            }
+            @if !suspect.list("members").is_empty() {
+                details {
+                    summary { "Its objects" }
+                    (table(suspect.list("members"), retained, links))
+                }
+            }
+            @if !suspect.list("parts").is_empty() {
+                details open { summary { "Its parts" } (table(suspect.list("parts"), retained, links)) }
+            }
+            @if !suspect.list("thread_locals").is_empty() {
+                p { @for local in suspect.list("thread_locals").iter().take(FEW) {
+                    "ThreadLocal " (html::link(object(local, links), text(local.text("field"), &Links::none())))
+                    ": " (frame::number(local.number("values"))) " × " (class_name(local.text("value_class")))
+                    ", " (human_bytes(local.number("retained_bytes").unwrap_or_default())) ". "
+                } }
+            }
+        }
+    }
+}
+
+/// The path from a root to where it accumulates, as a sentence of links.
+fn chain(suspect: &Json, links: &Links) -> Markup {
+    html! {
+        ol.chain aria-label="Path from a GC root" {
+            @if !suspect.text("root").is_empty() { li { span.dim { "GC root, " (text(suspect.text("root"), links)) } } }
+            @for step in suspect.list("path") {
+                li {
+                    @if !step.text("field").is_empty() {
+                        i { @if step.is("static") { "static " } (text(step.text("field"), &Links::none())) } " "
+                    }
+                    (html::link(object(step, links), class_name(simple(step.text("class")))))
+                    @if !step.text("label").is_empty() { " " q { (text(step.text("label"), &Links::none())) } }
+                }
+            }
+        }
+    }
+}
+
+/// A name without its package.
+pub(crate) fn simple(class: &str) -> &str {
+    class.rsplit_once('.').map_or(class, |(_, simple)| simple)
+}
+
+/// What it consists of, as a bar and in words.
+fn contents(suspect: &Json, links: &Links) -> Markup {
+    let parts = suspect.list("contents");
+    let whole = suspect.number("accumulated_bytes").or_else(|| suspect.number("retained_bytes")).unwrap_or_default();
+    let named: u64 = parts.iter().filter_map(|part| part.number("shallow_bytes")).sum();
+    html! {
+        @if !parts.is_empty() && whole > 0 {
+            p.parts {
+                @for part in parts.iter().take(FEW) {
+                    span {
+                        (html::link(links.class(part.text("class"), None), class_name(simple(part.text("class")))))
+                        " " (percent(part.number("shallow_bytes").unwrap_or_default(), whole)) " %"
+                    }
+                }
+                @if whole > named { span.dim { "others " (percent(whole - named, whole)) " %" } }
+            }
+        }
+    }
+}
+
+fn table(rows: &[Json], whole: u64, links: &Links) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-label="Parts" { table {
+            thead { tr {
+                th.n scope="col" { "retained" } th.n scope="col" { "%" } th.n scope="col" { "objects" }
+                th.name scope="col" { "class" }
+            } }
+            tbody { @for row in rows {
+                @let bytes = row.number("retained_bytes").unwrap_or_default();
+                tr {
+                    td."n b" { (grouped(bytes)) }
+                    td.n { (percent(bytes, whole)) }
+                    td.n { (frame::number(row.number("objects").or(row.get("object").map(|_| 1)))) }
+                    td.name {
+                        @if id(row, "object").is_some() {
+                            (html::link(object(row, links), class_name(row.text("class"))))
+                        } @else {
+                            (html::link(links.class(row.text("class"), None), class_name(row.text("class"))))
+                        }
+                        @if !row.text("label").is_empty() { " " q { (text(row.text("label"), &Links::none())) } }
+                    }
+                }
+            } }
+        } }
+    }
+}

@@ -1,0 +1,134 @@
+//! The dominator tree, a level at a time: each node is a link that opens what it dominates.
+
+use maud::{Markup, html};
+use serde_json::Value as Json;
+
+use crate::report::html::{self, Links, class_name, text};
+use crate::report::number::{grouped, percent};
+
+use super::ask::{Ask, Look};
+use super::frame::{self, Page};
+use super::overview::{id, object};
+use super::request::Request;
+
+/// Children of a node on a page.
+const CHILDREN: u64 = 50;
+
+/// The question: an object or class and what it dominates, or what only roots dominate; by class if wanted.
+pub(crate) fn ask(request: &Request<'_>) -> Ask {
+    let mut ask = request.ask("dominators");
+    if let Some(of) = request.one("of") {
+        ask = ask.option("of", of);
+    }
+    for name in ["group-by", "merge", "min-retained"] {
+        if let Some(value) = request.one(name) {
+            ask = ask.option(name, value);
+        }
+    }
+    if request.one("group-by").is_none() {
+        ask = ask.option("depth", request.one("depth").unwrap_or("1"));
+    }
+    ask.option("top", request.top(CHILDREN).to_string())
+}
+
+pub(crate) fn page(request: &Request<'_>) -> Page {
+    let (links, ask) = (request.links(), ask(request));
+    let is_plain = request.one("group-by").is_none() && request.one("merge").is_none();
+    let tree = if is_plain { rows(request, &ask, &links) } else { frame::answered(ask.grids(), &links, "Dominator tree") };
+    let of = request.one("of");
+    let body = html! {
+        p.dim { "An object dominates another if every path from the GC roots to the other leads through it: the other is freed with it." }
+        form.filter action=(request.href("dominators")) {
+            label { span { "Below object or class" } input name="of" value=[of] spellcheck="false" autocomplete="off"; }
+            label { span { "Group by" } select name="group-by" {
+                option value="" { "–" }
+                @for key in ["class", "package", "loader"] { option selected[request.one("group-by") == Some(key)] { (key) } }
+            } }
+            label { span { "Merge" } select name="merge" {
+                option value="" { "–" } option selected[request.one("merge") == Some("class")] { "class" }
+            } }
+            label { span { "Depth" } input.short name="depth" value=[request.one("depth")]; }
+            label { span { "Top" } input.short name="top" value=[request.one("top")]; }
+            button { "Show" }
+        }
+        p {
+            a href=(picture_href(request, "treemap")) { "Treemap" } " · " a href=(picture_href(request, "icicle")) { "Icicle" }
+        }
+        (tree)
+        (frame::command(&ask))
+        (frame::json_link(&request.json_href()))
+    };
+    let page = Page::new("dominators", "Dominator tree", body);
+    match of {
+        Some(of) => Page { title: format!("Dominated by {of}"), ..page }.below("Dominator tree", "dominators"),
+        None => page,
+    }
+}
+
+fn picture_href(request: &Request<'_>, form: &str) -> String {
+    match request.one("of") {
+        Some(of) => request.href(&format!("{form}?of={}", html::encoded(of))),
+        None => request.href(form),
+    }
+}
+
+/// The tree as a table. A script fetches the page of a node and puts its rows below it.
+fn rows(request: &Request<'_>, ask: &Ask, links: &Links) -> Markup {
+    let (document, notes) = match ask.json() {
+        Ok(answer) => answer,
+        Err(failure) => return frame::failed(&failure, links),
+    };
+    let whole = document.get("reachable").and_then(|reachable| reachable.number("shallow_bytes")).unwrap_or_default();
+    let rows = document.list("rows");
+    let first = rows.iter().filter_map(|row| row.number("depth")).min().unwrap_or_default();
+    let chain = request.one("of").map(|of| request.ask("dominators").option("of", of).flag("chain"));
+    html! {
+        @if let Some(chain) = &chain { (above(chain, links)) }
+        div.scroll tabindex="0" role="region" aria-label="Dominator tree" {
+            table.tree {
+                thead { tr {
+                    th.n scope="col" { "retained" } th.n scope="col" { "%" } th.n scope="col" { "shallow" }
+                    th.n scope="col" { "objects" } th.name scope="col" { "object" }
+                } }
+                tbody { @for row in rows { (node(request, row, first, whole, links)) } }
+            }
+        }
+        (frame::notes(&notes, links))
+        @let top = request.top(CHILDREN);
+        @if rows.len() as u64 > top { p.more { a href=(request.with("top", &(top * 4).min(super::request::MAX_TOP).to_string())) { "More" } } }
+    }
+}
+
+fn node(request: &Request<'_>, row: &Json, first: u64, whole: u64, links: &Links) -> Markup {
+    let retained = row.number("retained_bytes").unwrap_or_default();
+    let depth = row.number("depth").unwrap_or_default().saturating_sub(first).min(30);
+    let of = row.text("object");
+    let has_more = row.number("dominated").unwrap_or_default() > 0;
+    html! {
+        tr data-depth=(depth) {
+            td."n b" { (grouped(retained)) }
+            td.n { (percent(retained, whole)) meter min="0" max="100" value=(percent(retained, whole)) aria-hidden="true" {} }
+            td.n { (frame::number(row.number("shallow_bytes"))) }
+            td.n { (frame::number(row.number("retained_objects"))) }
+            td class={ "name in" (depth) } {
+                @if has_more {
+                    a.twist href=(request.href(&format!("dominators?of={of}"))) aria-label={ "What " (of) " dominates" } { "▸" }
+                } @else { span.twist {} }
+                (html::link(object(row, links), class_name(row.text("class"))))
+                " " span."id dim" { (of) }
+                @if !row.text("label").is_empty() { " " q { (text(row.text("label"), &Links::none())) } }
+            }
+        }
+    }
+}
+
+/// The dominators of an object, from the root down.
+fn above(ask: &Ask, links: &Links) -> Markup {
+    let Ok((document, _)) = ask.json() else { return html! {} };
+    html! {
+        ol.chain aria-label="Dominators" { @for row in document.list("rows") { li {
+            (html::link(id(row, "object").and_then(|id| links.to(&format!("dominators?of={id:#x}"))), class_name(super::suspects::simple(row.text("class")))))
+            @if !row.text("label").is_empty() { " " q { (text(row.text("label"), &Links::none())) } }
+        } } }
+    }
+}

@@ -1,0 +1,123 @@
+//! An answer as a grid: what a table shows, with what its cells stand for, so that a page can link them.
+
+use std::borrow::Cow;
+
+use super::column::{Align, Columns};
+use super::table::Line;
+use super::value::Value;
+use crate::hprof::ObjectId;
+
+/// Rows and columns, and what stands above and below.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Grid {
+    /// The columns.
+    pub columns: Vec<GridColumn>,
+    /// The rows, in order.
+    pub rows: Vec<GridRow>,
+    /// Rows of totals.
+    pub totals: Vec<Vec<String>>,
+    /// What stands above.
+    pub above: Vec<Piece>,
+    /// What stands below.
+    pub under: Vec<Piece>,
+    /// How many rows are not shown, and what they are: `classes`.
+    pub more: Option<(u64, &'static str)>,
+    /// What is shown instead of columns without rows.
+    pub instead: Option<&'static str>,
+}
+
+/// A column of a grid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GridColumn {
+    /// Its title; empty if it has none.
+    pub title: Cow<'static, str>,
+    /// Whether cells are numbers.
+    pub is_number: bool,
+    /// Whether it is what one came for.
+    pub is_bold: bool,
+}
+
+/// A row of a grid.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GridRow {
+    /// Its cells, one a column.
+    pub cells: Vec<GridCell>,
+    /// Lines below it, such as the frames of a stack.
+    pub below: Vec<Line>,
+}
+
+/// A cell: text as it is in the dump, not escaped.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GridCell {
+    /// What it says.
+    pub text: String,
+    /// What it stands for.
+    pub target: Option<Target>,
+}
+
+/// What a cell stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// An object.
+    Object(ObjectId),
+    /// A class: its name, and its class object where the row says it.
+    Class(String, Option<ObjectId>),
+}
+
+/// What stands above or below a grid.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Piece {
+    /// A paragraph.
+    Line(String),
+    /// Lines that keep their breaks.
+    Text(String),
+    /// Another grid.
+    Grid(Grid),
+}
+
+/// The columns of an answer that a grid has.
+pub(super) fn columns<R>(columns: &Columns<'_, R>) -> Vec<GridColumn> {
+    columns.shown().map(|(header, _)| header.grid_column()).collect()
+}
+
+/// A row of an answer.
+pub(super) fn row<R>(columns: &Columns<'_, R>, row: &R, below: Vec<Line>) -> GridRow {
+    let of_key = |wanted: &str| {
+        let column = columns.programs().find(|column| column.key() == Some(wanted))?;
+        match column.value(row) {
+            Value::Id(id) => Some(id),
+            _ => None,
+        }
+    };
+    let object = of_key("object");
+    let cell = |column: &super::column::Column<'_, R>| {
+        let target = match (column.key(), column.value(row)) {
+            (_, Value::Id(id)) => Some(Target::Object(id)),
+            (Some(key), Value::Text(name)) if key == "class" || key.ends_with("_class") => {
+                let class_object = if key == "class" { of_key("class_object") } else { None };
+                Some(Target::Class(name.into_owned(), class_object))
+            }
+            // What is put together out of others describes the object of the row.
+            (None, _) if column.is_text() => object.map(Target::Object),
+            _ => None,
+        };
+        GridCell { text: column.table_cell(row), target: target.filter(|target| !target.is_null()) }
+    };
+    GridRow { cells: columns.shown().map(|(_, column)| cell(column)).collect(), below }
+}
+
+impl Target {
+    fn is_null(&self) -> bool {
+        matches!(self, Self::Object(id) if *id == ObjectId::NULL)
+    }
+}
+
+impl super::column::Header {
+    pub(super) fn grid_column(&self) -> GridColumn {
+        GridColumn {
+            title: self.title.clone(),
+            is_number: self.align == Align::Right,
+            is_bold: self.ink == super::ink::Ink::Bold,
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Grids and names as HTML, for pages that a server sends and for reports that are one file.
+//!
+//! Everything from a dump goes through [`escape::text`], which makes control and bidirectional characters visible, and
+//! through the escaping of templates. Where there is no server ([`Links::none`]), nothing is a link.
+
+use maud::{Markup, PreEscaped, Render, html};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
+
+use super::escape;
+use super::grid::{Grid, GridCell, GridColumn, GridRow, Piece, Target};
+use super::number::grouped;
+use super::table::Line;
+use crate::hprof::ObjectId;
+
+/// Characters of a cell; what is longer is opened by a click.
+const MAX_CELL: usize = 240;
+/// Lines below a row that are open; more are opened by a click.
+const MAX_BELOW: usize = 4;
+
+/// Where objects and classes have their pages.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Links {
+    base: Option<String>,
+}
+
+impl Links {
+    /// Pages below this path: `/1`.
+    pub fn below(base: impl Into<String>) -> Self {
+        Self { base: Some(base.into()) }
+    }
+
+    /// No pages.
+    pub const fn none() -> Self {
+        Self { base: None }
+    }
+
+    /// A path below the base.
+    pub fn to(&self, path: &str) -> Option<String> {
+        Some(format!("{}/{path}", self.base.as_ref()?))
+    }
+
+    /// The page of an object.
+    pub fn object(&self, id: ObjectId) -> Option<String> {
+        self.to(&format!("object/{id:#x}"))
+    }
+
+    /// The page of a class.
+    pub fn class(&self, name: &str, class_object: Option<ObjectId>) -> Option<String> {
+        match class_object {
+            Some(id) => self.to(&format!("class/{id:#x}")),
+            None => self.to(&format!("class/{}", encoded(name))),
+        }
+    }
+
+    fn target(&self, target: &Target) -> Option<String> {
+        match target {
+            Target::Object(id) => self.object(*id),
+            Target::Class(name, class_object) => self.class(name, *class_object),
+        }
+    }
+}
+
+/// A text as a part of a path or of a query (RFC 3986): all but unreserved characters are `%XX`.
+pub fn encoded(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, RESERVED)
+}
+
+/// All but what RFC 3986 calls unreserved.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Inside of `a`, if there is where to go.
+pub fn link(href: Option<String>, inside: impl Render) -> Markup {
+    match href {
+        Some(href) => html! { a href=(href) { (inside) } },
+        None => html! { (inside) },
+    }
+}
+
+/// A text, whose object IDs are links.
+pub fn text(raw: &str, links: &Links) -> Markup {
+    let escaped = escape::text(raw);
+    let (mut rest, mut made) = (&*escaped, String::new());
+    while let Some((before, id, after)) = next_id(rest) {
+        let object = id.get(2..).and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        let shown = html! { span.id { (id) } };
+        html! { (before) (link(object.and_then(|id| links.object(ObjectId(id))), shown)) }.render_to(&mut made);
+        rest = after;
+    }
+    rest.render_to(&mut made);
+    PreEscaped(made)
+}
+
+/// The next object ID in a text, and what stands around it.
+fn next_id(text: &str) -> Option<(&str, &str, &str)> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    for (at, _) in text.match_indices("0x") {
+        let (before, from) = text.split_at_checked(at)?;
+        let digits = from.get(2..)?;
+        let length = digits.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(digits.len());
+        let (id, after) = from.split_at_checked(2 + length)?;
+        if (3..=16).contains(&length) && !before.ends_with(is_word) && !after.starts_with(is_word) {
+            return Some((before, id, after));
+        }
+    }
+    None
+}
+
+/// The name of a class, its package dim.
+pub fn class_name(raw: &str) -> Markup {
+    let name = escape::text(raw);
+    let end = name.find(|c: char| c == ' ' || c == '<').unwrap_or(name.len());
+    let (package, simple) = match name.get(..end).and_then(|name| name.rfind('.')) {
+        Some(dot) => name.split_at(dot + 1),
+        None => ("", &*name),
+    };
+    html! { @if !package.is_empty() { span.pkg { (package) } } (simple) }
+}
+
+fn cell_text(cell: &GridCell, links: &Links) -> Markup {
+    match &cell.target {
+        Some(Target::Class(name, class_object)) => {
+            let shown = if cell.text.is_empty() { html! {} } else { class_name(&cell.text) };
+            link(links.class(name, *class_object), shown)
+        }
+        Some(target @ Target::Object(_)) => link(links.target(target), class_name(&cell.text)),
+        None => text(&cell.text, links),
+    }
+}
+
+/// What is in a cell: of a long text the beginning, the rest by a click.
+fn cell(cell: &GridCell, links: &Links) -> Markup {
+    match cell.text.char_indices().nth(MAX_CELL) {
+        None => cell_text(cell, links),
+        Some((end, _)) => {
+            let first = GridCell {
+                text: format!("{}…", cell.text.get(..end).unwrap_or_default()),
+                target: cell.target.clone(),
+            };
+            html! {
+                (cell_text(&first, links))
+                details { summary { "all" } (escape::text(&cell.text)) }
+            }
+        }
+    }
+}
+
+/// The percentage in a cell, if it is one.
+fn share(column: &GridColumn, cell: &GridCell) -> Option<f64> {
+    let is_share = column.title == "%" || column.title == "share";
+    is_share.then(|| cell.text.trim_end_matches('%').parse().ok()).flatten()
+}
+
+fn below(lines: &[Line], links: &Links) -> Markup {
+    let line = |line: &Line| {
+        let class = format!("i{}", (line.indent / 2).min(8));
+        html! { li class=(class) { (text(&line.text, links)) } }
+    };
+    html! {
+        @if lines.len() > MAX_BELOW {
+            details {
+                summary { (lines.first().map(|line| text(&line.text, links)).unwrap_or_default()) " "
+                    span.dim { "… " (grouped(lines.len() as u64)) " lines" } }
+                ul.below { @for each in lines { (line(each)) } }
+            }
+        } @else {
+            ul.below { @for each in lines { (line(each)) } }
+        }
+    }
+}
+
+fn row(row: &GridRow, columns: &[GridColumn], links: &Links) -> Markup {
+    html! {
+        tr {
+            @for (at, (each, column)) in row.cells.iter().zip(columns).enumerate() {
+                td class=(class_of(column, at + 1 == columns.len())) {
+                    (cell(each, links))
+                    @if let Some(share) = share(column, each) {
+                        meter min="0" max="100" value=(share) aria-hidden="true" {}
+                    }
+                }
+            }
+        }
+        @if !row.below.is_empty() {
+            tr.under { td colspan=(columns.len()) { (below(&row.below, links)) } }
+        }
+    }
+}
+
+fn class_of(column: &GridColumn, is_last: bool) -> &'static str {
+    match (column.is_number, column.is_bold, is_last) {
+        (true, true, _) => "n b",
+        (true, false, _) => "n",
+        (false, _, true) => "name",
+        (false, ..) => "t",
+    }
+}
+
+fn piece(piece: &Piece, links: &Links) -> Markup {
+    match piece {
+        Piece::Line(line) if line.trim().is_empty() => html! {},
+        Piece::Line(line) => html! { p { (text(line, links)) } },
+        // Without escaping line breaks, which are kept.
+        Piece::Text(lines) => html! {
+            pre { @for line in lines.split('\n') { (text(line, links)) "\n" } }
+        },
+        Piece::Grid(of) => grid(of, links, None),
+    }
+}
+
+/// A grid; `caption` says to those who cannot see it what it is.
+pub fn grid(grid: &Grid, links: &Links, caption: Option<&str>) -> Markup {
+    let has_titles = grid.columns.iter().any(|column| !column.title.is_empty());
+    html! {
+        @for each in &grid.above { (piece(each, links)) }
+        @if let Some(line) = grid.instead { p { (line) } }
+        @if !grid.columns.is_empty() {
+            div.scroll tabindex="0" role="region" aria-label=(caption.unwrap_or("Table")) {
+                table {
+                    @if let Some(caption) = caption { caption.hidden { (escape::text(caption)) } }
+                    @if has_titles {
+                        thead { tr {
+                            @for (at, column) in grid.columns.iter().enumerate() {
+                                th scope="col" class=(class_of(column, at + 1 == grid.columns.len())) {
+                                    @if column.title.is_empty() { span.hidden { "column " (at + 1) } }
+                                    (column.title)
+                                }
+                            }
+                        } }
+                    }
+                    tbody { @for each in &grid.rows { (row(each, &grid.columns, links)) } }
+                    @if !grid.totals.is_empty() {
+                        tfoot { @for cells in &grid.totals {
+                            tr { @for (at, (cell, column)) in cells.iter().zip(&grid.columns).enumerate() {
+                                td class=(class_of(column, at + 1 == grid.columns.len())) { (escape::text(cell)) }
+                            } }
+                        } }
+                    }
+                }
+            }
+        }
+        @for each in &grid.under { (piece(each, links)) }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_in_texts_are_links_and_nothing_of_a_text_is_markup() {
+        let links = Links::below("/1");
+        let made = text("<b>\u{202e} 0xfc2f1518, a0x123, 0x7c00012a8g 0x1", &links).into_string();
+        assert_eq!(
+            made,
+            "&lt;b&gt;\\u202e <a href=\"/1/object/0xfc2f1518\"><span class=\"id\">0xfc2f1518</span></a>, a0x123, \
+             0x7c00012a8g 0x1"
+        );
+        assert!(!text("0xfc2f1518", &Links::none()).into_string().contains("href"));
+    }
+
+    #[test]
+    fn names_in_paths_are_encoded() {
+        assert_eq!(encoded("a/../b?c=d&\"<é").to_string(), "a%2F..%2Fb%3Fc%3Dd%26%22%3C%C3%A9");
+        let links = Links::below("/1");
+        assert_eq!(links.class("byte[]", None).unwrap(), "/1/class/byte%5B%5D");
+        assert_eq!(links.class("a.B", Some(ObjectId(0x10))).unwrap(), "/1/class/0x10");
+    }
+
+    #[test]
+    fn packages_are_dim() {
+        let made = class_name("java.util.HashMap$Node 0x10 a.b").into_string();
+        assert_eq!(made, "<span class=\"pkg\">java.util.</span>HashMap$Node 0x10 a.b");
+    }
+}
