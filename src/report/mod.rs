@@ -5,6 +5,7 @@
 //!   [`csv`], [`table`]; [`fit`] makes texts as wide as the terminal is, [`ink`] colours
 //!   them. [`chunked`] writes answers of millions of rows with all threads.
 //! * [`tree`] draws trees and bars; [`flamegraph`], [`folded`] and [`speedscope`] are stacks as pictures.
+//! * [`picture`] draws trees of memory as SVG for pages: treemaps and icicles.
 //! * [`junit`] and [`sarif`] write the results of `check` for CI servers and code hosts.
 //! * [`findings`] has the words of `doctor`.
 //! * [`hprof_text`] writes the text report of the HPROF agent.
@@ -26,6 +27,7 @@ pub mod json;
 pub mod junit;
 mod layout;
 pub mod number;
+pub mod picture;
 pub mod sarif;
 pub mod stacks;
 pub mod stream;

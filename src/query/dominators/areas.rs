@@ -24,6 +24,8 @@ use super::preorder::Start;
 const DEEPEST: u32 = 256;
 /// Percent of what is folded that the object has at the end of the chain.
 const OF_CHAIN: u64 = 98;
+/// Percent of it that no other child of a folded object has.
+const BESIDE_CHAIN: u64 = 1;
 /// Objects of a chain.
 const MAX_CHAIN: usize = 64;
 /// Children of an object that are areas of their own although they are small.
@@ -278,12 +280,13 @@ impl Picture<'_, '_> {
         let tree = &self.graph.tree;
         let retained_bytes = tree.retained_bytes(outermost);
         let much = percent(retained_bytes, OF_CHAIN).max(self.least);
+        let beside = percent(retained_bytes, BESIDE_CHAIN).max(self.least);
         let (mut at, mut chain) = (outermost, Vec::new());
         let mut shallow_bytes = tree.shallow_bytes(at);
         while chain.len() < MAX_CHAIN {
             let mut children = tree.children(at);
             let Some(largest) = children.next() else { break };
-            let is_next_large = |next| tree.retained_bytes(next) >= self.least;
+            let is_next_large = |next| tree.retained_bytes(next) >= beside;
             if tree.retained_bytes(largest) < much
                 || children.next().is_some_and(is_next_large)
                 || self.is_run(largest)
