@@ -6,6 +6,7 @@
 //!   them. [`chunked`] writes answers of millions of rows with all threads.
 //! * [`grid`] is what a page shows of an answer, [`html`] shows it.
 //! * [`tree`] draws trees and bars; [`flamegraph`], [`folded`] and [`speedscope`] are stacks as pictures.
+//! * [`picture`] draws trees of memory as SVG for pages: treemaps and icicles.
 //! * [`junit`] and [`sarif`] write the results of `check` for CI servers and code hosts.
 //! * [`findings`] has the words of `doctor`.
 //! * [`hprof_text`] writes the text report of the HPROF agent.
@@ -29,6 +30,7 @@ pub mod json;
 pub mod junit;
 mod layout;
 pub mod number;
+pub mod picture;
 pub mod sarif;
 pub mod stacks;
 pub mod stream;

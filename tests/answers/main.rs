@@ -10,6 +10,7 @@
     clippy::cast_possible_truncation
 )]
 
+mod areas;
 mod ascending_ids;
 mod class_loaders;
 mod collections;

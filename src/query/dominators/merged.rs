@@ -36,6 +36,16 @@ pub enum Tops<'a> {
     Roots,
     /// These objects, by position and ascending: none of them dominates another.
     Objects(&'a [TreePosition]),
+    /// All objects of a depth in the range of positions from `first` to before `end`, which is these and what they
+    /// dominate: siblings that follow one another.
+    Siblings {
+        /// The first of them.
+        first: TreePosition,
+        /// The first position behind what they dominate.
+        end: TreePosition,
+        /// Their depth.
+        depth: u32,
+    },
 }
 
 /// Which part of the tree is listed.
@@ -124,8 +134,27 @@ pub fn tops(graph: &ObjectGraph, classes: &ClassSet) -> Vec<TreePosition> {
     retained::tops(&graph.tree, classes.all_objects(graph))
 }
 
-/// Merges a part of the tree.
+/// Merges a part of the tree. Each class object is a node of its own.
 pub fn merged(summary: &Summary, graph: &ObjectGraph, question: &Question<'_>) -> Merged {
+    let java_lang_class = summary.java_lang_class();
+    merge(graph, question, |object: ObjectIndex, class: u32| {
+        let is_class = java_lang_class.is_some_and(|of_classes| of_classes.0 == class);
+        let represented = if is_class { graph.class_of_class_object(object) } else { None };
+        represented.map_or(class, |of| of.0 | CLASS_OBJECT)
+    })
+}
+
+/// As [`merged`], but class objects are instances of `java.lang.Class` like others of theirs.
+pub(super) fn merged_instances(graph: &ObjectGraph, question: &Question<'_>) -> Merged {
+    merge(graph, question, |_, class| class)
+}
+
+/// Merges a part of the tree by what `key_of` makes of an object and its class.
+fn merge(
+    graph: &ObjectGraph,
+    question: &Question<'_>,
+    key_of: impl Fn(ObjectIndex, u32) -> u32 + Sync,
+) -> Merged {
     let tree = &graph.tree;
     let range = match question.tops {
         Tops::Roots => tree.all(),
@@ -133,15 +162,10 @@ pub fn merged(summary: &Summary, graph: &ObjectGraph, question: &Question<'_>) -
             (Some(first), Some(last)) => *first..tree.end(*last),
             _ => return Merged::default(),
         },
+        Tops::Siblings { first, end, .. } => first..end,
     };
-    let java_lang_class = summary.java_lang_class();
     let key = |object: ObjectIndex, class: u32| {
-        if class == tables::NONE {
-            return UNKNOWN;
-        }
-        let is_class = java_lang_class.is_some_and(|of_classes| of_classes.0 == class);
-        let represented = if is_class { graph.class_of_class_object(object) } else { None };
-        represented.map_or(class, |of| of.0 | CLASS_OBJECT)
+        if class == tables::NONE { UNKNOWN } else { key_of(object, class) }
     };
     let mut pass = Pass::new(tree, question);
     class_counts::pass(graph, range.clone(), key, |position, depth, key, bytes| {
@@ -183,9 +207,11 @@ struct Open {
 struct Pass<'a> {
     tree: &'a Tree,
     levels: u32,
-    /// The tops that are still to come; `None` if all objects of depth 0 are tops.
+    /// The tops that are still to come; `None` if all objects of a depth are tops.
     tops: Option<std::slice::Iter<'a, TreePosition>>,
     next_top: Option<TreePosition>,
+    /// The depth of tops that are not listed.
+    top_depth: u32,
     nodes: Vec<Sum>,
     /// By parent and key.
     known: FxHashMap<(u32, u32), u32>,
@@ -198,9 +224,10 @@ struct Pass<'a> {
 
 impl<'a> Pass<'a> {
     fn new(tree: &'a Tree, question: &Question<'a>) -> Self {
-        let mut tops = match question.tops {
-            Tops::Roots => None,
-            Tops::Objects(tops) => Some(tops.iter()),
+        let (mut tops, top_depth) = match question.tops {
+            Tops::Roots => (None, 0),
+            Tops::Objects(tops) => (Some(tops.iter()), 0),
+            Tops::Siblings { depth, .. } => (None, depth),
         };
         let next_top = tops.as_mut().and_then(|tops| tops.next().copied());
         Self {
@@ -208,6 +235,7 @@ impl<'a> Pass<'a> {
             levels: question.levels,
             tops,
             next_top,
+            top_depth,
             nodes: Vec::new(),
             known: FxHashMap::default(),
             too_many: FxHashMap::default(),
@@ -228,7 +256,9 @@ impl<'a> Pass<'a> {
             Some(above) if above.last_depth.checked_add(1) != Some(depth) => return,
             Some(above) => Some(*above),
             None => {
-                let is_top = if self.tops.is_some() { self.next_top == Some(position) } else { depth == 0 };
+                let is_listed = self.tops.is_some();
+                let is_top =
+                    if is_listed { self.next_top == Some(position) } else { depth == self.top_depth };
                 if !is_top {
                     return;
                 }

@@ -1,6 +1,7 @@
 //! Questions to the dominator tree: what retains how much.
 
 pub mod all;
+pub mod areas;
 pub mod class_counts;
 pub mod holder;
 pub mod jointly;

@@ -1,0 +1,463 @@
+//! A bounded picture of the dominator tree: areas within areas, as many as can be looked at.
+//!
+//! The tree is opened where it is largest, until there are as many areas as asked for. Memory is divided where it divides:
+//! an object that merely holds another one is folded into that one's area. The largest children of an object are areas of
+//! their own; the others are merged by class, and what is too small is summed up. Objects of one class that dominate one
+//! another, as the links of a list or the nodes of a tree do, are one area.
+//!
+//! Siblings are in descending order of retained size, so those that are merged, and all that they dominate, are a range of
+//! positions: one pass over it finds their classes, and the levels below ([`super::merged`]). These ranges hardly overlap.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::hprof::ObjectId;
+use crate::index::ObjectGraph;
+use crate::index::graph::numbers::TreePosition;
+use crate::index::model::summary::{ClassNumber, Summary};
+use crate::query::objects::label::Labels;
+
+use super::merged::{self, Merged, Node, NodeClass, Tops};
+use super::preorder::Start;
+
+/// Areas deeper than that are never made, so whoever walks over areas may recurse.
+const DEEPEST: u32 = 256;
+/// Percent of what is folded that the object has at the end of the chain.
+const OF_CHAIN: u64 = 98;
+/// Percent of it that no other child of a folded object has.
+const BESIDE_CHAIN: u64 = 1;
+/// Objects of a chain.
+const MAX_CHAIN: usize = 64;
+/// Children of an object that are areas of their own although they are small.
+const FEW: usize = 40;
+/// Percent of an object that its children have, where they are more, if they are areas of their own.
+const OF_PARENT: u64 = 1;
+/// Objects of one class, each the largest child of the one before, that are more than a chance.
+const RUN: usize = 8;
+/// Percent of a link of such a run that the next one has: a balanced tree divides by two, and has values.
+const OF_LINK: u64 = 25;
+/// Levels of merged areas below one object.
+const MERGED_LEVELS: u32 = 12;
+
+/// Which picture is asked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Question {
+    /// Where it starts.
+    pub start: Start,
+    /// How many areas are made at most, the first included.
+    pub max_areas: usize,
+    /// Areas that retain less than this share of the start are not made; 0.01 is 1 percent.
+    pub min_share: f64,
+    /// Levels below the first area; more than 256 are not made.
+    pub max_depth: u32,
+}
+
+impl Default for Question {
+    fn default() -> Self {
+        Self { start: Start::Roots, max_areas: 1500, min_share: 0.0005, max_depth: 64 }
+    }
+}
+
+/// A part of the dominator tree.
+///
+/// If an area has children, `shallow_bytes` and their retained bytes add up to its retained bytes. If it has none, what it
+/// retains is not divided: see [`Area::undivided_bytes`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Area {
+    /// What it is of.
+    pub what: What,
+    /// What would be freed with it. Of an object with a chain: with the outermost object.
+    pub retained_bytes: u64,
+    /// The number of objects that would be freed with it, those of `what` included.
+    pub retained_objects: u64,
+    /// What the objects of `what` take themselves, those of its chain included.
+    pub shallow_bytes: u64,
+    /// The areas in it, those that retain most first; [`What::Others`] last.
+    pub children: Vec<Area>,
+}
+
+impl Area {
+    /// What it retains that is neither its own nor in its children: 0 if it has children.
+    pub fn undivided_bytes(&self) -> u64 {
+        let divided = |sum: u64, child: &Self| sum.saturating_add(child.retained_bytes);
+        self.retained_bytes.saturating_sub(self.children.iter().fold(self.shallow_bytes, divided))
+    }
+}
+
+/// What an area is of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// All reachable objects: the start is the roots.
+    All,
+    /// One object, and those above it that merely hold it.
+    Object {
+        /// Object ID.
+        id: ObjectId,
+        /// Its class, if the dump tells.
+        class: Option<ClassNumber>,
+        /// Of a class object: the class that it represents.
+        represents: Option<ClassNumber>,
+        /// A few words that tell it from others. Not escaped.
+        label: Option<String>,
+        /// The objects above it that are folded into this area, outermost first.
+        chain: Vec<ChainLink>,
+    },
+    /// Objects of one class below the same parent that are no areas of their own, and those of the class that they dominate
+    /// without another class between.
+    Merged {
+        /// The class, if the dump tells.
+        class: Option<ClassNumber>,
+        /// How many.
+        objects: u64,
+        /// The object that dominates them immediately; none if that is the roots or merged objects.
+        parent: Option<ObjectId>,
+    },
+    /// Everything else below the same parent.
+    Others {
+        /// How many objects, on all levels.
+        objects: u64,
+    },
+}
+
+/// An object of a folded chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChainLink {
+    /// Object ID.
+    pub id: ObjectId,
+    /// Its class, if the dump tells.
+    pub class: Option<ClassNumber>,
+    /// Of a class object: the class that it represents.
+    pub represents: Option<ClassNumber>,
+}
+
+/// Makes the picture. What it is of is the start, even if that retains nothing.
+pub fn areas(summary: &Summary, graph: &ObjectGraph, labels: &Labels<'_>, question: &Question) -> Area {
+    let tree = &graph.tree;
+    let all = match question.start {
+        Start::Roots => tree.reachable_bytes(),
+        Start::Object(position) => tree.retained_bytes(position),
+    };
+    let mut picture = Picture {
+        graph,
+        labels,
+        java_lang_class: summary.java_lang_class(),
+        least: least(all, question.min_share),
+        max_areas: question.max_areas.max(1),
+        max_depth: question.max_depth.min(DEEPEST),
+        made: Vec::new(),
+        merged: Vec::new(),
+        to_open: BinaryHeap::new(),
+    };
+    match question.start {
+        Start::Roots => {
+            let figures = Figures {
+                retained_bytes: all,
+                retained_objects: u64::from(tree.reachable()),
+                shallow_bytes: 0,
+                own_objects: 0,
+            };
+            picture.add(None, What::All, figures, Inside::Below(Start::Roots));
+        }
+        Start::Object(position) => picture.add_object(None, position),
+    }
+    while let Some((_, Reverse(area))) = picture.to_open.pop() {
+        if picture.left() < 2 {
+            break;
+        }
+        picture.open(area);
+    }
+    picture.assembled()
+}
+
+/// The bytes that an area retains at least.
+#[allow(clippy::cast_possible_truncation)] // `as` keeps to the range of the type.
+#[allow(clippy::cast_precision_loss, clippy::cast_sign_loss)]
+fn least(all: u64, min_share: f64) -> u64 {
+    ((all as f64 * min_share).ceil() as u64).max(1)
+}
+
+/// So many percent of something.
+fn percent(bytes: u64, percent: u64) -> u64 {
+    u64::try_from(u128::from(bytes) * u128::from(percent) / 100).unwrap_or(u64::MAX)
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Figures {
+    retained_bytes: u64,
+    retained_objects: u64,
+    shallow_bytes: u64,
+    /// The objects that take the shallow bytes.
+    own_objects: u64,
+}
+
+/// What an area is made of.
+#[derive(Debug, Clone, Copy)]
+enum Inside {
+    /// It is not divided.
+    Whole,
+    /// What an object dominates, or the roots.
+    Below(Start),
+    /// The nodes below a node of a merged tree.
+    Merged { tree: usize, node: usize },
+}
+
+/// An area without its children.
+struct Made {
+    area: Area,
+    parent: Option<usize>,
+    depth: u32,
+    own_objects: u64,
+    inside: Inside,
+}
+
+/// Some siblings and what they dominate, merged by class.
+struct MergedTree {
+    nodes: Vec<Node>,
+    /// By node: those right below, those that retain most first.
+    children: Vec<Vec<usize>>,
+    /// What dominates the nodes at the top.
+    parent: Option<ObjectId>,
+}
+
+impl MergedTree {
+    fn new(merged: Merged, parent: Option<ObjectId>) -> Self {
+        let nodes = merged.nodes;
+        let mut children = vec![Vec::new(); nodes.len()];
+        for (at, node) in nodes.iter().enumerate() {
+            if let Some(children) = node.parent.and_then(|parent| children.get_mut(parent)) {
+                children.push(at);
+            }
+        }
+        Self { nodes, children, parent }
+    }
+}
+
+struct Picture<'a, 'b> {
+    graph: &'a ObjectGraph,
+    labels: &'a Labels<'b>,
+    java_lang_class: Option<ClassNumber>,
+    least: u64,
+    max_areas: usize,
+    max_depth: u32,
+    /// Parents before their children.
+    made: Vec<Made>,
+    merged: Vec<MergedTree>,
+    /// Areas that may be divided: retained bytes and number.
+    to_open: BinaryHeap<(u64, Reverse<usize>)>,
+}
+
+impl Picture<'_, '_> {
+    /// Areas that may still be made.
+    fn left(&self) -> usize {
+        self.max_areas.saturating_sub(self.made.len())
+    }
+
+    fn add(&mut self, parent: Option<usize>, what: What, figures: Figures, inside: Inside) {
+        let depth = parent.and_then(|parent| self.made.get(parent)).map_or(0, |parent| parent.depth + 1);
+        let Figures { retained_bytes, retained_objects, shallow_bytes, own_objects } = figures;
+        let is_whole = matches!(inside, Inside::Whole) || retained_bytes <= shallow_bytes;
+        if !is_whole && depth < self.max_depth {
+            self.to_open.push((retained_bytes, Reverse(self.made.len())));
+        }
+        let area = Area { what, retained_bytes, retained_objects, shallow_bytes, children: Vec::new() };
+        self.made.push(Made { area, parent, depth, own_objects, inside });
+    }
+
+    fn link(&self, position: TreePosition) -> ChainLink {
+        let object = self.graph.tree.object_at(position);
+        ChainLink {
+            id: object.and_then(|object| self.graph.objects.addresses.id_of(object)).unwrap_or_default(),
+            class: object.and_then(|object| self.graph.objects.class(object)),
+            represents: object.and_then(|object| self.graph.class_of_class_object(object)),
+        }
+    }
+
+    /// An area for an object, and those below that it merely holds; or for the run that it starts.
+    fn add_object(&mut self, parent: Option<usize>, outermost: TreePosition) {
+        if self.is_run(outermost) {
+            return self.add_run(parent, outermost);
+        }
+        let tree = &self.graph.tree;
+        let retained_bytes = tree.retained_bytes(outermost);
+        let much = percent(retained_bytes, OF_CHAIN).max(self.least);
+        let beside = percent(retained_bytes, BESIDE_CHAIN).max(self.least);
+        let (mut at, mut chain) = (outermost, Vec::new());
+        let mut shallow_bytes = tree.shallow_bytes(at);
+        while chain.len() < MAX_CHAIN {
+            let mut children = tree.children(at);
+            let Some(largest) = children.next() else { break };
+            let is_next_large = |next| tree.retained_bytes(next) >= beside;
+            if tree.retained_bytes(largest) < much
+                || children.next().is_some_and(is_next_large)
+                || self.is_run(largest)
+            {
+                break;
+            }
+            chain.push(self.link(at));
+            at = largest;
+            shallow_bytes = shallow_bytes.saturating_add(tree.shallow_bytes(at));
+        }
+        let figures = Figures {
+            retained_bytes,
+            retained_objects: u64::from(tree.retained_objects(outermost)),
+            shallow_bytes,
+            own_objects: chain.len() as u64 + 1,
+        };
+        let ChainLink { id, class, represents } = self.link(at);
+        let label = tree.object_at(at).and_then(|object| self.labels.label(object));
+        let what = What::Object { id, class, represents, label, chain };
+        self.add(parent, what, figures, Inside::Below(Start::Object(at)));
+    }
+
+    /// Whether objects of one class follow one another from here on: links of a list, nodes of a tree.
+    fn is_run(&self, position: TreePosition) -> bool {
+        let tree = &self.graph.tree;
+        let class = |at| tree.object_at(at).and_then(|object| self.graph.objects.class(object));
+        let Some(first) = class(position).filter(|class| Some(*class) != self.java_lang_class) else {
+            return false;
+        };
+        let mut at = position;
+        for _ in 1..RUN {
+            let next = tree.children(at).next().filter(|next| class(*next) == Some(first));
+            let is_much =
+                |next: &TreePosition| tree.retained_bytes(*next) >= percent(tree.retained_bytes(at), OF_LINK);
+            let Some(next) = next.filter(is_much) else { return false };
+            at = next;
+        }
+        true
+    }
+
+    /// An area for all objects of a run.
+    fn add_run(&mut self, parent: Option<usize>, first: TreePosition) {
+        let above = self.graph.tree.dominator(first).map(|above| self.link(above).id);
+        let tree = self.add_merged_tree(Tops::Objects(&[first]), above);
+        self.add_node(parent, tree, 0);
+    }
+
+    /// Merges a part of the tree; returns the number of what that gave.
+    fn add_merged_tree(&mut self, tops: Tops<'_>, parent: Option<ObjectId>) -> usize {
+        let question =
+            merged::Question { tops, levels: MERGED_LEVELS, top: None, min_retained_bytes: self.least };
+        self.merged.push(MergedTree::new(merged::merged_instances(self.graph, &question), parent));
+        self.merged.len() - 1
+    }
+
+    /// An area for a node of a merged tree.
+    fn add_node(&mut self, parent: Option<usize>, tree: usize, number: usize) {
+        let Some(merged) = self.merged.get(tree) else { return };
+        let Some(node) = merged.nodes.get(number) else { return };
+        if node.objects == 1 {
+            let first = node.first;
+            return self.add_object(parent, first);
+        }
+        let class = match node.class {
+            NodeClass::Instances(class) | NodeClass::ClassObject(class) => Some(class),
+            NodeClass::Unknown => None,
+        };
+        let above = if node.parent.is_none() { merged.parent } else { None };
+        let what = What::Merged { class, objects: node.objects, parent: above };
+        let figures = Figures {
+            retained_bytes: node.retained_bytes,
+            retained_objects: node.retained_objects,
+            shallow_bytes: node.shallow_bytes,
+            own_objects: node.objects,
+        };
+        self.add(parent, what, figures, Inside::Merged { tree, node: number });
+    }
+
+    /// Divides an area, if there is something in it that is worth an area.
+    fn open(&mut self, number: usize) {
+        let first_child = self.made.len();
+        match self.made.get(number).map(|made| made.inside) {
+            Some(Inside::Below(start)) => self.open_object(number, start),
+            Some(Inside::Merged { tree, node }) => {
+                let children = self.merged.get(tree).and_then(|tree| tree.children.get(node));
+                // The last one is for what is left.
+                let most = self.left().saturating_sub(1);
+                for child in children.into_iter().flatten().copied().take(most).collect::<Vec<_>>() {
+                    self.add_node(Some(number), tree, child);
+                }
+            }
+            Some(Inside::Whole) | None => {}
+        }
+        let children = self.made.get(first_child..).unwrap_or_default();
+        let Some(parent) = self.made.get(number).filter(|_| !children.is_empty()) else { return };
+        let children_bytes = |sum: u64, child: &Made| sum.saturating_add(child.area.retained_bytes);
+        let children_objects = |sum: u64, child: &Made| sum.saturating_add(child.area.retained_objects);
+        let bytes = children.iter().fold(parent.area.shallow_bytes, children_bytes);
+        let objects = children.iter().fold(parent.own_objects, children_objects);
+        let bytes = parent.area.retained_bytes.saturating_sub(bytes);
+        let objects = parent.area.retained_objects.saturating_sub(objects);
+        if bytes > 0 || objects > 0 {
+            let figures = Figures {
+                retained_bytes: bytes,
+                retained_objects: objects,
+                shallow_bytes: bytes,
+                own_objects: objects,
+            };
+            self.add(Some(number), What::Others { objects }, figures, Inside::Whole);
+        }
+    }
+
+    /// Makes areas of what an object dominates: the largest ones, and the others by class.
+    fn open_object(&mut self, number: usize, start: Start) {
+        let tree = &self.graph.tree;
+        let (positions, depth) = start.below(tree);
+        let bytes = match start {
+            Start::Roots => tree.reachable_bytes(),
+            Start::Object(position) => tree.retained_bytes(position),
+        };
+        let much = percent(bytes, OF_PARENT).max(self.least);
+        let mut others = positions.start;
+        for (count, child) in start.children(tree).enumerate() {
+            others = child;
+            let least = if count < FEW { self.least } else { much };
+            // The last one is for what is left.
+            if self.left() < 2 || tree.retained_bytes(child) < least {
+                break;
+            }
+            self.add_object(Some(number), child);
+            others = tree.end(child);
+        }
+        let bytes = tree.bytes_before(positions.end).saturating_sub(tree.bytes_before(others));
+        if self.left() < 2 || bytes < self.least || others >= positions.end {
+            return;
+        }
+        let parent = match start {
+            Start::Roots => None,
+            Start::Object(position) => Some(self.link(position).id),
+        };
+        let tops = Tops::Siblings { first: others, end: positions.end, depth };
+        let merged = self.add_merged_tree(tops, parent);
+        let nodes = self.merged.get(merged).map_or(0, |tree| tree.nodes.len());
+        for node in 0..nodes {
+            let is_top = |tree: &MergedTree| tree.nodes.get(node).is_some_and(|node| node.parent.is_none());
+            if self.left() < 2 {
+                return;
+            }
+            if self.merged.get(merged).is_some_and(is_top) {
+                self.add_node(Some(number), merged, node);
+            }
+        }
+    }
+
+    /// The areas within one another. From the last one on, so that none is deeper than it has to be.
+    fn assembled(mut self) -> Area {
+        while let Some(Made { mut area, parent, .. }) = self.made.pop() {
+            area.children.sort_by_key(|child| {
+                (matches!(child.what, What::Others { .. }), Reverse(child.retained_bytes))
+            });
+            match parent.and_then(|parent| self.made.get_mut(parent)) {
+                Some(above) => above.area.children.push(area),
+                None => return area,
+            }
+        }
+        Area {
+            what: What::All,
+            retained_bytes: 0,
+            retained_objects: 0,
+            shallow_bytes: 0,
+            children: Vec::new(),
+        }
+    }
+}
