@@ -12,6 +12,8 @@ mod pages;
 mod recording;
 pub mod reference;
 mod retention;
+#[cfg(feature = "serve")]
+mod serve;
 mod shared;
 mod threads;
 

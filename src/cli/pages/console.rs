@@ -22,7 +22,6 @@ pub(crate) fn ask(request: &Request<'_>) -> Option<Ask> {
 }
 
 pub(crate) fn page(request: &Request<'_>) -> Page {
-    let links = request.links();
     let ask = ask(request);
     let body = html! {
         form.console action=(request.href("oql")) {

@@ -1,6 +1,6 @@
 //! The frame of a page: head, navigation, search, breadcrumbs; and what all pages are put together from.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{DOCTYPE, Markup, html};
 
 use crate::cli::shared::desk::Note;
 use crate::report::escape;
@@ -243,9 +243,4 @@ pub(crate) fn facts<'a>(facts: impl IntoIterator<Item = (String, &'a str)>) -> M
 /// A number with its thousands apart; a dash if there is none.
 pub(crate) fn number(value: Option<u64>) -> String {
     value.map_or_else(|| "–".to_owned(), grouped)
-}
-
-/// Something that is markup already.
-pub(crate) fn trusted(markup: &'static str) -> PreEscaped<&'static str> {
-    PreEscaped(markup)
 }

@@ -6,8 +6,6 @@ use clap::{Arg, ArgAction};
 use maud::{Markup, html};
 
 use crate::cli;
-use crate::report::escape;
-use crate::report::html::Links;
 
 use super::ask::Ask;
 use super::frame::{self, Page};
@@ -366,10 +364,4 @@ fn is_chosen(arg: &Arg, given: Option<&str>, choice: &str) -> bool {
         Some(given) => given == choice,
         None => arg.get_default_values().iter().any(|value| value == choice),
     }
-}
-
-/// A class as a heading.
-pub(crate) fn class_heading(name: &str, links: &Links) -> Markup {
-    let _ = links;
-    html! { (crate::report::html::class_name(&escape::text(name))) }
 }

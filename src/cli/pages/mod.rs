@@ -180,9 +180,12 @@ fn has(request: &Request<'_>) -> Has {
     }
 }
 
-/// Objects of classes with a finalizer, by class: jhat's "Finalizer Summary".
+/// Objects that have a finalizer, by class: jhat's "Finalizer Summary".
 fn finalizers(request: &Request<'_>) -> Ask {
-    request.ask("refs").flag("outgoing").option("group-by", "class").argument("java.lang.ref.Finalizer")
+    request.ask("oql").argument(
+        "SELECT classof(f.referent).@name AS class, count(*) AS objects, sum(f.referent.@usedHeapSize) AS shallow \
+         FROM java.lang.ref.Finalizer f GROUP BY class ORDER BY objects DESC",
+    )
 }
 
 fn finalizers_page(request: &Request<'_>) -> Page {

@@ -1,9 +1,10 @@
 //! Arguments that commands share, and what they become.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Parser, ValueEnum};
 
 use crate::index::layout::object_layout::LayoutOverride;
 use crate::index::layout::sizes::Sizes;
@@ -75,6 +76,17 @@ impl Input {
             heap_dump: self.heap_dump,
             memory_bytes: self.memory_bytes(),
         }
+    }
+
+    /// A dump with options as words, for what asks without a command line of its own.
+    pub(crate) fn of_words(dump: &Path, options: &[String]) -> anyhow::Result<Self> {
+        #[derive(clap::Parser)]
+        struct Only {
+            #[command(flatten)]
+            input: Input,
+        }
+        let words = [OsStr::new("hprof-cli")].into_iter().chain(options.iter().map(OsStr::new));
+        Ok(Only::try_parse_from(words.chain([OsStr::new("--"), dump.as_os_str()]))?.input)
     }
 
     /// What selections mean in this dump: the name of a class may look like an object ID. The dump is opened only then.

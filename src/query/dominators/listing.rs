@@ -113,6 +113,15 @@ pub fn list(tree: &Tree, question: &Question) -> Listing {
     listing
 }
 
+/// Lists an object below all that dominate it, from the roots down; of more than `top` those nearest to it.
+pub fn chain(tree: &Tree, position: TreePosition, top: Option<usize>) -> Listing {
+    let dominators = std::iter::successors(Some(position), |position| tree.dominator(*position));
+    let mut positions: Vec<TreePosition> = dominators.take(top.unwrap_or(usize::MAX)).collect();
+    positions.reverse();
+    let first = positions.first().map_or(0, |first| tree.depth(*first));
+    Listing { positions: positions.into_iter().zip(first..).collect(), ..Listing::default() }
+}
+
 /// Lists these objects, none of which dominates another, and what they dominate: largest first.
 pub fn list_tops(tree: &Tree, tops: &[TreePosition], question: &Question) -> Listing {
     let bytes = |position: &TreePosition| tree.retained_bytes(*position);

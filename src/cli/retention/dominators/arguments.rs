@@ -102,8 +102,17 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KEY", value_parser = keys(MERGE), conflicts_with = "group_by", help_heading = "Output")]
     pub(super) merge: Option<Merge>,
 
+    /// Show the dominators of the object of --of instead, from the GC roots down to it
+    #[arg(
+        long,
+        requires = "of",
+        conflicts_with_all = ["depth", "min_retained", "group_by", "merge"],
+        help_heading = "Output"
+    )]
+    pub(super) chain: bool,
+
     /// List every reachable object with its retained size and dominator, in preorder; JSON and CSV only
-    #[arg(long, conflicts_with_all = ["of", "top", "depth", "min_retained", "group_by", "merge"], help_heading = "Output")]
+    #[arg(long, conflicts_with_all = ["of", "top", "depth", "min_retained", "group_by", "merge", "chain"], help_heading = "Output")]
     pub(super) all: bool,
 
     #[command(flatten)]

@@ -37,6 +37,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let (depth, tree) = (args.depth(), &graph.tree);
         let mut listing = match &from {
             From::Roots => listing::list(tree, &question(Start::Roots, depth)),
+            From::Object(position) if args.chain => listing::chain(tree, *position, args.top.rows(format)),
+            _ if args.chain => {
+                anyhow::bail!("--chain needs the ID of one object: a class has several, each with its dominators")
+            }
             From::Object(position) => listing::list(tree, &question(Start::Object(*position), depth)),
             From::Tops(tops) => {
                 listing::list_tops(tree, tops, &question(Start::Roots, depth.saturating_sub(1)))

@@ -19,6 +19,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli dominators heap.hprof --merge class
   hprof-cli dominators heap.hprof --group-by package
   hprof-cli dominators heap.hprof --of com.acme.Session --depth 2
+  hprof-cli dominators heap.hprof --of 0x7c00012a8 --chain
   hprof-cli dominators heap.hprof --all --format csv | sort -t, -k4,4nr | head";
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {

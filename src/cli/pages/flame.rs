@@ -1,0 +1,151 @@
+//! The flame graph of a recording: stacks as an icicle, whose boxes are links that zoom.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+
+use crate::report::escape;
+use crate::report::number::{grouped, percent};
+use crate::report::picture::{self, Canvas, Hue, Node};
+
+use super::ask::Ask;
+use super::frame::{self, Page};
+use super::request::Request;
+
+/// Frames that are drawn; deeper ones are in the boxes above them.
+const MAX_DEPTH: usize = 120;
+/// Boxes with a smaller share of the picture are not made.
+const MIN_SHARE: u64 = 2000;
+const CANVAS: Canvas = Canvas { width: 1180.0, height: 620.0 };
+
+/// Between the frames of a zoom, in the address.
+const SEPARATOR: char = ';';
+
+fn ask(request: &Request<'_>) -> Ask {
+    let mut ask = request.ask("flamegraph");
+    for name in ["of", "unit", "class", "method"] {
+        if let Some(value) = request.one(name) {
+            ask = ask.option(name, value);
+        }
+    }
+    for name in ["reverse", "by-thread", "lines"] {
+        if request.one(name).is_some() {
+            ask = ask.flag(name);
+        }
+    }
+    ask
+}
+
+pub(crate) fn page(request: &Request<'_>) -> Page {
+    let ask = ask(request);
+    let body = html! {
+        p.dim { "Each box is a method, and as wide as its share; below it what it called. A click zooms." }
+        form.filter action=(request.href("flamegraph")) {
+            label { span { "Of" } select name="of" {
+                option value="" { "–" }
+                @for of in ["cpu", "allocated", "live", "cputime"] { option selected[request.one("of") == Some(of)] { (of) } }
+            } }
+            label { span { "Unit" } select name="unit" {
+                @for unit in ["bytes", "objects"] { option selected[request.one("unit") == Some(unit)] { (unit) } }
+            } }
+            label { span { "Method" } input name="method" value=[request.one("method")] spellcheck="false"; }
+            @for (name, label) in [("reverse", "Reverse"), ("by-thread", "By thread"), ("lines", "Lines")] {
+                label.check { input type="checkbox" name=(name) value="1" checked[request.one(name).is_some()]; span { (label) } }
+            }
+            button { "Show" }
+        }
+        (figure(&ask, request))
+        (frame::command(&ask))
+    };
+    let page = Page::new("flamegraph", "Flame graph", body);
+    match request.one("zoom") {
+        Some(_) => page.below("Flame graph", "flamegraph"),
+        None => page,
+    }
+}
+
+fn figure(ask: &Ask, request: &Request<'_>) -> Markup {
+    let links = request.links();
+    let (folded, notes) = match ask.format("folded") {
+        Ok(answer) => answer,
+        Err(failure) => return frame::failed(&failure, &links),
+    };
+    let zoom = request.one("zoom").unwrap_or_default();
+    let href = |path: &str| Some(request.with("zoom", path));
+    match picture(&String::from_utf8_lossy(&folded), zoom, &href) {
+        Some(picture) => html! {
+            @if !zoom.is_empty() { p { a href=(request.with("zoom", "")) { "Zoom out" } " · " (escape::text(zoom.rsplit(SEPARATOR).next().unwrap_or_default())) } }
+            figure data-part="picture" { (picture) }
+        },
+        None => html! { p { "There is nothing to draw." } (frame::notes(&notes, &links)) },
+    }
+}
+
+/// A frame, and what it called.
+#[derive(Default)]
+struct Frame<'a> {
+    weight: u64,
+    called: BTreeMap<&'a str, Frame<'a>>,
+}
+
+/// Folded stacks as a picture, of those below `zoom`. `href` makes the address of a zoom; none in a report.
+pub(crate) fn picture(folded: &str, zoom: &str, href: &dyn Fn(&str) -> Option<String>) -> Option<Markup> {
+    let mut root = Frame::default();
+    for line in folded.lines() {
+        let Some((stack, weight)) = line.rsplit_once(' ') else { continue };
+        let Ok(weight) = weight.parse::<u64>() else { continue };
+        let stack = match stack.strip_prefix(zoom) {
+            Some(below) if zoom.is_empty() || below.is_empty() || below.starts_with(SEPARATOR) => below,
+            _ => continue,
+        };
+        let mut frame = &mut root;
+        frame.weight = frame.weight.saturating_add(weight);
+        for name in stack.split(SEPARATOR).filter(|name| !name.is_empty()).take(MAX_DEPTH) {
+            frame = frame.called.entry(name).or_default();
+            frame.weight = frame.weight.saturating_add(weight);
+        }
+    }
+    let whole = root.weight;
+    let name = zoom.rsplit(SEPARATOR).next().filter(|name| !name.is_empty()).unwrap_or("all");
+    (whole > 0).then(|| picture::icicle(&node(name, zoom, &root, whole, href), CANVAS))
+}
+
+fn node(
+    name: &str,
+    path: &str,
+    frame: &Frame<'_>,
+    whole: u64,
+    href: &dyn Fn(&str) -> Option<String>,
+) -> Node {
+    let large = frame.called.iter().filter(|(_, called)| called.weight.saturating_mul(MIN_SHARE) >= whole);
+    let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}{SEPARATOR}{name}") };
+    Node {
+        name: name.to_owned(),
+        title: format!("{name}\n{} of {}, {} %", grouped(frame.weight), grouped(whole), percent(frame.weight, whole)),
+        href: href(path),
+        bytes: frame.weight,
+        hue: Hue::of_class(name.rsplit_once('.').map_or(name, |(class, _)| class)),
+        children: large.map(|(name, called)| node(name, &below(name), called, whole, href)).collect(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::report::html::encoded;
+
+    #[test]
+    fn a_zoom_shows_what_is_below_a_frame() {
+        let folded = "a.A.run;b.B.go 3\na.A.run;c.C.go 1\na.A.runs 4\n";
+        let none = |_: &str| None;
+        let whole = picture(folded, "", &none).unwrap().into_string();
+        assert!(whole.contains("8 of 8") && whole.contains("4 of 8"));
+        let zoomed = picture(folded, "a.A.run", &none).unwrap().into_string();
+        assert!(zoomed.contains("4 of 4") && zoomed.contains("3 of 4") && !zoomed.contains("runs"));
+        assert!(picture(folded, "nothing", &none).is_none());
+        // The address of a box leads to what is below it.
+        let href = |path: &str| Some(format!("?zoom={}", encoded(path)));
+        assert!(picture(folded, "", &href).unwrap().into_string().contains("?zoom=a.A.run%3Bb.B.go"));
+    }
+}

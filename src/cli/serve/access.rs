@@ -1,0 +1,167 @@
+//! Who gets in: whoever has the token, from a page of this server, under a name of this machine.
+//!
+//! A web page can make a browser send requests to 127.0.0.1, and by DNS rebinding read what comes back. So the Host must be
+//! a name of loopback, an Origin must be the Host's, Sec-Fetch-Site must say that no other site asks, and the token of the
+//! printed address is exchanged for a cookie that scripts cannot read and other sites do not send.
+
+use std::net::IpAddr;
+
+use axum::http::{HeaderMap, header};
+
+/// What decides.
+#[derive(Debug)]
+pub(super) struct Access {
+    token: String,
+    /// Cookies do not know ports: another server on this machine must not be sent this one's.
+    cookie_name: String,
+    cookie: String,
+    is_remote: bool,
+    hosts: Vec<String>,
+}
+
+/// What a request is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Everything.
+    In,
+    /// It has the token: it gets the cookie.
+    Exchange,
+    /// Nothing; why.
+    Out(&'static str),
+}
+
+/// Random characters.
+fn random(bytes: usize) -> anyhow::Result<String> {
+    let mut buffer = vec![0; bytes];
+    getrandom::fill(&mut buffer).map_err(|error| anyhow::anyhow!("there is no randomness: {error}"))?;
+    Ok(buffer.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Whether two texts are equal, in a time that does not tell where they differ.
+fn is_same(a: &str, b: &str) -> bool {
+    a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |different, (a, b)| different | (a ^ b)) == 0
+}
+
+impl Access {
+    pub(super) fn new(is_remote: bool, hosts: Vec<String>) -> anyhow::Result<Self> {
+        Ok(Self {
+            token: random(32)?,
+            cookie_name: format!("hprof_cli_{}", random(6)?),
+            cookie: random(32)?,
+            is_remote,
+            hosts,
+        })
+    }
+
+    /// The token of the printed address.
+    pub(super) fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// The header that sets the cookie.
+    pub(super) fn set_cookie(&self) -> String {
+        format!("{}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie_name, self.cookie)
+    }
+
+    /// Judges a request by its headers and the token of its query.
+    pub(super) fn judge(&self, headers: &HeaderMap, token: Option<&str>) -> Verdict {
+        let one = |name| {
+            let mut values = headers.get_all(name).iter();
+            match (values.next(), values.next()) {
+                (Some(value), None) => Ok(Some(value.to_str().unwrap_or("\u{0}"))),
+                (None, _) => Ok(None),
+                (Some(_), Some(_)) => Err(()),
+            }
+        };
+        let Ok(Some(host)) = one(header::HOST) else { return Verdict::Out("the Host is missing") };
+        if !self.is_own(host) {
+            return Verdict::Out("the Host is not this machine");
+        }
+        match one(header::ORIGIN) {
+            Ok(None) => {}
+            Ok(Some(origin)) if origin == format!("http://{host}") => {}
+            _ => return Verdict::Out("another site asks"),
+        }
+        match one(header::HeaderName::from_static("sec-fetch-site")) {
+            Ok(None | Some("same-origin" | "none")) => {}
+            _ => return Verdict::Out("another site asks"),
+        }
+        if token.is_some_and(|token| is_same(token, &self.token)) {
+            return Verdict::Exchange;
+        }
+        let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let mut cookies = cookies.flat_map(|cookies| cookies.split("; "));
+        let is_ours = |cookie: &str| {
+            cookie.split_once('=').is_some_and(|(name, value)| name == self.cookie_name && is_same(value, &self.cookie))
+        };
+        if cookies.any(is_ours) { Verdict::In } else { Verdict::Out("open the address that the server printed") }
+    }
+
+    /// Whether a Host is a name of this machine, whatever the port.
+    fn is_own(&self, host: &str) -> bool {
+        let (name, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((address, port)) => (address, port),
+            None => host.split_once(':').map_or((host, ""), |(name, _)| (name, host.get(name.len()..).unwrap_or_default())),
+        };
+        let is_port = port.is_empty() || port.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok());
+        let is_bracketed = host.starts_with('[');
+        let is_loopback = if is_bracketed { name == "::1" } else { name == "127.0.0.1" || name.eq_ignore_ascii_case("localhost") };
+        // An address cannot be rebound; a name can.
+        let is_remote = self.is_remote
+            && (name.parse::<IpAddr>().is_ok() || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name)));
+        is_port && (is_loopback || is_remote)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn headers(all: &[(&'static str, &str)]) -> HeaderMap {
+        all.iter().map(|(name, value)| (name.parse::<header::HeaderName>().unwrap(), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn hosts_are_names_of_loopback_with_any_port() {
+        let access = Access::new(false, Vec::new()).unwrap();
+        for host in ["127.0.0.1", "127.0.0.1:1", "localhost:65535", "LOCALHOST", "[::1]:80", "[::1]"] {
+            assert!(access.is_own(host), "{host}");
+        }
+        for host in [
+            "", ":80", "127.0.0.1.evil.example", "evil.example", "localhost.evil.example:80", "127.0.0.1:80:80", "127.0.0.1:",
+            "127.0.0.1:x", "::1", "[::1", "[::2]", "[127.0.0.1]", "0.0.0.0", "192.168.0.1", "127.0.0.1 ", "localhost:-1",
+        ] {
+            assert!(!access.is_own(host), "{host}");
+        }
+        let remote = Access::new(true, vec!["box.example".to_owned()]).unwrap();
+        assert!(remote.is_own("192.168.0.1:7000") && remote.is_own("box.example:7000"));
+        assert!(!remote.is_own("evil.example"));
+    }
+
+    #[test]
+    fn a_cookie_or_the_token_lets_in() {
+        let access = Access::new(false, Vec::new()).unwrap();
+        let cookie = access.set_cookie();
+        let cookie = cookie.split(';').next().unwrap();
+        let host = ("host", "127.0.0.1:7000");
+        assert_eq!(access.judge(&headers(&[host, ("cookie", cookie)]), None), Verdict::In);
+        assert_eq!(access.judge(&headers(&[host, ("cookie", &format!("a=b; {cookie}; c=d"))]), None), Verdict::In);
+        assert_eq!(access.judge(&headers(&[host]), Some(access.token())), Verdict::Exchange);
+        let out = |all: &[(&'static str, &str)], token| {
+            assert!(matches!(access.judge(&headers(all), token), Verdict::Out(_)), "{all:?}");
+        };
+        out(&[host], None);
+        out(&[host], Some("0"));
+        out(&[host, ("cookie", &cookie.replace("hprof_cli_", "hprof_cli_0"))], None);
+        out(&[host, ("cookie", &format!("{cookie}0"))], None);
+        out(&[("cookie", cookie)], None);
+        out(&[host, host, ("cookie", cookie)], None);
+        out(&[host, ("cookie", cookie), ("origin", "http://127.0.0.1:7001")], None);
+        out(&[host, ("cookie", cookie), ("origin", "null")], None);
+        out(&[host, ("cookie", cookie), ("sec-fetch-site", "cross-site")], None);
+        out(&[host, ("cookie", cookie), ("sec-fetch-site", "same-site")], None);
+        let inside = [host, ("cookie", cookie), ("origin", "http://127.0.0.1:7000"), ("sec-fetch-site", "same-origin")];
+        assert_eq!(access.judge(&headers(&inside), None), Verdict::In);
+    }
+}

@@ -1,0 +1,28 @@
+//! Opening the browser.
+
+use std::process::{Command, Stdio};
+
+use crate::cli::shared::messages;
+
+/// The programs that open an address, by system.
+const OPENERS: &[&str] = if cfg!(target_os = "macos") {
+    &["open"]
+} else if cfg!(windows) {
+    &["explorer"]
+} else {
+    &["xdg-open", "wslview", "gio"]
+};
+
+/// Opens an address, if there is a program that can.
+pub(super) fn open(url: &str) {
+    let is_open = OPENERS.iter().any(|program| {
+        let mut command = Command::new(program);
+        if *program == "gio" {
+            command.arg("open");
+        }
+        command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().is_ok()
+    });
+    if !is_open {
+        messages::line("note", "there is no program to open a browser; open the address yourself");
+    }
+}

@@ -1,0 +1,341 @@
+//! From a request to a response: who gets in, which page, how it is sent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Request, State as Extracted};
+use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::any;
+use maud::{Markup, html};
+
+use super::access::{Access, Verdict};
+use super::questions::{Found, Index, Job, Key, Questions, Stage, State};
+use crate::cli::pages::ask::Failure;
+use crate::cli::pages::frame::{self, Has, Page};
+use crate::cli::pages::{self, Reply, assets};
+use crate::report::escape;
+use crate::report::number::{grouped, percent};
+
+/// A page that takes longer shows how far it is, and comes again by itself.
+const PATIENCE: Duration = Duration::from_millis(1500);
+/// Seconds until it comes again.
+const AGAIN: &str = "1";
+/// Pages that need no graph.
+const OF_SUMMARY: &[&str] = &["histo", "info", "doctor", "sites", "traces", "cpu", "cputime", "monitors", "flamegraph", "recording"];
+
+/// Nothing but what this server sends may run, be shown or be connected to.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                      base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+/// Answers requests.
+#[derive(Debug, Clone)]
+pub(super) struct Handler(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    access: Access,
+    questions: Arc<Questions>,
+}
+
+impl Handler {
+    pub(super) fn new(access: Access, questions: Arc<Questions>) -> Self {
+        Self(Arc::new(Inner { access, questions }))
+    }
+
+    /// As a service of axum.
+    pub(super) fn router(&self) -> axum::Router {
+        axum::Router::new().fallback(any(handle)).with_state(self.clone())
+    }
+}
+
+async fn handle(Extracted(handler): Extracted<Handler>, request: Request) -> Response<Body> {
+    let mut response = handler.0.answer(request).await;
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    // What is in a heap does not belong on a disk; the program's own files may stay for the session.
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+fn plain(status: StatusCode, text: &str) -> Response<Body> {
+    (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], format!("{text}\n")).into_response()
+}
+
+impl Inner {
+    async fn answer(&self, request: Request) -> Response<Body> {
+        let uri = request.uri();
+        let (path, query) = (uri.path(), uri.query().unwrap_or_default());
+        let token = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "token");
+        let token = token.as_ref().filter(|_| path == "/").map(|(_, token)| &**token);
+        let target = uri.path_and_query().map_or("/", |target| target.as_str());
+        match self.access.judge(request.headers(), token) {
+            Verdict::Out(why) => plain(StatusCode::FORBIDDEN, &format!("403: {why}")),
+            Verdict::Exchange if request.method() == Method::GET => {
+                let headers =
+                    [(header::SET_COOKIE, self.access.set_cookie()), (header::LOCATION, "/".to_owned())];
+                (StatusCode::SEE_OTHER, headers).into_response()
+            }
+            Verdict::Exchange => plain(StatusCode::METHOD_NOT_ALLOWED, "405: only GET"),
+            Verdict::In => match *request.method() {
+                Method::POST if path == "/cancel" => self.cancel(query),
+                Method::GET | Method::HEAD => {
+                    let wants_json = wants_json(request.headers());
+                    let target = target.to_owned();
+                    self.page(path, &target, wants_json).await
+                }
+                _ => plain(StatusCode::METHOD_NOT_ALLOWED, "405: pages are read, with GET"),
+            },
+        }
+    }
+
+    /// Gives up a question, and goes back to where it was asked.
+    fn cancel(&self, query: &str) -> Response<Body> {
+        let number = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "question");
+        let number = number.and_then(|(_, number)| number.parse().ok());
+        match number.filter(|number| self.questions.cancel(*number)) {
+            Some(_) => (StatusCode::SEE_OTHER, [(header::LOCATION, "/")]).into_response(),
+            None => plain(StatusCode::NOT_FOUND, "404: this question is answered already"),
+        }
+    }
+
+    async fn page(&self, path: &str, target: &str, wants_json: bool) -> Response<Body> {
+        if let Some((content, content_type)) = assets::file(path) {
+            let headers = [(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, "private, max-age=3600")];
+            return (headers, content).into_response();
+        }
+        if path == "/" {
+            return self.home();
+        }
+        let mut parts = path.split('/').skip(1);
+        let number: usize = parts.next().and_then(|number| number.parse().ok()).unwrap_or_default();
+        let page = parts.next().unwrap_or_default();
+        let is_json = wants_json || path.ends_with(".json");
+        let page = page.strip_suffix(".json").unwrap_or(page);
+        let Some(index) = self.questions.index(number) else {
+            return sent(&pages::reply(&self.questions.site, "", wants_json));
+        };
+        match index {
+            Index::Failed(error) => return sent(&self.failed(number, &error, is_json)),
+            Index::Summary(_) if OF_SUMMARY.contains(&page) && !pages::is_long(target) => {}
+            Index::Building(_) | Index::Summary(_) => {
+                self.questions.index_changes(number, PATIENCE).await;
+                match self.questions.index(number) {
+                    Some(Index::Ready) | None => {}
+                    Some(Index::Failed(error)) => return sent(&self.failed(number, &error, is_json)),
+                    Some(index) => return self.building(number, &index, is_json),
+                }
+            }
+            Index::Ready => {}
+        }
+        self.asked(number, Key { target: target.to_owned(), is_json }).await
+    }
+
+    /// The first page: that of the only dump, or a list.
+    fn home(&self) -> Response<Body> {
+        let count = self.questions.dumps().len();
+        if count == 1 {
+            return (StatusCode::SEE_OTHER, [(header::LOCATION, "/1/")]).into_response();
+        }
+        let states = (1..=count).filter_map(|number| self.questions.index(number));
+        let states = states.map(|index| match index {
+            Index::Building(stage) | Index::Summary(stage) => format!("indexing: {}", words(&stage)),
+            Index::Ready => "ready".to_owned(),
+            Index::Failed(error) => error,
+        });
+        sent(&pages::dumps(&self.questions.site, &states.collect::<Vec<_>>()))
+    }
+
+    async fn asked(&self, number: usize, key: Key) -> Response<Body> {
+        let is_json = key.is_json;
+        let job = match self.questions.ask(key) {
+            Found::Answer(reply) => return sent(&reply),
+            Found::Full => {
+                let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, "503: too many questions at once");
+                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(AGAIN));
+                return response;
+            }
+            Found::Job(job) => job,
+        };
+        // Programs wait; people see how far it is.
+        let deadline = if is_json { None } else { Some(tokio::time::Instant::now() + PATIENCE) };
+        let mut state = job.state.clone();
+        loop {
+            job.touch();
+            let next = Duration::from_secs(1);
+            let next = deadline.map_or(next, |deadline| next.min(deadline.saturating_duration_since(tokio::time::Instant::now())));
+            let done = tokio::time::timeout(next, state.wait_for(|state| matches!(state, State::Done(_)))).await;
+            match done {
+                Ok(Ok(done)) => {
+                    if let State::Done(reply) = &*done {
+                        return sent(&self.readable(number, reply, is_json));
+                    }
+                }
+                Ok(Err(_)) => return plain(StatusCode::INTERNAL_SERVER_ERROR, "500: the question was lost"),
+                Err(_) if deadline.is_some_and(|deadline| deadline <= tokio::time::Instant::now()) => {
+                    return self.waiting(number, &job);
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// A reply as a page: why a question was given up is JSON.
+    fn readable(&self, number: usize, reply: &Reply, is_json: bool) -> Reply {
+        if is_json || reply.content_type != pages::JSON {
+            return reply.clone();
+        }
+        let failure: serde_json::Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        let of = |key: &str| failure.get(key).and_then(|text| text.as_str()).map(str::to_owned);
+        let failure = Failure { text: of("error").unwrap_or_default(), hint: of("hint") };
+        let mut page = Page::failed("", "No answer", &failure, &self.questions.site.links(number));
+        page.status = reply.status;
+        self.document(number, &page)
+    }
+
+    fn document(&self, number: usize, page: &Page) -> Reply {
+        let has = Has { heap: true, recording: false };
+        let markup = frame::document(&self.questions.site, number, has, page);
+        Reply {
+            status: page.status,
+            content_type: pages::HTML,
+            body: markup.into_string().into_bytes(),
+            location: None,
+        }
+    }
+
+    fn failed(&self, number: usize, error: &str, is_json: bool) -> Reply {
+        let failure = Failure { text: error.to_owned(), hint: None };
+        if is_json {
+            return Reply::json_error(500, &failure);
+        }
+        let mut page = Page::failed("", "This dump cannot be opened", &failure, &self.questions.site.links(number));
+        page.status = 500;
+        self.document(number, &page)
+    }
+
+    /// A page about a question that is not answered yet; it comes again by itself.
+    fn waiting(&self, number: usize, job: &Job) -> Response<Body> {
+        let stage = match &*job.state.borrow() {
+            State::Waiting => Stage { name: "waiting for its turn".to_owned(), ..Stage::default() },
+            State::Running(stage) => stage.clone(),
+            State::Done(_) => Stage::default(),
+        };
+        let seconds = job.since.elapsed().as_secs();
+        let body = html! {
+            (progress(&stage))
+            p { "Since " (seconds) " s. The page appears when it is ready." }
+            form method="post" action={ "/cancel?question=" (job.number) } { button { "Cancel" } }
+        };
+        self.again(number, "Working on it", body)
+    }
+
+    /// The page of a dump whose index is being built.
+    fn building(&self, number: usize, index: &Index, is_json: bool) -> Response<Body> {
+        let (stage, has_summary) = match index {
+            Index::Building(stage) => (stage, false),
+            Index::Summary(stage) => (stage, true),
+            Index::Ready | Index::Failed(_) => return plain(StatusCode::SEE_OTHER, ""),
+        };
+        if is_json {
+            let document = serde_json::json!({
+                "state": "indexing", "stage": stage.name, "done": stage.done, "total": stage.total,
+            });
+            let mut response = (
+                StatusCode::SERVICE_UNAVAILABLE,
+                [(header::CONTENT_TYPE, pages::JSON)],
+                format!("{document}\n"),
+            )
+                .into_response();
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(AGAIN));
+            return response;
+        }
+        let body = html! {
+            (progress(stage))
+            p { "The index is built once; the page appears when it is ready." }
+            @if has_summary {
+                p { "Ready already: "
+                    a href={ "/" (number) "/histo" } { "Histogram" } " · "
+                    a href={ "/" (number) "/info" } { "Info" } " · "
+                    a href={ "/" (number) "/doctor" } { "Doctor" }
+                }
+            }
+        };
+        self.again(number, "Indexing the dump", body)
+    }
+
+    fn again(&self, number: usize, title: &str, body: Markup) -> Response<Body> {
+        let page = Page { status: 202, ..Page::new("", title, body) };
+        let mut response = sent(&self.document(number, &page));
+        response.headers_mut().insert(header::REFRESH, HeaderValue::from_static(AGAIN));
+        response
+    }
+}
+
+/// How far something is, in words.
+fn words(stage: &Stage) -> String {
+    let name = if stage.name.is_empty() { "working" } else { &stage.name };
+    let name = escape::text(name);
+    if stage.total == 0 { name.into_owned() } else { format!("{name}, {} %", percent(stage.done.min(stage.total), stage.total)) }
+}
+
+fn progress(stage: &Stage) -> Markup {
+    html! {
+        p role="status" { (words(stage)) }
+        @if stage.total > 0 {
+            progress max=(stage.total) value=(stage.done.min(stage.total)) aria-label="Progress" {
+                (grouped(stage.done)) " of " (grouped(stage.total))
+            }
+        } @else {
+            progress aria-label="Progress" {}
+        }
+    }
+}
+
+/// Whether a client prefers JSON to HTML, by what it names first.
+fn wants_json(headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    let place = |wanted: &str| accept.split(',').position(|one| one.trim().split(';').next() == Some(wanted));
+    match (place("application/json"), place("text/html")) {
+        (Some(json), Some(html)) => json < html,
+        (json, _) => json.is_some(),
+    }
+}
+
+fn sent(reply: &Reply) -> Response<Body> {
+    let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = (status, [(header::CONTENT_TYPE, reply.content_type)], reply.body.clone()).into_response();
+    if let Some(location) = &reply.location
+        && let Ok(location) = HeaderValue::from_str(location)
+    {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    response
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_client_names_first_is_wanted() {
+        let of = |accept: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, accept.parse().unwrap());
+            wants_json(&headers)
+        };
+        assert!(of("application/json") && of("application/json;q=0.9, text/html"));
+        assert!(!of("*/*") && !of("text/html,application/xhtml+xml,application/json;q=0.9"));
+    }
+}

@@ -1,0 +1,172 @@
+//! `serve`: dumps as pages in a browser.
+//!
+//! This process listens, decides who gets in ([`access`]) and which question is asked when ([`questions`]); it never looks
+//! into a dump. Questions are answered by processes of their own ([`worker`]): the same program with `--worker`, which keeps
+//! dumps open between questions. So a question can be given up at once, has a limit of memory that holds, and what one
+//! breaks is not the server.
+
+mod access;
+mod browser;
+mod connections;
+mod handler;
+mod questions;
+mod worker;
+mod workers;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+
+use crate::cli::Outcome;
+use crate::cli::pages::site::Site;
+use crate::query::objects::condition::size;
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  hprof-cli serve heap.hprof
+  hprof-cli serve heap.hprof --baseline yesterday.hprof --open
+  hprof-cli serve *.hprof --port 7000 --idle-exit 30m
+
+From another machine, without opening the server to the network:
+  ssh -L 7000:127.0.0.1:7000 HOST hprof-cli serve heap.hprof --port 7000";
+
+/// Show dumps as pages in a browser
+///
+/// Listens on 127.0.0.1 and prints the address, with a token that lets in whoever has it. Every page
+/// answers as JSON too: the same path with .json. Nothing is loaded from elsewhere, and nothing is
+/// changed but the index. Index building shows progress; Ctrl-C ends the server.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Heap dumps, and recordings of the HPROF agent
+    #[arg(value_name = "DUMP", required = true, help_heading = "Input")]
+    dumps: Vec<PathBuf>,
+
+    /// Compare the dumps with this older one
+    #[arg(long, value_name = "OLD", help_heading = "Input")]
+    baseline: Option<PathBuf>,
+
+    /// Directory for indexes [default: DUMP.index beside the dump, or else the user's cache directory]
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, help_heading = "Index")]
+    index_dir: Option<PathBuf>,
+
+    /// Port to listen on; 0 for a free one
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Server")]
+    port: u16,
+
+    /// Address to listen on; beyond loopback it needs --allow-remote
+    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), help_heading = "Server")]
+    listen: IpAddr,
+
+    /// Let other machines in: whoever has the token sees all of the heap, unencrypted on its way
+    #[arg(long, help_heading = "Server")]
+    allow_remote: bool,
+
+    /// A name by which the server is reached, beside localhost; with --allow-remote
+    #[arg(long, value_name = "NAME", requires = "allow_remote", help_heading = "Server")]
+    host: Vec<String>,
+
+    /// Open the browser
+    #[arg(long, help_heading = "Server")]
+    open: bool,
+
+    /// End the server when nothing was asked for this long, for example 30m
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Server")]
+    idle_exit: Option<Duration>,
+
+    /// Give up a question after this long
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10m", help_heading = "Limits")]
+    question_time: Duration,
+
+    /// Give up a question that needs more memory [default: half of the memory of the machine]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Limits")]
+    question_memory: Option<u64>,
+
+    /// Long questions that are answered at once; others wait
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64), help_heading = "Limits")]
+    questions: u16,
+
+    /// Answer questions from stdin
+    #[arg(long, hide = true)]
+    worker: bool,
+}
+
+/// Reads a time: `90s`, `30m`, `1h 30m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is not a time such as 90s, 30m or 2h");
+    let duration: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
+    Duration::try_from(duration).ok().filter(|duration| !duration.is_zero()).ok_or_else(wrong)
+}
+
+impl Args {
+    fn site(&self) -> Site {
+        let index_dir = self.index_dir.iter().map(|dir| format!("--index-dir={}", dir.to_string_lossy()));
+        Site { dumps: self.dumps.clone(), baseline: self.baseline.clone(), options: index_dir.collect() }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let site = args.site();
+    if args.worker {
+        return worker::run(&site, args.question_memory);
+    }
+    for path in args.dumps.iter().chain(&args.baseline) {
+        std::fs::metadata(path).with_context(|| format!("cannot open {}", path.display()))?;
+    }
+    anyhow::ensure!(
+        args.listen.is_loopback() || args.allow_remote,
+        "{} can be reached from other machines, and the heap may contain secrets; use `ssh -L`, or add --allow-remote",
+        args.listen
+    );
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(serve(args, site))
+}
+
+async fn serve(args: &Args, site: Site) -> anyhow::Result<Outcome> {
+    let address = SocketAddr::new(args.listen, args.port);
+    let listener = tokio::net::TcpListener::bind(address)
+        .await
+        .with_context(|| format!("cannot listen on {address}; --port 0 takes a free port"))?;
+    let address = listener.local_addr()?;
+    let access = access::Access::new(args.allow_remote, args.host.clone())?;
+    let url = format!("http://{address}/?token={}", access.token());
+    let limits = questions::Limits {
+        time: args.question_time,
+        memory: args.question_memory.unwrap_or_else(workers::half_of_memory),
+        long: args.questions.into(),
+    };
+    let questions = questions::Questions::start(site, limits);
+    println(&url);
+    help(address, args);
+    if args.open {
+        browser::open(&url);
+    }
+    let handler = handler::Handler::new(access, questions);
+    connections::serve(listener, handler, args.idle_exit).await?;
+    Ok(Outcome::Fine)
+}
+
+/// The one line of stdout.
+fn println(line: &str) {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    // Whoever started it may not want to know.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+fn help(address: SocketAddr, args: &Args) {
+    use crate::cli::shared::messages;
+    let port = address.port();
+    if args.allow_remote {
+        messages::line(
+            "warning",
+            "whoever has this address sees all of the heap, from other machines too; it is sent unencrypted",
+        );
+    } else {
+        messages::line(
+            "note",
+            &format!("from another machine: ssh -L {port}:127.0.0.1:{port} HOST, then open the same address"),
+        );
+    }
+    messages::line("note", "Ctrl-C ends the server");
+}

@@ -1,0 +1,331 @@
+//! Which question is asked when, and what became of it.
+//!
+//! Each question is asked once, whoever wants to know: who comes later waits for the same answer, and answers are kept as
+//! long as there is room, since dumps do not change. Long questions take turns, short ones do not wait for them. A question
+//! that nobody has asked after for a while is given up, like one that takes too long: its process is killed.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Notify, Semaphore, watch};
+
+use super::worker::{Question, Said};
+use super::workers::{Heard, Worker};
+use crate::cli::pages::ask::Failure;
+use crate::cli::pages::site::Site;
+use crate::cli::pages::{Reply, is_long};
+
+/// Questions that nobody has asked after for this long are given up.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Questions at once, those that wait for their turn included.
+const MAX_QUESTIONS: usize = 64;
+/// Bytes of answers that are kept, and answers.
+const MAX_KEPT_BYTES: usize = 48 << 20;
+const MAX_KEPT: usize = 4096;
+/// Answers that are longer are not kept.
+const MAX_KEPT_ONE: usize = 4 << 20;
+
+/// Limits of questions.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// For one question.
+    pub(super) time: Duration,
+    /// Bytes that one question may allocate.
+    pub(super) memory: u64,
+    /// Long questions at once.
+    pub(super) long: usize,
+}
+
+/// What is asked: the target of a request, and whether JSON is wanted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub(super) target: String,
+    pub(super) is_json: bool,
+}
+
+/// How far something is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Stage {
+    pub(super) name: String,
+    pub(super) done: u64,
+    pub(super) total: u64,
+}
+
+/// What became of a question.
+#[derive(Debug, Clone)]
+pub(super) enum State {
+    Waiting,
+    Running(Stage),
+    Done(Arc<Reply>),
+}
+
+/// A question that is being answered.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) number: u64,
+    pub(super) since: Instant,
+    pub(super) state: watch::Receiver<State>,
+    asked_after: Mutex<Instant>,
+    cancel: Notify,
+}
+
+impl Job {
+    /// Somebody still wants to know.
+    pub(super) fn touch(&self) {
+        *locked(&self.asked_after) = Instant::now();
+    }
+
+    fn is_forgotten(&self) -> bool {
+        locked(&self.asked_after).elapsed() >= PATIENCE
+    }
+}
+
+/// How far the index of a dump is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Index {
+    /// Nothing can be asked.
+    Building(Stage),
+    /// What needs no graph can be asked.
+    Summary(Stage),
+    Ready,
+    Failed(String),
+}
+
+/// All questions.
+#[derive(Debug)]
+pub(super) struct Questions {
+    pub(super) site: Site,
+    limits: Limits,
+    short: Semaphore,
+    long: Semaphore,
+    idle: Mutex<Vec<Worker>>,
+    asked: Mutex<Asked>,
+    indexes: Vec<watch::Receiver<Index>>,
+}
+
+#[derive(Debug, Default)]
+struct Asked {
+    jobs: HashMap<Key, Arc<Job>>,
+    kept: HashMap<Key, (Arc<Reply>, u64)>,
+    kept_bytes: usize,
+    /// Counts questions, which is when an answer was last wanted.
+    clock: u64,
+}
+
+/// A lock that outlives a panic of whoever held it.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a question finds.
+#[derive(Debug)]
+pub(super) enum Found {
+    Answer(Arc<Reply>),
+    Job(Arc<Job>),
+    /// There are too many.
+    Full,
+}
+
+impl Questions {
+    /// Begins to build indexes.
+    pub(super) fn start(site: Site, limits: Limits) -> Arc<Self> {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let (senders, indexes): (Vec<_>, Vec<_>) =
+            site.dumps.iter().map(|_| watch::channel(Index::Building(Stage::default()))).unzip();
+        let questions = Arc::new(Self {
+            site,
+            limits,
+            short: Semaphore::new(cores.clamp(2, 8)),
+            long: Semaphore::new(limits.long),
+            idle: Mutex::default(),
+            asked: Mutex::default(),
+            indexes,
+        });
+        let builder = questions.clone();
+        // One after the other: each takes all cores.
+        tokio::spawn(async move {
+            for (number, sender) in (1..).zip(senders) {
+                let built = build(&builder.site, number, &sender).await;
+                let _ = sender.send(match built {
+                    Ok(None) => Index::Ready,
+                    Ok(Some(error)) => Index::Failed(error),
+                    Err(error) => Index::Failed(format!("{error:#}")),
+                });
+            }
+        });
+        questions
+    }
+
+    /// How far the index of a dump is, by its number.
+    pub(super) fn index(&self, number: usize) -> Option<Index> {
+        Some(self.indexes.get(number.checked_sub(1)?)?.borrow().clone())
+    }
+
+    /// Waits until the index of a dump is further, but not for long.
+    pub(super) async fn index_changes(&self, number: usize, patience: Duration) {
+        if let Some(index) = number.checked_sub(1).and_then(|at| self.indexes.get(at)) {
+            let mut index = index.clone();
+            let ready = index.wait_for(|index| matches!(index, Index::Ready | Index::Failed(_)));
+            let _ = tokio::time::timeout(patience, ready).await;
+        }
+    }
+
+    /// The paths of the dumps.
+    pub(super) fn dumps(&self) -> &[PathBuf] {
+        &self.site.dumps
+    }
+
+    /// Asks, unless it was asked before.
+    pub(super) fn ask(self: &Arc<Self>, key: Key) -> Found {
+        let mut asked = locked(&self.asked);
+        asked.clock += 1;
+        let clock = asked.clock;
+        if let Some((reply, last)) = asked.kept.get_mut(&key) {
+            *last = clock;
+            return Found::Answer(reply.clone());
+        }
+        if let Some(job) = asked.jobs.get(&key) {
+            job.touch();
+            return Found::Job(job.clone());
+        }
+        if asked.jobs.len() >= MAX_QUESTIONS {
+            return Found::Full;
+        }
+        let (sender, state) = watch::channel(State::Waiting);
+        let job = Arc::new(Job {
+            number: clock,
+            since: Instant::now(),
+            state,
+            asked_after: Mutex::new(Instant::now()),
+            cancel: Notify::new(),
+        });
+        asked.jobs.insert(key.clone(), job.clone());
+        drop(asked);
+        let (questions, asked_job) = (self.clone(), job.clone());
+        tokio::spawn(async move {
+            let reply = Arc::new(questions.answer(&key, &asked_job, &sender).await);
+            questions.keep(key, &reply);
+            let _ = sender.send(State::Done(reply));
+        });
+        Found::Job(job)
+    }
+
+    /// Gives up a question. `false` if it is not being answered.
+    pub(super) fn cancel(&self, number: u64) -> bool {
+        let asked = locked(&self.asked);
+        let job = asked.jobs.values().find(|job| job.number == number);
+        job.map(|job| job.cancel.notify_one()).is_some()
+    }
+
+    /// Forgets the question, and keeps its answer.
+    fn keep(&self, key: Key, reply: &Arc<Reply>) {
+        let mut asked = locked(&self.asked);
+        asked.jobs.remove(&key);
+        let bytes = reply.body.len();
+        // What is wrong now may be right later.
+        if reply.status >= 400 || bytes > MAX_KEPT_ONE {
+            return;
+        }
+        let clock = asked.clock;
+        asked.kept_bytes += bytes;
+        asked.kept.insert(key, (reply.clone(), clock));
+        if asked.kept_bytes > MAX_KEPT_BYTES || asked.kept.len() > MAX_KEPT {
+            asked.forget_half();
+        }
+    }
+
+    async fn answer(&self, key: &Key, job: &Job, state: &watch::Sender<State>) -> Reply {
+        let turns = if is_long(&key.target) { &self.long } else { &self.short };
+        let work = async {
+            let Ok(_turn) = turns.acquire().await else { anyhow::bail!("the server ends") };
+            let started = Instant::now();
+            let _ = state.send(State::Running(Stage::default()));
+            let idle = locked(&self.idle).pop();
+            let mut worker = match idle {
+                Some(worker) => worker,
+                None => Worker::start(&self.site, Some(self.limits.memory))?,
+            };
+            worker.ask(&Question::Page { target: key.target.clone(), is_json: key.is_json }).await?;
+            loop {
+                let left = self.limits.time.saturating_sub(started.elapsed());
+                let heard = tokio::time::timeout(left, worker.hear()).await;
+                match heard {
+                    Err(_) => anyhow::bail!("it took longer than {} s", self.limits.time.as_secs()),
+                    Ok(heard) => match heard? {
+                        Heard::Reply(reply) => {
+                            if worker.is_fresh() {
+                                locked(&self.idle).push(worker);
+                            }
+                            return Ok(reply);
+                        }
+                        Heard::Said(Said::Progress { stage, done, total }) => {
+                            let _ = state.send(State::Running(Stage { name: stage, done, total }));
+                        }
+                        Heard::Said(_) => {}
+                    },
+                }
+            }
+        };
+        let forgotten = async {
+            while !job.is_forgotten() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        // What is not chosen is dropped, and with it the process.
+        let why = tokio::select! {
+            done = work => match done {
+                Ok(reply) => return reply,
+                Err(error) => format!("{error:#}"),
+            },
+            () = job.cancel.notified() => "it was cancelled".to_owned(),
+            () = forgotten => "nobody asked after it".to_owned(),
+        };
+        given_up(&why, self.limits)
+    }
+}
+
+impl Asked {
+    /// Forgets the half of the answers that was wanted longest ago.
+    fn forget_half(&mut self) {
+        let mut times: Vec<u64> = self.kept.values().map(|(_, last)| *last).collect();
+        times.sort_unstable();
+        let middle = times.get(times.len() / 2).copied().unwrap_or_default();
+        self.kept.retain(|_, (_, last)| *last > middle);
+        self.kept_bytes = self.kept.values().map(|(reply, _)| reply.body.len()).sum();
+    }
+}
+
+fn given_up(why: &str, limits: Limits) -> Reply {
+    let failure = Failure {
+        text: format!("this question was given up: {why}"),
+        hint: Some(format!(
+            "a question may take {} s and {} MiB (--question-time, --question-memory); the shell has no limits",
+            limits.time.as_secs(),
+            limits.memory >> 20
+        )),
+    };
+    Reply::json_error(503, &failure)
+}
+
+/// Builds the index of a dump. Returns what is wrong with it.
+async fn build(site: &Site, number: usize, index: &watch::Sender<Index>) -> anyhow::Result<Option<String>> {
+    let mut worker = Worker::start(site, None)?;
+    worker.ask(&Question::Open(number)).await?;
+    loop {
+        match worker.hear().await? {
+            Heard::Said(Said::Opened(error)) => return Ok(error),
+            Heard::Said(Said::Summary) => {
+                let _ = index.send(Index::Summary(Stage::default()));
+            }
+            Heard::Said(Said::Progress { stage, done, total }) => {
+                let stage = Stage { name: stage, done, total };
+                index.send_modify(|index| {
+                    *index = if matches!(index, Index::Summary(_)) { Index::Summary(stage) } else { Index::Building(stage) };
+                });
+            }
+            Heard::Said(Said::Reply { .. }) | Heard::Reply(_) => {}
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Processes that answer questions: started when needed, kept while idle, killed when a question is given up.
+
+use std::process::Stdio;
+
+use anyhow::Context;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+use super::worker::{Question, Said};
+use crate::cli::pages::Reply;
+use crate::cli::pages::site::Site;
+use crate::index::storage::memory;
+
+/// Questions after which a worker is replaced: what it may have lost of its memory comes back.
+const MAX_QUESTIONS: u32 = 5000;
+/// Bytes of a line.
+const MAX_LINE: u64 = 1 << 20;
+
+/// Half of the memory that this process may use.
+pub(super) fn half_of_memory() -> u64 {
+    memory::available(None).map_or(2 << 30, |available| available.bytes / 2)
+}
+
+/// A worker.
+#[derive(Debug)]
+pub(super) struct Worker {
+    /// Killed when this is dropped.
+    _child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+    questions: u32,
+}
+
+/// What a worker says next.
+#[derive(Debug)]
+pub(super) enum Heard {
+    Said(Said),
+    Reply(Reply),
+}
+
+impl Worker {
+    /// Starts one. `memory` limits what it may allocate; who builds indexes has a budget of its own.
+    pub(super) fn start(site: &Site, memory: Option<u64>) -> anyhow::Result<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["serve", "--worker"]).args(&site.options);
+        if let Some(bytes) = memory {
+            command.arg(format!("--question-memory={bytes}"));
+        }
+        if let Some(baseline) = &site.baseline {
+            command.arg("--baseline").arg(baseline);
+        }
+        command.arg("--").args(&site.dumps);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+        let mut child = command.spawn().context("cannot start a process")?;
+        let (stdin, stdout) = child.stdin.take().zip(child.stdout.take()).context("a process without pipes")?;
+        Ok(Self { _child: child, stdin, stdout: BufReader::new(stdout), questions: 0 })
+    }
+
+    /// Whether it may be asked again.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.questions < MAX_QUESTIONS
+    }
+
+    /// Asks.
+    pub(super) async fn ask(&mut self, question: &Question) -> anyhow::Result<()> {
+        self.questions += 1;
+        let line = serde_json::to_string(question)? + "\n";
+        Ok(self.stdin.write_all(line.as_bytes()).await?)
+    }
+
+    /// Waits for what it says next.
+    pub(super) async fn hear(&mut self) -> anyhow::Result<Heard> {
+        let mut line = String::new();
+        let read = (&mut self.stdout).take(MAX_LINE).read_line(&mut line).await?;
+        anyhow::ensure!(read > 0, "the process ended");
+        Ok(match serde_json::from_str(&line)? {
+            Said::Reply { status, content_type, location, bytes } => {
+                let mut body = vec![0; bytes];
+                self.stdout.read_exact(&mut body).await?;
+                Heard::Reply(Reply { status, content_type: known(&content_type), body, location })
+            }
+            said => Heard::Said(said),
+        })
+    }
+}
+
+/// One of the content types that there are.
+fn known(content_type: &str) -> &'static str {
+    use crate::cli::pages::{HTML, JSON};
+    if content_type == JSON { JSON } else { HTML }
+}
