@@ -1,12 +1,13 @@
 //! A bounded picture of the dominator tree: areas within areas, as many as can be looked at.
 //!
-//! The tree is opened where it is largest, until there are as many areas as asked for. Memory is divided where it divides:
-//! an object that merely holds another one is folded into that one's area. The largest children of an object are areas of
-//! their own; the others are merged by class, and what is too small is summed up. Objects of one class that dominate one
-//! another, as the links of a list or the nodes of a tree do, are one area.
+//! The tree is opened where it is largest, until there are as many areas as asked for. Memory is divided where it
+//! divides: an object that merely holds another one is folded into that one's area. The largest children of an object
+//! are areas of their own; the others are merged by class, and what is too small is summed up. Objects of one class
+//! that dominate one another, as the links of a list or the nodes of a tree do, are one area.
 //!
-//! Siblings are in descending order of retained size, so those that are merged, and all that they dominate, are a range of
-//! positions: one pass over it finds their classes, and the levels below ([`super::merged`]). These ranges hardly overlap.
+//! Siblings are in descending order of retained size, so those that are merged, and all that they dominate, are a range
+//! of positions: one pass over it finds their classes, and the levels below ([`super::merged`]). These ranges hardly
+//! overlap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -60,8 +61,8 @@ impl Default for Question {
 
 /// A part of the dominator tree.
 ///
-/// If an area has children, `shallow_bytes` and their retained bytes add up to its retained bytes. If it has none, what it
-/// retains is not divided: see [`Area::undivided_bytes`].
+/// If an area has children, `shallow_bytes` and their retained bytes add up to its retained bytes. If it has none, what
+/// it retains is not divided: see [`Area::undivided_bytes`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Area {
     /// What it is of.
@@ -102,8 +103,8 @@ pub enum What {
         /// The objects above it that are folded into this area, outermost first.
         chain: Vec<ChainLink>,
     },
-    /// Objects of one class below the same parent that are no areas of their own, and those of the class that they dominate
-    /// without another class between.
+    /// Objects of one class below the same parent that are no areas of their own, and those of the class that they
+    /// dominate without another class between.
     Merged {
         /// The class, if the dump tells.
         class: Option<ClassNumber>,

@@ -1,8 +1,8 @@
 //! Trees of memory as pictures: SVG for a page.
 //!
-//! [`treemap`] and [`icicle`] lay out the same neutral tree. They draw boxes with classes and without any style; the page's
-//! stylesheet has the colours: `d0` to `d9` by depth, `h0` to `h11` by hue, `hm` what is merged, `ho` what is left. A box
-//! with an address is a link. Its `<title>` is what a pointer shows over it, and its accessible name.
+//! [`treemap()`] and [`icicle()`] lay out the same neutral tree. They draw boxes with classes and without any style;
+//! the page's stylesheet has the colours: `d0` to `d9` by depth, `h0` to `h11` by hue, `hm` what is merged, `ho` what
+//! is left. A box with an address is a link. Its `<title>` is what a pointer shows over it, and its accessible name.
 
 mod icicle;
 mod treemap;
@@ -296,7 +296,7 @@ mod tests {
         let mut reader = quick_xml::Reader::from_str(svg);
         let mut depth = 0i32;
         loop {
-            match reader.read_event().unwrap() {
+            match reader.read_event().expect("it is XML") {
                 quick_xml::events::Event::Start(_) => depth += 1,
                 quick_xml::events::Event::End(_) => depth -= 1,
                 quick_xml::events::Event::Eof => break,

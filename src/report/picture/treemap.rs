@@ -1,8 +1,8 @@
 //! A treemap: boxes within boxes.
 //!
-//! The layout is the squarified one (M. Bruls, K. Huizing, J. J. van Wijk: Squarified Treemaps, Proceedings of the Joint
-//! Eurographics and IEEE TCVG Symposium on Visualization, 2000): boxes are placed largest first, in rows along the shorter
-//! side of what is free; a row takes another box as long as that makes its worst aspect ratio no worse.
+//! The layout is the squarified one (M. Bruls, K. Huizing, J. J. van Wijk: Squarified Treemaps, Proceedings of the
+//! Joint Eurographics and IEEE TCVG Symposium on Visualization, 2000): boxes are placed largest first, in rows along
+//! the shorter side of what is free; a row takes another box as long as that makes its worst aspect ratio no worse.
 
 use maud::Markup;
 
@@ -54,8 +54,8 @@ pub(super) fn layout(root: &Node, canvas: Canvas) -> Vec<Placed<'_>> {
     placed
 }
 
-/// Places sizes, largest first and none of them 0, in a rectangle that is as large as `all`. What they do not take stays
-/// free, on the right or at the bottom.
+/// Places sizes, largest first and none of them 0, in a rectangle that is as large as `all`. What they do not take
+/// stays free, on the right or at the bottom.
 fn squarified(sizes: &[f64], all: f64, within: Rectangle) -> Vec<Rectangle> {
     let scale = within.width * within.height / all;
     let mut places = Vec::with_capacity(sizes.len());
