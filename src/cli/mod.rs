@@ -49,30 +49,30 @@ pub(crate) const EXIT_CODES: &str = "Exit codes:
 macro_rules! commands {
     (@declared $all:ident [] $($module:ident)::+) => { $all.extend($($module)::+::declared()); };
     (@declared $all:ident [$without_rows:literal] $($module:ident)::+) => {};
-    ($($group:literal { $($name:ident in $($module:ident)::+ $(, $without_rows:literal)?;)* })*) => {
+    ($($group:literal { $($(#[$on:meta])* $name:ident in $($module:ident)::+ $(, $without_rows:literal)?;)* })*) => {
         #[derive(Debug, Subcommand)]
         enum Command {
-            $($($name($($module)::+::Args),)*)*
+            $($($(#[$on])* $name($($module)::+::Args),)*)*
         }
 
         impl Command {
             fn run(&self) -> anyhow::Result<Outcome> {
                 match self {
-                    $($(Self::$name(args) => $($module)::+::run(args),)*)*
+                    $($($(#[$on])* Self::$name(args) => $($module)::+::run(args),)*)*
                 }
             }
         }
 
         /// The examples of each command, in the order of help.
-        const EXAMPLES: &[&str] = &[$($($($module)::+::EXAMPLES),*),*];
+        const EXAMPLES: &[&str] = &[$($($(#[$on])* $($module)::+::EXAMPLES),*),*];
 
         /// The groups, and how many commands each has.
-        const GROUPS: &[(&str, usize)] = &[$(($group, [$(stringify!($name)),*].len())),*];
+        const GROUPS: &[(&str, usize)] = &[$(($group, [$($(#[$on])* stringify!($name)),*].len())),*];
 
         /// What the answers of all commands hold.
         fn declared() -> Vec<Declared> {
             let mut all = Vec::new();
-            $($(commands!(@declared all [$($without_rows)?] $($module)::+);)*)*
+            $($($(#[$on])* { commands!(@declared all [$($without_rows)?] $($module)::+); })*)*
             all
         }
     };
@@ -90,6 +90,10 @@ commands! {
         Threads in threads;
         Strings in object::strings;
         Waste in retention::waste;
+    }
+    "In a browser" {
+        #[cfg(feature = "serve")]
+        Serve in serve, "without rows";
     }
     "Compare" {
         Diff in compare::diff;
