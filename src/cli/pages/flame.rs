@@ -121,7 +121,7 @@ fn node(
     let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}{SEPARATOR}{name}") };
     Node {
         name: name.to_owned(),
-        title: format!("{name}\n{} of {}, {} %", grouped(frame.weight), grouped(whole), percent(frame.weight, whole)),
+        title: format!("{name}\n{} of {}, {}", grouped(frame.weight), grouped(whole), percent(frame.weight, whole)),
         href: href(path),
         bytes: frame.weight,
         hue: Hue::of_class(name.rsplit_once('.').map_or(name, |(class, _)| class)),

@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, html};
 use crate::cli::shared::desk::Note;
 use crate::report::escape;
 use crate::report::html::{self, Links, text};
-use crate::report::number::grouped;
+use crate::report::number::{grouped, hundredths, percent};
 
 use super::ask::{Answered, Ask, Failure};
 use super::site::Site;
@@ -237,6 +237,14 @@ pub(crate) fn section(heading: &str, ask: &Ask, links: &Links) -> Markup {
 pub(crate) fn facts<'a>(facts: impl IntoIterator<Item = (String, &'a str)>) -> Markup {
     html! {
         dl.facts { @for (value, name) in facts { div { dt { (name) } dd { (value) } } } }
+    }
+}
+
+/// A part of a whole: as a number, and as a bar.
+pub(crate) fn share(part: u64, whole: u64) -> Markup {
+    html! {
+        meter min="0" max="100" value=(hundredths(part, whole)) aria-hidden="true" {}
+        (percent(part, whole))
     }
 }
 

@@ -11,6 +11,7 @@ pub(crate) mod console;
 mod flame;
 pub(crate) mod frame;
 mod listing;
+mod names;
 mod object;
 mod of_class;
 pub(crate) mod overview;

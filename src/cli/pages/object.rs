@@ -8,9 +8,8 @@ use crate::report::number::{grouped, human_bytes};
 
 use super::ask::{Ask, Look};
 use super::frame::{self, Page};
-use super::overview::{id, object};
+use super::names::{called, id, named, simple};
 use super::request::Request;
-use super::suspects::simple;
 
 /// Elements of an array or a collection on a page.
 const ELEMENTS: u64 = 50;
@@ -117,10 +116,7 @@ fn dominator(row: &Json, links: &Links) -> Markup {
     html! {
         @if id(row, "dominator").is_some() {
             "dominated by "
-            (html::link(id(row, "dominator").and_then(|id| links.object(id)), html! {
-                (class_name(row.text("dominator_class")))
-                @if !row.text("dominator_label").is_empty() { " " q { (text(row.text("dominator_label"), &Links::none())) } }
-            }))
+            (html::link(id(row, "dominator").and_then(|id| links.object(id)), called(row, "dominator_class", "dominator_label")))
         } @else if row.number("retained_bytes").is_some() { "only GC roots dominate it" }
     }
 }
@@ -144,8 +140,7 @@ pub(crate) fn path(ask: &Ask, links: &Links) -> Markup {
                         (text(step.text("reference"), &Links::none()))
                     } }
                     span.what {
-                        (html::link(object(step, links), class_name(step.text("class"))))
-                        @if !step.text("label").is_empty() { " " q { (text(step.text("label"), &Links::none())) } }
+                        (named(step, "class", "label", links))
                         @if step.text("strength") != "strong" && !step.text("strength").is_empty() { " " b { (step.text("strength")) } }
                     }
                     span.n { (frame::number(step.number("retained_bytes"))) }
@@ -220,7 +215,7 @@ fn fields(row: &Json, links: &Links) -> Markup {
                     td."t dim" { (text(simple(field.text("class")), &Links::none())) }
                     td."t dim" { (text(field.text("type"), &Links::none())) }
                     td.t { @if field.is("static") { span.dim { "static " } } (text(field.text("name"), &Links::none())) }
-                    td.name { (value(field, "object", links)) }
+                    td.name { (value(field, "object", links)) " " span."id dim" { (field.text("object")) } }
                 } } }
             } }
         } }
@@ -254,7 +249,7 @@ fn contents(request: &Request<'_>, row: &Json, links: &Links) -> Markup {
             tbody { @for entry in entries { tr {
                 td."n dim" { (frame::number(entry.number("index"))) }
                 @if is_map { td.t { (html::link(id(entry, "key_object").and_then(|id| links.object(id)), class_name(entry.text("key")))) } }
-                td.name { (value(entry, "object", links)) }
+                td.name { (value(entry, "object", links)) " " span."id dim" { (entry.text("object")) } }
             } } }
         } }
         (pager(request, entries.len() as u64, contents.number("size").unwrap_or_default()))
@@ -271,7 +266,7 @@ fn elements(request: &Request<'_>, row: &Json, links: &Links) -> Markup {
             thead { tr { th.n scope="col" { "index" } th.name scope="col" { "value" } } }
             tbody { @for element in &elements { tr {
                 td."n dim" { (text(element.text("name"), &Links::none())) }
-                td.name { (value(element, "object", links)) }
+                td.name { (value(element, "object", links)) " " span."id dim" { (element.text("object")) } }
             } } }
         } }
         (pager(request, elements.len() as u64, length))
@@ -288,9 +283,7 @@ fn referrers(request: &Request<'_>, of: &str, row: &Json, links: &Links) -> Mark
                 tbody { @for referrer in incoming { tr {
                     td.t { (text(referrer.text("reference"), &Links::none())) }
                     td.name {
-                        (html::link(object(referrer, links), class_name(referrer.text("class"))))
-                        " " span."id dim" { (text(referrer.text("object"), &Links::none())) }
-                        @if !referrer.text("label").is_empty() { " " q { (text(referrer.text("label"), &Links::none())) } }
+                        (named(referrer, "class", "label", links)) " " span."id dim" { (referrer.text("object")) }
                     }
                 } } }
             } }

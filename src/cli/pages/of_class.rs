@@ -8,9 +8,8 @@ use crate::report::number::{grouped, human_bytes};
 
 use super::ask::{Ask, Look};
 use super::frame::{self, Page};
-use super::overview::id;
+use super::names::{id, simple};
 use super::request::Request;
-use super::suspects::simple;
 
 /// Instances on the page.
 const INSTANCES: &str = "20";

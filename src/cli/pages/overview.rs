@@ -8,6 +8,7 @@ use crate::report::number::{grouped, human_bytes, percent};
 
 use super::ask::Look;
 use super::frame::{self, Page};
+use super::names::object;
 use super::picture;
 use super::request::Request;
 use super::suspects;
@@ -30,7 +31,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         (frame::notes(&notes, &links))
         @if let Some(oom) = row.get("out_of_memory").filter(|oom| !oom.is_null()) { (out_of_memory(oom, &links)) }
         @for (at, suspect) in suspects.iter().take(3).enumerate() { (suspects::card(suspect, at + 1, &links)) }
-        @if suspects.is_empty() { p { "No object or class retains more than 10 % of the reachable heap by itself." } }
+        @if suspects.is_empty() { p { "No object or class retains more than 10% of the reachable heap by itself." } }
         section {
             h2 { "Where the memory is" }
             (picture::figure(request, picture::Form::Treemap, None, picture::SMALL))
@@ -51,9 +52,9 @@ pub(crate) fn title(row: &Json, suspects: &[Json]) -> String {
     match (first, is_leak, share) {
         // The figures follow in the card.
         (Some(sentence), true, Some(share)) => {
-            format!("{}: {share} % of the heap", sentence.rsplit_once(": ").map_or(sentence, |(what, _)| what))
+            format!("{}: {share}% of the heap", sentence.rsplit_once(": ").map_or(sentence, |(what, _)| what))
         }
-        (Some(_), false, Some(share)) => format!("One part holds {share} % of the heap, and nothing accumulates in it"),
+        (Some(_), false, Some(share)) => format!("One part holds {share}% of the heap, and nothing accumulates in it"),
         _ => "Nothing stands out".to_owned(),
     }
 }
@@ -79,7 +80,7 @@ pub(crate) fn figures(row: &Json) -> Markup {
     frame::facts(
         [
             (reachable.map_or_else(|| "–".to_owned(), human_bytes), "reachable"),
-            (unreachable.map_or_else(|| "–".to_owned(), |bytes| percent(bytes, all)), "unreachable, %"),
+            (unreachable.map_or_else(|| "–".to_owned(), |bytes| percent(bytes, all)), "unreachable"),
             (frame::number(of("reachable", "objects")), "objects"),
             (frame::number(row.number("gc_roots_total")), "GC roots"),
             (frame::number(row.number("threads")), "threads"),
@@ -112,23 +113,12 @@ pub(crate) fn largest(row: &Json, links: &Links) -> Markup {
                 @let bytes = each.number("retained_bytes").unwrap_or_default();
                 tr {
                     td."n b" { (grouped(bytes)) }
-                    td.n { (percent(bytes, whole)) meter min="0" max="100" value=(percent(bytes, whole)) aria-hidden="true" {} }
+                    td.n { (frame::share(bytes, whole)) }
                     td.name { (html::link(object(each, links), text(each.text("text"), &Links::none()))) }
                 }
             } }
         } }
     }
-}
-
-/// The page of the object that a record names.
-pub(crate) fn object(of: &Json, links: &Links) -> Option<String> {
-    id(of, "object").and_then(|id| links.object(id))
-}
-
-/// An object ID of a document.
-pub(crate) fn id(of: &Json, key: &str) -> Option<crate::hprof::ObjectId> {
-    let digits = of.text(key).strip_prefix("0x")?;
-    u64::from_str_radix(digits, 16).ok().filter(|id| *id != 0).map(crate::hprof::ObjectId)
 }
 
 fn odd(row: &Json) -> Markup {

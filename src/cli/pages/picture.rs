@@ -16,8 +16,8 @@ use crate::report::picture::{self, Canvas, Hue, Node};
 
 use super::ask::Ask;
 use super::frame::{self, Page};
+use super::names::{called as name_of, id as id_of, simple};
 use super::request::Request;
-use super::suspects::simple;
 
 /// Which picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,8 +77,8 @@ fn zoom_path(chain: &Ask, path: &str, links: &Links) -> Markup {
             li { (crate::report::html::link(links.to(path), "all reachable objects")) }
             @for row in document.list("rows") { li {
                 (crate::report::html::link(
-                    super::overview::id(row, "object").and_then(|id| links.to(&format!("{path}?of={id:#x}"))),
-                    crate::report::html::class_name(simple(row.text("class"))),
+                    id_of(row, "object").and_then(|id| links.to(&format!("{path}?of={id:#x}"))),
+                    name_of(row, "class", "label"),
                 ))
             } }
         }
@@ -88,7 +88,7 @@ fn zoom_path(chain: &Ask, path: &str, links: &Links) -> Markup {
 fn legend() -> Markup {
     html! {
         p.legend.dim {
-            "Colors are packages. " span.key.hm {} " objects merged by class " span.key.ho {} " everything else below the same object"
+            "Colors are packages; \u{201c}9,000 × Product\u{201d} are objects of one class. " span.key.ho {} " everything else below the same object"
         }
     }
 }
@@ -188,7 +188,7 @@ fn node(
         What::Merged { class, objects, parent } => {
             let name = format!("{} × {}", grouped(*objects), simple(names.of(*class)));
             let full = format!("{} × {}", grouped(*objects), names.of(*class));
-            (name, full, parent.or(above), Hue::Merged)
+            (name, full, parent.or(above), Hue::of_class(names.of(*class)))
         }
         What::Others { objects } => {
             let name = format!("{} others", grouped(*objects));
@@ -201,7 +201,7 @@ fn node(
         _ => above,
     };
     Node {
-        title: format!("{full}\n{} retained, {} %", human_bytes(bytes), percent(bytes, whole)),
+        title: format!("{full}\n{} retained, {}", human_bytes(bytes), percent(bytes, whole)),
         name: format!("{name} {}", human_bytes(bytes)),
         href: to.and_then(zoom),
         bytes,

@@ -8,7 +8,7 @@ use crate::report::number::{grouped, human_bytes, percent};
 
 use super::ask::Look;
 use super::frame::{self, Page};
-use super::overview::{id, object};
+use super::names::{id, object, simple};
 use super::request::Request;
 
 /// Rows of the small tables of a suspect.
@@ -104,11 +104,6 @@ fn chain(suspect: &Json, links: &Links) -> Markup {
     }
 }
 
-/// A name without its package.
-pub(crate) fn simple(class: &str) -> &str {
-    class.rsplit_once('.').map_or(class, |(_, simple)| simple)
-}
-
 /// What it consists of, as a bar and in words.
 fn contents(suspect: &Json, links: &Links) -> Markup {
     let parts = suspect.list("contents");
@@ -120,10 +115,10 @@ fn contents(suspect: &Json, links: &Links) -> Markup {
                 @for part in parts.iter().take(FEW) {
                     span {
                         (html::link(links.class(part.text("class"), None), class_name(simple(part.text("class")))))
-                        " " (percent(part.number("shallow_bytes").unwrap_or_default(), whole)) " %"
+                        " " (percent(part.number("shallow_bytes").unwrap_or_default(), whole))
                     }
                 }
-                @if whole > named { span.dim { "others " (percent(whole - named, whole)) " %" } }
+                @if whole > named { span.dim { "others " (percent(whole - named, whole)) } }
             }
         }
     }
@@ -140,7 +135,7 @@ fn table(rows: &[Json], whole: u64, links: &Links) -> Markup {
                 @let bytes = row.number("retained_bytes").unwrap_or_default();
                 tr {
                     td."n b" { (grouped(bytes)) }
-                    td.n { (percent(bytes, whole)) }
+                    td.n { (frame::share(bytes, whole)) }
                     td.n { (frame::number(row.number("objects").or(row.get("object").map(|_| 1)))) }
                     td.name {
                         @if id(row, "object").is_some() {

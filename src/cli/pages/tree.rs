@@ -3,12 +3,12 @@
 use maud::{Markup, html};
 use serde_json::Value as Json;
 
-use crate::report::html::{self, Links, class_name, text};
-use crate::report::number::{grouped, percent};
+use crate::report::html::{self, Links};
+use crate::report::number::grouped;
 
 use super::ask::{Ask, Look};
 use super::frame::{self, Page};
-use super::overview::{id, object};
+use super::names::{called, id, named};
 use super::request::Request;
 
 /// Children of a node on a page.
@@ -107,16 +107,14 @@ fn node(request: &Request<'_>, row: &Json, first: u64, whole: u64, links: &Links
     html! {
         tr data-depth=(depth) {
             td."n b" { (grouped(retained)) }
-            td.n { (percent(retained, whole)) meter min="0" max="100" value=(percent(retained, whole)) aria-hidden="true" {} }
+            td.n { (frame::share(retained, whole)) }
             td.n { (frame::number(row.number("shallow_bytes"))) }
             td.n { (frame::number(row.number("retained_objects"))) }
             td class={ "name in" (depth) } {
                 @if has_more {
                     a.twist href=(request.href(&format!("dominators?of={of}"))) aria-label={ "What " (of) " dominates" } { "▸" }
                 } @else { span.twist {} }
-                (html::link(object(row, links), class_name(row.text("class"))))
-                " " span."id dim" { (of) }
-                @if !row.text("label").is_empty() { " " q { (text(row.text("label"), &Links::none())) } }
+                (named(row, "class", "label", links)) " " span."id dim" { (of) }
             }
         }
     }
@@ -127,8 +125,8 @@ fn above(ask: &Ask, links: &Links) -> Markup {
     let Ok((document, _)) = ask.json() else { return html! {} };
     html! {
         ol.chain aria-label="Dominators" { @for row in document.list("rows") { li {
-            (html::link(id(row, "object").and_then(|id| links.to(&format!("dominators?of={id:#x}"))), class_name(super::suspects::simple(row.text("class")))))
-            @if !row.text("label").is_empty() { " " q { (text(row.text("label"), &Links::none())) } }
+            @let below = id(row, "object").and_then(|id| links.to(&format!("dominators?of={id:#x}")));
+            (html::link(below, called(row, "class", "label")))
         } } }
     }
 }

@@ -173,10 +173,10 @@ fn row(row: &GridRow, columns: &[GridColumn], links: &Links) -> Markup {
         tr {
             @for (at, (each, column)) in row.cells.iter().zip(columns).enumerate() {
                 td class=(class_of(column, at + 1 == columns.len())) {
-                    (cell(each, links))
                     @if let Some(share) = share(column, each) {
                         meter min="0" max="100" value=(share) aria-hidden="true" {}
                     }
+                    (cell(each, links))
                 }
             }
         }

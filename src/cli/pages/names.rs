@@ -1,0 +1,44 @@
+//! What objects of a document are called on pages, and where their pages are.
+
+use maud::{Markup, html};
+use serde_json::Value as Json;
+
+use super::ask::Look;
+use crate::hprof::ObjectId;
+use crate::report::html::{self, Links, class_name, text};
+
+/// The class of class objects.
+const CLASS: &str = "java.lang.Class";
+
+/// An object ID of a document.
+pub(crate) fn id(of: &Json, key: &str) -> Option<ObjectId> {
+    let digits = of.text(key).strip_prefix("0x")?;
+    u64::from_str_radix(digits, 16).ok().filter(|id| *id != 0).map(ObjectId)
+}
+
+/// The page of the object that a record names.
+pub(crate) fn object(of: &Json, links: &Links) -> Option<String> {
+    id(of, "object").and_then(|id| links.object(id))
+}
+
+/// A name without its package.
+pub(crate) fn simple(class: &str) -> &str {
+    class.rsplit_once('.').map_or(class, |(_, simple)| simple)
+}
+
+/// What an object is called: its class; a class object by what it represents.
+pub(crate) fn called(of: &Json, class: &str, label: &str) -> Markup {
+    let (class, label) = (of.text(class), of.text(label));
+    html! {
+        @if class == CLASS && !label.is_empty() { "class " (class_name(label)) } @else { (class_name(class)) }
+    }
+}
+
+/// The same as a link to its page, and what tells it from others.
+pub(crate) fn named(of: &Json, class: &str, label: &str, links: &Links) -> Markup {
+    let is_class = of.text(class) == CLASS;
+    html! {
+        (html::link(object(of, links), called(of, class, label)))
+        @if !is_class && !of.text(label).is_empty() { " " q { (text(of.text(label), &Links::none())) } }
+    }
+}
