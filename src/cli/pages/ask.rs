@@ -125,15 +125,6 @@ impl Ask {
         Ok(Answered { grids: said.grids, notes: said.notes })
     }
 
-    /// Asks for grids; with what was said if that failed: where in a query.
-    pub(crate) fn place(&self) -> Result<Answered, (Failure, Vec<Note>)> {
-        let (done, said) = desk::listen(Form::Grid, MAX_DOCUMENT, || cli::answer(&self.words(None)));
-        match done {
-            Ok(_) => Ok(Answered { grids: said.grids, notes: said.notes }),
-            Err(error) => Err((Failure::of(&error, Vec::new()), said.notes)),
-        }
-    }
-
     /// Asks for the JSON document, as bytes.
     pub(crate) fn document(&self) -> Result<Vec<u8>, Failure> {
         Ok(self.listen(Form::Bytes, MAX_ANSWER, Some("json"))?.1.bytes)

@@ -57,10 +57,12 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
     let subclasses = request.ask("classes").flag("tree").option("depth", "1").option("top", "50").argument(&*exact);
     let statics: Vec<&Json> = row.list("fields").iter().filter(|field| !field.text("class").is_empty()).collect();
     let query = html::encoded(&exact).to_string();
+    let pattern = format!("^{}$", regex::escape(&name)).replace('\\', "\\\\").replace('"', "\\\"");
     let by_type = format!(
-        "SELECT classof(r).@name AS class, count(*) AS objects, sum(r.@usedHeapSize) AS bytes FROM OBJECTS (SELECT OBJECTS inbounds(o) FROM {exact} o) r GROUP BY class ORDER BY objects DESC"
+        "SELECT classof(r).@name AS class, count(*) AS referrers, sum(r.@usedHeapSize) AS bytes FROM OBJECTS \
+         (SELECT OBJECTS inbounds(o) FROM \"{pattern}\" o) r GROUP BY class ORDER BY referrers DESC"
     );
-    let by_type_out = by_type.replace("inbounds", "outbounds");
+    let by_type_out = by_type.replace("inbounds", "outbounds").replace("referrers", "references");
     let count = class.number("instances").unwrap_or_default();
     let body = html! {
         p.dim {

@@ -87,8 +87,8 @@ fn rows(request: &Request<'_>, ask: &Ask, links: &Links) -> Markup {
         div.scroll tabindex="0" role="region" aria-label="Dominator tree" {
             table.tree {
                 thead { tr {
-                    th.n scope="col" { "retained" } th.n scope="col" { "%" } th.n scope="col" { "shallow" }
-                    th.n scope="col" { "objects" } th.name scope="col" { "object" }
+                    th.n scope="col" { "retained" } th."n extra" scope="col" { "%" } th."n extra" scope="col" { "shallow" }
+                    th."n extra" scope="col" { "objects" } th.name scope="col" { "object" }
                 } }
                 tbody { @for row in rows { (node(request, row, first, whole, links)) } }
             }
@@ -107,9 +107,9 @@ fn node(request: &Request<'_>, row: &Json, first: u64, whole: u64, links: &Links
     html! {
         tr data-depth=(depth) {
             td."n b" { (grouped(retained)) }
-            td.n { (frame::share(retained, whole)) }
-            td.n { (frame::number(row.number("shallow_bytes"))) }
-            td.n { (frame::number(row.number("retained_objects"))) }
+            td."n extra" { (frame::share(retained, whole)) }
+            td."n extra" { (frame::number(row.number("shallow_bytes"))) }
+            td."n extra" { (frame::number(row.number("retained_objects"))) }
             td class={ "name in" (depth) } {
                 @if has_more {
                     a.twist href=(request.href(&format!("dominators?of={of}"))) aria-label={ "What " (of) " dominates" } { "▸" }

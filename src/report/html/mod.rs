@@ -188,9 +188,11 @@ fn row(row: &GridRow, columns: &[GridColumn], links: &Links) -> Markup {
 
 fn class_of(column: &GridColumn, is_last: bool) -> &'static str {
     match (column.is_number, column.is_bold, is_last) {
+        (true, ..) if column.is_secondary => "n extra",
         (true, true, _) => "n b",
         (true, false, _) => "n",
         (false, _, true) => "name",
+        (false, ..) if column.is_secondary => "t extra",
         (false, ..) => "t",
     }
 }
