@@ -91,7 +91,7 @@ pub(crate) fn figures(row: &Json) -> Markup {
     )
 }
 
-fn out_of_memory(oom: &Json, links: &Links) -> Markup {
+pub(crate) fn out_of_memory(oom: &Json, links: &Links) -> Markup {
     html! {
         section.verdict {
             h2 { "Thread " (text(oom.text("name"), links)) " ran out of memory" }

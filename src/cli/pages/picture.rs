@@ -29,7 +29,7 @@ pub(crate) enum Form {
 /// Of a picture beside other things.
 pub(crate) const SMALL: Canvas = Canvas { width: 1180.0, height: 300.0 };
 /// Of a picture that has a page.
-const LARGE: Canvas = Canvas { width: 1180.0, height: 620.0 };
+pub(crate) const LARGE: Canvas = Canvas { width: 1180.0, height: 620.0 };
 /// Areas of the pictures.
 const AREAS: usize = 800;
 
