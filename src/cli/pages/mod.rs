@@ -74,10 +74,15 @@ pub(crate) fn is_long(target: &str) -> bool {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let page = path.split('/').nth(2).unwrap_or_default().trim_end_matches(".json");
     match page {
-        "leaks" | "overview" | "" | "waste" | "strings" | "diff" | "oql" | "search" | "finalizers" | "loaders"
-        | "paths" | "retained" | "roots" | "sites" | "flamegraph" => true,
+        "leaks" | "overview" | "" | "waste" | "strings" | "diff" | "oql" | "search" | "finalizers"
+        | "loaders" | "paths" | "retained" | "roots" | "sites" | "flamegraph" => true,
         // What is counted in the summary is at hand.
-        "histo" => query.contains("retained") || query.contains("live") || query.contains("unreachable") || query.contains("heap="),
+        "histo" => {
+            query.contains("retained")
+                || query.contains("live")
+                || query.contains("unreachable")
+                || query.contains("heap=")
+        }
         "instances" => query.contains("where=") || query.contains("sort="),
         "refs" => !query.contains("of=0x"),
         _ => false,
@@ -167,7 +172,8 @@ fn has(request: &Request<'_>) -> Has {
         Ok((document, _)) => {
             let row = document.row();
             let records = row.and_then(|row| row.get("records"));
-            let recorded = ["alloc_sites", "cpu_samples", "heap_summaries", "start_threads", "control_settings"];
+            let recorded =
+                ["alloc_sites", "cpu_samples", "heap_summaries", "start_threads", "control_settings"];
             let has_recording = |records: &serde_json::Value| {
                 recorded.iter().any(|kind| records.number(kind).unwrap_or_default() > 0)
             };

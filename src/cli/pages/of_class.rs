@@ -31,7 +31,8 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
         // Several classes of one name, or none: those that there are.
         Err(failure) => {
             let found = classes.grids();
-            let is_found = found.as_ref().is_ok_and(|found| found.grids.iter().any(|grid| !grid.rows.is_empty()));
+            let is_found =
+                found.as_ref().is_ok_and(|found| found.grids.iter().any(|grid| !grid.rows.is_empty()));
             let body = html! {
                 (frame::failed(&failure, &links))
                 @if is_found { (frame::answered(found, &links, "Classes")) (frame::command(&classes)) }
@@ -54,8 +55,10 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
     // By its ID, since several may have the name.
     let exact = if row.text("object").is_empty() { name.clone() } else { row.text("object").to_owned() };
     let instances = request.ask("instances").option("top", INSTANCES).argument(&*exact);
-    let subclasses = request.ask("classes").flag("tree").option("depth", "1").option("top", "50").argument(&*exact);
-    let statics: Vec<&Json> = row.list("fields").iter().filter(|field| !field.text("class").is_empty()).collect();
+    let subclasses =
+        request.ask("classes").flag("tree").option("depth", "1").option("top", "50").argument(&*exact);
+    let statics: Vec<&Json> =
+        row.list("fields").iter().filter(|field| !field.text("class").is_empty()).collect();
     let query = html::encoded(&exact).to_string();
     let pattern = format!("^{}$", regex::escape(&name)).replace('\\', "\\\\").replace('"', "\\\"");
     let by_type = format!(

@@ -34,7 +34,11 @@ pub(crate) fn ask(request: &Request<'_>) -> Ask {
 pub(crate) fn page(request: &Request<'_>) -> Page {
     let (links, ask) = (request.links(), ask(request));
     let is_plain = request.one("group-by").is_none() && request.one("merge").is_none();
-    let tree = if is_plain { rows(request, &ask, &links) } else { frame::answered(ask.grids(), &links, "Dominator tree") };
+    let tree = if is_plain {
+        rows(request, &ask, &links)
+    } else {
+        frame::answered(ask.grids(), &links, "Dominator tree")
+    };
     let of = request.one("of");
     let body = html! {
         p.dim { "An object dominates another if every path from the GC roots to the other leads through it: the other is freed with it." }
@@ -60,7 +64,9 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
     };
     let page = Page::new("dominators", "Dominator tree", body);
     match of {
-        Some(of) => Page { title: format!("Dominated by {of}"), ..page }.below("Dominator tree", "dominators"),
+        Some(of) => {
+            Page { title: format!("Dominated by {of}"), ..page }.below("Dominator tree", "dominators")
+        }
         None => page,
     }
 }
@@ -78,7 +84,8 @@ fn rows(request: &Request<'_>, ask: &Ask, links: &Links) -> Markup {
         Ok(answer) => answer,
         Err(failure) => return frame::failed(&failure, links),
     };
-    let whole = document.get("reachable").and_then(|reachable| reachable.number("shallow_bytes")).unwrap_or_default();
+    let whole =
+        document.get("reachable").and_then(|reachable| reachable.number("shallow_bytes")).unwrap_or_default();
     let rows = document.list("rows");
     let first = rows.iter().filter_map(|row| row.number("depth")).min().unwrap_or_default();
     let chain = request.one("of").map(|of| request.ask("dominators").option("of", of).flag("chain"));

@@ -46,7 +46,10 @@ pub(super) fn report(about: &About, sections: &[Section]) -> anyhow::Result<Stri
         made.push((each, markup, is_whole));
     }
     let document = document(about, &made).into_string();
-    anyhow::ensure!(document.len() <= MAX_BYTES, "the report does not fit into 1 MiB; --sections selects fewer");
+    anyhow::ensure!(
+        document.len() <= MAX_BYTES,
+        "the report does not fit into 1 MiB; --sections selects fewer"
+    );
     Ok(document)
 }
 
@@ -76,7 +79,10 @@ fn show(asked: &Asked, rows: usize) -> (Markup, usize) {
             let grids: Vec<Grid> = grids.iter().map(|grid| cut(grid, rows)).collect();
             (html! { @for grid in &grids { (html::grid(grid, &links, Some(asked.section.title()))) } }, most)
         }
-        Content::Tree(nodes) => (html! { ul.nodes { (tree(nodes.get(..rows.min(nodes.len())).unwrap_or_default())) } }, nodes.len()),
+        Content::Tree(nodes) => (
+            html! { ul.nodes { (tree(nodes.get(..rows.min(nodes.len())).unwrap_or_default())) } },
+            nodes.len(),
+        ),
     }
 }
 
@@ -215,7 +221,10 @@ fn tree(nodes: &[Json]) -> Markup {
     let mut rest = nodes;
     let mut made = String::new();
     while let Some((node, below)) = rest.split_first() {
-        let end = below.iter().position(|next| next.number("depth").unwrap_or_default() <= depth).unwrap_or(below.len());
+        let end = below
+            .iter()
+            .position(|next| next.number("depth").unwrap_or_default() <= depth)
+            .unwrap_or(below.len());
         let (children, next) = below.split_at(end);
         let line = html! {
             b { (frame::number(node.number("retained_bytes"))) }

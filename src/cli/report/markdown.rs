@@ -1,11 +1,14 @@
 //! A report as Markdown, for a ticket.
 
+use serde_json::Value as Json;
+
 use super::About;
 use super::sections::Section;
-use crate::cli::pages::ask::Ask;
+use crate::cli::pages::ask::{Ask, Look};
+use crate::cli::pages::overview;
 use crate::report::grid::{Grid, Piece};
 use crate::report::markdown::{code, table_cell, text};
-use crate::report::number::grouped;
+use crate::report::number::{grouped, human_bytes};
 
 /// Rows of a table.
 const ROWS: usize = 20;
@@ -37,13 +40,21 @@ fn answer(out: &mut String, section: Section, ask: &Ask) {
             // Its heading is one of this report.
             Ok((markdown, _)) => {
                 let markdown = String::from_utf8_lossy(&markdown);
-                let lines = markdown.lines().map(|line| if line.starts_with('#') { format!("##{line}") } else { line.to_owned() });
+                let lines = markdown
+                    .lines()
+                    .map(|line| if line.starts_with('#') { format!("##{line}") } else { line.to_owned() });
                 out.push('\n');
                 lines.for_each(|line| out.push_str(&(line + "\n")));
             }
             Err(failure) => out.push_str(&format!("\n{}\n", text(&failure.text))),
         }
         return;
+    }
+    if section == Section::Overview
+        && let Ok((document, _)) = ask.json()
+        && let Some(row) = document.row()
+    {
+        return overview(out, row, &document);
     }
     match ask.grids() {
         Ok(answered) => {
@@ -53,6 +64,23 @@ fn answer(out: &mut String, section: Section, ask: &Ask) {
             }
         }
         Err(failure) => out.push_str(&format!("\n{}\n", text(&failure.text))),
+    }
+}
+
+/// The overview: figures, and what retains most.
+fn overview(out: &mut String, row: &Json, document: &Json) {
+    out.push_str(&format!("\n{}\n\n", text(&overview::about(row, document))));
+    for (value, name) in overview::facts(row) {
+        out.push_str(&format!("- {name}: {}\n", text(&value)));
+    }
+    let oom = row.get("out_of_memory").filter(|oom| !oom.is_null());
+    if let Some(oom) = oom {
+        out.push_str(&format!("- thread {} ran out of memory\n", code(oom.text("name"))));
+    }
+    out.push_str("\n| retained | what |\n| ---: | --- |\n");
+    for each in row.list("largest") {
+        let bytes = human_bytes(each.number("retained_bytes").unwrap_or_default());
+        out.push_str(&format!("| {bytes} | {} |\n", table_cell(each.text("text"))));
     }
 }
 
@@ -87,7 +115,11 @@ fn grid(out: &mut String, grid: &Grid) {
         }
         let more = grid.rows.len().saturating_sub(ROWS) as u64 + grid.more.map_or(0, |(more, _)| more);
         if more > 0 {
-            out.push_str(&format!("\n{} more {}\n", grouped(more), grid.more.map_or("rows", |(_, what)| what)));
+            out.push_str(&format!(
+                "\n{} more {}\n",
+                grouped(more),
+                grid.more.map_or("rows", |(_, what)| what)
+            ));
         }
     }
     pieces(out, &grid.under);

@@ -105,7 +105,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         args.sections.clone()
     };
     if !about.hides_values && !args.input.quiet {
-        messages::line("note", "the report contains texts of the heap, which may be secret; --no-values leaves them out");
+        messages::line(
+            "note",
+            "the report contains texts of the heap, which may be secret; --no-values leaves them out",
+        );
     }
     let text = match args.format {
         Format::Html => html::report(&about, &wanted)?,
@@ -141,7 +144,8 @@ fn about(args: &Args) -> anyhow::Result<About> {
             let row = document.row();
             let count = |key| row.and_then(|row| row.get("records")).and_then(|records| records.number(key));
             about.has_heap = row.and_then(|row| row.number("heap_dumps")).unwrap_or_default() > 0;
-            about.has_recording = ["alloc_sites", "cpu_samples"].iter().any(|key| count(key).unwrap_or_default() > 0);
+            about.has_recording =
+                ["alloc_sites", "cpu_samples"].iter().any(|key| count(key).unwrap_or_default() > 0);
             about.is_damaged = document.get("dump").is_some_and(|dump| dump.is("damaged"));
         }
         // A text report has no `info`; whatever else it is ends here.
@@ -164,11 +168,14 @@ fn json(about: &About, sections: &[Section]) -> anyhow::Result<String> {
     let mut dump = serde_json::Value::Null;
     for section in sections {
         for ask in section.asks(about) {
-            let (document, _) = ask.json().map_err(|failure| anyhow::anyhow!("{}: {}", section.title(), failure.text))?;
+            let (document, _) =
+                ask.json().map_err(|failure| anyhow::anyhow!("{}: {}", section.title(), failure.text))?;
             if dump.is_null() {
                 dump = document.get("dump").cloned().unwrap_or_default();
             }
-            rows.push(serde_json::json!({ "section": section.title(), "shell": ask.shell(), "document": document }));
+            rows.push(
+                serde_json::json!({ "section": section.title(), "shell": ask.shell(), "document": document }),
+            );
         }
     }
     let document = serde_json::json!({

@@ -82,7 +82,9 @@ impl Section {
             Self::Overview => vec![one("overview")],
             Self::Suspects => vec![one("leaks")],
             Self::Treemap => vec![one("dominators").option("depth", "2").option("top", "20")],
-            Self::Dominators => vec![one("dominators").option("depth", "4").option("top", "10").option("min-retained", "1024")],
+            Self::Dominators => vec![
+                one("dominators").option("depth", "4").option("top", "10").option("min-retained", "1024"),
+            ],
             Self::Histogram => vec![one("histo").flag("retained").option("top", "150")],
             Self::Comparison => {
                 let Some(old) = &about.site.baseline else { return Vec::new() };
@@ -92,7 +94,9 @@ impl Section {
             Self::Threads => vec![one("threads").flag("stack").option("top", "100").option("depth", "30")],
             Self::Loaders => vec![one("loaders").option("top", "50")],
             Self::Waste => vec![one("waste")],
-            Self::Strings => vec![one("strings").flag("duplicates").option("top", "40").option("max-chars", "120")],
+            Self::Strings => {
+                vec![one("strings").flag("duplicates").option("top", "40").option("max-chars", "120")]
+            }
             Self::Properties => vec![one("info")],
             Self::Sites => vec![one("sites").option("top", "60")],
             Self::Samples => vec![one("cpu").option("top", "60")],

@@ -15,8 +15,8 @@ use crate::query::objects::selection::Selection;
 use crate::report::Format;
 
 use super::progress_bar::Bar;
-use super::{desk, messages};
 use super::terminal::ColorArg;
+use super::{desk, messages};
 
 /// The variable that stands for `--index-dir`.
 const INDEX_DIR: &str = "HPROF_CLI_INDEX_DIR";

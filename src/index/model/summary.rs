@@ -294,7 +294,8 @@ impl Summary {
 
     /// The JVM's system properties, ascending by key.
     pub fn properties(&self) -> impl Iterator<Item = (&str, &str)> {
-        let all = self.tables.properties.iter().map(|row| (self.text(row.key.get()), self.text(row.value.get())));
+        let all =
+            self.tables.properties.iter().map(|row| (self.text(row.key.get()), self.text(row.value.get())));
         all.filter(|(key, _)| !self.hides_values || PUBLIC_PROPERTIES.contains(key))
     }
 
