@@ -184,8 +184,8 @@ fn has(request: &Request<'_>) -> Has {
 /// Objects that have a finalizer, by class: jhat's "Finalizer Summary".
 fn finalizers(request: &Request<'_>) -> Ask {
     request.ask("oql").argument(
-        "SELECT classof(f.referent).@name AS class, count(*) AS objects, sum(f.referent.@usedHeapSize) AS shallow \
-         FROM java.lang.ref.Finalizer f GROUP BY class ORDER BY objects DESC",
+        "SELECT classof(f.referent).@name AS class, count(*) AS instances, sum(f.referent.@usedHeapSize) AS shallow \
+         FROM java.lang.ref.Finalizer f GROUP BY class ORDER BY instances DESC",
     )
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
     let statics: Vec<&Json> = row.list("fields").iter().filter(|field| !field.text("class").is_empty()).collect();
     let query = html::encoded(&exact).to_string();
     let by_type = format!(
-        "SELECT classof(r).@name AS class, count(*) AS objects, sum(r.@usedHeapSize) AS bytes FROM OBJECTS (SELECT OBJECTS inbounds(o) FROM {exact} o) r GROUP BY class ORDER BY objects DESC"
+        "SELECT classof(r).@name AS class, count(*) AS instances, sum(r.@usedHeapSize) AS bytes FROM OBJECTS (SELECT OBJECTS inbounds(o) FROM {exact} o) r GROUP BY class ORDER BY instances DESC"
     );
     let by_type_out = by_type.replace("inbounds", "outbounds");
     let count = class.number("instances").unwrap_or_default();
