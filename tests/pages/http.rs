@@ -1,0 +1,92 @@
+//! Requests over plain HTTP, a connection each.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// Longer than any answer takes on any machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+#[derive(Debug)]
+pub struct Response {
+    pub status: u16,
+    headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    /// The first value of a header, whose name is in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8(self.body.clone()).unwrap()
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+}
+
+/// Asks a server of this machine, and reads all that it answers.
+pub fn request(
+    port: u16,
+    method: &str,
+    target: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> io::Result<Response> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut head = format!("{method} {target} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n");
+    for (name, value) in headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    head += &format!("Content-Length: {}\r\n\r\n", body.len());
+    stream.write_all(&[head.as_bytes(), body].concat())?;
+    read(&mut BufReader::new(stream))
+}
+
+fn read(stream: &mut impl BufRead) -> io::Result<Response> {
+    let first = line(stream)?;
+    let status = first.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let status = status.ok_or_else(|| io::Error::other(format!("no response: {first:?}")))?;
+    let mut headers = Vec::new();
+    loop {
+        let header = line(stream)?;
+        match header.split_once(':') {
+            Some((name, value)) => headers.push((name.to_ascii_lowercase(), value.trim().to_owned())),
+            None => break,
+        }
+    }
+    let mut response = Response { status, headers, body: Vec::new() };
+    if response.header("transfer-encoding") == Some("chunked") {
+        loop {
+            let size = u64::from_str_radix(&line(stream)?, 16).map_err(io::Error::other)?;
+            exactly(stream, size, &mut response.body)?;
+            line(stream)?;
+            if size == 0 {
+                return Ok(response);
+            }
+        }
+    }
+    match response.header("content-length").and_then(|length| length.parse().ok()) {
+        Some(length) => exactly(stream, length, &mut response.body)?,
+        None => {
+            stream.read_to_end(&mut response.body)?;
+        }
+    }
+    Ok(response)
+}
+
+fn line(stream: &mut impl BufRead) -> io::Result<String> {
+    let mut line = String::new();
+    stream.read_line(&mut line)?;
+    Ok(line.trim_end().to_owned())
+}
+
+fn exactly(stream: &mut impl BufRead, size: u64, into: &mut Vec<u8>) -> io::Result<()> {
+    let read = stream.take(size).read_to_end(into)?;
+    if read as u64 == size { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}

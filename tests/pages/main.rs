@@ -1,0 +1,21 @@
+//! The pages of `serve`: each link of them, and walks through them in a browser.
+
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation
+)]
+
+mod hostile;
+mod html;
+mod http;
+#[path = "../kit/mod.rs"]
+mod kit;
+mod links;
+mod security;
+mod server;
+mod walk;
+mod web_driver;

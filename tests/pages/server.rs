@@ -1,0 +1,113 @@
+//! `serve` as a process, and a client that it lets in.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use crate::http::{self, Response};
+use crate::kit::process::{Place, sample};
+
+/// A page that is not ready after this long never will be.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A server of one dump, which lies in a directory of its own.
+pub struct Server {
+    place: Place,
+    child: Child,
+    pub port: u16,
+    /// The address that was printed, with the token.
+    pub url: String,
+}
+
+impl Server {
+    /// Of a sample, unpacked; `name` is its path below `samples`, without `.zst`.
+    pub fn of(name: &str) -> Self {
+        let bytes = match name.strip_suffix(".hprof") {
+            Some(name) => sample(name),
+            None => std::fs::read(format!("samples/{name}")).unwrap(),
+        };
+        Self::start(Path::new(name).file_name().unwrap().to_str().unwrap(), &bytes, &[])
+    }
+
+    /// Of a dump of these bytes.
+    pub fn start(name: &str, bytes: &[u8], more: &[&str]) -> Self {
+        let place = Place::new(name, bytes);
+        let mut command = place.command(&[&["serve", "--port", "0"], more].concat());
+        command.stderr(File::create(place.path("stderr")).unwrap());
+        let mut child = command.spawn().unwrap();
+        let mut url = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        let url = url.trim_end().to_owned();
+        let port = url
+            .strip_prefix("http://127.0.0.1:")
+            .and_then(|rest| rest.split_once("/?token=")?.0.parse().ok());
+        let Some(port) = port else {
+            let _ = child.kill();
+            let said = std::fs::read_to_string(place.path("stderr")).unwrap();
+            panic!("no address: {url:?}; {:?}: {said}", child.wait());
+        };
+        Self { place, child, port, url }
+    }
+
+    /// What all its addresses begin with.
+    pub fn origin(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// What it wrote to stderr.
+    pub fn stderr(&self) -> String {
+        std::fs::read_to_string(self.place.path("stderr")).unwrap()
+    }
+
+    /// A client that has exchanged the token for a cookie.
+    pub fn client(&self) -> Client {
+        let target = self.url.strip_prefix(&self.origin()).unwrap();
+        let entered = http::request(self.port, "GET", target, &[], &[]).unwrap();
+        assert_eq!((entered.status, entered.header("location")), (303, Some("/")));
+        let cookie = entered.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+        Client { port: self.port, cookie }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub struct Client {
+    port: u16,
+    cookie: String,
+}
+
+impl Client {
+    /// What lets it in, as a Cookie header has it.
+    pub fn cookie(&self) -> &str {
+        &self.cookie
+    }
+
+    /// What is at an address, as the server has it now.
+    pub fn get(&self, target: &str) -> Response {
+        let headers = [("Cookie", self.cookie.as_str()), ("Accept", "text/html,*/*")];
+        http::request(self.port, "GET", target, &headers, &[])
+            .unwrap_or_else(|error| panic!("{target}: {error}"))
+    }
+
+    /// What is at an address when the server is done with it.
+    pub fn ready(&self, target: &str) -> Response {
+        let start = Instant::now();
+        loop {
+            let response = self.get(target);
+            if !matches!(response.status, 202 | 503) {
+                return response;
+            }
+            assert!(response.header("refresh").or(response.header("retry-after")).is_some(), "{target}");
+            assert!(start.elapsed() < PATIENCE, "{target} is not ready");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+}
