@@ -103,7 +103,7 @@ impl Browser {
         session["sessionId"].as_str().unwrap().clone_into(&mut browser.session);
         // A new window shows a page of the browser's own.
         browser.open("about:blank");
-        (browser.console(), browser.requests());
+        drop((browser.console(), browser.requests()));
         browser
     }
 
