@@ -6,7 +6,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use hprof_writer::{DumpWriter, HeapModel, IdSize, Jdk, Layout, ObjectId, Options, Root, Type, Value, Version};
+use hprof_writer::{
+    DumpWriter, HeapModel, IdSize, Jdk, Layout, ObjectId, Options, Root, Type, Value, Version,
+};
 
 use crate::kit::evil::made;
 

@@ -12,13 +12,12 @@ fn server() -> Server {
     Server::of("leaks/s1.hprof")
 }
 
-/// Sends bytes and reads what comes back, until the server closes or is silent.
-fn raw(port: u16, bytes: &[u8]) -> Vec<u8> {
+/// Sends bytes and reads what comes back, until the server closes or is silent for a while.
+fn raw(port: u16, bytes: &[u8], patience: Duration) -> Vec<u8> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream.set_read_timeout(Some(patience)).unwrap();
     // It may close while it is still being written to.
     let _ = stream.write_all(bytes);
-    let _ = stream.shutdown(std::net::Shutdown::Write);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
     answer
@@ -34,6 +33,7 @@ fn asked(server: &Server, target: &str, headers: &str) -> Option<u16> {
     status(&raw(
         server.port,
         format!("GET {target} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n").as_bytes(),
+        Duration::from_secs(60),
     ))
 }
 
@@ -241,7 +241,7 @@ fn rubbish_and_heads_without_end_are_refused() {
         b"GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n",
         b"CONNECT evil.example:80 HTTP/1.1\r\nHost: evil.example\r\n\r\n",
     ] {
-        let answer = raw(port, rubbish);
+        let answer = raw(port, rubbish, Duration::from_secs(2));
         assert!(
             status(&answer).is_none_or(|status| (400..500).contains(&status)),
             "{:?}",
@@ -255,7 +255,7 @@ fn rubbish_and_heads_without_end_are_refused() {
         format!("GET /{long} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"),
         format!("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n{}\r\n", "X: y\r\n".repeat(20_000)),
     ] {
-        let answer = raw(port, head.as_bytes());
+        let answer = raw(port, head.as_bytes(), Duration::from_secs(12));
         assert!(
             status(&answer).is_none_or(|status| matches!(status, 400 | 403 | 414 | 431)),
             "{:?}",
@@ -275,7 +275,8 @@ fn pipelined_requests_are_answered_in_order() {
     };
     let all: String =
         (0..100).map(|at| one(if at % 2 == 0 { "/1/info.json" } else { "/assets/icon.svg" })).collect();
-    let answer = String::from_utf8_lossy(&raw(server.port, all.as_bytes())).into_owned();
+    let answer =
+        String::from_utf8_lossy(&raw(server.port, all.as_bytes(), Duration::from_secs(3))).into_owned();
     let types: Vec<&str> = answer.lines().filter_map(|line| line.strip_prefix("content-type: ")).collect();
     assert_eq!(types.len(), 100);
     assert!(types.chunks(2).all(|pair| pair == ["application/json", "image/svg+xml"]));

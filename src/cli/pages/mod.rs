@@ -97,7 +97,7 @@ pub(crate) fn reply(site: &Site, target: &str, wants_json: bool) -> Reply {
     }
     let Some(mut request) = Request::read(site, target) else { return nothing(site, wants_json) };
     request.is_json |= wants_json;
-    if request.page().is_empty() {
+    if request.page().is_empty() && request.path.len() <= 1 {
         let has = has(&request);
         return Reply::to(request.href(if has.heap { "overview" } else { "recording" }));
     }

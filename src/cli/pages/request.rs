@@ -4,6 +4,7 @@ use std::path::Path;
 
 use percent_encoding::percent_decode_str;
 
+use crate::report::escape::is_harmful;
 use crate::report::html::{Links, encoded};
 
 use super::ask::Ask;
@@ -40,7 +41,11 @@ impl<'a> Request<'a> {
         // As it is printed: one dump has one path.
         let number: usize = parts.next().filter(|part| !part.starts_with(['0', '+']))?.parse().ok()?;
         let path = parts.map(|part| percent_decode_str(part).decode_utf8_lossy().into_owned()).collect();
-        let query = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+        // What would be shown as something else than it is has no business in an address.
+        let harmless =
+            |text: &str| text.chars().filter(|c| matches!(c, '\n' | '\t') || !is_harmful(*c)).collect();
+        let query = form_urlencoded::parse(query.as_bytes());
+        let query = query.map(|(name, value)| (name.into_owned(), harmless(&value))).collect();
         Some(Self { site, number, dump: site.dump(number)?, path, query, is_json })
     }
 

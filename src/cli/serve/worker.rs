@@ -100,7 +100,7 @@ pub(super) fn run(site: &Site, memory: Option<u64>) -> anyhow::Result<Outcome> {
         limit(bytes);
     }
     desk::set_up(Some(Arc::new(Teller::default())));
-    let questions = read();
+    let questions = read()?;
     while let Ok(line) = questions.recv() {
         match serde_json::from_str(&line)? {
             Question::Page { target, is_json } => answer(site, &target, is_json),
@@ -114,17 +114,17 @@ pub(super) fn run(site: &Site, memory: Option<u64>) -> anyhow::Result<Outcome> {
 }
 
 /// Reads questions on a thread of its own: when the server is gone, so is this process, whatever it is doing.
-fn read() -> Receiver<String> {
+fn read() -> io::Result<Receiver<String>> {
     let (sender, receiver) = channel();
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         for line in io::stdin().lock().lines().map_while(Result::ok) {
             if sender.send(line).is_err() {
                 break;
             }
         }
         std::process::exit(0);
-    });
-    receiver
+    })?;
+    Ok(receiver)
 }
 
 /// Limits what this process may allocate. Maps of files do not count.

@@ -50,6 +50,8 @@ impl Worker {
             command.arg("--baseline").arg(baseline);
         }
         command.arg("--").args(&site.dumps);
+        // Without memory, what would say where it ended could not be made, and would not end.
+        command.env("RUST_BACKTRACE", "0").env("RUST_LIB_BACKTRACE", "0");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
         let mut child = command.spawn().context("cannot start a process")?;
         let (stdin, stdout) =
