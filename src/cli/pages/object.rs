@@ -15,6 +15,8 @@ use super::request::Request;
 const ELEMENTS: u64 = 50;
 /// Referrers on the page.
 const REFERRERS: &str = "50";
+/// Instances of a class whose class object's paths are searched at once.
+const MAX_INSTANCES: u64 = 50_000;
 /// Objects that are looked at at once for a histogram of what is retained.
 const MAX_RETAINED: u64 = 200_000;
 
@@ -62,7 +64,9 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
         div.two {
             section {
                 h2 { "Why it is alive" }
-                (path(&paths, &links))
+                @if has_many_instances(row) {
+                    p { "Many instances refer to it: " a href=(request.href(&format!("paths?of={of}"))) { "Paths to GC roots" } " takes a moment." }
+                } @else { (path(&paths, &links)) }
                 (frame::command(&paths))
                 p { a href=(request.href(&format!("paths?of={of}&paths=10"))) { "More paths" }
                     " · " (dominator(row, &links)) }
@@ -94,6 +98,12 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
         },
     );
     Some(page)
+}
+
+/// Whether a search for paths would have to look at many objects: all instances refer to their class object.
+fn has_many_instances(row: &Json) -> bool {
+    let instances = row.get("describes").and_then(|class| class.number("instances"));
+    instances.unwrap_or_default() > MAX_INSTANCES
 }
 
 fn class_link(row: &Json, links: &Links) -> Option<String> {

@@ -13,6 +13,8 @@ use super::request::Request;
 
 /// Instances on the page.
 const INSTANCES: &str = "20";
+/// Instances of a class of which those that retain most are looked for at once.
+const MAX_INSTANCES: u64 = 100_000;
 /// Elements of what class objects hold are not shown.
 const NO_ELEMENTS: &str = "0..0";
 
@@ -107,7 +109,9 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
         }
         section {
             h2 { "Instances" }
-            @if count == 0 { p { "There are none of the class itself." } } @else {
+            @if count == 0 { p { "There are none of the class itself." } }
+            @else if count > MAX_INSTANCES { p { "There are many; those that retain most take a moment." } (frame::command(&instances)) }
+            @else {
                 (frame::answered(instances.grids(), &links, "Instances"))
                 (frame::command(&instances))
             }

@@ -137,7 +137,8 @@ impl Questions {
         let questions = Arc::new(Self {
             site,
             limits,
-            short: Semaphore::new(cores.clamp(2, 8)),
+            // One of them may turn out to be long.
+            short: Semaphore::new((2 * cores).clamp(4, 16)),
             long: Semaphore::new(limits.long),
             idle: Mutex::default(),
             asked: Mutex::default(),
