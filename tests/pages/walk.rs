@@ -116,7 +116,7 @@ impl Walk {
     }
 
     /// Zooms into the treemap, and back.
-    fn into_the_treemap(&self) {
+    fn zoom_in_the_treemap(&self) {
         let browser = &self.browser;
         self.go_to("treemap");
         // A page that is loaded as a whole forgets this.
@@ -278,7 +278,7 @@ impl Walk {
     fn all(&self) {
         self.to_the_suspect();
         self.down_the_tree();
-        self.into_the_treemap();
+        self.zoom_in_the_treemap();
         self.questions();
         self.searches();
         self.tables();
