@@ -11,6 +11,7 @@ mod object;
 mod pages;
 mod recording;
 pub mod reference;
+mod report;
 mod retention;
 #[cfg(feature = "serve")]
 mod serve;
@@ -94,6 +95,7 @@ commands! {
     "In a browser" {
         #[cfg(feature = "serve")]
         Serve in serve, "without rows";
+        Report in report, "without rows";
     }
     "Compare" {
         Diff in compare::diff;

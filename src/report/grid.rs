@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::column::{Align, Columns};
+use super::column::{Align, Columns, Fit};
 use super::table::Line;
 use super::value::Value;
 use crate::hprof::ObjectId;
@@ -35,6 +35,8 @@ pub struct GridColumn {
     pub is_number: bool,
     /// Whether it is what one came for.
     pub is_bold: bool,
+    /// Whether it can be done without where there is little room.
+    pub is_secondary: bool,
 }
 
 /// A row of a grid.
@@ -118,6 +120,7 @@ impl super::column::Header {
             title: self.title.clone(),
             is_number: self.align == Align::Right,
             is_bold: self.ink == super::ink::Ink::Bold,
+            is_secondary: self.title == "%" || matches!(self.fit, Fit::Secondary { .. }),
         }
     }
 }

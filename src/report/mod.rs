@@ -8,6 +8,7 @@
 //! * [`tree`] draws trees and bars; [`flamegraph`], [`folded`] and [`speedscope`] are stacks as pictures.
 //! * [`picture`] draws trees of memory as SVG for pages: treemaps and icicles.
 //! * [`junit`] and [`sarif`] write the results of `check` for CI servers and code hosts.
+//! * [`markdown`] escapes texts for tickets.
 //! * [`findings`] has the words of `doctor`.
 //! * [`hprof_text`] writes the text report of the HPROF agent.
 //!
@@ -29,6 +30,7 @@ pub mod ink;
 pub mod json;
 pub mod junit;
 mod layout;
+pub mod markdown;
 pub mod number;
 pub mod picture;
 pub mod sarif;

@@ -3,13 +3,10 @@
 //! told here anew, not asked of the program.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
-use hprof_writer::{
-    AllocSite, AllocSites, ClassId, DumpWriter, Elements, HeapModel, IdSize, Jdk, Layout, ObjectId, Options,
-    Root, StackFrame, StartThread, Type, Value, Version,
-};
+use crate::kit::evil::{Made, made};
 
 /// Clears a screen, turns text around, rings, and looks like a formula. U+009B is what terminals take for ESC [.
 const EVIL: &str = "=evil\u{1b}[2J\u{202e}\u{7}\u{9b}1m\u{2066}\u{feff}\u{e0041}\r";
@@ -26,77 +23,6 @@ fn is_harmful(c: char) -> bool {
         || (0x2066..=0x2069).contains(&code)
         || (0xE0000..=0xE007F).contains(&code)
         || matches!(code, 0x200E | 0x200F | 0x061C | 0x2028 | 0x2029 | 0xFEFF)
-}
-
-struct Made {
-    dir: tempfile::TempDir,
-    dump: PathBuf,
-    class: ClassId,
-    instance: ObjectId,
-    text: ObjectId,
-    thread: ObjectId,
-}
-
-/// A dump in which all that has a name has this one.
-fn made() -> Made {
-    let mut model = HeapModel::new(Layout::COMPRESSED);
-    let jdk = Jdk::add_to(&mut model);
-    let statics = [(EVIL, Value::Int(1))];
-    let class = model.class_with_statics(EVIL, Some(jdk.object), &[(EVIL, Type::Object)], &statics);
-    let below = model.class(&format!("{EVIL}Sub"), Some(class), &[]);
-    let loader_class = model.class(&format!("java.lang.ClassLoader{EVIL}"), Some(jdk.object), &[]);
-    let loader = model.instance(loader_class, &[]);
-    model.class_mut(class).loader = loader.0;
-    let text = jdk.string(&mut model, EVIL);
-    jdk.string(&mut model, EVIL);
-    let bytes = model.prim_array(Elements::of_bytes(EVIL.as_bytes()));
-    let instance = model.instance_with(class, &[(EVIL, text.into())]);
-    let other = model.instance_with(below, &[(EVIL, bytes.into())]);
-    let array_class = model.array_class(class);
-    let array = model.object_array(array_class, &[instance, other]);
-    let thread = jdk.thread(&mut model, EVIL, false, 5);
-    let trace =
-        model.trace(1, &[StackFrame::new(class, EVIL, EVIL, 7), StackFrame::new(below, EVIL, EVIL, -3)]);
-    model.root(thread, Root::ThreadObject { thread: 1, trace });
-    model.root(array, Root::JavaFrame { thread: 1, frame: 0 });
-    model.root(loader, Root::JniGlobal { reference: 1 });
-    model.heap_info(0x5A, EVIL);
-
-    let options = Options::hotspot();
-    let mut out = DumpWriter::new(Version::V1_0_2, IdSize::Eight);
-    out.string(0x7_0001, EVIL);
-    let names = StartThread {
-        thread: 1,
-        object: thread.0,
-        trace,
-        name: 0x7_0001,
-        group: 0x7_0001,
-        parent_group: 0x7_0001,
-    };
-    out.start_thread(&names);
-    model.write_into(&mut out, &options);
-    let serial = 1 + u32::try_from(model.classes().iter().position(|def| def.id == class).unwrap()).unwrap();
-    let site = AllocSite {
-        class_serial: serial,
-        trace,
-        live_bytes: 16,
-        live_instances: 1,
-        allocated_bytes: 32,
-        allocated_instances: 2,
-        ..AllocSite::default()
-    };
-    out.alloc_sites(&AllocSites {
-        live_bytes: 16,
-        live_instances: 1,
-        sites: vec![site],
-        ..AllocSites::default()
-    });
-    out.cpu_samples(3, &[(3, trace)]);
-
-    let dir = tempfile::tempdir().unwrap();
-    let dump = dir.path().join("made.hprof");
-    fs::write(&dump, out.into_bytes()).unwrap();
-    Made { dir, dump, class, instance, text, thread }
 }
 
 fn run(index: &Path, arguments: &[&str]) -> Output {
@@ -152,7 +78,7 @@ fn what_is_looked_for_would_be_found() {
 
 #[test]
 fn no_command_lets_them_out_in_any_format() {
-    let made = made();
+    let made = made(EVIL);
     let dump = made.dump.to_str().unwrap();
     let index = made.dir.path().join("index");
     let [class, instance, text, thread] =
@@ -256,7 +182,7 @@ const OTHER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/samples/agent/all-cpu.
 
 #[test]
 fn pictures_and_texts_for_other_programs_are_harmless() {
-    let made = made();
+    let made = made(EVIL);
     let dump = made.dump.to_str().unwrap();
     let index = made.dir.path().join("index");
     let commands: &[(&str, &[&str])] = &[
@@ -531,7 +457,7 @@ fn text_reports_that_hold_them() {
 #[cfg(unix)]
 #[test]
 fn paths_that_hold_them() {
-    let made = made();
+    let made = made(EVIL);
     let hostile = made.dir.path().join(format!("{EVIL}.hprof"));
     fs::copy(&made.dump, &hostile).unwrap();
     let cut = made.dir.path().join(format!("cut{EVIL}.hprof"));

@@ -5,6 +5,7 @@
 #![allow(dead_code, unreachable_pub)]
 
 pub mod dump;
+pub mod evil;
 pub mod mutate;
 pub mod process;
 pub mod strategies;

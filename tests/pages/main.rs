@@ -9,11 +9,13 @@
     clippy::cast_possible_truncation
 )]
 
+mod hostile;
 mod html;
 mod http;
 #[path = "../kit/mod.rs"]
 mod kit;
 mod links;
+mod security;
 mod server;
 mod walk;
 mod web_driver;

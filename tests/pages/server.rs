@@ -85,6 +85,11 @@ pub struct Client {
 }
 
 impl Client {
+    /// What lets it in, as a Cookie header has it.
+    pub fn cookie(&self) -> &str {
+        &self.cookie
+    }
+
     /// What is at an address, as the server has it now.
     pub fn get(&self, target: &str) -> Response {
         let headers = [("Cookie", self.cookie.as_str()), ("Accept", "text/html,*/*")];

@@ -125,15 +125,6 @@ impl Ask {
         Ok(Answered { grids: said.grids, notes: said.notes })
     }
 
-    /// Asks for grids; with what was said if that failed: where in a query.
-    pub(crate) fn place(&self) -> Result<Answered, (Failure, Vec<Note>)> {
-        let (done, said) = desk::listen(Form::Grid, MAX_DOCUMENT, || cli::answer(&self.words(None)));
-        match done {
-            Ok(_) => Ok(Answered { grids: said.grids, notes: said.notes }),
-            Err(error) => Err((Failure::of(&error, Vec::new()), said.notes)),
-        }
-    }
-
     /// Asks for the JSON document, as bytes.
     pub(crate) fn document(&self) -> Result<Vec<u8>, Failure> {
         Ok(self.listen(Form::Bytes, MAX_ANSWER, Some("json"))?.1.bytes)
@@ -152,7 +143,9 @@ impl Ask {
             Ok(document) => Ok((document, said.notes)),
             // A command that finds nothing may write nothing.
             Err(_) if said.bytes.is_empty() => Ok((Json::Null, said.notes)),
-            Err(error) => Err(Failure { text: format!("the answer is not as expected: {error}"), hint: None }),
+            Err(error) => {
+                Err(Failure { text: format!("the answer is not as expected: {error}"), hint: None })
+            }
         }
     }
 
@@ -170,7 +163,8 @@ const MAX_DOCUMENT: usize = 16 << 20;
 impl Failure {
     fn of(error: &anyhow::Error, notes: Vec<Note>) -> Self {
         let advice = error.downcast_ref::<Error>().and_then(Error::advice).map(str::to_owned);
-        let hint = advice.or_else(|| notes.into_iter().find(|note| note.kind == "hint").map(|note| note.text));
+        let hint =
+            advice.or_else(|| notes.into_iter().find(|note| note.kind == "hint").map(|note| note.text));
         if let Some(usage) = error.downcast_ref::<clap::Error>() {
             // The first line says what is wrong; usage is of the shell.
             let text = usage.to_string();

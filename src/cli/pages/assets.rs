@@ -2,6 +2,8 @@
 
 /// The style of all pages, and of reports.
 pub(crate) const STYLE: &str = include_str!("assets/style.css");
+/// What a report has beside it.
+pub(crate) const REPORT_STYLE: &str = include_str!("assets/report.css");
 /// What pages can do where there is JavaScript.
 pub(crate) const SCRIPT: &str = include_str!("assets/script.js");
 const ICON: &str = include_str!("assets/icon.svg");

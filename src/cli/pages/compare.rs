@@ -7,8 +7,18 @@ use super::frame::{self, Page};
 use super::request::Request;
 
 /// What can be compared, as `diff --by` has it.
-const BY: &[&str] =
-    &["place", "class", "package", "loader", "superclass", "roots", "threads", "properties", "strings", "waste"];
+const BY: &[&str] = &[
+    "place",
+    "class",
+    "package",
+    "loader",
+    "superclass",
+    "roots",
+    "threads",
+    "properties",
+    "strings",
+    "waste",
+];
 
 /// The question; `None` if there is no baseline.
 pub(crate) fn ask(request: &Request<'_>) -> Option<Ask> {

@@ -3,8 +3,9 @@
 use maud::{Markup, html};
 
 use crate::cli;
+use crate::report::escape;
 
-use super::ask::Ask;
+use super::ask::{Answered, Ask};
 use super::frame::{self, Page};
 use super::request::Request;
 
@@ -50,12 +51,19 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
 /// The rows, or what is wrong: with the query, and a mark at the place.
 fn answer(ask: &Ask, request: &Request<'_>) -> Markup {
     let links = request.links();
-    match ask.place() {
-        Ok(answered) => frame::answered(Ok(answered), &links, "Rows"),
-        Err((failure, notes)) => html! {
-            (frame::failed(&failure, &links))
-            @if !notes.is_empty() { pre { @for note in &notes { (crate::report::escape::text(&note.text)) "\n" } } }
-        },
+    let answered = match ask.grids() {
+        Ok(answered) => answered,
+        Err(failure) => return frame::failed(&failure, &links),
+    };
+    let (wrong, others): (Vec<_>, Vec<_>) = answered.notes.into_iter().partition(|note| note.kind == "error");
+    let Some(wrong) = wrong.into_iter().next() else {
+        return frame::answered(Ok(Answered { grids: answered.grids, notes: others }), &links, "Rows");
+    };
+    html! {
+        section.failed role="alert" {
+            pre { @for note in &others { (escape::text(&note.text)) "\n" } }
+            p { (escape::text(&wrong.text)) }
+        }
     }
 }
 

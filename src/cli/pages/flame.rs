@@ -118,10 +118,16 @@ fn node(
     href: &dyn Fn(&str) -> Option<String>,
 ) -> Node {
     let large = frame.called.iter().filter(|(_, called)| called.weight.saturating_mul(MIN_SHARE) >= whole);
-    let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}{SEPARATOR}{name}") };
+    let below =
+        |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}{SEPARATOR}{name}") };
     Node {
         name: name.to_owned(),
-        title: format!("{name}\n{} of {}, {}", grouped(frame.weight), grouped(whole), percent(frame.weight, whole)),
+        title: format!(
+            "{name}\n{} of {}, {}",
+            grouped(frame.weight),
+            grouped(whole),
+            percent(frame.weight, whole)
+        ),
         href: href(path),
         bytes: frame.weight,
         hue: Hue::of_class(name.rsplit_once('.').map_or(name, |(class, _)| class)),

@@ -108,7 +108,9 @@ pub(crate) const LISTINGS: &[Listing] = &[
         about: "Threads, with their stacks and what the locals retain.",
         command: "threads",
         always: &[],
-        options: &["name", "state", "group", "stack", "locals", "virtual", "platform", "sort", "depth", "top"],
+        options: &[
+            "name", "state", "group", "stack", "locals", "virtual", "platform", "sort", "depth", "top",
+        ],
         argument: None,
         top: Some("100"),
     },

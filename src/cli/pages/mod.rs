@@ -8,10 +8,10 @@ pub(crate) mod ask;
 pub(crate) mod assets;
 mod compare;
 pub(crate) mod console;
-mod flame;
+pub(crate) mod flame;
 pub(crate) mod frame;
 mod listing;
-mod names;
+pub(crate) mod names;
 mod object;
 mod of_class;
 pub(crate) mod overview;
@@ -74,10 +74,15 @@ pub(crate) fn is_long(target: &str) -> bool {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let page = path.split('/').nth(2).unwrap_or_default().trim_end_matches(".json");
     match page {
-        "leaks" | "overview" | "" | "waste" | "strings" | "diff" | "oql" | "search" | "finalizers" | "loaders"
-        | "paths" | "retained" | "roots" | "sites" | "flamegraph" => true,
+        "leaks" | "overview" | "" | "waste" | "strings" | "diff" | "oql" | "search" | "finalizers"
+        | "loaders" | "paths" | "retained" | "roots" | "sites" | "flamegraph" => true,
         // What is counted in the summary is at hand.
-        "histo" => query.contains("retained") || query.contains("live") || query.contains("unreachable") || query.contains("heap="),
+        "histo" => {
+            query.contains("retained")
+                || query.contains("live")
+                || query.contains("unreachable")
+                || query.contains("heap=")
+        }
         "instances" => query.contains("where=") || query.contains("sort="),
         "refs" => !query.contains("of=0x"),
         _ => false,
@@ -167,7 +172,8 @@ fn has(request: &Request<'_>) -> Has {
         Ok((document, _)) => {
             let row = document.row();
             let records = row.and_then(|row| row.get("records"));
-            let recorded = ["alloc_sites", "cpu_samples", "heap_summaries", "start_threads", "control_settings"];
+            let recorded =
+                ["alloc_sites", "cpu_samples", "heap_summaries", "start_threads", "control_settings"];
             let has_recording = |records: &serde_json::Value| {
                 recorded.iter().any(|kind| records.number(kind).unwrap_or_default() > 0)
             };
@@ -184,8 +190,8 @@ fn has(request: &Request<'_>) -> Has {
 /// Objects that have a finalizer, by class: jhat's "Finalizer Summary".
 fn finalizers(request: &Request<'_>) -> Ask {
     request.ask("oql").argument(
-        "SELECT classof(f.referent).@name AS class, count(*) AS instances, sum(f.referent.@usedHeapSize) AS shallow \
-         FROM java.lang.ref.Finalizer f GROUP BY class ORDER BY instances DESC",
+        "SELECT classof(f.referent).@name AS class, count(*) AS finalizable, sum(f.referent.@usedHeapSize) AS shallow \
+         FROM java.lang.ref.Finalizer f GROUP BY class ORDER BY finalizable DESC",
     )
 }
 

@@ -86,10 +86,13 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
     };
     let heading = html! { (class_name(simple(class))) " " span."id dim" { (of) } };
     let page = Page::new("", format!("{} {of}", simple(class)), body).heading(heading);
-    let page = page.below("Overview", "overview").below(class.to_owned(), match id(row, "class_object") {
-        Some(class_object) => format!("class/{class_object:#x}"),
-        None => format!("class/{}", html::encoded(class)),
-    });
+    let page = page.below("Overview", "overview").below(
+        class.to_owned(),
+        match id(row, "class_object") {
+            Some(class_object) => format!("class/{class_object:#x}"),
+            None => format!("class/{}", html::encoded(class)),
+        },
+    );
     Some(page)
 }
 

@@ -31,7 +31,8 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
         // Several classes of one name, or none: those that there are.
         Err(failure) => {
             let found = classes.grids();
-            let is_found = found.as_ref().is_ok_and(|found| found.grids.iter().any(|grid| !grid.rows.is_empty()));
+            let is_found =
+                found.as_ref().is_ok_and(|found| found.grids.iter().any(|grid| !grid.rows.is_empty()));
             let body = html! {
                 (frame::failed(&failure, &links))
                 @if is_found { (frame::answered(found, &links, "Classes")) (frame::command(&classes)) }
@@ -54,13 +55,17 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
     // By its ID, since several may have the name.
     let exact = if row.text("object").is_empty() { name.clone() } else { row.text("object").to_owned() };
     let instances = request.ask("instances").option("top", INSTANCES).argument(&*exact);
-    let subclasses = request.ask("classes").flag("tree").option("depth", "1").option("top", "50").argument(&*exact);
-    let statics: Vec<&Json> = row.list("fields").iter().filter(|field| !field.text("class").is_empty()).collect();
+    let subclasses =
+        request.ask("classes").flag("tree").option("depth", "1").option("top", "50").argument(&*exact);
+    let statics: Vec<&Json> =
+        row.list("fields").iter().filter(|field| !field.text("class").is_empty()).collect();
     let query = html::encoded(&exact).to_string();
+    let pattern = format!("^{}$", regex::escape(&name)).replace('\\', "\\\\").replace('"', "\\\"");
     let by_type = format!(
-        "SELECT classof(r).@name AS class, count(*) AS instances, sum(r.@usedHeapSize) AS bytes FROM OBJECTS (SELECT OBJECTS inbounds(o) FROM {exact} o) r GROUP BY class ORDER BY instances DESC"
+        "SELECT classof(r).@name AS class, count(*) AS referrers, sum(r.@usedHeapSize) AS bytes FROM OBJECTS \
+         (SELECT OBJECTS inbounds(o) FROM \"{pattern}\" o) r GROUP BY class ORDER BY referrers DESC"
     );
-    let by_type_out = by_type.replace("inbounds", "outbounds");
+    let by_type_out = by_type.replace("inbounds", "outbounds").replace("referrers", "references");
     let count = class.number("instances").unwrap_or_default();
     let body = html! {
         p.dim {

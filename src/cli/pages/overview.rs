@@ -52,9 +52,11 @@ pub(crate) fn title(row: &Json, suspects: &[Json]) -> String {
     match (first, is_leak, share) {
         // The figures follow in the card.
         (Some(sentence), true, Some(share)) => {
-            format!("{}: {share}% of the heap", sentence.rsplit_once(": ").map_or(sentence, |(what, _)| what))
+            format!("{}: {share:.1}% of the heap", sentence.rsplit_once(": ").map_or(sentence, |(what, _)| what))
         }
-        (Some(_), false, Some(share)) => format!("One part holds {share}% of the heap, and nothing accumulates in it"),
+        (Some(_), false, Some(share)) => {
+            format!("One part holds {share:.1}% of the heap, and nothing accumulates in it")
+        }
         _ => "Nothing stands out".to_owned(),
     }
 }
@@ -71,27 +73,31 @@ pub(crate) fn about(row: &Json, document: &Json) -> String {
     crate::report::escape::text(&parts.join(" · ")).into_owned()
 }
 
+/// The figures in a row.
 pub(crate) fn figures(row: &Json) -> Markup {
+    frame::facts(facts(row))
+}
+
+/// What there is, in figures.
+pub(crate) fn facts(row: &Json) -> impl Iterator<Item = (String, &'static str)> {
     let of = |key: &str, figure: &str| row.get(key).and_then(|part| part.number(figure));
     let all = row.number("shallow_bytes").unwrap_or_default();
     let reachable = of("reachable", "shallow_bytes");
     let unreachable = of("unreachable", "shallow_bytes");
     let limit = row.number("heap_limit_bytes").map(|bytes| (human_bytes(bytes), "heap limit"));
-    frame::facts(
-        [
-            (reachable.map_or_else(|| "–".to_owned(), human_bytes), "reachable"),
-            (unreachable.map_or_else(|| "–".to_owned(), |bytes| percent(bytes, all)), "unreachable"),
-            (frame::number(of("reachable", "objects")), "objects"),
-            (frame::number(row.number("gc_roots_total")), "GC roots"),
-            (frame::number(row.number("threads")), "threads"),
-            (frame::number(row.number("class_loaders")), "class loaders"),
-        ]
-        .into_iter()
-        .chain(limit),
-    )
+    [
+        (reachable.map_or_else(|| "–".to_owned(), human_bytes), "reachable"),
+        (unreachable.map_or_else(|| "–".to_owned(), |bytes| percent(bytes, all)), "unreachable"),
+        (frame::number(of("reachable", "objects")), "objects"),
+        (frame::number(row.number("gc_roots_total")), "GC roots"),
+        (frame::number(row.number("threads")), "threads"),
+        (frame::number(row.number("class_loaders")), "class loaders"),
+    ]
+    .into_iter()
+    .chain(limit)
 }
 
-fn out_of_memory(oom: &Json, links: &Links) -> Markup {
+pub(crate) fn out_of_memory(oom: &Json, links: &Links) -> Markup {
     html! {
         section.verdict {
             h2 { "Thread " (text(oom.text("name"), links)) " ran out of memory" }

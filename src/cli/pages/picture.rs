@@ -4,9 +4,9 @@ use maud::{Markup, html};
 
 use crate::cli::shared::args::Input;
 use crate::cli::shared::session::ensure_right;
+use crate::hprof::ObjectId;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::{Heap, ObjectGraph, Quiet};
-use crate::hprof::ObjectId;
 use crate::query::dominators::areas::{self, Area, What};
 use crate::query::dominators::preorder::Start;
 use crate::query::objects::label::Labels;
@@ -29,7 +29,7 @@ pub(crate) enum Form {
 /// Of a picture beside other things.
 pub(crate) const SMALL: Canvas = Canvas { width: 1180.0, height: 300.0 };
 /// Of a picture that has a page.
-const LARGE: Canvas = Canvas { width: 1180.0, height: 620.0 };
+pub(crate) const LARGE: Canvas = Canvas { width: 1180.0, height: 620.0 };
 /// Areas of the pictures.
 const AREAS: usize = 800;
 
@@ -130,7 +130,11 @@ pub(crate) fn figure_of(area: &Area, names: &Names, form: Form, canvas: Canvas, 
 }
 
 /// The areas below an object, or all.
-pub(crate) fn area(site: &super::site::Site, dump: &std::path::Path, of: Option<&str>) -> anyhow::Result<Option<(Area, Names)>> {
+pub(crate) fn area(
+    site: &super::site::Site,
+    dump: &std::path::Path,
+    of: Option<&str>,
+) -> anyhow::Result<Option<(Area, Names)>> {
     let input = Input::of_words(dump, &site.options)?;
     let (_, graph, found) = input.with_graph(|heap, graph| area_in(heap, graph, of))?;
     ensure_right(&graph)?;
@@ -174,7 +178,9 @@ fn node(
     zoom: &dyn Fn(ObjectId) -> Option<String>,
 ) -> Node {
     let (name, full, to, hue) = match &area.what {
-        What::All => ("all reachable objects".to_owned(), "all reachable objects".to_owned(), None, Hue::Others),
+        What::All => {
+            ("all reachable objects".to_owned(), "all reachable objects".to_owned(), None, Hue::Others)
+        }
         What::Object { id, class, represents, label, chain } => {
             let mut parts: Vec<String> =
                 chain.iter().map(|link| called(names, link.class, link.represents)).collect();

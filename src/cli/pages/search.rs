@@ -36,7 +36,8 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
     };
     // The text itself, not a pattern.
     let pattern = regex::escape(text);
-    let strings = request.ask("strings").option("pattern", pattern).option("top", TOP).option("max-chars", "200");
+    let strings =
+        request.ask("strings").option("pattern", pattern).option("top", TOP).option("max-chars", "200");
     let threads = request.ask("threads").option("name", text).option("top", TOP);
     let body = html! {
         (frame::section("Classes", &classes, &links))

@@ -107,7 +107,8 @@ fn chain(suspect: &Json, links: &Links) -> Markup {
 /// What it consists of, as a bar and in words.
 fn contents(suspect: &Json, links: &Links) -> Markup {
     let parts = suspect.list("contents");
-    let whole = suspect.number("accumulated_bytes").or_else(|| suspect.number("retained_bytes")).unwrap_or_default();
+    let whole =
+        suspect.number("accumulated_bytes").or_else(|| suspect.number("retained_bytes")).unwrap_or_default();
     let named: u64 = parts.iter().filter_map(|part| part.number("shallow_bytes")).sum();
     html! {
         @if !parts.is_empty() && whole > 0 {

@@ -34,7 +34,11 @@ pub(crate) fn ask(request: &Request<'_>) -> Ask {
 pub(crate) fn page(request: &Request<'_>) -> Page {
     let (links, ask) = (request.links(), ask(request));
     let is_plain = request.one("group-by").is_none() && request.one("merge").is_none();
-    let tree = if is_plain { rows(request, &ask, &links) } else { frame::answered(ask.grids(), &links, "Dominator tree") };
+    let tree = if is_plain {
+        rows(request, &ask, &links)
+    } else {
+        frame::answered(ask.grids(), &links, "Dominator tree")
+    };
     let of = request.one("of");
     let body = html! {
         p.dim { "An object dominates another if every path from the GC roots to the other leads through it: the other is freed with it." }
@@ -60,7 +64,9 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
     };
     let page = Page::new("dominators", "Dominator tree", body);
     match of {
-        Some(of) => Page { title: format!("Dominated by {of}"), ..page }.below("Dominator tree", "dominators"),
+        Some(of) => {
+            Page { title: format!("Dominated by {of}"), ..page }.below("Dominator tree", "dominators")
+        }
         None => page,
     }
 }
@@ -78,7 +84,8 @@ fn rows(request: &Request<'_>, ask: &Ask, links: &Links) -> Markup {
         Ok(answer) => answer,
         Err(failure) => return frame::failed(&failure, links),
     };
-    let whole = document.get("reachable").and_then(|reachable| reachable.number("shallow_bytes")).unwrap_or_default();
+    let whole =
+        document.get("reachable").and_then(|reachable| reachable.number("shallow_bytes")).unwrap_or_default();
     let rows = document.list("rows");
     let first = rows.iter().filter_map(|row| row.number("depth")).min().unwrap_or_default();
     let chain = request.one("of").map(|of| request.ask("dominators").option("of", of).flag("chain"));
@@ -87,8 +94,8 @@ fn rows(request: &Request<'_>, ask: &Ask, links: &Links) -> Markup {
         div.scroll tabindex="0" role="region" aria-label="Dominator tree" {
             table.tree {
                 thead { tr {
-                    th.n scope="col" { "retained" } th.n scope="col" { "%" } th.n scope="col" { "shallow" }
-                    th.n scope="col" { "objects" } th.name scope="col" { "object" }
+                    th.n scope="col" { "retained" } th."n extra" scope="col" { "%" } th."n extra" scope="col" { "shallow" }
+                    th."n extra" scope="col" { "objects" } th.name scope="col" { "object" }
                 } }
                 tbody { @for row in rows { (node(request, row, first, whole, links)) } }
             }
@@ -107,9 +114,9 @@ fn node(request: &Request<'_>, row: &Json, first: u64, whole: u64, links: &Links
     html! {
         tr data-depth=(depth) {
             td."n b" { (grouped(retained)) }
-            td.n { (frame::share(retained, whole)) }
-            td.n { (frame::number(row.number("shallow_bytes"))) }
-            td.n { (frame::number(row.number("retained_objects"))) }
+            td."n extra" { (frame::share(retained, whole)) }
+            td."n extra" { (frame::number(row.number("shallow_bytes"))) }
+            td."n extra" { (frame::number(row.number("retained_objects"))) }
             td class={ "name in" (depth) } {
                 @if has_more {
                     a.twist href=(request.href(&format!("dominators?of={of}"))) aria-label={ "What " (of) " dominates" } { "▸" }

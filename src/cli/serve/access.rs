@@ -92,23 +92,37 @@ impl Access {
         let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
         let mut cookies = cookies.flat_map(|cookies| cookies.split("; "));
         let is_ours = |cookie: &str| {
-            cookie.split_once('=').is_some_and(|(name, value)| name == self.cookie_name && is_same(value, &self.cookie))
+            cookie
+                .split_once('=')
+                .is_some_and(|(name, value)| name == self.cookie_name && is_same(value, &self.cookie))
         };
-        if cookies.any(is_ours) { Verdict::In } else { Verdict::Out("open the address that the server printed") }
+        if cookies.any(is_ours) {
+            Verdict::In
+        } else {
+            Verdict::Out("open the address that the server printed")
+        }
     }
 
     /// Whether a Host is a name of this machine, whatever the port.
     fn is_own(&self, host: &str) -> bool {
         let (name, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((address, port)) => (address, port),
-            None => host.split_once(':').map_or((host, ""), |(name, _)| (name, host.get(name.len()..).unwrap_or_default())),
+            None => host
+                .split_once(':')
+                .map_or((host, ""), |(name, _)| (name, host.get(name.len()..).unwrap_or_default())),
         };
-        let is_port = port.is_empty() || port.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok());
+        let is_port =
+            port.is_empty() || port.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok());
         let is_bracketed = host.starts_with('[');
-        let is_loopback = if is_bracketed { name == "::1" } else { name == "127.0.0.1" || name.eq_ignore_ascii_case("localhost") };
+        let is_loopback = if is_bracketed {
+            name == "::1"
+        } else {
+            name == "127.0.0.1" || name.eq_ignore_ascii_case("localhost")
+        };
         // An address cannot be rebound; a name can.
         let is_remote = self.is_remote
-            && (name.parse::<IpAddr>().is_ok() || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name)));
+            && (name.parse::<IpAddr>().is_ok()
+                || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name)));
         is_port && (is_loopback || is_remote)
     }
 }
@@ -119,7 +133,9 @@ mod tests {
     use super::*;
 
     fn headers(all: &[(&'static str, &str)]) -> HeaderMap {
-        all.iter().map(|(name, value)| (name.parse::<header::HeaderName>().unwrap(), value.parse().unwrap())).collect()
+        all.iter()
+            .map(|(name, value)| (name.parse::<header::HeaderName>().unwrap(), value.parse().unwrap()))
+            .collect()
     }
 
     #[test]
@@ -129,8 +145,22 @@ mod tests {
             assert!(access.is_own(host), "{host}");
         }
         for host in [
-            "", ":80", "127.0.0.1.evil.example", "evil.example", "localhost.evil.example:80", "127.0.0.1:80:80", "127.0.0.1:",
-            "127.0.0.1:x", "::1", "[::1", "[::2]", "[127.0.0.1]", "0.0.0.0", "192.168.0.1", "127.0.0.1 ", "localhost:-1",
+            "",
+            ":80",
+            "127.0.0.1.evil.example",
+            "evil.example",
+            "localhost.evil.example:80",
+            "127.0.0.1:80:80",
+            "127.0.0.1:",
+            "127.0.0.1:x",
+            "::1",
+            "[::1",
+            "[::2]",
+            "[127.0.0.1]",
+            "0.0.0.0",
+            "192.168.0.1",
+            "127.0.0.1 ",
+            "localhost:-1",
         ] {
             assert!(!access.is_own(host), "{host}");
         }
@@ -146,7 +176,10 @@ mod tests {
         let cookie = cookie.split(';').next().unwrap();
         let host = ("host", "127.0.0.1:7000");
         assert_eq!(access.judge(&headers(&[host, ("cookie", cookie)]), None), Verdict::In);
-        assert_eq!(access.judge(&headers(&[host, ("cookie", &format!("a=b; {cookie}; c=d"))]), None), Verdict::In);
+        assert_eq!(
+            access.judge(&headers(&[host, ("cookie", &format!("a=b; {cookie}; c=d"))]), None),
+            Verdict::In
+        );
         assert_eq!(access.judge(&headers(&[host]), Some(access.token())), Verdict::Exchange);
         let out = |all: &[(&'static str, &str)], token| {
             assert!(matches!(access.judge(&headers(all), token), Verdict::Out(_)), "{all:?}");
@@ -161,7 +194,12 @@ mod tests {
         out(&[host, ("cookie", cookie), ("origin", "null")], None);
         out(&[host, ("cookie", cookie), ("sec-fetch-site", "cross-site")], None);
         out(&[host, ("cookie", cookie), ("sec-fetch-site", "same-site")], None);
-        let inside = [host, ("cookie", cookie), ("origin", "http://127.0.0.1:7000"), ("sec-fetch-site", "same-origin")];
+        let inside = [
+            host,
+            ("cookie", cookie),
+            ("origin", "http://127.0.0.1:7000"),
+            ("sec-fetch-site", "same-origin"),
+        ];
         assert_eq!(access.judge(&headers(&inside), None), Verdict::In);
     }
 }

@@ -134,7 +134,12 @@ fn make_room(open: &Mutex<VecDeque<Connection>>, most: usize) {
 }
 
 /// Ends when nothing was asked for `patience`, and nothing is being answered; never without one.
-async fn idle(patience: Option<Duration>, clock: Instant, last: &AtomicU64, open: &Mutex<VecDeque<Connection>>) {
+async fn idle(
+    patience: Option<Duration>,
+    clock: Instant,
+    last: &AtomicU64,
+    open: &Mutex<VecDeque<Connection>>,
+) {
     let Some(patience) = patience else { return std::future::pending().await };
     loop {
         let since = clock.elapsed().saturating_sub(Duration::from_millis(last.load(Ordering::Relaxed)));

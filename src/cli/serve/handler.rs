@@ -23,7 +23,8 @@ const PATIENCE: Duration = Duration::from_millis(1500);
 /// Seconds until it comes again.
 const AGAIN: &str = "1";
 /// Pages that need no graph.
-const OF_SUMMARY: &[&str] = &["histo", "info", "doctor", "sites", "traces", "cpu", "cputime", "monitors", "flamegraph", "recording"];
+const OF_SUMMARY: &[&str] =
+    &["histo", "info", "doctor", "sites", "traces", "cpu", "cputime", "monitors", "flamegraph", "recording"];
 
 /// Nothing but what this server sends may run, be shown or be connected to.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -111,7 +112,8 @@ impl Inner {
 
     async fn page(&self, path: &str, target: &str, wants_json: bool) -> Response<Body> {
         if let Some((content, content_type)) = assets::file(path) {
-            let headers = [(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, "private, max-age=3600")];
+            let headers =
+                [(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, "private, max-age=3600")];
             return (headers, content).into_response();
         }
         if path == "/" {
@@ -173,8 +175,11 @@ impl Inner {
         loop {
             job.touch();
             let next = Duration::from_secs(1);
-            let next = deadline.map_or(next, |deadline| next.min(deadline.saturating_duration_since(tokio::time::Instant::now())));
-            let done = tokio::time::timeout(next, state.wait_for(|state| matches!(state, State::Done(_)))).await;
+            let next = deadline.map_or(next, |deadline| {
+                next.min(deadline.saturating_duration_since(tokio::time::Instant::now()))
+            });
+            let done =
+                tokio::time::timeout(next, state.wait_for(|state| matches!(state, State::Done(_)))).await;
             match done {
                 Ok(Ok(done)) => {
                     if let State::Done(reply) = &*done {
@@ -219,7 +224,8 @@ impl Inner {
         if is_json {
             return Reply::json_error(500, &failure);
         }
-        let mut page = Page::failed("", "This dump cannot be opened", &failure, &self.questions.site.links(number));
+        let mut page =
+            Page::failed("", "This dump cannot be opened", &failure, &self.questions.site.links(number));
         page.status = 500;
         self.document(number, &page)
     }
@@ -286,7 +292,11 @@ impl Inner {
 fn words(stage: &Stage) -> String {
     let name = if stage.name.is_empty() { "working" } else { &stage.name };
     let name = escape::text(name);
-    if stage.total == 0 { name.into_owned() } else { format!("{name}, {} %", percent(stage.done.min(stage.total), stage.total)) }
+    if stage.total == 0 {
+        name.into_owned()
+    } else {
+        format!("{name}, {} %", percent(stage.done.min(stage.total), stage.total))
+    }
 }
 
 fn progress(stage: &Stage) -> Markup {
@@ -314,7 +324,8 @@ fn wants_json(headers: &HeaderMap) -> bool {
 
 fn sent(reply: &Reply) -> Response<Body> {
     let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = (status, [(header::CONTENT_TYPE, reply.content_type)], reply.body.clone()).into_response();
+    let mut response =
+        (status, [(header::CONTENT_TYPE, reply.content_type)], reply.body.clone()).into_response();
     if let Some(location) = &reply.location
         && let Ok(location) = HeaderValue::from_str(location)
     {

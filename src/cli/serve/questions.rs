@@ -322,7 +322,11 @@ async fn build(site: &Site, number: usize, index: &watch::Sender<Index>) -> anyh
             Heard::Said(Said::Progress { stage, done, total }) => {
                 let stage = Stage { name: stage, done, total };
                 index.send_modify(|index| {
-                    *index = if matches!(index, Index::Summary(_)) { Index::Summary(stage) } else { Index::Building(stage) };
+                    *index = if matches!(index, Index::Summary(_)) {
+                        Index::Summary(stage)
+                    } else {
+                        Index::Building(stage)
+                    };
                 });
             }
             Heard::Said(Said::Reply { .. }) | Heard::Reply(_) => {}

@@ -52,7 +52,8 @@ impl Worker {
         command.arg("--").args(&site.dumps);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
         let mut child = command.spawn().context("cannot start a process")?;
-        let (stdin, stdout) = child.stdin.take().zip(child.stdout.take()).context("a process without pipes")?;
+        let (stdin, stdout) =
+            child.stdin.take().zip(child.stdout.take()).context("a process without pipes")?;
         Ok(Self { _child: child, stdin, stdout: BufReader::new(stdout), questions: 0 })
     }
 

@@ -114,7 +114,9 @@ pub(crate) fn bytes(bytes: &[u8]) -> std::io::Result<()> {
         Some(fits)
     });
     if fits == Some(false) {
-        return Err(std::io::Error::other("the answer is too long for a page; ask in the shell, or for fewer rows"));
+        return Err(std::io::Error::other(
+            "the answer is too long for a page; ask in the shell, or for fewer rows",
+        ));
     }
     Ok(())
 }

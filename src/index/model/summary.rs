@@ -55,7 +55,26 @@ pub struct Summary {
     tables: Tables,
     facts: FactsRow,
     class_table: OnceLock<ClassTable>,
+    /// Whether what objects hold is not told: texts, numbers, names of threads and loaders.
+    hides_values: bool,
 }
+
+/// System properties that say which JVM it was, and nothing of its user.
+const PUBLIC_PROPERTIES: &[&str] = &[
+    "java.class.version",
+    "java.runtime.name",
+    "java.runtime.version",
+    "java.specification.version",
+    "java.vendor",
+    "java.version",
+    "java.vm.info",
+    "java.vm.name",
+    "java.vm.vendor",
+    "java.vm.version",
+    "os.arch",
+    "os.name",
+    "sun.arch.data.model",
+];
 
 impl Summary {
     /// A summary of these tables; `None` if they do not belong together.
@@ -70,7 +89,17 @@ impl Summary {
 
     /// A summary of tables that were made together.
     pub(crate) fn of(tables: Tables, facts: FactsRow) -> Self {
-        Self { tables, facts, class_table: OnceLock::new() }
+        Self { tables, facts, class_table: OnceLock::new(), hides_values: false }
+    }
+
+    /// The same, from which no values are told: dumps hold secrets.
+    pub(crate) fn hiding_values(self, hides_values: bool) -> Self {
+        Self { hides_values, ..self }
+    }
+
+    /// Whether what objects hold is not told.
+    pub fn hides_values(&self) -> bool {
+        self.hides_values
     }
 
     /// Adds what was read from objects by means of the class table. `texts` are those of the summary, and those that
@@ -255,7 +284,7 @@ impl Summary {
 
     /// The name that a loader was given, if it was given one: `app`.
     pub fn loader_name(&self, loader: ObjectId) -> Option<&str> {
-        Some(self.text(self.loader(loader)?.name.get())).filter(|name| !name.is_empty())
+        Some(self.text(self.loader(loader)?.name.get())).filter(|name| !name.is_empty() && !self.hides_values)
     }
 
     fn loader(&self, loader: ObjectId) -> Option<&LoaderRow> {
@@ -265,7 +294,9 @@ impl Summary {
 
     /// The JVM's system properties, ascending by key.
     pub fn properties(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.tables.properties.iter().map(|row| (self.text(row.key.get()), self.text(row.value.get())))
+        let all =
+            self.tables.properties.iter().map(|row| (self.text(row.key.get()), self.text(row.value.get())));
+        all.filter(|(key, _)| !self.hides_values || PUBLIC_PROPERTIES.contains(key))
     }
 
     /// One system property.

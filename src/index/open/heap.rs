@@ -43,7 +43,7 @@ impl Heap {
             Some(summary) => (summary, false),
             None => file.build_summary(progress)?,
         };
-        Ok(Self { file, summary, fresh })
+        Ok(Self { file, summary: summary.hiding_values(options.hide_values), fresh })
     }
 
     /// Opens a dump with its graph: every stage is taken from the index, or built and left there. Where no index can be
@@ -97,7 +97,7 @@ impl Heap {
             _ => stages::build(&file, purpose, progress)?,
         };
         let graph = stages.into_graph(&file, &summary);
-        Ok((Self { file, summary, fresh }, graph))
+        Ok((Self { file, summary: summary.hiding_values(options.hide_values), fresh }, graph))
     }
 
     /// Looks whether somebody has written to the dump since it was opened: an answer that was read from it meanwhile is

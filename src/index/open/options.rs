@@ -11,4 +11,6 @@ pub struct Options {
     pub heap_dump: Option<u32>,
     /// Memory that building may take; by default what the machine allows.
     pub memory_bytes: Option<u64>,
+    /// Whether nothing is told of what objects hold: texts, numbers, names of threads and loaders.
+    pub hide_values: bool,
 }

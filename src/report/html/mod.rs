@@ -83,7 +83,8 @@ pub fn text(raw: &str, links: &Links) -> Markup {
     while let Some((before, id, after)) = next_id(rest) {
         let object = id.get(2..).and_then(|digits| u64::from_str_radix(digits, 16).ok());
         let shown = html! { span.id { (id) } };
-        html! { (before) (link(object.and_then(|id| links.object(ObjectId(id))), shown)) }.render_to(&mut made);
+        html! { (before) (link(object.and_then(|id| links.object(ObjectId(id))), shown)) }
+            .render_to(&mut made);
         rest = after;
     }
     rest.render_to(&mut made);
@@ -119,7 +120,11 @@ pub fn class_name(raw: &str) -> Markup {
 fn cell_text(cell: &GridCell, links: &Links) -> Markup {
     match &cell.target {
         Some(Target::Class(name, class_object)) => {
-            let shown = if cell.text.is_empty() { html! {} } else { class_name(&cell.text) };
+            let shown = if cell.text.is_empty() {
+                html! {}
+            } else {
+                class_name(&cell.text)
+            };
             link(links.class(name, *class_object), shown)
         }
         Some(target @ Target::Object(_)) => link(links.target(target), class_name(&cell.text)),
@@ -188,9 +193,11 @@ fn row(row: &GridRow, columns: &[GridColumn], links: &Links) -> Markup {
 
 fn class_of(column: &GridColumn, is_last: bool) -> &'static str {
     match (column.is_number, column.is_bold, is_last) {
+        (true, ..) if column.is_secondary => "n extra",
         (true, true, _) => "n b",
         (true, false, _) => "n",
         (false, _, true) => "name",
+        (false, ..) if column.is_secondary => "t extra",
         (false, ..) => "t",
     }
 }

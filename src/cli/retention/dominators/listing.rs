@@ -39,7 +39,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
             From::Roots => listing::list(tree, &question(Start::Roots, depth)),
             From::Object(position) if args.chain => listing::chain(tree, *position, args.top.rows(format)),
             _ if args.chain => {
-                anyhow::bail!("--chain needs the ID of one object: a class has several, each with its dominators")
+                anyhow::bail!(
+                    "--chain needs the ID of one object: a class has several, each with its dominators"
+                )
             }
             From::Object(position) => listing::list(tree, &question(Start::Object(*position), depth)),
             From::Tops(tops) => {

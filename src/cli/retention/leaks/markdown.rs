@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use crate::query::leaks::Verdict;
 use crate::query::leaks::evidence::Path;
 use crate::report::escape;
+use crate::report::markdown::{self, code};
 use crate::report::number::percent;
 
 use crate::cli::retention::paths_to_root::objects;
@@ -12,10 +13,6 @@ use crate::cli::shared::session::{Session, Source};
 use crate::cli::shared::{object_columns, paths};
 
 use super::{Told, facts, screen, words};
-
-/// Characters that mean something in Markdown.
-const SPECIAL: &[char] =
-    &['\\', '`', '*', '_', '{', '}', '[', ']', '<', '>', '#', '|', '~', '!', '&', '$', '@'];
 
 /// Writes all suspects.
 pub(super) fn write(out: &mut dyn Write, session: &Session, told: &Told) -> io::Result<()> {
@@ -78,31 +75,7 @@ fn path(out: &mut dyn Write, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A text of the dump: nothing in it is Markdown, wherever it stands.
+/// A text of the dump: nothing in it is Markdown, and it is not longer than a line.
 fn text(text: &str) -> String {
-    let text = words::line(text);
-    let text = escape::text(&text);
-    // Blanks at the start of a line would make code.
-    let text = text.trim_start();
-    // A list, by a sign or by a number: `1. `, but not 1.5.
-    let number = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    let digits = text.len() - number.len();
-    let is_numbered = ['.', ')'].iter().any(|end| {
-        let rest = number.strip_prefix(*end).filter(|_| digits > 0);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
-    });
-    let list = (is_numbered || text.starts_with(['-', '+'])).then_some(digits);
-    let mut escaped = String::with_capacity(text.len());
-    for (at, c) in text.char_indices() {
-        if SPECIAL.contains(&c) || list == Some(at) {
-            escaped.push('\\');
-        }
-        escaped.push(c);
-    }
-    escaped
-}
-
-/// A text of the dump as code. A backquote would end it.
-fn code(text: &str) -> String {
-    format!("`{}`", escape::text(&words::line(text)).replace('`', "'"))
+    markdown::text(&words::line(text))
 }

@@ -34,6 +34,9 @@ pub(super) fn keys(
     vias: &mut Pool<Via>,
 ) -> FxHashMap<u32, u32> {
     let (summary, graph) = (objects.summary, objects.graph);
+    if summary.hides_values() {
+        return FxHashMap::default();
+    }
     let is_map = |class: &ClassNumber| {
         forms.of_class(*class).is_some_and(|of| of.kind == Kind::Map && of.wraps.is_none())
     };

@@ -1,0 +1,295 @@
+//! A report as one page: style within, no script, nothing from elsewhere, and not larger than what can be mailed.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde_json::Value as Json;
+
+use super::sections::Section;
+use super::{About, MAX_BYTES};
+use crate::cli::pages::ask::{Answered, Ask, Look};
+use crate::cli::pages::names::called;
+use crate::cli::pages::{assets, flame, frame, overview, picture, suspects};
+use crate::report::escape;
+use crate::report::grid::{Grid, Piece};
+use crate::report::html::{self, Links, text};
+use crate::report::number::grouped;
+
+/// What stands beside the sections: style, head, and what is said of those that do not fit.
+const MARGIN: usize = 64 << 10;
+/// Bytes of a cell of a report.
+const MAX_CELL: usize = 400;
+
+/// A section that was asked, and can be shown with fewer rows.
+struct Asked {
+    section: Section,
+    content: Content,
+    shells: Vec<String>,
+}
+
+enum Content {
+    /// Whatever its size is.
+    Markup(Markup),
+    Grids(Vec<Grid>),
+    /// Preorder of a tree.
+    Tree(Vec<Json>),
+}
+
+pub(super) fn report(about: &About, sections: &[Section]) -> anyhow::Result<String> {
+    let asked: Vec<Asked> = sections.iter().map(|section| ask(about, *section)).collect();
+    let mut room = MAX_BYTES - MARGIN - assets::STYLE.len() - assets::REPORT_STYLE.len();
+    let mut made = Vec::new();
+    for (at, each) in asked.iter().enumerate() {
+        // What comes later has a right to its share.
+        let share = room / (asked.len() - at).min(4);
+        let (markup, is_whole) = fit(each, share);
+        let length = markup.0.len();
+        room = room.saturating_sub(length);
+        made.push((each, markup, is_whole));
+    }
+    let document = document(about, &made).into_string();
+    anyhow::ensure!(
+        document.len() <= MAX_BYTES,
+        "the report does not fit into 1 MiB; --sections selects fewer"
+    );
+    Ok(document)
+}
+
+/// A section with as many rows as there is room for.
+fn fit(asked: &Asked, room: usize) -> (Markup, bool) {
+    let mut rows = usize::MAX;
+    for _ in 0..16 {
+        let (markup, most) = show(asked, rows);
+        if markup.0.len() <= room {
+            return (markup, rows >= most);
+        }
+        if most == 0 || rows == 0 {
+            break;
+        }
+        rows = rows.min(most) / 2;
+    }
+    (html! { p { "It does not fit into a report." } }, false)
+}
+
+/// A section with so many rows of each table; and how many there are.
+fn show(asked: &Asked, rows: usize) -> (Markup, usize) {
+    let links = Links::none();
+    match &asked.content {
+        Content::Markup(markup) => (markup.clone(), 0),
+        Content::Grids(grids) => {
+            let most = grids.iter().map(|grid| grid.rows.len()).max().unwrap_or_default();
+            let grids: Vec<Grid> = grids.iter().map(|grid| cut(grid, rows)).collect();
+            (html! { @for grid in &grids { (html::grid(grid, &links, Some(asked.section.title()))) } }, most)
+        }
+        Content::Tree(nodes) => (
+            html! { ul.nodes { (tree(nodes.get(..rows.min(nodes.len())).unwrap_or_default())) } },
+            nodes.len(),
+        ),
+    }
+}
+
+/// A grid with fewer rows and shorter cells.
+fn cut(grid: &Grid, rows: usize) -> Grid {
+    let mut grid = grid.clone();
+    let left_out = grid.rows.len().saturating_sub(rows) as u64;
+    grid.rows.truncate(rows);
+    for cell in grid.rows.iter_mut().flat_map(|row| &mut row.cells) {
+        shorten(&mut cell.text);
+        cell.target = None;
+    }
+    for line in grid.rows.iter_mut().flat_map(|row| &mut row.below) {
+        shorten(&mut line.text);
+    }
+    // Commands to type next are for a terminal.
+    let is_next = |piece: &Piece| matches!(piece, Piece::Text(text) if text.trim_start().starts_with("Next"));
+    grid.under.retain(|piece| !is_next(piece));
+    if left_out > 0 {
+        let (more, what) = grid.more.unwrap_or((0, "rows"));
+        grid.more = Some((more.saturating_add(left_out), what));
+    }
+    if let Some((more, what)) = grid.more {
+        grid.under.insert(0, Piece::Line(format!("{} more {what}", grouped(more))));
+    }
+    grid
+}
+
+fn shorten(text: &mut String) {
+    if let Some((end, _)) = text.char_indices().nth(MAX_CELL) {
+        text.truncate(end);
+        text.push('…');
+    }
+}
+
+fn ask(about: &About, section: Section) -> Asked {
+    let asks = section.asks(about);
+    let shells = asks.iter().map(Ask::shell).collect();
+    let content = match (section, asks.first()) {
+        (_, None) => Content::Markup(html! { p { "There is nothing to compare with." } }),
+        (Section::Overview, Some(ask)) => Content::Markup(facts(ask)),
+        (Section::Suspects, Some(ask)) => Content::Markup(suspects_of(ask)),
+        (Section::Treemap, _) => Content::Markup(treemap(about)),
+        (Section::Flamegraph, Some(ask)) => Content::Markup(flames(ask)),
+        (Section::Dominators, Some(ask)) => match ask.json() {
+            Ok((document, _)) => Content::Tree(document.list("rows").to_vec()),
+            Err(failure) => Content::Markup(frame::failed(&failure, &Links::none())),
+        },
+        _ => grids(&asks),
+    };
+    Asked { section, content, shells }
+}
+
+fn grids(asks: &[Ask]) -> Content {
+    let mut grids = Vec::new();
+    for ask in asks {
+        match ask.grids() {
+            Ok(Answered { grids: found, notes }) => {
+                grids.extend(found);
+                let notes = notes.into_iter().filter(|note| note.kind == "note");
+                grids.push(Grid {
+                    above: notes.map(|note| Piece::Line(note.text)).collect(),
+                    ..Grid::default()
+                });
+            }
+            Err(failure) => return Content::Markup(frame::failed(&failure, &Links::none())),
+        }
+    }
+    Content::Grids(grids)
+}
+
+/// A document of a question, or why there is none.
+fn document_of(ask: &Ask) -> Result<Json, Markup> {
+    ask.json().map(|(document, _)| document).map_err(|failure| frame::failed(&failure, &Links::none()))
+}
+
+fn facts(ask: &Ask) -> Markup {
+    let document = match document_of(ask) {
+        Ok(document) => document,
+        Err(failed) => return failed,
+    };
+    let Some(row) = document.row() else { return html! {} };
+    html! {
+        p.dim { (overview::about(row, &document)) }
+        (overview::figures(row))
+        @if let Some(oom) = row.get("out_of_memory").filter(|oom| !oom.is_null()) {
+            (overview::out_of_memory(oom, &Links::none()))
+        }
+        h3 { "What retains most" }
+        (overview::largest(row, &Links::none()))
+    }
+}
+
+fn suspects_of(ask: &Ask) -> Markup {
+    let document = match document_of(ask) {
+        Ok(document) => document,
+        Err(failed) => return failed,
+    };
+    let suspects = document.list("rows");
+    html! {
+        @if suspects.is_empty() { p { "Nothing retains more than 10% of the reachable heap by itself." } }
+        @for (number, suspect) in (1..).zip(suspects.iter().take(12)) {
+            (suspects::card(suspect, number, &Links::none()))
+        }
+    }
+}
+
+fn treemap(about: &About) -> Markup {
+    match picture::area(&about.site, about.dump(), None) {
+        Ok(Some((area, names))) => {
+            let form = picture::Form::Treemap;
+            picture::figure_of(&area, &names, form, picture::LARGE, &Links::none())
+        }
+        Ok(None) => html! { p { "Nothing is reachable." } },
+        Err(error) => html! { p { (escape::text(&format!("{error:#}"))) } },
+    }
+}
+
+fn flames(ask: &Ask) -> Markup {
+    match ask.format("folded") {
+        Ok((folded, _)) => {
+            let picture = flame::picture(&String::from_utf8_lossy(&folded), "", &|_| None);
+            html! { @match picture {
+                Some(picture) => figure { (picture) },
+                None => p { "There are no stacks to draw." },
+            } }
+        }
+        Err(failure) => frame::failed(&failure, &Links::none()),
+    }
+}
+
+/// Nodes in preorder as lists that open.
+fn tree(nodes: &[Json]) -> Markup {
+    let Some(first) = nodes.first() else { return html! {} };
+    let depth = first.number("depth").unwrap_or_default();
+    let mut rest = nodes;
+    let mut made = String::new();
+    while let Some((node, below)) = rest.split_first() {
+        let end = below
+            .iter()
+            .position(|next| next.number("depth").unwrap_or_default() <= depth)
+            .unwrap_or(below.len());
+        let (children, next) = below.split_at(end);
+        let line = html! {
+            b { (frame::number(node.number("retained_bytes"))) }
+            (called(node, "class", "label"))
+            " " span."id dim" { (node.text("object")) }
+            @if node.text("class") != "java.lang.Class" && !node.text("label").is_empty() {
+                " " q { (text(node.text("label"), &Links::none())) }
+            }
+        };
+        let one = html! { li {
+            @if children.is_empty() { (line) } @else { details { summary { (line) } ul { (tree(children)) } } }
+        } };
+        made.push_str(&one.0);
+        rest = next;
+    }
+    PreEscaped(made)
+}
+
+fn document(about: &About, made: &[(&Asked, Markup, bool)]) -> Markup {
+    let name = escape::text(&about.site.name(1)).into_owned();
+    let title = title(about);
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+                meta name="referrer" content="no-referrer";
+                title { (title) " · " (name) }
+                style { (PreEscaped(assets::STYLE)) (PreEscaped(assets::REPORT_STYLE)) }
+            }
+            body {
+                header { b.dump { (name) } }
+                main {
+                    h1 { (title) }
+                    @if about.hides_values {
+                        p.dim { "Made with --no-values: it contains no texts, numbers, map keys, names of threads and class loaders, properties or arguments. Names of classes, fields and methods, and the name of the file, are in it." }
+                    } @else {
+                        p.secret { b { "This report contains texts of the heap, which may be secret." } " Made with --no-values it has none." }
+                    }
+                    nav.contents aria-label="Contents" { ul {
+                        @for (asked, ..) in made { li { a href={ "#" (asked.section.anchor()) } { (asked.section.title()) } } }
+                    } }
+                    @for (asked, markup, is_whole) in made {
+                        section id=(asked.section.anchor()) {
+                            h2 { (asked.section.title()) }
+                            (markup)
+                            @if !is_whole { p.dim { "Not all of it fits into a report; this shows it:" } }
+                            @for shell in &asked.shells { div.cmd { code tabindex="0" { (escape::text(shell)) } } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The answer as a title.
+fn title(about: &About) -> String {
+    if !about.has_heap {
+        return "What the HPROF agent recorded".to_owned();
+    }
+    let document = |command| about.ask(command).json().map(|(document, _)| document).unwrap_or_default();
+    let (overview, leaks) = (document("overview"), document("leaks"));
+    overview.row().map_or_else(|| "Heap dump".to_owned(), |row| overview::title(row, leaks.list("rows")))
+}

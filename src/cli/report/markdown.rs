@@ -1,0 +1,126 @@
+//! A report as Markdown, for a ticket.
+
+use serde_json::Value as Json;
+
+use super::About;
+use super::sections::Section;
+use crate::cli::pages::ask::{Ask, Look};
+use crate::cli::pages::overview;
+use crate::report::grid::{Grid, Piece};
+use crate::report::markdown::{code, table_cell, text};
+use crate::report::number::{grouped, human_bytes};
+
+/// Rows of a table.
+const ROWS: usize = 20;
+
+pub(super) fn report(about: &About, sections: &[Section]) -> String {
+    let mut out = format!("# Heap report of {}\n\n", code(&about.site.name(1)));
+    out.push_str(if about.hides_values {
+        "Without values: no texts, numbers, map keys, names of threads and class loaders, properties or arguments.\n"
+    } else {
+        "It contains texts of the heap, which may be secret; `--no-values` leaves them out.\n"
+    });
+    for section in sections {
+        // A picture has no place in a ticket.
+        if matches!(section, Section::Treemap | Section::Flamegraph) {
+            continue;
+        }
+        out.push_str(&format!("\n## {}\n", section.title()));
+        for ask in section.asks(about) {
+            answer(&mut out, *section, &ask);
+            out.push_str(&format!("\n{}\n", code(&ask.shell())));
+        }
+    }
+    out
+}
+
+fn answer(out: &mut String, section: Section, ask: &Ask) {
+    if section == Section::Suspects {
+        match ask.format("markdown") {
+            // Its heading is one of this report.
+            Ok((markdown, _)) => {
+                let markdown = String::from_utf8_lossy(&markdown);
+                let lines = markdown
+                    .lines()
+                    .map(|line| if line.starts_with('#') { format!("##{line}") } else { line.to_owned() });
+                out.push('\n');
+                lines.for_each(|line| out.push_str(&(line + "\n")));
+            }
+            Err(failure) => out.push_str(&format!("\n{}\n", text(&failure.text))),
+        }
+        return;
+    }
+    if section == Section::Overview
+        && let Ok((document, _)) = ask.json()
+        && let Some(row) = document.row()
+    {
+        return overview(out, row, &document);
+    }
+    match ask.grids() {
+        Ok(answered) => {
+            answered.grids.iter().for_each(|each| grid(out, each));
+            for note in answered.notes.iter().filter(|note| note.kind == "note") {
+                out.push_str(&format!("\n{}\n", text(&note.text)));
+            }
+        }
+        Err(failure) => out.push_str(&format!("\n{}\n", text(&failure.text))),
+    }
+}
+
+/// The overview: figures, and what retains most.
+fn overview(out: &mut String, row: &Json, document: &Json) {
+    out.push_str(&format!("\n{}\n\n", text(&overview::about(row, document))));
+    for (value, name) in overview::facts(row) {
+        out.push_str(&format!("- {name}: {}\n", text(&value)));
+    }
+    let oom = row.get("out_of_memory").filter(|oom| !oom.is_null());
+    if let Some(oom) = oom {
+        out.push_str(&format!("- thread {} ran out of memory\n", code(oom.text("name"))));
+    }
+    out.push_str("\n| retained | what |\n| ---: | --- |\n");
+    for each in row.list("largest") {
+        let bytes = human_bytes(each.number("retained_bytes").unwrap_or_default());
+        out.push_str(&format!("| {bytes} | {} |\n", table_cell(each.text("text"))));
+    }
+}
+
+fn pieces(out: &mut String, pieces: &[Piece]) {
+    for piece in pieces {
+        match piece {
+            Piece::Line(line) if line.trim().is_empty() => {}
+            Piece::Line(line) => out.push_str(&format!("\n{}\n", text(line))),
+            Piece::Text(lines) if lines.trim_start().starts_with("Next") => {}
+            Piece::Text(lines) => {
+                let lines = lines.lines().filter(|line| !line.trim().is_empty());
+                lines.for_each(|line| out.push_str(&format!("\n{}\n", text(line))));
+            }
+            Piece::Grid(each) => grid(out, each),
+        }
+    }
+}
+
+fn grid(out: &mut String, grid: &Grid) {
+    pieces(out, &grid.above);
+    if !grid.columns.is_empty() && !grid.rows.is_empty() {
+        let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+        out.push('\n');
+        out.push_str(&row(grid.columns.iter().map(|column| table_cell(&column.title)).collect()));
+        let rule = |is_number| if is_number { "---:" } else { "---" };
+        out.push_str(&row(grid.columns.iter().map(|column| rule(column.is_number).to_owned()).collect()));
+        for each in grid.rows.iter().take(ROWS) {
+            out.push_str(&row(each.cells.iter().map(|cell| table_cell(&cell.text)).collect()));
+        }
+        for total in &grid.totals {
+            out.push_str(&row(total.iter().map(|cell| table_cell(cell)).collect()));
+        }
+        let more = grid.rows.len().saturating_sub(ROWS) as u64 + grid.more.map_or(0, |(more, _)| more);
+        if more > 0 {
+            out.push_str(&format!(
+                "\n{} more {}\n",
+                grouped(more),
+                grid.more.map_or("rows", |(_, what)| what)
+            ));
+        }
+    }
+    pieces(out, &grid.under);
+}

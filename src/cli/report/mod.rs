@@ -1,0 +1,186 @@
+//! `report`: one file that says what is in a heap, to be sent.
+
+mod html;
+mod markdown;
+mod sections;
+
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::ValueEnum;
+
+use crate::cli::Outcome;
+use crate::cli::pages::ask::{Ask, Look};
+use crate::cli::pages::site::Site;
+use crate::cli::shared::args::Input;
+use crate::cli::shared::out_file::OutFile;
+use crate::cli::shared::{desk, messages, output};
+use crate::report::json::SCHEMA_VERSION;
+
+use sections::Section;
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  hprof-cli report heap.hprof -o report.html
+  hprof-cli report heap.hprof -o report.html --no-values
+  hprof-cli report new.hprof --compare old.hprof -o report.html
+  hprof-cli report heap.hprof --format markdown --sections overview,suspects
+  hprof-cli report heap.hprof --format json -o report.json";
+
+/// Bytes of an HTML report at most: what is mailed has to arrive.
+const MAX_BYTES: usize = 1 << 20;
+
+/// Write one file that says what is in a heap, to be sent
+///
+/// The file needs no network and no server; it has at most 1 MiB, and says what was left out and which
+/// command shows it. Dumps contain secrets, and so does the report: --no-values leaves out what objects
+/// hold, texts, numbers, map keys, names of threads and class loaders, properties and arguments.
+#[derive(Debug, clap::Args)]
+#[command(mut_arg("dump", |dump| dump.help("Heap dump, or recording of the HPROF agent; plain or compressed")))]
+#[command(mut_arg("no_values", |no_values| no_values.hide(false)))]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: Input,
+
+    /// Say what grew since this older dump
+    #[arg(long, value_name = "OLD", help_heading = "Input")]
+    compare: Option<PathBuf>,
+
+    /// Only these sections, in this order
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Output")]
+    sections: Vec<Section>,
+
+    /// File to write [default: standard output]
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    output: Option<PathBuf>,
+
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "html", help_heading = "Output")]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// One page for a browser
+    Html,
+    /// Markdown for a ticket
+    Markdown,
+    /// One JSON document, with the document of each command
+    Json,
+}
+
+/// What a report is about.
+struct About {
+    site: Site,
+    hides_values: bool,
+    /// Whether the file has a heap, and whether it has a recording.
+    has_heap: bool,
+    has_recording: bool,
+    is_damaged: bool,
+}
+
+impl About {
+    fn dump(&self) -> &Path {
+        self.site.dumps.first().map_or(Path::new(""), PathBuf::as_path)
+    }
+
+    fn ask(&self, command: &'static str) -> Ask {
+        Ask::new(&self.site, self.dump(), command)
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    anyhow::ensure!(
+        args.format != Format::Html || args.output.is_some() || !io::stdout().is_terminal(),
+        "a page cannot be shown in a terminal: write it to a file with -o report.html, or use --format markdown"
+    );
+    let inputs: Vec<&Path> = [args.input.path()].into_iter().chain(args.compare.as_deref()).collect();
+    // Before a long read: a file that cannot be written is known at once.
+    let file = args.output.as_deref().map(|path| OutFile::create(path, &inputs)).transpose()?;
+    desk::set_up(None);
+    let about = about(args)?;
+    let wanted: Vec<Section> = if args.sections.is_empty() {
+        Section::value_variants().iter().copied().filter(|section| section.is_in(&about)).collect()
+    } else {
+        args.sections.clone()
+    };
+    if !about.hides_values && !args.input.quiet {
+        messages::line(
+            "note",
+            "the report contains texts of the heap, which may be secret; --no-values leaves them out",
+        );
+    }
+    let text = match args.format {
+        Format::Html => html::report(&about, &wanted)?,
+        Format::Markdown => markdown::report(&about, &wanted),
+        Format::Json => json(&about, &wanted)?,
+    };
+    match file {
+        Some(mut file) => {
+            let name = format!("cannot write {}", file.path().display());
+            file.write_all(text.as_bytes()).context(name)?;
+            file.commit()?;
+        }
+        None => {
+            let mut out = output::stdout();
+            out.write_all(text.as_bytes())?;
+            output::finish(out)?;
+        }
+    }
+    Ok(if about.is_damaged { Outcome::Damaged } else { Outcome::Fine })
+}
+
+/// Looks what is in the file. What cannot be opened ends here.
+fn about(args: &Args) -> anyhow::Result<About> {
+    let site = Site {
+        dumps: vec![args.input.path().to_owned()],
+        baseline: args.compare.clone(),
+        options: args.input.words(),
+    };
+    let hides_values = args.input.hides_values();
+    let mut about = About { site, hides_values, has_heap: false, has_recording: true, is_damaged: false };
+    match about.ask("info").json() {
+        Ok((document, _)) => {
+            let row = document.row();
+            let count = |key| row.and_then(|row| row.get("records")).and_then(|records| records.number(key));
+            about.has_heap = row.and_then(|row| row.number("heap_dumps")).unwrap_or_default() > 0;
+            about.has_recording =
+                ["alloc_sites", "cpu_samples"].iter().any(|key| count(key).unwrap_or_default() > 0);
+            about.is_damaged = document.get("dump").is_some_and(|dump| dump.is("damaged"));
+        }
+        // A text report has no `info`; whatever else it is ends here.
+        Err(_) => match about.ask("summary").json() {
+            Ok((document, _)) => {
+                about.is_damaged = document.get("dump").is_some_and(|dump| dump.is("damaged"));
+            }
+            Err(failure) => {
+                let hint = failure.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+                anyhow::bail!("{}{hint}", failure.text)
+            }
+        },
+    }
+    Ok(about)
+}
+
+/// One document of the documents of all sections.
+fn json(about: &About, sections: &[Section]) -> anyhow::Result<String> {
+    let mut rows = Vec::new();
+    let mut dump = serde_json::Value::Null;
+    for section in sections {
+        for ask in section.asks(about) {
+            let (document, _) =
+                ask.json().map_err(|failure| anyhow::anyhow!("{}: {}", section.title(), failure.text))?;
+            if dump.is_null() {
+                dump = document.get("dump").cloned().unwrap_or_default();
+            }
+            rows.push(
+                serde_json::json!({ "section": section.title(), "shell": ask.shell(), "document": document }),
+            );
+        }
+    }
+    let document = serde_json::json!({
+        "schema_version": SCHEMA_VERSION, "command": "report", "dump": dump, "rows": rows,
+        "no_values": about.hides_values,
+    });
+    Ok(serde_json::to_string_pretty(&document)? + "\n")
+}

@@ -1,0 +1,106 @@
+//! The sections of a report, and what each asks.
+
+use clap::ValueEnum;
+
+use super::About;
+use crate::cli::pages::ask::Ask;
+
+/// A section, in the order of reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Section {
+    /// What is wrong, and what retains most
+    Overview,
+    /// Leak suspects with evidence
+    Suspects,
+    /// The dominator tree as a picture
+    Treemap,
+    /// The top of the dominator tree
+    Dominators,
+    /// Classes by retained size
+    Histogram,
+    /// What grew since the dump of --compare
+    Comparison,
+    /// Threads with stacks
+    Threads,
+    /// Class loaders
+    Loaders,
+    /// Memory spent for nothing
+    Waste,
+    /// Texts that several Strings have
+    Strings,
+    /// JVM and system properties
+    Properties,
+    /// Allocation sites of a recording
+    Sites,
+    /// CPU samples of a recording
+    Samples,
+    /// Stacks of a recording as a picture
+    Flamegraph,
+}
+
+impl Section {
+    /// Its heading.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Overview => "Overview",
+            Self::Suspects => "Leak suspects",
+            Self::Treemap => "Where the memory is",
+            Self::Dominators => "Dominator tree",
+            Self::Histogram => "Histogram",
+            Self::Comparison => "What grew",
+            Self::Threads => "Threads",
+            Self::Loaders => "Class loaders",
+            Self::Waste => "Waste",
+            Self::Strings => "Duplicate strings",
+            Self::Properties => "JVM",
+            Self::Sites => "Allocation sites",
+            Self::Samples => "CPU samples",
+            Self::Flamegraph => "Flame graph",
+        }
+    }
+
+    /// Its name in addresses within the report.
+    pub(super) fn anchor(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
+    /// Whether a file has what it is about.
+    pub(super) fn is_in(self, about: &About) -> bool {
+        match self {
+            Self::Sites | Self::Samples | Self::Flamegraph => about.has_recording,
+            Self::Comparison => about.site.baseline.is_some() && about.has_heap,
+            // Nothing but values.
+            Self::Strings => about.has_heap && !about.hides_values,
+            _ => about.has_heap,
+        }
+    }
+
+    /// What it asks, with the rows that a report has room for.
+    pub(super) fn asks(self, about: &About) -> Vec<Ask> {
+        let one = |command| about.ask(command);
+        match self {
+            Self::Overview => vec![one("overview")],
+            Self::Suspects => vec![one("leaks")],
+            Self::Treemap => vec![one("dominators").option("depth", "2").option("top", "20")],
+            Self::Dominators => vec![
+                one("dominators").option("depth", "4").option("top", "10").option("min-retained", "1024"),
+            ],
+            Self::Histogram => vec![one("histo").flag("retained").option("top", "150")],
+            Self::Comparison => {
+                let Some(old) = &about.site.baseline else { return Vec::new() };
+                let diff = |by: &str| one("diff").since(old).option("by", by).option("top", "40");
+                vec![diff("place"), diff("class")]
+            }
+            Self::Threads => vec![one("threads").flag("stack").option("top", "100").option("depth", "30")],
+            Self::Loaders => vec![one("loaders").option("top", "50")],
+            Self::Waste => vec![one("waste")],
+            Self::Strings => {
+                vec![one("strings").flag("duplicates").option("top", "40").option("max-chars", "120")]
+            }
+            Self::Properties => vec![one("info")],
+            Self::Sites => vec![one("sites").option("top", "60")],
+            Self::Samples => vec![one("cpu").option("top", "60")],
+            Self::Flamegraph => vec![one("flamegraph")],
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Texts of a dump in Markdown, where nothing in them means anything.
+
+use super::escape;
+
+/// Characters that mean something in Markdown.
+const SPECIAL: &[char] =
+    &['\\', '`', '*', '_', '{', '}', '[', ']', '<', '>', '#', '|', '~', '!', '&', '$', '@'];
+
+/// A text of the dump: nothing in it is Markdown, wherever it stands.
+pub fn text(text: &str) -> String {
+    let text = escape::text(text);
+    // Blanks at the start of a line would make code.
+    let text = text.trim_start();
+    // A list, by a sign or by a number: `1. `, but not 1.5.
+    let number = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let digits = text.len() - number.len();
+    let is_numbered = ['.', ')'].iter().any(|end| {
+        let rest = number.strip_prefix(*end).filter(|_| digits > 0);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    });
+    let list = (is_numbered || text.starts_with(['-', '+'])).then_some(digits);
+    let mut escaped = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        if SPECIAL.contains(&c) || list == Some(at) {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}
+
+/// A text of the dump as code. A backquote would end it.
+pub fn code(text: &str) -> String {
+    format!("`{}`", escape::text(text).replace('`', "'"))
+}
+
+/// A text of the dump in a cell of a table, which is one line.
+pub fn table_cell(raw: &str) -> String {
+    text(&raw.replace(['\n', '\r'], " "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_text_is_markdown() {
+        assert_eq!(text("<b>|`*_[x](y)\u{202e}"), "\\<b\\>\\|\\`\\*\\_\\[x\\](y)\\\\u202e");
+        assert_eq!(table_cell("a|b\nc"), "a\\|b c");
+        assert_eq!(code("a`b"), "`a'b`");
+    }
+}

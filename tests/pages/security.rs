@@ -1,0 +1,275 @@
+//! Who gets in and what gets out, asked by a client that keeps no rules.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use crate::http;
+use crate::server::Server;
+
+/// A small server.
+fn server() -> Server {
+    Server::of("leaks/s1.hprof")
+}
+
+/// Sends bytes and reads what comes back, until the server closes or is silent.
+fn raw(port: u16, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    // It may close while it is still being written to.
+    let _ = stream.write_all(bytes);
+    let _ = stream.shutdown(std::net::Shutdown::Write);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    answer
+}
+
+fn status(answer: &[u8]) -> Option<u16> {
+    let text = String::from_utf8_lossy(answer);
+    text.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()
+}
+
+/// The status of a request with these headers and no others.
+fn asked(server: &Server, target: &str, headers: &str) -> Option<u16> {
+    status(&raw(server.port, format!("GET {target} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n").as_bytes()))
+}
+
+#[test]
+fn only_who_has_the_cookie_gets_in_under_a_name_of_this_machine() {
+    let (server, other) = (server(), server());
+    let (port, cookie) = (server.port, server.client().cookie().to_owned());
+    let good = format!("Host: 127.0.0.1:{port}\r\nCookie: {cookie}\r\n");
+    server.client().ready("/1/info");
+    assert_eq!(asked(&server, "/1/info", &good), Some(200));
+    for host in [format!("localhost:{port}"), "127.0.0.1:1".to_owned(), "[::1]:7000".to_owned(), "localhost".to_owned()] {
+        assert_eq!(asked(&server, "/1/info", &format!("Host: {host}\r\nCookie: {cookie}\r\n")), Some(200), "{host}");
+    }
+    for host in ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "0.0.0.0", "[::2]", "127.0.0.1@evil", "10.0.0.1"] {
+        let headers = format!("Host: {host}:{port}\r\nCookie: {cookie}\r\n");
+        for target in ["/1/info", "/", "/assets/style.css", "/1/info.json"] {
+            let status = asked(&server, target, &headers);
+            assert!(matches!(status, Some(403 | 400)), "{host} {target}: {status:?}");
+        }
+    }
+    // Two of them, or none.
+    assert!(matches!(asked(&server, "/1/info", &format!("Host: evil.example\r\n{good}")), Some(400 | 403)));
+    assert!(matches!(asked(&server, "/1/info", &format!("Cookie: {cookie}\r\n")), Some(400 | 403)));
+    for wrong in [
+        "Origin: http://evil.example\r\n",
+        "Origin: null\r\n",
+        "Origin: https://127.0.0.1\r\n",
+        "Sec-Fetch-Site: cross-site\r\n",
+        "Sec-Fetch-Site: same-site\r\n",
+    ] {
+        assert_eq!(asked(&server, "/1/info", &format!("{good}{wrong}")), Some(403), "{wrong}");
+    }
+    let own = format!("{good}Origin: http://127.0.0.1:{port}\r\nSec-Fetch-Site: same-origin\r\n");
+    assert_eq!(asked(&server, "/1/info", &own), Some(200));
+    // No cookie, a wrong one, that of another server; the token of another server.
+    let host = format!("Host: 127.0.0.1:{port}\r\n");
+    assert_eq!(asked(&server, "/1/info", &host), Some(403));
+    assert_eq!(asked(&server, "/assets/style.css", &host), Some(403));
+    let (name, value) = cookie.split_once('=').unwrap();
+    for wrong in [format!("{name}={}", "0".repeat(value.len())), format!("x={value}"), other.client().cookie().to_owned(), format!("{name}=")] {
+        assert_eq!(asked(&server, "/1/info", &format!("{host}Cookie: {wrong}\r\n")), Some(403), "{wrong}");
+    }
+    let token = |server: &Server| server.url.split_once("token=").unwrap().1.to_owned();
+    let (own, others) = (token(&server), token(&other));
+    assert_eq!(asked(&server, &format!("/?token={others}"), &host), Some(403));
+    assert_eq!(asked(&server, "/?token=", &host), Some(403));
+    assert_eq!(asked(&server, &format!("/1/info?token={own}"), &host), Some(403));
+    // Valid until the server ends.
+    for _ in 0..3 {
+        assert_eq!(asked(&server, &format!("/?token={own}"), &host), Some(303));
+    }
+    // The token does not help under a foreign name.
+    assert_eq!(asked(&server, &format!("/?token={own}"), "Host: evil.example\r\n"), Some(403));
+}
+
+#[test]
+fn the_cookie_is_for_this_site_alone_and_answers_say_what_may_run() {
+    let server = server();
+    let target = server.url.strip_prefix(&server.origin()).unwrap();
+    let entered = http::request(server.port, "GET", target, &[], &[]).unwrap();
+    let cookie = entered.header("set-cookie").unwrap();
+    assert!(cookie.contains("; HttpOnly") && cookie.contains("; SameSite=Strict") && !cookie.contains("Domain"), "{cookie}");
+    assert!(cookie.starts_with("hprof_cli_"), "{cookie}");
+    // The address bar does not keep the token.
+    assert_eq!(entered.header("location"), Some("/"));
+    let client = server.client();
+    for target in ["/1/info", "/1/info.json", "/assets/script.js", "/1/nothing", "/x"] {
+        let response = client.ready(target);
+        let policy = response.header("content-security-policy").unwrap();
+        assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe") && !policy.contains("http"), "{policy}");
+        for part in ["base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'", "script-src 'self'", "style-src 'self'"] {
+            assert!(policy.contains(part), "{part}: {policy}");
+        }
+        assert_eq!(response.header("x-content-type-options"), Some("nosniff"), "{target}");
+        assert_eq!(response.header("referrer-policy"), Some("no-referrer"), "{target}");
+        assert_eq!(response.header("access-control-allow-origin"), None, "{target}");
+    }
+    assert_eq!(client.ready("/1/info").header("cache-control"), Some("no-store"));
+}
+
+#[test]
+fn no_path_leads_to_a_file() {
+    let server = server();
+    let client = server.client();
+    client.ready("/1/info");
+    for path in [
+        "/etc/passwd", "/../etc/passwd", "/1/../../etc/passwd", "/1/..%2f..%2f..%2fetc%2fpasswd", "/%2e%2e/%2e%2e/etc/passwd",
+        "/assets/../Cargo.toml", "/assets/%2e%2e%2fstyle.css", "/assets//style.css", "//etc/passwd", "/1//histo", "/1/histo/..",
+        "/1/%00", "/1/object/%00", "/1/object/../../etc/passwd", "/1/object/0x%2e%2e", "/1/object/0xfffffffffffffffff",
+        "/1/class/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "/1/%", "/1/%zz", "/01/histo", "/+1/histo", "/2/histo", "/0/histo", "/-1/histo",
+        "/18446744073709551616/histo", "/1/serve", "/1/report", "/1/convert", "/1/man", "/1/index", "/1/check",
+    ] {
+        let response = client.ready(path);
+        let body = String::from_utf8_lossy(&response.body).into_owned();
+        assert!((400..500).contains(&response.status), "{path}: {}", response.status);
+        assert!(!body.contains("root:") && !body.contains("[package]"), "{path}");
+    }
+    // What would be an option, or a file, is a value.
+    for target in [
+        "/1/histo?pattern=--index-dir%3D%2Ftmp", "/1/histo?index-dir=%2Ftmp%2Fevil", "/1/oql?q=SELECT+1+FROM+java.lang.Object&file=%2Fetc%2Fpasswd",
+        "/1/instances?class=%2Fetc%2Fpasswd", "/1/flamegraph?output=%2Ftmp%2Fevil", "/1/strings?output=%2Ftmp%2Fevil",
+    ] {
+        let body = String::from_utf8_lossy(&client.ready(target).body).into_owned();
+        assert!(!body.contains("root:x:"), "{target}");
+    }
+    assert!(!std::path::Path::new("/tmp/evil").exists());
+}
+
+#[test]
+fn other_methods_change_nothing() {
+    let server = server();
+    let cookie = server.client().cookie().to_owned();
+    for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"] {
+        let headers = [("Cookie", cookie.as_str())];
+        let response = http::request(server.port, method, "/1/info", &headers, b"a=b").unwrap();
+        assert_eq!(response.status, 405, "{method}");
+    }
+    // Nobody cancels from elsewhere.
+    let headers = [("Cookie", cookie.as_str()), ("Origin", "http://evil.example")];
+    assert_eq!(http::request(server.port, "POST", "/cancel?question=1", &headers, b"").unwrap().status, 403);
+    assert_eq!(http::request(server.port, "GET", "/cancel?question=1", &[("Cookie", &cookie)], b"").unwrap().status, 404);
+}
+
+#[test]
+fn rubbish_and_heads_without_end_are_refused() {
+    let server = server();
+    let port = server.port;
+    for rubbish in [
+        &b"GET /\r\n"[..], b"GET / HTTP/0.9\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"\r\n\r\n\r\n", b"GET",
+        b"GET / HTTP/1.1\nHost 127.0.0.1\n\n", b"\0\0\0\0\0\0", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\nabc",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n", b"CONNECT evil.example:80 HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+    ] {
+        let answer = raw(port, rubbish);
+        assert!(status(&answer).is_none_or(|status| (400..500).contains(&status)), "{:?}", String::from_utf8_lossy(&answer));
+        assert!(!String::from_utf8_lossy(&answer).contains("shop"));
+    }
+    let long = "a".repeat(1 << 20);
+    for head in [
+        format!("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: {long}\r\n\r\n"),
+        format!("GET /{long} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"),
+        format!("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n{}\r\n", "X: y\r\n".repeat(20_000)),
+    ] {
+        let answer = raw(port, head.as_bytes());
+        assert!(status(&answer).is_none_or(|status| matches!(status, 400 | 403 | 414 | 431)), "{:?}", status(&answer));
+    }
+    assert_eq!(server.client().ready("/1/info").status, 200);
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    let server = server();
+    let client = server.client();
+    client.ready("/1/info");
+    let one = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {}\r\n\r\n", client.cookie());
+    let all: String = (0..100).map(|at| one(if at % 2 == 0 { "/1/info.json" } else { "/assets/icon.svg" })).collect();
+    let answer = String::from_utf8_lossy(&raw(server.port, all.as_bytes())).into_owned();
+    let types: Vec<&str> = answer.lines().filter_map(|line| line.strip_prefix("content-type: ")).collect();
+    assert_eq!(types.len(), 100);
+    assert!(types.chunks(2).all(|pair| pair == ["application/json", "image/svg+xml"]));
+}
+
+#[test]
+fn clients_that_send_nothing_keep_nobody_out() {
+    let server = server();
+    let client = server.client();
+    client.ready("/1/info");
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let maximum = getrlimit(Resource::Nofile).maximum;
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    }
+    let mut slow = Vec::new();
+    for at in 0..1000 {
+        match TcpStream::connect(("127.0.0.1", server.port)) {
+            Ok(mut stream) => {
+                let _ = stream.write_all(b"G");
+                slow.push(stream);
+            }
+            Err(error) => panic!("connection {at}: {error}"),
+        }
+        if at % 100 == 99 {
+            let start = Instant::now();
+            assert_eq!(client.get("/1/info").status, 200);
+            assert!(start.elapsed() < Duration::from_secs(10), "{:?} beside {at}", start.elapsed());
+        }
+    }
+    assert_eq!(slow.len(), 1000);
+    // They are closed before long.
+    let mut last = slow.pop().unwrap();
+    last.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let mut rest = Vec::new();
+    let _ = last.read_to_end(&mut rest);
+    assert!(String::from_utf8_lossy(&rest).starts_with("HTTP/1.1 408") || rest.is_empty());
+}
+
+#[test]
+fn ten_thousand_requests_on_one_connection() {
+    let server = server();
+    let client = server.client();
+    client.ready("/1/info");
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    let head = format!("GET /assets/icon.svg HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {}\r\n\r\n", client.cookie());
+    let (mut answered, mut buffer) = (0, vec![0; 1 << 16]);
+    let mut tail = String::new();
+    for _ in 0..100 {
+        stream.write_all(head.repeat(100).as_bytes()).unwrap();
+        let mut of_part = 0;
+        while of_part < 100 {
+            let read = stream.read(&mut buffer).unwrap();
+            assert!(read > 0, "closed after {answered}");
+            tail.push_str(&String::from_utf8_lossy(&buffer[..read]));
+            let found = tail.matches("HTTP/1.1 200").count();
+            if let Some(at) = tail.rfind("HTTP/1.1 200") {
+                tail = tail[at + "HTTP/1.1 200".len()..].to_owned();
+            }
+            of_part += found;
+            answered += found;
+        }
+    }
+    assert_eq!(answered, 10_000);
+    assert_eq!(client.ready("/1/info").status, 200);
+}
+
+#[test]
+fn a_question_that_takes_too_much_ends_and_the_server_does_not() {
+    // No dump can be opened with so little.
+    let bytes = crate::kit::process::sample("leaks/s1");
+    let server = Server::start("s1.hprof", &bytes, &["--question-memory", "1MiB"]);
+    let client = server.client();
+    let mut response = client.get("/1/dominators");
+    while response.status == 202 {
+        std::thread::sleep(Duration::from_millis(200));
+        response = client.get("/1/dominators");
+    }
+    assert_eq!(response.status, 503, "{}", response.text());
+    assert!(response.text().contains("given up"), "{}", response.text());
+    assert_eq!(client.get("/assets/style.css").status, 200);
+    let document = client.get("/1/dominators.json");
+    assert_eq!(document.status, 503);
+    assert!(document.json()["error"].as_str().unwrap().contains("given up"));
+}
