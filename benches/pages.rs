@@ -4,6 +4,14 @@
 //! and as many for the growth of memory as `HPROF_CLI_BENCH_GROWTH` says. Prints median and 99th percentile in milliseconds,
 //! and the resident memory of the server with its workers. Answers are kept by the server, so no page is asked twice.
 
+#![allow(
+    missing_docs,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    clippy::cast_precision_loss,
+    clippy::expect_used
+)]
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
@@ -24,6 +32,11 @@ impl Drop for Server {
     }
 }
 
+/// The program: this one, or another build.
+fn program() -> std::ffi::OsString {
+    std::env::var_os("HPROF_CLI_BENCH_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_hprof-cli").into())
+}
+
 /// A connection that stays open.
 struct Client {
     stream: BufReader<TcpStream>,
@@ -41,7 +54,8 @@ impl Client {
     /// Status, headers and body of a page.
     fn get(&mut self, path: &str) -> (u16, String, Vec<u8>) {
         let (host, cookie) = (&self.host, &self.cookie);
-        let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\nAccept: text/html\r\n\r\n");
+        let head =
+            format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\nAccept: text/html\r\n\r\n");
         self.stream.get_mut().write_all(head.as_bytes()).expect("a request");
         let (mut headers, mut length) = (String::new(), 0);
         loop {
@@ -63,7 +77,7 @@ impl Client {
 }
 
 fn start(dump: &PathBuf) -> Server {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_hprof-cli"))
+    let mut child = Command::new(program())
         .args(["serve", "--port", "0"])
         .arg(dump)
         .stdout(Stdio::piped())
@@ -86,7 +100,7 @@ fn start(dump: &PathBuf) -> Server {
 
 /// IDs of objects and names of classes, from answers of the program.
 fn ids(dump: &PathBuf, arguments: &[&str], key: &str) -> Vec<String> {
-    let output = Command::new(env!("CARGO_BIN_EXE_hprof-cli"))
+    let output = Command::new(program())
         .args(arguments)
         .arg("--format=json")
         .arg("-q")
@@ -206,7 +220,7 @@ fn main() {
         let mut paths = Vec::new();
         // Small dumps have fewer.
         for _ in 0..requests * 50 {
-            let path = form.replace("{}", random.of(from));
+            let path = form.replace("{}", random.of::<String>(from));
             if paths.len() < requests && taken.insert(path.clone()) {
                 paths.push(path);
             }

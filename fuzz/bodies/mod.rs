@@ -50,6 +50,7 @@ impl Place {
             index_dir: Some(self.dir.path().join(name)),
             heap_dump: None,
             memory_bytes: None,
+            hide_values: false,
         }
     }
 

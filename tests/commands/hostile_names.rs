@@ -6,7 +6,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::kit::evil::{Made, made};
+use hprof_writer::{DumpWriter, HeapModel, IdSize, Jdk, Layout, ObjectId, Options, Root, Type, Value, Version};
+
+use crate::kit::evil::made;
 
 /// Clears a screen, turns text around, rings, and looks like a formula. U+009B is what terminals take for ESC [.
 const EVIL: &str = "=evil\u{1b}[2J\u{202e}\u{7}\u{9b}1m\u{2066}\u{feff}\u{e0041}\r";

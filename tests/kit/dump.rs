@@ -58,6 +58,7 @@ impl Dump {
             index_dir: Some(self.dir.path().join("indexes")),
             heap_dump: self.heap_dump,
             memory_bytes: None,
+            hide_values: false,
         }
     }
 

@@ -22,12 +22,49 @@ pub fn targets(made: &evil::Made) -> Vec<String> {
     let encoded = encoded.replace('+', "%20");
     let ids = [made.instance.0, made.text.0, made.thread.0, made.class.0];
     let mut all: Vec<String> = [
-        "overview", "leaks", "leaks?threshold=1", "histo", "histo?group-by=package", "histo?group-by=loader", "histo?retained=1", "classes",
-        "classes?tree=1", "dominators", "dominators?depth=5", "dominators?group-by=class", "dominators?merge=class", "treemap", "icicle",
-        "roots", "roots?kind=java%20frame", "threads", "threads?locals=1", "threads?group=1", "loaders", "loaders?details=1",
-        "loaders?duplicates=1", "strings", "strings?duplicates=1", "waste", "waste?by=class", "finalizers", "info", "doctor", "recording", "sites?stack=1",
-        "traces", "cpu?stack=1", "monitors", "flamegraph", "flamegraph?of=cpu", "flamegraph?of=live", "diff", "diff?by=class", "diff?by=threads",
-        "oql?q=SELECT%20*%20FROM%20java.lang.String", "oql?q=SELECT%20toString(s)%20FROM%20java.lang.String%20s",
+        "overview",
+        "leaks",
+        "leaks?threshold=1",
+        "histo",
+        "histo?group-by=package",
+        "histo?group-by=loader",
+        "histo?retained=1",
+        "classes",
+        "classes?tree=1",
+        "dominators",
+        "dominators?depth=5",
+        "dominators?group-by=class",
+        "dominators?merge=class",
+        "treemap",
+        "icicle",
+        "roots",
+        "roots?kind=java%20frame",
+        "threads",
+        "threads?locals=1",
+        "threads?group=1",
+        "loaders",
+        "loaders?details=1",
+        "loaders?duplicates=1",
+        "strings",
+        "strings?duplicates=1",
+        "waste",
+        "waste?by=class",
+        "finalizers",
+        "info",
+        "doctor",
+        "recording",
+        "sites?stack=1",
+        "traces",
+        "cpu?stack=1",
+        "monitors",
+        "flamegraph",
+        "flamegraph?of=cpu",
+        "flamegraph?of=live",
+        "diff",
+        "diff?by=class",
+        "diff?by=threads",
+        "oql?q=SELECT%20*%20FROM%20java.lang.String",
+        "oql?q=SELECT%20toString(s)%20FROM%20java.lang.String%20s",
     ]
     .map(|page| format!("/1/{page}"))
     .to_vec();
@@ -41,9 +78,25 @@ pub fn targets(made: &evil::Made) -> Vec<String> {
     }
     // What comes back from the address.
     for page in [
-        "class/{}", "object/{}", "search?q={}", "oql?q={}", "instances?class={}", "instances?class=java.lang.Thread&where={}", "histo?pattern={}",
-        "histo?sort={}", "strings?pattern={}", "threads?name={}", "flamegraph?zoom={}", "diff?pattern={}", "diff?by={}", "refs?of={}", "{}", "histo?top={}",
-        "waste?kind={}", "treemap?of={}", "leaks?threshold={}",
+        "class/{}",
+        "object/{}",
+        "search?q={}",
+        "oql?q={}",
+        "instances?class={}",
+        "instances?class=java.lang.Thread&where={}",
+        "histo?pattern={}",
+        "histo?sort={}",
+        "strings?pattern={}",
+        "threads?name={}",
+        "flamegraph?zoom={}",
+        "diff?pattern={}",
+        "diff?by={}",
+        "refs?of={}",
+        "{}",
+        "histo?top={}",
+        "waste?kind={}",
+        "treemap?of={}",
+        "leaks?threshold={}",
     ] {
         all.push(format!("/1/{}", page.replace("{}", &encoded)));
     }
@@ -74,14 +127,19 @@ fn nothing_of_a_dump_or_an_address_is_markup() {
             }
         }
         if let Some(at) = text.find(is_harmful) {
-            wrong.push(format!("{target}: {:?}", text[at.saturating_sub(40)..].chars().take(80).collect::<String>()));
+            wrong.push(format!(
+                "{target}: {:?}",
+                text[at.saturating_sub(40)..].chars().take(80).collect::<String>()
+            ));
         }
         for tag in html::tags(&text) {
             if tag.attributes().any(|name| name.starts_with("on") || name == "style") {
                 wrong.push(format!("{target}: {tag:?}"));
             }
         }
-        let json = target.split_once('?').map_or(format!("{target}.json"), |(path, query)| format!("{path}.json?{query}"));
+        let json = target
+            .split_once('?')
+            .map_or(format!("{target}.json"), |(path, query)| format!("{path}.json?{query}"));
         let document = client.ready(&json);
         assert_eq!(document.header("content-type"), Some("application/json"), "{json}");
         assert!(document.status < 500, "{json}: {}", document.status);

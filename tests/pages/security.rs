@@ -31,7 +31,10 @@ fn status(answer: &[u8]) -> Option<u16> {
 
 /// The status of a request with these headers and no others.
 fn asked(server: &Server, target: &str, headers: &str) -> Option<u16> {
-    status(&raw(server.port, format!("GET {target} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n").as_bytes()))
+    status(&raw(
+        server.port,
+        format!("GET {target} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n").as_bytes(),
+    ))
 }
 
 #[test]
@@ -41,10 +44,27 @@ fn only_who_has_the_cookie_gets_in_under_a_name_of_this_machine() {
     let good = format!("Host: 127.0.0.1:{port}\r\nCookie: {cookie}\r\n");
     server.client().ready("/1/info");
     assert_eq!(asked(&server, "/1/info", &good), Some(200));
-    for host in [format!("localhost:{port}"), "127.0.0.1:1".to_owned(), "[::1]:7000".to_owned(), "localhost".to_owned()] {
-        assert_eq!(asked(&server, "/1/info", &format!("Host: {host}\r\nCookie: {cookie}\r\n")), Some(200), "{host}");
+    for host in [
+        format!("localhost:{port}"),
+        "127.0.0.1:1".to_owned(),
+        "[::1]:7000".to_owned(),
+        "localhost".to_owned(),
+    ] {
+        assert_eq!(
+            asked(&server, "/1/info", &format!("Host: {host}\r\nCookie: {cookie}\r\n")),
+            Some(200),
+            "{host}"
+        );
     }
-    for host in ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "0.0.0.0", "[::2]", "127.0.0.1@evil", "10.0.0.1"] {
+    for host in [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example",
+        "0.0.0.0",
+        "[::2]",
+        "127.0.0.1@evil",
+        "10.0.0.1",
+    ] {
         let headers = format!("Host: {host}:{port}\r\nCookie: {cookie}\r\n");
         for target in ["/1/info", "/", "/assets/style.css", "/1/info.json"] {
             let status = asked(&server, target, &headers);
@@ -70,7 +90,12 @@ fn only_who_has_the_cookie_gets_in_under_a_name_of_this_machine() {
     assert_eq!(asked(&server, "/1/info", &host), Some(403));
     assert_eq!(asked(&server, "/assets/style.css", &host), Some(403));
     let (name, value) = cookie.split_once('=').unwrap();
-    for wrong in [format!("{name}={}", "0".repeat(value.len())), format!("x={value}"), other.client().cookie().to_owned(), format!("{name}=")] {
+    for wrong in [
+        format!("{name}={}", "0".repeat(value.len())),
+        format!("x={value}"),
+        other.client().cookie().to_owned(),
+        format!("{name}="),
+    ] {
         assert_eq!(asked(&server, "/1/info", &format!("{host}Cookie: {wrong}\r\n")), Some(403), "{wrong}");
     }
     let token = |server: &Server| server.url.split_once("token=").unwrap().1.to_owned();
@@ -92,7 +117,10 @@ fn the_cookie_is_for_this_site_alone_and_answers_say_what_may_run() {
     let target = server.url.strip_prefix(&server.origin()).unwrap();
     let entered = http::request(server.port, "GET", target, &[], &[]).unwrap();
     let cookie = entered.header("set-cookie").unwrap();
-    assert!(cookie.contains("; HttpOnly") && cookie.contains("; SameSite=Strict") && !cookie.contains("Domain"), "{cookie}");
+    assert!(
+        cookie.contains("; HttpOnly") && cookie.contains("; SameSite=Strict") && !cookie.contains("Domain"),
+        "{cookie}"
+    );
     assert!(cookie.starts_with("hprof_cli_"), "{cookie}");
     // The address bar does not keep the token.
     assert_eq!(entered.header("location"), Some("/"));
@@ -100,8 +128,17 @@ fn the_cookie_is_for_this_site_alone_and_answers_say_what_may_run() {
     for target in ["/1/info", "/1/info.json", "/assets/script.js", "/1/nothing", "/x"] {
         let response = client.ready(target);
         let policy = response.header("content-security-policy").unwrap();
-        assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe") && !policy.contains("http"), "{policy}");
-        for part in ["base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'", "script-src 'self'", "style-src 'self'"] {
+        assert!(
+            policy.contains("default-src 'none'") && !policy.contains("unsafe") && !policy.contains("http"),
+            "{policy}"
+        );
+        for part in [
+            "base-uri 'none'",
+            "form-action 'self'",
+            "frame-ancestors 'none'",
+            "script-src 'self'",
+            "style-src 'self'",
+        ] {
             assert!(policy.contains(part), "{part}: {policy}");
         }
         assert_eq!(response.header("x-content-type-options"), Some("nosniff"), "{target}");
@@ -117,11 +154,37 @@ fn no_path_leads_to_a_file() {
     let client = server.client();
     client.ready("/1/info");
     for path in [
-        "/etc/passwd", "/../etc/passwd", "/1/../../etc/passwd", "/1/..%2f..%2f..%2fetc%2fpasswd", "/%2e%2e/%2e%2e/etc/passwd",
-        "/assets/../Cargo.toml", "/assets/%2e%2e%2fstyle.css", "/assets//style.css", "//etc/passwd", "/1//histo", "/1/histo/..",
-        "/1/%00", "/1/object/%00", "/1/object/../../etc/passwd", "/1/object/0x%2e%2e", "/1/object/0xfffffffffffffffff",
-        "/1/class/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "/1/%", "/1/%zz", "/01/histo", "/+1/histo", "/2/histo", "/0/histo", "/-1/histo",
-        "/18446744073709551616/histo", "/1/serve", "/1/report", "/1/convert", "/1/man", "/1/index", "/1/check",
+        "/etc/passwd",
+        "/../etc/passwd",
+        "/1/../../etc/passwd",
+        "/1/..%2f..%2f..%2fetc%2fpasswd",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "/assets/../Cargo.toml",
+        "/assets/%2e%2e%2fstyle.css",
+        "/assets//style.css",
+        "//etc/passwd",
+        "/1//histo",
+        "/1/histo/..",
+        "/1/%00",
+        "/1/object/%00",
+        "/1/object/../../etc/passwd",
+        "/1/object/0x%2e%2e",
+        "/1/object/0xfffffffffffffffff",
+        "/1/class/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+        "/1/%",
+        "/1/%zz",
+        "/01/histo",
+        "/+1/histo",
+        "/2/histo",
+        "/0/histo",
+        "/-1/histo",
+        "/18446744073709551616/histo",
+        "/1/serve",
+        "/1/report",
+        "/1/convert",
+        "/1/man",
+        "/1/index",
+        "/1/check",
     ] {
         let response = client.ready(path);
         let body = String::from_utf8_lossy(&response.body).into_owned();
@@ -130,8 +193,12 @@ fn no_path_leads_to_a_file() {
     }
     // What would be an option, or a file, is a value.
     for target in [
-        "/1/histo?pattern=--index-dir%3D%2Ftmp", "/1/histo?index-dir=%2Ftmp%2Fevil", "/1/oql?q=SELECT+1+FROM+java.lang.Object&file=%2Fetc%2Fpasswd",
-        "/1/instances?class=%2Fetc%2Fpasswd", "/1/flamegraph?output=%2Ftmp%2Fevil", "/1/strings?output=%2Ftmp%2Fevil",
+        "/1/histo?pattern=--index-dir%3D%2Ftmp",
+        "/1/histo?index-dir=%2Ftmp%2Fevil",
+        "/1/oql?q=SELECT+1+FROM+java.lang.Object&file=%2Fetc%2Fpasswd",
+        "/1/instances?class=%2Fetc%2Fpasswd",
+        "/1/flamegraph?output=%2Ftmp%2Fevil",
+        "/1/strings?output=%2Ftmp%2Fevil",
     ] {
         let body = String::from_utf8_lossy(&client.ready(target).body).into_owned();
         assert!(!body.contains("root:x:"), "{target}");
@@ -151,7 +218,10 @@ fn other_methods_change_nothing() {
     // Nobody cancels from elsewhere.
     let headers = [("Cookie", cookie.as_str()), ("Origin", "http://evil.example")];
     assert_eq!(http::request(server.port, "POST", "/cancel?question=1", &headers, b"").unwrap().status, 403);
-    assert_eq!(http::request(server.port, "GET", "/cancel?question=1", &[("Cookie", &cookie)], b"").unwrap().status, 404);
+    assert_eq!(
+        http::request(server.port, "GET", "/cancel?question=1", &[("Cookie", &cookie)], b"").unwrap().status,
+        404
+    );
 }
 
 #[test]
@@ -159,12 +229,24 @@ fn rubbish_and_heads_without_end_are_refused() {
     let server = server();
     let port = server.port;
     for rubbish in [
-        &b"GET /\r\n"[..], b"GET / HTTP/0.9\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"\r\n\r\n\r\n", b"GET",
-        b"GET / HTTP/1.1\nHost 127.0.0.1\n\n", b"\0\0\0\0\0\0", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\nabc",
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n", b"CONNECT evil.example:80 HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+        &b"GET /\r\n"[..],
+        b"GET / HTTP/0.9\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"\r\n\r\n\r\n",
+        b"GET",
+        b"GET / HTTP/1.1\nHost 127.0.0.1\n\n",
+        b"\0\0\0\0\0\0",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\nabc",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+        b"CONNECT evil.example:80 HTTP/1.1\r\nHost: evil.example\r\n\r\n",
     ] {
         let answer = raw(port, rubbish);
-        assert!(status(&answer).is_none_or(|status| (400..500).contains(&status)), "{:?}", String::from_utf8_lossy(&answer));
+        assert!(
+            status(&answer).is_none_or(|status| (400..500).contains(&status)),
+            "{:?}",
+            String::from_utf8_lossy(&answer)
+        );
         assert!(!String::from_utf8_lossy(&answer).contains("shop"));
     }
     let long = "a".repeat(1 << 20);
@@ -174,7 +256,11 @@ fn rubbish_and_heads_without_end_are_refused() {
         format!("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n{}\r\n", "X: y\r\n".repeat(20_000)),
     ] {
         let answer = raw(port, head.as_bytes());
-        assert!(status(&answer).is_none_or(|status| matches!(status, 400 | 403 | 414 | 431)), "{:?}", status(&answer));
+        assert!(
+            status(&answer).is_none_or(|status| matches!(status, 400 | 403 | 414 | 431)),
+            "{:?}",
+            status(&answer)
+        );
     }
     assert_eq!(server.client().ready("/1/info").status, 200);
 }
@@ -184,8 +270,11 @@ fn pipelined_requests_are_answered_in_order() {
     let server = server();
     let client = server.client();
     client.ready("/1/info");
-    let one = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {}\r\n\r\n", client.cookie());
-    let all: String = (0..100).map(|at| one(if at % 2 == 0 { "/1/info.json" } else { "/assets/icon.svg" })).collect();
+    let one = |target: &str| {
+        format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {}\r\n\r\n", client.cookie())
+    };
+    let all: String =
+        (0..100).map(|at| one(if at % 2 == 0 { "/1/info.json" } else { "/assets/icon.svg" })).collect();
     let answer = String::from_utf8_lossy(&raw(server.port, all.as_bytes())).into_owned();
     let types: Vec<&str> = answer.lines().filter_map(|line| line.strip_prefix("content-type: ")).collect();
     assert_eq!(types.len(), 100);
@@ -233,7 +322,8 @@ fn ten_thousand_requests_on_one_connection() {
     let client = server.client();
     client.ready("/1/info");
     let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
-    let head = format!("GET /assets/icon.svg HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {}\r\n\r\n", client.cookie());
+    let head =
+        format!("GET /assets/icon.svg HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {}\r\n\r\n", client.cookie());
     let (mut answered, mut buffer) = (0, vec![0; 1 << 16]);
     let mut tail = String::new();
     for _ in 0..100 {

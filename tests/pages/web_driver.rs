@@ -31,8 +31,8 @@ pub fn find(test: &str) -> Option<(PathBuf, PathBuf)> {
     if found.is_none() {
         let why = "chromedriver and Chromium are needed: apt-get install chromium chromium-driver";
         assert!(std::env::var_os(NEED).is_none(), "{test}: {why}");
-        // Not by a macro: of tests that pass, what macros print is not shown.
-        std::io::stderr().write_all(format!("NOT RUN: {test}: {why}\n").as_bytes()).unwrap();
+        // Not by a macro: what passes would not be shown.
+        writeln!(std::io::stderr(), "NOT RUN: {test}: {why}").unwrap();
     }
     found
 }
@@ -103,8 +103,7 @@ impl Browser {
         session["sessionId"].as_str().unwrap().clone_into(&mut browser.session);
         // A new window shows a page of the browser's own.
         browser.open("about:blank");
-        browser.console();
-        browser.requests();
+        drop((browser.console(), browser.requests()));
         browser
     }
 

@@ -52,7 +52,10 @@ pub(crate) fn title(row: &Json, suspects: &[Json]) -> String {
     match (first, is_leak, share) {
         // The figures follow in the card.
         (Some(sentence), true, Some(share)) => {
-            format!("{}: {share:.1}% of the heap", sentence.rsplit_once(": ").map_or(sentence, |(what, _)| what))
+            format!(
+                "{}: {share:.1}% of the heap",
+                sentence.rsplit_once(": ").map_or(sentence, |(what, _)| what)
+            )
         }
         (Some(_), false, Some(share)) => {
             format!("One part holds {share:.1}% of the heap, and nothing accumulates in it")

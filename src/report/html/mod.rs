@@ -109,7 +109,7 @@ fn next_id(text: &str) -> Option<(&str, &str, &str)> {
 /// The name of a class, its package dim.
 pub fn class_name(raw: &str) -> Markup {
     let name = escape::text(raw);
-    let end = name.find(|c: char| c == ' ' || c == '<').unwrap_or(name.len());
+    let end = name.find([' ', '<']).unwrap_or(name.len());
     let (package, simple) = match name.get(..end).and_then(|name| name.rfind('.')) {
         Some(dot) => name.split_at(dot + 1),
         None => ("", &*name),
