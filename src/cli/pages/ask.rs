@@ -142,7 +142,10 @@ impl Ask {
         }
         // A command that finds nothing may write nothing, and says why.
         let wrong = said.notes.into_iter().find(|note| note.kind == "error");
-        Err(Failure { text: wrong.map_or_else(|| "there is no answer".to_owned(), |note| note.text), hint: None })
+        Err(Failure {
+            text: wrong.map_or_else(|| "there is no answer".to_owned(), |note| note.text),
+            hint: None,
+        })
     }
 
     /// Asks for the answer in another format.

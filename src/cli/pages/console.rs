@@ -55,7 +55,8 @@ fn answer(ask: &Ask, request: &Request<'_>) -> Markup {
         Ok(answered) => (answered, None),
         Err((failure, notes)) => (Answered { grids: Vec::new(), notes }, Some(failure.text)),
     };
-    let (errors, others): (Vec<_>, Vec<_>) = answered.notes.into_iter().partition(|note| note.kind == "error");
+    let (errors, others): (Vec<_>, Vec<_>) =
+        answered.notes.into_iter().partition(|note| note.kind == "error");
     let Some(wrong) = wrong.or_else(|| errors.into_iter().next().map(|note| note.text)) else {
         return frame::answered(Ok(Answered { grids: answered.grids, notes: others }), &links, "Rows");
     };
