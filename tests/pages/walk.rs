@@ -116,7 +116,7 @@ impl Walk {
     }
 
     /// Zooms into the treemap, and back.
-    fn into_the_treemap(&self) {
+    fn zoom_in_the_treemap(&self) {
         let browser = &self.browser;
         self.go_to("treemap");
         // A page that is loaded as a whole forgets this.
@@ -128,6 +128,8 @@ impl Walk {
         let zoomed = || browser.attribute(&browser.one(By::Css("figure svg")), "aria-label").unwrap();
         browser.wait("the zoom", || (zoomed() != whole).then_some(()));
         assert_eq!(browser.run("return window.isKept === true"), self.has_script);
+        let tip = browser.run("return document.querySelector('figure title').textContent");
+        assert!(tip.as_str().unwrap().lines().count() > 1, "{tip}");
         browser.back();
         self.wait_for("/1/treemap");
         browser.wait("all of it", || (zoomed() == whole).then_some(()));
@@ -152,9 +154,9 @@ impl Walk {
         } else {
             browser.click(By::Named("Run"));
         }
-        let failed = browser.text("section.failed");
+        let failed = browser.text(".failed p");
         assert!(failed.contains("line 2, column 1") && failed.contains("`FORM`"), "{failed}");
-        let place = browser.text("section.failed + pre");
+        let place = browser.text(".failed pre");
         assert!(place.contains("FORM shop.Product\n^"), "{place}");
         // What was asked before can be asked again.
         let earlier = browser.all(By::Css("select[aria-label='Earlier queries'] option"));
@@ -278,7 +280,7 @@ impl Walk {
     fn all(&self) {
         self.to_the_suspect();
         self.down_the_tree();
-        self.into_the_treemap();
+        self.zoom_in_the_treemap();
         self.questions();
         self.searches();
         self.tables();

@@ -125,9 +125,27 @@ impl Ask {
         Ok(Answered { grids: said.grids, notes: said.notes })
     }
 
+    /// Asks for grids; with what was said if that failed: where in a query.
+    pub(crate) fn place(&self) -> Result<Answered, (Failure, Vec<Note>)> {
+        let (done, said) = desk::listen(Form::Grid, MAX_DOCUMENT, || cli::answer(&self.words(None)));
+        match done {
+            Ok(_) => Ok(Answered { grids: said.grids, notes: said.notes }),
+            Err(error) => Err((Failure::of(&error, Vec::new()), said.notes)),
+        }
+    }
+
     /// Asks for the JSON document, as bytes.
     pub(crate) fn document(&self) -> Result<Vec<u8>, Failure> {
-        Ok(self.listen(Form::Bytes, MAX_ANSWER, Some("json"))?.1.bytes)
+        let (_, said) = self.listen(Form::Bytes, MAX_ANSWER, Some("json"))?;
+        if !said.bytes.is_empty() {
+            return Ok(said.bytes);
+        }
+        // A command that finds nothing may write nothing, and says why.
+        let wrong = said.notes.into_iter().find(|note| note.kind == "error");
+        Err(Failure {
+            text: wrong.map_or_else(|| "there is no answer".to_owned(), |note| note.text),
+            hint: None,
+        })
     }
 
     /// Asks for the answer in another format.

@@ -51,18 +51,19 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
 /// The rows, or what is wrong: with the query, and a mark at the place.
 fn answer(ask: &Ask, request: &Request<'_>) -> Markup {
     let links = request.links();
-    let answered = match ask.grids() {
-        Ok(answered) => answered,
-        Err(failure) => return frame::failed(&failure, &links),
+    let (answered, wrong) = match ask.place() {
+        Ok(answered) => (answered, None),
+        Err((failure, notes)) => (Answered { grids: Vec::new(), notes }, Some(failure.text)),
     };
-    let (wrong, others): (Vec<_>, Vec<_>) = answered.notes.into_iter().partition(|note| note.kind == "error");
-    let Some(wrong) = wrong.into_iter().next() else {
+    let (errors, others): (Vec<_>, Vec<_>) =
+        answered.notes.into_iter().partition(|note| note.kind == "error");
+    let Some(wrong) = wrong.or_else(|| errors.into_iter().next().map(|note| note.text)) else {
         return frame::answered(Ok(Answered { grids: answered.grids, notes: others }), &links, "Rows");
     };
     html! {
-        section.failed role="alert" {
-            pre { @for note in &others { (escape::text(&note.text)) "\n" } }
-            p { (escape::text(&wrong.text)) }
+        div.failed role="alert" {
+            @if !others.is_empty() { pre { @for note in &others { (escape::text(&note.text)) "\n" } } }
+            p { (escape::text(&wrong)) }
         }
     }
 }

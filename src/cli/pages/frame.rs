@@ -196,7 +196,7 @@ pub(crate) fn notes(notes: &[Note], links: &Links) -> Markup {
 /// What is said instead of an answer.
 pub(crate) fn failed(failure: &Failure, links: &Links) -> Markup {
     html! {
-        section.failed role="alert" {
+        div.failed role="alert" {
             p { @for line in failure.text.lines() { (text(line, links)) br; } }
             @if let Some(hint) = &failure.hint { p.dim { (text(hint, links)) } }
         }

@@ -62,7 +62,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
     let statics: Vec<&Json> =
         row.list("fields").iter().filter(|field| !field.text("class").is_empty()).collect();
     let query = html::encoded(&exact).to_string();
-    let pattern = format!("^{}$", regex::escape(&name)).replace('\\', "\\\\").replace('"', "\\\"");
+    let pattern = format!("^{}$", regex::escape(&name)).replace('"', "\\x22");
     let by_type = format!(
         "SELECT classof(r).@name AS class, count(*) AS referrers, sum(r.@usedHeapSize) AS bytes FROM OBJECTS \
          (SELECT OBJECTS inbounds(o) FROM \"{pattern}\" o) r GROUP BY class ORDER BY referrers DESC"

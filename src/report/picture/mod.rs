@@ -199,7 +199,8 @@ fn svg(kind: &str, what: &str, canvas: Rectangle, boxes: &[Placed<'_>]) -> Marku
 
 /// What is in the group of a box.
 fn content(Placed { node, depth, at }: &Placed<'_>) -> Markup {
-    let title = escape::text(&node.title);
+    let lines: Vec<_> = node.title.lines().map(escape::text).collect();
+    let title = lines.join("\n");
     let name = escape::text(&node.name);
     let depth = LAST_DEPTH.min(*depth);
     let (width, height) = (Tenths::between(at.x, at.width), Tenths::between(at.y, at.height));
