@@ -62,7 +62,7 @@ fn answer(ask: &Ask, request: &Request<'_>) -> Markup {
     };
     html! {
         div.failed role="alert" {
-            @if !others.is_empty() { pre { @for note in &others { (escape::text(&note.text)) "\n" } } }
+            @if !others.is_empty() { pre tabindex="0" { @for note in &others { (escape::text(&note.text)) "\n" } } }
             p { (escape::text(&wrong)) }
         }
     }
@@ -78,8 +78,8 @@ fn help() -> Markup {
     html! {
         details.help {
             summary { "Help" }
-            pre { (long.map(|text| text.to_string()).unwrap_or_default()) }
-            pre { (examples) }
+            pre tabindex="0" { (long.map(|text| text.to_string()).unwrap_or_default()) }
+            pre tabindex="0" { (examples) }
         }
     }
 }

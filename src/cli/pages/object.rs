@@ -58,7 +58,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
         (figures(row))
         (frame::notes(&notes, &links))
         @if !row.text("value").is_empty() {
-            pre { (text(row.text("value"), &links)) }
+            pre tabindex="0" { (text(row.text("value"), &links)) }
             @if row.number("value_cut").is_some() { p.dim { "The beginning; the shell shows all of it." } }
         }
         div.two {
@@ -81,7 +81,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
         (elements(request, row, &links))
         (referrers(request, of, row, &links))
         @if !row.list("stack").is_empty() {
-            section { h2 { "Allocated in" } pre { @for frame in row.list("stack") {
+            section { h2 { "Allocated in" } pre tabindex="0" { @for frame in row.list("stack") {
                 (text(frame.as_str().unwrap_or_else(|| frame.text("text")), &links)) "\n"
             } } }
         }
@@ -219,7 +219,7 @@ fn fields(row: &Json, links: &Links) -> Markup {
     html! {
         @if !fields.is_empty() { section {
             h2 { "Fields" }
-            div.scroll tabindex="0" role="region" aria-label="Fields" { table {
+            div.scroll tabindex="0" role="group" aria-label="Fields" { table {
                 thead { tr {
                     th.t scope="col" { "declared in" } th.t scope="col" { "type" } th.t scope="col" { "field" }
                     th.name scope="col" { "value" }
@@ -253,7 +253,7 @@ fn contents(request: &Request<'_>, row: &Json, links: &Links) -> Markup {
     let is_map = contents.text("kind") == "map";
     html! { section {
         h2 { "Contents" }
-        div.scroll tabindex="0" role="region" aria-label="Contents" { table {
+        div.scroll tabindex="0" role="group" aria-label="Contents" { table {
             thead { tr {
                 th.n scope="col" { "#" }
                 @if is_map { th.t scope="col" { "key" } }
@@ -275,7 +275,7 @@ fn elements(request: &Request<'_>, row: &Json, links: &Links) -> Markup {
         row.list("fields").iter().filter(|field| field.text("name").starts_with('[')).collect();
     html! { section {
         h2 { "Elements" }
-        div.scroll tabindex="0" role="region" aria-label="Elements" { table {
+        div.scroll tabindex="0" role="group" aria-label="Elements" { table {
             thead { tr { th.n scope="col" { "index" } th.name scope="col" { "value" } } }
             tbody { @for element in &elements { tr {
                 td."n dim" { (text(element.text("name"), &Links::none())) }
@@ -291,7 +291,7 @@ fn referrers(request: &Request<'_>, of: &str, row: &Json, links: &Links) -> Mark
     html! { section {
         h2 { "Referrers" }
         @if incoming.is_empty() { p { "No object refers to it." } } @else {
-            div.scroll tabindex="0" role="region" aria-label="Referrers" { table {
+            div.scroll tabindex="0" role="group" aria-label="Referrers" { table {
                 thead { tr { th.t scope="col" { "field" } th.name scope="col" { "object" } } }
                 tbody { @for referrer in incoming { tr {
                     td.t { (text(referrer.text("reference"), &Links::none())) }

@@ -86,7 +86,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
         (frame::notes(&notes, &links))
         @if !statics.is_empty() { section {
             h2 { "Static fields" }
-            div.scroll tabindex="0" role="region" aria-label="Static fields" { table {
+            div.scroll tabindex="0" role="group" aria-label="Static fields" { table {
                 thead { tr { th.t scope="col" { "type" } th.t scope="col" { "field" } th.name scope="col" { "value" } } }
                 tbody { @for field in &statics { tr {
                     td."t dim" { (text(field.text("type"), &Links::none())) }
@@ -98,7 +98,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
         section {
             h2 { "Fields" }
             @if class.list("fields").is_empty() { p { "It declares no instance fields." } } @else {
-                div.scroll tabindex="0" role="region" aria-label="Fields" { table {
+                div.scroll tabindex="0" role="group" aria-label="Fields" { table {
                     thead { tr { th.t scope="col" { "type" } th.name scope="col" { "field" } } }
                     tbody { @for field in class.list("fields") { tr {
                         td."t dim" { (text(field.text("type"), &Links::none())) }

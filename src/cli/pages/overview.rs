@@ -105,7 +105,7 @@ pub(crate) fn out_of_memory(oom: &Json, links: &Links) -> Markup {
         section.verdict {
             h2 { "Thread " (text(oom.text("name"), links)) " ran out of memory" }
             @if !oom.list("frames").is_empty() {
-                pre { @for frame in oom.list("frames").iter().take(12) {
+                pre tabindex="0" { @for frame in oom.list("frames").iter().take(12) {
                     (text(frame.as_str().unwrap_or_else(|| frame.text("text")), links)) "\n"
                 } }
             }
@@ -116,7 +116,7 @@ pub(crate) fn out_of_memory(oom: &Json, links: &Links) -> Markup {
 pub(crate) fn largest(row: &Json, links: &Links) -> Markup {
     let whole = row.get("reachable").and_then(|part| part.number("shallow_bytes")).unwrap_or_default();
     html! {
-        div.scroll tabindex="0" role="region" aria-label="What retains most" { table {
+        div.scroll tabindex="0" role="group" aria-label="What retains most" { table {
             thead { tr { th.n scope="col" { "retained" } th.n scope="col" { "%" } th.name scope="col" { "what" } } }
             tbody { @for each in row.list("largest") {
                 @let bytes = each.number("retained_bytes").unwrap_or_default();

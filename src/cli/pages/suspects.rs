@@ -127,7 +127,7 @@ fn contents(suspect: &Json, links: &Links) -> Markup {
 
 fn table(rows: &[Json], whole: u64, links: &Links) -> Markup {
     html! {
-        div.scroll tabindex="0" role="region" aria-label="Parts" { table {
+        div.scroll tabindex="0" role="group" aria-label="Parts" { table {
             thead { tr {
                 th.n scope="col" { "retained" } th.n scope="col" { "%" } th.n scope="col" { "objects" }
                 th.name scope="col" { "class" }

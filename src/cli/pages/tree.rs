@@ -91,7 +91,7 @@ fn rows(request: &Request<'_>, ask: &Ask, links: &Links) -> Markup {
     let chain = request.one("of").map(|of| request.ask("dominators").option("of", of).flag("chain"));
     html! {
         @if let Some(chain) = &chain { (above(chain, links)) }
-        div.scroll tabindex="0" role="region" aria-label="Dominator tree" {
+        div.scroll tabindex="0" role="group" aria-label="Dominator tree" {
             table.tree {
                 thead { tr {
                     th.n scope="col" { "retained" } th."n extra" scope="col" { "%" } th."n extra" scope="col" { "shallow" }

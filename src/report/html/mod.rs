@@ -208,7 +208,7 @@ fn piece(piece: &Piece, links: &Links) -> Markup {
         Piece::Line(line) => html! { p { (text(line, links)) } },
         // Without escaping line breaks, which are kept.
         Piece::Text(lines) => html! {
-            pre { @for line in lines.split('\n') { (text(line, links)) "\n" } }
+            pre tabindex="0" { @for line in lines.split('\n') { (text(line, links)) "\n" } }
         },
         Piece::Grid(of) => grid(of, links, None),
     }
@@ -221,7 +221,7 @@ pub fn grid(grid: &Grid, links: &Links, caption: Option<&str>) -> Markup {
         @for each in &grid.above { (piece(each, links)) }
         @if let Some(line) = grid.instead { p { (line) } }
         @if !grid.columns.is_empty() {
-            div.scroll tabindex="0" role="region" aria-label=(caption.unwrap_or("Table")) {
+            div.scroll tabindex="0" role="group" aria-label=(caption.unwrap_or("Table")) {
                 table {
                     @if let Some(caption) = caption { caption.hidden { (escape::text(caption)) } }
                     @if has_titles {
