@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use hprof_writer::{
-    DumpWriter, HeapModel, IdSize, Jdk, Layout, ObjectId, Options, Root, Type, Value, Version,
+    DumpWriter, Elements, HeapModel, IdSize, Jdk, Layout, ObjectId, Options, Root, StackFrame, Type, Value,
+    Version,
 };
 
 use crate::kit::evil::made;

@@ -34,5 +34,6 @@ mod maker;
 mod options;
 mod overview;
 mod processes;
+mod report;
 #[cfg(unix)]
 mod widths;

@@ -37,7 +37,6 @@ const MAX_BYTES: usize = 1 << 20;
 /// hold, texts, numbers, map keys, names of threads and class loaders, properties and arguments.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("dump", |dump| dump.help("Heap dump, or recording of the HPROF agent; plain or compressed")))]
-#[command(mut_arg("no_values", |no_values| no_values.hide(false)))]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
@@ -49,6 +48,10 @@ pub(crate) struct Args {
     /// Only these sections, in this order
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Output")]
     sections: Vec<Section>,
+
+    /// Leave out what objects hold: texts, numbers, map keys, names of threads and class loaders, properties, arguments
+    #[arg(long, help_heading = "Output")]
+    no_values: bool,
 
     /// File to write [default: standard output]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
@@ -97,7 +100,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let inputs: Vec<&Path> = [args.input.path()].into_iter().chain(args.compare.as_deref()).collect();
     // Before a long read: a file that cannot be written is known at once.
     let file = args.output.as_deref().map(|path| OutFile::create(path, &inputs)).transpose()?;
-    desk::set_up(None);
+    desk::set_up(None, args.no_values);
     let about = about(args)?;
     let wanted: Vec<Section> = if args.sections.is_empty() {
         Section::value_variants().iter().copied().filter(|section| section.is_in(&about)).collect()
@@ -137,8 +140,8 @@ fn about(args: &Args) -> anyhow::Result<About> {
         baseline: args.compare.clone(),
         options: args.input.words(),
     };
-    let hides_values = args.input.hides_values();
-    let mut about = About { site, hides_values, has_heap: false, has_recording: true, is_damaged: false };
+    let mut about =
+        About { site, hides_values: args.no_values, has_heap: false, has_recording: true, is_damaged: false };
     match about.ask("info").json() {
         Ok((document, _)) => {
             let row = document.row();

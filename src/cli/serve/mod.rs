@@ -1,7 +1,7 @@
 //! `serve`: dumps as pages in a browser.
 //!
 //! This process listens, decides who gets in ([`access`]) and which question is asked when ([`questions`]); it never looks
-//! into a dump. Questions are answered by processes of their own ([`worker`]): the same program with `--worker`, which keeps
+//! into a dump. Questions are answered by processes of their own ([`worker`]): the same program, which keeps
 //! dumps open between questions. So a question can be given up at once, has a limit of memory that holds, and what one
 //! breaks is not the server.
 
@@ -85,10 +85,6 @@ pub(crate) struct Args {
     /// Long questions that are answered at once; others wait
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64), help_heading = "Limits")]
     questions: u16,
-
-    /// Answer questions from stdin
-    #[arg(long, hide = true)]
-    worker: bool,
 }
 
 /// Reads a time: `90s`, `30m`, `1h 30m`.
@@ -107,7 +103,7 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let site = args.site();
-    if args.worker {
+    if std::env::var_os(worker::VARIABLE).is_some() {
         return worker::run(&site, args.question_memory);
     }
     for path in args.dumps.iter().chain(&args.baseline) {

@@ -17,6 +17,9 @@ use crate::cli::shared::desk;
 use crate::index::Progress;
 use crate::input::file::TextFile;
 
+/// The variable that makes `serve` a worker.
+pub(super) const VARIABLE: &str = "HPROF_CLI_WORKER";
+
 /// What a worker is asked.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum Question {
@@ -99,7 +102,7 @@ pub(super) fn run(site: &Site, memory: Option<u64>) -> anyhow::Result<Outcome> {
     if let Some(bytes) = memory {
         limit(bytes);
     }
-    desk::set_up(Some(Arc::new(Teller::default())));
+    desk::set_up(Some(Arc::new(Teller::default())), false);
     let questions = read()?;
     while let Ok(line) = questions.recv() {
         match serde_json::from_str(&line)? {

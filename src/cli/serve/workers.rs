@@ -6,7 +6,7 @@ use anyhow::Context;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use super::worker::{Question, Said};
+use super::worker::{Question, Said, VARIABLE};
 use crate::cli::pages::Reply;
 use crate::cli::pages::site::Site;
 use crate::index::storage::memory;
@@ -42,7 +42,7 @@ impl Worker {
     /// Starts one. `memory` limits what it may allocate; who builds indexes has a budget of its own.
     pub(super) fn start(site: &Site, memory: Option<u64>) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["serve", "--worker"]).args(&site.options);
+        command.arg("serve").env(VARIABLE, "1").args(&site.options);
         if let Some(bytes) = memory {
             command.arg(format!("--question-memory={bytes}"));
         }

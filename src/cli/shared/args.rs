@@ -60,10 +60,6 @@ pub(crate) struct Input {
     )]
     memory: Option<Memory>,
 
-    /// Tell nothing of what objects hold: texts, numbers, names of threads and loaders
-    #[arg(long, hide = true, help_heading = "Output")]
-    no_values: bool,
-
     /// No progress bar and no notes on stderr; warnings about damage are still printed
     #[arg(short, long, overrides_with = "quiet", help_heading = "Output")]
     pub(crate) quiet: bool,
@@ -79,7 +75,7 @@ impl Input {
             index_dir: self.index_dir().map(Path::to_owned),
             heap_dump: self.heap_dump,
             memory_bytes: self.memory_bytes(),
-            hide_values: self.no_values,
+            hide_values: desk::hides_values(),
         }
     }
 
@@ -94,18 +90,12 @@ impl Input {
         Ok(Only::try_parse_from(words.chain([OsStr::new("--"), dump.as_os_str()]))?.input)
     }
 
-    /// Whether nothing is told of what objects hold.
-    pub(crate) fn hides_values(&self) -> bool {
-        self.no_values
-    }
-
     /// The options that another command needs to open the same, as words.
     pub(crate) fn words(&self) -> Vec<String> {
         let index_dir = self.index_dir().map(|dir| format!("--index-dir={}", dir.to_string_lossy()));
         let heap_dump = self.heap_dump.map(|number| format!("--heap-dump={number}"));
         let threads = self.threads.map(|threads| format!("--threads={threads}"));
-        let no_values = self.no_values.then(|| "--no-values".to_owned());
-        index_dir.into_iter().chain(heap_dump).chain(threads).chain(no_values).collect()
+        index_dir.into_iter().chain(heap_dump).chain(threads).collect()
     }
 
     /// What selections mean in this dump: the name of a class may look like an object ID. The dump is opened only then.

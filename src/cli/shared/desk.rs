@@ -52,6 +52,8 @@ struct Open {
 pub(crate) struct Desk {
     open: Vec<Open>,
     watcher: Option<Watcher>,
+    /// Whether nothing is told of what objects hold.
+    hides_values: bool,
     asked: Option<(Form, usize, Said)>,
 }
 
@@ -67,8 +69,8 @@ fn with<T>(ask: impl FnOnce(&mut Desk) -> Option<T>) -> Option<T> {
 }
 
 /// Sets up a desk for this thread, for good.
-pub(crate) fn set_up(watcher: Option<Watcher>) {
-    DESK.set(Some(Desk { open: Vec::new(), watcher, asked: None }));
+pub(crate) fn set_up(watcher: Option<Watcher>, hides_values: bool) {
+    DESK.set(Some(Desk { open: Vec::new(), watcher, hides_values, asked: None }));
 }
 
 /// Runs a command and returns what it had to say. At most `limit` bytes of an answer are taken.
@@ -119,6 +121,11 @@ pub(crate) fn bytes(bytes: &[u8]) -> std::io::Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Whether nothing is told of what objects hold.
+pub(crate) fn hides_values() -> bool {
+    with(|desk| Some(desk.hides_values)).unwrap_or_default()
 }
 
 /// Who watches what takes long.

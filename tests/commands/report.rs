@@ -1,0 +1,189 @@
+//! `report`: one file, small enough to be sent, that loads nothing and tells no secrets if it is told not to.
+
+use std::collections::HashSet;
+
+use crate::kit::evil;
+use crate::kit::process::{Place, sample};
+
+/// Bytes of a report at most.
+const MAX_BYTES: usize = 1 << 20;
+
+fn report(place: &Place, more: &[&str]) -> (Option<i32>, String) {
+    let output = place.run(&[&["report", "-q"], more].concat());
+    (output.status.code(), String::from_utf8(output.stdout).unwrap())
+}
+
+/// No address that a browser would load from, and nothing that runs.
+fn check_alone(html: &str) {
+    assert!(html.len() <= MAX_BYTES, "{}", html.len());
+    for bad in [
+        "<script",
+        "src=",
+        "@import",
+        "url(",
+        "<link",
+        "<iframe",
+        "<form",
+        "href=\"http",
+        "href=\"//",
+        "style=",
+        "onload",
+    ] {
+        assert!(!html.contains(bad), "{bad}");
+    }
+    assert!(html.contains("default-src 'none'"));
+    let links = html.split("href=\"").skip(1);
+    assert!(links.clone().count() > 0);
+    links.for_each(|link| assert!(link.starts_with('#'), "{}", &link[..40.min(link.len())]));
+}
+
+#[test]
+fn a_report_is_one_file_that_loads_nothing() {
+    for name in ["leaks/s1", "leaks/s5", "jdk/jdk17", "jdk/jdk25-compact", "agent/all"] {
+        let place = Place::new("a.hprof", &sample(name));
+        let (code, html) = report(&place, &[]);
+        assert_eq!(code, Some(0), "{name}");
+        check_alone(&html);
+        assert!(html.contains("may be secret"), "{name}");
+        // Every section says which command shows it.
+        let sections = html.matches("<section id=").count();
+        assert!(
+            sections >= 9 && html.matches("<code tabindex=\"0\">hprof-cli ").count() >= sections,
+            "{name}"
+        );
+        assert!(!html.contains("{\"error\"") && !html.contains("class=\"failed\""), "{name}");
+    }
+}
+
+#[test]
+fn what_is_asked_for_is_in_it() {
+    let place = Place::new("s1.hprof", &sample("leaks/s1"));
+    let (_, html) = report(&place, &[]);
+    for text in [
+        "holds 9,000 x shop.Product",
+        "<svg",
+        "JNI global",
+        "ProductService",
+        "9,000 × Product",
+        "duplicate_strings",
+    ] {
+        assert!(html.contains(text), "{text}");
+    }
+    let (_, some) = report(&place, &["--sections", "threads,histogram"]);
+    assert!(
+        some.contains("id=\"threads\"")
+            && some.contains("id=\"histogram\"")
+            && !some.contains("id=\"waste\"")
+    );
+    assert!(some.find("id=\"threads\"") < some.find("id=\"histogram\""));
+    let (_, markdown) = report(&place, &["--format", "markdown"]);
+    assert!(markdown.starts_with("# Heap report of `s1.hprof`") && markdown.contains("| ---: |"));
+    assert!(markdown.contains("holds 9,000 x shop.Product"));
+    let (_, json) = report(&place, &["--format", "json"]);
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        (document["schema_version"].as_u64(), document["command"].as_str()),
+        (Some(1), Some("report"))
+    );
+    let commands: Vec<&str> = document["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["document"]["command"].as_str().unwrap())
+        .collect();
+    assert!(
+        ["overview", "leaks", "histo", "threads", "loaders", "waste", "strings", "info"]
+            .iter()
+            .all(|it| commands.contains(it))
+    );
+    std::fs::write(place.path("old.hprof"), sample("leaks/s5")).unwrap();
+    let (code, html) =
+        report(&place, &["--compare", place.path("old.hprof").to_str().unwrap(), "--sections", "comparison"]);
+    assert_eq!(code, Some(0));
+    assert!(html.contains("static CACHE of shop.ProductService"));
+}
+
+/// Texts of the heap that are no names of the program.
+fn secrets(place: &Place) -> Vec<String> {
+    let output = place.run(&["strings", "-q", "--format", "json", "--min-length", "6", "--max-length", "60"]);
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let names = String::from_utf8(place.run(&["classes", "-q", "--format", "csv"]).stdout).unwrap();
+    let texts = document["rows"].as_array().unwrap().iter().filter_map(|row| row["label"].as_str());
+    // What has a blank, a slash or a digit and no dot is no name of a class, a field or a method.
+    let texts = texts.filter(|text| {
+        text.contains([' ', '/', '-']) && !text.contains(['.', '$', '(', ';']) && !names.contains(text)
+    });
+    // Which JVM it was is no secret, nor are words of the report itself.
+    let jvm = ["OpenJDK", "mixed mode", "Debian"];
+    let own = ["field", "Native Method)", "Module"];
+    let texts = texts.filter(|text| !jvm.iter().any(|jvm| text.contains(jvm)) && !own.contains(&text.trim()));
+    texts.map(str::to_owned).collect::<HashSet<_>>().into_iter().collect()
+}
+
+#[test]
+fn no_values_are_told_if_none_are_wanted() {
+    for (name, known) in [
+        ("leaks/s5", &["order-import-3", "user.dir", "file.encoding"][..]),
+        ("leaks/s3", &["CLEANER", "user.dir"]),
+        ("leaks/s4", &["event-producer", "event-consumer"]),
+        ("jdk/jdk17", &["java.io.tmpdir"]),
+    ] {
+        let place = Place::new("a.hprof", &sample(name));
+        let secrets = secrets(&place);
+        assert!(secrets.len() > 50, "{name}: {}", secrets.len());
+        for format in ["html", "markdown", "json"] {
+            let (code, hidden) = report(&place, &["--no-values", "--format", format]);
+            let (_, told) = report(&place, &["--format", format]);
+            assert_eq!(code, Some(0), "{name}");
+            // What the report says itself, of no dump.
+            let own = |secret: &str| {
+                format!(
+                    "{}{}",
+                    include_str!("../../src/cli/report/html.rs"),
+                    include_str!("../../src/cli/pages/assets/style.css")
+                )
+                .contains(secret)
+            };
+            let found: Vec<&String> =
+                secrets.iter().filter(|secret| hidden.contains(secret.as_str()) && !own(secret)).collect();
+            assert!(found.is_empty(), "{name} {format}: {found:?}");
+            for known in known {
+                assert!(!hidden.contains(known), "{name} {format}: {known}");
+            }
+            // They are there otherwise.
+            assert!(secrets.iter().any(|secret| told.contains(secret.as_str())), "{name} {format}");
+        }
+    }
+}
+
+#[test]
+fn names_of_a_hostile_dump_are_text_and_leave_room() {
+    let made = evil::made(&format!("</style><script>alert(1)</script>\u{202e}{}", "x".repeat(60_000)));
+    let bytes = std::fs::read(&made.dump).unwrap();
+    let place = Place::new("a.hprof", &bytes);
+    for more in [&[][..], &["--no-values"]] {
+        let (code, html) = report(&place, more);
+        assert_eq!(code, Some(0));
+        check_alone(&html);
+        assert!(!html.contains('\u{202e}'));
+    }
+    let (_, markdown) = report(&place, &["--format", "markdown"]);
+    assert!(!markdown.contains("<script>"));
+}
+
+#[test]
+fn wrong_input_ends_with_what_to_do() {
+    let place = Place::new("a.hprof", b"no dump");
+    let output = place.run(&["report", "-o", "out.html"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(!place.path("out.html").exists());
+    assert!(!String::from_utf8(output.stderr).unwrap().is_empty());
+    let output = place.run(&["report", "--sections", "nothing"]);
+    assert_eq!(output.status.code(), Some(2));
+    // The dump is never replaced.
+    let place = Place::new("a.hprof", &sample("leaks/s1"));
+    let dump = place.path("a.hprof");
+    let output = place.run(&["report", "-o", dump.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(std::fs::read(dump).unwrap(), sample("leaks/s1"));
+}
