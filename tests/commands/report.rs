@@ -116,7 +116,9 @@ fn secrets(place: &Place) -> Vec<String> {
     // Which JVM it was is no secret, nor are words of the report itself.
     let jvm = ["OpenJDK", "mixed mode", "Debian"];
     let own = ["field", "Native Method)", "Module"];
-    let texts = texts.filter(|text| !jvm.iter().any(|jvm| text.contains(jvm)) && !own.contains(&text.trim()));
+    let texts = texts.filter(|text| {
+        !jvm.iter().any(|jvm| text.contains(jvm)) && !own.contains(&text.trim()) && text.trim().len() > 8
+    });
     texts.map(str::to_owned).collect::<HashSet<_>>().into_iter().collect()
 }
 
