@@ -114,7 +114,12 @@ impl Ask {
     fn listen(&self, form: Form, limit: usize, format: Option<&str>) -> Result<(Outcome, Said), Failure> {
         let (done, said) = desk::listen(form, limit, || cli::answer(&self.words(format)));
         match done {
-            Ok(outcome) => Ok((outcome, said)),
+            Ok(outcome) => {
+                if outcome == Outcome::Damaged {
+                    desk::see_damage();
+                }
+                Ok((outcome, said))
+            }
             Err(error) => Err(Failure::of(&error, said.notes)),
         }
     }

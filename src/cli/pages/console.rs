@@ -15,7 +15,7 @@ const TOP: &str = "100";
 /// The query's answer; `None` if nothing is asked.
 pub(crate) fn ask(request: &Request<'_>) -> Option<Ask> {
     let query = request.one("q")?;
-    let mut ask = request.ask("oql").option("top", request.one("top").unwrap_or(TOP));
+    let mut ask = request.ask("oql").option("top", request.bounded("top", request.one("top").unwrap_or(TOP)));
     if request.one("live").is_some() {
         ask = ask.flag("live");
     }

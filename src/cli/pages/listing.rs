@@ -20,8 +20,6 @@ pub(crate) struct Listing {
     /// What it says, in a sentence.
     pub(crate) about: &'static str,
     pub(crate) command: &'static str,
-    /// Options that it always has.
-    pub(crate) always: &'static [&'static str],
     /// Options that the form has.
     pub(crate) options: &'static [&'static str],
     /// The parameter whose value stands behind the dump, and what it is.
@@ -37,7 +35,6 @@ pub(crate) const LISTINGS: &[Listing] = &[
         title: "Histogram",
         about: "Instances and bytes by class, package or class loader.",
         command: "histo",
-        always: &[],
         options: &["group-by", "sort", "live", "unreachable", "retained", "retained-by", "heap", "top"],
         argument: Some(("pattern", "Class pattern")),
         top: Some("100"),
@@ -47,7 +44,6 @@ pub(crate) const LISTINGS: &[Listing] = &[
         title: "Classes",
         about: "All loaded classes; as a tree, below their superclasses.",
         command: "classes",
-        always: &[],
         options: &["tree", "sort", "top"],
         argument: Some(("pattern", "Class pattern")),
         top: Some("200"),
@@ -57,7 +53,6 @@ pub(crate) const LISTINGS: &[Listing] = &[
         title: "Instances",
         about: "The objects of a class, those that retain most first.",
         command: "instances",
-        always: &[],
         options: &["subclasses", "where", "sort", "live", "heap", "top"],
         argument: Some(("class", "Class")),
         top: Some("50"),
@@ -67,7 +62,6 @@ pub(crate) const LISTINGS: &[Listing] = &[
         title: "References",
         about: "What an object, or all objects of a class, refers to, or what refers to it.",
         command: "refs",
-        always: &[],
         options: &["incoming", "outgoing", "group-by", "top"],
         argument: Some(("of", "Object or class")),
         top: Some("100"),
@@ -77,7 +71,6 @@ pub(crate) const LISTINGS: &[Listing] = &[
         title: "Paths to GC roots",
         about: "The shortest paths of references that keep an object alive.",
         command: "paths-to-root",
-        always: &[],
         options: &["paths", "exclude", "all-references", "exclude-roots", "depth", "top"],
         argument: Some(("of", "Object or class")),
         top: None,
@@ -87,7 +80,6 @@ pub(crate) const LISTINGS: &[Listing] = &[
         title: "Retained set",
         about: "What would be freed with these objects.",
         command: "retained",
-        always: &[],
         options: &[],
         argument: Some(("of", "Object or class")),
         top: None,
@@ -97,7 +89,6 @@ pub(crate) const LISTINGS: &[Listing] = &[
         title: "GC roots",
         about: "The roots by kind; of one kind, its objects.",
         command: "roots",
-        always: &[],
         options: &["kind", "thread", "top"],
         argument: None,
         top: Some("100"),
@@ -107,7 +98,6 @@ pub(crate) const LISTINGS: &[Listing] = &[
         title: "Threads",
         about: "Threads, with their stacks and what the locals retain.",
         command: "threads",
-        always: &[],
         options: &[
             "name", "state", "group", "stack", "locals", "virtual", "platform", "sort", "depth", "top",
         ],
@@ -119,7 +109,6 @@ pub(crate) const LISTINGS: &[Listing] = &[
         title: "Class loaders",
         about: "Class loaders, and what they retain; classes that several of them define.",
         command: "loaders",
-        always: &[],
         options: &["details", "duplicates", "sort", "top"],
         argument: None,
         top: Some("100"),
@@ -129,7 +118,6 @@ pub(crate) const LISTINGS: &[Listing] = &[
         title: "Strings",
         about: "The texts of the heap, or those that several Strings have.",
         command: "strings",
-        always: &[],
         options: &["duplicates", "pattern", "min-length", "max-length", "live", "sort", "max-chars", "top"],
         argument: None,
         top: Some("50"),
@@ -139,7 +127,6 @@ pub(crate) const LISTINGS: &[Listing] = &[
         title: "Waste",
         about: "Memory spent for nothing, and the fields that hold it.",
         command: "waste",
-        always: &[],
         options: &["kind", "by", "explain", "top"],
         argument: None,
         top: None,
@@ -149,7 +136,6 @@ pub(crate) const LISTINGS: &[Listing] = &[
         title: "Info",
         about: "What is in the file: format, JVM, layout, records.",
         command: "info",
-        always: &[],
         options: &[],
         argument: None,
         top: None,
@@ -159,7 +145,6 @@ pub(crate) const LISTINGS: &[Listing] = &[
         title: "Doctor",
         about: "Whether the dump is whole, and what is wrong with it.",
         command: "doctor",
-        always: &[],
         options: &[],
         argument: None,
         top: None,
@@ -169,7 +154,6 @@ pub(crate) const LISTINGS: &[Listing] = &[
         title: "Recording",
         about: "What a profiler recorded.",
         command: "summary",
-        always: &[],
         options: &[],
         argument: None,
         top: None,
@@ -179,7 +163,6 @@ pub(crate) const LISTINGS: &[Listing] = &[
         title: "Allocation sites",
         about: "What was allocated where: SITES.",
         command: "sites",
-        always: &[],
         options: &["sort", "stack", "depth", "method", "trace", "cutoff", "top"],
         argument: Some(("pattern", "Class pattern")),
         top: Some("50"),
@@ -189,7 +172,6 @@ pub(crate) const LISTINGS: &[Listing] = &[
         title: "Stack traces",
         about: "The recorded stack traces: TRACE.",
         command: "traces",
-        always: &[],
         options: &["class", "method", "thread", "depth", "top"],
         argument: Some(("trace", "Serial number")),
         top: Some("50"),
@@ -199,7 +181,6 @@ pub(crate) const LISTINGS: &[Listing] = &[
         title: "CPU samples",
         about: "Where the time went: CPU SAMPLES.",
         command: "cpu",
-        always: &[],
         options: &["group-by", "sort", "stack", "depth", "class", "method", "cutoff", "top"],
         argument: None,
         top: Some("50"),
@@ -209,7 +190,6 @@ pub(crate) const LISTINGS: &[Listing] = &[
         title: "CPU time",
         about: "Time by method, measured: CPU TIME.",
         command: "cputime",
-        always: &[],
         options: &["calls", "sort", "stack", "depth", "class", "method", "cutoff", "top"],
         argument: None,
         top: Some("50"),
@@ -219,7 +199,6 @@ pub(crate) const LISTINGS: &[Listing] = &[
         title: "Monitors",
         about: "Which monitors threads waited for.",
         command: "monitors",
-        always: &[],
         options: &["dumps", "waits", "sort", "stack", "depth", "monitor", "method", "cutoff", "top"],
         argument: None,
         top: Some("50"),
@@ -235,14 +214,15 @@ impl Listing {
     /// The question that a request asks.
     pub(crate) fn ask(&self, request: &Request<'_>) -> Ask {
         let mut ask = request.ask(self.command);
-        for option in self.always {
-            ask = ask.flag(*option);
-        }
         for arg in declared(self.command, self.options) {
             let name = arg.get_long().unwrap_or_default().to_owned();
             let values = request.all(&name).filter(|value| !value.is_empty());
             for value in values {
-                ask = if takes_value(&arg) { ask.option(&*name, value) } else { ask.flag(&*name) };
+                ask = if takes_value(&arg) {
+                    ask.option(&*name, request.bounded(&name, value))
+                } else {
+                    ask.flag(&*name)
+                };
                 if !matches!(arg.get_action(), ArgAction::Append) {
                     break;
                 }

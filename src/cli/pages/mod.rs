@@ -23,6 +23,7 @@ pub(crate) mod suspects;
 pub(crate) mod tree;
 
 use maud::{Markup, html};
+use percent_encoding::percent_decode_str;
 
 use crate::report::escape;
 
@@ -72,8 +73,8 @@ impl Reply {
 /// pages need not wait for it.
 pub(crate) fn is_long(target: &str) -> bool {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let page = path.split('/').nth(2).unwrap_or_default().trim_end_matches(".json");
-    match page {
+    let page = percent_decode_str(path.split('/').nth(2).unwrap_or_default()).decode_utf8_lossy();
+    match page.trim_end_matches(".json") {
         "leaks" | "overview" | "" | "waste" | "strings" | "diff" | "oql" | "search" | "finalizers"
         | "loaders" | "paths" | "retained" | "roots" | "sites" | "flamegraph" => true,
         // What is counted in the summary is at hand.
@@ -95,7 +96,7 @@ pub(crate) fn reply(site: &Site, target: &str, wants_json: bool) -> Reply {
         let failure = Failure { text: "the address is too long".to_owned(), hint: None };
         return Reply::json_error(414, &failure);
     }
-    let Some(mut request) = Request::read(site, target) else { return nothing(site, wants_json) };
+    let Some(mut request) = Request::read(site, target) else { return nothing(site, 1, wants_json) };
     request.is_json |= wants_json;
     if request.page().is_empty() && request.path.len() <= 1 {
         let has = has(&request);
@@ -104,7 +105,7 @@ pub(crate) fn reply(site: &Site, target: &str, wants_json: bool) -> Reply {
     if request.is_json {
         return match question(&request) {
             Some(ask) => Reply::json(ask.document()),
-            None => nothing(site, true),
+            None => nothing(site, request.number, true),
         };
     }
     if request.page() == "search"
@@ -112,20 +113,20 @@ pub(crate) fn reply(site: &Site, target: &str, wants_json: bool) -> Reply {
     {
         return Reply::to(path);
     }
-    let Some(page) = page(&request) else { return nothing(site, false) };
+    let Some(page) = page(&request) else { return nothing(site, request.number, false) };
     let document = frame::document(site, request.number, has(&request), &page);
     Reply::html(page.status, document)
 }
 
 /// There is no such page.
-fn nothing(site: &Site, wants_json: bool) -> Reply {
+fn nothing(site: &Site, number: usize, wants_json: bool) -> Reply {
     let failure = Failure { text: "there is no such page".to_owned(), hint: None };
     if wants_json {
         return Reply::json_error(404, &failure);
     }
-    let body = html! { p { "There is no such page. " a href="/1/" { "Overview" } } };
+    let body = html! { p { "There is no such page. " a href={ "/" (number) "/" } { "Overview" } } };
     let page = Page { status: 404, ..Page::new("", "Not found", body) };
-    Reply::html(404, frame::document(site, 1, Has { heap: true, recording: false }, &page))
+    Reply::html(404, frame::document(site, number, Has { heap: true, recording: false }, &page))
 }
 
 /// The question whose document is the page's JSON.
@@ -166,8 +167,13 @@ fn page(request: &Request<'_>) -> Option<Page> {
     })
 }
 
-/// What a dump has pages about.
+/// What a dump has pages about. It does not change.
 fn has(request: &Request<'_>) -> Has {
+    let known = request.site.has.get(request.number - 1);
+    known.map_or_else(|| look(request), |known| *known.get_or_init(|| look(request)))
+}
+
+fn look(request: &Request<'_>) -> Has {
     match request.ask("info").flag("quiet").json() {
         Ok((document, _)) => {
             let row = document.row();

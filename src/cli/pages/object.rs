@@ -25,7 +25,10 @@ pub(crate) fn ask(request: &Request<'_>) -> Option<Ask> {
     let of = request.of().filter(|_| request.path.len() == 2)?;
     let digits = of.strip_prefix("0x")?;
     u64::from_str_radix(digits, 16).ok()?;
-    let ask = request.ask("show").flag("incoming").option("top", request.one("top").unwrap_or(REFERRERS));
+    let ask = request
+        .ask("show")
+        .flag("incoming")
+        .option("top", request.bounded("top", request.one("top").unwrap_or(REFERRERS)));
     Some(ask.option("range", range(request)).argument(of))
 }
 

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use crate::cli::shared::args::Input;
+use crate::cli::shared::desk::{self, Note};
 use crate::cli::shared::session::ensure_right;
 use crate::hprof::ObjectId;
 use crate::index::model::summary::{ClassNumber, Summary};
@@ -97,8 +98,11 @@ fn legend() -> Markup {
 pub(crate) fn figure(request: &Request<'_>, form: Form, of: Option<&str>, canvas: Canvas) -> Markup {
     let links = request.links();
     match area(request.site, request.dump, of) {
-        Ok(Some((area, names))) => figure_of(&area, &names, form, canvas, &links),
-        Ok(None) => html! { p { "There is no such object, or it is unreachable." } },
+        Ok((Some((area, names)), notes)) => html! {
+            (frame::notes(&notes, &links))
+            (figure_of(&area, &names, form, canvas, of, &links))
+        },
+        Ok((None, _)) => html! { p { "There is no such object, or it is unreachable." } },
         Err(error) => html! { p { (crate::report::escape::text(&format!("{error:#}"))) } },
     }
 }
@@ -112,13 +116,23 @@ impl Names {
     }
 }
 
-pub(crate) fn figure_of(area: &Area, names: &Names, form: Form, canvas: Canvas, links: &Links) -> Markup {
+/// The picture of an area. What leads to where it is already is no link.
+pub(crate) fn figure_of(
+    area: &Area,
+    names: &Names,
+    form: Form,
+    canvas: Canvas,
+    of: Option<&str>,
+    links: &Links,
+) -> Markup {
     let zoom = match form {
         Form::Treemap => "treemap",
         Form::Icicle => "icicle",
     };
     let whole = area.retained_bytes;
-    let node = node(area, names, whole, None, &|id| links.to(&format!("{zoom}?of={id:#x}")));
+    let here = of.and_then(|of| crate::query::objects::selection::object_id(of).ok());
+    let to = |id| if Some(id) == here { None } else { links.to(&format!("{zoom}?of={id:#x}")) };
+    let node = node(area, names, whole, None, &to);
     html! {
         figure data-part="picture" {
             @match form {
@@ -134,11 +148,13 @@ pub(crate) fn area(
     site: &super::site::Site,
     dump: &std::path::Path,
     of: Option<&str>,
-) -> anyhow::Result<Option<(Area, Names)>> {
+) -> anyhow::Result<(Option<(Area, Names)>, Vec<Note>)> {
     let input = Input::of_words(dump, &site.options)?;
-    let (_, graph, found) = input.with_graph(|heap, graph| area_in(heap, graph, of))?;
+    let (done, said) =
+        desk::listen(desk::Form::Grid, 0, || input.with_graph(|heap, graph| area_in(heap, graph, of)));
+    let (_, graph, found) = done?;
     ensure_right(&graph)?;
-    Ok(found)
+    Ok((found, said.notes))
 }
 
 fn area_in(heap: &Heap, graph: &ObjectGraph, of: Option<&str>) -> anyhow::Result<Option<(Area, Names)>> {

@@ -1,5 +1,6 @@
 //! A request for a page: its path and its parameters, which are as hostile as a dump.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use percent_encoding::percent_decode_str;
@@ -77,6 +78,14 @@ impl<'a> Request<'a> {
     /// Rows that are wanted, bounded.
     pub(crate) fn top(&self, default: u64) -> u64 {
         self.number_of("top").filter(|top| *top > 0).unwrap_or(default).min(MAX_TOP)
+    }
+
+    /// A value as an option: more rows than a page shows are those that it shows.
+    pub(crate) fn bounded<'v>(&self, name: &str, value: &'v str) -> Cow<'v, str> {
+        match value.parse::<u64>() {
+            Ok(rows) if name == "top" && (rows == 0 || rows > MAX_TOP) => MAX_TOP.to_string().into(),
+            _ => value.into(),
+        }
     }
 
     /// A question to the dump.

@@ -1,7 +1,9 @@
 //! What pages are about: dumps, and how they are opened.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
+use super::frame::Has;
 use crate::report::html::Links;
 
 /// The dumps of a server or of a report.
@@ -11,11 +13,19 @@ pub(crate) struct Site {
     pub(crate) dumps: Vec<PathBuf>,
     /// What they are compared with.
     pub(crate) baseline: Option<PathBuf>,
+    /// By dump: what it has pages about, once it is known.
+    pub(crate) has: Vec<OnceLock<Has>>,
     /// Options of opening that each question repeats, as words.
     pub(crate) options: Vec<String>,
 }
 
 impl Site {
+    /// These dumps.
+    pub(crate) fn new(dumps: Vec<PathBuf>, baseline: Option<PathBuf>, options: Vec<String>) -> Self {
+        let has = dumps.iter().map(|_| OnceLock::new()).collect();
+        Self { dumps, baseline, has, options }
+    }
+
     /// A dump by its number, from 1.
     pub(crate) fn dump(&self, number: usize) -> Option<&Path> {
         self.dumps.get(number.checked_sub(1)?).map(PathBuf::as_path)

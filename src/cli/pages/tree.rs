@@ -102,7 +102,20 @@ fn rows(request: &Request<'_>, ask: &Ask, links: &Links) -> Markup {
         }
         (frame::notes(&notes, links))
         @let top = request.top(CHILDREN);
-        @if rows.len() as u64 > top { p.more { a href=(request.with("top", &(top * 4).min(super::request::MAX_TOP).to_string())) { "More" } } }
+        @if has_more(request, rows, top) { p.more { a href=(request.with("top", &(top * 4).min(super::request::MAX_TOP).to_string())) { "More" } } }
+    }
+}
+
+/// Whether there are more children of the start than are shown.
+fn has_more(request: &Request<'_>, rows: &[Json], top: u64) -> bool {
+    let depth = |row: &Json| row.number("depth").unwrap_or_default();
+    let Some(first) = rows.first() else { return false };
+    // Below an object, that object comes first.
+    let level = depth(first) + u64::from(request.one("of").is_some());
+    let shown = rows.iter().filter(|row| depth(row) == level).count() as u64;
+    match request.one("of") {
+        Some(of) if of.starts_with("0x") => first.number("dominated").unwrap_or_default() > shown,
+        _ => shown >= top,
     }
 }
 

@@ -192,11 +192,11 @@ fn suspects_of(ask: &Ask) -> Markup {
 
 fn treemap(about: &About) -> Markup {
     match picture::area(&about.site, about.dump(), None) {
-        Ok(Some((area, names))) => {
+        Ok((Some((area, names)), _)) => {
             let form = picture::Form::Treemap;
-            picture::figure_of(&area, &names, form, picture::LARGE, &Links::none())
+            picture::figure_of(&area, &names, form, picture::LARGE, None, &Links::none())
         }
-        Ok(None) => html! { p { "Nothing is reachable." } },
+        Ok((None, _)) => html! { p { "Nothing is reachable." } },
         Err(error) => html! { p { (escape::text(&format!("{error:#}"))) } },
     }
 }
@@ -266,6 +266,12 @@ fn document(about: &About, made: &[(&Asked, Markup, bool)]) -> Markup {
                         p.dim { "Made with --no-values: it contains no texts, numbers, map keys, names of threads and class loaders, properties or arguments. Names of classes, fields and methods, and the name of the file, are in it." }
                     } @else {
                         p.secret { b { "This report contains texts of the heap, which may be secret." } " Made with --no-values it has none." }
+                    }
+                    @if !about.damage.is_empty() {
+                        div.failed {
+                            p { b { "The dump is damaged: counts and sizes cover only what could be read." } }
+                            ul { @for line in about.damage.iter().take(8) { li { (text(line, &Links::none())) } } }
+                        }
                     }
                     nav.contents aria-label="Contents" { ul {
                         @for (asked, ..) in made { li { a href={ "#" (asked.section.anchor()) } { (asked.section.title()) } } }

@@ -20,6 +20,9 @@ pub(super) fn report(about: &About, sections: &[Section]) -> String {
     } else {
         "It contains texts of the heap, which may be secret; `--no-values` leaves them out.\n"
     });
+    for line in &about.damage {
+        out.push_str(&format!("\n**Damaged:** {}\n", text(line)));
+    }
     for section in sections {
         // A picture has no place in a ticket.
         if matches!(section, Section::Treemap | Section::Flamegraph) {

@@ -14,8 +14,9 @@ use crate::cli::Outcome;
 use crate::cli::pages::ask::{Ask, Look};
 use crate::cli::pages::site::Site;
 use crate::cli::shared::args::Input;
+use crate::cli::shared::desk::{self, Note};
 use crate::cli::shared::out_file::OutFile;
-use crate::cli::shared::{desk, messages, output};
+use crate::cli::shared::{messages, output};
 use crate::report::json::SCHEMA_VERSION;
 
 use sections::Section;
@@ -80,11 +81,21 @@ struct About {
     has_heap: bool,
     has_recording: bool,
     is_damaged: bool,
+    /// What is wrong with the file, in sentences.
+    damage: Vec<String>,
 }
 
 impl About {
     fn dump(&self) -> &Path {
         self.site.dumps.first().map_or(Path::new(""), PathBuf::as_path)
+    }
+
+    /// Keeps what was said of damage, and says it on stderr too.
+    fn told(&mut self, notes: &[Note]) {
+        for note in notes.iter().filter(|note| note.kind == "warning") {
+            messages::line(note.kind, &note.text);
+            self.damage.push(note.text.clone());
+        }
     }
 
     fn ask(&self, command: &'static str) -> Ask {
@@ -105,6 +116,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let wanted: Vec<Section> = if args.sections.is_empty() {
         Section::value_variants().iter().copied().filter(|section| section.is_in(&about)).collect()
     } else {
+        if args.no_values && args.sections.contains(&Section::Strings) {
+            anyhow::bail!("the section strings has nothing but values; omit it, or --no-values");
+        }
         args.sections.clone()
     };
     if !about.hides_values && !args.input.quiet {
@@ -130,30 +144,35 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             output::finish(out)?;
         }
     }
-    Ok(if about.is_damaged { Outcome::Damaged } else { Outcome::Fine })
+    Ok(if about.is_damaged || desk::saw_damage() { Outcome::Damaged } else { Outcome::Fine })
 }
 
 /// Looks what is in the file. What cannot be opened ends here.
 fn about(args: &Args) -> anyhow::Result<About> {
-    let site = Site {
-        dumps: vec![args.input.path().to_owned()],
-        baseline: args.compare.clone(),
-        options: args.input.words(),
+    let site = Site::new(vec![args.input.path().to_owned()], args.compare.clone(), args.input.words());
+    let mut about = About {
+        site,
+        hides_values: args.no_values,
+        has_heap: false,
+        has_recording: true,
+        is_damaged: false,
+        damage: Vec::new(),
     };
-    let mut about =
-        About { site, hides_values: args.no_values, has_heap: false, has_recording: true, is_damaged: false };
     match about.ask("info").json() {
-        Ok((document, _)) => {
+        Ok((document, notes)) => {
+            about.told(&notes);
             let row = document.row();
             let count = |key| row.and_then(|row| row.get("records")).and_then(|records| records.number(key));
             about.has_heap = row.and_then(|row| row.number("heap_dumps")).unwrap_or_default() > 0;
-            about.has_recording =
-                ["alloc_sites", "cpu_samples"].iter().any(|key| count(key).unwrap_or_default() > 0);
+            about.has_recording = ["alloc_sites", "cpu_samples", "heap_summaries", "start_threads"]
+                .iter()
+                .any(|key| count(key).unwrap_or_default() > 0);
             about.is_damaged = document.get("dump").is_some_and(|dump| dump.is("damaged"));
         }
         // A text report has no `info`; whatever else it is ends here.
         Err(_) => match about.ask("summary").json() {
-            Ok((document, _)) => {
+            Ok((document, notes)) => {
+                about.told(&notes);
                 about.is_damaged = document.get("dump").is_some_and(|dump| dump.is("damaged"));
             }
             Err(failure) => {
@@ -171,6 +190,16 @@ fn json(about: &About, sections: &[Section]) -> anyhow::Result<String> {
     let mut dump = serde_json::Value::Null;
     for section in sections {
         for ask in section.asks(about) {
+            if *section == Section::Flamegraph {
+                let (folded, _) = ask
+                    .format("folded")
+                    .map_err(|failure| anyhow::anyhow!("{}: {}", section.title(), failure.text))?;
+                let folded = String::from_utf8_lossy(&folded);
+                rows.push(
+                    serde_json::json!({ "section": section.title(), "shell": ask.shell(), "folded": folded }),
+                );
+                continue;
+            }
             let (document, _) =
                 ask.json().map_err(|failure| anyhow::anyhow!("{}: {}", section.title(), failure.text))?;
             if dump.is_null() {
@@ -183,7 +212,7 @@ fn json(about: &About, sections: &[Section]) -> anyhow::Result<String> {
     }
     let document = serde_json::json!({
         "schema_version": SCHEMA_VERSION, "command": "report", "dump": dump, "rows": rows,
-        "no_values": about.hides_values,
+        "damage": about.damage, "no_values": about.hides_values,
     });
     Ok(serde_json::to_string_pretty(&document)? + "\n")
 }

@@ -5,6 +5,7 @@
 //! printed address is exchanged for a cookie that scripts cannot read and other sites do not send.
 
 use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
 
 use axum::http::{HeaderMap, header};
 
@@ -12,10 +13,14 @@ use axum::http::{HeaderMap, header};
 #[derive(Debug)]
 pub(super) struct Access {
     token: String,
-    /// Cookies do not know ports: another server on this machine must not be sent this one's.
+    /// A token for the browser that this program opens, which other users see on its command line: it is good once.
+    once: Mutex<Option<String>>,
+    /// Cookies do not know ports: with a name of its own, those of several servers do not replace one another. A browser
+    /// sends it to other servers on this machine too, if a page of theirs is opened.
     cookie_name: String,
     cookie: String,
     is_remote: bool,
+    /// Names that are as good as localhost, the address that is listened on among them.
     hosts: Vec<String>,
 }
 
@@ -46,6 +51,7 @@ impl Access {
     pub(super) fn new(is_remote: bool, hosts: Vec<String>) -> anyhow::Result<Self> {
         Ok(Self {
             token: random(32)?,
+            once: Mutex::default(),
             cookie_name: format!("hprof_cli_{}", random(6)?),
             cookie: random(32)?,
             is_remote,
@@ -56,6 +62,22 @@ impl Access {
     /// The token of the printed address.
     pub(super) fn token(&self) -> &str {
         &self.token
+    }
+
+    /// A token that is good once.
+    pub(super) fn token_once(&self) -> anyhow::Result<String> {
+        let token = random(32)?;
+        *self.once.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
+        Ok(token)
+    }
+
+    fn is_token(&self, given: &str) -> bool {
+        let mut once = self.once.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_once = once.as_ref().is_some_and(|token| is_same(given, token));
+        if is_once {
+            *once = None;
+        }
+        is_once || is_same(given, &self.token)
     }
 
     /// The header that sets the cookie.
@@ -86,7 +108,7 @@ impl Access {
             Ok(None | Some("same-origin" | "none")) => {}
             _ => return Verdict::Out("another site asks"),
         }
-        if token.is_some_and(|token| is_same(token, &self.token)) {
+        if token.is_some_and(|token| self.is_token(token)) {
             return Verdict::Exchange;
         }
         let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
@@ -120,10 +142,9 @@ impl Access {
             name == "127.0.0.1" || name.eq_ignore_ascii_case("localhost")
         };
         // An address cannot be rebound; a name can.
-        let is_remote = self.is_remote
-            && (name.parse::<IpAddr>().is_ok()
-                || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name)));
-        is_port && (is_loopback || is_remote)
+        let is_known = self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name));
+        let is_remote = self.is_remote && name.parse::<IpAddr>().is_ok();
+        is_port && (is_loopback || is_known || is_remote)
     }
 }
 

@@ -13,14 +13,17 @@ const OPENERS: &[&str] = if cfg!(target_os = "macos") {
     &["xdg-open", "wslview", "gio"]
 };
 
-/// Opens an address, if there is a program that can.
+/// Opens an address, if there is a program that can. Other users can read it on the program's command line.
 pub(super) fn open(url: &str) {
     let is_open = OPENERS.iter().any(|program| {
         let mut command = Command::new(program);
         if *program == "gio" {
             command.arg("open");
         }
-        command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().is_ok()
+        let opened =
+            command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        // Somebody has to hear that it ended.
+        opened.is_ok_and(|mut child| std::thread::Builder::new().spawn(move || child.wait()).is_ok())
     });
     if !is_open {
         messages::line("note", "there is no program to open a browser; open the address yourself");

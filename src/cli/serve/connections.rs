@@ -81,7 +81,7 @@ pub(super) async fn serve(
 fn tower_service_fn(
     router: axum::Router,
     busy: Arc<AtomicUsize>,
-    seen: impl Fn() + Clone,
+    seen: impl Fn() + Clone + Send + 'static,
 ) -> impl hyper::service::Service<
     hyper::Request<hyper::body::Incoming>,
     Response = axum::response::Response,
@@ -90,11 +90,14 @@ fn tower_service_fn(
 > {
     let service = TowerToHyperService::new(router);
     hyper::service::service_fn(move |request| {
-        let counted = Busy::new(&busy);
-        seen();
+        let (counted, seen) = (Busy::new(&busy), seen.clone());
         let answer = hyper::service::Service::call(&service, request);
         async move {
             let answer = answer.await;
+            // Who is not let in does not keep the server from ending.
+            if answer.as_ref().is_ok_and(|answer| answer.status() != hyper::StatusCode::FORBIDDEN) {
+                seen();
+            }
             drop(counted);
             answer
         }

@@ -62,7 +62,7 @@ async fn handle(Extracted(handler): Extracted<Handler>, request: Request) -> Res
         (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
         (header::X_FRAME_OPTIONS, "DENY"),
     ] {
-        headers.insert(name, HeaderValue::from_static(value));
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
     // What is in a heap does not belong on a disk; the program's own files may stay for the session.
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
@@ -172,7 +172,12 @@ impl Inner {
         // Programs wait; people see how far it is.
         let deadline = if is_json { None } else { Some(tokio::time::Instant::now() + PATIENCE) };
         let mut state = job.state.clone();
+        let begin = tokio::time::Instant::now();
         loop {
+            // A client that has gone is not always noticed: nobody waits longer than a question may take.
+            if begin.elapsed() > self.questions.time() {
+                return plain(StatusCode::SERVICE_UNAVAILABLE, "503: it took too long, with those before it");
+            }
             job.touch();
             let next = Duration::from_secs(1);
             let next = deadline.map_or(next, |deadline| {
@@ -283,7 +288,10 @@ impl Inner {
     fn again(&self, number: usize, title: &str, body: Markup) -> Response<Body> {
         let page = Page { status: 202, ..Page::new("", title, body) };
         let mut response = sent(&self.document(number, &page));
-        response.headers_mut().insert(header::REFRESH, HeaderValue::from_static(AGAIN));
+        let headers = response.headers_mut();
+        headers.insert(header::REFRESH, HeaderValue::from_static(AGAIN));
+        // Its form is sent with an Origin, which `no-referrer` would make null.
+        headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
         response
     }
 }

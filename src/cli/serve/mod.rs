@@ -78,7 +78,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10m", help_heading = "Limits")]
     question_time: Duration,
 
-    /// Give up a question that needs more memory [default: half of the memory of the machine]
+    /// Give up a question that needs more memory [default: a quarter of the memory of the machine]
     #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Limits")]
     question_memory: Option<u64>,
 
@@ -97,7 +97,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 impl Args {
     fn site(&self) -> Site {
         let index_dir = self.index_dir.iter().map(|dir| format!("--index-dir={}", dir.to_string_lossy()));
-        Site { dumps: self.dumps.clone(), baseline: self.baseline.clone(), options: index_dir.collect() }
+        Site::new(self.dumps.clone(), self.baseline.clone(), index_dir.collect())
     }
 }
 
@@ -124,18 +124,19 @@ async fn serve(args: &Args, site: Site) -> anyhow::Result<Outcome> {
         .await
         .with_context(|| format!("cannot listen on {address}; --port 0 takes a free port"))?;
     let address = listener.local_addr()?;
-    let access = access::Access::new(args.allow_remote, args.host.clone())?;
+    let access =
+        access::Access::new(args.allow_remote, [args.host.clone(), vec![args.listen.to_string()]].concat())?;
     let url = format!("http://{address}/?token={}", access.token());
     let limits = questions::Limits {
         time: args.question_time,
-        memory: args.question_memory.unwrap_or_else(workers::half_of_memory),
+        memory: args.question_memory.unwrap_or_else(workers::share_of_memory),
         long: args.questions.into(),
     };
     let questions = questions::Questions::start(site, limits);
     println(&url);
     help(address, args);
     if args.open {
-        browser::open(&url);
+        browser::open(&format!("http://{address}/?token={}", access.token_once()?));
     }
     let handler = handler::Handler::new(access, questions);
     connections::serve(listener, handler, args.idle_exit).await?;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, Semaphore, watch};
 
-use super::worker::{Question, Said};
+use super::worker::{BASELINE, Question, Said};
 use super::workers::{Heard, Worker};
 use crate::cli::pages::ask::Failure;
 use crate::cli::pages::site::Site;
@@ -21,6 +21,10 @@ use crate::cli::pages::{Reply, is_long};
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Questions at once, those that wait for their turn included.
 const MAX_QUESTIONS: usize = 64;
+/// An answer that is not kept for long is kept this long: who waits for it comes again every second.
+const MOMENT: Duration = Duration::from_secs(20);
+/// A worker without a question ends after this long.
+const IDLE: Duration = Duration::from_secs(60);
 /// Bytes of answers that are kept, and answers.
 const MAX_KEPT_BYTES: usize = 48 << 20;
 const MAX_KEPT: usize = 4096;
@@ -100,7 +104,8 @@ pub(super) struct Questions {
     limits: Limits,
     short: Semaphore,
     long: Semaphore,
-    idle: Mutex<Vec<Worker>>,
+    /// Workers without a question, and since when.
+    idle: Mutex<Vec<(Worker, Instant)>>,
     asked: Mutex<Asked>,
     indexes: Vec<watch::Receiver<Index>>,
 }
@@ -108,10 +113,20 @@ pub(super) struct Questions {
 #[derive(Debug, Default)]
 struct Asked {
     jobs: HashMap<Key, Arc<Job>>,
-    kept: HashMap<Key, (Arc<Reply>, u64)>,
+    kept: HashMap<Key, Kept>,
     kept_bytes: usize,
     /// Counts questions, which is when an answer was last wanted.
     clock: u64,
+}
+
+/// An answer that is kept.
+#[derive(Debug)]
+struct Kept {
+    reply: Arc<Reply>,
+    /// When it was last wanted, by the clock of [`Asked`].
+    last: u64,
+    /// When it is forgotten in any case.
+    until: Option<Instant>,
 }
 
 /// A lock that outlives a panic of whoever held it.
@@ -155,6 +170,19 @@ impl Questions {
                     Err(error) => Index::Failed(format!("{error:#}")),
                 });
             }
+            if builder.site.baseline.is_some() {
+                // A question that needs it says what is wrong with it.
+                let (sender, _receiver) = watch::channel(Index::Building(Stage::default()));
+                let _ = build(&builder.site, BASELINE, &sender).await;
+            }
+        });
+        let keeper = Arc::downgrade(&questions);
+        tokio::spawn(async move {
+            while let Some(questions) = keeper.upgrade() {
+                locked(&questions.idle).retain(|(_, since)| since.elapsed() < IDLE);
+                drop(questions);
+                tokio::time::sleep(IDLE / 6).await;
+            }
         });
         questions
     }
@@ -173,6 +201,11 @@ impl Questions {
         }
     }
 
+    /// How long a question may take.
+    pub(super) fn time(&self) -> Duration {
+        self.limits.time
+    }
+
     /// The paths of the dumps.
     pub(super) fn dumps(&self) -> &[PathBuf] {
         &self.site.dumps
@@ -183,9 +216,10 @@ impl Questions {
         let mut asked = locked(&self.asked);
         asked.clock += 1;
         let clock = asked.clock;
-        if let Some((reply, last)) = asked.kept.get_mut(&key) {
-            *last = clock;
-            return Found::Answer(reply.clone());
+        asked.forget_past();
+        if let Some(kept) = asked.kept.get_mut(&key) {
+            kept.last = clock;
+            return Found::Answer(kept.reply.clone());
         }
         if let Some(job) = asked.jobs.get(&key) {
             job.touch();
@@ -225,13 +259,12 @@ impl Questions {
         let mut asked = locked(&self.asked);
         asked.jobs.remove(&key);
         let bytes = reply.body.len();
-        // What is wrong now may be right later.
-        if reply.status >= 400 || bytes > MAX_KEPT_ONE {
-            return;
-        }
-        let clock = asked.clock;
+        // What is wrong now may be right later, and what is long takes much room; but who waits has to get it.
+        let is_for_now = reply.status >= 400 || bytes > MAX_KEPT_ONE;
+        let until = is_for_now.then(|| Instant::now() + MOMENT);
+        let last = asked.clock;
         asked.kept_bytes += bytes;
-        asked.kept.insert(key, (reply.clone(), clock));
+        asked.kept.insert(key, Kept { reply: reply.clone(), last, until });
         if asked.kept_bytes > MAX_KEPT_BYTES || asked.kept.len() > MAX_KEPT {
             asked.forget_half();
         }
@@ -243,12 +276,23 @@ impl Questions {
             let Ok(_turn) = turns.acquire().await else { anyhow::bail!("the server ends") };
             let started = Instant::now();
             let _ = state.send(State::Running(Stage::default()));
+            let question = Question::Page { target: key.target.clone(), is_json: key.is_json };
             let idle = locked(&self.idle).pop();
-            let mut worker = match idle {
+            let mut asked = None;
+            // One that was idle may have ended meanwhile.
+            if let Some((mut worker, _)) = idle
+                && worker.ask(&question).await.is_ok()
+            {
+                asked = Some(worker);
+            }
+            let mut worker = match asked {
                 Some(worker) => worker,
-                None => Worker::start(&self.site, Some(self.limits.memory))?,
+                None => {
+                    let mut worker = Worker::start(&self.site, Some(self.limits.memory))?;
+                    worker.ask(&question).await?;
+                    worker
+                }
             };
-            worker.ask(&Question::Page { target: key.target.clone(), is_json: key.is_json }).await?;
             loop {
                 let left = self.limits.time.saturating_sub(started.elapsed());
                 let heard = tokio::time::timeout(left, worker.hear()).await;
@@ -257,7 +301,7 @@ impl Questions {
                     Ok(heard) => match heard? {
                         Heard::Reply(reply) => {
                             if worker.is_fresh() {
-                                locked(&self.idle).push(worker);
+                                locked(&self.idle).push((worker, Instant::now()));
                             }
                             return Ok(reply);
                         }
@@ -288,13 +332,23 @@ impl Questions {
 }
 
 impl Asked {
+    /// Forgets answers that were for a moment.
+    fn forget_past(&mut self) {
+        let now = Instant::now();
+        let is_past = |kept: &Kept| kept.until.is_some_and(|until| until < now);
+        if self.kept.values().any(is_past) {
+            self.kept.retain(|_, kept| !is_past(kept));
+            self.kept_bytes = self.kept.values().map(|kept| kept.reply.body.len()).sum();
+        }
+    }
+
     /// Forgets the half of the answers that was wanted longest ago.
     fn forget_half(&mut self) {
-        let mut times: Vec<u64> = self.kept.values().map(|(_, last)| *last).collect();
+        let mut times: Vec<u64> = self.kept.values().map(|kept| kept.last).collect();
         times.sort_unstable();
         let middle = times.get(times.len() / 2).copied().unwrap_or_default();
-        self.kept.retain(|_, (_, last)| *last > middle);
-        self.kept_bytes = self.kept.values().map(|(reply, _)| reply.body.len()).sum();
+        self.kept.retain(|_, kept| kept.last > middle);
+        self.kept_bytes = self.kept.values().map(|kept| kept.reply.body.len()).sum();
     }
 }
 

@@ -20,6 +20,9 @@ use crate::input::file::TextFile;
 /// The variable that makes `serve` a worker.
 pub(super) const VARIABLE: &str = "HPROF_CLI_WORKER";
 
+/// The number of the baseline; dumps are numbered from 1.
+pub(super) const BASELINE: usize = 0;
+
 /// What a worker is asked.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum Question {
@@ -161,7 +164,8 @@ fn answer(site: &Site, target: &str, is_json: bool) {
 
 /// Builds what is missing of an index: first the summary, since some pages need no more.
 fn open(site: &Site, number: usize) -> anyhow::Result<()> {
-    let Some(dump) = site.dump(number) else { anyhow::bail!("there is no dump {number}") };
+    let dump = if number == BASELINE { site.baseline.as_deref() } else { site.dump(number) };
+    let Some(dump) = dump else { anyhow::bail!("there is no dump {number}") };
     if TextFile::open(dump).map_err(crate::index::Error::from)?.is_some() {
         return Ok(());
     }

@@ -13,12 +13,14 @@ use crate::index::storage::memory;
 
 /// Questions after which a worker is replaced: what it may have lost of its memory comes back.
 const MAX_QUESTIONS: u32 = 5000;
+/// Bytes of a page or a document.
+const MAX_BODY: usize = 66 << 20;
 /// Bytes of a line.
 const MAX_LINE: u64 = 1 << 20;
 
-/// Half of the memory that this process may use.
-pub(super) fn half_of_memory() -> u64 {
-    memory::available(None).map_or(2 << 30, |available| available.bytes / 2)
+/// What one question may take when nothing is said: a quarter of the memory that this process may use.
+pub(super) fn share_of_memory() -> u64 {
+    memory::available(None).map_or(2 << 30, |available| available.bytes / 4)
 }
 
 /// A worker.
@@ -78,6 +80,10 @@ impl Worker {
         anyhow::ensure!(read > 0, "the process ended");
         Ok(match serde_json::from_str(&line)? {
             Said::Reply { status, content_type, location, bytes } => {
+                anyhow::ensure!(
+                    bytes <= MAX_BODY,
+                    "the answer is too long: {bytes} bytes; ask for fewer rows, or in the shell"
+                );
                 let mut body = vec![0; bytes];
                 self.stdout.read_exact(&mut body).await?;
                 Heard::Reply(Reply { status, content_type: known(&content_type), body, location })

@@ -54,6 +54,8 @@ pub(crate) struct Desk {
     watcher: Option<Watcher>,
     /// Whether nothing is told of what objects hold.
     hides_values: bool,
+    /// Whether an answer was one of a damaged dump.
+    saw_damage: bool,
     asked: Option<(Form, usize, Said)>,
 }
 
@@ -70,7 +72,7 @@ fn with<T>(ask: impl FnOnce(&mut Desk) -> Option<T>) -> Option<T> {
 
 /// Sets up a desk for this thread, for good.
 pub(crate) fn set_up(watcher: Option<Watcher>, hides_values: bool) {
-    DESK.set(Some(Desk { open: Vec::new(), watcher, hides_values, asked: None }));
+    DESK.set(Some(Desk { open: Vec::new(), watcher, hides_values, saw_damage: false, asked: None }));
 }
 
 /// Runs a command and returns what it had to say. At most `limit` bytes of an answer are taken.
@@ -126,6 +128,19 @@ pub(crate) fn bytes(bytes: &[u8]) -> std::io::Result<()> {
 /// Whether nothing is told of what objects hold.
 pub(crate) fn hides_values() -> bool {
     with(|desk| Some(desk.hides_values)).unwrap_or_default()
+}
+
+/// Remembers that an answer was one of a damaged dump.
+pub(crate) fn see_damage() {
+    with(|desk| {
+        desk.saw_damage = true;
+        Some(())
+    });
+}
+
+/// Whether an answer was one of a damaged dump.
+pub(crate) fn saw_damage() -> bool {
+    with(|desk| Some(desk.saw_damage)).unwrap_or_default()
 }
 
 /// Who watches what takes long.

@@ -112,7 +112,7 @@ pub(crate) fn own_fields(summary: &Summary, packing: Packing, word_bytes: u8) ->
 /// Whether class dumps state real sizes: only then is an instance of java.lang.Object larger than nothing.
 pub(crate) fn states_sizes(summary: &Summary) -> bool {
     let mut objects = summary.classes().iter().filter(|class| {
-        class.is_dumped() && class.super_id.get() == 0 && summary.class_name(class) == "java.lang.Object"
+        class.is_dumped() && class.super_id.get() == 0 && summary.is_named(class, "java.lang.Object")
     });
     objects.any(|class| class.stated_size.get() > 0)
 }

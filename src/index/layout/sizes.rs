@@ -32,7 +32,7 @@ pub enum SizeSource {
 }
 
 /// The shallow sizes of all objects.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Sizes {
     /// The layout and what speaks for it.
     pub fit: Fit,
@@ -47,8 +47,15 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Sizes by the layout that fits best, or by what the user gives.
+    /// Sizes by the layout that fits best, or by what the user gives. What fits best is found once for a summary.
     pub fn new(summary: &Summary, given: Option<&LayoutOverride>) -> Self {
+        match given {
+            None => (*summary.derived(|| Self::made(summary, None))).clone(),
+            Some(_) => Self::made(summary, given),
+        }
+    }
+
+    fn made(summary: &Summary, given: Option<&LayoutOverride>) -> Self {
         let mut fit = fit::fit(summary);
         if let Some(given) = given {
             fit.layout = given.apply(fit.layout);
@@ -184,7 +191,7 @@ impl Sizes {
             .min();
         let modelled = || {
             let mut classes = summary.numbered_classes();
-            let found = classes.find(|(_, class)| summary.class_name(class) == STACK_CHUNK);
+            let found = classes.find(|(_, class)| summary.is_named(class, STACK_CHUNK));
             found.map_or(0, |(number, _)| shapes.size(&layout, number.0 as usize) + 24)
         };
         self.stack_chunk_base = measured.unwrap_or_else(modelled);

@@ -2,7 +2,8 @@
 //!
 //! Facts only. Sizes follow from them by [`crate::index::layout::sizes`], for the fitted layout or any other.
 
-use std::sync::OnceLock;
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
 
 use super::class_table::ClassTable;
 use super::problem::{Account, Problem, ProblemKind, Severity};
@@ -57,6 +58,8 @@ pub struct Summary {
     class_table: OnceLock<ClassTable>,
     /// Whether what objects hold is not told: texts, numbers, names of threads and loaders.
     hides_values: bool,
+    /// What was computed from it.
+    derived: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
 /// System properties that say which JVM it was, and nothing of its user.
@@ -89,7 +92,26 @@ impl Summary {
 
     /// A summary of tables that were made together.
     pub(crate) fn of(tables: Tables, facts: FactsRow) -> Self {
-        Self { tables, facts, class_table: OnceLock::new(), hides_values: false }
+        Self { tables, facts, class_table: OnceLock::new(), hides_values: false, derived: OnceLock::new() }
+    }
+
+    /// What is computed from the summary alone, once: of the first type that is asked for. Another type is made each time.
+    pub(crate) fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        match self.derived.get() {
+            Some(known) => known.clone().downcast().unwrap_or_else(|_| Arc::new(make())),
+            None => {
+                let made = Arc::new(make());
+                // Another thread may have been faster: both made the same.
+                let _ = self.derived.set(made.clone());
+                made
+            }
+        }
+    }
+
+    /// Whether a class has this name.
+    pub fn is_named(&self, class: &ClassRow, name: &str) -> bool {
+        text_pool::raw_text(&self.tables.text_ends, &self.tables.text_bytes, class.name.get())
+            == name.as_bytes()
     }
 
     /// The same, from which no values are told: dumps hold secrets.

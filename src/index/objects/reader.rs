@@ -74,8 +74,7 @@ impl<'a> Objects<'a> {
     /// The objects of `graph`; `bytes` are the dump's ([`crate::index::Heap::bytes`]).
     pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
         let mut classes = summary.numbered_classes();
-        let string =
-            classes.find(|(_, row)| row.is_dumped() && summary.class_name(row) == "java.lang.String");
+        let string = classes.find(|(_, row)| row.is_dumped() && summary.is_named(row, "java.lang.String"));
         let string = string.and_then(|(class, _)| Some((class, StringFields::of(summary, class)?)));
         Self { summary, graph, bytes, id_size: summary.id_size(), string }
     }

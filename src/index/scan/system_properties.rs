@@ -59,7 +59,7 @@ fn read(summary: &Summary, lookup: &Lookup<'_>, classes: &ClassIds) -> Option<Ve
         _ => None,
     };
     let system = summary.classes().iter().find(|class| {
-        class.loader.get() == 0 && class.is_dumped() && summary.class_name(class) == "java.lang.System"
+        class.loader.get() == 0 && class.is_dumped() && summary.is_named(class, "java.lang.System")
     })?;
     let props =
         summary.statics(system).find(|(name, kind, _)| *name == "props" && *kind == BasicType::Object);

@@ -70,7 +70,7 @@ pub fn loaders(objects: &Objects<'_>, labels: &Labels<'_>, sort_by: SortBy) -> V
     }
     let class_loader = summary
         .numbered_classes()
-        .find(|(_, class)| class.is_dumped() && summary.class_name(class) == CLASS_LOADER);
+        .find(|(_, class)| class.is_dumped() && summary.is_named(class, CLASS_LOADER));
     let is_loader = ClassSet::of_name_and_below(summary, CLASS_LOADER);
     for object in is_loader.all_objects(graph) {
         if let Some(id) = graph.objects.addresses.id_of(object) {

@@ -209,7 +209,7 @@ fn owner(edges: &Edges<'_>, buffer: ObjectIndex) -> Option<(ObjectIndex, ObjectI
 /// What `java.nio.Bits` counts as reserved, and its limit.
 fn counters(objects: &Objects<'_>) -> (Option<u64>, Option<u64>) {
     let summary = objects.summary;
-    let class = summary.classes().iter().find(|class| summary.class_name(class) == "java.nio.Bits");
+    let class = summary.classes().iter().find(|class| summary.is_named(class, "java.nio.Bits"));
     let value = |wanted: [&str; 2], kind: BasicType| {
         let mut statics = class.into_iter().flat_map(|class| summary.statics(class));
         let found = statics.find(|(name, of, _)| wanted.contains(name) && *of == kind);

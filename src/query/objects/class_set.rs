@@ -71,7 +71,7 @@ impl ClassSet {
 
     /// The subclasses of the class of this name, and the class itself: all classes of that name.
     pub fn of_name_and_below(summary: &Summary, name: &str) -> Self {
-        let named = summary.classes().iter().map(|class| summary.class_name(class) == name);
+        let named = summary.classes().iter().map(|class| summary.is_named(class, name));
         let mut of_class: Vec<bool> = named.collect();
         summary.class_table().add_subclasses(&mut of_class);
         Self { of_class, unmatched: Vec::new() }

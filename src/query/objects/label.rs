@@ -73,7 +73,7 @@ impl<'a> Labels<'a> {
             return self.of_thread_local(self.objects.graph.objects.addresses.id_of(object)?);
         }
         let row = self.objects.summary.class(class)?;
-        if self.objects.summary.class_name(row) == THREAD_LOCAL_ENTRY {
+        if self.objects.summary.is_named(row, THREAD_LOCAL_ENTRY) {
             return self.of_thread_local(self.objects.field(object, "referent")?.reference()?);
         }
         let collections = Collections::with(&self.objects, self.forms.clone());

@@ -82,7 +82,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     /// An evaluator over `objects`; `bytes` are the dump's ([`Heap::bytes`]).
     pub fn new(heap: &'a Heap, objects: &'o Objects<'a>, bytes: &'a [u8]) -> Self {
         let summary = heap.summary();
-        let is_string = |class| summary.class_name(class) == "java.lang.String";
+        let is_string = |class| summary.is_named(class, "java.lang.String");
         let graph = objects.graph;
         Self {
             heap,

@@ -166,7 +166,7 @@ impl Evaluator<'_, '_> {
         let name = java_class_name(text);
         let classes = self.summary.numbered_classes();
         let found: Vec<ClassNumber> = classes
-            .filter(|(_, class)| self.summary.class_name(class) == name)
+            .filter(|(_, class)| self.summary.is_named(class, &name))
             .map(|(number, _)| number)
             .collect();
         if found.is_empty() {

@@ -230,6 +230,9 @@ impl<'a> View<'a> {
     }
 
     fn thread_name(&self, serial: u32, thread: Option<ObjectIndex>) -> Option<String> {
+        if self.edges.summary.hides_values() {
+            return None;
+        }
         thread.and_then(|thread| self.labels.label(thread)).or_else(|| {
             let threads = &self.edges.summary.tables().threads;
             let started = threads.iter().rev().find(|row| row.serial.get() == serial)?;

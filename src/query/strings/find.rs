@@ -117,7 +117,7 @@ pub(super) fn find<'a>(
     let classes = summary.numbered_classes();
     let fields = classes
         .map(|(number, class)| {
-            (summary.class_name(class) == STRING).then(|| StringFields::of(summary, number))?
+            (summary.is_named(class, STRING)).then(|| StringFields::of(summary, number))?
         })
         .collect();
     let search = Search { objects, graph, bytes, question, layout: sizes.layout(), seed: basis.seed, fields };

@@ -184,7 +184,7 @@ struct StringBytes {
 impl StringBytes {
     fn new(summary: &Summary) -> Self {
         let sizes = Sizes::new(summary, None);
-        let classes = summary.numbered_classes().filter(|(_, class)| summary.class_name(class) == STRING);
+        let classes = summary.numbered_classes().filter(|(_, class)| summary.is_named(class, STRING));
         let mut all: Vec<u64> = classes.map(|(number, _)| sizes.instance(number).0).collect();
         all.dedup();
         let same = if let [size] = *all { Some(size) } else { None };

@@ -68,7 +68,7 @@ impl<'a> ThreadFields<'a> {
         let summary = objects.summary;
         let class = |name: &str| {
             let mut classes = summary.numbered_classes();
-            let named = classes.find(|(_, class)| class.is_dumped() && summary.class_name(class) == name);
+            let named = classes.find(|(_, class)| class.is_dumped() && summary.is_named(class, name));
             named.map(|(number, _)| number)
         };
         let (thread, virtual_thread) = (class("java.lang.Thread"), class("java.lang.VirtualThread"));
@@ -122,6 +122,9 @@ impl<'a> ThreadFields<'a> {
 
     /// The characters of the name.
     pub(super) fn name(&self, thread: Fields<'a>) -> Option<Characters<'a>> {
+        if self.objects.summary.hides_values() {
+            return None;
+        }
         let object = self.object(thread, "name")?;
         match self.objects.record(object)? {
             // Old JDKs keep the characters themselves.

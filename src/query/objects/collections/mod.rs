@@ -152,7 +152,7 @@ impl Forms {
         // A class is read like its nearest superclass that is known.
         let by_class = summary.class_table().inherit(&own);
         let masks = MASKS.map(|(class, field)| {
-            let mut classes = summary.classes().iter().filter(|row| summary.class_name(row) == class);
+            let mut classes = summary.classes().iter().filter(|row| summary.is_named(row, class));
             let mut statics = classes.next().into_iter().flat_map(|row| summary.statics(row));
             statics.find(|(name, _, _)| *name == field).map_or(ObjectId::NULL, |(_, _, id)| ObjectId(id))
         });

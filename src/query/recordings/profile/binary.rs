@@ -137,6 +137,9 @@ impl<'a> Records<'a> {
     }
 
     fn threads(&self) -> Vec<StartedThread> {
+        if self.summary.hides_values() {
+            return Vec::new();
+        }
         let mut ended: Vec<u64> = self.summary.record_values(tag::END_THREAD).collect();
         ended.sort_unstable();
         let threads = self.summary.threads().iter().map(|row| StartedThread {
