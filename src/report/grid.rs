@@ -99,6 +99,7 @@ pub(super) fn row<R>(columns: &Columns<'_, R>, row: &R, below: Vec<Line>) -> Gri
                 let class_object = if key == "class" { of_key("class_object") } else { None };
                 Some(Target::Class(name.into_owned(), class_object))
             }
+            (Some("name"), Value::Text(_)) => object.map(Target::Object),
             // What is put together out of others describes the object of the row.
             (None, _) if column.is_text() => object.map(Target::Object),
             _ => None,

@@ -182,10 +182,12 @@ pub(crate) fn json_link(href: &str) -> Markup {
 
 /// What was said beside an answer.
 pub(crate) fn notes(notes: &[Note], links: &Links) -> Markup {
+    // Options are for a shell: a page has its own ways.
+    let notes: Vec<&Note> = notes.iter().filter(|note| !note.text.contains("--")).collect();
     html! {
         @if !notes.is_empty() {
             ul.notes {
-                @for note in notes {
+                @for note in &notes {
                     li class=(note.kind) { b { (note.kind) } " " (text(&note.text, links)) }
                 }
             }
@@ -244,7 +246,7 @@ pub(crate) fn facts<'a>(facts: impl IntoIterator<Item = (String, &'a str)>) -> M
 pub(crate) fn share(part: u64, whole: u64) -> Markup {
     html! {
         meter min="0" max="100" value=(hundredths(part, whole)) aria-hidden="true" {}
-        (percent(part, whole))
+        span.pct { (percent(part, whole)) }
     }
 }
 

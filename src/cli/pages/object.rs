@@ -72,15 +72,18 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
                 } @else { (path(&paths, &links)) }
                 (frame::command(&paths))
                 p { a href=(request.href(&format!("paths?of={of}&paths=10"))) { "More paths" }
-                    " · " (dominator(row, &links)) }
+                    " · " (dominator(row, &links))
+                    @if row.text("class").ends_with("Thread") {
+                        " · " a href=(request.href(&format!("threads?name={of}&stack=1&locals=1"))) { "Stack, if it is a thread" }
+                    } }
             }
             section {
                 h2 { "What it retains" }
                 (retained(request, of, row, &links))
             }
         }
-        (contents(request, row, &links))
         (fields(row, &links))
+        (contents(request, row, &links))
         (elements(request, row, &links))
         (referrers(request, of, row, &links))
         @if !row.list("stack").is_empty() {
@@ -162,12 +165,17 @@ pub(crate) fn path(ask: &Ask, links: &Links) -> Markup {
                     span.n { (frame::number(step.number("retained_bytes"))) }
                 } }
             }
-            @if rows.len() == 1 && document.list("objects").first().is_some_and(|object| object.is("all_paths")) {
-                p.dim { "The only path." }
-            }
+            @let is_all = document.list("objects").first().is_some_and(|object| object.is("all_paths"));
+            p.dim { @match (rows.len(), is_all) {
+                (1, true) => "The only path; weak, soft, phantom and finalizer references are left out. ",
+                (count, true) => { "The shortest of " (count) " paths. " }
+                (_, false) => "The shortest path; there are more. ",
+            } "Sizes are what each step retains." }
             @if first.is("through_excluded") { p.dim { "Only weak, soft, phantom or finalizer references lead to it." } }
-        } @else { p { "No path from a GC root leads to it: it is unreachable, or was when the dump was made." } }
-        (frame::notes(&notes, links))
+        } @else {
+            p { "No path from a GC root leads to it." }
+            (frame::notes(&notes, links))
+        }
     }
 }
 
@@ -264,7 +272,7 @@ fn contents(request: &Request<'_>, row: &Json, links: &Links) -> Markup {
             } }
             tbody { @for entry in entries { tr {
                 td."n dim" { (frame::number(entry.number("index"))) }
-                @if is_map { td.t { (html::link(id(entry, "key_object").and_then(|id| links.object(id)), class_name(entry.text("key")))) } }
+                @if is_map { td."t s" { (html::link(id(entry, "key_object").and_then(|id| links.object(id)), class_name(entry.text("key")))) } }
                 td.name { (value(entry, "object", links)) " " span."id dim" { (entry.text("object")) } }
             } } }
         } }
@@ -297,7 +305,7 @@ fn referrers(request: &Request<'_>, of: &str, row: &Json, links: &Links) -> Mark
             div.scroll tabindex="0" role="group" aria-label="Referrers" { table {
                 thead { tr { th.t scope="col" { "field" } th.name scope="col" { "object" } } }
                 tbody { @for referrer in incoming { tr {
-                    td.t { (text(referrer.text("reference"), &Links::none())) }
+                    td."t s" { (text(referrer.text("reference"), &Links::none())) }
                     td.name {
                         (named(referrer, "class", "label", links)) " " span."id dim" { (referrer.text("object")) }
                     }

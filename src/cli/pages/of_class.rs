@@ -58,7 +58,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
     let exact = if row.text("object").is_empty() { name.clone() } else { row.text("object").to_owned() };
     let instances = request.ask("instances").option("top", INSTANCES).argument(&*exact);
     let subclasses =
-        request.ask("classes").flag("tree").option("depth", "1").option("top", "50").argument(&*exact);
+        request.ask("classes").flag("tree").option("depth", "2").option("top", "50").argument(&*exact);
     let statics: Vec<&Json> =
         row.list("fields").iter().filter(|field| !field.text("class").is_empty()).collect();
     let query = html::encoded(&exact).to_string();

@@ -48,17 +48,17 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
 pub(crate) fn title(row: &Json, suspects: &[Json]) -> String {
     let first = row.list("suspects").first().and_then(Json::as_str);
     let is_leak = suspects.first().is_some_and(|suspect| suspect.text("verdict") == "accumulation");
-    let share = suspects.first().and_then(|suspect| suspect.get("percent")).and_then(Json::as_f64);
+    let whole = row.get("reachable").and_then(|part| part.number("shallow_bytes")).unwrap_or_default();
+    // What accumulates, which may be less than what the suspect retains.
+    let bytes = |suspect: &Json| suspect.number(if is_leak { "accumulated_bytes" } else { "retained_bytes" });
+    let share = suspects.first().and_then(bytes).map(|bytes| percent(bytes, whole));
     match (first, is_leak, share) {
         // The figures follow in the card.
         (Some(sentence), true, Some(share)) => {
-            format!(
-                "{}: {share:.1}% of the heap",
-                sentence.rsplit_once(": ").map_or(sentence, |(what, _)| what)
-            )
+            format!("{}: {share} of the heap", sentence.rsplit_once(": ").map_or(sentence, |(what, _)| what))
         }
         (Some(_), false, Some(share)) => {
-            format!("One part holds {share:.1}% of the heap, and nothing accumulates in it")
+            format!("One part holds {share} of the heap, and nothing accumulates in it")
         }
         _ => "Nothing stands out".to_owned(),
     }

@@ -14,6 +14,8 @@ use crate::hprof::ObjectId;
 
 /// Characters of a cell; what is longer is opened by a click.
 const MAX_CELL: usize = 240;
+/// Bytes of a cell whose line is not broken.
+const SHORT: usize = 40;
 /// Lines below a row that are open; more are opened by a click.
 const MAX_BELOW: usize = 4;
 
@@ -99,7 +101,11 @@ fn next_id(text: &str) -> Option<(&str, &str, &str)> {
         let digits = from.get(2..)?;
         let length = digits.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(digits.len());
         let (id, after) = from.split_at_checked(2 + length)?;
-        if (3..=16).contains(&length) && !before.ends_with(is_word) && !after.starts_with(is_word) {
+        if (3..=16).contains(&length)
+            && !before.ends_with(is_word)
+            && !before.ends_with(['+', '/', '$'])
+            && !after.starts_with(is_word)
+        {
             return Some((before, id, after));
         }
     }
@@ -109,7 +115,9 @@ fn next_id(text: &str) -> Option<(&str, &str, &str)> {
 /// The name of a class, its package dim.
 pub fn class_name(raw: &str) -> Markup {
     let name = escape::text(raw);
-    let end = name.find([' ', '<']).unwrap_or(name.len());
+    // A number is no name.
+    let is_name = name.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '$'));
+    let end = if is_name { name.find([' ', '<']).unwrap_or(name.len()) } else { 0 };
     let (package, simple) = match name.get(..end).and_then(|name| name.rfind('.')) {
         Some(dot) => name.split_at(dot + 1),
         None => ("", &*name),
@@ -177,11 +185,11 @@ fn row(row: &GridRow, columns: &[GridColumn], links: &Links) -> Markup {
     html! {
         tr {
             @for (at, (each, column)) in row.cells.iter().zip(columns).enumerate() {
-                td class=(class_of(column, at + 1 == columns.len())) {
+                td class={ (class_of(column, at + 1 == columns.len())) @if each.text.len() <= SHORT { " s" } } {
                     @if let Some(share) = share(column, each) {
                         meter min="0" max="100" value=(share) aria-hidden="true" {}
                     }
-                    (cell(each, links))
+                    @if share(column, each).is_some() { span.pct { (cell(each, links)) } } @else { (cell(each, links)) }
                 }
             }
         }
