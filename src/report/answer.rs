@@ -10,11 +10,11 @@ use std::io::{self, Write};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::column::{Columns, Field, Node};
+pub use super::grid::Line;
 use super::grid::{self, Grid, Piece};
 use super::json::{self, Dump};
 use super::number::grouped;
 use super::stream::Streamed;
-pub use super::table::Line;
 use super::table::{self, Builder, Style};
 use super::value::Value;
 use super::{Format, csv, escape};

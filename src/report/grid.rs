@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use super::column::{Align, Columns, Fit};
-use super::table::Line;
 use super::value::Value;
 use crate::hprof::ObjectId;
 
@@ -46,6 +45,15 @@ pub struct GridRow {
     pub cells: Vec<GridCell>,
     /// Lines below it, such as the frames of a stack.
     pub below: Vec<Line>,
+}
+
+/// A line below a row of a table, such as a frame of its stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// Columns of space before it.
+    pub indent: usize,
+    /// Its text, not escaped yet.
+    pub text: String,
 }
 
 /// A cell: text as it is in the dump, not escaped.

@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 pub use super::column::{Align, Fit};
 use super::column::{Columns, Header};
-use super::grid::{Grid, GridCell, GridRow};
+use super::grid::{Grid, GridCell, GridRow, Line};
 use super::ink::{self, Ink};
 use super::{escape, fit, layout};
 
@@ -267,15 +267,6 @@ pub fn write_text(out: &mut dyn Write, text: &str, style: Style) -> io::Result<(
 /// Writes a line that fits the terminal; these columns of it are bold, if there are colours.
 fn write_line(out: &mut dyn Write, line: &str, bold: &[Range<usize>], style: Style) -> io::Result<()> {
     if style.color { ink::write_line(out, line, bold) } else { writeln!(out, "{line}") }
-}
-
-/// A line below a row of a table, such as a frame of its stack.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
-    /// Columns of space before it.
-    pub indent: usize,
-    /// Its text, not escaped yet.
-    pub text: String,
 }
 
 impl Line {

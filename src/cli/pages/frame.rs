@@ -8,7 +8,7 @@ use crate::report::html::{self, Links, text};
 use crate::report::number::{grouped, hundredths, percent};
 
 use super::ask::{Answered, Ask, Failure};
-use super::site::Site;
+use super::site::{Has, Site};
 
 /// A page before it is put into its frame.
 #[derive(Debug)]
@@ -86,13 +86,6 @@ pub(crate) const RECORDING_PAGES: &[(&str, &str)] = &[
     ("monitors", "Monitors"),
     ("flamegraph", "Flame graph"),
 ];
-
-/// What a dump has pages about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Has {
-    pub(crate) heap: bool,
-    pub(crate) recording: bool,
-}
 
 /// A whole document. Scripts and styles are of the server.
 pub(crate) fn document(site: &Site, number: usize, has: Has, page: &Page) -> Markup {

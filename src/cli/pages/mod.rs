@@ -28,10 +28,10 @@ use percent_encoding::percent_decode_str;
 use crate::report::escape;
 
 use ask::{Ask, Failure, Look};
-use frame::{Has, Page};
+use frame::Page;
 use listing::Listing;
 use request::{MAX_TARGET, Request};
-use site::Site;
+use site::{Has, Site};
 
 /// What a request gets.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -107,6 +107,9 @@ pub(crate) fn figure(request: &Request<'_>, form: Form, of: Option<&str>, canvas
     }
 }
 
+/// The areas of a picture, and the names of their classes.
+type Picture = (Area, Names);
+
 /// Names of the classes of a picture.
 pub(crate) struct Names(Vec<String>);
 
@@ -148,7 +151,7 @@ pub(crate) fn area(
     site: &super::site::Site,
     dump: &std::path::Path,
     of: Option<&str>,
-) -> anyhow::Result<(Option<(Area, Names)>, Vec<Note>)> {
+) -> anyhow::Result<(Option<Picture>, Vec<Note>)> {
     let input = Input::of_words(dump, &site.options)?;
     let (done, said) =
         desk::listen(desk::Form::Grid, 0, || input.with_graph(|heap, graph| area_in(heap, graph, of)));
@@ -157,7 +160,7 @@ pub(crate) fn area(
     Ok((found, said.notes))
 }
 
-fn area_in(heap: &Heap, graph: &ObjectGraph, of: Option<&str>) -> anyhow::Result<Option<(Area, Names)>> {
+fn area_in(heap: &Heap, graph: &ObjectGraph, of: Option<&str>) -> anyhow::Result<Option<Picture>> {
     let start = match of {
         None => Some(Start::Roots),
         Some(of) => {

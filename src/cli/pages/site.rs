@@ -3,8 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::frame::Has;
 use crate::report::html::Links;
+
+/// What a dump has pages about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Has {
+    pub(crate) heap: bool,
+    pub(crate) recording: bool,
+}
 
 /// The dumps of a server or of a report.
 #[derive(Debug, Clone)]

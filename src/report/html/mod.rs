@@ -7,9 +7,9 @@ use maud::{Markup, PreEscaped, Render, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
 use super::escape;
+use super::grid::Line;
 use super::grid::{Grid, GridCell, GridColumn, GridRow, Piece, Target};
 use super::number::grouped;
-use super::table::Line;
 use crate::hprof::ObjectId;
 
 /// Characters of a cell; what is longer is opened by a click.
