@@ -15,6 +15,7 @@ mod http;
 #[path = "../kit/mod.rs"]
 mod kit;
 mod links;
+mod questions;
 mod security;
 mod server;
 mod walk;

@@ -162,7 +162,7 @@ impl Inner {
     async fn asked(&self, number: usize, key: Key) -> Response<Body> {
         let is_json = key.is_json;
         let job = match self.questions.ask(key) {
-            Found::Answer(reply) => return sent(&reply),
+            Found::Answer(reply) => return sent(&self.readable(number, &reply, is_json)),
             Found::Full => {
                 let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, "503: too many questions at once");
                 response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(AGAIN));

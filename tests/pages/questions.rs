@@ -1,0 +1,102 @@
+//! Questions that take long: they show how far they are, are given up when somebody says so or when they take too long, and
+//! the server goes on.
+
+#![cfg(unix)]
+
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+use crate::http;
+use crate::kit::process::sample;
+use crate::server::Server;
+
+/// A question that waits for ever: somebody else seems to build the index of the baseline.
+const SLOW: &str = "/1/diff";
+
+struct Slow {
+    server: Server,
+    _lock: File,
+    _dir: tempfile::TempDir,
+}
+
+fn slow(more: &[&str]) -> Slow {
+    let dir = tempfile::tempdir().unwrap();
+    let baseline = dir.path().join("old.hprof");
+    fs::write(&baseline, sample("leaks/s5")).unwrap();
+    let index = dir.path().join("old.hprof.index");
+    fs::create_dir(&index).unwrap();
+    fs::set_permissions(&index, fs::Permissions::from_mode(0o700)).unwrap();
+    let lock = File::create(index.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let options = [&["--baseline", baseline.to_str().unwrap()], more].concat();
+    let server = Server::start("s1.hprof", &sample("leaks/s1"), &options);
+    Slow { server, _lock: lock, _dir: dir }
+}
+
+#[test]
+fn a_question_is_cancelled_by_its_own_page_only() {
+    let slow = slow(&[]);
+    let (server, client) = (&slow.server, slow.server.client());
+    client.ready("/1/info");
+    let waiting = client.get(SLOW);
+    assert_eq!((waiting.status, waiting.header("refresh")), (202, Some("1")), "{}", waiting.text());
+    let text = waiting.text();
+    let action = text.split("action=\"/cancel").nth(1).unwrap().split('"').next().unwrap();
+    let target = format!("/cancel{action}");
+    let cancel = |origin: &str| {
+        let headers = [("Cookie", client.cookie()), ("Origin", origin)];
+        http::request(server.port, "POST", &target, &headers, b"").unwrap().status
+    };
+    assert_eq!(cancel("http://evil.example"), 403);
+    // Others are answered meanwhile.
+    assert_eq!(client.ready("/1/dominators").status, 200);
+    assert_eq!(client.get(SLOW).status, 202);
+    assert_eq!(cancel(&server.origin()), 303);
+    let start = Instant::now();
+    let mut given_up = client.get(SLOW);
+    while given_up.status == 202 && start.elapsed() < Duration::from_secs(20) {
+        given_up = client.get(SLOW);
+    }
+    assert_eq!(given_up.status, 503, "{}", given_up.text());
+    assert!(given_up.text().starts_with("<!DOCTYPE html>") && given_up.text().contains("cancelled"));
+    assert_eq!(cancel(&server.origin()), 404);
+}
+
+#[test]
+fn a_question_that_takes_too_long_is_given_up() {
+    let slow = slow(&["--question-time", "3s"]);
+    let client = slow.server.client();
+    client.ready("/1/info");
+    let start = Instant::now();
+    let document = client.get(&format!("{SLOW}.json"));
+    assert_eq!(document.status, 503);
+    assert!(start.elapsed() >= Duration::from_secs(2), "{:?}", start.elapsed());
+    assert_eq!(client.ready("/1/histo?sort=instances").status, 200);
+}
+
+#[test]
+fn too_many_questions_are_refused_and_forgotten_ones_make_room() {
+    let slow = slow(&[]);
+    let client = slow.server.client();
+    client.ready("/1/info");
+    let others: Vec<_> = (0..70)
+        .map(|at| {
+            let (port, cookie) = (slow.server.port, client.cookie().to_owned());
+            std::thread::spawn(move || {
+                let target = format!("{SLOW}?top={}", at + 1);
+                http::request(port, "GET", &target, &[("Cookie", &cookie), ("Accept", "text/html")], b"")
+                    .unwrap()
+                    .status
+            })
+        })
+        .collect();
+    let statuses: Vec<u16> = others.into_iter().map(|other| other.join().unwrap()).collect();
+    assert!(statuses.contains(&202) && statuses.contains(&503), "{statuses:?}");
+    // Nobody asks after them any more.
+    let start = Instant::now();
+    while client.get("/1/histo?sort=class").status != 200 {
+        assert!(start.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(500));
+    }
+}
