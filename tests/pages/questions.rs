@@ -100,3 +100,16 @@ fn too_many_questions_are_refused_and_forgotten_ones_make_room() {
         std::thread::sleep(Duration::from_millis(500));
     }
 }
+
+#[test]
+fn a_dump_that_is_replaced_is_not_mixed_with_the_new_one() {
+    let server = Server::start("s1.hprof", &sample("leaks/s1"), &[]);
+    let client = server.client();
+    assert!(client.ready("/1/overview").text().contains("9,000 x shop.Product"));
+    fs::write(server.dump(), sample("leaks/s5")).unwrap();
+    for target in ["/1/overview", "/1/histo", "/1/histo.json"] {
+        let response = client.get(target);
+        assert_eq!(response.status, 500, "{target}");
+        assert!(response.text().contains("replaced"), "{target}: {}", response.text());
+    }
+}

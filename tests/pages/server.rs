@@ -56,6 +56,11 @@ impl Server {
         format!("http://127.0.0.1:{}", self.port)
     }
 
+    /// The dump.
+    pub fn dump(&self) -> &Path {
+        &self.place.dump
+    }
+
     /// What it wrote to stderr.
     pub fn stderr(&self) -> String {
         std::fs::read_to_string(self.place.path("stderr")).unwrap()

@@ -128,6 +128,11 @@ impl Inner {
         let Some(index) = self.questions.index(number) else {
             return sent(&pages::reply(&self.questions.site, "", wants_json));
         };
+        if self.questions.is_replaced(number) {
+            let error =
+                "the dump has been replaced or written to since the server was started; start it again";
+            return sent(&self.failed(number, error, is_json));
+        }
         match index {
             Index::Failed(error) => return sent(&self.failed(number, &error, is_json)),
             Index::Summary(_) if OF_SUMMARY.contains(&page) && !pages::is_long(target) => {}

@@ -5,9 +5,9 @@
 //! that nobody has asked after for a while is given up, like one that takes too long: its process is killed.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::{Notify, Semaphore, watch};
 
@@ -108,6 +108,14 @@ pub(super) struct Questions {
     idle: Mutex<Vec<(Worker, Instant)>>,
     asked: Mutex<Asked>,
     indexes: Vec<watch::Receiver<Index>>,
+    /// Length and modification time of the dumps when the server began.
+    stamps: Vec<Option<(u64, SystemTime)>>,
+}
+
+/// Length and modification time of a file.
+fn stamp(path: &Path) -> Option<(u64, SystemTime)> {
+    let metadata = std::fs::metadata(path).ok()?;
+    Some((metadata.len(), metadata.modified().ok()?))
 }
 
 #[derive(Debug, Default)]
@@ -149,6 +157,7 @@ impl Questions {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let (senders, indexes): (Vec<_>, Vec<_>) =
             site.dumps.iter().map(|_| watch::channel(Index::Building(Stage::default()))).unzip();
+        let stamps = site.dumps.iter().map(|dump| stamp(dump)).collect();
         let questions = Arc::new(Self {
             site,
             limits,
@@ -158,6 +167,7 @@ impl Questions {
             idle: Mutex::default(),
             asked: Mutex::default(),
             indexes,
+            stamps,
         });
         let builder = questions.clone();
         // One after the other: each takes all cores.
@@ -199,6 +209,13 @@ impl Questions {
             let ready = index.wait_for(|index| matches!(index, Index::Ready | Index::Failed(_)));
             let _ = tokio::time::timeout(patience, ready).await;
         }
+    }
+
+    /// Whether a dump is not the one that it was: what is known of it is of another. One that is gone was read as it was.
+    pub(super) fn is_replaced(&self, number: usize) -> bool {
+        let known = number.checked_sub(1).and_then(|at| self.stamps.get(at).copied().flatten());
+        let now = self.site.dump(number).and_then(stamp);
+        known.zip(now).is_some_and(|(known, now)| known != now)
     }
 
     /// How long a question may take.
