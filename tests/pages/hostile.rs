@@ -3,6 +3,7 @@
 use crate::html;
 use crate::kit::evil;
 use crate::server::Server;
+use crate::web_driver::{self, Browser};
 
 /// Closes whatever it may stand in, and runs a script if it is let.
 const EVIL: &str = "=\"'`--></title></script><script>alert(1)</script><img src=x onerror=alert(2)>&amp;<svg onload=alert(3)>\u{202e}\u{1b}[2J\u{7}";
@@ -147,4 +148,25 @@ fn nothing_of_a_dump_or_an_address_is_markup() {
     assert!(wrong.is_empty(), "{wrong:#?}");
     // It is there, as text.
     assert!(shown > 40, "{shown}");
+}
+
+#[test]
+fn no_browser_runs_a_name() {
+    let Some(found) = web_driver::find("no_browser_runs_a_name") else { return };
+    let (server, made) = server();
+    let (browser, client) = (Browser::start(found, true), server.client());
+    browser.open(&server.url);
+    for target in targets(&made) {
+        client.ready(&target);
+        // An alert would make this, or the next, fail.
+        browser.open(&format!("{}{target}", server.origin()));
+    }
+    let console = browser.console();
+    // Pages that there are not are told by the browser too.
+    let wrong: Vec<&String> =
+        console.iter().filter(|line| !line.contains("the server responded with a status of")).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let foreign: Vec<String> =
+        browser.requests().into_iter().filter(|url| !url.starts_with(&server.origin())).collect();
+    assert!(foreign.is_empty(), "{foreign:?}");
 }

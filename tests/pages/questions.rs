@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use crate::http;
 use crate::kit::process::sample;
 use crate::server::Server;
+use crate::web_driver::{self, Browser, By};
 
 /// A question that waits for ever: somebody else seems to build the index of the baseline.
 const SLOW: &str = "/1/diff";
@@ -112,4 +113,21 @@ fn a_dump_that_is_replaced_is_not_mixed_with_the_new_one() {
         assert_eq!(response.status, 500, "{target}");
         assert!(response.text().contains("replaced"), "{target}: {}", response.text());
     }
+}
+
+#[test]
+fn a_browser_can_cancel() {
+    let Some(found) = web_driver::find("a_browser_can_cancel") else { return };
+    let slow = slow(&[]);
+    let browser = Browser::start(found, false);
+    slow.server.client().ready("/1/overview");
+    browser.open(&slow.server.url);
+    browser.wait_for_path(|path| path == "/1/overview");
+    browser.open(&format!("{}{SLOW}", slow.server.origin()));
+    assert_eq!(browser.text("h1"), "Working on it");
+    // The page comes again by itself, so a button may be gone when it is clicked.
+    let button = browser.one(By::Css("form[action^='/cancel'] button"));
+    browser.click_on(&button);
+    browser.wait_for_path(|path| path == "/1/overview");
+    assert_eq!(slow.server.client().get(SLOW).status, 503);
 }
