@@ -75,7 +75,7 @@ fn figure(ask: &Ask, request: &Request<'_>) -> Markup {
     match picture(&String::from_utf8_lossy(&folded), zoom, &href) {
         Some(picture) => html! {
             @if !zoom.is_empty() { p { a href=(request.with("zoom", "")) { "Zoom out" } " · " (escape::text(zoom.rsplit(SEPARATOR).next().unwrap_or_default())) } }
-            figure data-part="picture" { (picture) }
+            figure data-part="picture" tabindex="0" aria-label="Picture" { (picture) }
         },
         None => html! { p { "There is nothing to draw." } (frame::notes(&notes, &links)) },
     }

@@ -137,7 +137,7 @@ pub(crate) fn figure_of(
     let to = |id| if Some(id) == here { None } else { links.to(&format!("{zoom}?of={id:#x}")) };
     let node = node(area, names, whole, None, &to);
     html! {
-        figure data-part="picture" {
+        figure data-part="picture" tabindex="0" aria-label="Picture" {
             @match form {
                 Form::Treemap => (picture::treemap(&node, canvas)),
                 Form::Icicle => (picture::icicle(&node, canvas)),

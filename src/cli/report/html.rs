@@ -206,7 +206,7 @@ fn flames(ask: &Ask) -> Markup {
         Ok((folded, _)) => {
             let picture = flame::picture(&String::from_utf8_lossy(&folded), "", &|_| None);
             html! { @match picture {
-                Some(picture) => figure { (picture) },
+                Some(picture) => figure tabindex="0" aria-label="Picture" { (picture) },
                 None => p { "There are no stacks to draw." },
             } }
         }
