@@ -241,8 +241,14 @@ fn main() {
     let mut done = 0;
     while done < growth {
         let part = 10_000.min(growth - done);
-        let paths: Vec<String> =
-            (done..done + part).map(|at| format!("/1/object/{}?c={at}", random.of(&all))).collect();
+        // Mostly what is quick: the question is what stays, not how long it takes.
+        let paths: Vec<String> = (done..done + part)
+            .map(|at| {
+                let page = if at % 10 == 0 { "object/" } else { "dominators?of=" };
+                let separator = if at % 10 == 0 { '?' } else { '&' };
+                format!("/1/{page}{}{separator}c={at}", random.of::<String>(&all))
+            })
+            .collect();
         measure("growth", &server, &paths, 8);
         done += part;
         println!("after {done}: resident {:?} MiB (proportional; anonymous)", resident(&server));
