@@ -18,6 +18,7 @@ mod serve;
 mod shared;
 mod threads;
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
@@ -188,8 +189,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 /// # Errors
 /// As the command's, and clap's if the arguments are wrong.
 pub(crate) fn answer(arguments: &[String]) -> anyhow::Result<Outcome> {
+    thread_local! {
+        /// A page asks several, and to put all commands together takes longer than many an answer.
+        static COMMAND: RefCell<clap::Command> = RefCell::new(command());
+    }
     let all = std::iter::once("hprof-cli").chain(arguments.iter().map(String::as_str));
-    let matches = command().try_get_matches_from(all)?;
+    let matches = COMMAND.with_borrow_mut(|command| command.try_get_matches_from_mut(all))?;
     Cli::from_arg_matches(&matches)?.command.run()
 }
 

@@ -53,7 +53,7 @@ impl Section {
         match self {
             Self::Line(line) => Piece::Line(line),
             Self::Text(text) => Piece::Text(text),
-            Self::Whole(lines) => Piece::Text(lines.join("\n")),
+            Self::Whole(lines) => Piece::Commands(lines),
             Self::Table(table) => Piece::Grid(table.into_grid()),
         }
     }

@@ -81,6 +81,8 @@ pub enum Piece {
     Line(String),
     /// Lines that keep their breaks.
     Text(String),
+    /// Commands to type next, for a shell.
+    Commands(Vec<String>),
     /// Another grid.
     Grid(Grid),
 }

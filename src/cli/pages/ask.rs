@@ -33,6 +33,8 @@ pub(crate) struct Failure {
     pub(crate) text: String,
     /// What to do.
     pub(crate) hint: Option<String>,
+    /// What was said before: where in a query.
+    pub(crate) notes: Vec<Note>,
 }
 
 /// An answer as grids, and what was said beside it.
@@ -130,15 +132,6 @@ impl Ask {
         Ok(Answered { grids: said.grids, notes: said.notes })
     }
 
-    /// Asks for grids; with what was said if that failed: where in a query.
-    pub(crate) fn place(&self) -> Result<Answered, (Failure, Vec<Note>)> {
-        let (done, said) = desk::listen(Form::Grid, MAX_DOCUMENT, || cli::answer(&self.words(None)));
-        match done {
-            Ok(_) => Ok(Answered { grids: said.grids, notes: said.notes }),
-            Err(error) => Err((Failure::of(&error, Vec::new()), said.notes)),
-        }
-    }
-
     /// Asks for the JSON document, as bytes.
     pub(crate) fn document(&self) -> Result<Vec<u8>, Failure> {
         let (_, said) = self.listen(Form::Bytes, MAX_ANSWER, Some("json"))?;
@@ -147,10 +140,7 @@ impl Ask {
         }
         // A command that finds nothing may write nothing, and says why.
         let wrong = said.notes.into_iter().find(|note| note.kind == "error");
-        Err(Failure {
-            text: wrong.map_or_else(|| "there is no answer".to_owned(), |note| note.text),
-            hint: None,
-        })
+        Err(Failure::new(wrong.map_or_else(|| "there is no answer".to_owned(), |note| note.text)))
     }
 
     /// Asks for the answer in another format.
@@ -166,9 +156,7 @@ impl Ask {
             Ok(document) => Ok((document, said.notes)),
             // A command that finds nothing may write nothing.
             Err(_) if said.bytes.is_empty() => Ok((Json::Null, said.notes)),
-            Err(error) => {
-                Err(Failure { text: format!("the answer is not as expected: {error}"), hint: None })
-            }
+            Err(error) => Err(Failure::new(format!("the answer is not as expected: {error}"))),
         }
     }
 
@@ -184,18 +172,25 @@ const MAX_ANSWER: usize = 64 << 20;
 const MAX_DOCUMENT: usize = 16 << 20;
 
 impl Failure {
+    /// What is wrong, if that is all that there is to say.
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), hint: None, notes: Vec::new() }
+    }
+
     fn of(error: &anyhow::Error, notes: Vec<Note>) -> Self {
         let advice = error.downcast_ref::<Error>().and_then(Error::advice).map(str::to_owned);
-        let hint =
-            advice.or_else(|| notes.into_iter().find(|note| note.kind == "hint").map(|note| note.text));
-        if let Some(usage) = error.downcast_ref::<clap::Error>() {
-            // The first line says what is wrong; usage is of the shell.
-            let text = usage.to_string();
-            let first: Vec<&str> = text.lines().take_while(|line| !line.starts_with("Usage:")).collect();
-            let first = first.join("\n");
-            return Self { text: first.trim_start_matches("error: ").trim().to_owned(), hint };
-        }
-        Self { text: format!("{error:#}"), hint }
+        let said = || notes.iter().find(|note| note.kind == "hint").map(|note| note.text.clone());
+        let hint = advice.or_else(said);
+        let text = match error.downcast_ref::<clap::Error>() {
+            // The first lines say what is wrong; usage is of the shell.
+            Some(usage) => {
+                let text = usage.to_string();
+                let first: Vec<&str> = text.lines().take_while(|line| !line.starts_with("Usage:")).collect();
+                first.join("\n").trim_start_matches("error: ").trim().to_owned()
+            }
+            None => format!("{error:#}"),
+        };
+        Self { text, hint, notes }
     }
 }
 

@@ -51,9 +51,9 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
 /// The rows, or what is wrong: with the query, and a mark at the place.
 fn answer(ask: &Ask, request: &Request<'_>) -> Markup {
     let links = request.links();
-    let (answered, wrong) = match ask.place() {
+    let (answered, wrong) = match ask.grids() {
         Ok(answered) => (answered, None),
-        Err((failure, notes)) => (Answered { grids: Vec::new(), notes }, Some(failure.text)),
+        Err(failure) => (Answered { grids: Vec::new(), notes: failure.notes }, Some(failure.text)),
     };
     let (errors, others): (Vec<_>, Vec<_>) =
         answered.notes.into_iter().partition(|note| note.kind == "error");

@@ -87,6 +87,16 @@ pub(crate) const RECORDING_PAGES: &[(&str, &str)] = &[
     ("flamegraph", "Flame graph"),
 ];
 
+/// What the heads of all documents begin with.
+pub(crate) fn head(title: &str, name: &str) -> Markup {
+    html! {
+        meta charset="utf-8";
+        meta name="viewport" content="width=device-width, initial-scale=1";
+        meta name="color-scheme" content="light dark";
+        title { (escape::text(title)) " · " (escape::text(name)) }
+    }
+}
+
 /// A whole document. Scripts and styles are of the server.
 pub(crate) fn document(site: &Site, number: usize, has: Has, page: &Page) -> Markup {
     let name = site.name(number);
@@ -102,10 +112,7 @@ pub(crate) fn document(site: &Site, number: usize, has: Has, page: &Page) -> Mar
         (DOCTYPE)
         html lang="en" {
             head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (title) " · " (escape::text(&name)) }
+                (head(&page.title, &name))
                 link rel="icon" href="/assets/icon.svg" type="image/svg+xml";
                 link rel="stylesheet" href="/assets/style.css";
                 script src="/assets/script.js" defer {}
@@ -175,8 +182,9 @@ pub(crate) fn json_link(href: &str) -> Markup {
 
 /// What was said beside an answer.
 pub(crate) fn notes(notes: &[Note], links: &Links) -> Markup {
-    // Options are for a shell: a page has its own ways.
-    let notes: Vec<&Note> = notes.iter().filter(|note| !note.text.contains("--")).collect();
+    // Options are for a shell: a page has its own ways. What is damaged is told in any case.
+    let is_for_shell = |note: &Note| note.kind != "warning" && note.text.contains("--");
+    let notes: Vec<&Note> = notes.iter().filter(|note| !is_for_shell(note)).collect();
     html! {
         @if !notes.is_empty() {
             ul.notes {

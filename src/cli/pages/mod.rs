@@ -93,7 +93,7 @@ pub(crate) fn is_long(target: &str) -> bool {
 /// Answers a request. Called on a desk.
 pub(crate) fn reply(site: &Site, target: &str, wants_json: bool) -> Reply {
     if target.len() > MAX_TARGET {
-        let failure = Failure { text: "the address is too long".to_owned(), hint: None };
+        let failure = Failure::new("the address is too long");
         return Reply::json_error(414, &failure);
     }
     let Some(mut request) = Request::read(site, target) else { return nothing(site, 1, wants_json) };
@@ -120,7 +120,7 @@ pub(crate) fn reply(site: &Site, target: &str, wants_json: bool) -> Reply {
 
 /// There is no such page.
 fn nothing(site: &Site, number: usize, wants_json: bool) -> Reply {
-    let failure = Failure { text: "there is no such page".to_owned(), hint: None };
+    let failure = Failure::new("there is no such page");
     if wants_json {
         return Reply::json_error(404, &failure);
     }
@@ -175,19 +175,7 @@ fn has(request: &Request<'_>) -> Has {
 
 fn look(request: &Request<'_>) -> Has {
     match request.ask("info").flag("quiet").json() {
-        Ok((document, _)) => {
-            let row = document.row();
-            let records = row.and_then(|row| row.get("records"));
-            let recorded =
-                ["alloc_sites", "cpu_samples", "heap_summaries", "start_threads", "control_settings"];
-            let has_recording = |records: &serde_json::Value| {
-                recorded.iter().any(|kind| records.number(kind).unwrap_or_default() > 0)
-            };
-            Has {
-                heap: row.and_then(|row| row.number("heap_dumps")).unwrap_or_default() > 0,
-                recording: records.is_some_and(has_recording),
-            }
-        }
+        Ok((document, _)) => Has::told(&document),
         // Only dumps have that: it is a text report, or nothing that can be opened.
         Err(_) => Has { heap: false, recording: true },
     }

@@ -8,7 +8,7 @@ use crate::report::number::{grouped, human_bytes};
 
 use super::ask::{Ask, Look};
 use super::frame::{self, Page};
-use super::names::{called, id, named, simple};
+use super::names::{called, id, named, object, simple};
 use super::request::Request;
 
 /// Elements of an array or a collection on a page.
@@ -183,10 +183,9 @@ fn retained(request: &Request<'_>, of: &str, row: &Json, links: &Links) -> Marku
     let Some(bytes) = row.number("retained_bytes") else { return html! { p { "It is unreachable." } } };
     let tree = request.ask("dominators").option("of", of).option("depth", "1").option("top", "8");
     let histogram = request.ask("histo").option("retained-by", of).option("top", "8");
-    let objects = retained_objects(request, of);
     html! {
         @if bytes == row.number("shallow_bytes").unwrap_or_default() { p { "Only itself." } }
-        @else if objects <= MAX_RETAINED {
+        @else if retained_objects(request, of) <= MAX_RETAINED {
             (frame::answered(histogram.grids(), links, "What it retains, by class"))
             (frame::command(&histogram))
         } @else {
@@ -208,19 +207,13 @@ fn retained_objects(request: &Request<'_>, of: &str) -> u64 {
 }
 
 /// A value: a link if it is an object.
-pub(crate) fn value(of: &Json, object_key: &str, links: &Links) -> Markup {
-    let shown = match of {
-        Json::Object(_) => {
-            let value = of.get("value").unwrap_or(&Json::Null);
-            match value {
-                Json::String(text) => text.clone(),
-                Json::Null => "null".to_owned(),
-                other => other.to_string(),
-            }
-        }
-        _ => String::new(),
+pub(crate) fn value(of: &Json, links: &Links) -> Markup {
+    let shown = match of.get("value") {
+        Some(Json::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+        None => "null".to_owned(),
     };
-    html::link(id(of, object_key).and_then(|id| links.object(id)), class_name(&shown))
+    html::link(object(of, links), class_name(&shown))
 }
 
 fn fields(row: &Json, links: &Links) -> Markup {
@@ -239,7 +232,7 @@ fn fields(row: &Json, links: &Links) -> Markup {
                     td."t dim" { (text(simple(field.text("class")), &Links::none())) }
                     td."t dim" { (text(field.text("type"), &Links::none())) }
                     td.t { @if field.is("static") { span.dim { "static " } } (text(field.text("name"), &Links::none())) }
-                    td.name { (value(field, "object", links)) " " span."id dim" { (field.text("object")) } }
+                    td.name { (value(field, links)) " " span."id dim" { (field.text("object")) } }
                 } } }
             } }
         } }
@@ -273,7 +266,7 @@ fn contents(request: &Request<'_>, row: &Json, links: &Links) -> Markup {
             tbody { @for entry in entries { tr {
                 td."n dim" { (frame::number(entry.number("index"))) }
                 @if is_map { td."t s" { (html::link(id(entry, "key_object").and_then(|id| links.object(id)), class_name(entry.text("key")))) } }
-                td.name { (value(entry, "object", links)) " " span."id dim" { (entry.text("object")) } }
+                td.name { (value(entry, links)) " " span."id dim" { (entry.text("object")) } }
             } } }
         } }
         (pager(request, entries.len() as u64, contents.number("size").unwrap_or_default()))
@@ -290,7 +283,7 @@ fn elements(request: &Request<'_>, row: &Json, links: &Links) -> Markup {
             thead { tr { th.n scope="col" { "index" } th.name scope="col" { "value" } } }
             tbody { @for element in &elements { tr {
                 td."n dim" { (text(element.text("name"), &Links::none())) }
-                td.name { (value(element, "object", links)) " " span."id dim" { (element.text("object")) } }
+                td.name { (value(element, links)) " " span."id dim" { (element.text("object")) } }
             } } }
         } }
         (pager(request, elements.len() as u64, length))

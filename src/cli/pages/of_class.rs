@@ -91,7 +91,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
                 tbody { @for field in &statics { tr {
                     td."t dim" { (text(field.text("type"), &Links::none())) }
                     td.t { (text(field.text("name"), &Links::none())) }
-                    td.name { (super::object::value(field, "object", &links)) }
+                    td.name { (super::object::value(field, &links)) }
                 } } }
             } }
         } }

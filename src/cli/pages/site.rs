@@ -3,6 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use serde_json::Value as Json;
+
+use super::ask::Look;
 use crate::report::html::Links;
 
 /// What a dump has pages about.
@@ -10,6 +13,22 @@ use crate::report::html::Links;
 pub(crate) struct Has {
     pub(crate) heap: bool,
     pub(crate) recording: bool,
+}
+
+/// Records that only a profiler writes, as `info` counts them.
+const RECORDED: &[&str] =
+    &["alloc_sites", "cpu_samples", "heap_summaries", "start_threads", "control_settings"];
+
+impl Has {
+    /// By the document of `info`.
+    pub(crate) fn told(document: &Json) -> Self {
+        let row = document.row();
+        let count = |kind: &str| row.and_then(|row| row.get("records"))?.number(kind);
+        Self {
+            heap: row.and_then(|row| row.number("heap_dumps")).unwrap_or_default() > 0,
+            recording: RECORDED.iter().any(|kind| count(kind).unwrap_or_default() > 0),
+        }
+    }
 }
 
 /// The dumps of a server or of a report.

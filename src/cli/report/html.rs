@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use super::sections::Section;
 use super::{About, MAX_BYTES};
-use crate::cli::pages::ask::{Answered, Ask, Look};
+use crate::cli::pages::ask::{Answered, Ask, Failure, Look};
 use crate::cli::pages::names::called;
 use crate::cli::pages::{assets, flame, frame, overview, picture, suspects};
 use crate::report::escape;
@@ -33,8 +33,30 @@ enum Content {
     Tree(Vec<Json>),
 }
 
+/// What the title says, and two sections in full: each walks over the whole heap.
+struct Conclusions {
+    overview: Result<Json, Failure>,
+    leaks: Result<Json, Failure>,
+}
+
+impl Conclusions {
+    fn of(about: &About) -> Self {
+        let document = |command| about.ask(command).json().map(|(document, _)| document);
+        Self { overview: document("overview"), leaks: document("leaks") }
+    }
+
+    /// The answer as a title.
+    fn title(&self) -> String {
+        let overview = self.overview.as_ref().ok().and_then(Look::row);
+        let suspects = self.leaks.as_ref().map(|leaks| leaks.list("rows")).unwrap_or_default();
+        overview.map_or_else(|| "Heap dump".to_owned(), |row| overview::title(row, suspects))
+    }
+}
+
 pub(super) fn report(about: &About, sections: &[Section]) -> anyhow::Result<String> {
-    let asked: Vec<Asked> = sections.iter().map(|section| ask(about, *section)).collect();
+    let conclusions = about.has.heap.then(|| Conclusions::of(about));
+    let asked: Vec<Asked> =
+        sections.iter().map(|section| ask(about, conclusions.as_ref(), *section)).collect();
     let mut room = MAX_BYTES - MARGIN - assets::STYLE.len() - assets::REPORT_STYLE.len();
     let mut made = Vec::new();
     for (at, each) in asked.iter().enumerate() {
@@ -45,7 +67,8 @@ pub(super) fn report(about: &About, sections: &[Section]) -> anyhow::Result<Stri
         room = room.saturating_sub(length);
         made.push((each, markup, is_whole));
     }
-    let document = document(about, &made).into_string();
+    let title = conclusions.map_or_else(|| "What the HPROF agent recorded".to_owned(), |all| all.title());
+    let document = document(about, &title, &made).into_string();
     anyhow::ensure!(
         document.len() <= MAX_BYTES,
         "the report does not fit into 1 MiB; --sections selects fewer"
@@ -99,8 +122,7 @@ fn cut(grid: &Grid, rows: usize) -> Grid {
         shorten(&mut line.text);
     }
     // Commands to type next are for a terminal.
-    let is_next = |piece: &Piece| matches!(piece, Piece::Text(text) if text.trim_start().starts_with("Next"));
-    grid.under.retain(|piece| !is_next(piece));
+    grid.under.retain(|piece| !matches!(piece, Piece::Commands(_)));
     if left_out > 0 {
         let (more, what) = grid.more.unwrap_or((0, "rows"));
         grid.more = Some((more.saturating_add(left_out), what));
@@ -118,13 +140,13 @@ fn shorten(text: &mut String) {
     }
 }
 
-fn ask(about: &About, section: Section) -> Asked {
+fn ask(about: &About, conclusions: Option<&Conclusions>, section: Section) -> Asked {
     let asks = section.asks(about);
     let shells = asks.iter().map(Ask::shell).collect();
     let content = match (section, asks.first()) {
         (_, None) => Content::Markup(html! { p { "There is nothing to compare with." } }),
-        (Section::Overview, Some(ask)) => Content::Markup(facts(ask)),
-        (Section::Suspects, Some(ask)) => Content::Markup(suspects_of(ask)),
+        (Section::Overview, _) => Content::Markup(concluded(conclusions, |all| &all.overview, facts)),
+        (Section::Suspects, _) => Content::Markup(concluded(conclusions, |all| &all.leaks, suspects_of)),
         (Section::Treemap, _) => Content::Markup(treemap(about)),
         (Section::Flamegraph, Some(ask)) => Content::Markup(flames(ask)),
         (Section::Dominators, Some(ask)) => match ask.json() {
@@ -154,19 +176,23 @@ fn grids(asks: &[Ask]) -> Content {
     Content::Grids(grids)
 }
 
-/// A document of a question, or why there is none.
-fn document_of(ask: &Ask) -> Result<Json, Markup> {
-    ask.json().map(|(document, _)| document).map_err(|failure| frame::failed(&failure, &Links::none()))
+/// What a section makes of a document, or why there is none.
+fn concluded(
+    all: Option<&Conclusions>,
+    which: impl Fn(&Conclusions) -> &Result<Json, Failure>,
+    show: impl Fn(&Json) -> Markup,
+) -> Markup {
+    match all.map(which) {
+        Some(Ok(document)) => show(document),
+        Some(Err(failure)) => frame::failed(failure, &Links::none()),
+        None => html! { p { "There is no heap in it." } },
+    }
 }
 
-fn facts(ask: &Ask) -> Markup {
-    let document = match document_of(ask) {
-        Ok(document) => document,
-        Err(failed) => return failed,
-    };
+fn facts(document: &Json) -> Markup {
     let Some(row) = document.row() else { return html! {} };
     html! {
-        p.dim { (overview::about(row, &document)) }
+        p.dim { (overview::about(row, document)) }
         (overview::figures(row))
         @if let Some(oom) = row.get("out_of_memory").filter(|oom| !oom.is_null()) {
             (overview::out_of_memory(oom, &Links::none()))
@@ -176,11 +202,7 @@ fn facts(ask: &Ask) -> Markup {
     }
 }
 
-fn suspects_of(ask: &Ask) -> Markup {
-    let document = match document_of(ask) {
-        Ok(document) => document,
-        Err(failed) => return failed,
-    };
+fn suspects_of(document: &Json) -> Markup {
     let suspects = document.list("rows");
     html! {
         @if suspects.is_empty() { p { "Nothing retains more than 10% of the reachable heap by itself." } }
@@ -243,23 +265,19 @@ fn tree(nodes: &[Json]) -> Markup {
     PreEscaped(made)
 }
 
-fn document(about: &About, made: &[(&Asked, Markup, bool)]) -> Markup {
-    let name = escape::text(&about.site.name(1)).into_owned();
-    let title = title(about);
+fn document(about: &About, title: &str, made: &[(&Asked, Markup, bool)]) -> Markup {
+    let name = about.site.name(1);
     html! {
         (DOCTYPE)
         html lang="en" {
             head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
+                (frame::head(title, &name))
                 meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
                 meta name="referrer" content="no-referrer";
-                title { (title) " · " (name) }
                 style { (PreEscaped(assets::STYLE)) (PreEscaped(assets::REPORT_STYLE)) }
             }
             body {
-                header { b.dump { (name) } }
+                header { b.dump { (escape::text(&name)) } }
                 main {
                     h1 { (title) }
                     @if about.hides_values {
@@ -288,14 +306,4 @@ fn document(about: &About, made: &[(&Asked, Markup, bool)]) -> Markup {
             }
         }
     }
-}
-
-/// The answer as a title.
-fn title(about: &About) -> String {
-    if !about.has_heap {
-        return "What the HPROF agent recorded".to_owned();
-    }
-    let document = |command| about.ask(command).json().map(|(document, _)| document).unwrap_or_default();
-    let (overview, leaks) = (document("overview"), document("leaks"));
-    overview.row().map_or_else(|| "Heap dump".to_owned(), |row| overview::title(row, leaks.list("rows")))
 }

@@ -92,7 +92,8 @@ fn pieces(out: &mut String, pieces: &[Piece]) {
         match piece {
             Piece::Line(line) if line.trim().is_empty() => {}
             Piece::Line(line) => out.push_str(&format!("\n{}\n", text(line))),
-            Piece::Text(lines) if lines.trim_start().starts_with("Next") => {}
+            // They are for a terminal.
+            Piece::Commands(_) => {}
             Piece::Text(lines) => {
                 let lines = lines.lines().filter(|line| !line.trim().is_empty());
                 lines.for_each(|line| out.push_str(&format!("\n{}\n", text(line))));

@@ -12,7 +12,7 @@ use clap::ValueEnum;
 
 use crate::cli::Outcome;
 use crate::cli::pages::ask::{Ask, Look};
-use crate::cli::pages::site::Site;
+use crate::cli::pages::site::{Has, Site};
 use crate::cli::shared::args::Input;
 use crate::cli::shared::desk::{self, Note};
 use crate::cli::shared::out_file::OutFile;
@@ -77,9 +77,7 @@ enum Format {
 struct About {
     site: Site,
     hides_values: bool,
-    /// Whether the file has a heap, and whether it has a recording.
-    has_heap: bool,
-    has_recording: bool,
+    has: Has,
     is_damaged: bool,
     /// What is wrong with the file, in sentences.
     damage: Vec<String>,
@@ -153,20 +151,14 @@ fn about(args: &Args) -> anyhow::Result<About> {
     let mut about = About {
         site,
         hides_values: args.no_values,
-        has_heap: false,
-        has_recording: true,
+        has: Has { heap: false, recording: true },
         is_damaged: false,
         damage: Vec::new(),
     };
     match about.ask("info").json() {
         Ok((document, notes)) => {
             about.told(&notes);
-            let row = document.row();
-            let count = |key| row.and_then(|row| row.get("records")).and_then(|records| records.number(key));
-            about.has_heap = row.and_then(|row| row.number("heap_dumps")).unwrap_or_default() > 0;
-            about.has_recording = ["alloc_sites", "cpu_samples", "heap_summaries", "start_threads"]
-                .iter()
-                .any(|key| count(key).unwrap_or_default() > 0);
+            about.has = Has::told(&document);
             about.is_damaged = document.get("dump").is_some_and(|dump| dump.is("damaged"));
         }
         // A text report has no `info`; whatever else it is ends here.

@@ -67,11 +67,11 @@ impl Section {
     /// Whether a file has what it is about.
     pub(super) fn is_in(self, about: &About) -> bool {
         match self {
-            Self::Sites | Self::Samples | Self::Flamegraph => about.has_recording,
-            Self::Comparison => about.site.baseline.is_some() && about.has_heap,
+            Self::Sites | Self::Samples | Self::Flamegraph => about.has.recording,
+            Self::Comparison => about.site.baseline.is_some() && about.has.heap,
             // Nothing but values.
-            Self::Strings => about.has_heap && !about.hides_values,
-            _ => about.has_heap,
+            Self::Strings => about.has.heap && !about.hides_values,
+            _ => about.has.heap,
         }
     }
 

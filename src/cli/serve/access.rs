@@ -5,9 +5,11 @@
 //! printed address is exchanged for a cookie that scripts cannot read and other sites do not send.
 
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use axum::http::{HeaderMap, header};
+
+use super::locked;
 
 /// What decides.
 #[derive(Debug)]
@@ -67,12 +69,12 @@ impl Access {
     /// A token that is good once.
     pub(super) fn token_once(&self) -> anyhow::Result<String> {
         let token = random(32)?;
-        *self.once.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
+        *locked(&self.once) = Some(token.clone());
         Ok(token)
     }
 
     fn is_token(&self, given: &str) -> bool {
-        let mut once = self.once.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut once = locked(&self.once);
         let is_once = once.as_ref().is_some_and(|token| is_same(given, token));
         if is_once {
             *once = None;

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hyper::server::conn::http1;
@@ -14,6 +14,7 @@ use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
 use super::handler::Handler;
+use super::locked;
 
 /// A client has this long to send the head of a request, the first or the next.
 const HEAD_TIME: Duration = Duration::from_secs(10);
@@ -118,10 +119,6 @@ impl Drop for Busy {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Closes connections until there are `most`: the oldest that are not being answered, else the oldest.

@@ -151,7 +151,7 @@ impl Inner {
 
     /// The first page: that of the only dump, or a list.
     fn home(&self) -> Response<Body> {
-        let count = self.questions.dumps().len();
+        let count = self.questions.site.dumps.len();
         if count == 1 {
             return (StatusCode::SEE_OTHER, [(header::LOCATION, "/1/")]).into_response();
         }
@@ -213,7 +213,7 @@ impl Inner {
         }
         let failure: serde_json::Value = serde_json::from_slice(&reply.body).unwrap_or_default();
         let of = |key: &str| failure.get(key).and_then(|text| text.as_str()).map(str::to_owned);
-        let failure = Failure { text: of("error").unwrap_or_default(), hint: of("hint") };
+        let failure = Failure { hint: of("hint"), ..Failure::new(of("error").unwrap_or_default()) };
         let mut page = Page::failed("", "No answer", &failure, &self.questions.site.links(number));
         page.status = reply.status;
         self.document(number, &page)
@@ -231,7 +231,7 @@ impl Inner {
     }
 
     fn failed(&self, number: usize, error: &str, is_json: bool) -> Reply {
-        let failure = Failure { text: error.to_owned(), hint: None };
+        let failure = Failure::new(error);
         if is_json {
             return Reply::json_error(500, &failure);
         }
@@ -309,7 +309,7 @@ fn words(stage: &Stage) -> String {
     if stage.total == 0 {
         name.into_owned()
     } else {
-        format!("{name}, {} %", percent(stage.done.min(stage.total), stage.total))
+        format!("{name}, {}", percent(stage.done.min(stage.total), stage.total))
     }
 }
 

@@ -15,6 +15,7 @@ mod workers;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -141,6 +142,11 @@ async fn serve(args: &Args, site: Site) -> anyhow::Result<Outcome> {
     let handler = handler::Handler::new(access, questions);
     connections::serve(listener, handler, args.idle_exit).await?;
     Ok(Outcome::Fine)
+}
+
+/// A lock that outlives a panic of whoever held it.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The one line of stdout.

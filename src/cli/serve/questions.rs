@@ -5,12 +5,13 @@
 //! that nobody has asked after for a while is given up, like one that takes too long: its process is killed.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::{Notify, Semaphore, watch};
 
+use super::locked;
 use super::worker::{BASELINE, Question, Said};
 use super::workers::{Heard, Worker};
 use crate::cli::pages::ask::Failure;
@@ -137,11 +138,6 @@ struct Kept {
     until: Option<Instant>,
 }
 
-/// A lock that outlives a panic of whoever held it.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// What a question finds.
 #[derive(Debug)]
 pub(super) enum Found {
@@ -223,11 +219,6 @@ impl Questions {
         self.limits.time
     }
 
-    /// The paths of the dumps.
-    pub(super) fn dumps(&self) -> &[PathBuf] {
-        &self.site.dumps
-    }
-
     /// Asks, unless it was asked before.
     pub(super) fn ask(self: &Arc<Self>, key: Key) -> Found {
         let mut asked = locked(&self.asked);
@@ -287,6 +278,20 @@ impl Questions {
         }
     }
 
+    /// A worker that was asked: one that is idle, or a new one.
+    async fn asked_worker(&self, question: &Question) -> anyhow::Result<Worker> {
+        let idle = locked(&self.idle).pop();
+        // It may have ended meanwhile.
+        if let Some((mut worker, _)) = idle
+            && worker.ask(question).await.is_ok()
+        {
+            return Ok(worker);
+        }
+        let mut worker = Worker::start(&self.site, Some(self.limits.memory))?;
+        worker.ask(question).await?;
+        Ok(worker)
+    }
+
     async fn answer(&self, key: &Key, job: &Job, state: &watch::Sender<State>) -> Reply {
         let turns = if is_long(&key.target) { &self.long } else { &self.short };
         let work = async {
@@ -294,22 +299,7 @@ impl Questions {
             let started = Instant::now();
             let _ = state.send(State::Running(Stage::default()));
             let question = Question::Page { target: key.target.clone(), is_json: key.is_json };
-            let idle = locked(&self.idle).pop();
-            let mut asked = None;
-            // One that was idle may have ended meanwhile.
-            if let Some((mut worker, _)) = idle
-                && worker.ask(&question).await.is_ok()
-            {
-                asked = Some(worker);
-            }
-            let mut worker = match asked {
-                Some(worker) => worker,
-                None => {
-                    let mut worker = Worker::start(&self.site, Some(self.limits.memory))?;
-                    worker.ask(&question).await?;
-                    worker
-                }
-            };
+            let mut worker = self.asked_worker(&question).await?;
             loop {
                 let left = self.limits.time.saturating_sub(started.elapsed());
                 let heard = tokio::time::timeout(left, worker.hear()).await;
@@ -354,9 +344,14 @@ impl Asked {
         let now = Instant::now();
         let is_past = |kept: &Kept| kept.until.is_some_and(|until| until < now);
         if self.kept.values().any(is_past) {
-            self.kept.retain(|_, kept| !is_past(kept));
-            self.kept_bytes = self.kept.values().map(|kept| kept.reply.body.len()).sum();
+            self.retain(|kept| !is_past(kept));
         }
+    }
+
+    /// Forgets answers that are not wanted.
+    fn retain(&mut self, is_wanted: impl Fn(&Kept) -> bool) {
+        self.kept.retain(|_, kept| is_wanted(kept));
+        self.kept_bytes = self.kept.values().map(|kept| kept.reply.body.len()).sum();
     }
 
     /// Forgets the half of the answers that was wanted longest ago.
@@ -364,19 +359,18 @@ impl Asked {
         let mut times: Vec<u64> = self.kept.values().map(|kept| kept.last).collect();
         times.sort_unstable();
         let middle = times.get(times.len() / 2).copied().unwrap_or_default();
-        self.kept.retain(|_, kept| kept.last > middle);
-        self.kept_bytes = self.kept.values().map(|kept| kept.reply.body.len()).sum();
+        self.retain(|kept| kept.last > middle);
     }
 }
 
 fn given_up(why: &str, limits: Limits) -> Reply {
     let failure = Failure {
-        text: format!("this question was given up: {why}"),
         hint: Some(format!(
             "a question may take {} s and {} MiB (--question-time, --question-memory); the shell has no limits",
             limits.time.as_secs(),
             limits.memory >> 20
         )),
+        ..Failure::new(format!("this question was given up: {why}"))
     };
     Reply::json_error(503, &failure)
 }

@@ -3,11 +3,12 @@
 
 use std::io::{self, BufRead, Write};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::locked;
 use crate::cli::Outcome;
 use crate::cli::pages::ask::Failure;
 use crate::cli::pages::site::Site;
@@ -72,7 +73,7 @@ struct Told {
 
 impl Teller {
     fn with(&self, change: impl FnOnce(&mut Told) -> bool) {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = locked(&self.0);
         let is_new = change(&mut told);
         if is_new || told.last.is_none_or(|last| last.elapsed() >= RATE) {
             told.last = Some(Instant::now());
@@ -150,7 +151,7 @@ fn limit(bytes: u64) {
 fn answer(site: &Site, target: &str, is_json: bool) {
     let made = std::panic::catch_unwind(|| pages::reply(site, target, is_json));
     let reply = made.unwrap_or_else(|_| {
-        let failure = Failure { text: "this question ended in a bug of hprof-cli".to_owned(), hint: None };
+        let failure = Failure::new("this question ended in a bug of hprof-cli");
         Reply::json_error(500, &failure)
     });
     let said = Said::Reply {

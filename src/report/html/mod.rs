@@ -210,14 +210,17 @@ fn class_of(column: &GridColumn, is_last: bool) -> &'static str {
     }
 }
 
+/// Lines that keep their breaks, which are not escaped.
+fn lines_of<'t>(lines: impl Iterator<Item = &'t str>, links: &Links) -> Markup {
+    html! { pre tabindex="0" { @for line in lines { (text(line, links)) "\n" } } }
+}
+
 fn piece(piece: &Piece, links: &Links) -> Markup {
     match piece {
         Piece::Line(line) if line.trim().is_empty() => html! {},
         Piece::Line(line) => html! { p { (text(line, links)) } },
-        // Without escaping line breaks, which are kept.
-        Piece::Text(lines) => html! {
-            pre tabindex="0" { @for line in lines.split('\n') { (text(line, links)) "\n" } }
-        },
+        Piece::Text(lines) => lines_of(lines.split('\n'), links),
+        Piece::Commands(lines) => lines_of(lines.iter().map(String::as_str), links),
         Piece::Grid(of) => grid(of, links, None),
     }
 }
