@@ -27,7 +27,7 @@ use percent_encoding::percent_decode_str;
 
 use crate::report::escape;
 
-use ask::{Ask, Failure, Look};
+use ask::{Ask, Failure};
 use frame::Page;
 use listing::Listing;
 use request::{MAX_TARGET, Request};
