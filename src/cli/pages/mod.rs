@@ -8,6 +8,7 @@ pub(crate) mod ask;
 pub(crate) mod assets;
 mod compare;
 pub(crate) mod console;
+pub(crate) mod document;
 pub(crate) mod flame;
 pub(crate) mod frame;
 mod listing;

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use serde_json::Value as Json;
 
-use super::ask::Look;
+use super::document::Look;
 use crate::hprof::ObjectId;
 use crate::report::html::{self, Links, class_name, text};
 

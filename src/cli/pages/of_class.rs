@@ -6,7 +6,8 @@ use serde_json::Value as Json;
 use crate::report::html::{self, Links, class_name, text};
 use crate::report::number::{grouped, human_bytes};
 
-use super::ask::{Ask, Look};
+use super::ask::Ask;
+use super::document::Look;
 use super::frame::{self, Page};
 use super::names::{id, simple};
 use super::request::Request;

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use crate::report::html::{self, Links, text};
 use crate::report::number::{grouped, human_bytes, percent};
 
-use super::ask::Look;
+use super::document::Look;
 use super::frame::{self, Page};
 use super::names::object;
 use super::picture;

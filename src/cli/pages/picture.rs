@@ -71,7 +71,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
 
 /// Where the picture is in the tree: the path of the zoom.
 fn zoom_path(chain: &Ask, path: &str, links: &Links) -> Markup {
-    use super::ask::Look;
+    use super::document::Look;
     let Ok((document, _)) = chain.json() else { return html! {} };
     html! {
         ol.chain aria-label="Zoom" {

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value as Json;
 
-use super::ask::Look;
+use super::document::Look;
 use crate::report::html::Links;
 
 /// What a dump has pages about.

@@ -6,7 +6,8 @@ use serde_json::Value as Json;
 use crate::report::html::{self, Links};
 use crate::report::number::grouped;
 
-use super::ask::{Ask, Look};
+use super::ask::Ask;
+use super::document::Look;
 use super::frame::{self, Page};
 use super::names::{called, id, named};
 use super::request::Request;

@@ -5,7 +5,8 @@ use serde_json::Value as Json;
 
 use super::sections::Section;
 use super::{About, MAX_BYTES};
-use crate::cli::pages::ask::{Answered, Ask, Failure, Look};
+use crate::cli::pages::ask::{Answered, Ask, Failure};
+use crate::cli::pages::document::Look;
 use crate::cli::pages::names::called;
 use crate::cli::pages::{assets, flame, frame, overview, picture, suspects};
 use crate::report::escape;

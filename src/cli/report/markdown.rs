@@ -4,7 +4,8 @@ use serde_json::Value as Json;
 
 use super::About;
 use super::sections::Section;
-use crate::cli::pages::ask::{Ask, Look};
+use crate::cli::pages::ask::Ask;
+use crate::cli::pages::document::Look;
 use crate::cli::pages::overview;
 use crate::report::grid::{Grid, Piece};
 use crate::report::markdown::{code, table_cell, text};

@@ -11,7 +11,8 @@ use anyhow::Context;
 use clap::ValueEnum;
 
 use crate::cli::Outcome;
-use crate::cli::pages::ask::{Ask, Look};
+use crate::cli::pages::ask::Ask;
+use crate::cli::pages::document::Look;
 use crate::cli::pages::site::{Has, Site};
 use crate::cli::shared::args::Input;
 use crate::cli::shared::desk::{self, Note};
