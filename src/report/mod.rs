@@ -18,8 +18,6 @@ pub mod answer;
 pub mod chunked;
 pub mod column;
 pub mod csv;
-pub(crate) mod digits;
-pub mod escape;
 pub mod findings;
 pub mod fit;
 pub mod grid;
@@ -39,6 +37,9 @@ pub mod stream;
 pub mod table;
 pub mod tree;
 pub mod value;
+
+pub(crate) use hprof_format::digits;
+pub use hprof_format::escape;
 
 /// The formats of every command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

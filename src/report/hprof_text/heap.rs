@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
+use hprof_format::heap_text::{self, ClassReference};
+
 use super::Report;
 use super::date::ctime;
 use crate::hprof::class_dump::ClassDump;
@@ -14,7 +16,7 @@ use crate::index::objects::record_plan::{ClassPlan, RecordPlans};
 use crate::index::scan::file_order::{Classes, OrderedChunks};
 use crate::query::classes::histogram;
 use crate::query::recordings::profile::rfc3339;
-use crate::report::digits::{push_decimal, push_hex};
+use crate::report::digits::{Integer, push_decimal, push_hex};
 use crate::report::escape;
 use crate::report::in_order::{Text, in_order};
 
@@ -32,7 +34,7 @@ pub(super) fn write(
     }
     let facts = summary.facts();
     let date = rfc3339(facts.created_ms.get(), facts.time_us.get());
-    writeln!(out, "HEAP DUMP BEGIN ({objects} objects, {size} bytes) {}", ctime(date.as_deref()))?;
+    out.write_all(heap_text::begin(objects, size, &ctime(date.as_deref())).as_bytes())?;
     let plans = RecordPlans::new(summary, sizes);
     let texts = Texts::new(summary, &plans);
     let classes = Classes::new(summary);
@@ -57,7 +59,7 @@ pub(super) fn write(
     });
     progress.end();
     written?;
-    writeln!(out, "HEAP DUMP END")
+    out.write_all(heap_text::END.as_bytes())
 }
 
 /// What is the same in the lines of all objects of a class.
@@ -116,12 +118,9 @@ impl Names {
         if let Some(range) = self.known.get(name) {
             return range.clone();
         }
-        let escaped = escape::text(name);
         let end = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let start = end(&self.bytes);
-        self.bytes.push(b'\t');
-        self.bytes.extend_from_slice(escaped.as_bytes());
-        self.bytes.extend_from_slice(if escaped.len() < 8 { b"\t\t" } else { b"\t" });
+        heap_text::field_name(&mut self.bytes, &escape::text(name));
         let range = start..end(&self.bytes);
         self.known.insert(name.to_owned(), range.clone());
         range
@@ -164,20 +163,8 @@ impl Formatter<'_, '_, '_, '_> {
     }
 
     #[inline(always)]
-    fn decimal(&mut self, number: impl itoa::Integer) {
+    fn decimal(&mut self, number: impl Integer) {
         push_decimal(&mut self.text.bytes, number);
-    }
-
-    /// `ARR 7f0 (sz=24, trace=1, nelems=3` and what follows.
-    fn array(&mut self, id: ObjectId, size: u64, trace: TraceSerial, length: u32) {
-        self.put(b"ARR ");
-        self.hex(id);
-        self.put(b" (sz=");
-        self.decimal(size);
-        self.put(b", trace=");
-        self.decimal(trace.0);
-        self.put(b", nelems=");
-        self.decimal(length);
     }
 
     /// The name of a class to the end of the line.
@@ -185,19 +172,14 @@ impl Formatter<'_, '_, '_, '_> {
     fn end_of_class(&mut self, text: Option<&ClassText>, id: ObjectId) {
         match text {
             Some(text) => self.put(&text.name),
-            None => self.put(format!("{UNKNOWN}@{id:x})\n").as_bytes()),
+            None => heap_text::end_of_class(&mut self.text.bytes, UNKNOWN, id.0),
         }
     }
 
     /// A line of a class object, if it refers to something.
-    fn reference(&mut self, name: &str, id: ObjectId) {
-        if !id.is_null() {
-            self.put(b"\t");
-            self.put(name.as_bytes());
-            self.hex(id);
-            self.put(b"\n");
-            self.text.limit();
-        }
+    fn reference(&mut self, reference: ClassReference<'_>, id: ObjectId) {
+        heap_text::class_reference(&mut self.text.bytes, reference, id.0);
+        self.text.limit();
     }
 
     fn class_name(&self, class: Option<ClassNumber>) -> String {
@@ -240,8 +222,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
                 let Some(value) = be_id(fields, *at as usize, self.id_size) else { break };
                 if let Some(value) = ObjectId(value).non_null() {
                     self.put(texts.names.get(name.start as usize..name.end as usize).unwrap_or_default());
-                    self.hex(value);
-                    self.put(b"\n");
+                    heap_text::target(&mut self.text.bytes, value.0);
                     self.text.limit();
                 }
             }
@@ -255,8 +236,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
         if wanted.start == 0 {
             let class = self.class_number(record.class);
             let size = self.plans.array(BasicType::Object, record.length);
-            self.array(record.id, size, record.trace, record.length);
-            self.put(b", elem type=");
+            heap_text::array(&mut self.text.bytes, record.id.0, size, record.trace.0, record.length);
             self.end_of_class(self.texts.class(class), record.class);
             self.text.limit();
         }
@@ -265,11 +245,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
         let elements = record.elements.get(bytes).unwrap_or_default();
         for (index, id) in (wanted.start..).zip(be_ids(elements, self.id_size)) {
             if let Some(value) = id.non_null() {
-                self.put(b"\t[");
-                self.decimal(index);
-                self.put(b"]\t\t");
-                self.hex(value);
-                self.put(b"\n");
+                heap_text::element(&mut self.text.bytes, index, value.0);
             }
         }
     }
@@ -277,10 +253,9 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
     #[inline(always)]
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
         let size = self.plans.array(record.element, record.length);
-        self.array(record.id, size, record.trace, record.length);
-        self.put(b", elem type=");
-        self.put(record.element.java_name().as_bytes());
-        self.put(b"[])\n");
+        let text = &mut self.text.bytes;
+        heap_text::array(text, record.id.0, size, record.trace.0, record.length);
+        heap_text::end_of_primitive(text, record.element.java_name());
     }
 
     fn class(&mut self, record: ClassDump<'a>) {
@@ -289,27 +264,22 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
         let Some(class) = number.filter(|number| self.plans.is_counted(*number, record.offset)) else {
             return;
         };
-        self.put(b"CLS ");
-        self.hex(record.id);
         let name = self.class_name(number);
-        self.put(format!(" (name={name}, trace={})\n", record.trace).as_bytes());
+        heap_text::class(&mut self.text.bytes, record.id.0, &name, record.trace.0);
         self.text.limit();
-        self.reference("super\t\t", record.super_class);
-        self.reference("loader\t\t", record.loader);
-        self.reference("signers\t\t", record.signers);
-        self.reference("domain\t\t", record.protection_domain);
+        self.reference(ClassReference::Super, record.super_class);
+        self.reference(ClassReference::Loader, record.loader);
+        self.reference(ClassReference::Signers, record.signers);
+        self.reference(ClassReference::Domain, record.protection_domain);
         let summary = self.summary;
         for (name, kind, value) in summary.class(class).into_iter().flat_map(|class| summary.statics(class)) {
             if kind == BasicType::Object {
-                self.reference(&format!("static {}\t", escape::text(name)), ObjectId(value));
+                self.reference(ClassReference::Static(&escape::text(name)), ObjectId(value));
             }
         }
         for constant in record.constants() {
             if constant.kind == BasicType::Object {
-                self.reference(
-                    &format!("constant pool entry {}\t", constant.index),
-                    ObjectId(constant.value),
-                );
+                self.reference(ClassReference::Constant(u32::from(constant.index)), ObjectId(constant.value));
             }
         }
     }
@@ -318,31 +288,34 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
         let thread = root.thread.unwrap_or(0);
         // The agent prints no frame as -1.
         let frame = root.frame.unwrap_or(u32::MAX).cast_signed();
+        let words;
         let kind = match root.kind {
-            RootKind::Unknown => "<unknown>".to_owned(),
+            RootKind::Unknown => heap_text::Root::Unknown,
             RootKind::JniGlobal => {
                 let at = offset + 1 + self.id_size.bytes();
-                let reference = be_id(self.bytes, at, self.id_size).unwrap_or(0);
-                format!("<JNI global ref>, id={reference:x}, trace=0")
+                heap_text::Root::JniGlobal(be_id(self.bytes, at, self.id_size).unwrap_or(0), 0)
             }
-            RootKind::JniLocal => format!("<JNI local ref>, thread={thread}, frame={frame}"),
-            RootKind::JavaFrame => format!("<Java stack>, thread={thread}, frame={frame}"),
-            RootKind::NativeStack => format!("<native stack>, thread={thread}"),
+            RootKind::JniLocal => heap_text::Root::JniLocal(thread, frame),
+            RootKind::JavaFrame => heap_text::Root::JavaFrame(thread, frame),
+            RootKind::NativeStack => heap_text::Root::NativeStack(thread),
             RootKind::StickyClass => {
-                format!("<system class>, name={}", self.class_name(self.plans.class(root.id)))
+                words = self.class_name(self.plans.class(root.id));
+                heap_text::Root::SystemClass(&words)
             }
-            RootKind::ThreadBlock => format!("<thread block>, thread={thread}"),
-            RootKind::MonitorUsed => "<busy monitor>".to_owned(),
-            RootKind::ThreadObject => {
-                format!("<thread>, id={thread}, trace={}", root.frame.unwrap_or(0))
+            RootKind::ThreadBlock => heap_text::Root::ThreadBlock(thread),
+            RootKind::MonitorUsed => heap_text::Root::BusyMonitor,
+            RootKind::ThreadObject => heap_text::Root::Thread(thread, root.frame.unwrap_or(0)),
+            RootKind::JniMonitor => {
+                words = format!("<JNI monitor>, thread={thread}, frame={frame}");
+                heap_text::Root::Other(&words)
             }
-            RootKind::JniMonitor => format!("<JNI monitor>, thread={thread}, frame={frame}"),
             // Android's, for which the agent has no words.
-            other => format!("<{}>", other.name()),
+            other => {
+                words = format!("<{}>", other.name());
+                heap_text::Root::Other(&words)
+            }
         };
-        self.put(b"ROOT ");
-        self.hex(root.id);
-        self.put(format!(" (kind={kind})\n").as_bytes());
+        heap_text::root(&mut self.text.bytes, root.id.0, kind);
         self.text.limit();
     }
 }

@@ -1,21 +1,15 @@
-//! All records of a text report but the HEAP DUMP.
-//!
-//! Formats are those of the agent's writer, `hprof_io.c` of JDK 8.
+//! All records of a text report but the HEAP DUMP. [`hprof_format::text`] makes the lines.
 
 use std::io::{self, Write};
-use std::sync::Arc;
+
+use hprof_format::text;
 
 use super::date::ctime;
-use crate::query::recordings::profile::{Frame, Profile, Samples, Sites, ThreadEvent, percent_of};
-use crate::report::escape;
+use crate::query::recordings::profile::{Profile, Samples, Sites, ThreadEvent, percent_of};
 
 /// The head of the file: the first line is the agent's, the words are our own.
 pub(super) fn header(out: &mut dyn Write, profile: &Profile) -> io::Result<()> {
-    write!(
-        out,
-        "JAVA PROFILE 1.0.1, created {}\n\n{EXPLANATION}\n--------\n\n",
-        ctime(profile.created.as_deref())
-    )
+    text::head(out, &ctime(profile.created.as_deref()), EXPLANATION)
 }
 
 const EXPLANATION: &str = "\
@@ -44,16 +38,11 @@ pub(super) fn threads(out: &mut dyn Write, profile: &Profile, events: &[ThreadEv
         match event {
             ThreadEvent::Start => {
                 let Some(thread) = started.next() else { continue };
-                writeln!(
-                    out,
-                    "THREAD START (obj={:x}, id = {}, name=\"{}\", group=\"{}\")",
-                    thread.object,
-                    thread.serial,
-                    escape::text(&thread.name),
-                    escape::text(&thread.group)
-                )?;
+                let (object, serial) = (thread.object.0, thread.serial);
+                let (name, group) = (&thread.name, &thread.group);
+                text::thread_start(out, &text::ThreadStart { object, serial, name, group })?;
             }
-            ThreadEvent::End(serial) => writeln!(out, "THREAD END (id = {serial})")?,
+            ThreadEvent::End(serial) => text::thread_end(out, *serial)?,
         }
     }
     Ok(())
@@ -61,83 +50,49 @@ pub(super) fn threads(out: &mut dyn Write, profile: &Profile, events: &[ThreadEv
 
 pub(super) fn traces(out: &mut dyn Write, profile: &Profile) -> io::Result<()> {
     for trace in profile.traces.iter() {
-        write!(out, "TRACE {}:", trace.serial)?;
-        if trace.thread != 0 {
-            write!(out, " (thread={})", trace.thread)?;
-        }
-        writeln!(out)?;
-        let frames = profile.traces.frames(trace);
-        if frames.len() == 0 {
-            writeln!(out, "\t<empty>")?;
-        }
-        for frame in frames {
-            self::frame(out, frame)?;
-        }
+        let frames = profile.traces.frames(trace).map(|frame| text::Frame {
+            class: frame.class.as_deref(),
+            method: frame.method.as_deref(),
+            source: frame.source.as_deref(),
+            line: frame.line,
+        });
+        text::trace(out, trace.serial.0, trace.thread, frames)?;
     }
     Ok(())
 }
 
-fn frame(out: &mut dyn Write, frame: &Frame) -> io::Result<()> {
-    let text = |text: &Option<Arc<str>>, none: &'static str| {
-        text.as_deref().map_or(none.into(), escape::text).into_owned()
-    };
-    let class = text(&frame.class, UNKNOWN_CLASS);
-    let method = text(&frame.method, UNKNOWN_METHOD);
-    let source = text(&frame.source, UNKNOWN_SOURCE);
-    write!(out, "\t{class}.{method}({source}:")?;
-    match frame.line {
-        -1 => writeln!(out, "Unknown line)"),
-        -2 => writeln!(out, "Compiled method)"),
-        -3 => writeln!(out, "Native method)"),
-        line => writeln!(out, "{line})"),
-    }
-}
-
-/// What stands for a class that is not known. The agent always knows it.
-const UNKNOWN_CLASS: &str = "<Unknown Class>";
-const UNKNOWN_METHOD: &str = "<Unknown Method>";
-const UNKNOWN_SOURCE: &str = "<Unknown Source>";
-
 pub(super) fn sites(out: &mut dyn Write, sites: &Sites) -> io::Result<()> {
-    let order = if sites.by_allocation { "allocated" } else { "live" };
-    writeln!(out, "SITES BEGIN (ordered by {order} bytes) {}", ctime(sites.date.as_deref()))?;
-    writeln!(out, "          percent          live          alloc'ed  stack class")?;
-    writeln!(out, " rank   self  accum     bytes objs     bytes  objs trace name")?;
+    let order = if sites.by_allocation { text::SiteOrder::Allocated } else { text::SiteOrder::Live };
+    text::sites_begin(out, order, &ctime(sites.date.as_deref()))?;
     for (rank, site) in (1u64..).zip(&sites.rows) {
-        writeln!(
-            out,
-            "{rank:5} {:5.2}% {:5.2}% {:9} {:4} {:9} {:5} {:5} {}",
-            site.self_percent,
-            site.accumulated_percent,
-            site.live_bytes,
-            site.live_instances,
-            site.allocated_bytes,
-            site.allocated_instances,
-            site.trace,
-            escape::text(&site.class)
-        )?;
+        let row = text::SiteRow {
+            rank,
+            percent: (site.self_percent, site.accumulated_percent),
+            live_bytes: site.live_bytes,
+            live_objects: site.live_instances,
+            allocated_bytes: site.allocated_bytes,
+            allocated_objects: site.allocated_instances,
+            trace: site.trace.0,
+            class: &site.class,
+        };
+        text::site(out, &row)?;
     }
-    writeln!(out, "SITES END")
+    text::sites_end(out)
 }
 
 pub(super) fn samples(out: &mut dyn Write, profile: &Profile, samples: &Samples) -> io::Result<()> {
-    writeln!(out, "CPU SAMPLES BEGIN (total = {}) {}", samples.total, ctime(samples.date.as_deref()))?;
-    if !samples.rows.is_empty() {
-        writeln!(out, "rank   self  accum   count trace method")?;
-    }
     let mut accumulated = 0.0;
-    for (rank, (trace, count)) in (1u64..).zip(&samples.rows) {
+    let rows = (1u64..).zip(&samples.rows).map(|(rank, (trace, count))| {
         let percent = percent_of(*count, samples.total);
         accumulated += percent;
-        write!(out, "{rank:4} {percent:5.2}% {accumulated:5.2}% {count:7} {trace:5}")?;
-        match profile.traces.get(*trace).and_then(|trace| profile.traces.frames(trace).next()) {
-            Some(frame) => {
-                let class = frame.class.as_deref().map_or(UNKNOWN_CLASS.into(), escape::text);
-                let method = frame.method.as_deref().map_or(UNKNOWN_METHOD.into(), escape::text);
-                writeln!(out, " {class}.{method}")?;
-            }
-            None => writeln!(out, " <empty trace>")?,
+        let frame = profile.traces.get(*trace).and_then(|trace| profile.traces.frames(trace).next());
+        text::CostRow {
+            rank,
+            percent: (percent, accumulated),
+            count: *count,
+            trace: trace.0,
+            method: frame.map(|frame| (frame.class.as_deref(), frame.method.as_deref())),
         }
-    }
-    writeln!(out, "CPU SAMPLES END")
+    });
+    text::costs(out, text::Costs::Samples, samples.total, &ctime(samples.date.as_deref()), rows)
 }

@@ -1,14 +1,16 @@
 //! Digits of numbers, appended to bytes: for what is written once an object, where `write!` is several times slower.
 
+pub use itoa::Integer;
+
 /// Appends a number in decimal digits.
 #[inline(always)]
-pub(crate) fn push_decimal(out: &mut Vec<u8>, number: impl itoa::Integer) {
+pub fn push_decimal(out: &mut Vec<u8>, number: impl Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 /// Appends a number in hexadecimal digits.
 #[inline(always)]
-pub(crate) fn push_hex(out: &mut Vec<u8>, number: u64) {
+pub fn push_hex(out: &mut Vec<u8>, number: u64) {
     let mut text = [0; 16];
     let digits = hex(number, &mut text);
     out.extend_from_slice(text.get(..digits).unwrap_or_default());
@@ -16,7 +18,7 @@ pub(crate) fn push_hex(out: &mut Vec<u8>, number: u64) {
 
 /// A number in hexadecimal digits behind `0x`, as object IDs are written.
 #[inline(always)]
-pub(crate) fn prefixed_hex(number: u64, text: &mut [u8; 18]) -> &str {
+pub fn prefixed_hex(number: u64, text: &mut [u8; 18]) -> &str {
     let [zero, x, rest @ ..] = text;
     (*zero, *x) = (b'0', b'x');
     let digits = hex(number, rest);

@@ -39,7 +39,7 @@ pub fn quoted(raw: &str) -> String {
 }
 
 /// Appends a character as `\uNNNN`, one or two of them, as JSON and Java write it.
-pub(super) fn push_escaped(out: &mut String, c: char) {
+pub fn push_escaped(out: &mut String, c: char) {
     let mut units = [0; 2];
     for unit in c.encode_utf16(&mut units) {
         // Writing to a String cannot fail.

@@ -1,0 +1,336 @@
+//! What is written, and when.
+
+use hprof_format::{date, heap_text};
+
+use crate::agent::{Agent, complain, say};
+use crate::heap::dump::{Counts, Dump, ThreadRoots};
+use crate::heap::fields::Layouts;
+use crate::heap::live::Live;
+use crate::heap::records::{self, Form, Out, Target};
+use crate::heap::write::{self, Writer};
+use crate::jvm::walk::Filter;
+use crate::jvm::{Jni, Ref};
+use crate::options::{Cpu, Format};
+use crate::output::Output;
+use crate::output::sections::AllSites;
+use crate::output::serial;
+use crate::record::lock;
+use crate::suspended::Suspended;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct What {
+    /// MONITOR DUMP and MONITOR TIME.
+    pub monitors: bool,
+    /// HEAP DUMP.
+    pub heap: bool,
+    /// SITES, and below which part rows are left out.
+    pub sites: Option<f64>,
+    /// HEAP SUMMARY.
+    pub summary: bool,
+    /// CPU SAMPLES, and the same.
+    pub samples: Option<f64>,
+    /// CPU TIME, or the table of `cpu=old`.
+    pub times: bool,
+    /// CONTROL SETTINGS.
+    pub settings: bool,
+}
+
+impl What {
+    /// Nothing but definitions: threads, classes, traces.
+    pub const DEFINITIONS: Self = Self {
+        monitors: false,
+        heap: false,
+        sites: None,
+        summary: false,
+        samples: None,
+        times: false,
+        settings: false,
+    };
+
+    /// All that the options record.
+    pub fn all(agent: &Agent) -> Self {
+        let options = &agent.options;
+        Self {
+            monitors: options.monitors,
+            heap: options.heap_dump,
+            sites: options.sites.then_some(options.cutoff),
+            summary: false,
+            samples: (options.cpu == Some(Cpu::Samples)).then_some(options.cutoff),
+            times: options.cpu.is_some_and(Cpu::is_timed),
+            settings: false,
+        }
+    }
+}
+
+impl Agent {
+    /// Writes what is asked for. One at a time.
+    pub fn dump(&self, jni: &Jni<'_>, what: What) {
+        let _one = lock(&self.dumping);
+        let mut output = lock(&self.output);
+        let Some(output) = output.as_mut() else { return };
+        if output.sink.failure().is_some() {
+            return;
+        }
+        let calls_only = self.options.cpu == Some(Cpu::Old);
+        let mut told = Vec::new();
+        output.sink.begin();
+        if !calls_only {
+            output.definitions(self);
+        }
+        if what.monitors {
+            output.sink.write(&self.monitors.take_lines());
+            output.monitor_dump(self, jni);
+            output.contention(self, self.options.cutoff);
+        }
+        if what.heap {
+            told.push("Java heap");
+            self.heap_dump(jni, output);
+        }
+        if what.sites.is_some() || what.summary {
+            told.push("allocation sites");
+            self.write_sites(jni, output, what);
+        }
+        if let Some(cutoff) = what.samples {
+            told.push("CPU usage by sampling running threads");
+            output.definitions(self);
+            output.samples(self, cutoff);
+        }
+        if what.times {
+            told.push("CPU usage in methods");
+            self.write_times(output);
+        }
+        if what.settings {
+            output.control_settings(self);
+        }
+        let name = output.sink.name();
+        let whole = output.sink.end();
+        if self.traces.is_full() {
+            complain("more than 2,097,151 traces: later ones are counted at trace 300000");
+        }
+        if self.options.verbose && !told.is_empty() && whole {
+            say(&format!("Dumping {} ... done: {name}", told.join(" ... ")));
+        }
+    }
+
+    fn write_times(&self, output: &mut Output) {
+        let Some(times) = &self.times else { return };
+        if self.options.cpu == Some(Cpu::Old) {
+            output.calls(&times.calls());
+        } else {
+            let rows = times.rows(self);
+            output.definitions(self);
+            output.times(self, &rows, self.options.cutoff);
+        }
+    }
+
+    fn write_sites(&self, jni: &Jni<'_>, output: &mut Output, what: What) {
+        let live = self.count_live(jni);
+        let sites = AllSites::new(self, &live.counts);
+        // Traces and classes that the walk met.
+        output.definitions(self);
+        output.unloaded(self, &live.classes);
+        if what.summary {
+            output.heap_summary(&sites.totals());
+        }
+        if let Some(cutoff) = what.sites {
+            let saturated = output.sites(self, &sites, cutoff);
+            if saturated > 0 {
+                complain(&format!(
+                    "{saturated} sites have numbers above 4,294,967,295, which ALLOC SITES cannot hold: they are that"
+                ));
+            }
+        }
+        if self.sampling.is_estimate() && self.options.verbose {
+            say(&format!(
+                "counts and bytes of sites are estimates: allocations were sampled every {} bytes on average",
+                self.options.sample
+            ));
+        }
+    }
+
+    /// What is alive, after a garbage collection.
+    fn count_live(&self, jni: &Jni<'_>) -> Live {
+        /// Classes can be loaded between their registration and the walk.
+        const ATTEMPTS: usize = 3;
+        if let Err(error) = self.jvmti.collect_garbage() {
+            complain(&format!("cannot collect garbage before counting: {error}"));
+        }
+        let mut live = Live::new(self.sampling, 0);
+        for _ in 0..ATTEMPTS {
+            {
+                let _held = self.classes.hold();
+                self.classes.register_all(self.jvmti, jni, &self.ids);
+            }
+            live = Live::new(self.sampling, self.class_class(jni));
+            if let Err(error) = self.jvmti.iterate(Filter::None, &mut live) {
+                complain(&format!("cannot walk the heap: {error}"));
+            }
+            live.finish();
+            if live.unknown == 0 {
+                break;
+            }
+        }
+        live
+    }
+
+    /// The ID of `java.lang.Class`.
+    fn class_class(&self, jni: &Jni<'_>) -> u64 {
+        jni.frame(4, |jni| {
+            let object = jni.find_class(c"java/lang/Object");
+            let class = object.and_then(|object| jni.class_of(object));
+            class.map_or(0, |class| self.known_id(class))
+        })
+        .unwrap_or(0)
+    }
+
+    fn heap_dump(&self, jni: &Jni<'_>, output: &mut Output) {
+        if let Err(error) = self.jvmti.collect_garbage() {
+            complain(&format!("cannot collect garbage before the heap dump: {error}"));
+        }
+        let spool = if output.sink.path().is_none() {
+            match records::spool() {
+                Ok(file) => Some(file),
+                Err(error) => {
+                    complain(&format!("no heap dump: cannot make a temporary file: {error}"));
+                    return;
+                }
+            }
+        } else {
+            None
+        };
+        let dumped = jni.frame(1 << 16, |jni| self.heap_dump_to(jni, output, spool));
+        match dumped {
+            Some(Ok(counts)) => tell(counts),
+            Some(Err(error)) => complain(&format!("the heap dump is not whole: {error}")),
+            None => complain("no heap dump: no memory for references"),
+        }
+    }
+
+    fn heap_dump_to(
+        &self,
+        jni: &Jni<'_>,
+        output: &mut Output,
+        spool: Option<std::fs::File>,
+    ) -> Result<Counts, String> {
+        let classes_held = self.classes.hold();
+        let threads_held = self.threads.hold();
+        let suspended = Suspended::all(self, jni);
+        self.classes.register_all(self.jvmti, jni, &self.ids);
+        let classes = self.jvmti.loaded_classes(jni).map_err(|error| error.to_string())?;
+        let layouts = Layouts::new(self, jni, &classes);
+        let threads = self.thread_roots(jni);
+        output.definitions(self);
+        let names = field_names(output, &layouts);
+        let micros = output.micros();
+        let is_text = output.format() == Format::Text;
+        let (form, format) = if is_text {
+            (Form::Lines, write::Format::Text(rustc_hash::FxHashMap::default()))
+        } else {
+            (Form::Segments, write::Format::Binary(names))
+        };
+        let epoch = {
+            let mut epoch = lock(&self.epoch);
+            *epoch = epoch.next();
+            *epoch
+        };
+        if is_text {
+            let (objects, bytes) = self.heap_size();
+            output.sink.write(heap_text::begin(objects, bytes, &now()).as_bytes());
+        }
+        let target = match spool {
+            Some(file) => Target::Spool(file, None),
+            None => Target::Sink(&mut output.sink),
+        };
+        let writer = Writer::new(Out::new(target, form, micros), format, &layouts);
+        let mut dump = Dump::new(self, &layouts, &threads, writer, (epoch, self.class_class(jni)));
+        let run = dump.run(self, jni, &classes);
+        let counts = dump.counts;
+        let target = dump.writer.end();
+        drop(suspended);
+        drop((classes_held, threads_held));
+        if let Target::Spool(file, failed) = target {
+            if let Some(error) = failed {
+                return Err(format!("cannot write a temporary file: {error}"));
+            }
+            records::unspool(file, &mut output.sink).map_err(|error| error.to_string())?;
+        }
+        if is_text {
+            output.sink.write(heap_text::END.as_bytes());
+        }
+        run.map_err(|error| error.to_string())?;
+        Ok(counts)
+    }
+
+    /// Objects and bytes of the heap, for the first line of a text dump.
+    fn heap_size(&self) -> (u64, u64) {
+        let mut size = crate::heap::live::Size::default();
+        let _ = self.jvmti.iterate(Filter::None, &mut size);
+        (size.objects, size.bytes)
+    }
+
+    /// Threads and their stacks, which get traces of their own.
+    fn thread_roots(&self, jni: &Jni<'_>) -> ThreadRoots {
+        let mut roots = ThreadRoots::default();
+        for thread in self.jvmti.threads(jni).unwrap_or_default() {
+            if let Some(known) = self.threads.register(self.jvmti, jni, &self.ids, thread) {
+                let depth = self.jvmti.frame_count(thread).unwrap_or(0).min(crate::options::MAX_DEPTH);
+                let trace = self.trace_of_depth(jni, thread, known.serial, depth);
+                roots.insert(known.id, (known.serial, serial(trace)));
+            }
+            jni.delete(thread);
+        }
+        roots
+    }
+
+    /// The ID of an object that has a tag; 0 if it has none.
+    pub fn known_id(&self, object: Ref<'_>) -> u64 {
+        self.jvmti.tag(object).map_or(0, |tag| crate::tags::Tag(tag).id())
+    }
+}
+
+/// String IDs of all names of fields.
+fn field_names(output: &mut Output, layouts: &Layouts) -> write::FieldNames {
+    let mut names = write::FieldNames::default();
+    if output.format() == Format::Text {
+        return names;
+    }
+    let mut all: Vec<_> =
+        layouts.by_id.values().flat_map(|layout| layout.declared.iter().map(|field| &field.name)).collect();
+    all.sort_unstable();
+    all.dedup();
+    let mut out = Vec::new();
+    for name in all {
+        let id = output.string(&mut out, name);
+        names.insert(name.clone(), id);
+    }
+    output.sink.write(&out);
+    names
+}
+
+fn now() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    date::ctime(since.as_secs())
+}
+
+/// What is not in a dump is said.
+fn tell(counts: Counts) {
+    if counts.lost > 0 {
+        complain(&format!(
+            "{} objects that no root leads to are not in the heap dump: the JVM did not give them",
+            counts.lost
+        ));
+    }
+    if counts.cut > 0 {
+        complain(&format!(
+            "{} arrays are larger than the 4 GiB that a record can hold: their first elements are in the heap dump",
+            counts.cut
+        ));
+    }
+    if counts.late > 0 {
+        complain(&format!(
+            "{} objects were visited twice: references that came the second time are not in the heap dump",
+            counts.late
+        ));
+    }
+}

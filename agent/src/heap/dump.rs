@@ -1,0 +1,544 @@
+//! A heap dump over JVM TI.
+//!
+//! 1. Threads are suspended, so that all walks see one heap. Classes and threads are registered, stacks taken.
+//! 2. A walk from an array of all class objects, not beyond them: statics, constants, signers. CLASS DUMPs are written.
+//! 3. A walk from the roots writes each object as it is visited: HotSpot reports all that an object refers to in one go, its
+//!    class object first. What is referred to gets its ID then, with its size, if it has none.
+//! 4. An iteration over the heap finds what was not visited: what only instance fields of class objects refer to (JVM TI does
+//!    not report these), and what is not reachable. Objects are fetched by their tags, put into an array, and walked from
+//!    there.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use hprof_format::heap_binary as binary;
+
+use super::fields::{Layout, Layouts, field_bytes};
+use super::records::Out;
+use super::write::Writer;
+use crate::agent::Agent;
+use crate::jvm::walk::{Filter, Kind, Reference, Tag as Place, Then, Value, Visitor, bytes_of};
+use crate::jvm::{Jni, Ref};
+use crate::output::serial;
+use crate::tags::{Epoch, Ids, Tag};
+
+/// What a class object holds.
+#[derive(Debug, Default)]
+pub struct ClassData {
+    /// ID of its signers.
+    pub signers: u64,
+    /// ID of its protection domain.
+    pub protection_domain: u64,
+    /// Constants: index and object ID.
+    pub constants: Vec<(u16, u64)>,
+    /// By place among the declared fields: values of statics.
+    pub statics: FxHashMap<usize, Value>,
+}
+
+/// What a dump holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Objects, class objects among them.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Objects that no root leads to in JVM TI's walk.
+    pub beyond: u64,
+    /// Of these, objects that could not be fetched.
+    pub lost: u64,
+    /// References that came when their object was written already.
+    pub late: u64,
+    /// Arrays of more than the format's 4 GiB, of which only a part was written.
+    pub cut: u64,
+}
+
+/// A thread, for its roots: serial number, and serial number of its stack.
+pub type ThreadRoots = FxHashMap<u64, (u32, u32)>;
+
+/// How far the walk goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Class objects only.
+    Classes,
+    /// From the roots.
+    Roots,
+    /// From what was not visited.
+    Beyond,
+}
+
+/// The object whose references are coming.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Current {
+    None,
+    /// Not written: a class object, or an array of the agent's own.
+    Silent(u64),
+    /// Object, class, and where the fields start in the buffer.
+    Instance(u64, u64, usize),
+    /// Object, and where the elements start in the buffer, and how many there are.
+    Array(u64, usize, u32),
+    /// An array that is written in parts: the next element, and how many there are.
+    LargeArray(u64, u32, u32),
+    /// An array of primitive values, whose elements have not come yet; its class.
+    Primitive(u64, u64, u32),
+}
+
+impl Current {
+    fn id(self) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::Silent(id)
+            | Self::Instance(id, ..)
+            | Self::Array(id, ..)
+            | Self::LargeArray(id, ..)
+            | Self::Primitive(id, ..) => id,
+        }
+    }
+}
+
+/// Writes objects as they are visited.
+pub struct Dump<'a, 's> {
+    ids: &'a Ids,
+    layouts: &'a Layouts,
+    threads: &'a ThreadRoots,
+    /// What makes records or lines of objects.
+    pub writer: Writer<'a, 's>,
+    epoch: Epoch,
+    stage: Stage,
+    /// ID of `java.lang.Class`.
+    class_class: u64,
+    /// IDs of the agent's own arrays.
+    hidden: FxHashSet<u64>,
+    /// Lengths of arrays of objects that were referred to and not visited yet.
+    lengths: FxHashMap<u64, u32>,
+    classes: FxHashMap<u64, ClassData>,
+    current: Current,
+    /// By trace: objects without ID that were not visited; and those with one, by tag.
+    unvisited: FxHashSet<i64>,
+    /// What was written.
+    pub counts: Counts,
+}
+
+impl<'a, 's> Dump<'a, 's> {
+    /// A dump of this epoch.
+    pub fn new(
+        agent: &'a Agent,
+        layouts: &'a Layouts,
+        threads: &'a ThreadRoots,
+        writer: Writer<'a, 's>,
+        (epoch, class_class): (Epoch, u64),
+    ) -> Self {
+        Self {
+            ids: &agent.ids,
+            layouts,
+            threads,
+            writer,
+            epoch,
+            stage: Stage::Classes,
+            class_class,
+            hidden: FxHashSet::default(),
+            lengths: FxHashMap::default(),
+            classes: FxHashMap::default(),
+            current: Current::None,
+            unvisited: FxHashSet::default(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// The whole of it. The threads are suspended.
+    ///
+    /// # Errors
+    /// What JVM TI says.
+    pub fn run(&mut self, agent: &Agent, jni: &Jni<'_>, classes: &[Ref<'_>]) -> crate::jvm::Result<()> {
+        let jvmti = agent.jvmti;
+        if let Some(array) = self.hidden_array(agent, jni, classes) {
+            jvmti.follow(Some(array), self)?;
+            jni.delete(array);
+        }
+        self.finish_object();
+        self.write_classes();
+        self.stage = Stage::Roots;
+        jvmti.follow(None, self)?;
+        self.finish_object();
+        jvmti.iterate(Filter::None, self)?;
+        self.beyond(agent, jni)
+    }
+
+    /// What was not visited.
+    fn beyond(&mut self, agent: &Agent, jni: &Jni<'_>) -> crate::jvm::Result<()> {
+        /// `GetObjectsWithTags` compares each tag of the JVM with each of these.
+        const MAX_TAGS: usize = 4096;
+        let mut tags: Vec<_> = std::mem::take(&mut self.unvisited).into_iter().collect();
+        if tags.is_empty() {
+            return Ok(());
+        }
+        // Objects without IDs are many to a tag: they come first.
+        tags.sort_unstable_by_key(|tag| (Tag(*tag).id(), *tag));
+        tags.truncate(MAX_TAGS);
+        let count = usize::try_from(self.counts.beyond).unwrap_or(usize::MAX);
+        let walked = jni.frame(count.min(1 << 24), |jni| {
+            let objects = agent.jvmti.objects_with_tags(jni, &tags)?;
+            self.counts.lost = self.counts.beyond.saturating_sub(objects.len() as u64);
+            let Some(array) = self.hidden_array(agent, jni, &objects) else {
+                self.counts.lost = self.counts.beyond;
+                return Ok(());
+            };
+            self.stage = Stage::Beyond;
+            agent.jvmti.follow(Some(array), self)?;
+            self.finish_object();
+            Ok(())
+        });
+        walked.unwrap_or_else(|| {
+            self.counts.lost = self.counts.beyond;
+            Ok(())
+        })
+    }
+
+    /// An array of the agent's own, that is in no dump.
+    fn hidden_array<'j>(&mut self, agent: &Agent, jni: &Jni<'j>, objects: &[Ref<'_>]) -> Option<Ref<'j>> {
+        let array = jni.object_array(objects)?;
+        // Of no size, so that no gap is in the IDs but the least.
+        let id = self.ids.next(8);
+        self.hidden.insert(id);
+        agent.jvmti.set_tag(array, Tag::default().with_id(id).0).ok()?;
+        Some(array)
+    }
+
+    fn write_classes(&mut self) {
+        let mut classes: Vec<_> = (self.layouts.by_id.iter())
+            .filter_map(|(id, layout)| Some((layout.class.as_ref()?.serial, *id, layout)))
+            .collect();
+        classes.sort_unstable_by_key(|(serial, ..)| *serial);
+        for (_, id, layout) in classes {
+            let data = self.classes.remove(&id).unwrap_or_default();
+            self.writer.class(id, layout, &data);
+            self.counts.objects += 1;
+        }
+    }
+
+    /// The ID of what a reference or root leads to; it gets one if it has none.
+    #[inline]
+    fn id_of(&mut self, reference: &Reference<'_>) -> u64 {
+        let mut tag = Tag(reference.tag.get());
+        if tag.id() == 0 {
+            // Objects that were marked as not visited have an epoch without an ID.
+            tag = tag.with_epoch(Epoch::default()).with_id(self.ids.next(reference.size));
+            reference.tag.set(tag.0);
+        }
+        let id = tag.id();
+        if tag.epoch() != self.epoch {
+            if let Some(length) = reference.length
+                && self.layout(reference.class).is_some_and(Layout::is_object_array)
+            {
+                self.lengths.insert(id, length);
+            }
+            self.writer.met(id, reference.size);
+        }
+        id
+    }
+
+    #[inline]
+    fn layout(&self, class: i64) -> Option<&'a Layout> {
+        self.layouts.by_id.get(&Tag(class).id())
+    }
+
+    fn is_visited(&self, tag: Tag) -> bool {
+        tag.id() != 0 && tag.epoch() == self.epoch
+    }
+
+    /// References of this object come from now on.
+    fn begin_object(&mut self, place: &Place, class: i64) {
+        self.finish_object();
+        let tag = Tag(place.get());
+        let id = tag.id();
+        if self.hidden.contains(&id) {
+            self.current = Current::Silent(id);
+            return;
+        }
+        if self.stage == Stage::Classes {
+            self.current = Current::Silent(id);
+            return;
+        }
+        if self.is_visited(tag) {
+            self.counts.late += 1;
+            self.current = Current::Silent(id);
+            return;
+        }
+        place.set(tag.with_epoch(self.epoch).0);
+        let class = Tag(class).id();
+        let Some(layout) = self.layouts.by_id.get(&class).filter(|_| class != self.class_class) else {
+            self.current = Current::Silent(id);
+            return;
+        };
+        let trace = serial(tag.trace());
+        self.counts.objects += 1;
+        self.current = match layout.element() {
+            None => {
+                binary::instance(
+                    &mut self.writer.record,
+                    id,
+                    trace,
+                    class,
+                    u32::try_from(layout.bytes).unwrap_or(u32::MAX),
+                );
+                let start = self.writer.record.len();
+                self.writer.record.resize(start + layout.bytes, 0);
+                Current::Instance(id, class, start)
+            }
+            Some(b'L' | b'[') => {
+                let length = self.lengths.remove(&id).unwrap_or(0);
+                // A length of the format has four bytes.
+                let most = u32::MAX / 8 - 8;
+                if length > most {
+                    self.counts.cut += 1;
+                }
+                let length = length.min(most);
+                binary::object_array(&mut self.writer.record, id, trace, length, class);
+                let start = self.writer.record.len();
+                if Out::is_large(length as usize * 8) && self.writer.is_binary() {
+                    self.writer.begin_large(length * 8);
+                    Current::LargeArray(id, 0, length)
+                } else {
+                    self.writer.record.resize(start + length as usize * 8, 0);
+                    Current::Array(id, start, length)
+                }
+            }
+            Some(_) => Current::Primitive(id, class, trace),
+        };
+    }
+
+    /// No more references of the current object come.
+    fn finish_object(&mut self) {
+        match std::mem::replace(&mut self.current, Current::None) {
+            Current::None | Current::Silent(_) => {}
+            Current::Instance(..) | Current::Array(..) => self.writer.finish(),
+            Current::LargeArray(_, next, length) => {
+                self.zeros(length.saturating_sub(next));
+                self.writer.finish_large();
+            }
+            // The JVM tells nothing of the elements of an array that has none.
+            Current::Primitive(id, class, trace) => self.primitive(id, class, trace, &[]),
+        }
+    }
+
+    fn zeros(&mut self, elements: u32) {
+        let zeros = [0; 4096];
+        let mut left = elements as usize * 8;
+        while left > 0 {
+            let part = left.min(zeros.len());
+            self.writer.part(zeros.get(..part).unwrap_or_default());
+            left -= part;
+        }
+    }
+
+    fn primitive(&mut self, id: u64, class: u64, trace: u32, bytes: &[u8]) {
+        let element = self.layouts.by_id.get(&class).and_then(Layout::element).unwrap_or(b'B');
+        let width = bytes_of(element);
+        // A length of the format has four bytes.
+        let most = (u32::MAX as usize - 64) / width * width;
+        if bytes.len() > most {
+            self.counts.cut += 1;
+        }
+        let bytes = bytes.get(..most).unwrap_or(bytes);
+        let length = u32::try_from(bytes.len() / width).unwrap_or(u32::MAX);
+        let code = crate::output::sections::basic_type(element);
+        binary::primitive_array(&mut self.writer.record, id, trace, length, code);
+        if !self.writer.is_binary() {
+            self.writer.finish();
+        } else if Out::is_large(bytes.len()) {
+            self.writer.begin_large(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+            let mut part = Vec::with_capacity(1 << 16);
+            for chunk in bytes.chunks(1 << 16) {
+                part.clear();
+                push_big_endian(&mut part, chunk, width);
+                self.writer.part(&part);
+            }
+            self.writer.finish_large();
+        } else {
+            push_big_endian(&mut self.writer.record, bytes, width);
+            self.writer.finish();
+        }
+    }
+
+    /// A value of the current object.
+    fn put(&mut self, kind: Kind, id: u64) {
+        match (self.current, kind) {
+            (Current::Instance(_, class, start), Kind::Field(number)) => {
+                let slot = self.layouts.by_id.get(&class).and_then(|layout| layout.slot(number));
+                if let Some(slot) = slot {
+                    overwrite(&mut self.writer.record, start + slot.offset, &id.to_be_bytes());
+                }
+            }
+            (Current::Array(_, start, length), Kind::Element(index)) => {
+                if let Some(index) = u32::try_from(index).ok().filter(|index| *index < length) {
+                    overwrite(&mut self.writer.record, start + index as usize * 8, &id.to_be_bytes());
+                }
+            }
+            (Current::LargeArray(array, next, length), Kind::Element(index)) => {
+                if let Some(index) = u32::try_from(index).ok().filter(|index| (next..length).contains(index))
+                {
+                    self.zeros(index - next);
+                    self.writer.part(&id.to_be_bytes());
+                    self.current = Current::LargeArray(array, index + 1, length);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn class_reference(&mut self, class: u64, kind: Kind, id: u64) {
+        let data = self.classes.entry(class).or_default();
+        match kind {
+            Kind::Signers => data.signers = id,
+            Kind::ProtectionDomain => data.protection_domain = id,
+            Kind::ConstantPool(index) => {
+                if let Ok(index) = u16::try_from(index) {
+                    data.constants.push((index, id));
+                }
+            }
+            Kind::StaticField(number) => {
+                if let Some(at) = self.layouts.by_id.get(&class).and_then(|layout| layout.declared_at(number))
+                {
+                    data.statics.insert(at, (id.to_be_bytes(), 8));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn root(&mut self, reference: &Reference<'_>, id: u64) {
+        let thread = |tag: i64| self.threads.get(&Tag(tag).id()).copied();
+        let root = match reference.kind {
+            Kind::JniGlobal => binary::Root::JniGlobal(0),
+            Kind::SystemClass => binary::Root::StickyClass,
+            Kind::Monitor => binary::Root::MonitorUsed,
+            Kind::StackLocal(tag, frame) => match thread(tag) {
+                Some((serial, _)) => binary::Root::JavaFrame(serial, frame),
+                // A virtual thread.
+                None => binary::Root::Unknown,
+            },
+            Kind::JniLocal(tag, frame) => match thread(tag) {
+                Some((serial, _)) => binary::Root::JniLocal(serial, frame),
+                None => binary::Root::Unknown,
+            },
+            Kind::Thread => match self.threads.get(&id) {
+                Some((serial, trace)) => binary::Root::Thread(*serial, *trace),
+                None => binary::Root::Unknown,
+            },
+            _ => binary::Root::Unknown,
+        };
+        self.finish_object();
+        self.writer.root(id, root);
+    }
+}
+
+impl Visitor for Dump<'_, '_> {
+    fn reference(&mut self, reference: &Reference<'_>) -> Then {
+        let Some(referrer) = reference.referrer else {
+            let id = self.id_of(reference);
+            if !self.hidden.contains(&id) {
+                self.root(reference, id);
+            }
+            return Then::Visit;
+        };
+        let of = Tag(referrer.get()).id();
+        if of != self.current.id() || of == 0 {
+            self.begin_object(referrer, reference.referrer_class);
+        }
+        let from_agent = self.hidden.contains(&of);
+        if from_agent && !matches!(reference.kind, Kind::Element(_)) {
+            return Then::Skip;
+        }
+        let unvisited = !self.is_visited(Tag(reference.tag.get()));
+        let id = self.id_of(reference);
+        if from_agent {
+            return Then::Visit;
+        }
+        match self.stage {
+            Stage::Classes => {
+                self.class_reference(of, reference.kind, id);
+                Then::Skip
+            }
+            Stage::Roots => {
+                self.put(reference.kind, id);
+                Then::Visit
+            }
+            Stage::Beyond => {
+                self.put(reference.kind, id);
+                if unvisited { Then::Visit } else { Then::Skip }
+            }
+        }
+    }
+
+    fn field(&mut self, is_static: bool, index: i32, object: &Place, class: i64, value: Value) -> Then {
+        let of = Tag(object.get()).id();
+        if of != self.current.id() || of == 0 {
+            self.begin_object(object, class);
+        }
+        if is_static {
+            if self.stage == Stage::Classes
+                && let Some(at) = self.layouts.by_id.get(&of).and_then(|layout| layout.declared_at(index))
+            {
+                self.classes.entry(of).or_default().statics.insert(at, value);
+            }
+        } else if let Current::Instance(_, class, start) = self.current
+            && let Some(slot) = self.layouts.by_id.get(&class).and_then(|layout| layout.slot(index))
+        {
+            let (bytes, length) = value;
+            if length == field_bytes(slot.kind) {
+                overwrite(
+                    &mut self.writer.record,
+                    start + slot.offset,
+                    bytes.get(..length).unwrap_or_default(),
+                );
+            }
+        }
+        Then::Visit
+    }
+
+    fn array(&mut self, object: &Place, _: u8, _: u32, bytes: &[u8]) -> Then {
+        let of = Tag(object.get()).id();
+        if let Current::Primitive(id, class, trace) = self.current
+            && id == of
+        {
+            self.current = Current::None;
+            self.primitive(id, class, trace, bytes);
+        }
+        Then::Visit
+    }
+
+    fn object(&mut self, object: &Place, class: i64, size: u64, _: Option<u32>) -> Then {
+        let tag = Tag(object.get());
+        let (id, class) = (tag.id(), Tag(class).id());
+        if class == self.class_class {
+            self.counts.bytes += size;
+            return Then::Visit;
+        }
+        if self.hidden.contains(&id) {
+            return Then::Visit;
+        }
+        self.counts.bytes += size;
+        if !self.is_visited(tag) {
+            self.counts.beyond += 1;
+            let marked = if id == 0 { tag.with_epoch(self.epoch) } else { tag };
+            object.set(marked.0);
+            self.unvisited.insert(marked.0);
+        }
+        Then::Visit
+    }
+}
+
+fn overwrite(record: &mut [u8], at: usize, bytes: &[u8]) {
+    if let Some(place) = record.get_mut(at..at + bytes.len()) {
+        place.copy_from_slice(bytes);
+    }
+}
+
+/// Elements of this width, as this machine has them, in big-endian order.
+fn push_big_endian(out: &mut Vec<u8>, elements: &[u8], width: usize) {
+    let start = out.len();
+    out.extend_from_slice(elements);
+    if cfg!(target_endian = "little") && width > 1 {
+        for element in out.get_mut(start..).unwrap_or_default().chunks_exact_mut(width) {
+            element.reverse();
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Where the value of a numbered field is in an instance's record.
+//!
+//! JVM TI numbers the fields of a class, static or not, behind those of all its superinterfaces and superclasses, the topmost
+//! class first ("jvmtiHeapReferenceInfoField"). INSTANCE DUMP has the fields of the class itself first, then those of its
+//! superclass, and so on.
+
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::agent::Agent;
+use crate::jvm::walk::bytes_of;
+use crate::jvm::{Field, Jni, Ref};
+use crate::record::classes::Class;
+
+/// A field in an instance's record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot {
+    /// Where its value starts, behind the record's head.
+    pub offset: usize,
+    /// First character of its signature.
+    pub kind: u8,
+}
+
+/// What instances of a class and its class object look like.
+#[derive(Debug, Default)]
+pub struct Layout {
+    /// The class.
+    pub class: Option<Arc<Class>>,
+    /// ID of the superclass; 0 for none.
+    pub super_class: u64,
+    /// ID of the class loader; 0 for the boot loader.
+    pub loader: u64,
+    /// The fields that it declares itself.
+    pub declared: Vec<Field>,
+    /// The number of the first field of the topmost superclass.
+    first: usize,
+    /// The number of the first field that it declares itself.
+    own: usize,
+    /// By number, from `first`: instance fields.
+    slots: Vec<Option<Slot>>,
+    /// Bytes of an instance's fields.
+    pub bytes: usize,
+}
+
+impl Layout {
+    /// The instance field with this number.
+    #[inline]
+    pub fn slot(&self, number: i32) -> Option<Slot> {
+        let number = usize::try_from(number).ok()?.checked_sub(self.first)?;
+        *self.slots.get(number)?
+    }
+
+    /// The place among the declared fields of a field with this number.
+    pub fn declared_at(&self, number: i32) -> Option<usize> {
+        let at = usize::try_from(number).ok()?.checked_sub(self.own)?;
+        (at < self.declared.len()).then_some(at)
+    }
+
+    /// The signature of the elements, if it is a class of arrays.
+    pub fn element(&self) -> Option<u8> {
+        self.class.as_ref()?.signature.strip_prefix('[')?.bytes().next()
+    }
+
+    /// Whether its instances are arrays of references.
+    pub fn is_object_array(&self) -> bool {
+        self.element().is_some_and(|element| matches!(element, b'L' | b'['))
+    }
+}
+
+/// Bytes of a field in a record.
+pub fn field_bytes(kind: u8) -> usize {
+    if matches!(kind, b'L' | b'[') { 8 } else { bytes_of(kind) }
+}
+
+/// What the JVM says of a class.
+#[derive(Debug, Default)]
+struct Said {
+    class: Option<Arc<Class>>,
+    super_class: u64,
+    loader: u64,
+    interfaces: Vec<u64>,
+    fields: Vec<Field>,
+}
+
+/// The layouts of all classes that are loaded.
+#[derive(Debug, Default)]
+pub struct Layouts {
+    /// By class ID.
+    pub by_id: FxHashMap<u64, Layout>,
+}
+
+impl Layouts {
+    /// Asks the JVM. All classes are registered.
+    pub fn new(agent: &Agent, jni: &Jni<'_>, classes: &[Ref<'_>]) -> Self {
+        let mut said = FxHashMap::default();
+        for class in classes {
+            let id = agent.known_id(*class);
+            if id != 0 {
+                said.insert(id, Self::ask(agent, jni, id, *class));
+            }
+        }
+        let by_id = said.keys().map(|id| (*id, Self::layout(&said, *id))).collect();
+        Self { by_id }
+    }
+
+    fn ask(agent: &Agent, jni: &Jni<'_>, id: u64, class: Ref<'_>) -> Said {
+        let jvmti = agent.jvmti;
+        let id_of = |reference: Ref<'_>| {
+            let id = agent.object_id(reference).unwrap_or(0);
+            jni.delete(reference);
+            id
+        };
+        let known = agent.classes.get(id);
+        let is_array = known.as_ref().is_some_and(|class| class.signature.starts_with('['));
+        Said {
+            class: known,
+            super_class: jni.superclass(class).map_or(0, id_of),
+            loader: jvmti.class_loader(jni, class).ok().flatten().map_or(0, id_of),
+            interfaces: if is_array {
+                Vec::new()
+            } else {
+                jvmti.interfaces(jni, class).unwrap_or_default().into_iter().map(id_of).collect()
+            },
+            // A class that is not prepared has no fields yet, and no instances.
+            fields: jvmti.fields(class).unwrap_or_default(),
+        }
+    }
+
+    fn layout(said: &FxHashMap<u64, Said>, id: u64) -> Layout {
+        // The class itself first. Superclasses end; a limit keeps damage from going round.
+        const MAX_CHAIN: usize = 1 << 16;
+        let mut chain = Vec::new();
+        let mut next = id;
+        while let Some(class) = said.get(&next).filter(|_| chain.len() < MAX_CHAIN) {
+            chain.push(class);
+            next = class.super_class;
+        }
+        let mut interfaces = FxHashSet::default();
+        let mut open: Vec<u64> = chain.iter().flat_map(|class| class.interfaces.iter().copied()).collect();
+        while let Some(interface) = open.pop() {
+            if interfaces.insert(interface)
+                && let Some(of) = said.get(&interface)
+            {
+                open.extend(&of.interfaces);
+            }
+        }
+        let first = interfaces.iter().filter_map(|id| said.get(id)).map(|of| of.fields.len()).sum();
+        // Offsets go from the class up, numbers from the top down.
+        let mut offset = 0;
+        let mut levels = Vec::new();
+        for class in &chain {
+            let level: Vec<_> = (class.fields.iter())
+                .map(|field| {
+                    (!field.is_static).then(|| {
+                        let slot = Slot { offset, kind: field.kind };
+                        offset += field_bytes(field.kind);
+                        slot
+                    })
+                })
+                .collect();
+            levels.push(level);
+        }
+        let slots: Vec<_> = levels.into_iter().rev().flatten().collect();
+        let of = said.get(&id);
+        let declared = of.map(|of| of.fields.clone()).unwrap_or_default();
+        Layout {
+            class: of.and_then(|of| of.class.clone()),
+            super_class: of.map_or(0, |of| of.super_class),
+            loader: of.map_or(0, |of| of.loader),
+            own: first + slots.len() - declared.len(),
+            declared,
+            first,
+            slots,
+            bytes: offset,
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What is alive at each site: a walk over all objects after a garbage collection.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::jvm::walk::{Reference, Tag as Place, Then, Value, Visitor};
+use crate::record::sites::{Key, Sampling, Weight};
+use crate::tags::Tag;
+
+/// Counts objects by class and trace.
+#[derive(Debug)]
+pub struct Live {
+    /// Counts.
+    pub counts: FxHashMap<Key, Weight>,
+    /// Objects whose class was not known.
+    pub unknown: u64,
+    /// IDs of classes that have a class object.
+    pub classes: FxHashSet<u64>,
+    sampling: Sampling,
+    last: (Key, Weight),
+    class_class: u64,
+}
+
+impl Live {
+    /// None yet. `class_class` is the ID of `java.lang.Class`.
+    pub fn new(sampling: Sampling, class_class: u64) -> Self {
+        Self {
+            counts: FxHashMap::default(),
+            unknown: 0,
+            classes: FxHashSet::default(),
+            sampling,
+            last: ((0, 0), Weight::default()),
+            class_class,
+        }
+    }
+
+    /// Puts the last of it into the counts.
+    pub fn finish(&mut self) {
+        let (key, weight) = std::mem::take(&mut self.last);
+        if weight.objects > 0 {
+            self.counts.entry(key).or_default().add(weight);
+        }
+    }
+}
+
+impl Visitor for Live {
+    fn object(&mut self, object: &Place, class: i64, size: u64, _: Option<u32>) -> Then {
+        let class = Tag(class).id();
+        if class == 0 {
+            self.unknown += 1;
+            return Then::Visit;
+        }
+        let tag = Tag(object.get());
+        if class == self.class_class && tag.id() != 0 {
+            self.classes.insert(tag.id());
+        }
+        // With sampling, an object that was not sampled is counted by those that were; what is older than the agent has no
+        // trace and is not in any sample.
+        let weight = if tag.trace() == 0 {
+            if self.sampling.is_estimate() {
+                return Then::Visit;
+            }
+            Sampling::every(0).weight(size)
+        } else {
+            self.sampling.weight(size)
+        };
+        let key = (class, tag.trace());
+        if key != self.last.0 {
+            self.finish();
+            self.last.0 = key;
+        }
+        self.last.1.add(weight);
+        Then::Visit
+    }
+
+    fn reference(&mut self, _: &Reference<'_>) -> Then {
+        Then::Skip
+    }
+
+    fn field(&mut self, _: bool, _: i32, _: &Place, _: i64, _: Value) -> Then {
+        Then::Skip
+    }
+
+    fn array(&mut self, _: &Place, _: u8, _: u32, _: &[u8]) -> Then {
+        Then::Skip
+    }
+}
+
+/// Objects and bytes of the whole heap.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Size {
+    /// Objects.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Visitor for Size {
+    fn object(&mut self, _: &Place, _: i64, size: u64, _: Option<u32>) -> Then {
+        self.objects += 1;
+        self.bytes += size;
+        Then::Visit
+    }
+
+    fn reference(&mut self, _: &Reference<'_>) -> Then {
+        Then::Skip
+    }
+
+    fn field(&mut self, _: bool, _: i32, _: &Place, _: i64, _: Value) -> Then {
+        Then::Skip
+    }
+
+    fn array(&mut self, _: &Place, _: u8, _: u32, _: &[u8]) -> Then {
+        Then::Skip
+    }
+}

@@ -1,0 +1,7 @@
+//! The heap: what is alive, and dumps of it.
+
+pub mod dump;
+pub mod fields;
+pub mod live;
+pub mod records;
+pub mod write;

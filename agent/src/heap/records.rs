@@ -1,0 +1,134 @@
+//! Sub-records of a heap dump on their way out: as HEAP DUMP SEGMENTs, or as lines of text.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+use hprof_format::binary::{record_head, tag};
+
+use crate::output::sink::Sink;
+
+/// Bytes of a segment, unless a single record has more.
+const SEGMENT: usize = 1 << 20;
+
+/// Where the bytes go while the threads of the program stand still.
+#[derive(Debug)]
+pub enum Target<'s> {
+    /// Straight to the file.
+    Sink(&'s mut Sink),
+    /// To a file without a name: a socket may be slow, and is only fed when the program runs again.
+    Spool(File, Option<io::Error>),
+}
+
+impl Target<'_> {
+    fn write(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Sink(sink) => sink.write(bytes),
+            Self::Spool(file, failed) => {
+                if failed.is_none() {
+                    *failed = file.write_all(bytes).err();
+                }
+            }
+        }
+    }
+}
+
+/// A file that is deleted when it is closed.
+///
+/// # Errors
+/// If none can be made in the directory for temporary files.
+pub fn spool() -> io::Result<File> {
+    let name = format!("hprof-agent-{}-{:x}", std::process::id(), std::ptr::from_ref(&SEGMENT).addr());
+    let path = std::env::temp_dir().join(name);
+    let file = File::options().create(true).truncate(true).read(true).write(true).open(&path)?;
+    std::fs::remove_file(path)?;
+    Ok(file)
+}
+
+/// Copies what was spooled.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn unspool(mut file: File, to: &mut Sink) -> io::Result<()> {
+    file.seek(SeekFrom::Start(0))?;
+    let mut buffer = vec![0; SEGMENT];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(()),
+            read => to.write(buffer.get(..read).unwrap_or_default()),
+        }
+    }
+}
+
+/// How sub-records are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// In HEAP DUMP SEGMENTs.
+    Segments,
+    /// As they are: lines.
+    Lines,
+}
+
+/// Collects sub-records.
+#[derive(Debug)]
+pub struct Out<'s> {
+    target: Target<'s>,
+    form: Form,
+    micros: u32,
+    /// What is not written yet.
+    pub bytes: Vec<u8>,
+}
+
+impl<'s> Out<'s> {
+    /// Nothing yet; `micros` is the time of all segments.
+    pub fn new(target: Target<'s>, form: Form, micros: u32) -> Self {
+        Self { target, form, micros, bytes: Vec::with_capacity(SEGMENT + (SEGMENT >> 2)) }
+    }
+
+    /// A sub-record is complete.
+    #[inline]
+    pub fn record(&mut self) {
+        if self.bytes.len() >= SEGMENT {
+            self.flush();
+        }
+    }
+
+    /// Writes what there is.
+    pub fn flush(&mut self) {
+        if self.bytes.is_empty() {
+            return;
+        }
+        if self.form == Form::Segments {
+            let length = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
+            self.target.write(&record_head(tag::HEAP_DUMP_SEGMENT, self.micros, length));
+        }
+        self.target.write(&self.bytes);
+        self.bytes.clear();
+    }
+
+    /// A single record of this length gets a segment of its own: its bytes come by [`Self::part`].
+    pub fn large(&mut self, length: u32) {
+        self.flush();
+        if self.form == Form::Segments {
+            self.target.write(&record_head(tag::HEAP_DUMP_SEGMENT, self.micros, length));
+        }
+    }
+
+    /// Bytes of a large record.
+    pub fn part(&mut self, bytes: &[u8]) {
+        self.target.write(bytes);
+    }
+
+    /// Whether a record of this length is written in parts.
+    pub fn is_large(length: usize) -> bool {
+        length > SEGMENT
+    }
+
+    /// HEAP DUMP END, or nothing behind lines; and the target.
+    pub fn end(mut self) -> Target<'s> {
+        self.flush();
+        if self.form == Form::Segments {
+            self.target.write(&record_head(tag::HEAP_DUMP_END, self.micros, 0));
+        }
+        self.target
+    }
+}

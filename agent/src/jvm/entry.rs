@@ -1,0 +1,83 @@
+//! The entry points that the JVM calls.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::panic::catch_unwind;
+
+use jvmti_bindings::sys::jni::{JNIEnv, JavaVM};
+
+use super::env::Jvmti;
+use super::jni::Jni;
+use crate::agent::{self, Start};
+
+const JNI_OK: i32 = 0;
+const JNI_ERR: i32 = -1;
+
+/// # Safety
+/// The JVM gives a text that ends with NUL, or null.
+unsafe fn options(options: *const c_char) -> String {
+    if options.is_null() {
+        return String::new();
+    }
+    // SAFETY: as above.
+    String::from_utf8_lossy(unsafe { CStr::from_ptr(options) }.to_bytes()).into_owned()
+}
+
+fn start(vm: *mut JavaVM, options: &str, attached: bool) -> i32 {
+    let Some(jvmti) = Jvmti::new(vm) else {
+        agent::complain("this JVM has no JVM TI of JDK 11 or later");
+        return JNI_ERR;
+    };
+    let jni = if attached { jni_of(vm) } else { None };
+    match agent::start(jvmti, options, jni.as_ref()) {
+        Start::Runs => JNI_OK,
+        Start::Refuses => JNI_ERR,
+        // As the old agent: `help` ends the JVM before it runs anything.
+        Start::Exit(code) => std::process::exit(code),
+    }
+}
+
+fn jni_of<'j>(vm: *mut JavaVM) -> Option<Jni<'j>> {
+    const JNI_VERSION_1_8: i32 = 0x0001_0008;
+    let mut env: *mut c_void = std::ptr::null_mut();
+    // SAFETY: the JVM gave `vm` to an entry point that is running.
+    let code = unsafe { ((**vm).GetEnv)(vm, &mut env, JNI_VERSION_1_8) };
+    if code == JNI_OK { Jni::from_raw(env.cast::<JNIEnv>()) } else { None }
+}
+
+/// Called by the JVM when it starts with `-agentpath`.
+///
+/// # Safety
+/// Only the JVM calls it.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Agent_OnLoad(
+    vm: *mut JavaVM,
+    text: *const c_char,
+    _reserved: *mut c_void,
+) -> i32 {
+    // SAFETY: the JVM's options.
+    let text = unsafe { options(text) };
+    catch_unwind(|| start(vm, &text, false)).unwrap_or(JNI_ERR)
+}
+
+/// Called by the JVM when the agent is loaded while it runs.
+///
+/// # Safety
+/// Only the JVM calls it.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Agent_OnAttach(
+    vm: *mut JavaVM,
+    text: *const c_char,
+    _reserved: *mut c_void,
+) -> i32 {
+    // SAFETY: the JVM's options.
+    let text = unsafe { options(text) };
+    catch_unwind(|| start(vm, &text, true)).unwrap_or(JNI_ERR)
+}
+
+/// Called by the JVM when it ends. Nothing is given back: threads of the JVM may still be in the agent's code, and the
+/// process ends.
+///
+/// # Safety
+/// Only the JVM calls it.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Agent_OnUnload(_vm: *mut JavaVM) {}

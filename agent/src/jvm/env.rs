@@ -1,0 +1,665 @@
+//! The functions of JVM TI that the agent calls.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr::{NonNull, null, null_mut};
+
+use jvmti_bindings::sys::jni::{JNIEnv, JavaVM, jobject};
+use jvmti_bindings::sys::jvmti as sys;
+
+use super::jni::{Jni, Ref};
+use super::{Error, Result};
+
+/// The environment of JVM TI.
+#[derive(Debug, Clone, Copy)]
+pub struct Jvmti(NonNull<sys::jvmtiEnv>);
+
+// SAFETY: an environment may be used by all threads (JVM TI specification, "Environments"), and it is never disposed.
+unsafe impl Send for Jvmti {}
+// SAFETY: as above.
+unsafe impl Sync for Jvmti {}
+
+/// A method: a number that the JVM gives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MethodId(pub usize);
+
+/// A frame of a stack: a method, and where in it (a bytecode index; -1 in native methods).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// The method.
+    pub method: MethodId,
+    /// Bytecode index.
+    pub location: i64,
+}
+
+const NO_FRAME: sys::jvmtiFrameInfo = sys::jvmtiFrameInfo { method: null_mut(), location: 0 };
+
+/// What can be asked of the JVM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Capability {
+    /// Tags of objects, and heap walks.
+    TagObjects,
+    /// Events of objects that the JVM allocates itself.
+    VmObjectAlloc,
+    /// Events of sampled allocations (JEP 331).
+    SampledObjectAlloc,
+    /// Names of source files.
+    SourceFileName,
+    /// Line numbers.
+    LineNumbers,
+    /// Events of monitors.
+    Monitors,
+    /// Owned and contended monitors of threads.
+    MonitorInfo,
+    /// CPU time of threads.
+    ThreadCpuTime,
+    /// Suspending threads.
+    Suspend,
+    /// Class files when they are loaded, also those of the boot loader before `VMInit`.
+    ClassHook,
+    /// Virtual threads (JDK 21).
+    VirtualThreads,
+    /// Constant pools.
+    ConstantPool,
+}
+
+impl Capability {
+    fn of(self, all: &sys::jvmtiCapabilities) -> bool {
+        match self {
+            Self::TagObjects => all.can_tag_objects(),
+            Self::VmObjectAlloc => all.can_generate_vm_object_alloc_events(),
+            Self::SampledObjectAlloc => all.can_generate_sampled_object_alloc_events(),
+            Self::SourceFileName => all.can_get_source_file_name(),
+            Self::LineNumbers => all.can_get_line_numbers(),
+            Self::Monitors => all.can_generate_monitor_events(),
+            Self::MonitorInfo => {
+                all.can_get_monitor_info()
+                    && all.can_get_owned_monitor_info()
+                    && all.can_get_current_contended_monitor()
+            }
+            Self::ThreadCpuTime => all.can_get_thread_cpu_time(),
+            Self::Suspend => all.can_suspend(),
+            Self::ClassHook => all.can_generate_all_class_hook_events(),
+            Self::VirtualThreads => all.can_support_virtual_threads(),
+            Self::ConstantPool => all.can_get_constant_pool(),
+        }
+    }
+
+    fn set(self, to: &mut sys::jvmtiCapabilities) {
+        match self {
+            Self::TagObjects => to.set_can_tag_objects(true),
+            Self::VmObjectAlloc => to.set_can_generate_vm_object_alloc_events(true),
+            Self::SampledObjectAlloc => to.set_can_generate_sampled_object_alloc_events(true),
+            Self::SourceFileName => to.set_can_get_source_file_name(true),
+            Self::LineNumbers => to.set_can_get_line_numbers(true),
+            Self::Monitors => to.set_can_generate_monitor_events(true),
+            Self::MonitorInfo => {
+                to.set_can_get_monitor_info(true);
+                to.set_can_get_owned_monitor_info(true);
+                to.set_can_get_current_contended_monitor(true);
+            }
+            Self::ThreadCpuTime => to.set_can_get_thread_cpu_time(true),
+            Self::Suspend => to.set_can_suspend(true),
+            Self::ClassHook => to.set_can_generate_all_class_hook_events(true),
+            Self::VirtualThreads => to.set_can_support_virtual_threads(true),
+            Self::ConstantPool => to.set_can_get_constant_pool(true),
+        }
+    }
+}
+
+/// The phase of the JVM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Before `VMStart`.
+    Early,
+    /// Between `VMStart` and `VMInit`.
+    Start,
+    /// Between `VMInit` and `VMDeath`.
+    Live,
+    /// After it.
+    Dead,
+}
+
+/// Name and group of a thread.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ThreadInfo {
+    /// Its name.
+    pub name: String,
+    /// The name of its group; empty if it has none any more.
+    pub group: String,
+    /// The name of the group's parent.
+    pub parent_group: String,
+}
+
+/// The state of a thread: bits of `GetThreadState`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadState(pub i32);
+
+impl ThreadState {
+    /// Whether all of these bits are set.
+    pub const fn has(self, bits: i32) -> bool {
+        self.0 & bits == bits
+    }
+
+    /// JVMTI_THREAD_STATE_ALIVE.
+    pub const ALIVE: i32 = 0x0001;
+    /// JVMTI_THREAD_STATE_TERMINATED.
+    pub const TERMINATED: i32 = 0x0002;
+    /// JVMTI_THREAD_STATE_RUNNABLE.
+    pub const RUNNABLE: i32 = 0x0004;
+    /// JVMTI_THREAD_STATE_BLOCKED_ON_MONITOR_ENTER.
+    pub const BLOCKED: i32 = 0x0400;
+    /// JVMTI_THREAD_STATE_SLEEPING.
+    pub const SLEEPING: i32 = 0x0040;
+    /// JVMTI_THREAD_STATE_WAITING.
+    pub const WAITING: i32 = 0x0080;
+    /// JVMTI_THREAD_STATE_SUSPENDED.
+    pub const SUSPENDED: i32 = 0x10_0000;
+    /// JVMTI_THREAD_STATE_INTERRUPTED.
+    pub const INTERRUPTED: i32 = 0x20_0000;
+    /// JVMTI_THREAD_STATE_IN_NATIVE.
+    pub const IN_NATIVE: i32 = 0x40_0000;
+}
+
+/// Who owns a monitor, and who waits for it.
+#[derive(Debug, Clone, Default)]
+pub struct Monitor<'j> {
+    /// The owner, and how often it entered.
+    pub owner: Option<(Ref<'j>, i32)>,
+    /// Threads that wait to enter.
+    pub entering: Vec<Ref<'j>>,
+    /// Threads that wait to be notified.
+    pub notified: Vec<Ref<'j>>,
+}
+
+/// A field as the class declares it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// Name.
+    pub name: String,
+    /// First character of its signature.
+    pub kind: u8,
+    /// Whether it is static.
+    pub is_static: bool,
+}
+
+/// The fields of a class, in the order in which JVM TI numbers them.
+pub type Fields = Vec<Field>;
+
+/// Calls a function of the table.
+macro_rules! call {
+    ($env:expr, $name:ident $(, $argument:expr)* $(,)?) => {{
+        let env = $env.0.as_ptr();
+        // SAFETY: the environment is the JVM's (see the module), and the arguments are what the function's documentation
+        // asks for: pointers to places that outlive the call, and references of this thread.
+        match unsafe { (*(*env).functions).$name } {
+            Some(function) => Error::check(unsafe { function(env $(, $argument)*) }),
+            None => Err(Error::missing()),
+        }
+    }};
+}
+
+impl Jvmti {
+    /// A new environment of the JVM; `None` if it gives none (JVM TI of JDK 11).
+    pub(super) fn new(vm: *mut JavaVM) -> Option<Self> {
+        /// `JVMTI_VERSION_11`.
+        const VERSION: i32 = 0x3000_0000 | 11 << 16;
+        let mut env: *mut c_void = null_mut();
+        // SAFETY: the JVM gave `vm` to an entry point that is running.
+        let code = unsafe { ((**vm).GetEnv)(vm, &mut env, VERSION) };
+        if code == 0 { NonNull::new(env.cast()).map(Self) } else { None }
+    }
+
+    pub(super) fn from_raw(env: *mut sys::jvmtiEnv) -> Option<Self> {
+        NonNull::new(env).map(Self)
+    }
+
+    /// A text that the JVM allocated.
+    fn text(self, text: *mut c_char) -> String {
+        if text.is_null() {
+            return String::new();
+        }
+        // SAFETY: the JVM gives texts that end with NUL.
+        let copy = unsafe { CStr::from_ptr(text) }.to_bytes().to_vec();
+        self.give_back(text);
+        jvmti_bindings::mutf8::decode_lossy(&copy)
+    }
+
+    /// An array that the JVM allocated.
+    fn array<T: Copy>(self, array: *mut T, count: i32) -> Vec<T> {
+        let count = usize::try_from(count).unwrap_or(0);
+        if array.is_null() {
+            return Vec::new();
+        }
+        // SAFETY: the JVM gives as many elements as it says.
+        let copy = unsafe { std::slice::from_raw_parts(array, count) }.to_vec();
+        self.give_back(array);
+        copy
+    }
+
+    fn give_back<T>(self, memory: *mut T) {
+        if !memory.is_null() {
+            let _ = call!(self, Deallocate, memory.cast());
+        }
+    }
+
+    /// Which of the wanted capabilities it gives: each by itself, so that one which another agent has does not take the
+    /// others away.
+    pub fn add_capabilities(self, wanted: &[Capability]) -> Vec<Capability> {
+        let mut available = sys::jvmtiCapabilities::default();
+        let _ = call!(self, GetPotentialCapabilities, &mut available);
+        let mut given = Vec::new();
+        for capability in wanted {
+            let mut one = sys::jvmtiCapabilities::default();
+            capability.set(&mut one);
+            if capability.of(&available) && call!(self, AddCapabilities, &one).is_ok() {
+                given.push(*capability);
+            }
+        }
+        given
+    }
+
+    pub(super) fn set_callbacks(self, callbacks: &sys::jvmtiEventCallbacks) -> Result<()> {
+        let size = i32::try_from(size_of::<sys::jvmtiEventCallbacks>()).unwrap_or(i32::MAX);
+        // JDK 11 to 20 have fewer events: they take what they know.
+        call!(self, SetEventCallbacks, callbacks, size)
+    }
+
+    pub(super) fn set_event(self, mode: u32, event: u32) -> Result<()> {
+        call!(self, SetEventNotificationMode, mode as _, event as _, null_mut())
+    }
+
+    /// The phase.
+    pub fn phase(self) -> Phase {
+        let mut phase = Default::default();
+        match call!(self, GetPhase, &mut phase) {
+            Ok(()) => match phase as i32 {
+                1 | 2 => Phase::Early,
+                6 => Phase::Start,
+                4 => Phase::Live,
+                _ => Phase::Dead,
+            },
+            Err(_) => Phase::Dead,
+        }
+    }
+
+    /// Bytes between sampled allocations, on average; 0 for all.
+    pub fn set_sampling_interval(self, bytes: i32) -> Result<()> {
+        call!(self, SetHeapSamplingInterval, bytes)
+    }
+
+    /// The tag of an object; 0 for none.
+    #[inline]
+    pub fn tag(self, object: Ref<'_>) -> Result<i64> {
+        let mut tag = 0;
+        call!(self, GetTag, object.raw(), &mut tag)?;
+        Ok(tag)
+    }
+
+    /// Tags an object.
+    #[inline]
+    pub fn set_tag(self, object: Ref<'_>, tag: i64) -> Result<()> {
+        call!(self, SetTag, object.raw(), tag)
+    }
+
+    /// Objects with any of these tags.
+    pub fn objects_with_tags<'j>(self, _jni: &'j Jni<'_>, tags: &[i64]) -> Result<Vec<Ref<'j>>> {
+        let (mut count, mut objects) = (0, null_mut());
+        let tag_count = i32::try_from(tags.len()).unwrap_or(i32::MAX);
+        call!(self, GetObjectsWithTags, tag_count, tags.as_ptr(), &mut count, &mut objects, null_mut())?;
+        Ok(refs(self.array(objects, count)))
+    }
+
+    /// The size of an object.
+    pub fn object_size(self, object: Ref<'_>) -> Result<u64> {
+        let mut size = 0;
+        call!(self, GetObjectSize, object.raw(), &mut size)?;
+        Ok(u64::try_from(size).unwrap_or(0))
+    }
+
+    /// Collects garbage.
+    pub fn collect_garbage(self) -> Result<()> {
+        call!(self, ForceGarbageCollection)
+    }
+
+    /// The innermost frames of a thread (`None`: this one), written over `frames`; how many there are.
+    #[inline]
+    pub fn stack(self, thread: Option<Ref<'_>>, frames: &mut Vec<Frame>, depth: usize) -> Result<()> {
+        // The most frames that are fetched without asking for memory: allocation events come in the millions.
+        const ON_STACK: usize = 64;
+        frames.clear();
+        let thread = thread.map_or(null_mut(), Ref::raw);
+        let mut small = [NO_FRAME; ON_STACK];
+        let mut large = Vec::new();
+        let buffer = if depth <= ON_STACK {
+            small.get_mut(..depth).unwrap_or_default()
+        } else {
+            large.resize(depth, NO_FRAME);
+            large.as_mut_slice()
+        };
+        let mut count = 0;
+        let most = i32::try_from(buffer.len()).unwrap_or(i32::MAX);
+        call!(self, GetStackTrace, thread, 0, most, buffer.as_mut_ptr(), &mut count)?;
+        let count = usize::try_from(count).unwrap_or(0);
+        frames.extend(
+            (buffer.iter().take(count))
+                .map(|frame| Frame { method: MethodId(frame.method as usize), location: frame.location }),
+        );
+        Ok(())
+    }
+
+    /// How many frames a thread has.
+    pub fn frame_count(self, thread: Ref<'_>) -> Result<usize> {
+        let mut count = 0;
+        call!(self, GetFrameCount, thread.raw(), &mut count)?;
+        Ok(usize::try_from(count).unwrap_or(0))
+    }
+
+    /// Name and signature of a method. It has to be on a stack, or its class be held by a reference.
+    pub fn method_name(self, method: MethodId) -> Result<(String, String)> {
+        let (mut name, mut signature) = (null_mut(), null_mut());
+        call!(self, GetMethodName, method.0 as _, &mut name, &mut signature, null_mut())?;
+        Ok((self.text(name), self.text(signature)))
+    }
+
+    /// The class that declares a method.
+    pub fn method_class<'j>(self, _jni: &'j Jni<'_>, method: MethodId) -> Result<Ref<'j>> {
+        let mut class = null_mut();
+        call!(self, GetMethodDeclaringClass, method.0 as _, &mut class)?;
+        Ref::new(class).ok_or(Error::missing())
+    }
+
+    /// Whether a method is native.
+    pub fn is_native(self, method: MethodId) -> bool {
+        let mut native = 0;
+        call!(self, IsMethodNative, method.0 as _, &mut native).is_ok() && native != 0
+    }
+
+    /// Bytecode indices at which lines start, and the lines.
+    pub fn lines(self, method: MethodId) -> Result<Vec<(i64, i32)>> {
+        let (mut count, mut table) = (0, null_mut());
+        call!(self, GetLineNumberTable, method.0 as _, &mut count, &mut table)?;
+        let lines = self.array(table, count);
+        Ok(lines.into_iter().map(|entry| (entry.start_location, entry.line_number)).collect())
+    }
+
+    /// The source file of a class.
+    pub fn source_file(self, class: Ref<'_>) -> Result<String> {
+        let mut name = null_mut();
+        call!(self, GetSourceFileName, class.raw(), &mut name)?;
+        Ok(self.text(name))
+    }
+
+    /// The signature of a class: `Ljava/lang/String;`, `[I`.
+    pub fn class_signature(self, class: Ref<'_>) -> Result<String> {
+        let mut signature = null_mut();
+        call!(self, GetClassSignature, class.raw(), &mut signature, null_mut())?;
+        Ok(self.text(signature))
+    }
+
+    /// All classes that are loaded, also those of arrays.
+    pub fn loaded_classes<'j>(self, _jni: &'j Jni<'_>) -> Result<Vec<Ref<'j>>> {
+        let (mut count, mut classes) = (0, null_mut());
+        call!(self, GetLoadedClasses, &mut count, &mut classes)?;
+        Ok(refs(self.array(classes, count)))
+    }
+
+    /// The class loader; `None` for the boot loader.
+    pub fn class_loader<'j>(self, _jni: &'j Jni<'_>, class: Ref<'_>) -> Result<Option<Ref<'j>>> {
+        let mut loader = null_mut();
+        call!(self, GetClassLoader, class.raw(), &mut loader)?;
+        Ok(Ref::new(loader))
+    }
+
+    /// Whether a class is an interface.
+    pub fn is_interface(self, class: Ref<'_>) -> bool {
+        let mut is = 0;
+        call!(self, IsInterface, class.raw(), &mut is).is_ok() && is != 0
+    }
+
+    /// The interfaces that a class names itself.
+    pub fn interfaces<'j>(self, _jni: &'j Jni<'_>, class: Ref<'_>) -> Result<Vec<Ref<'j>>> {
+        let (mut count, mut interfaces) = (0, null_mut());
+        call!(self, GetImplementedInterfaces, class.raw(), &mut count, &mut interfaces)?;
+        Ok(refs(self.array(interfaces, count)))
+    }
+
+    /// The fields of a class. An error if it is not prepared yet.
+    pub fn fields(self, class: Ref<'_>) -> Result<Fields> {
+        const ACC_STATIC: i32 = 0x8;
+        let (mut count, mut fields) = (0, null_mut());
+        call!(self, GetClassFields, class.raw(), &mut count, &mut fields)?;
+        let mut found = Vec::new();
+        for field in self.array(fields, count) {
+            let (mut name, mut signature, mut modifiers) = (null_mut(), null_mut(), 0);
+            call!(self, GetFieldName, class.raw(), field, &mut name, &mut signature, null_mut())?;
+            let (name, signature) = (self.text(name), self.text(signature));
+            call!(self, GetFieldModifiers, class.raw(), field, &mut modifiers)?;
+            let kind = signature.as_bytes().first().copied().unwrap_or(b'L');
+            found.push(Field { name, kind, is_static: modifiers & ACC_STATIC != 0 });
+        }
+        Ok(found)
+    }
+
+    /// All platform threads.
+    pub fn threads<'j>(self, _jni: &'j Jni<'_>) -> Result<Vec<Ref<'j>>> {
+        let (mut count, mut threads) = (0, null_mut());
+        call!(self, GetAllThreads, &mut count, &mut threads)?;
+        Ok(refs(self.array(threads, count)))
+    }
+
+    /// This thread.
+    pub fn current_thread<'j>(self, _jni: &'j Jni<'_>) -> Result<Ref<'j>> {
+        let mut thread = null_mut();
+        call!(self, GetCurrentThread, &mut thread)?;
+        Ref::new(thread).ok_or(Error::missing())
+    }
+
+    /// Name and group of a thread.
+    pub fn thread_info(self, jni: &Jni<'_>, thread: Ref<'_>) -> Result<ThreadInfo> {
+        let mut info = sys::jvmtiThreadInfo {
+            name: null_mut(),
+            priority: 0,
+            is_daemon: 0,
+            thread_group: null_mut(),
+            context_class_loader: null_mut(),
+        };
+        call!(self, GetThreadInfo, thread.raw(), &mut info)?;
+        let name = self.text(info.name);
+        jni.delete_raw(info.context_class_loader);
+        let (group, parent) = self.group(info.thread_group);
+        let (parent_group, above) = self.group(parent);
+        for reference in [info.thread_group, parent, above] {
+            jni.delete_raw(reference);
+        }
+        Ok(ThreadInfo { name, group, parent_group })
+    }
+
+    /// Name and parent of a thread group.
+    fn group(self, group: jobject) -> (String, jobject) {
+        let mut info =
+            sys::jvmtiThreadGroupInfo { parent: null_mut(), name: null_mut(), max_priority: 0, is_daemon: 0 };
+        if group.is_null() || call!(self, GetThreadGroupInfo, group, &mut info).is_err() {
+            return (String::new(), null_mut());
+        }
+        (self.text(info.name), info.parent)
+    }
+
+    /// The state of a thread.
+    pub fn thread_state(self, thread: Ref<'_>) -> Result<ThreadState> {
+        let mut state = 0;
+        call!(self, GetThreadState, thread.raw(), &mut state)?;
+        Ok(ThreadState(state))
+    }
+
+    /// Nanoseconds of processor time that a thread has used.
+    #[inline]
+    pub fn thread_cpu_time(self, thread: Ref<'_>) -> Result<u64> {
+        let mut nanos = 0;
+        call!(self, GetThreadCpuTime, thread.raw(), &mut nanos)?;
+        Ok(u64::try_from(nanos).unwrap_or(0))
+    }
+
+    /// Suspends threads; says for each whether it did.
+    pub fn suspend(self, threads: &[Ref<'_>]) -> Result<Vec<bool>> {
+        let raw: Vec<_> = threads.iter().map(|thread| thread.raw()).collect();
+        let mut results = vec![sys::jvmtiError::from_raw(0); raw.len()];
+        let count = i32::try_from(raw.len()).unwrap_or(i32::MAX);
+        call!(self, SuspendThreadList, count, raw.as_ptr(), results.as_mut_ptr())?;
+        Ok(results.into_iter().map(|result| result.raw() == 0).collect())
+    }
+
+    /// Resumes threads.
+    pub fn resume(self, threads: &[Ref<'_>]) {
+        let raw: Vec<_> = threads.iter().map(|thread| thread.raw()).collect();
+        let mut results = vec![sys::jvmtiError::from_raw(0); raw.len()];
+        let count = i32::try_from(raw.len()).unwrap_or(i32::MAX);
+        if count > 0 {
+            let _ = call!(self, ResumeThreadList, count, raw.as_ptr(), results.as_mut_ptr());
+        }
+    }
+
+    /// Suspends all virtual threads (JDK 21).
+    pub fn suspend_virtual_threads(self) -> Result<()> {
+        call!(self, SuspendAllVirtualThreads, 0, null())
+    }
+
+    /// Resumes them.
+    pub fn resume_virtual_threads(self) {
+        let _ = call!(self, ResumeAllVirtualThreads, 0, null());
+    }
+
+    /// The monitor that a thread waits for, or waits in.
+    pub fn contended_monitor<'j>(self, _jni: &'j Jni<'_>, thread: Ref<'_>) -> Result<Option<Ref<'j>>> {
+        let mut monitor = null_mut();
+        call!(self, GetCurrentContendedMonitor, thread.raw(), &mut monitor)?;
+        Ok(Ref::new(monitor))
+    }
+
+    /// The monitors that a thread owns.
+    pub fn owned_monitors<'j>(self, _jni: &'j Jni<'_>, thread: Ref<'_>) -> Result<Vec<Ref<'j>>> {
+        let (mut count, mut monitors) = (0, null_mut());
+        call!(self, GetOwnedMonitorInfo, thread.raw(), &mut count, &mut monitors)?;
+        Ok(refs(self.array(monitors, count)))
+    }
+
+    /// Who owns a monitor, and who waits for it.
+    pub fn monitor<'j>(self, _jni: &'j Jni<'_>, object: Ref<'_>) -> Result<Monitor<'j>> {
+        let mut usage = sys::jvmtiMonitorUsage {
+            owner: null_mut(),
+            entry_count: 0,
+            waiter_count: 0,
+            waiters: null_mut(),
+            notify_waiter_count: 0,
+            notify_waiters: null_mut(),
+        };
+        call!(self, GetObjectMonitorUsage, object.raw(), &mut usage)?;
+        let waiters: Vec<Ref<'j>> = refs(self.array(usage.waiters, usage.waiter_count));
+        let notified: Vec<Ref<'j>> = refs(self.array(usage.notify_waiters, usage.notify_waiter_count));
+        // Before JDK 23, HotSpot counted those that wait to be notified among those that wait to enter.
+        let entering = waiters.into_iter().filter(|thread| !notified.iter().any(|other| other == thread));
+        Ok(Monitor {
+            owner: Ref::new(usage.owner).map(|owner| (owner, usage.entry_count)),
+            entering: entering.collect(),
+            notified,
+        })
+    }
+
+    /// A system property.
+    pub fn system_property(self, name: &CStr) -> Option<String> {
+        let mut value = null_mut();
+        call!(self, GetSystemProperty, name.as_ptr(), &mut value).ok()?;
+        Some(self.text(value))
+    }
+
+    /// Starts a daemon thread of the agent: `thread` is a `java.lang.Thread` that was not started.
+    pub fn run_agent_thread(self, thread: Ref<'_>, run: Box<dyn FnOnce(Jni<'_>) + Send>) -> Result<()> {
+        unsafe extern "system" fn start(_: *mut sys::jvmtiEnv, jni: *mut JNIEnv, run: *mut c_void) {
+            // SAFETY: it is the box that was leaked below, once.
+            let run = unsafe { Box::from_raw(run.cast::<Box<dyn FnOnce(Jni<'_>) + Send>>()) };
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                if let Some(jni) = Jni::from_raw(jni) {
+                    run(jni);
+                }
+            }));
+        }
+        let run = Box::into_raw(Box::new(run));
+        let started = call!(self, RunAgentThread, thread.raw(), Some(start), run.cast_const().cast(), 10);
+        if started.is_err() {
+            // SAFETY: no thread was started, so nobody else has it.
+            drop(unsafe { Box::from_raw(run) });
+        }
+        started
+    }
+
+    /// HotSpot's extension `com.sun.hotspot.functions.GetVirtualThread` (JDK 21): the virtual thread on a carrier.
+    pub fn virtual_thread_function(self) -> Option<VirtualThreadOf> {
+        let (mut count, mut functions) = (0, null_mut());
+        call!(self, GetExtensionFunctions, &mut count, &mut functions).ok()?;
+        let mut found = None;
+        for info in self.array(functions, count) {
+            let id = self.text(info.id);
+            self.give_back(info.short_description);
+            for parameter in self.array(info.params, info.param_count) {
+                self.give_back(parameter.name);
+            }
+            self.give_back(info.errors);
+            if id == "com.sun.hotspot.functions.GetVirtualThread" {
+                found = info.func.map(|function| VirtualThreadOf { env: self, function });
+            }
+        }
+        found
+    }
+
+    pub(super) fn follow_references(
+        self,
+        filter: i32,
+        from: Option<Ref<'_>>,
+        callbacks: &sys::jvmtiHeapCallbacks,
+        data: *mut c_void,
+    ) -> Result<()> {
+        let from = from.map_or(null_mut(), Ref::raw);
+        call!(self, FollowReferences, filter, null_mut(), from, callbacks, data)
+    }
+
+    pub(super) fn iterate_through_heap(
+        self,
+        filter: i32,
+        callbacks: &sys::jvmtiHeapCallbacks,
+        data: *mut c_void,
+    ) -> Result<()> {
+        call!(self, IterateThroughHeap, filter, null_mut(), callbacks, data)
+    }
+
+    /// Memory of the JVM with these bytes: for a class file that replaces another. The JVM gives it back.
+    pub(super) fn allocate(self, bytes: &[u8]) -> Result<*mut u8> {
+        let mut memory = null_mut();
+        let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
+        call!(self, Allocate, size, &mut memory)?;
+        // SAFETY: it has as many bytes, and nobody else knows it.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), memory, bytes.len()) };
+        Ok(memory)
+    }
+}
+
+/// See [`Jvmti::virtual_thread_function`].
+#[derive(Debug, Clone, Copy)]
+pub struct VirtualThreadOf {
+    env: Jvmti,
+    function: sys::jvmtiExtensionFunction,
+}
+
+impl VirtualThreadOf {
+    /// The virtual thread that is mounted on this thread.
+    pub fn get<'j>(&self, _jni: &'j Jni<'_>, carrier: Ref<'_>) -> Option<Ref<'j>> {
+        let mut thread: jobject = null_mut();
+        // SAFETY: its parameters are a thread and a place for a thread (`jvmtiExport.cpp`, `GetVirtualThread`).
+        let code =
+            unsafe { (self.function)(self.env.0.as_ptr(), carrier.raw(), &mut thread as *mut jobject) };
+        Error::check(code).ok()?;
+        Ref::new(thread)
+    }
+}
+
+fn refs<'j>(raw: Vec<jobject>) -> Vec<Ref<'j>> {
+    raw.into_iter().filter_map(Ref::new).collect()
+}

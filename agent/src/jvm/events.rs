@@ -1,0 +1,306 @@
+//! Events: from the JVM's callbacks to [`crate::agent`].
+
+use std::ffi::{CStr, c_char, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use jvmti_bindings::sys::jni::{JNIEnv, jboolean, jclass, jobject, jthread};
+use jvmti_bindings::sys::jvmti as sys;
+
+use super::env::Jvmti;
+use super::jni::{Jni, Ref};
+use super::{Error, Result};
+use crate::agent;
+
+/// A kind of event that can be turned on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// The JVM can run Java.
+    VmStart,
+    /// The JVM is ready.
+    VmInit,
+    /// The JVM ends.
+    VmDeath,
+    /// A platform thread starts.
+    ThreadStart,
+    /// A platform thread ends.
+    ThreadEnd,
+    /// A class file is loaded.
+    ClassFileLoad,
+    /// SIGQUIT.
+    DataDumpRequest,
+    /// An allocation was sampled.
+    SampledObjectAlloc,
+    /// The JVM allocated an object itself.
+    VmObjectAlloc,
+    /// A thread waits to enter a monitor.
+    ContendedEnter,
+    /// It entered.
+    ContendedEntered,
+    /// A thread starts `Object.wait`.
+    MonitorWait,
+    /// It ended.
+    MonitorWaited,
+}
+
+impl Event {
+    const fn number(self) -> u32 {
+        match self {
+            Self::VmStart => sys::JVMTI_EVENT_VM_START,
+            Self::VmInit => sys::JVMTI_EVENT_VM_INIT,
+            Self::VmDeath => sys::JVMTI_EVENT_VM_DEATH,
+            Self::ThreadStart => sys::JVMTI_EVENT_THREAD_START,
+            Self::ThreadEnd => sys::JVMTI_EVENT_THREAD_END,
+            Self::ClassFileLoad => sys::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK,
+            Self::DataDumpRequest => sys::JVMTI_EVENT_DATA_DUMP_REQUEST,
+            Self::SampledObjectAlloc => sys::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC,
+            Self::VmObjectAlloc => sys::JVMTI_EVENT_VM_OBJECT_ALLOC,
+            Self::ContendedEnter => sys::JVMTI_EVENT_MONITOR_CONTENDED_ENTER,
+            Self::ContendedEntered => sys::JVMTI_EVENT_MONITOR_CONTENDED_ENTERED,
+            Self::MonitorWait => sys::JVMTI_EVENT_MONITOR_WAIT,
+            Self::MonitorWaited => sys::JVMTI_EVENT_MONITOR_WAITED,
+        }
+    }
+}
+
+/// Turns events on and off.
+pub trait Events {
+    /// Says where events go. Before any is turned on.
+    ///
+    /// # Errors
+    /// What JVM TI says.
+    fn register(&self) -> Result<()>;
+    /// Turns an event on.
+    ///
+    /// # Errors
+    /// If the capability for it is missing.
+    fn enable(&self, event: Event) -> Result<()>;
+    /// Turns an event off.
+    fn disable(&self, event: Event);
+}
+
+impl Events for Jvmti {
+    fn register(&self) -> Result<()> {
+        let mut callbacks = sys::jvmtiEventCallbacks::default();
+        callbacks.VMStart = Some(vm_start);
+        callbacks.VMInit = Some(vm_init);
+        callbacks.VMDeath = Some(vm_death);
+        callbacks.ThreadStart = Some(thread_start);
+        callbacks.ThreadEnd = Some(thread_end);
+        callbacks.ClassFileLoadHook = Some(class_file_load);
+        callbacks.DataDumpRequest = Some(data_dump_request);
+        callbacks.SampledObjectAlloc = Some(sampled_object_alloc);
+        callbacks.VMObjectAlloc = Some(vm_object_alloc);
+        callbacks.MonitorContendedEnter = Some(contended_enter);
+        callbacks.MonitorContendedEntered = Some(contended_entered);
+        callbacks.MonitorWait = Some(monitor_wait);
+        callbacks.MonitorWaited = Some(monitor_waited);
+        self.set_callbacks(&callbacks)
+    }
+
+    fn enable(&self, event: Event) -> Result<()> {
+        self.set_event(sys::JVMTI_ENABLE, event.number())
+    }
+
+    fn disable(&self, event: Event) {
+        let _: std::result::Result<(), Error> = self.set_event(sys::JVMTI_DISABLE, event.number());
+    }
+}
+
+/// Runs a callback: nothing unwinds into the JVM. A panic is told by the hook of the standard library, on stderr.
+fn guarded(run: impl FnOnce()) {
+    let _ = catch_unwind(AssertUnwindSafe(run));
+}
+
+unsafe extern "system" fn vm_start(_: *mut sys::jvmtiEnv, jni: *mut JNIEnv) {
+    guarded(|| {
+        if let (Some(agent), Some(jni)) = (agent::get(), Jni::from_raw(jni)) {
+            agent.vm_start(&jni);
+        }
+    });
+}
+
+unsafe extern "system" fn vm_init(_: *mut sys::jvmtiEnv, jni: *mut JNIEnv, thread: jthread) {
+    guarded(|| {
+        if let (Some(agent), Some(jni), Some(thread)) = (agent::get(), Jni::from_raw(jni), Ref::new(thread)) {
+            agent.vm_init(&jni, thread);
+        }
+    });
+}
+
+unsafe extern "system" fn vm_death(_: *mut sys::jvmtiEnv, jni: *mut JNIEnv) {
+    guarded(|| {
+        if let (Some(agent), Some(jni)) = (agent::get(), Jni::from_raw(jni)) {
+            agent.vm_death(&jni);
+        }
+    });
+}
+
+unsafe extern "system" fn thread_start(_: *mut sys::jvmtiEnv, jni: *mut JNIEnv, thread: jthread) {
+    guarded(|| {
+        if let (Some(agent), Some(jni), Some(thread)) = (agent::get(), Jni::from_raw(jni), Ref::new(thread)) {
+            agent.thread_start(&jni, thread);
+        }
+    });
+}
+
+unsafe extern "system" fn thread_end(_: *mut sys::jvmtiEnv, jni: *mut JNIEnv, thread: jthread) {
+    guarded(|| {
+        if let (Some(agent), Some(jni), Some(thread)) = (agent::get(), Jni::from_raw(jni), Ref::new(thread)) {
+            agent.thread_end(&jni, thread);
+        }
+    });
+}
+
+unsafe extern "system" fn data_dump_request(_: *mut sys::jvmtiEnv) {
+    guarded(|| {
+        if let Some(agent) = agent::get() {
+            agent.data_dump_request();
+        }
+    });
+}
+
+unsafe extern "system" fn sampled_object_alloc(
+    _: *mut sys::jvmtiEnv,
+    jni: *mut JNIEnv,
+    _: jthread,
+    object: jobject,
+    class: jclass,
+    size: i64,
+) {
+    guarded(|| {
+        if let (Some(agent), Some(jni), Some(object), Some(class)) =
+            (agent::get(), Jni::from_raw(jni), Ref::new(object), Ref::new(class))
+        {
+            agent.sampled_object_alloc(&jni, object, class, u64::try_from(size).unwrap_or(0));
+        }
+    });
+}
+
+unsafe extern "system" fn vm_object_alloc(
+    _: *mut sys::jvmtiEnv,
+    jni: *mut JNIEnv,
+    _: jthread,
+    object: jobject,
+    class: jclass,
+    size: i64,
+) {
+    guarded(|| {
+        if let (Some(agent), Some(jni), Some(object), Some(class)) =
+            (agent::get(), Jni::from_raw(jni), Ref::new(object), Ref::new(class))
+        {
+            agent.vm_object_alloc(&jni, object, class, u64::try_from(size).unwrap_or(0));
+        }
+    });
+}
+
+unsafe extern "system" fn contended_enter(
+    _: *mut sys::jvmtiEnv,
+    jni: *mut JNIEnv,
+    thread: jthread,
+    object: jobject,
+) {
+    monitor(jni, thread, object, |agent, jni, thread, object| agent.contended_enter(jni, thread, object));
+}
+
+unsafe extern "system" fn contended_entered(
+    _: *mut sys::jvmtiEnv,
+    jni: *mut JNIEnv,
+    thread: jthread,
+    object: jobject,
+) {
+    monitor(jni, thread, object, |agent, jni, thread, object| agent.contended_entered(jni, thread, object));
+}
+
+unsafe extern "system" fn monitor_wait(
+    _: *mut sys::jvmtiEnv,
+    jni: *mut JNIEnv,
+    thread: jthread,
+    object: jobject,
+    timeout: i64,
+) {
+    monitor(jni, thread, object, |agent, jni, thread, object| {
+        agent.monitor_wait(jni, thread, object, timeout);
+    });
+}
+
+unsafe extern "system" fn monitor_waited(
+    _: *mut sys::jvmtiEnv,
+    jni: *mut JNIEnv,
+    thread: jthread,
+    object: jobject,
+    _: jboolean,
+) {
+    monitor(jni, thread, object, |agent, jni, thread, object| agent.monitor_waited(jni, thread, object));
+}
+
+fn monitor(
+    jni: *mut JNIEnv,
+    thread: jthread,
+    object: jobject,
+    run: impl FnOnce(&agent::Agent, &Jni<'_>, Ref<'_>, Ref<'_>),
+) {
+    guarded(|| {
+        if let (Some(agent), Some(jni), Some(thread), Some(object)) =
+            (agent::get(), Jni::from_raw(jni), Ref::new(thread), Ref::new(object))
+        {
+            run(agent, &jni, thread, object);
+        }
+    });
+}
+
+unsafe extern "system" fn class_file_load(
+    env: *mut sys::jvmtiEnv,
+    _: *mut JNIEnv,
+    _: jclass,
+    loader: jobject,
+    name: *const c_char,
+    _: jobject,
+    length: i32,
+    bytes: *const u8,
+    new_length: *mut i32,
+    new_bytes: *mut *mut u8,
+) {
+    let replace = || {
+        let agent = agent::get()?;
+        let length = usize::try_from(length).ok()?;
+        if bytes.is_null() {
+            return None;
+        }
+        // SAFETY: the JVM gives as many bytes as it says, for the time of the call.
+        let bytes = unsafe { std::slice::from_raw_parts(bytes, length) };
+        let name = if name.is_null() {
+            &[][..]
+        } else {
+            // SAFETY: the JVM's names end with NUL.
+            unsafe { CStr::from_ptr(name) }.to_bytes()
+        };
+        let replaced = agent.class_file(name, loader.is_null(), bytes)?;
+        let memory = Jvmti::from_raw(env)?.allocate(&replaced).ok()?;
+        Some((i32::try_from(replaced.len()).ok()?, memory))
+    };
+    if let Ok(Some((length, memory))) = catch_unwind(AssertUnwindSafe(replace)) {
+        // SAFETY: places that the JVM gave for this; it gives the memory back itself.
+        unsafe {
+            *new_length = length;
+            *new_bytes = memory;
+        }
+    }
+}
+
+/// Code of the tracker's `enter(int)`.
+pub extern "system" fn tracker_enter(_: *mut c_void, _: *mut c_void, method: i32) {
+    guarded(|| {
+        if let Some(agent) = agent::get() {
+            agent.method_entered(method);
+        }
+    });
+}
+
+/// Code of the tracker's `exit(int)`.
+pub extern "system" fn tracker_exit(_: *mut c_void, _: *mut c_void, method: i32) {
+    guarded(|| {
+        if let Some(agent) = agent::get() {
+            agent.method_left(method);
+        }
+    });
+}

@@ -1,0 +1,317 @@
+//! The functions of JNI that the agent calls.
+
+use std::ffi::{CStr, c_void};
+use std::marker::PhantomData;
+use std::ptr::{NonNull, null_mut};
+
+use jvmti_bindings::sys::jni::{self, JNIEnv, JNINativeInterface_, jobject};
+
+/// A local reference to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ref<'j>(NonNull<c_void>, PhantomData<&'j ()>);
+
+impl<'j> Ref<'j> {
+    pub(super) fn new(raw: jobject) -> Option<Self> {
+        NonNull::new(raw).map(|raw| Self(raw, PhantomData))
+    }
+
+    pub(super) fn raw(self) -> jobject {
+        self.0.as_ptr()
+    }
+}
+
+/// A reference that holds an object, for all threads.
+#[derive(Debug)]
+pub struct Global(NonNull<c_void>);
+
+// SAFETY: a global reference may be used by all threads (JNI specification, "Global and Local References").
+unsafe impl Send for Global {}
+// SAFETY: as above.
+unsafe impl Sync for Global {}
+
+impl Global {
+    /// The object.
+    pub fn get(&self) -> Ref<'_> {
+        Ref(self.0, PhantomData)
+    }
+}
+
+/// JNI of this thread.
+#[derive(Debug, Clone, Copy)]
+pub struct Jni<'j>(NonNull<JNIEnv>, PhantomData<&'j *mut ()>);
+
+/// An argument of a method.
+#[derive(Debug, Clone, Copy)]
+pub enum Argument<'j> {
+    /// A reference, or null.
+    Object(Option<Ref<'j>>),
+    /// A `boolean`.
+    Boolean(bool),
+    /// An `int`.
+    Int(i32),
+}
+
+impl Argument<'_> {
+    fn raw(self) -> jni::jvalue {
+        match self {
+            Self::Object(object) => jni::jvalue { l: object.map_or(null_mut(), Ref::raw) },
+            Self::Boolean(value) => jni::jvalue { z: value.into() },
+            Self::Int(value) => jni::jvalue { i: value },
+        }
+    }
+}
+
+impl<'j> Jni<'j> {
+    pub(super) fn from_raw(env: *mut JNIEnv) -> Option<Self> {
+        NonNull::new(env).map(|env| Self(env, PhantomData))
+    }
+
+    /// The JVM's table. Older JVMs have fewer functions than the type: it is only read member by member.
+    fn table(&self) -> *const JNINativeInterface_ {
+        // SAFETY: the environment of a thread points to its table.
+        unsafe { *self.0.as_ptr() }
+    }
+
+    fn env(&self) -> *mut JNIEnv {
+        self.0.as_ptr()
+    }
+
+    /// Forgets a pending exception; says whether there was one.
+    pub fn clear_exception(&self) -> bool {
+        // SAFETY: may be called at any time.
+        let pending = unsafe { ((*self.table()).ExceptionCheck)(self.env()) } != 0;
+        if pending {
+            // SAFETY: as above.
+            unsafe { ((*self.table()).ExceptionClear)(self.env()) };
+        }
+        pending
+    }
+
+    /// Takes a reference, unless an exception is pending.
+    fn checked<T>(&self, raw: jobject, wrap: impl FnOnce(jobject) -> Option<T>) -> Option<T> {
+        if self.clear_exception() { None } else { wrap(raw) }
+    }
+
+    /// Runs with a frame of local references, which are all deleted after it. `None` if there is no memory for it.
+    pub fn frame<T>(&self, references: usize, run: impl FnOnce(&Jni<'_>) -> T) -> Option<T> {
+        let capacity = i32::try_from(references.saturating_add(16)).unwrap_or(i32::MAX);
+        // SAFETY: popped below.
+        if unsafe { ((*self.table()).PushLocalFrame)(self.env(), capacity) } != 0 {
+            self.clear_exception();
+            return None;
+        }
+        let result = run(self);
+        // SAFETY: no reference of the frame outlives `run`: its `Jni` has a lifetime of its own.
+        unsafe { ((*self.table()).PopLocalFrame)(self.env(), null_mut()) };
+        Some(result)
+    }
+
+    /// Deletes a local reference before its frame ends.
+    pub fn delete(&self, object: Ref<'_>) {
+        self.delete_raw(object.raw());
+    }
+
+    pub(super) fn delete_raw(&self, object: jobject) {
+        if !object.is_null() {
+            // SAFETY: a local reference of this thread, that is not used after.
+            unsafe { ((*self.table()).DeleteLocalRef)(self.env(), object) };
+        }
+    }
+
+    /// Holds an object.
+    pub fn global(&self, object: Ref<'_>) -> Option<Global> {
+        // SAFETY: a reference of this thread.
+        let raw = unsafe { ((*self.table()).NewGlobalRef)(self.env(), object.raw()) };
+        NonNull::new(raw).map(Global)
+    }
+
+    /// Whether two references are to one object.
+    pub fn same(&self, a: Ref<'_>, b: Ref<'_>) -> bool {
+        // SAFETY: references of this thread.
+        unsafe { ((*self.table()).IsSameObject)(self.env(), a.raw(), b.raw()) != 0 }
+    }
+
+    /// A class by its internal name, `java/lang/Object`.
+    pub fn find_class(&self, name: &CStr) -> Option<Ref<'j>> {
+        // SAFETY: the name ends with NUL.
+        let raw = unsafe { ((*self.table()).FindClass)(self.env(), name.as_ptr()) };
+        self.checked(raw, Ref::new)
+    }
+
+    /// The class of an object.
+    pub fn class_of(&self, object: Ref<'_>) -> Option<Ref<'j>> {
+        // SAFETY: a reference of this thread.
+        Ref::new(unsafe { ((*self.table()).GetObjectClass)(self.env(), object.raw()) })
+    }
+
+    /// The superclass.
+    pub fn superclass(&self, class: Ref<'_>) -> Option<Ref<'j>> {
+        // SAFETY: a reference to a class.
+        Ref::new(unsafe { ((*self.table()).GetSuperclass)(self.env(), class.raw()) })
+    }
+
+    /// Defines a class in the boot loader.
+    pub fn define_class(&self, name: &CStr, bytes: &[u8]) -> Option<Ref<'j>> {
+        let length = i32::try_from(bytes.len()).ok()?;
+        // SAFETY: the bytes are as many as it says; the JVM checks the class file.
+        let raw = unsafe {
+            ((*self.table()).DefineClass)(
+                self.env(),
+                name.as_ptr(),
+                null_mut(),
+                bytes.as_ptr().cast(),
+                length,
+            )
+        };
+        self.checked(raw, Ref::new)
+    }
+
+    /// Gives a static native method `void name(int)` its code. `run` is called with the argument.
+    pub fn register_natives(
+        &self,
+        class: Ref<'_>,
+        methods: &[(&CStr, extern "system" fn(*mut c_void, *mut c_void, i32))],
+    ) -> bool {
+        let natives: Vec<_> = (methods.iter())
+            .map(|(name, code)| jni::JNINativeMethod {
+                name: name.as_ptr().cast_mut(),
+                signature: c"(I)V".as_ptr().cast_mut(),
+                fnPtr: *code as *mut c_void,
+            })
+            .collect();
+        let count = i32::try_from(natives.len()).unwrap_or(0);
+        // SAFETY: each function has the parameters of a static native method of this signature.
+        let code =
+            unsafe { ((*self.table()).RegisterNatives)(self.env(), class.raw(), natives.as_ptr(), count) };
+        !self.clear_exception() && code == 0
+    }
+
+    /// A `java.lang.String`.
+    pub fn string(&self, text: &str) -> Option<Ref<'j>> {
+        let text = jvmti_bindings::mutf8::encode_cstring(text);
+        // SAFETY: modified UTF-8 that ends with NUL.
+        let raw = unsafe { ((*self.table()).NewStringUTF)(self.env(), text.as_ptr()) };
+        self.checked(raw, Ref::new)
+    }
+
+    /// An object made by a constructor with this signature.
+    pub fn new_object(
+        &self,
+        class: Ref<'_>,
+        signature: &CStr,
+        arguments: &[Argument<'_>],
+    ) -> Option<Ref<'j>> {
+        let arguments: Vec<_> = arguments.iter().map(|argument| argument.raw()).collect();
+        // SAFETY: the arguments are those of the signature, which the callers of this module give.
+        let raw = unsafe {
+            let method = ((*self.table()).GetMethodID)(
+                self.env(),
+                class.raw(),
+                c"<init>".as_ptr(),
+                signature.as_ptr(),
+            );
+            if self.clear_exception() || method.is_null() {
+                return None;
+            }
+            ((*self.table()).NewObjectA)(self.env(), class.raw(), method, arguments.as_ptr())
+        };
+        self.checked(raw, Ref::new)
+    }
+
+    /// What a static method that returns an object gives.
+    pub fn call_static(
+        &self,
+        class: Ref<'_>,
+        name: &CStr,
+        signature: &CStr,
+        arguments: &[Argument<'_>],
+    ) -> Option<Ref<'j>> {
+        let arguments: Vec<_> = arguments.iter().map(|argument| argument.raw()).collect();
+        // SAFETY: as in `new_object`.
+        let raw = unsafe {
+            let method = ((*self.table()).GetStaticMethodID)(
+                self.env(),
+                class.raw(),
+                name.as_ptr(),
+                signature.as_ptr(),
+            );
+            if self.clear_exception() || method.is_null() {
+                return None;
+            }
+            ((*self.table()).CallStaticObjectMethodA)(self.env(), class.raw(), method, arguments.as_ptr())
+        };
+        self.checked(raw, Ref::new)
+    }
+
+    /// Calls a static method that returns nothing; says whether it returned without an exception.
+    pub fn call_static_void(
+        &self,
+        class: Ref<'_>,
+        name: &CStr,
+        signature: &CStr,
+        arguments: &[Argument<'_>],
+    ) -> bool {
+        let arguments: Vec<_> = arguments.iter().map(|argument| argument.raw()).collect();
+        // SAFETY: as in `new_object`.
+        unsafe {
+            let method = ((*self.table()).GetStaticMethodID)(
+                self.env(),
+                class.raw(),
+                name.as_ptr(),
+                signature.as_ptr(),
+            );
+            if self.clear_exception() || method.is_null() {
+                return false;
+            }
+            ((*self.table()).CallStaticVoidMethodA)(self.env(), class.raw(), method, arguments.as_ptr());
+        }
+        !self.clear_exception()
+    }
+
+    /// Calls a method that returns nothing; says whether it returned without an exception.
+    pub fn call_void(
+        &self,
+        object: Ref<'_>,
+        class: Ref<'_>,
+        name: &CStr,
+        signature: &CStr,
+        arguments: &[Argument<'_>],
+    ) -> bool {
+        let arguments: Vec<_> = arguments.iter().map(|argument| argument.raw()).collect();
+        // SAFETY: as in `new_object`.
+        unsafe {
+            let method =
+                ((*self.table()).GetMethodID)(self.env(), class.raw(), name.as_ptr(), signature.as_ptr());
+            if self.clear_exception() || method.is_null() {
+                return false;
+            }
+            ((*self.table()).CallVoidMethodA)(self.env(), object.raw(), method, arguments.as_ptr());
+        }
+        !self.clear_exception()
+    }
+
+    /// An `Object[]` of these objects. `None` if there is no memory for it.
+    pub fn object_array(&self, objects: &[Ref<'_>]) -> Option<Ref<'j>> {
+        let class = self.find_class(c"java/lang/Object")?;
+        let length = i32::try_from(objects.len()).ok()?;
+        // SAFETY: a class, and no first element.
+        let raw = unsafe { ((*self.table()).NewObjectArray)(self.env(), length, class.raw(), null_mut()) };
+        let array = self.checked(raw, Ref::new)?;
+        for (index, object) in (0i32..).zip(objects) {
+            // SAFETY: the index is within its length.
+            unsafe { ((*self.table()).SetObjectArrayElement)(self.env(), array.raw(), index, object.raw()) };
+        }
+        (!self.clear_exception()).then_some(array)
+    }
+
+    /// Whether a thread is virtual: JDK 21 has the function, older ones have none in its place.
+    pub fn is_virtual(&self, thread: Ref<'_>) -> bool {
+        const JNI_VERSION_21: i32 = 0x0015_0000;
+        // SAFETY: may be called at any time.
+        if unsafe { ((*self.table()).GetVersion)(self.env()) } < JNI_VERSION_21 {
+            return false;
+        }
+        // SAFETY: the table of this version has the function.
+        unsafe { ((*self.table()).IsVirtualThread)(self.env(), thread.raw()) != 0 }
+    }
+}

@@ -1,0 +1,71 @@
+//! JVM TI and JNI: the only module with `unsafe`.
+//!
+//! It turns function tables of raw pointers into methods that return results, events into calls of [`crate::agent`], and
+//! heap walks into a [`walk::Visitor`]. What makes each call sound:
+//!
+//! * [`Jvmti`] is only made from an environment that the JVM gave to `Agent_OnLoad` or `Agent_OnAttach`. It is never
+//!   disposed, so its pointer is good while the process lives; after `VMDeath` its functions return an error.
+//! * A [`Ref`] is a local reference. It has the lifetime of the [`Jni`] that it came from, which is a callback's, a native
+//!   thread's or a frame's ([`Jni::frame`]).
+//! * What the JVM allocates is copied and given back at once, so nothing of it escapes.
+//! * Entry points catch panics: unwinding into the JVM would be undefined.
+//! * `jmethodID`s are numbers here ([`MethodId`]). Names are asked for while the method is on a stack, so that its class
+//!   cannot have been unloaded.
+
+#![allow(unsafe_code)]
+
+mod entry;
+mod env;
+mod events;
+mod jni;
+pub mod walk;
+
+pub use env::{Capability, Field, Frame, Jvmti, MethodId, ThreadInfo, ThreadState, VirtualThreadOf};
+pub use events::{Event, Events, tracker_enter, tracker_exit};
+pub use jni::{Argument, Jni, Ref};
+
+use std::fmt;
+
+use jvmti_bindings::sys::jvmti::{error_name, jvmtiError};
+
+/// An error of JVM TI.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Error(jvmtiError);
+
+impl Error {
+    /// Whether the environment does not have the capability for the call, or the JVM has none to give.
+    pub fn is_no_capability(self) -> bool {
+        self.0.raw() == 99 || self.0.raw() == 98
+    }
+
+    /// Whether another agent has what only one can have.
+    pub fn raw(self) -> i32 {
+        self.0.raw()
+    }
+
+    fn check(code: jvmtiError) -> Result<()> {
+        if code.raw() == 0 { Ok(()) } else { Err(Self(code)) }
+    }
+
+    /// The function is not in the JVM's table.
+    fn missing() -> Self {
+        Self(jvmtiError::from_raw(98))
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", error_name(self.0), self.0.raw())
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// What a call of the JVM gives.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,334 @@
+//! Walks over the heap.
+//!
+//! They run in the JVM's own thread while all others stand still: a visitor must not call the JVM, nor wait for anything
+//! that a thread of the program may hold.
+
+use std::any::Any;
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use jvmti_bindings::sys::jni::{jint, jlong, jvalue};
+use jvmti_bindings::sys::jvmti as sys;
+
+use super::env::Jvmti;
+use super::jni::Ref;
+use super::{Error, Result};
+
+/// Why one object refers to another, or a root to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Object to its class object.
+    Class,
+    /// An instance field: its number.
+    Field(i32),
+    /// An element of an array: its index.
+    Element(i32),
+    /// Class to its loader.
+    ClassLoader,
+    /// Class to its signers.
+    Signers,
+    /// Class to its protection domain.
+    ProtectionDomain,
+    /// Class to an interface.
+    Interface,
+    /// A static field: its number.
+    StaticField(i32),
+    /// An entry of a class's constant pool: its index.
+    ConstantPool(i32),
+    /// Class to its superclass.
+    Superclass,
+    /// Root: a global JNI reference.
+    JniGlobal,
+    /// Root: a class of the boot loader.
+    SystemClass,
+    /// Root: a monitor.
+    Monitor,
+    /// Root: a local variable. The tag of its thread, and the frame.
+    StackLocal(i64, i32),
+    /// Root: a local JNI reference. The tag of its thread, and the frame.
+    JniLocal(i64, i32),
+    /// Root: a thread.
+    Thread,
+    /// Root, or a reference, of another kind.
+    Other,
+}
+
+/// A tag, in its place.
+#[derive(Debug)]
+pub struct Tag(*mut jlong);
+
+impl Tag {
+    /// It; 0 for none.
+    #[inline]
+    pub fn get(&self) -> i64 {
+        // SAFETY: the JVM's place for it, for the time of the callback. Two of them may be one place: it is not borrowed.
+        unsafe { *self.0 }
+    }
+
+    /// Changes it.
+    #[inline]
+    pub fn set(&self, tag: i64) {
+        // SAFETY: as above.
+        unsafe { *self.0 = tag }
+    }
+}
+
+/// A reference.
+#[derive(Debug)]
+pub struct Reference<'t> {
+    /// Why.
+    pub kind: Kind,
+    /// The referent's tag.
+    pub tag: &'t Tag,
+    /// The tag of the referent's class.
+    pub class: i64,
+    /// The referent's size.
+    pub size: u64,
+    /// The referent's length, if it is an array.
+    pub length: Option<u32>,
+    /// The referrer's tag; `None` for roots.
+    pub referrer: Option<&'t Tag>,
+    /// The tag of the referrer's class.
+    pub referrer_class: i64,
+}
+
+/// Whether a walk goes on behind a referent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// Its references are followed, once.
+    Visit,
+    /// They are not.
+    Skip,
+    /// The walk ends.
+    Abort,
+}
+
+impl Then {
+    const fn raw(self) -> jint {
+        match self {
+            Self::Visit => 0x100,
+            Self::Skip => 0,
+            Self::Abort => 0x8000,
+        }
+    }
+}
+
+/// A value of a primitive field, in big-endian bytes: how many its type has.
+pub type Value = ([u8; 8], usize);
+
+/// Who is told what a walk finds.
+pub trait Visitor {
+    /// A reference.
+    fn reference(&mut self, reference: &Reference<'_>) -> Then;
+
+    /// A primitive field: static or not, its number, the object's tag, the tag of its class, its value.
+    fn field(&mut self, is_static: bool, index: i32, object: &Tag, class: i64, value: Value) -> Then;
+
+    /// An array of primitive values: its tag, the signature of its elements, how many, and they in the order of this
+    /// machine.
+    fn array(&mut self, object: &Tag, element: u8, count: u32, bytes: &[u8]) -> Then;
+
+    /// An object of an iteration: tag, tag of its class, size, length if it is an array.
+    fn object(&mut self, object: &Tag, class: i64, size: u64, length: Option<u32>) -> Then;
+}
+
+/// Which objects an iteration tells of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Filter {
+    /// All.
+    None,
+    /// Those that have a tag.
+    Tagged,
+}
+
+/// What a callback gets.
+struct Walk<'v> {
+    visitor: &'v mut dyn Visitor,
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+impl Walk<'_> {
+    /// Calls the visitor; a panic ends the walk, and goes on behind it.
+    fn run(&mut self, visit: impl FnOnce(&mut dyn Visitor) -> Then) -> jint {
+        match catch_unwind(AssertUnwindSafe(|| visit(self.visitor))) {
+            Ok(then) => then.raw(),
+            Err(panic) => {
+                self.panic = Some(panic);
+                Then::Abort.raw()
+            }
+        }
+    }
+}
+
+impl Jvmti {
+    /// Follows references from the roots, or from one object.
+    ///
+    /// # Errors
+    /// What JVM TI says.
+    pub fn follow(self, from: Option<Ref<'_>>, visitor: &mut dyn Visitor) -> Result<()> {
+        let callbacks = sys::jvmtiHeapCallbacks {
+            heap_reference_callback: Some(reference),
+            primitive_field_callback: Some(primitive_field),
+            array_primitive_value_callback: Some(primitive_array),
+            ..Default::default()
+        };
+        walk(visitor, |data| self.follow_references(0, from, &callbacks, data))
+    }
+
+    /// Tells of all objects of the heap, reachable or not.
+    ///
+    /// # Errors
+    /// What JVM TI says.
+    pub fn iterate(self, filter: Filter, visitor: &mut dyn Visitor) -> Result<()> {
+        /// JVMTI_HEAP_FILTER_UNTAGGED: "Filter out untagged objects".
+        const UNTAGGED: i32 = 0x8;
+        let callbacks =
+            sys::jvmtiHeapCallbacks { heap_iteration_callback: Some(iteration), ..Default::default() };
+        let filter = if filter == Filter::Tagged { UNTAGGED } else { 0 };
+        walk(visitor, |data| self.iterate_through_heap(filter, &callbacks, data))
+    }
+}
+
+fn walk(visitor: &mut dyn Visitor, run: impl FnOnce(*mut c_void) -> Result<()>) -> Result<()> {
+    let mut walk = Walk { visitor, panic: None };
+    let done: std::result::Result<(), Error> = run((&raw mut walk).cast());
+    if let Some(panic) = walk.panic {
+        std::panic::resume_unwind(panic);
+    }
+    done
+}
+
+/// The walk of a callback.
+///
+/// # Safety
+/// `data` is what [`walk`] gave, whose call is still running; callbacks of one walk come one after another.
+unsafe fn walk_of<'w>(data: *mut c_void) -> &'w mut Walk<'w> {
+    // SAFETY: as above.
+    unsafe { &mut *data.cast::<Walk<'w>>() }
+}
+
+unsafe extern "system" fn reference(
+    kind: u32,
+    info: *const sys::jvmtiHeapReferenceInfo,
+    class: jlong,
+    referrer_class: jlong,
+    size: jlong,
+    tag: *mut jlong,
+    referrer: *mut jlong,
+    length: jint,
+    data: *mut c_void,
+) -> jint {
+    // SAFETY: the info that is read is that of its kind (JVM TI specification, "Heap Reference Info").
+    let kind = unsafe {
+        match kind {
+            1 => Kind::Class,
+            2 => Kind::Field((*info).field.index),
+            3 => Kind::Element((*info).array.index),
+            4 => Kind::ClassLoader,
+            5 => Kind::Signers,
+            6 => Kind::ProtectionDomain,
+            7 => Kind::Interface,
+            8 => Kind::StaticField((*info).field.index),
+            9 => Kind::ConstantPool((*info).constant_pool.index),
+            10 => Kind::Superclass,
+            21 => Kind::JniGlobal,
+            22 => Kind::SystemClass,
+            23 => Kind::Monitor,
+            24 => Kind::StackLocal((*info).stack_local.thread_tag, (*info).stack_local.depth),
+            25 => Kind::JniLocal((*info).jni_local.thread_tag, (*info).jni_local.depth),
+            26 => Kind::Thread,
+            _ => Kind::Other,
+        }
+    };
+    let referrer = (!referrer.is_null()).then_some(Tag(referrer));
+    let reference = Reference {
+        kind,
+        tag: &Tag(tag),
+        class,
+        size: u64::try_from(size).unwrap_or(0),
+        length: u32::try_from(length).ok(),
+        referrer: referrer.as_ref(),
+        referrer_class,
+    };
+    // SAFETY: the data of this walk.
+    unsafe { walk_of(data) }.run(|visitor| visitor.reference(&reference))
+}
+
+unsafe extern "system" fn primitive_field(
+    kind: u32,
+    info: *const sys::jvmtiHeapReferenceInfo,
+    class: jlong,
+    tag: *mut jlong,
+    value: jvalue,
+    value_type: u32,
+    data: *mut c_void,
+) -> jint {
+    // SAFETY: the member that is read is the value's type; the info is that of a field.
+    let (value, index) = unsafe {
+        let value = match u8::try_from(value_type).unwrap_or(0) {
+            b'Z' => wide(&[value.z]),
+            b'B' => wide(&value.b.to_be_bytes()),
+            b'C' => wide(&value.c.to_be_bytes()),
+            b'S' => wide(&value.s.to_be_bytes()),
+            b'I' => wide(&value.i.to_be_bytes()),
+            b'J' => wide(&value.j.to_be_bytes()),
+            b'F' => wide(&value.f.to_be_bytes()),
+            b'D' => wide(&value.d.to_be_bytes()),
+            _ => wide(&[]),
+        };
+        (value, (*info).field.index)
+    };
+    // SAFETY: the data of this walk.
+    unsafe { walk_of(data) }.run(|visitor| visitor.field(kind == 8, index, &Tag(tag), class, value))
+}
+
+fn wide(bytes: &[u8]) -> Value {
+    let mut value = [0; 8];
+    for (to, from) in value.iter_mut().zip(bytes) {
+        *to = *from;
+    }
+    (value, bytes.len())
+}
+
+/// Bytes of a value, by the signature of its type.
+pub const fn bytes_of(element: u8) -> usize {
+    match element {
+        b'Z' | b'B' => 1,
+        b'C' | b'S' => 2,
+        b'I' | b'F' => 4,
+        _ => 8,
+    }
+}
+
+unsafe extern "system" fn primitive_array(
+    _: jlong,
+    _: jlong,
+    tag: *mut jlong,
+    count: jint,
+    element: u32,
+    elements: *const c_void,
+    data: *mut c_void,
+) -> jint {
+    let element = u8::try_from(element).unwrap_or(0);
+    let count = u32::try_from(count).unwrap_or(0);
+    let bytes = if elements.is_null() {
+        &[][..]
+    } else {
+        // SAFETY: the JVM gives so many elements of this type, for the time of the call.
+        unsafe { std::slice::from_raw_parts(elements.cast::<u8>(), count as usize * bytes_of(element)) }
+    };
+    // SAFETY: the data of this walk.
+    unsafe { walk_of(data) }.run(|visitor| visitor.array(&Tag(tag), element, count, bytes))
+}
+
+unsafe extern "system" fn iteration(
+    class: jlong,
+    size: jlong,
+    tag: *mut jlong,
+    length: jint,
+    data: *mut c_void,
+) -> jint {
+    let (size, length) = (u64::try_from(size).unwrap_or(0), u32::try_from(length).ok());
+    // SAFETY: the data of this walk.
+    unsafe { walk_of(data) }.run(|visitor| visitor.object(&Tag(tag), class, size, length))
+}

@@ -1,0 +1,33 @@
+//! The HPROF agent for JDK 11 and later: the options and formats of the agent that JDK 8 had, over JVM TI.
+//!
+//! A JVM loads it with `-agentpath:.../libhprof_agent.so=OPTIONS`, or while it runs; `usage.txt` lists the options, and
+//! docs/agent.md says what they record. The parts:
+//!
+//! | module | what |
+//! |---|---|
+//! | `jvm` | JVM TI and JNI; the only `unsafe` |
+//! | `agent` | events, and what is done at them |
+//! | `record` | what is recorded while the program runs: sites, traces, classes, threads, samples, monitors |
+//! | `heap` | walks: what is alive, and heap dumps |
+//! | `output` | files, sockets, and the records or lines in them |
+//! | `rewrite` | class files whose methods are measured |
+//! | `control` | commands over a socket |
+//! | `dumps` | what is written, and when |
+
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+// Nothing here is for other crates: the JVM calls it.
+#![allow(unreachable_pub)]
+
+pub mod agent;
+mod control;
+mod dumps;
+mod heap;
+mod jvm;
+mod names;
+pub mod options;
+mod output;
+mod record;
+pub mod rewrite;
+mod suspended;
+mod tags;
+mod tracker;

@@ -1,0 +1,49 @@
+//! Names of classes and methods, as they are written.
+
+/// A class in Java source form, from its signature: `Ljava/lang/String;` is `java.lang.String`, `[[I` is `int[][]`.
+pub fn java_class(signature: &str) -> String {
+    let element = signature.trim_start_matches('[');
+    let name = match element {
+        "Z" => "boolean".to_owned(),
+        "B" => "byte".to_owned(),
+        "C" => "char".to_owned(),
+        "S" => "short".to_owned(),
+        "I" => "int".to_owned(),
+        "J" => "long".to_owned(),
+        "F" => "float".to_owned(),
+        "D" => "double".to_owned(),
+        "V" => "void".to_owned(),
+        class => {
+            let class = class.strip_prefix('L').unwrap_or(class);
+            class.strip_suffix(';').unwrap_or(class).replace('/', ".")
+        }
+    };
+    name + &"[]".repeat(signature.len() - element.len())
+}
+
+/// A class as HotSpot's dumps name it, from its signature: `java/lang/String`, `[I`, `[Ljava/lang/String;`. What a hidden
+/// class has behind its name, HotSpot's dumps join with `+`: `Shop$$Lambda+0x0000000801002a08`.
+pub fn internal_class(signature: &str) -> String {
+    let name = match signature.strip_prefix('L') {
+        Some(class) => class.strip_suffix(';').unwrap_or(class),
+        None => signature,
+    };
+    name.replace('.', "+")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_are_names() {
+        assert_eq!(java_class("Ljava/util/Map$Entry;"), "java.util.Map$Entry");
+        assert_eq!(java_class("[[I"), "int[][]");
+        assert_eq!(java_class("[Ljava/lang/Object;"), "java.lang.Object[]");
+        assert_eq!(java_class("LPlain;"), "Plain");
+        assert_eq!(internal_class("LPlain;"), "Plain");
+        assert_eq!(internal_class("[Ljava/lang/Object;"), "[Ljava/lang/Object;");
+        assert_eq!(internal_class("[J"), "[J");
+        assert_eq!(internal_class("LA$$Lambda.0x1f;"), "A$$Lambda+0x1f");
+    }
+}

@@ -1,0 +1,363 @@
+//! Options, with the names, defaults and meanings of the agent of JDK 8, and what is new.
+
+use std::path::PathBuf;
+
+/// What `help` prints.
+pub const USAGE: &str = include_str!("usage.txt");
+
+/// Who writes heap dumps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dumper {
+    /// The agent, over JVM TI: each object with the trace of its allocation.
+    #[default]
+    Agent,
+    /// The JVM; the agent's records are put behind it.
+    Jvm,
+}
+
+/// What is recorded of the processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cpu {
+    /// Stacks of running threads, every `interval`.
+    Samples,
+    /// Time in methods.
+    Times,
+    /// As times, written as calls of one method by another.
+    Old,
+}
+
+impl Cpu {
+    /// Whether methods are instrumented.
+    pub fn is_timed(self) -> bool {
+        self != Self::Samples
+    }
+}
+
+/// The format of the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// `a`: text.
+    #[default]
+    Text,
+    /// `b`: binary.
+    Binary,
+}
+
+/// The options.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// `heap=dump|all`: dump the heap.
+    pub heap_dump: bool,
+    /// `heap=sites|all`: record allocation sites.
+    pub sites: bool,
+    /// `dump=jvm|agent`.
+    pub dumper: Dumper,
+    /// `cpu=samples|times|old`.
+    pub cpu: Option<Cpu>,
+    /// `monitor=y`.
+    pub monitors: bool,
+    /// `format=a|b`.
+    pub format: Format,
+    /// `file=`; `None`: `java.hprof`, or `java.hprof.txt`.
+    pub file: Option<PathBuf>,
+    /// `net=host:port`.
+    pub net: Option<(String, u16)>,
+    /// `depth=`: frames of a trace.
+    pub depth: usize,
+    /// `interval=`: milliseconds between samples.
+    pub interval_ms: u64,
+    /// `cutoff=`: rows below this part of the total are left out.
+    pub cutoff: f64,
+    /// `lineno=n`: traces without lines.
+    pub lines: bool,
+    /// `thread=y`: traces of different threads differ.
+    pub threads: bool,
+    /// `doe=y`: dump at the end of the JVM.
+    pub dump_on_exit: bool,
+    /// `force=n`: another name if the file exists.
+    pub force: bool,
+    /// `verbose=n`: no messages about dumps.
+    pub verbose: bool,
+    /// `sample=BYTES`: bytes between sampled allocations; 0 is all of them.
+    pub sample: u32,
+    /// `filter=`: the packages that `cpu=times` and `cpu=old` measure; empty: all but the JDK's own.
+    pub filter: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            heap_dump: false,
+            sites: false,
+            dumper: Dumper::Agent,
+            cpu: None,
+            monitors: false,
+            format: Format::Text,
+            file: None,
+            net: None,
+            depth: 4,
+            interval_ms: 10,
+            cutoff: 0.0001,
+            lines: true,
+            threads: false,
+            dump_on_exit: true,
+            force: true,
+            verbose: true,
+            sample: 0,
+            filter: Vec::new(),
+        }
+    }
+}
+
+/// The most frames of a trace: the JVM's own limit of recorded stacks (`MaxJavaStackTraceDepth`) is 1,024 by default.
+pub const MAX_DEPTH: usize = 4096;
+
+/// What an option string asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Asked {
+    /// `help`.
+    Help,
+    /// `dump`: an agent that runs writes what it has now.
+    Dump,
+    /// `stop`: as `dump`, then it records no more.
+    Stop,
+    /// To record.
+    Record(Box<Options>),
+}
+
+/// Reads an option string.
+///
+/// # Errors
+/// Which option is wrong, and how it would be right.
+pub fn parse(text: &str) -> Result<Asked, String> {
+    match text {
+        "help" => return Ok(Asked::Help),
+        "dump" => return Ok(Asked::Dump),
+        "stop" => return Ok(Asked::Stop),
+        _ => {}
+    }
+    let mut options = Options::default();
+    for option in text.split(',').filter(|option| !option.is_empty()) {
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        set(&mut options, name, value)?;
+    }
+    if !options.heap_dump && !options.sites && options.cpu.is_none() && !options.monitors {
+        // As the old agent: nothing asked for is heap=all.
+        (options.heap_dump, options.sites) = (true, true);
+    }
+    if options.format == Format::Binary {
+        if options.monitors {
+            return Err("monitor=y needs format=a: the binary format has no record for monitors".to_owned());
+        }
+        if options.cpu.is_some_and(Cpu::is_timed) {
+            return Err(
+                "cpu=times and cpu=old need format=a: the binary format has no record for them".to_owned()
+            );
+        }
+    }
+    if options.dumper == Dumper::Jvm {
+        if !options.heap_dump || options.format == Format::Text {
+            return Err(
+                "dump=jvm needs heap=dump or heap=all, and format=b: the JVM writes binary dumps".to_owned()
+            );
+        }
+        if options.net.is_some() {
+            return Err("dump=jvm needs file=, not net=: the JVM writes dumps to files".to_owned());
+        }
+    }
+    if options.net.is_some() && options.file.is_some() {
+        return Err("net= and file= exclude each other".to_owned());
+    }
+    Ok(Asked::Record(Box::new(options)))
+}
+
+fn set(options: &mut Options, name: &str, value: &str) -> Result<(), String> {
+    match name {
+        "heap" => {
+            (options.heap_dump, options.sites) = match value {
+                "dump" => (true, false),
+                "sites" => (false, true),
+                "all" => (true, true),
+                _ => return Err(one_of(name, value, "dump, sites or all")),
+            }
+        }
+        "dump" => {
+            options.dumper = match value {
+                "jvm" => Dumper::Jvm,
+                "agent" => Dumper::Agent,
+                _ => return Err(one_of(name, value, "jvm or agent")),
+            }
+        }
+        "cpu" => {
+            options.cpu = Some(match value {
+                "samples" => Cpu::Samples,
+                "times" => Cpu::Times,
+                "old" => Cpu::Old,
+                _ => return Err(one_of(name, value, "samples, times or old")),
+            });
+        }
+        "format" => {
+            options.format = match value {
+                "a" => Format::Text,
+                "b" => Format::Binary,
+                _ => return Err(one_of(name, value, "a or b")),
+            }
+        }
+        "file" if value.is_empty() => return Err("file= needs a name".to_owned()),
+        "file" => options.file = Some(value.into()),
+        "net" => {
+            let net = value.rsplit_once(':').filter(|(host, _)| !host.is_empty());
+            let net = net.and_then(|(host, port)| {
+                let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+                Some((host.to_owned(), port.parse().ok().filter(|port| *port != 0)?))
+            });
+            options.net = Some(net.ok_or_else(|| one_of(name, value, "<host>:<port>"))?);
+        }
+        "depth" => options.depth = number(name, value, 0, MAX_DEPTH)?,
+        "interval" => options.interval_ms = number(name, value, 1, 1 << 31)?,
+        "cutoff" => {
+            let cutoff = value.parse().ok().filter(|cutoff| (0.0..=1.0).contains(cutoff));
+            options.cutoff = cutoff.ok_or_else(|| one_of(name, value, "a number from 0 to 1"))?;
+        }
+        "sample" => options.sample = number(name, value, 0, i32::MAX.unsigned_abs())?,
+        "filter" => {
+            options.filter = value.split(':').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        }
+        "monitor" => options.monitors = yes(name, value)?,
+        "lineno" => options.lines = yes(name, value)?,
+        "thread" => options.threads = yes(name, value)?,
+        "doe" => options.dump_on_exit = yes(name, value)?,
+        "force" => options.force = yes(name, value)?,
+        "verbose" => options.verbose = yes(name, value)?,
+        // Solaris' micro state accounting, and an option that JDK 5 dropped: accepted, as by the old agent.
+        "msa" | "gc_okay" => {
+            yes(name, value)?;
+        }
+        _ => return Err(format!("unknown option {name:?}; help lists all")),
+    }
+    Ok(())
+}
+
+fn one_of(name: &str, value: &str, expected: &str) -> String {
+    format!("{name}={value}: expected {expected}")
+}
+
+fn yes(name: &str, value: &str) -> Result<bool, String> {
+    match value {
+        "y" => Ok(true),
+        "n" => Ok(false),
+        _ => Err(one_of(name, value, "y or n")),
+    }
+}
+
+fn number<T: std::str::FromStr + PartialOrd + std::fmt::Display>(
+    name: &str,
+    value: &str,
+    least: T,
+    most: T,
+) -> Result<T, String> {
+    match value.parse::<T>() {
+        Ok(number) if number >= least && number <= most => Ok(number),
+        _ => Err(one_of(name, value, &format!("a whole number from {least} to {most}"))),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn options(text: &str) -> Options {
+        match parse(text).unwrap() {
+            Asked::Record(options) => *options,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn nothing_is_heap_all() {
+        let options = options("");
+        assert!(options.heap_dump && options.sites && options.cpu.is_none());
+        assert_eq!((options.depth, options.interval_ms, options.cutoff), (4, 10, 0.0001));
+    }
+
+    #[test]
+    fn every_option_of_the_old_agent_is_read() {
+        let read = options(
+            "heap=sites,cpu=samples,monitor=n,format=b,file=/tmp/x.hprof,depth=8,interval=20,cutoff=0.5,lineno=n,\
+             thread=y,doe=n,msa=y,force=n,verbose=n,gc_okay=y",
+        );
+        let expected = Options {
+            sites: true,
+            cpu: Some(Cpu::Samples),
+            format: Format::Binary,
+            file: Some("/tmp/x.hprof".into()),
+            depth: 8,
+            interval_ms: 20,
+            cutoff: 0.5,
+            lines: false,
+            threads: true,
+            dump_on_exit: false,
+            force: false,
+            verbose: false,
+            ..Options::default()
+        };
+        assert_eq!(read, expected);
+        assert!(options("cpu=times").cpu == Some(Cpu::Times) && options("cpu=old").cpu == Some(Cpu::Old));
+        assert_eq!(options("net=[::1]:7000").net, Some(("::1".to_owned(), 7000)));
+        assert_eq!(options("cpu=times,filter=com.acme:org.x").filter, ["com.acme", "org.x"]);
+    }
+
+    #[test]
+    fn wrong_ones_are_named() {
+        for (text, word) in [
+            ("heap=some", "dump, sites or all"),
+            ("cpu=fast", "samples, times or old"),
+            ("format=c", "a or b"),
+            ("depth=-1", "whole number"),
+            ("interval=0", "whole number"),
+            ("cutoff=2", "0 to 1"),
+            ("cutoff=NaN", "0 to 1"),
+            ("net=7000", "<host>:<port>"),
+            ("doe=maybe", "y or n"),
+            ("file=", "needs a name"),
+            ("hep=dump", "unknown option"),
+            ("monitor=y,format=b", "no record for monitors"),
+            ("cpu=times,format=b", "no record for them"),
+            ("cpu=old,format=b", "no record for them"),
+            ("heap=sites,dump=jvm,format=b", "needs heap=dump"),
+            ("heap=dump,dump=jvm", "format=b"),
+            ("heap=dump,dump=jvm,format=b,net=h:1", "not net="),
+            ("net=h:1,file=x", "exclude each other"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+    }
+
+    /// Every option that the usage lists is one, with one of the values that it lists.
+    #[test]
+    fn usage_and_options_agree() {
+        let mut listed = 0;
+        for line in USAGE.lines() {
+            let Some((name, values)) = line.split_whitespace().next().and_then(|word| word.split_once('='))
+            else {
+                continue;
+            };
+            if line.starts_with(' ') || !name.bytes().all(|byte| byte.is_ascii_lowercase()) {
+                continue;
+            }
+            let value = match values {
+                "<file>" => "f",
+                "<host>:<port>" => "h:1",
+                "<value>" => "0.1",
+                "<packages>" => "com.acme",
+                values if values.starts_with('<') => "7",
+                values => values.split('|').next().unwrap(),
+            };
+            set(&mut Options::default(), name, value).unwrap();
+            listed += 1;
+        }
+        assert_eq!(listed, 18);
+    }
+}

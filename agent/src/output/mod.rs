@@ -1,0 +1,272 @@
+//! Writing what was recorded: definitions (strings, classes, frames, traces, threads) once, before what refers to them.
+
+pub mod sections;
+pub mod sink;
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use hprof_format::binary::{self, Records};
+use hprof_format::{date, text};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::agent::Agent;
+use crate::names;
+use crate::options::Format;
+use crate::record::threads::Happened;
+use crate::record::traces::{FIRST_SERIAL, Place};
+use sink::Sink;
+
+/// The output, and what was written to it.
+#[derive(Debug)]
+pub struct Output {
+    /// Where it goes.
+    pub sink: Sink,
+    format: Format,
+    started: SystemTime,
+    written: Written,
+}
+
+/// What was written.
+#[derive(Debug, Default)]
+struct Written {
+    strings: FxHashMap<String, u64>,
+    /// How many classes, in the order of their serial numbers.
+    classes: usize,
+    unloaded: FxHashSet<u32>,
+    frames: FxHashSet<u32>,
+    /// The number of the next trace.
+    traces: u32,
+}
+
+/// Bytes that are collected before they are written.
+const BUFFER: usize = 1 << 18;
+
+/// The serial number of a trace.
+pub fn serial(trace: u32) -> u32 {
+    FIRST_SERIAL.saturating_add(trace)
+}
+
+impl Output {
+    /// Output that starts with the head of its format.
+    pub fn new(mut sink: Sink, format: Format, calls_only: bool) -> Self {
+        let started = SystemTime::now();
+        let since = started.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut head = Vec::new();
+        match format {
+            // `cpu=old` is a table without a head.
+            Format::Text if calls_only => {}
+            Format::Text => {
+                let date = date::ctime(since.as_secs());
+                let _ = text::head(&mut head, &date, EXPLANATION);
+            }
+            Format::Binary => {
+                binary::header(&mut head, u64::try_from(since.as_millis()).unwrap_or(0));
+            }
+        }
+        sink.write(&head);
+        Self { sink, format, started, written: Written::default() }
+    }
+
+    /// The format.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Now, as text reports have it: in UTC, as `convert` writes dates.
+    pub fn date(&self) -> String {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        date::ctime(since.as_secs())
+    }
+
+    /// Microseconds since the header's time; modulo 2^32, as the format has it.
+    pub fn micros(&self) -> u32 {
+        let since = SystemTime::now().duration_since(self.started).unwrap_or(Duration::ZERO);
+        u32::try_from(since.as_micros() & u128::from(u32::MAX)).unwrap_or(0)
+    }
+
+    /// The ID of a string; it is written if it is new.
+    pub fn string(&mut self, out: &mut Vec<u8>, text: &str) -> u64 {
+        if let Some(id) = self.written.strings.get(text) {
+            return *id;
+        }
+        let id = self.written.strings.len() as u64 + 1;
+        self.written.strings.insert(text.to_owned(), id);
+        // Names of the JVM have no NUL and no lone surrogates here, so UTF-8 is what it reads.
+        Records::new(out, self.micros()).string(id, text.as_bytes());
+        id
+    }
+
+    /// Writes bytes if there are many, or if they have to be.
+    fn flush(&mut self, out: &mut Vec<u8>, at: usize) {
+        if out.len() > at {
+            self.sink.write(out);
+            out.clear();
+        }
+    }
+
+    /// Writes all definitions that are new.
+    pub fn definitions(&mut self, agent: &Agent) {
+        let mut out = Vec::new();
+        self.classes(agent, &mut out);
+        self.threads(agent, &mut out);
+        let traces = agent.traces.since(self.written.traces);
+        for trace in traces {
+            let number = self.written.traces;
+            self.written.traces += 1;
+            self.trace(&mut out, serial(number), trace.thread, &trace.places);
+            self.flush(&mut out, BUFFER);
+        }
+        self.flush(&mut out, 0);
+    }
+
+    /// Writes classes that are new. Frames name them by serial numbers.
+    fn classes(&mut self, agent: &Agent, out: &mut Vec<u8>) {
+        if self.format == Format::Text {
+            return;
+        }
+        let all = agent.classes.all();
+        for class in all.iter().skip(self.written.classes) {
+            let name = self.string(out, &names::internal_class(&class.signature));
+            Records::new(out, self.micros()).load_class(class.serial, class.id, FIRST_SERIAL, name);
+            self.flush(out, BUFFER);
+        }
+        self.written.classes = all.len();
+    }
+
+    /// Writes UNLOAD CLASS for classes that were written and are not among these any more.
+    pub fn unloaded(&mut self, agent: &Agent, loaded: &FxHashSet<u64>) {
+        if self.format == Format::Text {
+            return;
+        }
+        let mut out = Vec::new();
+        for class in agent.classes.all().iter().take(self.written.classes) {
+            if !loaded.contains(&class.id) && self.written.unloaded.insert(class.serial) {
+                Records::new(&mut out, self.micros()).unload_class(class.serial);
+            }
+        }
+        self.flush(&mut out, 0);
+    }
+
+    fn threads(&mut self, agent: &Agent, out: &mut Vec<u8>) {
+        for happened in agent.threads.take_happened() {
+            match (self.format, happened) {
+                (Format::Text, Happened::Start(thread)) => {
+                    // The agent's readers take a name up to the next quote.
+                    let name = thread.info.name.replace('"', "'");
+                    let group = thread.info.group.replace('"', "'");
+                    let start = text::ThreadStart {
+                        object: thread.id,
+                        serial: thread.serial,
+                        name: &name,
+                        group: &group,
+                    };
+                    let _ = text::thread_start(out, &start);
+                }
+                (Format::Text, Happened::End(serial)) => {
+                    let _ = text::thread_end(out, serial);
+                }
+                (Format::Binary, Happened::Start(thread)) => {
+                    let name = self.string(out, &thread.info.name);
+                    let group = self.string(out, &thread.info.group);
+                    let parent_group = self.string(out, &thread.info.parent_group);
+                    let (serial, object) = (thread.serial, thread.id);
+                    let start = binary::StartThread {
+                        serial,
+                        object,
+                        trace: FIRST_SERIAL,
+                        name,
+                        group,
+                        parent_group,
+                    };
+                    Records::new(out, self.micros()).start_thread(&start);
+                }
+                (Format::Binary, Happened::End(serial)) => {
+                    Records::new(out, self.micros()).end_thread(serial);
+                }
+            }
+        }
+    }
+
+    fn trace(&mut self, out: &mut Vec<u8>, serial: u32, thread: u32, places: &[Place]) {
+        match self.format {
+            Format::Text => {
+                let _ = text::trace(out, serial, thread, places.iter().map(frame));
+            }
+            Format::Binary => {
+                let frames: Vec<_> = places.iter().map(|place| u64::from(place.number)).collect();
+                for place in places {
+                    if self.written.frames.insert(place.number) {
+                        self.frame(out, place);
+                    }
+                }
+                Records::new(out, self.micros()).trace(serial, thread, &frames);
+            }
+        }
+    }
+
+    fn frame(&mut self, out: &mut Vec<u8>, place: &Place) {
+        let method = place.method.as_deref();
+        let name = self.string(out, method.map_or(text::UNKNOWN_METHOD, |method| &method.name));
+        let signature = self.string(out, method.map_or("", |method| &method.signature));
+        let source = match method.and_then(|method| method.source.as_deref()) {
+            Some(source) => self.string(out, source),
+            None => 0,
+        };
+        let class = method.and_then(|method| method.class.as_ref()).map_or(0, |class| class.serial);
+        let frame = binary::Frame {
+            id: place.number.into(),
+            method: name,
+            signature,
+            source,
+            class,
+            line: place.line,
+        };
+        Records::new(out, self.micros()).frame(&frame);
+    }
+}
+
+/// A frame as text has it.
+pub fn frame(place: &Place) -> text::Frame<'_> {
+    match &place.method {
+        Some(method) => text::Frame {
+            class: Some(&method.class_name),
+            method: Some(&method.name),
+            source: method.source.as_deref(),
+            line: place.line,
+        },
+        None => text::Frame { line: -1, ..text::Frame::default() },
+    }
+}
+
+const EXPLANATION: &str = "\
+Written by the agent of hprof-cli, in the text format of the HPROF agent.
+Times are in UTC. Object ids are hexadecimal, all other numbers decimal.
+
+THREAD START, THREAD END
+    A thread with its object id (obj), its serial number (id), its name and its
+    group.
+
+TRACE
+    A call stack, innermost frame first. Trace 300000 is empty: it stands for
+    objects that are older than the agent.
+
+HEAP DUMP
+    GC roots (ROOT), classes (CLS), instances (OBJ) and arrays (ARR): object id,
+    size in bytes as the JVM states it (sz), trace of the allocation, and every
+    reference that is not null.
+
+SITES
+    Classes and the traces where their objects were allocated: bytes and objects
+    that are alive after a garbage collection, and that were ever allocated.
+    What the compiler proved to be unneeded was not allocated.
+
+CPU SAMPLES
+    How often each trace was found: once for every interval of processor time
+    that its thread used, where the JVM could stop the thread.
+
+CPU TIME (ms)
+    Calls of each trace, and the time in it without its callees.
+
+MONITOR TIME, MONITOR DUMP
+    Time lost waiting to enter monitors; who owns and who waits for them.
+";

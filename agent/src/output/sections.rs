@@ -1,0 +1,334 @@
+//! The sections of a report: SITES, CPU SAMPLES, CPU TIME, calls, MONITOR TIME, MONITOR DUMP.
+
+use hprof_format::binary::{self, Records, Totals};
+use hprof_format::text;
+use rustc_hash::FxHashMap;
+
+use super::{Output, serial};
+use crate::agent::Agent;
+use crate::jvm::{Jni, ThreadState};
+use crate::names;
+use crate::options::Format;
+use crate::record::sites::{Key, Weight};
+
+/// Live and allocated objects of a site.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SiteCounts {
+    /// Alive.
+    pub live: Weight,
+    /// Ever allocated.
+    pub allocated: Weight,
+}
+
+/// Part of a total in percent.
+fn percent(part: u64, total: u64) -> f64 {
+    if total == 0 { 0.0 } else { part as f64 / total as f64 * 100.0 }
+}
+
+/// Sites with what all of them have together: the most live bytes first.
+#[derive(Debug, Default)]
+pub struct AllSites {
+    rows: Vec<(Key, SiteCounts)>,
+    totals: Totals,
+}
+
+impl AllSites {
+    /// Of counts; objects that are alive and that nobody saw allocated (they are older than the agent) were allocated.
+    pub fn new(agent: &Agent, live: &FxHashMap<Key, Weight>) -> Self {
+        let mut all: FxHashMap<Key, SiteCounts> = FxHashMap::default();
+        for (key, weight) in live {
+            all.entry(*key).or_default().live = agent.sampling.whole(*weight);
+        }
+        for (key, weight) in agent.sites.allocated() {
+            all.entry(key).or_default().allocated = agent.sampling.whole(weight);
+        }
+        let mut totals = Totals::default();
+        for counts in all.values_mut() {
+            // With sampling, a rounding can make the one smaller than the other.
+            counts.allocated.objects = counts.allocated.objects.max(counts.live.objects);
+            counts.allocated.bytes = counts.allocated.bytes.max(counts.live.bytes);
+            totals.live_objects += counts.live.objects;
+            totals.live_bytes += counts.live.bytes;
+            totals.allocated_objects += counts.allocated.objects;
+            totals.allocated_bytes += counts.allocated.bytes;
+        }
+        let mut rows: Vec<_> = all.into_iter().filter(|(_, counts)| counts.allocated.objects > 0).collect();
+        rows.sort_unstable_by_key(|((class, trace), counts)| {
+            (u64::MAX - counts.live.bytes, u64::MAX - counts.allocated.bytes, *trace, *class)
+        });
+        Self { rows, totals }
+    }
+
+    /// What all sites have together.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+}
+
+impl Output {
+    /// SITES, or ALLOC SITES: rows above the cutoff. Says how many rows had numbers that the format cannot hold.
+    pub fn sites(&mut self, agent: &Agent, sites: &AllSites, cutoff: f64) -> usize {
+        let mut out = Vec::new();
+        let total = sites.totals.live_bytes;
+        let wanted =
+            sites.rows.iter().take_while(|(_, counts)| percent(counts.live.bytes, total) >= cutoff * 100.0);
+        let mut saturated = 0;
+        match self.format() {
+            Format::Text => {
+                let _ = text::sites_begin(&mut out, text::SiteOrder::Live, &self.date());
+                let mut accumulated = 0.0;
+                for (rank, ((class, trace), counts)) in (1..).zip(wanted) {
+                    let class = agent.classes.get(*class);
+                    let class = class.map_or_else(String::new, |class| names::java_class(&class.signature));
+                    let part = percent(counts.live.bytes, total);
+                    accumulated += part;
+                    let row = text::SiteRow {
+                        rank,
+                        percent: (part, accumulated),
+                        live_bytes: counts.live.bytes,
+                        live_objects: counts.live.objects,
+                        allocated_bytes: counts.allocated.bytes,
+                        allocated_objects: counts.allocated.objects,
+                        trace: serial(*trace),
+                        class: &class,
+                    };
+                    let _ = text::site(&mut out, &row);
+                    self.flush(&mut out, super::BUFFER);
+                }
+                let _ = text::sites_end(&mut out);
+            }
+            Format::Binary => {
+                let rows: Vec<_> = wanted
+                    .filter_map(|((class, trace), counts)| {
+                        let class = agent.classes.get(*class)?;
+                        let totals = Totals {
+                            live_bytes: counts.live.bytes,
+                            live_objects: counts.live.objects,
+                            allocated_bytes: counts.allocated.bytes,
+                            allocated_objects: counts.allocated.objects,
+                        };
+                        let array = array_indicator(&class.signature);
+                        Some(binary::Site { array, class: class.serial, trace: serial(*trace), totals })
+                    })
+                    .collect();
+                saturated = rows.iter().filter(|row| row.saturates()).count();
+                // The format has four bytes; a cutoff needs no more.
+                #[allow(clippy::cast_possible_truncation)]
+                let cutoff = cutoff as f32;
+                Records::new(&mut out, self.micros()).alloc_sites(false, cutoff, &sites.totals, &rows);
+            }
+        }
+        self.flush(&mut out, 0);
+        saturated
+    }
+
+    /// HEAP SUMMARY: of binaries only.
+    pub fn heap_summary(&mut self, totals: &Totals) {
+        if self.format() == Format::Binary {
+            let mut out = Vec::new();
+            Records::new(&mut out, self.micros()).heap_summary(totals);
+            self.flush(&mut out, 0);
+        }
+    }
+
+    /// CPU SAMPLES above the cutoff.
+    pub fn samples(&mut self, agent: &Agent, cutoff: f64) {
+        let Some(samples) = &agent.samples else { return };
+        let (total, rows) = samples.counts();
+        let rows: Vec<_> =
+            rows.into_iter().filter(|(_, count)| percent(*count, total) >= cutoff * 100.0).collect();
+        let mut out = Vec::new();
+        match self.format() {
+            Format::Text => {
+                let rows: Vec<_> = rows.into_iter().map(|(trace, count)| (trace, count, count)).collect();
+                self.costs(agent, text::Costs::Samples, (total, total), &rows, &mut out);
+            }
+            Format::Binary => {
+                let rows: Vec<_> = rows.into_iter().map(|(trace, count)| (count, serial(trace))).collect();
+                Records::new(&mut out, self.micros()).cpu_samples(total, &rows);
+            }
+        }
+        self.flush(&mut out, 0);
+    }
+
+    /// Rows of trace, count and cost: `total` is what is printed, and the sum of costs.
+    fn costs(
+        &self,
+        agent: &Agent,
+        section: text::Costs,
+        (printed, total): (u64, u64),
+        rows: &[(u32, u64, u64)],
+        out: &mut Vec<u8>,
+    ) {
+        let traces: Vec<_> = rows.iter().map(|(trace, ..)| agent.traces.get(*trace)).collect();
+        let mut accumulated = 0.0;
+        let rows = (1..).zip(rows).zip(&traces).map(|((rank, (trace, count, cost)), of)| {
+            let part = percent(*cost, total);
+            accumulated += part;
+            let place = of.as_ref().and_then(|of| of.places.first());
+            text::CostRow {
+                rank,
+                percent: (part, accumulated),
+                count: *count,
+                trace: serial(*trace),
+                method: place.map(|place| {
+                    let frame = super::frame(place);
+                    (frame.class, frame.method)
+                }),
+            }
+        });
+        let _ = text::costs(out, section, printed, &self.date(), rows);
+    }
+
+    /// CPU TIME (ms): text only. Rows are trace, calls and nanoseconds without callees, most first.
+    pub fn times(&mut self, agent: &Agent, rows: &[(u32, u64, u64)], cutoff: f64) {
+        let total: u64 = rows.iter().map(|(_, _, nanos)| nanos).sum();
+        let rows: Vec<_> =
+            rows.iter().filter(|(_, _, nanos)| percent(*nanos, total) >= cutoff * 100.0).copied().collect();
+        let mut out = Vec::new();
+        self.costs(agent, text::Costs::Times, (total / 1_000_000, total), &rows, &mut out);
+        self.flush(&mut out, 0);
+    }
+
+    /// The table of `cpu=old`: calls, callee, caller, nanoseconds.
+    pub fn calls(&mut self, rows: &[(u64, String, Option<String>, u64)]) {
+        let mut out = Vec::new();
+        let _ = text::calls_title(&mut out);
+        for (count, callee, caller, nanos) in rows {
+            let _ = text::call(&mut out, *count, Some(callee), caller.as_deref(), nanos / 1_000_000);
+        }
+        self.flush(&mut out, 0);
+    }
+
+    /// MONITOR TIME above the cutoff; nothing if no time was lost.
+    pub fn contention(&mut self, agent: &Agent, cutoff: f64) {
+        let rows = agent.monitors.rows();
+        let total: u64 = rows.iter().map(|(_, _, lost)| lost.nanos).sum();
+        if total < 1_000_000 {
+            return;
+        }
+        let rows: Vec<_> = (rows.into_iter())
+            .filter(|(_, _, lost)| percent(lost.nanos, total) >= cutoff * 100.0)
+            .map(|(trace, signature, lost)| (trace, names::java_class(&signature), lost))
+            .collect();
+        let mut accumulated = 0.0;
+        let lines = (1..).zip(&rows).map(|(rank, (trace, class, lost))| {
+            let part = percent(lost.nanos, total);
+            accumulated += part;
+            let (count, trace) = (lost.count, serial(*trace));
+            text::ContentionRow { rank, percent: (part, accumulated), count, trace, class }
+        });
+        let mut out = Vec::new();
+        let _ = text::contention(&mut out, total / 1_000_000, &self.date(), lines);
+        self.flush(&mut out, 0);
+    }
+
+    /// MONITOR DUMP: the states of all threads, and the monitors that they own or wait for.
+    pub fn monitor_dump(&mut self, agent: &Agent, jni: &Jni<'_>) {
+        let jvmti = agent.jvmti;
+        let mut out = Vec::new();
+        jni.frame(1024, |jni| {
+            // Traces are written before what names them.
+            let mut states = Vec::new();
+            let mut objects = Vec::new();
+            for thread in jvmti.threads(jni).unwrap_or_default() {
+                let Some(known) = agent.threads.started(jvmti, jni, &agent.ids, thread) else { continue };
+                let state = jvmti.thread_state(thread).unwrap_or(ThreadState(0));
+                states.push((known.serial, agent.trace_of(jni, thread, known.serial), status(state)));
+                objects.extend(jvmti.owned_monitors(jni, thread).unwrap_or_default());
+                objects.extend(jvmti.contended_monitor(jni, thread).ok().flatten());
+            }
+            self.definitions(agent);
+            let _ = text::monitor_dump_begin(&mut out);
+            for (thread, trace, status) in states {
+                let _ = text::thread_state(&mut out, thread, serial(trace), &status);
+            }
+            let mut met = rustc_hash::FxHashSet::default();
+            for object in objects {
+                let Some(id) = agent.object_id(object) else { continue };
+                if !met.insert(id) {
+                    continue;
+                }
+                let signature = jni.class_of(object).and_then(|class| jvmti.class_signature(class).ok());
+                let Ok(monitor) = jvmti.monitor(jni, object) else { continue };
+                let thread = |thread| agent.threads.serial(jvmti, thread);
+                let owner = monitor.owner.map(|(owner, entries)| (thread(owner), entries.cast_unsigned()));
+                let monitor = text::Monitor {
+                    signature: signature.as_deref().unwrap_or("Ljava/lang/Object;"),
+                    owner: owner.filter(|(owner, _)| *owner != 0),
+                    entering: monitor.entering.into_iter().map(thread).collect(),
+                    notified: monitor.notified.into_iter().map(thread).collect(),
+                };
+                let _ = text::monitor(&mut out, &monitor);
+            }
+            let _ = text::monitor_dump_end(&mut out);
+        });
+        self.flush(&mut out, 0);
+    }
+
+    /// CONTROL SETTINGS: of binaries only.
+    pub fn control_settings(&mut self, agent: &Agent) {
+        if self.format() == Format::Binary {
+            let flags = u32::from(agent.records_sites())
+                | u32::from(
+                    agent.samples.as_ref().is_some_and(super::super::record::samples::Samples::is_on),
+                ) << 1;
+            let depth = u16::try_from(agent.depth()).unwrap_or(u16::MAX);
+            let mut out = Vec::new();
+            Records::new(&mut out, self.micros()).control_settings(flags, depth);
+            self.flush(&mut out, 0);
+        }
+    }
+}
+
+/// The array indicator of ALLOC SITES: the basic type of the elements, 2 for arrays of objects, 0 for no arrays.
+fn array_indicator(signature: &str) -> u8 {
+    match signature.strip_prefix('[').and_then(|element| element.bytes().next()) {
+        None => 0,
+        Some(element) => basic_type(element),
+    }
+}
+
+/// The basic type of a signature's first character.
+pub fn basic_type(signature: u8) -> u8 {
+    match signature {
+        b'Z' => 4,
+        b'C' => 5,
+        b'F' => 6,
+        b'D' => 7,
+        b'B' => 8,
+        b'S' => 9,
+        b'I' => 10,
+        b'J' => 11,
+        _ => 2,
+    }
+}
+
+/// A state in the agent's words.
+fn status(state: ThreadState) -> String {
+    if !state.has(ThreadState::ALIVE) {
+        return if state.has(ThreadState::TERMINATED) { "ZO" } else { "NS" }.to_owned();
+    }
+    let mut words = String::new();
+    for (bits, word) in [
+        (ThreadState::SUSPENDED, "S|"),
+        (ThreadState::INTERRUPTED, "intr|"),
+        (ThreadState::IN_NATIVE, "native|"),
+    ] {
+        if state.has(bits) {
+            words.push_str(word);
+        }
+    }
+    words.push_str(if state.has(ThreadState::SLEEPING) {
+        "SL"
+    } else if state.has(ThreadState::BLOCKED) {
+        "MW"
+    } else if state.has(ThreadState::WAITING) {
+        "CW"
+    } else if state.has(ThreadState::RUNNABLE) {
+        "R"
+    } else {
+        "UN"
+    });
+    words
+}

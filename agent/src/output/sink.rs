@@ -1,0 +1,246 @@
+//! Where output goes: a file, or a socket.
+//!
+//! A file has its name only while everything in it is whole. While something is written it is called `NAME.partial`, and so
+//! it stays if the JVM dies meanwhile, or if the disk is full. Nothing here ends the JVM or keeps it waiting for ever: a
+//! socket that takes nothing for [`PATIENCE`] is given up.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a socket may take nothing.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A file or a socket.
+#[derive(Debug)]
+pub struct Sink {
+    to: To,
+    /// What went wrong: from then on nothing is written.
+    failed: Option<String>,
+    written: u64,
+}
+
+#[derive(Debug)]
+enum To {
+    File { file: File, path: PathBuf, partial: PathBuf, open: bool },
+    Socket(TcpStream),
+}
+
+/// `NAME.partial`.
+fn partial_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".partial");
+    name.into()
+}
+
+impl Sink {
+    /// A new file. It is there as `NAME.partial` at once, so that a wrong name ends the JVM's start.
+    ///
+    /// # Errors
+    /// Why it cannot be made, with its name.
+    pub fn file(path: PathBuf) -> Result<Self, String> {
+        let partial = partial_of(&path);
+        let file = OpenOptions::new().create(true).write(true).truncate(true).open(&partial);
+        let file = file.map_err(|error| format!("cannot write {}: {error}", partial.display()))?;
+        Ok(Self { to: To::File { file, path, partial, open: true }, failed: None, written: 0 })
+    }
+
+    /// A connection.
+    ///
+    /// # Errors
+    /// Why there is none, with the address.
+    pub fn socket(host: &str, port: u16) -> Result<Self, String> {
+        let failed = |error: io::Error| format!("cannot connect to {host}:{port}: {error}");
+        let mut last = None;
+        for address in (host, port).to_socket_addrs().map_err(failed)? {
+            match TcpStream::connect_timeout(&address, PATIENCE) {
+                Ok(stream) => {
+                    stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
+                    return Ok(Self { to: To::Socket(stream), failed: None, written: 0 });
+                }
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.map_or_else(|| format!("{host}:{port}: no address"), failed))
+    }
+
+    /// The connection, to read commands from.
+    pub fn stream(&self) -> Option<TcpStream> {
+        match &self.to {
+            To::Socket(stream) => stream.try_clone().ok(),
+            To::File { .. } => None,
+        }
+    }
+
+    /// The name of the file.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.to {
+            To::File { path, .. } => Some(path),
+            To::Socket(_) => None,
+        }
+    }
+
+    /// Where output goes, for messages.
+    pub fn name(&self) -> String {
+        match &self.to {
+            To::File { path, .. } => path.display().to_string(),
+            To::Socket(stream) => {
+                stream.peer_addr().map_or_else(|_| "the socket".to_owned(), |address| address.to_string())
+            }
+        }
+    }
+
+    /// What went wrong, if something did.
+    pub fn failure(&self) -> Option<&str> {
+        self.failed.as_deref()
+    }
+
+    /// Bytes that were written.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Something is written that is not whole before [`Self::end`].
+    pub fn begin(&mut self) {
+        if self.failed.is_some() {
+            return;
+        }
+        if let To::File { path, partial, open, .. } = &mut self.to
+            && !*open
+        {
+            *open = true;
+            if let Err(error) = std::fs::rename(&path, &partial) {
+                // Somebody moved or deleted it; the file is still ours to write.
+                let message = format!("cannot rename {}: {error}", path.display());
+                self.fail(message);
+            }
+        }
+    }
+
+    /// What was begun is whole. Says whether the file has its name.
+    pub fn end(&mut self) -> bool {
+        if self.failed.is_some() {
+            return false;
+        }
+        let ended = match &mut self.to {
+            To::File { file, path, partial, open } => {
+                *open = false;
+                file.flush().and_then(|()| std::fs::rename(&partial, &path))
+            }
+            To::Socket(stream) => stream.flush(),
+        };
+        match ended {
+            Ok(()) => true,
+            Err(error) => {
+                let message = format!("cannot finish {}: {error}", self.name());
+                self.fail(message);
+                false
+            }
+        }
+    }
+
+    /// Nothing more comes: the other end is told.
+    pub fn close(&mut self) {
+        if let To::Socket(stream) = &self.to {
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+        }
+        self.failed.get_or_insert_with(String::new);
+    }
+
+    /// Writes, unless something went wrong before.
+    pub fn write(&mut self, bytes: &[u8]) {
+        if self.failed.is_some() {
+            return;
+        }
+        let written = match &mut self.to {
+            To::File { file, .. } => file.write_all(bytes),
+            To::Socket(stream) => stream.write_all(bytes),
+        };
+        match written {
+            Ok(()) => self.written += bytes.len() as u64,
+            Err(error) => {
+                let kept = match &self.to {
+                    To::File { partial, .. } => format!("; what there is stays in {}", partial.display()),
+                    To::Socket(_) => String::new(),
+                };
+                let message = format!("cannot write to {}: {error}{kept}", self.name());
+                self.fail(message);
+            }
+        }
+    }
+
+    /// A second writer of the file, that goes on where this one is. `None` for sockets.
+    pub fn file_at_end(&mut self) -> Option<File> {
+        match &mut self.to {
+            To::File { file, .. } => {
+                file.seek(SeekFrom::End(0)).ok()?;
+                file.try_clone().ok()
+            }
+            To::Socket(_) => None,
+        }
+    }
+
+    fn fail(&mut self, message: String) {
+        crate::agent::complain(&message);
+        if let To::Socket(stream) = &self.to {
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        }
+        self.failed = Some(message);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn directory(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("hprof-agent-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    /// While something is being written, no file has the name.
+    #[test]
+    fn a_file_has_its_name_while_it_is_whole() {
+        let directory = directory("name");
+        let path = directory.join("a.hprof");
+        let mut sink = Sink::file(path.clone()).unwrap();
+        assert!(!path.exists() && partial_of(&path).exists());
+        sink.write(b"one");
+        assert!(sink.end() && path.exists() && !partial_of(&path).exists());
+        sink.begin();
+        sink.write(b"two");
+        assert!(!path.exists());
+        assert!(sink.end());
+        assert_eq!(std::fs::read(&path).unwrap(), b"onetwo");
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_leaves_no_file_that_looks_whole() {
+        let directory = directory("full");
+        let path = directory.join("full");
+        std::os::unix::fs::symlink("/dev/full", partial_of(&path)).unwrap();
+        let mut sink = Sink::file(path.clone()).unwrap();
+        sink.write(&[0; 100]);
+        assert!(sink.failure().unwrap().contains("No space left"), "{:?}", sink.failure());
+        assert!(!sink.end() && !path.exists());
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn a_socket_that_is_closed_is_given_up() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sink = Sink::socket("127.0.0.1", listener.local_addr().unwrap().port()).unwrap();
+        drop(listener.accept().unwrap());
+        drop(listener);
+        for _ in 0..100 {
+            sink.write(&[0; 65536]);
+        }
+        assert!(sink.failure().is_some());
+    }
+}

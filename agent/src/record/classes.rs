@@ -1,0 +1,92 @@
+//! The classes that were met. Each has a tag, whose ID names it here.
+
+use std::sync::{Arc, Mutex, RwLock};
+
+use rustc_hash::FxHashMap;
+
+use super::{lock, read, write};
+use crate::jvm::{Jni, Jvmti, Ref};
+use crate::tags::{Ids, Tag};
+
+/// A class.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Class {
+    /// ID of its class object.
+    pub id: u64,
+    /// Serial number, from 1.
+    pub serial: u32,
+    /// Its signature: `Ljava/lang/String;`.
+    pub signature: String,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    by_id: FxHashMap<u64, Arc<Class>>,
+    /// In the order of their serial numbers.
+    all: Vec<Arc<Class>>,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub struct Classes {
+    table: RwLock<Table>,
+    /// Held while a class gets its tag, also across calls of the JVM. Who suspends threads holds it too, so that none of
+    /// them is suspended with it.
+    registering: Mutex<()>,
+}
+
+impl Classes {
+    /// No class gets a tag while this is held.
+    pub fn hold(&self) -> std::sync::MutexGuard<'_, ()> {
+        lock(&self.registering)
+    }
+
+    /// The class with this ID.
+    pub fn get(&self, id: u64) -> Option<Arc<Class>> {
+        read(&self.table).by_id.get(&id).cloned()
+    }
+
+    /// All classes, by serial number.
+    pub fn all(&self) -> Vec<Arc<Class>> {
+        read(&self.table).all.clone()
+    }
+
+    /// The ID of a class; it gets one if it has none.
+    #[inline]
+    pub fn id_of(&self, jvmti: Jvmti, ids: &Ids, class: Ref<'_>) -> Option<u64> {
+        let tag = Tag(jvmti.tag(class).ok()?);
+        if tag.id() != 0 {
+            return Some(tag.id());
+        }
+        let _held = self.hold();
+        self.register(jvmti, ids, class)
+    }
+
+    /// As [`Self::id_of`], of all classes that are loaded, while [`Self::hold`] is held.
+    pub fn register_all(&self, jvmti: Jvmti, jni: &Jni<'_>, ids: &Ids) {
+        jni.frame(0, |jni| {
+            for class in jvmti.loaded_classes(jni).unwrap_or_default() {
+                self.register(jvmti, ids, class);
+                jni.delete(class);
+            }
+        });
+    }
+
+    fn register(&self, jvmti: Jvmti, ids: &Ids, class: Ref<'_>) -> Option<u64> {
+        let tag = Tag(jvmti.tag(class).ok()?);
+        if tag.id() != 0 {
+            return Some(tag.id());
+        }
+        let signature = jvmti.class_signature(class).ok()?;
+        let id = ids.next(jvmti.object_size(class).unwrap_or(8));
+        // Known before it can be found.
+        let mut table = write(&self.table);
+        let serial = u32::try_from(table.all.len() + 1).unwrap_or(u32::MAX);
+        let known = Arc::new(Class { id, serial, signature });
+        table.by_id.insert(id, Arc::clone(&known));
+        table.all.push(known);
+        drop(table);
+        jvmti.set_tag(class, tag.with_id(id).0).ok()?;
+        Some(id)
+    }
+}

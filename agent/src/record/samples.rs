@@ -1,0 +1,154 @@
+//! CPU SAMPLES: stacks of threads that used the processor.
+//!
+//! The old agent counted every thread that was *runnable*, which a thread that waits in a system call is too. Where the JVM
+//! tells the processor time of threads, a sample here stands for `interval` milliseconds of it: each thread's time is added
+//! up, and for every whole interval its stack counts once. A stack is taken where the JVM can stop the thread (a safepoint
+//! poll), so a sample can land a little behind the code that ran: safepoint bias.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
+
+use super::lock;
+use super::traces;
+use crate::agent::Agent;
+use crate::jvm::{Frame, Jni, Ref, ThreadState};
+use crate::tags::Tag;
+
+/// The sampler takes at most this part of a processor; with very many threads it samples less often, and each thread's
+/// time is still counted.
+const MAX_SHARE: u32 = 50;
+
+/// How often each trace was found.
+#[derive(Debug, Default)]
+pub struct Samples {
+    counts: Mutex<FxHashMap<u32, u64>>,
+    total: AtomicU64,
+    stopped: AtomicBool,
+    paused: AtomicBool,
+}
+
+/// Processor time of a thread.
+#[derive(Debug, Default, Clone, Copy)]
+struct Used {
+    nanos: u64,
+    /// Not counted yet.
+    rest: u64,
+    tick: u64,
+}
+
+impl Samples {
+    /// Numbers of traces and their counts, most first; and all samples.
+    pub fn counts(&self) -> (u64, Vec<(u32, u64)>) {
+        let counts = lock(&self.counts);
+        let mut rows: Vec<_> = counts.iter().map(|(trace, count)| (*trace, *count)).collect();
+        rows.sort_unstable_by_key(|(trace, count)| (u64::MAX - count, *trace));
+        (self.total.load(Ordering::Relaxed), rows)
+    }
+
+    /// Counts start again.
+    pub fn clear(&self) {
+        lock(&self.counts).clear();
+        self.total.store(0, Ordering::Relaxed);
+    }
+
+    /// No more samples, for good.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// No samples for now, or again.
+    pub fn pause(&self, paused: bool) {
+        self.paused.store(paused, Ordering::Relaxed);
+    }
+
+    /// Whether samples are taken.
+    pub fn is_on(&self) -> bool {
+        !self.paused.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, trace: u32, samples: u64) {
+        *lock(&self.counts).entry(trace).or_default() += samples;
+        self.total.fetch_add(samples, Ordering::Relaxed);
+    }
+
+    /// Samples until it is stopped: on a thread of its own.
+    pub fn run(&self, agent: &Agent, jni: &Jni<'_>) {
+        let interval = Duration::from_millis(agent.options.interval_ms);
+        let mut used: FxHashMap<u64, Used> = FxHashMap::default();
+        let mut frames = Vec::new();
+        let mut tick = 0u64;
+        while !self.stopped.load(Ordering::Relaxed) {
+            let start = Instant::now();
+            if self.is_on() {
+                tick += 1;
+                let mut sampler = Sampler { samples: self, agent, interval, used: &mut used, tick };
+                jni.frame(64, |jni| sampler.sample(jni, &mut frames));
+                if tick.is_multiple_of(1024) {
+                    used.retain(|_, used| used.tick + 1024 > tick);
+                }
+            }
+            let took = start.elapsed();
+            std::thread::sleep(interval.saturating_sub(took).max(took * (MAX_SHARE - 1)));
+        }
+    }
+}
+
+struct Sampler<'a> {
+    samples: &'a Samples,
+    agent: &'a Agent,
+    interval: Duration,
+    used: &'a mut FxHashMap<u64, Used>,
+    tick: u64,
+}
+
+impl Sampler<'_> {
+    fn sample(&mut self, jni: &Jni<'_>, frames: &mut Vec<Frame>) {
+        let agent = self.agent;
+        for thread in agent.jvmti.threads(jni).unwrap_or_default() {
+            let samples = self.samples_of(thread);
+            if samples > 0 {
+                let mounted = agent.virtual_threads.as_ref().and_then(|of| of.get(jni, thread));
+                let running = mounted.unwrap_or(thread);
+                let stack = agent.jvmti.stack(Some(running), frames, agent.depth());
+                if stack.is_ok() && !frames.is_empty() {
+                    let serial =
+                        if agent.options.threads { agent.threads.serial(agent.jvmti, thread) } else { 0 };
+                    let hash = traces::hash(serial, frames);
+                    let known = (&agent.classes, &agent.ids);
+                    let trace = agent.traces.number(agent.jvmti, jni, known, serial, frames, hash);
+                    self.samples.count(trace, samples);
+                }
+                if let Some(mounted) = mounted {
+                    jni.delete(mounted);
+                }
+            }
+            jni.delete(thread);
+        }
+    }
+
+    /// How many samples of a thread are due.
+    fn samples_of(&mut self, thread: Ref<'_>) -> u64 {
+        let jvmti = self.agent.jvmti;
+        if !self.agent.has_cpu_time {
+            let state = jvmti.thread_state(thread).unwrap_or(ThreadState(0));
+            return u64::from(state.has(ThreadState::RUNNABLE) && !state.has(ThreadState::SUSPENDED));
+        }
+        let (Ok(tag), Ok(nanos)) = (jvmti.tag(thread), jvmti.thread_cpu_time(thread)) else { return 0 };
+        let id = Tag(tag).id();
+        if id == 0 {
+            // A thread that its start was not told of yet.
+            return 0;
+        }
+        let interval = u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX);
+        let used = self.used.entry(id).or_insert(Used { nanos, rest: 0, tick: self.tick });
+        used.tick = self.tick;
+        used.rest += nanos.saturating_sub(used.nanos);
+        used.nanos = nanos;
+        let samples = used.rest / interval;
+        used.rest %= interval;
+        samples
+    }
+}

@@ -1,0 +1,254 @@
+//! Allocation sites: a class, and the trace where its objects were allocated.
+//!
+//! An event comes for each allocation that is made: what escape analysis removes was not made. With an interval, the JVM
+//! samples: an object of `size` bytes is met with probability `1 - e^(-size/interval)`, so it stands for the inverse of that
+//! many (JEP 331, "Low-Overhead Heap Profiling").
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
+
+use rustc_hash::FxHashMap;
+
+use super::{read, write};
+use crate::jvm::Frame;
+
+/// What was allocated: objects and bytes. With sampling both are in 1/1024, so that parts add up.
+#[derive(Debug, Default)]
+pub struct Site {
+    objects: AtomicU64,
+    bytes: AtomicU64,
+    /// Number of its trace.
+    pub trace: u32,
+}
+
+impl Site {
+    /// Counts what allocated objects of this weight stand for.
+    #[inline]
+    pub fn add(&self, weight: Weight) {
+        self.objects.fetch_add(weight.objects, Ordering::Relaxed);
+        self.bytes.fetch_add(weight.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Objects and bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Weight {
+    /// Objects; in 1/1024 with sampling.
+    pub objects: u64,
+    /// Bytes; the same.
+    pub bytes: u64,
+}
+
+impl Weight {
+    /// With another's.
+    pub fn add(&mut self, other: Self) {
+        self.objects = self.objects.saturating_add(other.objects);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+}
+
+const SCALE: f64 = 1024.0;
+
+/// How allocations are sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sampling {
+    interval: u32,
+}
+
+impl Sampling {
+    /// Every `interval` bytes on average; 0 is each allocation.
+    pub const fn every(interval: u32) -> Self {
+        Self { interval }
+    }
+
+    /// Whether counts are estimates.
+    pub const fn is_estimate(self) -> bool {
+        self.interval > 0
+    }
+
+    /// What an object that was met stands for.
+    #[inline]
+    pub fn weight(self, size: u64) -> Weight {
+        if self.interval == 0 {
+            return Weight { objects: 1, bytes: size };
+        }
+        // Both are far below 2^53.
+        let (size, interval) = (size as f64, f64::from(self.interval));
+        let objects = 1.0 / -(-size / interval).exp_m1();
+        // `as` saturates.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let scaled = |number: f64| (number * SCALE).round() as u64;
+        Weight { objects: scaled(objects), bytes: scaled(objects * size) }
+    }
+
+    /// Whole objects and bytes.
+    pub fn whole(self, weight: Weight) -> Weight {
+        if self.interval == 0 {
+            return weight;
+        }
+        let whole = |number: u64| number.saturating_add(512) >> 10;
+        Weight { objects: whole(weight.objects), bytes: whole(weight.bytes) }
+    }
+}
+
+/// ID of a class and number of a trace.
+pub type Key = (u64, u32);
+
+const SHARDS: usize = 16;
+
+/// All sites.
+#[derive(Debug, Default)]
+pub struct Sites {
+    shards: [RwLock<FxHashMap<Key, Arc<Site>>>; SHARDS],
+}
+
+impl Sites {
+    fn shard(&self, (class, trace): Key) -> &RwLock<FxHashMap<Key, Arc<Site>>> {
+        let at = (class >> 3) as usize ^ trace as usize;
+        // There is one at every remainder.
+        self.shards.get(at % SHARDS).unwrap_or(&self.shards[0])
+    }
+
+    /// The site of a class and a trace.
+    pub fn site(&self, key: Key) -> Arc<Site> {
+        let shard = self.shard(key);
+        if let Some(site) = read(shard).get(&key) {
+            return Arc::clone(site);
+        }
+        let new = || Arc::new(Site { trace: key.1, ..Site::default() });
+        Arc::clone(write(shard).entry(key).or_insert_with(new))
+    }
+
+    /// What was allocated at each site.
+    pub fn allocated(&self) -> FxHashMap<Key, Weight> {
+        let mut all = FxHashMap::default();
+        for shard in &self.shards {
+            all.extend(read(shard).iter().map(|(key, site)| {
+                let objects = site.objects.load(Ordering::Relaxed);
+                (*key, Weight { objects, bytes: site.bytes.load(Ordering::Relaxed) })
+            }));
+        }
+        all
+    }
+}
+
+/// A site that a thread met lately.
+#[derive(Debug)]
+struct Recent {
+    hash: u64,
+    class: u64,
+    frames: Box<[Frame]>,
+    site: Arc<Site>,
+}
+
+/// What a thread remembers: sites that it met lately, and buffers.
+#[derive(Debug, Default)]
+struct OfThread {
+    recent: Vec<Option<Recent>>,
+    frames: Vec<Frame>,
+    /// Objects that the JVM's own event counted, whose sampling event may still come.
+    counted: u32,
+}
+
+/// As many as fit into 100 KB or so; a thread that allocates at more sites takes the long way.
+const RECENT: usize = 512;
+
+thread_local! {
+    static THREAD: RefCell<OfThread> = RefCell::new(OfThread::default());
+}
+
+/// A buffer for frames, that this thread keeps.
+pub fn with_frames<T>(run: impl FnOnce(&mut Vec<Frame>) -> T) -> Option<T> {
+    // Taken out, so that an event within an event finds an empty one.
+    let mut frames = THREAD.try_with(|thread| std::mem::take(&mut thread.borrow_mut().frames)).ok()?;
+    let result = run(&mut frames);
+    let _ = THREAD.try_with(|thread| thread.borrow_mut().frames = frames);
+    Some(result)
+}
+
+/// The site of a stack and a class, if this thread met it lately.
+#[inline]
+pub fn recent(hash: u64, class: u64, frames: &[Frame]) -> Option<Arc<Site>> {
+    THREAD
+        .try_with(|thread| {
+            let thread = thread.borrow();
+            let recent = thread.recent.get(slot(hash, class))?.as_ref()?;
+            let same = recent.hash == hash && recent.class == class && *recent.frames == *frames;
+            same.then(|| Arc::clone(&recent.site))
+        })
+        .ok()
+        .flatten()
+}
+
+/// Remembers it.
+pub fn remember(hash: u64, class: u64, frames: &[Frame], site: Arc<Site>) {
+    let _ = THREAD.try_with(|thread| {
+        let mut thread = thread.borrow_mut();
+        if thread.recent.is_empty() {
+            thread.recent.resize_with(RECENT, || None);
+        }
+        if let Some(place) = thread.recent.get_mut(slot(hash, class)) {
+            *place = Some(Recent { hash, class, frames: frames.into(), site });
+        }
+    });
+}
+
+fn slot(hash: u64, class: u64) -> usize {
+    // The upper bits of the hash are the good ones.
+    ((hash >> 40) ^ (class >> 3)) as usize % RECENT
+}
+
+/// The JVM's own event counted an object: a sampling event for it may follow.
+pub fn counted_by_jvm() {
+    let _ = THREAD.try_with(|thread| thread.borrow_mut().counted += 1);
+}
+
+/// Whether an object of this thread may have been counted already, by the JVM's own event.
+#[inline]
+pub fn may_be_counted() -> bool {
+    THREAD.try_with(|thread| thread.borrow().counted > 0).unwrap_or(false)
+}
+
+/// It was.
+pub fn was_counted() {
+    let _ = THREAD.try_with(|thread| {
+        let mut thread = thread.borrow_mut();
+        thread.counted = thread.counted.saturating_sub(1);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_allocation_counts_as_one() {
+        assert_eq!(Sampling::every(0).weight(24), Weight { objects: 1, bytes: 24 });
+        assert_eq!(
+            Sampling::every(0).whole(Weight { objects: 7, bytes: 9 }),
+            Weight { objects: 7, bytes: 9 }
+        );
+    }
+
+    /// An object much smaller than the interval stands for interval / size, one much larger for itself.
+    #[test]
+    fn samples_are_weighted_by_their_probability() {
+        let sampling = Sampling::every(512 << 10);
+        let small = sampling.whole(sampling.weight(32));
+        assert!((16_384..=16_385).contains(&small.objects), "{small:?}");
+        assert!((524_288..=524_320).contains(&small.bytes), "{small:?}");
+        let large = sampling.whole(sampling.weight(64 << 20));
+        assert_eq!(large, Weight { objects: 1, bytes: 64 << 20 });
+    }
+
+    #[test]
+    fn a_thread_finds_what_it_remembers() {
+        let frames = [Frame { method: crate::jvm::MethodId(8), location: 3 }];
+        let site = Arc::new(Site { trace: 5, ..Site::default() });
+        assert!(recent(1 << 50, 16, &frames).is_none());
+        remember(1 << 50, 16, &frames, site);
+        assert_eq!(recent(1 << 50, 16, &frames).map(|site| site.trace), Some(5));
+        assert!(recent(1 << 50, 24, &frames).is_none() && recent(1 << 50, 16, &[]).is_none());
+    }
+}

@@ -1,0 +1,199 @@
+//! One method: its `Code` attribute with the calls.
+
+use super::Stop;
+use super::code::{Calls, Plan};
+use super::error::Error;
+use super::frames::{self, HandlerFrame};
+use super::layout::{CodeAttribute, Debug, Frames, Table};
+use super::pool::{Additions, Shared};
+use super::reader::{TooLong, put_u2, put_u4, put_with_length};
+
+/// Opcodes of the inserted instructions.
+const ICONST_0: u8 = 3;
+const BIPUSH: u8 = 16;
+const SIPUSH: u8 = 17;
+const LDC_W: u8 = 19;
+const INVOKESTATIC: u8 = 184;
+const ATHROW: u8 = 191;
+
+/// Whether exceptions that leave the method call the tracker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Handler {
+    /// A handler of everything that the original code throws.
+    Added,
+    /// No handler, in constructors: before the call of another constructor `this` is uninitialized, and the flag
+    /// `flagThisUninit` makes such a frame unassignable to the frame of a handler that has no `this` (JVMS 4.10.1.2).
+    Left,
+}
+
+/// An instruction that pushes an int, and a call of a static method with it.
+#[derive(Debug)]
+pub(super) struct Call {
+    bytes: [u8; 6],
+    length: usize,
+}
+
+impl Call {
+    fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+
+    fn append(&mut self, bytes: &[u8]) {
+        if let Some(place) = self.bytes.get_mut(self.length..self.length + bytes.len()) {
+            place.copy_from_slice(bytes);
+            self.length += bytes.len();
+        }
+    }
+}
+
+/// The calls for the entry and the exit of the method `number`, or `None` if the constant pool is full.
+pub(super) fn calls(number: u32, shared: Shared, additions: &mut Additions) -> Option<[Call; 2]> {
+    let value = number.cast_signed();
+    let mut push = Call { bytes: [0; 6], length: 0 };
+    match (u8::try_from(value), i8::try_from(value), i16::try_from(value)) {
+        (Ok(small @ 0..=5), _, _) => push.append(&[ICONST_0 + small]),
+        (_, Ok(byte), _) => push.append(&[BIPUSH, byte.cast_unsigned()]),
+        (_, _, Ok(short)) => {
+            let [high, low] = short.to_be_bytes();
+            push.append(&[SIPUSH, high, low]);
+        }
+        _ => {
+            let [high, low] = additions.integer(value)?.to_be_bytes();
+            push.append(&[LDC_W, high, low]);
+        }
+    }
+    Some([shared.enter, shared.exit].map(|method| {
+        let [high, low] = method.to_be_bytes();
+        let mut call = Call { ..push };
+        call.append(&[INVOKESTATIC, high, low]);
+        call
+    }))
+}
+
+/// Appends the content of the `Code` attribute of a method with the calls in it.
+pub(super) fn write(
+    attribute: &CodeAttribute<'_>,
+    [enter, exit]: &[Call; 2],
+    handler: Handler,
+    frames: Frames,
+    shared: Shared,
+    plan: &mut Plan,
+    out: &mut Vec<u8>,
+) -> Result<(), Stop> {
+    let calls = Calls { enter: enter.bytes(), exit: exit.bytes() };
+    plan.make(attribute.code, attribute.code_at, calls)?;
+    let handler_length = if handler == Handler::Added { calls.exit.len() + 1 } else { 0 };
+    let length = plan.end() + handler_length;
+    let length = u16::try_from(length).map_err(|_| TooLong)?;
+
+    // One int more than there was at any place; the handler has the exception and an int.
+    put_u2(out, attribute.max_stack.checked_add(1).ok_or(TooLong)?.max(2));
+    put_u2(out, attribute.max_locals);
+    put_u4(out, u32::from(length));
+    plan.write(attribute.code, attribute.code_at, calls, out)?;
+    if handler == Handler::Added {
+        out.extend_from_slice(calls.exit);
+        out.push(ATHROW);
+    }
+    write_handlers(attribute, handler, plan, calls, out)?;
+    write_tables(attribute, handler, frames, shared, plan, out)
+}
+
+/// Appends the exception table. The handler of everything is the last one: the JVM takes the first that fits.
+fn write_handlers(
+    attribute: &CodeAttribute<'_>,
+    handler: Handler,
+    plan: &Plan,
+    calls: Calls<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Stop> {
+    let added = u16::from(handler == Handler::Added);
+    put_u2(out, attribute.handler_count.checked_add(added).ok_or(TooLong)?);
+    let mut reader = attribute.handlers.clone();
+    while !reader.is_at_end() {
+        let at = reader.offset();
+        let start = plan.boundary(usize::from(reader.u2("an exception handler")?), at)?;
+        let end = plan.boundary(usize::from(reader.u2("an exception handler")?), at + 2)?;
+        let target = plan.instruction(usize::from(reader.u2("an exception handler")?), at + 4)?;
+        for offset in [start, end, target] {
+            put_offset(out, offset)?;
+        }
+        put_u2(out, reader.u2("an exception handler")?);
+    }
+    if handler == Handler::Added {
+        let end = u16::try_from(plan.end()).map_err(|_| TooLong)?;
+        let start = u16::try_from(calls.enter.len()).map_err(|_| TooLong)?;
+        for part in [start, end, end, 0] {
+            put_u2(out, part);
+        }
+    }
+    Ok(())
+}
+
+/// Appends the attributes of the `Code` attribute.
+fn write_tables(
+    attribute: &CodeAttribute<'_>,
+    handler: Handler,
+    frames: Frames,
+    shared: Shared,
+    plan: &Plan,
+    out: &mut Vec<u8>,
+) -> Result<(), Stop> {
+    let handler_frame = match handler {
+        Handler::Added => HandlerFrame::Throwable(shared.throwable),
+        Handler::Left => HandlerFrame::None,
+    };
+    let has_frames = frames == Frames::Used && (attribute.frames.is_some() || handler == Handler::Added);
+    let count = attribute.debug.len() + usize::from(has_frames);
+    put_u2(out, u16::try_from(count).map_err(|_| TooLong)?);
+    if has_frames {
+        put_u2(out, attribute.frames.as_ref().map_or(shared.frames, |table| table.name));
+        put_with_length::<Stop>(out, |out| {
+            frames::write(attribute.frames.as_ref(), handler_frame, plan, out)
+        })?;
+    }
+    for (kind, table) in &attribute.debug {
+        put_u2(out, table.name);
+        put_with_length::<Stop>(out, |out| write_debug(*kind, table, plan, out))?;
+    }
+    Ok(())
+}
+
+/// Appends the content of a `LineNumberTable`, `LocalVariableTable` or `LocalVariableTypeTable`.
+fn write_debug(kind: Debug, table: &Table<'_>, plan: &Plan, out: &mut Vec<u8>) -> Result<(), Stop> {
+    put_u2(out, table.count);
+    let mut reader = table.entries.clone();
+    for _ in 0..table.count {
+        let at = reader.offset();
+        let old = usize::from(reader.u2("an entry of a table")?);
+        let start = plan.debug(old, at)?;
+        put_offset(out, start)?;
+        match kind {
+            Debug::Lines => put_u2(out, reader.u2("a line number")?),
+            Debug::Variables => {
+                let length = usize::from(reader.u2("a local variable")?);
+                let end = plan.debug(old + length, at)?;
+                put_offset(out, end.saturating_sub(start))?;
+                out.extend_from_slice(reader.take(6, "a local variable")?);
+            }
+        }
+    }
+    Ok(reader.finish("the end of a table")?)
+}
+
+fn put_offset(out: &mut Vec<u8>, offset: u32) -> Result<(), TooLong> {
+    put_u2(out, u16::try_from(offset).map_err(|_| TooLong)?);
+    Ok(())
+}
+
+impl From<TooLong> for Stop {
+    fn from(_: TooLong) -> Stop {
+        Stop::TooLong
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Damaged(error)
+    }
+}

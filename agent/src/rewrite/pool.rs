@@ -1,0 +1,184 @@
+//! The constant pool (JVMS 4.4): names in it, and the constants that are appended to it.
+
+use super::error::Error;
+use super::reader::{Reader, put_u2};
+use super::tracker::Tracker;
+
+const UTF8: u8 = 1;
+const INTEGER: u8 = 3;
+const LONG: u8 = 5;
+const DOUBLE: u8 = 6;
+const CLASS: u8 = 7;
+const METHOD_REF: u8 = 10;
+const NAME_AND_TYPE: u8 = 12;
+
+/// Descriptor of the two methods of a tracker.
+pub(super) const TRACKER_DESCRIPTOR: &str = "(I)V";
+
+/// The constants of a class file.
+#[derive(Debug)]
+pub(super) struct Pool<'a> {
+    class: &'a [u8],
+    /// Offset of the tag of each constant; 0 for index 0 and for the second slot of a long or double.
+    offsets: Vec<u32>,
+}
+
+impl<'a> Pool<'a> {
+    /// Reads the pool of `class`, from its count on; `reader` is behind it afterwards.
+    pub(super) fn read(class: &'a [u8], reader: &mut Reader<'a>) -> Result<Pool<'a>, Error> {
+        let count = reader.u2("the number of constants")?;
+        let mut offsets = Vec::with_capacity(usize::from(count).min(class.len()));
+        offsets.push(0);
+        while offsets.len() < usize::from(count) {
+            let at = reader.offset();
+            let offset = u32::try_from(at).map_err(|_| Error::end(at, "a class file of less than 4 GiB"))?;
+            offsets.push(offset);
+            let tag = reader.u1("a constant")?;
+            let length = match tag {
+                UTF8 => usize::from(reader.u2("the length of a Utf8 constant")?),
+                INTEGER | 4 | 9 | METHOD_REF | 11 | NAME_AND_TYPE | 17 | 18 => 4,
+                LONG | DOUBLE => {
+                    offsets.push(0);
+                    8
+                }
+                CLASS | 8 | 16 | 19 | 20 => 2,
+                15 => 3,
+                _ => return Err(Error::number(at, "the tag of a constant", tag)),
+            };
+            reader.take(length, "a constant")?;
+        }
+        if offsets.len() != usize::from(count) {
+            // 0, or a long or double whose second slot is behind the end.
+            return Err(Error::number(8, "the number of constants and one", count));
+        }
+        Ok(Pool { class, offsets })
+    }
+
+    /// The count as it is in the file: one more than the last index.
+    pub(super) fn count(&self) -> usize {
+        self.offsets.len()
+    }
+
+    fn constant(&self, index: u16, tag: u8, at: usize, expected: &'static str) -> Result<Reader<'a>, Error> {
+        let wrong = || Error::number(at, expected, index);
+        let offset = self.offsets.get(usize::from(index)).copied().filter(|&offset| offset > 0);
+        let mut reader = Reader::new(self.class);
+        reader.take(offset.and_then(|offset| usize::try_from(offset).ok()).ok_or_else(wrong)?, expected)?;
+        if reader.u1(expected)? == tag { Ok(reader) } else { Err(wrong()) }
+    }
+
+    /// The bytes of a Utf8 constant, in modified UTF-8. `at` is where the file has the index.
+    pub(super) fn utf8(&self, index: u16, at: usize) -> Result<&'a [u8], Error> {
+        let expected = "the index of a Utf8 constant";
+        let mut reader = self.constant(index, UTF8, at, expected)?;
+        let length = reader.u2(expected)?;
+        reader.take(usize::from(length), expected)
+    }
+
+    /// The internal name of a Class constant. `at` is where the file has the index.
+    pub(super) fn class_name(&self, index: u16, at: usize) -> Result<&'a [u8], Error> {
+        let expected = "the index of a Class constant";
+        let mut reader = self.constant(index, CLASS, at, expected)?;
+        let at = reader.offset();
+        self.utf8(reader.u2(expected)?, at)
+    }
+}
+
+/// Indices of the constants that the inserted instructions need.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shared {
+    /// Method reference to the tracker's method for entries.
+    pub(super) enter: u16,
+    /// Method reference to the tracker's method for exits.
+    pub(super) exit: u16,
+    /// Class `java/lang/Throwable`.
+    pub(super) throwable: u16,
+    /// The name `StackMapTable`.
+    pub(super) frames: u16,
+}
+
+/// The constants that are appended to a pool.
+///
+/// They are appended even if the pool has an equal one: a search for it would cost more than the bytes, and equal
+/// constants are allowed.
+#[derive(Debug)]
+pub(super) struct Additions {
+    /// The constants, as they are written.
+    bytes: Vec<u8>,
+    count: usize,
+    shared: Option<Shared>,
+}
+
+impl Additions {
+    /// Nothing is appended to `pool` yet.
+    pub(super) fn new(pool: &Pool<'_>) -> Additions {
+        Additions::after(pool.count())
+    }
+
+    /// Nothing is appended to a pool of that count.
+    pub(super) fn after(count: usize) -> Additions {
+        Additions { bytes: Vec::new(), count, shared: None }
+    }
+
+    /// The count of the pool with the additions, as it is in a file.
+    pub(super) fn count(&self) -> u16 {
+        u16::try_from(self.count).unwrap_or(u16::MAX)
+    }
+
+    /// The additions as they are in a file.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Appends a constant; `None` if the pool is full, as its count is a number of two bytes.
+    fn add(&mut self, tag: u8, parts: &[u16]) -> Option<u16> {
+        let index = u16::try_from(self.count).ok().filter(|&index| index < u16::MAX)?;
+        self.count += 1;
+        self.bytes.push(tag);
+        for &part in parts {
+            put_u2(&mut self.bytes, part);
+        }
+        Some(index)
+    }
+
+    /// Appends a Utf8 constant.
+    pub(super) fn utf8(&mut self, text: &str) -> Option<u16> {
+        let length = u16::try_from(text.len()).ok()?;
+        let index = self.add(UTF8, &[length])?;
+        self.bytes.extend_from_slice(text.as_bytes());
+        Some(index)
+    }
+
+    /// Appends a Class constant and its name.
+    pub(super) fn class(&mut self, name: &str) -> Option<u16> {
+        let name = self.utf8(name)?;
+        self.add(CLASS, &[name])
+    }
+
+    /// Appends an Integer constant.
+    pub(super) fn integer(&mut self, value: i32) -> Option<u16> {
+        let index = self.add(INTEGER, &[])?;
+        self.bytes.extend_from_slice(&value.to_be_bytes());
+        Some(index)
+    }
+
+    /// The constants of the inserted instructions, appended when they are asked for the first time. `None` if the pool
+    /// has no space for them.
+    pub(super) fn shared(&mut self, tracker: &Tracker<'_>) -> Option<Shared> {
+        if self.shared.is_none() {
+            let class = self.class(tracker.class)?;
+            let descriptor = self.utf8(TRACKER_DESCRIPTOR)?;
+            let mut method = |name: &str| {
+                let name = self.utf8(name)?;
+                let name_and_type = self.add(NAME_AND_TYPE, &[name, descriptor])?;
+                self.add(METHOD_REF, &[class, name_and_type])
+            };
+            let enter = method(tracker.enter)?;
+            let exit = method(tracker.exit)?;
+            let throwable = self.class("java/lang/Throwable")?;
+            let frames = self.utf8("StackMapTable")?;
+            self.shared = Some(Shared { enter, exit, throwable, frames });
+        }
+        self.shared
+    }
+}

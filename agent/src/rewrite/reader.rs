@@ -1,0 +1,119 @@
+//! A reader of big-endian numbers that knows its offset in the class file, and a writer of the same.
+
+use super::error::Error;
+
+/// Reads a class file, or one section of it. Offsets are those of the whole class file.
+#[derive(Debug, Clone)]
+pub(super) struct Reader<'a> {
+    /// The class file up to the end of the section.
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader of a whole class file.
+    pub(super) fn new(bytes: &'a [u8]) -> Reader<'a> {
+        Reader { bytes, at: 0 }
+    }
+
+    /// Offset of the next byte.
+    pub(super) fn offset(&self) -> usize {
+        self.at
+    }
+
+    /// Whether the section is read.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    /// The next `count` bytes.
+    pub(super) fn take(&mut self, count: usize, expected: &'static str) -> Result<&'a [u8], Error> {
+        let end = self.at.checked_add(count);
+        match end.and_then(|end| self.bytes.get(self.at..end)) {
+            Some(taken) => {
+                self.at += count;
+                Ok(taken)
+            }
+            None => Err(Error::end(self.at, expected)),
+        }
+    }
+
+    fn array<const N: usize>(&mut self, expected: &'static str) -> Result<[u8; N], Error> {
+        match self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<N>()) {
+            Some(array) => {
+                self.at += N;
+                Ok(*array)
+            }
+            None => Err(Error::end(self.at, expected)),
+        }
+    }
+
+    pub(super) fn u1(&mut self, expected: &'static str) -> Result<u8, Error> {
+        self.array::<1>(expected).map(|[byte]| byte)
+    }
+
+    pub(super) fn u2(&mut self, expected: &'static str) -> Result<u16, Error> {
+        self.array(expected).map(u16::from_be_bytes)
+    }
+
+    pub(super) fn u4(&mut self, expected: &'static str) -> Result<u32, Error> {
+        self.array(expected).map(u32::from_be_bytes)
+    }
+
+    /// A reader of the next `count` bytes, which this reader skips.
+    pub(super) fn section(&mut self, count: usize, expected: &'static str) -> Result<Reader<'a>, Error> {
+        let start = self.at;
+        self.take(count, expected)?;
+        Ok(Reader { bytes: self.bytes.get(..self.at).unwrap_or_default(), at: start })
+    }
+
+    /// The length of an attribute, and a reader of its content.
+    pub(super) fn attribute(&mut self) -> Result<Reader<'a>, Error> {
+        let at = self.at;
+        let length = self.u4("the length of an attribute")?;
+        let length = usize::try_from(length).map_err(|_| Error::end(at, "an attribute"))?;
+        self.section(length, "an attribute")
+    }
+
+    /// An error if anything is left.
+    pub(super) fn finish(&self, expected: &'static str) -> Result<(), Error> {
+        match self.bytes.get(self.at) {
+            None => Ok(()),
+            Some(&byte) => Err(Error::number(self.at, expected, byte)),
+        }
+    }
+}
+
+/// A number that does not fit into its field: the method, or the class, is left as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TooLong;
+
+/// Appends two bytes.
+pub(super) fn put_u2(out: &mut Vec<u8>, value: u16) {
+    out.extend_from_slice(&value.to_be_bytes());
+}
+
+/// Appends four bytes.
+pub(super) fn put_u4(out: &mut Vec<u8>, value: u32) {
+    out.extend_from_slice(&value.to_be_bytes());
+}
+
+/// Appends what `content` appends, behind its length in four bytes.
+pub(super) fn put_with_length<E: From<TooLong>>(
+    out: &mut Vec<u8>,
+    content: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+) -> Result<(), E> {
+    let start = out.len();
+    put_u4(out, 0);
+    content(out)?;
+    let length = u32::try_from(out.len() - start - 4).map_err(|_| TooLong)?;
+    patch(out, start, &length.to_be_bytes());
+    Ok(())
+}
+
+/// Overwrites bytes that were appended before.
+pub(super) fn patch(out: &mut [u8], at: usize, bytes: &[u8]) {
+    if let Some(place) = out.get_mut(at..at + bytes.len()) {
+        place.copy_from_slice(bytes);
+    }
+}

@@ -1,0 +1,125 @@
+//! Tags of objects: 64 bits that the JVM keeps with an object.
+//!
+//! | bits | what |
+//! |---|---|
+//! | 0..40 | the object's ID in dumps, divided by 8; 0: it has none yet |
+//! | 40..42 | the heap dump in which it was met last, modulo 3, from 1; 0: none |
+//! | 42..63 | the number of the trace where it was allocated; 0: it is older than the agent |
+//!
+//! IDs are as if addresses: they grow by the sizes of the objects that get them, so that the distance of two tells the size
+//! of one, as in dumps of HotSpot.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const ID_BITS: u32 = 40;
+const EPOCH_BITS: u32 = 2;
+const ID_MASK: u64 = (1 << ID_BITS) - 1;
+const TRACE_SHIFT: u32 = ID_BITS + EPOCH_BITS;
+/// The highest number of a trace.
+pub const MAX_TRACE: u32 = (1 << (63 - TRACE_SHIFT)) - 1;
+
+/// The tag of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct Tag(pub i64);
+
+/// The dump in which an object was met: 1, 2 or 3; 0 is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Epoch(u8);
+
+impl Epoch {
+    /// That of the next dump.
+    pub fn next(self) -> Self {
+        Self(self.0 % 3 + 1)
+    }
+}
+
+impl Tag {
+    /// Of an object that was allocated at this trace.
+    pub fn allocated(trace: u32) -> Self {
+        Self::default().with_trace(trace)
+    }
+
+    fn bits(self) -> u64 {
+        self.0.cast_unsigned()
+    }
+
+    /// The object's ID; 0 for none.
+    pub fn id(self) -> u64 {
+        (self.bits() & ID_MASK) << 3
+    }
+
+    /// The number of its trace.
+    pub fn trace(self) -> u32 {
+        // 21 bits.
+        u32::try_from(self.bits() >> TRACE_SHIFT & u64::from(MAX_TRACE)).unwrap_or(0)
+    }
+
+    /// The dump in which it was met last.
+    pub fn epoch(self) -> Epoch {
+        Epoch(u8::try_from(self.bits() >> ID_BITS & 3).unwrap_or(0))
+    }
+
+    /// With this ID.
+    pub fn with_id(self, id: u64) -> Self {
+        Self((self.bits() & !ID_MASK | id >> 3 & ID_MASK).cast_signed())
+    }
+
+    /// Met in this dump.
+    pub fn with_epoch(self, epoch: Epoch) -> Self {
+        Self((self.bits() & !(3 << ID_BITS) | u64::from(epoch.0) << ID_BITS).cast_signed())
+    }
+
+    /// With this trace.
+    pub fn with_trace(self, trace: u32) -> Self {
+        let below = (1 << TRACE_SHIFT) - 1;
+        Self((self.bits() & below | u64::from(trace.min(MAX_TRACE)) << TRACE_SHIFT).cast_signed())
+    }
+}
+
+/// Gives IDs.
+#[derive(Debug)]
+pub struct Ids(AtomicU64);
+
+impl Default for Ids {
+    /// No object is at 0; the first is a page behind it.
+    fn default() -> Self {
+        Self(AtomicU64::new(0x1000))
+    }
+}
+
+impl Ids {
+    /// An ID for an object of this size. After 8 TiB of objects they start again: IDs are then ambiguous.
+    pub fn next(&self, size: u64) -> u64 {
+        self.0.fetch_add(size.next_multiple_of(8).max(8), Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_do_not_touch_each_other() {
+        let epoch = Epoch::default().next().next();
+        let tag = Tag::allocated(MAX_TRACE).with_id(0x7_ffff_fff8).with_epoch(epoch);
+        assert_eq!((tag.id(), tag.trace(), tag.epoch()), (0x7_ffff_fff8, MAX_TRACE, epoch));
+        assert!(tag.0 > 0);
+        let tag = tag.with_trace(1).with_epoch(Epoch::default());
+        assert_eq!((tag.id(), tag.trace(), tag.epoch()), (0x7_ffff_fff8, 1, Epoch::default()));
+        assert_eq!(Tag::allocated(1).with_id(((1 << 40) - 1) << 3).id(), ((1u64 << 40) - 1) << 3);
+    }
+
+    #[test]
+    fn epochs_go_round_without_none() {
+        let first = Epoch::default().next();
+        assert_ne!(first, Epoch::default());
+        assert_eq!(first.next().next().next(), first);
+    }
+
+    #[test]
+    fn ids_grow_by_sizes() {
+        let ids = Ids::default();
+        let (a, b, c) = (ids.next(24), ids.next(17), ids.next(0));
+        assert_eq!((b - a, c - b), (24, 24));
+    }
+}

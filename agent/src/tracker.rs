@@ -1,0 +1,91 @@
+//! `cpu=times`: which methods are rewritten, and the class that they call.
+
+use std::sync::atomic::Ordering;
+
+use crate::agent::{Agent, complain};
+use crate::jvm::{Jni, tracker_enter, tracker_exit};
+use crate::record::times::Times;
+use crate::record::traces::Method;
+use crate::rewrite::{self, Tracker};
+
+/// In a package that every module reads: classes of named modules do not read the boot loader's unnamed one.
+const TRACKER: Tracker<'static> = Tracker::new("java/lang/HprofTracker", "enter", "exit");
+
+/// Defines the class that rewritten methods call. Classes that were loaded before stay as they are.
+pub fn install(times: &Times, jni: &Jni<'_>) {
+    let installed = jni.frame(4, |jni| {
+        let class = jni.define_class(c"java/lang/HprofTracker", &rewrite::tracker_class(&TRACKER))?;
+        jni.register_natives(class, &[(c"enter", tracker_enter), (c"exit", tracker_exit)]).then_some(())
+    });
+    match installed.flatten() {
+        Some(()) => times.ready.store(true, Ordering::Release),
+        None => complain("cannot define the class that measures methods: cpu=times has no rows"),
+    }
+}
+
+/// Packages that are measured only if `filter=` names them.
+const JDK: [&str; 5] = ["java.", "javax.", "jdk.", "sun.", "com.sun."];
+
+/// Whether the methods of a class are measured. `name` is as in Java.
+fn is_wanted(filter: &[String], name: &str, boot: bool) -> bool {
+    if filter.is_empty() {
+        return !boot && !JDK.iter().any(|package| name.starts_with(package));
+    }
+    filter.iter().any(|wanted| {
+        let rest = name.strip_prefix(wanted.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || wanted.ends_with('.') || rest.starts_with(['.', '$']))
+    })
+}
+
+/// A class file that is loaded: the one that replaces it, if its methods are measured.
+pub fn instrument(agent: &Agent, times: &Times, name: &[u8], boot: bool, bytes: &[u8]) -> Option<Vec<u8>> {
+    if !times.ready.load(Ordering::Acquire) {
+        return None;
+    }
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let name = text(name).replace('/', ".");
+    // What mounts virtual threads must not be interrupted by calls of the agent.
+    let mounts =
+        name.starts_with("jdk.internal.vm.Continuation") || name.starts_with("java.lang.VirtualThread");
+    if mounts || !is_wanted(&agent.options.filter, &name, boot) {
+        return None;
+    }
+    let mut number = |method: &rewrite::Method<'_>| {
+        let source = method.source_file.map(text);
+        Some(times.method(Method::named(name.clone(), text(method.name), text(method.descriptor), source)))
+    };
+    match rewrite::rewrite(bytes, &TRACKER, &mut number) {
+        Ok(rewritten) => {
+            if !rewritten.skipped.is_empty() && agent.options.verbose {
+                let count = rewritten.skipped.len();
+                complain(&format!("{name}: {count} methods are too long to be measured"));
+            }
+            rewritten.bytes
+        }
+        Err(error) => {
+            complain(&format!("{name} is not measured: {error}"));
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_name_packages_and_classes() {
+        let filter = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert!(is_wanted(&[], "com.acme.Foo", false) && is_wanted(&[], "Busy", false));
+        assert!(is_wanted(&[], "javassist.Foo", false) && is_wanted(&[], "sunny.Foo", false));
+        assert!(!is_wanted(&[], "java.util.Map", false) && !is_wanted(&[], "com.acme.Foo", true));
+        let acme = filter(&["com.acme", "java.util.HashMap"]);
+        assert!(is_wanted(&acme, "com.acme.Foo", false) && is_wanted(&acme, "com.acme.a.B$C", false));
+        assert!(
+            is_wanted(&acme, "java.util.HashMap", true) && is_wanted(&acme, "java.util.HashMap$Node", true)
+        );
+        assert!(
+            !is_wanted(&acme, "com.acmeother.Foo", false) && !is_wanted(&acme, "java.util.HashMaps", true)
+        );
+    }
+}

@@ -1,0 +1,163 @@
+//! Sub-records of a heap dump, appended to bytes.
+
+use crate::binary::Put;
+
+/// Tags of sub-records that are no roots.
+pub mod tag {
+    /// CLASS DUMP.
+    pub const CLASS: u8 = 0x20;
+    /// INSTANCE DUMP.
+    pub const INSTANCE: u8 = 0x21;
+    /// OBJECT ARRAY DUMP.
+    pub const OBJECT_ARRAY: u8 = 0x22;
+    /// PRIMITIVE ARRAY DUMP.
+    pub const PRIMITIVE_ARRAY: u8 = 0x23;
+}
+
+/// A GC root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Root {
+    /// 0xFF: of unknown kind.
+    Unknown,
+    /// 0x01: a global JNI reference, and its ID.
+    JniGlobal(u64),
+    /// 0x02: a local JNI reference: thread and frame (-1: none).
+    JniLocal(u32, i32),
+    /// 0x03: a local variable: thread and frame (-1: none).
+    JavaFrame(u32, i32),
+    /// 0x05: a class that is never unloaded.
+    StickyClass,
+    /// 0x07: a monitor in use.
+    MonitorUsed,
+    /// 0x08: a thread, its serial number and its trace.
+    Thread(u32, u32),
+}
+
+/// A root of any kind.
+pub fn root(out: &mut Vec<u8>, object: u64, root: Root) {
+    let tag: u8 = match root {
+        Root::Unknown => 0xff,
+        Root::JniGlobal(_) => 0x01,
+        Root::JniLocal(..) => 0x02,
+        Root::JavaFrame(..) => 0x03,
+        Root::StickyClass => 0x05,
+        Root::MonitorUsed => 0x07,
+        Root::Thread(..) => 0x08,
+    };
+    tag.put(out);
+    object.put(out);
+    match root {
+        Root::Unknown | Root::StickyClass | Root::MonitorUsed => {}
+        Root::JniGlobal(reference) => reference.put(out),
+        Root::JniLocal(thread, frame) | Root::JavaFrame(thread, frame) => {
+            thread.put(out);
+            frame.put(out);
+        }
+        Root::Thread(thread, trace) => {
+            thread.put(out);
+            trace.put(out);
+        }
+    }
+}
+
+/// CLASS DUMP up to its constants.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Class {
+    /// Object ID of the class.
+    pub object: u64,
+    /// Trace serial number.
+    pub trace: u32,
+    /// Object ID of the superclass.
+    pub super_class: u64,
+    /// Object ID of the class loader.
+    pub loader: u64,
+    /// Object ID of the signers.
+    pub signers: u64,
+    /// Object ID of the protection domain.
+    pub protection_domain: u64,
+    /// Bytes of an instance.
+    pub instance_size: u32,
+}
+
+/// A value of a static field: its bytes are as many as its type has.
+#[derive(Debug, Clone, Copy)]
+pub struct Static<'a> {
+    /// String ID of the name.
+    pub name: u64,
+    /// Basic type.
+    pub kind: u8,
+    /// The value, big endian.
+    pub value: &'a [u8],
+}
+
+/// CLASS DUMP: constants are index and object ID; fields string ID of the name and basic type. What does not fit into the
+/// format's two-byte counts is left out.
+pub fn class<'a>(
+    out: &mut Vec<u8>,
+    class: &Class,
+    constants: &[(u16, u64)],
+    statics: impl ExactSizeIterator<Item = Static<'a>>,
+    fields: &[(u64, u8)],
+) {
+    tag::CLASS.put(out);
+    class.object.put(out);
+    class.trace.put(out);
+    for id in [class.super_class, class.loader, class.signers, class.protection_domain, 0, 0] {
+        id.put(out);
+    }
+    class.instance_size.put(out);
+    let count = |length: usize| u16::try_from(length).unwrap_or(u16::MAX);
+    count(constants.len()).put(out);
+    for (index, object) in constants.iter().take(usize::from(u16::MAX)) {
+        index.put(out);
+        2u8.put(out);
+        object.put(out);
+    }
+    count(statics.len()).put(out);
+    for field in statics.take(usize::from(u16::MAX)) {
+        field.name.put(out);
+        field.kind.put(out);
+        out.extend_from_slice(field.value);
+    }
+    count(fields.len()).put(out);
+    for (name, kind) in fields.iter().take(usize::from(u16::MAX)) {
+        name.put(out);
+        kind.put(out);
+    }
+}
+
+/// The head of INSTANCE DUMP; as many bytes of fields follow as it says.
+pub fn instance(out: &mut Vec<u8>, object: u64, trace: u32, class: u64, bytes: u32) {
+    tag::INSTANCE.put(out);
+    object.put(out);
+    trace.put(out);
+    class.put(out);
+    bytes.put(out);
+}
+
+/// Bytes of the head of INSTANCE DUMP.
+pub const INSTANCE_HEAD: usize = 25;
+
+/// The head of OBJECT ARRAY DUMP; the IDs of its elements follow.
+pub fn object_array(out: &mut Vec<u8>, object: u64, trace: u32, length: u32, class: u64) {
+    tag::OBJECT_ARRAY.put(out);
+    object.put(out);
+    trace.put(out);
+    length.put(out);
+    class.put(out);
+}
+
+/// Bytes of the head of OBJECT ARRAY DUMP.
+pub const OBJECT_ARRAY_HEAD: usize = 25;
+
+/// The head of PRIMITIVE ARRAY DUMP; its elements follow, big endian.
+pub fn primitive_array(out: &mut Vec<u8>, object: u64, trace: u32, length: u32, element: u8) {
+    tag::PRIMITIVE_ARRAY.put(out);
+    object.put(out);
+    trace.put(out);
+    length.put(out);
+    element.put(out);
+}
+
+/// Bytes of the head of PRIMITIVE ARRAY DUMP.
+pub const PRIMITIVE_ARRAY_HEAD: usize = 18;

@@ -1,0 +1,26 @@
+//! Writes HPROF: text reports (`java.hprof.txt`) and binary records.
+//!
+//! What the command line and the agent share: lines and columns of the text are those of the HPROF agent of JDK 8, and the
+//! records those of its specification ("HPROF Agent", Binary Dump Format). Reading is the library's.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`text`] | lines and sections of a text report |
+//! | [`heap_text`] | lines of its HEAP DUMP |
+//! | [`binary`] | records of a binary file |
+//! | [`heap_binary`] | sub-records of its heap dump |
+//! | [`commands`] | commands to an agent over its socket |
+//! | [`date`] | dates as C's `ctime` writes them |
+//! | [`digits`] | digits of numbers, appended to bytes |
+//! | [`escape`] | making text from a JVM harmless |
+
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+pub mod binary;
+pub mod commands;
+pub mod date;
+pub mod digits;
+pub mod escape;
+pub mod heap_binary;
+pub mod heap_text;
+pub mod text;
