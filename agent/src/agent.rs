@@ -58,6 +58,8 @@ pub enum Command {
     Dump(What),
     /// To write, then to record no more.
     Stop,
+    /// To collect garbage.
+    Collect,
     /// To write, and end the JVM.
     Exit,
     /// The JVM ends.
@@ -102,6 +104,11 @@ pub struct Agent {
     depth: AtomicUsize,
     recording: AtomicBool,
     ended: AtomicBool,
+    /// `VMDeath` came.
+    dying: AtomicBool,
+    /// Garbage collections that started, and that the agent asked for and that ended.
+    collections: AtomicUsize,
+    collected: AtomicUsize,
     commands: Mutex<Option<Sender<Command>>>,
     receiver: Mutex<Option<Receiver<Command>>>,
     /// The agent's threads that run.
@@ -161,6 +168,9 @@ fn needed(options: &Options, attached: bool) -> Vec<(Capability, &'static str)> 
             "another agent or profiler samples allocations: no allocations are seen, SITES has only live objects",
         ));
         needed.push((Capability::VmObjectAlloc, "objects that the JVM allocates itself have no trace"));
+    }
+    if options.heap_dump || options.sites {
+        needed.push((Capability::CollectionEvents, "garbage is not collected before the last dump"));
     }
     if options.heap_dump {
         needed.push((Capability::Suspend, "threads run on between the walks of a heap dump"));
@@ -236,6 +246,9 @@ fn record(jvmti: Jvmti, options: Options, jni: Option<&Jni<'_>>) -> Start {
         depth: AtomicUsize::new(options.depth),
         recording: AtomicBool::new(options.sites),
         ended: AtomicBool::new(false),
+        dying: AtomicBool::new(false),
+        collections: AtomicUsize::new(0),
+        collected: AtomicUsize::new(0),
         commands: Mutex::new(Some(sender)),
         receiver: Mutex::new(Some(receiver)),
         running: AtomicUsize::new(0),
@@ -337,6 +350,9 @@ impl Agent {
             crate::tracker::install(times, jni);
         }
         let mut events = vec![Event::ThreadStart, Event::ThreadEnd, Event::DataDumpRequest];
+        if self.options.sites || self.options.heap_dump {
+            events.push(Event::CollectionStart);
+        }
         if self.options.sites {
             // With sampling they would count what was not sampled.
             if !self.sampling.is_estimate() {
@@ -418,10 +434,48 @@ impl Agent {
                     self.ended.store(true, Ordering::Release);
                     self.close();
                 }
+                Command::Collect => {
+                    let _ = self.jvmti.collect_garbage();
+                    self.collected.fetch_add(1, Ordering::AcqRel);
+                }
                 Command::Exit => crate::control::exit(jni),
                 Command::End => return,
             }
         }
+    }
+
+    /// A garbage collection starts: nothing of the JVM may be called.
+    pub fn collection_started(&self) {
+        self.collections.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Collects garbage; says whether it did.
+    ///
+    /// When the JVM ends, HotSpot stops the threads of concurrent collectors (ZGC, Shenandoah) before it sends `VMDeath`:
+    /// who asks for a collection then waits for ever. So another thread asks, and if none starts, none will.
+    pub fn collect_garbage(&self) -> bool {
+        /// Until a collection starts, all threads have to come to a safepoint.
+        const PATIENCE: Duration = Duration::from_millis(500);
+        if !self.dying.load(Ordering::Acquire) {
+            return match self.jvmti.collect_garbage() {
+                Ok(()) => true,
+                Err(error) => {
+                    complain(&format!("cannot collect garbage: {error}"));
+                    false
+                }
+            };
+        }
+        let (before, collected) =
+            (self.collections.load(Ordering::Acquire), self.collected.load(Ordering::Acquire));
+        self.send(Command::Collect);
+        let start = Instant::now();
+        while self.collected.load(Ordering::Acquire) == collected {
+            if self.collections.load(Ordering::Acquire) == before && start.elapsed() > PATIENCE {
+                return false;
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        true
     }
 
     fn stop_events(&self) {
@@ -453,15 +507,17 @@ impl Agent {
     pub fn vm_death(&self, jni: &Jni<'_>) {
         /// How long the agent's threads may take to end: they are between two calls of the JVM.
         const PATIENCE: Duration = Duration::from_secs(2);
+        self.dying.store(true, Ordering::Release);
         self.stop_events();
-        self.send(Command::End);
         if !self.ended.swap(true, Ordering::AcqRel) {
             let what = if self.options.dump_on_exit { What::all(self) } else { What::DEFINITIONS };
             self.dump(jni, what);
             self.close();
         }
-        self.jvmti.disable(Event::ThreadStart);
-        self.jvmti.disable(Event::ThreadEnd);
+        self.send(Command::End);
+        for event in [Event::ThreadStart, Event::ThreadEnd, Event::CollectionStart] {
+            self.jvmti.disable(event);
+        }
         let start = Instant::now();
         while self.running.load(Ordering::Acquire) > 0 && start.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(1));

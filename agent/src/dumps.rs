@@ -16,6 +16,7 @@ use crate::output::sections::AllSites;
 use crate::output::serial;
 use crate::record::lock;
 use crate::suspended::Suspended;
+use crate::tags::Epoch;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -153,17 +154,21 @@ impl Agent {
     fn count_live(&self, jni: &Jni<'_>) -> Live {
         /// Classes can be loaded between their registration and the walk.
         const ATTEMPTS: usize = 3;
-        if let Err(error) = self.jvmti.collect_garbage() {
-            complain(&format!("cannot collect garbage before counting: {error}"));
-        }
-        let mut live = Live::new(self.sampling, 0);
+        let collected = self.collect_garbage();
+        let mut live = Live::new(self.sampling, 0, None);
         for _ in 0..ATTEMPTS {
             {
                 let _held = self.classes.hold();
                 self.classes.register_all(self.jvmti, jni, &self.ids);
             }
-            live = Live::new(self.sampling, self.class_class(jni));
-            if let Err(error) = self.jvmti.iterate(Filter::None, &mut live) {
+            // Without a collection the walk tells what is alive: only what a root leads to is counted.
+            let epoch = (!collected).then(|| self.next_epoch());
+            live = Live::new(self.sampling, self.class_class(jni), epoch);
+            let walked = match epoch {
+                None => self.jvmti.iterate(Filter::None, &mut live),
+                Some(_) => self.jvmti.follow(None, &mut live),
+            };
+            if let Err(error) = walked {
                 complain(&format!("cannot walk the heap: {error}"));
             }
             live.finish();
@@ -185,8 +190,8 @@ impl Agent {
     }
 
     fn heap_dump(&self, jni: &Jni<'_>, output: &mut Output) {
-        if let Err(error) = self.jvmti.collect_garbage() {
-            complain(&format!("cannot collect garbage before the heap dump: {error}"));
+        if !self.collect_garbage() {
+            complain("garbage could not be collected before the heap dump: unreachable objects are in it");
         }
         let spool = if output.sink.path().is_none() {
             match records::spool() {
@@ -229,11 +234,7 @@ impl Agent {
         } else {
             (Form::Segments, write::Format::Binary(names))
         };
-        let epoch = {
-            let mut epoch = lock(&self.epoch);
-            *epoch = epoch.next();
-            *epoch
-        };
+        let epoch = self.next_epoch();
         if is_text {
             let (objects, bytes) = self.heap_size();
             output.sink.write(heap_text::begin(objects, bytes, &now()).as_bytes());
@@ -260,6 +261,13 @@ impl Agent {
         }
         run.map_err(|error| error.to_string())?;
         Ok(counts)
+    }
+
+    /// The next walk's.
+    fn next_epoch(&self) -> Epoch {
+        let mut epoch = lock(&self.epoch);
+        *epoch = epoch.next();
+        *epoch
     }
 
     /// Objects and bytes of the heap, for the first line of a text dump.

@@ -34,11 +34,6 @@ impl Epoch {
 }
 
 impl Tag {
-    /// Of an object that was allocated at this trace.
-    pub fn allocated(trace: u32) -> Self {
-        Self::default().with_trace(trace)
-    }
-
     fn bits(self) -> u64 {
         self.0.cast_unsigned()
     }
@@ -101,12 +96,12 @@ mod tests {
     #[test]
     fn parts_do_not_touch_each_other() {
         let epoch = Epoch::default().next().next();
-        let tag = Tag::allocated(MAX_TRACE).with_id(0x7_ffff_fff8).with_epoch(epoch);
+        let tag = Tag::default().with_trace(MAX_TRACE).with_id(0x7_ffff_fff8).with_epoch(epoch);
         assert_eq!((tag.id(), tag.trace(), tag.epoch()), (0x7_ffff_fff8, MAX_TRACE, epoch));
         assert!(tag.0 > 0);
         let tag = tag.with_trace(1).with_epoch(Epoch::default());
         assert_eq!((tag.id(), tag.trace(), tag.epoch()), (0x7_ffff_fff8, 1, Epoch::default()));
-        assert_eq!(Tag::allocated(1).with_id(((1 << 40) - 1) << 3).id(), ((1u64 << 40) - 1) << 3);
+        assert_eq!(Tag::default().with_trace(1).with_id(((1 << 40) - 1) << 3).id(), ((1u64 << 40) - 1) << 3);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::jvm::walk::{Reference, Tag as Place, Then, Value, Visitor};
 use crate::record::sites::{Key, Sampling, Weight};
-use crate::tags::Tag;
+use crate::tags::{Epoch, Tag};
 
 /// Counts objects by class and trace.
 #[derive(Debug)]
@@ -18,11 +18,14 @@ pub struct Live {
     sampling: Sampling,
     last: (Key, Weight),
     class_class: u64,
+    /// Objects that were counted have it, if they come more than once.
+    epoch: Option<Epoch>,
 }
 
 impl Live {
-    /// None yet. `class_class` is the ID of `java.lang.Class`.
-    pub fn new(sampling: Sampling, class_class: u64) -> Self {
+    /// None yet. `class_class` is the ID of `java.lang.Class`. With an epoch, objects are counted as references to them are
+    /// met.
+    pub fn new(sampling: Sampling, class_class: u64, epoch: Option<Epoch>) -> Self {
         Self {
             counts: FxHashMap::default(),
             unknown: 0,
@@ -30,6 +33,7 @@ impl Live {
             sampling,
             last: ((0, 0), Weight::default()),
             class_class,
+            epoch,
         }
     }
 
@@ -72,8 +76,15 @@ impl Visitor for Live {
         Then::Visit
     }
 
-    fn reference(&mut self, _: &Reference<'_>) -> Then {
-        Then::Skip
+    fn reference(&mut self, reference: &Reference<'_>) -> Then {
+        let tag = Tag(reference.tag.get());
+        if let Some(epoch) = self.epoch
+            && tag.epoch() != epoch
+        {
+            reference.tag.set(tag.with_epoch(epoch).0);
+            self.object(reference.tag, reference.class, reference.size, reference.length);
+        }
+        Then::Visit
     }
 
     fn field(&mut self, _: bool, _: i32, _: &Place, _: i64, _: Value) -> Then {

@@ -52,6 +52,8 @@ pub enum Capability {
     MonitorInfo,
     /// CPU time of threads.
     ThreadCpuTime,
+    /// Events of garbage collections.
+    CollectionEvents,
     /// Suspending threads.
     Suspend,
     /// Class files when they are loaded, also those of the boot loader before `VMInit`.
@@ -77,6 +79,7 @@ impl Capability {
                     && all.can_get_current_contended_monitor()
             }
             Self::ThreadCpuTime => all.can_get_thread_cpu_time(),
+            Self::CollectionEvents => all.can_generate_garbage_collection_events(),
             Self::Suspend => all.can_suspend(),
             Self::ClassHook => all.can_generate_all_class_hook_events(),
             Self::VirtualThreads => all.can_support_virtual_threads(),
@@ -98,6 +101,7 @@ impl Capability {
                 to.set_can_get_current_contended_monitor(true);
             }
             Self::ThreadCpuTime => to.set_can_get_thread_cpu_time(true),
+            Self::CollectionEvents => to.set_can_generate_garbage_collection_events(true),
             Self::Suspend => to.set_can_suspend(true),
             Self::ClassHook => to.set_can_generate_all_class_hook_events(true),
             Self::VirtualThreads => to.set_can_support_virtual_threads(true),

@@ -40,6 +40,8 @@ pub enum Event {
     MonitorWait,
     /// It ended.
     MonitorWaited,
+    /// A garbage collection starts.
+    CollectionStart,
 }
 
 impl Event {
@@ -58,6 +60,7 @@ impl Event {
             Self::ContendedEntered => sys::JVMTI_EVENT_MONITOR_CONTENDED_ENTERED,
             Self::MonitorWait => sys::JVMTI_EVENT_MONITOR_WAIT,
             Self::MonitorWaited => sys::JVMTI_EVENT_MONITOR_WAITED,
+            Self::CollectionStart => sys::JVMTI_EVENT_GARBAGE_COLLECTION_START,
         }
     }
 }
@@ -94,6 +97,7 @@ impl Events for Jvmti {
         callbacks.MonitorContendedEntered = Some(contended_entered);
         callbacks.MonitorWait = Some(monitor_wait);
         callbacks.MonitorWaited = Some(monitor_waited);
+        callbacks.GarbageCollectionStart = Some(collection_start);
         self.set_callbacks(&callbacks)
     }
 
@@ -155,6 +159,14 @@ unsafe extern "system" fn data_dump_request(_: *mut sys::jvmtiEnv) {
     guarded(|| {
         if let Some(agent) = agent::get() {
             agent.data_dump_request();
+        }
+    });
+}
+
+unsafe extern "system" fn collection_start(_: *mut sys::jvmtiEnv) {
+    guarded(|| {
+        if let Some(agent) = agent::get() {
+            agent.collection_started();
         }
     });
 }
