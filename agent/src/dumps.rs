@@ -163,7 +163,7 @@ impl Agent {
             }
             // Without a collection the walk tells what is alive: only what a root leads to is counted.
             let epoch = (!collected).then(|| self.next_epoch());
-            live = Live::new(self.sampling, self.class_class(jni), epoch);
+            live = Live::new(self.sampling, self.class_class(), epoch);
             let walked = match epoch {
                 None => self.jvmti.iterate(Filter::None, &mut live),
                 Some(_) => self.jvmti.follow(None, &mut live),
@@ -179,14 +179,10 @@ impl Agent {
         live
     }
 
-    /// The ID of `java.lang.Class`.
-    fn class_class(&self, jni: &Jni<'_>) -> u64 {
-        jni.frame(4, |jni| {
-            let object = jni.find_class(c"java/lang/Object");
-            let class = object.and_then(|object| jni.class_of(object));
-            class.map_or(0, |class| self.known_id(class))
-        })
-        .unwrap_or(0)
+    /// The ID of `java.lang.Class`; 0 if no class was met yet.
+    fn class_class(&self) -> u64 {
+        let all = self.classes.all();
+        all.iter().find(|class| class.signature == "Ljava/lang/Class;").map_or(0, |class| class.id)
     }
 
     fn heap_dump(&self, jni: &Jni<'_>, output: &mut Output) {
@@ -225,6 +221,7 @@ impl Agent {
         let classes = self.jvmti.loaded_classes(jni).map_err(|error| error.to_string())?;
         let layouts = Layouts::new(self, jni, &classes);
         let threads = self.thread_roots(jni);
+        let this = self.jvmti.current_thread(jni).map_or(0, |thread| self.known_id(thread));
         output.definitions(self);
         let names = field_names(output, &layouts);
         let micros = output.micros();
@@ -244,7 +241,7 @@ impl Agent {
             None => Target::Sink(&mut output.sink),
         };
         let writer = Writer::new(Out::new(target, form, micros), format, &layouts);
-        let mut dump = Dump::new(self, &layouts, &threads, writer, (epoch, self.class_class(jni)));
+        let mut dump = Dump::new(self, &layouts, &threads, writer, (epoch, self.class_class(), this));
         let run = dump.run(self, jni, &classes);
         let counts = dump.counts;
         let target = dump.writer.end();

@@ -105,6 +105,8 @@ pub struct Dump<'a, 's> {
     stage: Stage,
     /// ID of `java.lang.Class`.
     class_class: u64,
+    /// ID of the thread that dumps: its local references are the agent's.
+    this_thread: u64,
     /// IDs of the agent's own arrays.
     hidden: FxHashSet<u64>,
     /// Lengths of arrays of objects that were referred to and not visited yet.
@@ -124,7 +126,7 @@ impl<'a, 's> Dump<'a, 's> {
         layouts: &'a Layouts,
         threads: &'a ThreadRoots,
         writer: Writer<'a, 's>,
-        (epoch, class_class): (Epoch, u64),
+        (epoch, class_class, this_thread): (Epoch, u64, u64),
     ) -> Self {
         Self {
             ids: &agent.ids,
@@ -134,6 +136,7 @@ impl<'a, 's> Dump<'a, 's> {
             epoch,
             stage: Stage::Classes,
             class_class,
+            this_thread,
             hidden: FxHashSet::default(),
             lengths: FxHashMap::default(),
             classes: FxHashMap::default(),
@@ -155,6 +158,11 @@ impl<'a, 's> Dump<'a, 's> {
         }
         self.finish_object();
         self.write_classes();
+        self.write_primitive_classes(agent, jni, classes);
+        // References of the agent's own would be roots in the walk.
+        for class in classes {
+            jni.delete(*class);
+        }
         self.stage = Stage::Roots;
         jvmti.follow(None, self)?;
         self.finish_object();
@@ -211,6 +219,36 @@ impl<'a, 's> Dump<'a, 's> {
             let data = self.classes.remove(&id).unwrap_or_default();
             self.writer.class(id, layout, &data);
             self.counts.objects += 1;
+        }
+    }
+
+    /// The class objects of primitive types are instances without a class of their own, as in HotSpot's dumps. What is in their
+    /// fields JVM TI does not tell.
+    fn write_primitive_classes(&mut self, agent: &Agent, jni: &Jni<'_>, classes: &[Ref<'_>]) {
+        const WRAPPERS: [&str; 9] = [
+            "Ljava/lang/Boolean;",
+            "Ljava/lang/Byte;",
+            "Ljava/lang/Character;",
+            "Ljava/lang/Double;",
+            "Ljava/lang/Float;",
+            "Ljava/lang/Integer;",
+            "Ljava/lang/Long;",
+            "Ljava/lang/Short;",
+            "Ljava/lang/Void;",
+        ];
+        let Some(layout) = self.layouts.by_id.get(&self.class_class) else { return };
+        let bytes = layout.bytes;
+        for class in classes {
+            let known = agent.classes.get(agent.known_id(*class));
+            let wraps = known.is_some_and(|class| WRAPPERS.contains(&class.signature.as_str()));
+            let class = if wraps { jni.static_field(*class, c"TYPE", c"Ljava/lang/Class;") } else { None };
+            let Some(id) = class.and_then(|class| agent.object_id(class)) else { continue };
+            let length = u32::try_from(bytes).unwrap_or(u32::MAX);
+            let record = &mut self.writer.record;
+            binary::instance(record, id, serial(0), self.class_class, length);
+            record.resize(record.len() + bytes, 0);
+            self.counts.objects += 1;
+            self.writer.finish();
         }
     }
 
@@ -405,10 +443,16 @@ impl<'a, 's> Dump<'a, 's> {
     }
 
     fn root(&mut self, reference: &Reference<'_>, id: u64) {
+        if let Kind::JniLocal(tag, _) = reference.kind
+            && Tag(tag).id() == self.this_thread
+        {
+            return;
+        }
         let thread = |tag: i64| self.threads.get(&Tag(tag).id()).copied();
         let root = match reference.kind {
             Kind::JniGlobal => binary::Root::JniGlobal(0),
-            Kind::SystemClass => binary::Root::StickyClass,
+            // HotSpot names all that the boot loader's data refers to: class objects, and arrays of resolved constants.
+            Kind::SystemClass if Tag(reference.class).id() == self.class_class => binary::Root::StickyClass,
             Kind::Monitor => binary::Root::MonitorUsed,
             Kind::StackLocal(tag, frame) => match thread(tag) {
                 Some((serial, _)) => binary::Root::JavaFrame(serial, frame),

@@ -94,7 +94,9 @@ impl<'j> Jni<'j> {
 
     /// Runs with a frame of local references, which are all deleted after it. `None` if there is no memory for it.
     pub fn frame<T>(&self, references: usize, run: impl FnOnce(&Jni<'_>) -> T) -> Option<T> {
-        let capacity = i32::try_from(references.saturating_add(16)).unwrap_or(i32::MAX);
+        /// HotSpot gives no larger capacity (`MaxJNILocalCapacity`), and then takes more references all the same.
+        const MAX_CAPACITY: usize = 65_536;
+        let capacity = i32::try_from(references.saturating_add(16).min(MAX_CAPACITY)).unwrap_or(i32::MAX);
         // SAFETY: popped below.
         if unsafe { ((*self.table()).PushLocalFrame)(self.env(), capacity) } != 0 {
             self.clear_exception();
@@ -302,6 +304,24 @@ impl<'j> Jni<'j> {
             unsafe { ((*self.table()).SetObjectArrayElement)(self.env(), array.raw(), index, object.raw()) };
         }
         (!self.clear_exception()).then_some(array)
+    }
+
+    /// The value of a static field that holds an object, of a class that is initialized.
+    pub fn static_field(&self, class: Ref<'_>, name: &CStr, signature: &CStr) -> Option<Ref<'j>> {
+        // SAFETY: as in `new_object`.
+        let raw = unsafe {
+            let field = ((*self.table()).GetStaticFieldID)(
+                self.env(),
+                class.raw(),
+                name.as_ptr(),
+                signature.as_ptr(),
+            );
+            if self.clear_exception() || field.is_null() {
+                return None;
+            }
+            ((*self.table()).GetStaticObjectField)(self.env(), class.raw(), field)
+        };
+        self.checked(raw, Ref::new)
     }
 
     /// Whether a thread is virtual: JDK 21 has the function, older ones have none in its place.
