@@ -1,0 +1,402 @@
+//! Commands to an HPROF agent over the socket on which it sends its recording: encoding and decoding.
+//!
+//! Source: the HPROF agent's documentation, "Socket Connection and Communication". A command is `u1` tag, `u4` serial
+//! number, `u4` length of the body, body; all big-endian. The agent never answers as such: what it is asked for appears as
+//! records (or text) in the recording.
+//!
+//! This file depends on nothing but the standard library: both ends use it.
+
+use std::fmt;
+use std::io::{self, Read};
+
+/// Bytes of a command before its body.
+pub const HEAD: usize = 9;
+
+/// The longest body that a reader skips to reach the next command. A longer one is not believed.
+pub const MAX_BODY: u32 = 1 << 16;
+
+mod tag {
+    pub(super) const FORCE_GC: u8 = 0x01;
+    pub(super) const DUMP_HEAP: u8 = 0x02;
+    pub(super) const ALLOC_SITES: u8 = 0x03;
+    pub(super) const HEAP_SUMMARY: u8 = 0x04;
+    pub(super) const EXIT: u8 = 0x05;
+    pub(super) const DUMP_TRACES: u8 = 0x06;
+    pub(super) const CPU_SAMPLES: u8 = 0x07;
+    pub(super) const CONTROL: u8 = 0x08;
+    pub(super) const EOF: u8 = 0xff;
+}
+
+/// What an agent is told to do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Command {
+    /// FORCE GC (0x01): "not implemented" in the agent of JDK 5 to 8.
+    ForceGc,
+    /// DUMP HEAP (0x02).
+    DumpHeap,
+    /// ALLOC SITES (0x03).
+    AllocSites {
+        /// As in the record ALLOC SITES: bit 0 incremental, bit 1 sorted by allocation, bit 2 force a collection.
+        flags: u16,
+        /// Sites with a smaller share are left out: 0 to 1.
+        cutoff: f32,
+    },
+    /// HEAP SUMMARY (0x04).
+    HeapSummary,
+    /// EXIT THE VM (0x05).
+    Exit,
+    /// DUMP TRACES (0x06): those that were not written yet.
+    DumpTraces,
+    /// CPU SAMPLES (0x07).
+    CpuSamples {
+        /// Traces with a smaller share are left out: 0 to 1.
+        cutoff: f32,
+    },
+    /// CONTROL (0x08).
+    Control(Control),
+    /// EOF (0xFF): no more commands. The recording goes on.
+    Eof,
+}
+
+/// The sub-options of CONTROL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    /// 0x1: take traces of allocations.
+    AllocTracesOn,
+    /// 0x2: take none.
+    AllocTracesOff,
+    /// 0x3: sample a thread.
+    CpuSamplingOn {
+        /// Object ID of the thread; 0 for all.
+        thread: u64,
+    },
+    /// 0x4: do not sample a thread.
+    CpuSamplingOff {
+        /// Object ID of the thread; 0 for all.
+        thread: u64,
+    },
+    /// 0x5: forget the samples taken so far.
+    ClearCpuSamples,
+    /// 0x6: the depth of traces from now on. The agent of JDK 8 does not read the argument, and takes it for the next
+    /// command.
+    Depth(u16),
+}
+
+/// Bytes of an object ID in a command: those of the recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdBytes {
+    /// As the agent of JDK 5 to 8 has them, also in 64-bit JVMs.
+    Four,
+    /// As in the dumps of 64-bit JVMs.
+    Eight,
+}
+
+/// A command with its serial number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Request {
+    /// Chosen by the sender.
+    pub serial: u32,
+    /// The command.
+    pub command: Command,
+}
+
+/// What a reader of commands finds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Incoming {
+    /// A command.
+    Request(Request),
+    /// None that can be understood; its body was skipped, and the next one can be read.
+    Wrong(Wrong),
+}
+
+/// Something with the form of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wrong {
+    /// Its tag.
+    pub tag: u8,
+    /// Its serial number.
+    pub serial: u32,
+    /// The length of its body, in bytes.
+    pub length: u32,
+    /// What is wrong with it.
+    pub why: Why,
+}
+
+/// What is wrong with a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// There is no command with this tag.
+    Tag,
+    /// The body has another length than the command needs.
+    Length,
+    /// CONTROL has no such sub-option.
+    Option(u16),
+    /// The cutoff is not a number from 0 to 1.
+    Cutoff,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { tag, serial, length, why } = self;
+        match why {
+            Why::Tag => write!(f, "unknown command {tag:#04x}")?,
+            Why::Length => write!(f, "command {tag:#04x} with a body of {length} bytes")?,
+            Why::Option(option) => write!(f, "command {tag:#04x} with the unknown sub-option {option:#x}")?,
+            Why::Cutoff => write!(f, "command {tag:#04x} with a cutoff that is not from 0 to 1")?,
+        }
+        write!(f, " (serial number {serial})")
+    }
+}
+
+impl Request {
+    /// The bytes of the command; `None` if the object ID of a thread does not fit into `ids`.
+    pub fn encode(&self, ids: IdBytes) -> Option<Vec<u8>> {
+        let mut body = Vec::new();
+        let mut cutoff_body = |flags: u16, cutoff: f32| {
+            body.extend(flags.to_be_bytes());
+            body.extend(cutoff.to_be_bytes());
+        };
+        let tag = match self.command {
+            Command::ForceGc => tag::FORCE_GC,
+            Command::DumpHeap => tag::DUMP_HEAP,
+            Command::AllocSites { flags, cutoff } => {
+                cutoff_body(flags, cutoff);
+                tag::ALLOC_SITES
+            }
+            Command::HeapSummary => tag::HEAP_SUMMARY,
+            Command::Exit => tag::EXIT,
+            Command::DumpTraces => tag::DUMP_TRACES,
+            Command::CpuSamples { cutoff } => {
+                cutoff_body(0, cutoff);
+                tag::CPU_SAMPLES
+            }
+            Command::Control(control) => {
+                control.encode(ids, &mut body)?;
+                tag::CONTROL
+            }
+            Command::Eof => tag::EOF,
+        };
+        let mut bytes = vec![tag];
+        bytes.extend(self.serial.to_be_bytes());
+        bytes.extend(u32::try_from(body.len()).ok()?.to_be_bytes());
+        bytes.append(&mut body);
+        Some(bytes)
+    }
+}
+
+impl Control {
+    fn encode(self, ids: IdBytes, body: &mut Vec<u8>) -> Option<()> {
+        let option: u16 = match self {
+            Self::AllocTracesOn => 1,
+            Self::AllocTracesOff => 2,
+            Self::CpuSamplingOn { .. } => 3,
+            Self::CpuSamplingOff { .. } => 4,
+            Self::ClearCpuSamples => 5,
+            Self::Depth(_) => 6,
+        };
+        body.extend(option.to_be_bytes());
+        match self {
+            Self::CpuSamplingOn { thread } | Self::CpuSamplingOff { thread } => match ids {
+                IdBytes::Four => body.extend(u32::try_from(thread).ok()?.to_be_bytes()),
+                IdBytes::Eight => body.extend(thread.to_be_bytes()),
+            },
+            Self::Depth(depth) => body.extend(depth.to_be_bytes()),
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// The length of an ID is told by the body's.
+    fn decode(body: &[u8]) -> Result<Self, Why> {
+        let (option, argument) = body.split_first_chunk().ok_or(Why::Length)?;
+        let option = u16::from_be_bytes(*option);
+        let thread = || match argument.len() {
+            4 => argument.first_chunk().map(|id| u64::from(u32::from_be_bytes(*id))),
+            8 => argument.first_chunk().map(|id| u64::from_be_bytes(*id)),
+            _ => None,
+        };
+        let plain = |control| argument.is_empty().then_some(control);
+        let control = match option {
+            1 => plain(Self::AllocTracesOn),
+            2 => plain(Self::AllocTracesOff),
+            3 => thread().map(|thread| Self::CpuSamplingOn { thread }),
+            4 => thread().map(|thread| Self::CpuSamplingOff { thread }),
+            5 => plain(Self::ClearCpuSamples),
+            6 => <[u8; 2]>::try_from(argument).ok().map(|depth| Self::Depth(u16::from_be_bytes(depth))),
+            _ => return Err(Why::Option(option)),
+        };
+        control.ok_or(Why::Length)
+    }
+}
+
+impl Command {
+    fn decode(tag: u8, body: &[u8]) -> Result<Self, Why> {
+        let plain = |command| if body.is_empty() { Ok(command) } else { Err(Why::Length) };
+        match tag {
+            tag::FORCE_GC => plain(Self::ForceGc),
+            tag::DUMP_HEAP => plain(Self::DumpHeap),
+            tag::ALLOC_SITES => cutoff(body).map(|(flags, cutoff)| Self::AllocSites { flags, cutoff }),
+            tag::HEAP_SUMMARY => plain(Self::HeapSummary),
+            tag::EXIT => plain(Self::Exit),
+            tag::DUMP_TRACES => plain(Self::DumpTraces),
+            tag::CPU_SAMPLES => cutoff(body).map(|(_, cutoff)| Self::CpuSamples { cutoff }),
+            tag::CONTROL => Control::decode(body).map(Self::Control),
+            tag::EOF => plain(Self::Eof),
+            _ => Err(Why::Tag),
+        }
+    }
+}
+
+/// The body of ALLOC SITES and CPU SAMPLES.
+fn cutoff(body: &[u8]) -> Result<(u16, f32), Why> {
+    let [flags_high, flags_low, ratio @ ..] = body else { return Err(Why::Length) };
+    let ratio = f32::from_be_bytes(ratio.try_into().map_err(|_| Why::Length)?);
+    if (0.0..=1.0).contains(&ratio) {
+        Ok((u16::from_be_bytes([*flags_high, *flags_low]), ratio))
+    } else {
+        Err(Why::Cutoff)
+    }
+}
+
+/// Reads the next command; `None` if there is no whole one any more. What it waits for is the caller's: a socket that
+/// stays open and silent blocks.
+///
+/// # Errors
+/// If `from` cannot be read, and [`io::ErrorKind::InvalidData`] for a body of more than [`MAX_BODY`] bytes: nothing behind
+/// it is a command.
+pub fn read(from: &mut impl Read) -> io::Result<Option<Incoming>> {
+    let mut head = [0; HEAD];
+    let got = fill(from, &mut head)?;
+    let [tag, s0, s1, s2, s3, l0, l1, l2, l3] = head;
+    let serial = u32::from_be_bytes([s0, s1, s2, s3]);
+    let length = u32::from_be_bytes([l0, l1, l2, l3]);
+    if got < HEAD {
+        // A sender that is done may send the tag alone.
+        let eof = Incoming::Request(Request { serial: 0, command: Command::Eof });
+        return Ok((got == 1 && tag == tag::EOF).then_some(eof));
+    }
+    if length > MAX_BODY {
+        let text = format!("command {tag:#04x} with a body of {length} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    }
+    let mut body = vec![0; usize::try_from(length).unwrap_or_default()];
+    if fill(from, &mut body)? < body.len() {
+        return Ok(None);
+    }
+    Ok(Some(match Command::decode(tag, &body) {
+        Ok(command) => Incoming::Request(Request { serial, command }),
+        Err(why) => Incoming::Wrong(Wrong { tag, serial, length, why }),
+    }))
+}
+
+/// Reads as many bytes as there are, up to the length of `into`.
+fn fill(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
+    let mut at = 0;
+    while let Some(rest) = into.get_mut(at..).filter(|rest| !rest.is_empty()) {
+        match from.read(rest) {
+            Ok(0) => break,
+            Ok(count) => at += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(at)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// Each command, and its bytes by the specification.
+    fn all() -> Vec<(Command, IdBytes, &'static [u8])> {
+        use IdBytes::{Eight, Four};
+        let control = Command::Control;
+        vec![
+            (Command::ForceGc, Four, b"\x01\0\0\0\x07\0\0\0\0"),
+            (Command::DumpHeap, Four, b"\x02\0\0\0\x07\0\0\0\0"),
+            // 0.5 is 0x3f000000 (IEEE 754).
+            (Command::AllocSites { flags: 6, cutoff: 0.5 }, Four, b"\x03\0\0\0\x07\0\0\0\x06\0\x06\x3f\0\0\0"),
+            (Command::HeapSummary, Four, b"\x04\0\0\0\x07\0\0\0\0"),
+            (Command::Exit, Eight, b"\x05\0\0\0\x07\0\0\0\0"),
+            (Command::DumpTraces, Four, b"\x06\0\0\0\x07\0\0\0\0"),
+            (Command::CpuSamples { cutoff: 1.0 }, Four, b"\x07\0\0\0\x07\0\0\0\x06\0\0\x3f\x80\0\0"),
+            (control(Control::AllocTracesOn), Four, b"\x08\0\0\0\x07\0\0\0\x02\0\x01"),
+            (control(Control::AllocTracesOff), Eight, b"\x08\0\0\0\x07\0\0\0\x02\0\x02"),
+            (
+                control(Control::CpuSamplingOn { thread: 0x0102_0304 }),
+                Four,
+                b"\x08\0\0\0\x07\0\0\0\x06\0\x03\x01\x02\x03\x04",
+            ),
+            (
+                control(Control::CpuSamplingOff { thread: 0x01_0000_0002 }),
+                Eight,
+                b"\x08\0\0\0\x07\0\0\0\x0a\0\x04\0\0\0\x01\0\0\0\x02",
+            ),
+            (control(Control::ClearCpuSamples), Four, b"\x08\0\0\0\x07\0\0\0\x02\0\x05"),
+            (control(Control::Depth(260)), Four, b"\x08\0\0\0\x07\0\0\0\x04\0\x06\x01\x04"),
+            (Command::Eof, Four, b"\xff\0\0\0\x07\0\0\0\0"),
+        ]
+    }
+
+    #[test]
+    fn commands_are_the_bytes_of_the_specification_and_back() {
+        let mut stream = Vec::new();
+        for (command, ids, bytes) in all() {
+            let request = Request { serial: 7, command };
+            assert_eq!(request.encode(ids).unwrap(), bytes, "{command:?}");
+            stream.extend_from_slice(bytes);
+        }
+        let mut stream = stream.as_slice();
+        for (command, ..) in all() {
+            let request = Incoming::Request(Request { serial: 7, command });
+            assert_eq!(read(&mut stream).unwrap(), Some(request));
+        }
+        assert_eq!(read(&mut stream).unwrap(), None);
+    }
+
+    #[test]
+    fn an_id_that_does_not_fit_is_not_sent() {
+        let command = Command::Control(Control::CpuSamplingOn { thread: 1 << 32 });
+        assert_eq!(Request { serial: 1, command }.encode(IdBytes::Four), None);
+    }
+
+    #[test]
+    fn wrong_commands_are_skipped() {
+        let wrong: [(&[u8], Why); 8] = [
+            (b"\x09\0\0\0\x01\0\0\0\x03abc", Why::Tag),
+            (b"\x02\0\0\0\x01\0\0\0\x01a", Why::Length),
+            (b"\x03\0\0\0\x01\0\0\0\x04\0\0\0\0", Why::Length),
+            (b"\x07\0\0\0\x01\0\0\0\x06\0\0\x7f\xc0\0\0", Why::Cutoff),
+            (b"\x07\0\0\0\x01\0\0\0\x06\0\0\x40\0\0\0", Why::Cutoff),
+            (b"\x08\0\0\0\x01\0\0\0\x01\0", Why::Length),
+            (b"\x08\0\0\0\x01\0\0\0\x02\0\x07", Why::Option(7)),
+            (b"\x08\0\0\0\x01\0\0\0\x05\0\x03\0\0\0", Why::Length),
+        ];
+        for (bytes, why) in wrong {
+            let mut stream = [bytes, b"\x02\0\0\0\x02\0\0\0\0"].concat();
+            stream.push(0xff);
+            let mut stream = stream.as_slice();
+            let Some(Incoming::Wrong(found)) = read(&mut stream).unwrap() else { panic!("{bytes:?}") };
+            assert_eq!((found.why, found.tag, found.serial), (why, bytes[0], 1));
+            assert!(found.to_string().contains("serial number 1"));
+            let next = Request { serial: 2, command: Command::DumpHeap };
+            assert_eq!(read(&mut stream).unwrap(), Some(Incoming::Request(next)));
+            let eof = Request { serial: 0, command: Command::Eof };
+            assert_eq!(read(&mut stream).unwrap(), Some(Incoming::Request(eof)), "the tag alone");
+        }
+    }
+
+    #[test]
+    fn what_is_cut_is_no_command_and_a_long_body_is_an_error() {
+        for (command, ids, bytes) in all() {
+            for cut in 0..bytes.len() {
+                let found = read(&mut bytes.get(..cut).unwrap()).unwrap();
+                let is_eof = command == Command::Eof && cut == 1;
+                assert_eq!(found.is_some(), is_eof, "{command:?} {ids:?} {cut}");
+            }
+        }
+        let error = read(&mut b"\x02\0\0\0\x01\x7f\xff\xff\xff".as_slice()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    }
+}
