@@ -316,7 +316,11 @@ mod tests {
             (Command::ForceGc, Four, b"\x01\0\0\0\x07\0\0\0\0"),
             (Command::DumpHeap, Four, b"\x02\0\0\0\x07\0\0\0\0"),
             // 0.5 is 0x3f000000 (IEEE 754).
-            (Command::AllocSites { flags: 6, cutoff: 0.5 }, Four, b"\x03\0\0\0\x07\0\0\0\x06\0\x06\x3f\0\0\0"),
+            (
+                Command::AllocSites { flags: 6, cutoff: 0.5 },
+                Four,
+                b"\x03\0\0\0\x07\0\0\0\x06\0\x06\x3f\0\0\0",
+            ),
             (Command::HeapSummary, Four, b"\x04\0\0\0\x07\0\0\0\0"),
             (Command::Exit, Eight, b"\x05\0\0\0\x07\0\0\0\0"),
             (Command::DumpTraces, Four, b"\x06\0\0\0\x07\0\0\0\0"),

@@ -271,7 +271,8 @@ mod tests {
 
     #[test]
     fn what_is_no_recording_is_an_error_at_once() {
-        let ended = |bytes: &[u8]| StreamScanner::new().feed(bytes, &mut |_| {}).map_err(|error| error.offset());
+        let ended =
+            |bytes: &[u8]| StreamScanner::new().feed(bytes, &mut |_| {}).map_err(|error| error.offset());
         assert_eq!(ended(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), Err(0));
         assert_eq!(ended(b"JAVA PROFILE 1.0.2\0\0\0\0\x05"), Err(19));
         assert_eq!(ended(&[HEADER, b"\x99"].concat()), Err(31));

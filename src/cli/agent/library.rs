@@ -18,7 +18,11 @@ pub(super) const USAGE: &str = include_str!("../../../agent/src/usage.txt");
 pub(super) fn find() -> anyhow::Result<PathBuf> {
     if let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
         let path = PathBuf::from(path);
-        anyhow::ensure!(path.is_file(), "there is no agent library {}, which ${VARIABLE} names", path.display());
+        anyhow::ensure!(
+            path.is_file(),
+            "there is no agent library {}, which ${VARIABLE} names",
+            path.display()
+        );
         // The JVM would look for it in its own directory.
         return Ok(std::path::absolute(path)?);
     }
@@ -49,7 +53,11 @@ fn places(dir: &Path) -> Vec<PathBuf> {
 /// The argument of `java` that loads the library with these options; with the agent's defaults if there are none.
 pub(super) fn argument(library: &Path, options: &str) -> String {
     let library = library.to_string_lossy();
-    if options.is_empty() { format!("-agentpath:{library}") } else { format!("-agentpath:{library}={options}") }
+    if options.is_empty() {
+        format!("-agentpath:{library}")
+    } else {
+        format!("-agentpath:{library}={options}")
+    }
 }
 
 /// An argument as a word of JAVA_TOOL_OPTIONS: the JVM cuts the variable at spaces, outside of quotes. `None` if both kinds
@@ -91,10 +99,14 @@ mod tests {
     fn the_options_fit_into_a_terminal_and_are_all_there() {
         assert!(USAGE.lines().all(|line| line.chars().count() <= 80));
         for option in [
-            "heap", "dump", "cpu", "monitor", "format", "file", "net", "depth", "interval", "cutoff", "lineno",
-            "thread", "doe", "msa", "force", "verbose", "sample", "filter",
+            "heap", "dump", "cpu", "monitor", "format", "file", "net", "depth", "interval", "cutoff",
+            "lineno", "thread", "doe", "msa", "force", "verbose", "sample", "filter",
         ] {
-            assert_eq!(USAGE.lines().filter(|line| line.starts_with(&format!("{option}="))).count(), 1 + usize::from(option == "filter"), "{option}");
+            assert_eq!(
+                USAGE.lines().filter(|line| line.starts_with(&format!("{option}="))).count(),
+                1 + usize::from(option == "filter"),
+                "{option}"
+            );
         }
     }
 }

@@ -122,9 +122,11 @@ fn columns() -> Columns<'static, Row> {
         Column::text("agentpath", "an argument of `java` that loads it", |row: &Row| {
             Value::from(&row.agentpath)
         }),
-        Column::text("java_tool_options", "the same as a value of the variable JAVA_TOOL_OPTIONS", |row: &Row| {
-            row.java_tool_options.as_deref().into()
-        })
+        Column::text(
+            "java_tool_options",
+            "the same as a value of the variable JAVA_TOOL_OPTIONS",
+            |row: &Row| row.java_tool_options.as_deref().into(),
+        )
         .or_null("the path contains both kinds of quotes"),
         Column::text("jcmd", "a command that loads it into the JVM with process ID `PID`", |row: &Row| {
             Value::from(&row.jcmd)

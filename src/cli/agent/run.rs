@@ -96,7 +96,8 @@ enum FormatOption {
 impl Args {
     /// The options as the agent reads them.
     fn agent_options(&self) -> anyhow::Result<String> {
-        let word = |value: Option<clap::builder::PossibleValue>| value.map(|value| value.get_name().to_owned());
+        let word =
+            |value: Option<clap::builder::PossibleValue>| value.map(|value| value.get_name().to_owned());
         let pairs = [
             ("heap", word(self.heap.and_then(|heap| heap.to_possible_value()))),
             ("cpu", word(self.cpu.and_then(|cpu| cpu.to_possible_value()))),
@@ -121,7 +122,8 @@ impl Args {
 
 /// Whether a command starts a JVM itself, with its arguments as the JVM's.
 fn is_launcher(program: &Path) -> bool {
-    let name = program.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    let name =
+        program.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     let name = name.strip_suffix(".exe").unwrap_or(&name);
     matches!(name, "java" | "javaw")
 }
@@ -181,9 +183,13 @@ mod tests {
 
     #[test]
     fn launchers() {
-        for (program, is) in
-            [("java", true), ("/usr/lib/jvm/17/bin/java", true), ("JAVA.EXE", true), ("mvn", false), ("java.sh", false)]
-        {
+        for (program, is) in [
+            ("java", true),
+            ("/usr/lib/jvm/17/bin/java", true),
+            ("JAVA.EXE", true),
+            ("mvn", false),
+            ("java.sh", false),
+        ] {
             assert_eq!(is_launcher(Path::new(program)), is, "{program}");
         }
     }
