@@ -89,7 +89,7 @@ impl Files {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let stem = self.dir.join(format!("{}-{}", self.name, *next));
-            if is_free(&stem) {
+            if is_free(&stem) && !is_written(&stem) {
                 let path = with(&stem, &format!("{}{PARTIAL}", form.suffix()));
                 let mut options = OpenOptions::new();
                 options.write(true).create_new(true);
@@ -118,6 +118,12 @@ fn is_free(stem: &Path) -> bool {
         Form::ALL.map(|form| [Extent::Whole, Extent::Part].map(|extent| final_name(stem, extent, form)));
     // A link that leads nowhere is there too.
     names.iter().flatten().all(|name| fs::symlink_metadata(name).is_err())
+}
+
+/// Whether a recording with this number is being written, or was left by a process that was killed.
+fn is_written(stem: &Path) -> bool {
+    let names = Form::ALL.map(|form| with(stem, &format!("{}{PARTIAL}", form.suffix())));
+    names.iter().any(|name| fs::symlink_metadata(name).is_ok())
 }
 
 impl Partial {

@@ -215,7 +215,7 @@ fn start(head: &[u8], is_end: bool) -> Start {
     }
     // The table of `cpu=old` has no header.
     match sniff(head) {
-        Looks::HprofText if is_end || head.contains(&b'\n') => Start::Is(Form::Text, None),
+        Looks::HprofText if head.contains(&b'\n') => Start::Is(Form::Text, None),
         Looks::HprofText | Looks::Text if needs_more && !head.contains(&b'\n') => Start::Open,
         looks => refused(looks),
     }
