@@ -2,6 +2,7 @@
 //!
 //! One file a command. `args` has what commands share; `messages` owns stderr, `progress` the progress bar.
 
+mod agent;
 mod class;
 mod compare;
 mod dump;
@@ -120,6 +121,11 @@ commands! {
         Summary in recording::summary;
         Flamegraph in recording::flamegraph, "without rows";
         Convert in recording::convert, "without rows";
+    }
+    "Record" {
+        Run in agent::run, "without rows";
+        Listen in agent::listen;
+        Agent in agent::locate;
     }
     "Housekeeping" {
         Info in dump::info;

@@ -40,6 +40,8 @@ pub enum FormatErrorKind {
     UnknownSubRecord(u8),
     /// A top-level record with a tag that no version of the format knows.
     UnknownRecord(u8),
+    /// The segments of a heap dump that begins here are not followed by HEAP DUMP END.
+    NoHeapDumpEnd,
     /// A basic type that does not exist, in a sub-record of this tag.
     BasicType {
         /// The sub-record's tag.
@@ -81,6 +83,7 @@ impl fmt::Display for Inner {
             }
             FormatErrorKind::UnknownSubRecord(tag) => write!(f, "unknown heap sub-record {tag:#04x}")?,
             FormatErrorKind::UnknownRecord(tag) => write!(f, "unknown record {tag:#04x}")?,
+            FormatErrorKind::NoHeapDumpEnd => write!(f, "the heap dump has no HEAP DUMP END")?,
             FormatErrorKind::BasicType { tag, found } => {
                 write!(f, "unknown basic type {found} in sub-record {tag:#04x}")?;
             }

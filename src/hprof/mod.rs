@@ -8,6 +8,7 @@
 //! * [`resync`] finds a record boundary in the middle of a heap dump, for chunks and for damaged files.
 //! * [`mutf8`] and [`names`] turn the bytes of names into the one form in which they are shown.
 //! * [`text`] reads the text reports of the HPROF agent.
+//! * [`stream`] follows the records of a recording while it arrives.
 //!
 //! Nothing here opens a file, or knows of an index, a class table or a question. Every error carries the offset in the file
 //! ([`FormatError`]). Nothing panics on any input: positions are checked against the bytes that are there, and
@@ -28,6 +29,7 @@ pub mod names;
 pub mod record;
 pub mod resync;
 pub mod sniff;
+pub mod stream;
 pub mod text;
 mod types;
 

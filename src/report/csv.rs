@@ -127,7 +127,7 @@ impl<W: Write> Writer<W> {
         self.line.push(b',');
     }
 
-    fn number(&mut self, number: impl Integer) {
+    fn number(&mut self, number: impl digits::Integer) {
         digits::push_decimal(&mut self.line, number);
         self.line.push(b',');
     }

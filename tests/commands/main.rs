@@ -30,6 +30,7 @@ mod hostile_waste;
 #[path = "../kit/mod.rs"]
 mod kit;
 mod larger_than_memory;
+mod listen;
 mod maker;
 mod options;
 mod overview;

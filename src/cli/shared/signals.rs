@@ -8,11 +8,19 @@
 //! The `unsafe` of signals is here.
 
 #[cfg(unix)]
-pub(crate) use unix::install;
+pub(crate) use unix::{install, instead, uninstall};
 
 /// There are no such signals.
 #[cfg(not(unix))]
 pub(crate) fn install() {}
+
+/// There are no such signals.
+#[cfg(not(unix))]
+pub(crate) fn uninstall() {}
+
+/// There are no such signals.
+#[cfg(not(unix))]
+pub(crate) fn instead(_: impl Fn() + Send + Sync + 'static) {}
 
 #[cfg(unix)]
 #[allow(unsafe_code)]
@@ -58,6 +66,9 @@ mod unix {
             return;
         }
         // A file that may not get any larger: the write says so, which is enough.
+        if let Ok(old) = get(libc::SIGXFSZ) {
+            let _ = LIMIT.set(old);
+        }
         let _ = set(libc::SIGXFSZ, libc::SIG_IGN);
         let Ok(bus) = get(libc::SIGBUS) else { return };
         let stderr = io::stderr().as_fd().try_clone_to_owned().ok().map(File::from);
@@ -75,6 +86,26 @@ mod unix {
             }
         }
     }
+
+    /// What is called at the first signal that would end the process.
+    static INSTEAD: OnceLock<Box<dyn Fn() + Send + Sync>> = OnceLock::new();
+
+    /// Calls `end` at the first SIGINT, SIGTERM or SIGHUP, on a thread of its own, and leaves the end to it: for a command
+    /// that a signal is the usual end of. A second signal ends the process at once. Only the first call counts.
+    pub(crate) fn instead(end: impl Fn() + Send + Sync + 'static) {
+        let _ = INSTEAD.set(Box::new(end));
+    }
+
+    /// What this process ignores that a program that takes its place should not: handlers end with the process image, but
+    /// what is ignored stays so.
+    pub(crate) fn uninstall() {
+        if let Some(old) = LIMIT.get() {
+            let _ = restore(libc::SIGXFSZ, old);
+        }
+    }
+
+    /// What was done before about a file that may not get any larger.
+    static LIMIT: OnceLock<sigaction> = OnceLock::new();
 
     /// What is done at a signal.
     fn get(signal: c_int) -> io::Result<sigaction> {
@@ -113,6 +144,11 @@ mod unix {
     fn end(mut woken: PipeReader) {
         if woken.read_exact(&mut [0]).is_err() {
             return;
+        }
+        if CAUSE.load(Ordering::SeqCst) != libc::SIGBUS
+            && let Some(instead) = INSTEAD.get()
+        {
+            return instead();
         }
         // Held to the end: nothing new is made, and nobody sees that his file is gone.
         let _ending = temporary_files::remove_all();

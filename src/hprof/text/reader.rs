@@ -66,7 +66,7 @@ impl Section {
 }
 
 /// What a file that ends too early is said to hold there.
-const END_OF_FILE: &[u8] = b"the end of the file";
+pub(crate) const END_OF_FILE: &[u8] = b"the end of the file";
 
 impl<'r> Reader<'r> {
     /// A reader of a text from its start.

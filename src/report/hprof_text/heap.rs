@@ -9,7 +9,7 @@ use super::Report;
 use super::date::ctime;
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, Root};
-use crate::hprof::{BasicType, IdSize, ObjectId, RootKind, TraceSerial, be_id, be_ids};
+use crate::hprof::{BasicType, IdSize, ObjectId, RootKind, be_id, be_ids};
 use crate::index::Progress;
 use crate::index::model::summary::{ClassNumber, Summary};
 use crate::index::objects::record_plan::{ClassPlan, RecordPlans};

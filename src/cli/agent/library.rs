@@ -1,0 +1,112 @@
+//! Where the agent's library is, and how a JVM is told to load it.
+
+use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
+use std::path::{Path, PathBuf};
+
+use crate::cli::shared::commands::quoted;
+
+/// The variable that names the library.
+const VARIABLE: &str = "HPROF_CLI_AGENT";
+
+/// The options of the agent: the text that it prints for `help`.
+pub(super) const USAGE: &str = include_str!("../../../agent/src/usage.txt");
+
+/// Finds the library: what `$HPROF_CLI_AGENT` names, or else the one that was installed or built with this program.
+///
+/// # Errors
+/// If there is none; the text says how to build it.
+pub(super) fn find() -> anyhow::Result<PathBuf> {
+    if let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
+        let path = PathBuf::from(path);
+        anyhow::ensure!(
+            path.is_file(),
+            "there is no agent library {}, which ${VARIABLE} names",
+            path.display()
+        );
+        // The JVM would look for it in its own directory.
+        return Ok(std::path::absolute(path)?);
+    }
+    let file = format!("{DLL_PREFIX}hprof_agent{DLL_SUFFIX}");
+    let program = std::env::current_exe().and_then(std::fs::canonicalize)?;
+    let dir = program.parent().unwrap_or(Path::new("."));
+    let found = places(dir).into_iter().map(|place| place.join(&file)).find(|path| path.is_file());
+    let found = found.and_then(|path| std::fs::canonicalize(path).ok());
+    found.ok_or_else(|| {
+        anyhow::anyhow!(
+            "there is no agent library ({file}) beside {}; `cargo build --release` in the repository builds \
+             both, and ${VARIABLE} can name one elsewhere",
+            program.display()
+        )
+    })
+}
+
+/// Where the library of a program in `dir` may be, the nearest first: beside it, where packages install it, and where
+/// cargo builds it.
+fn places(dir: &Path) -> Vec<PathBuf> {
+    let mut places = vec![dir.to_owned(), dir.join("../lib"), dir.join("../lib/hprof-cli"), dir.join("deps")];
+    if dir.file_name().is_some_and(|name| name == "debug") {
+        places.push(dir.join("../release"));
+    }
+    places
+}
+
+/// The argument of `java` that loads the library with these options; with the agent's defaults if there are none.
+pub(super) fn argument(library: &Path, options: &str) -> String {
+    let library = library.to_string_lossy();
+    if options.is_empty() {
+        format!("-agentpath:{library}")
+    } else {
+        format!("-agentpath:{library}={options}")
+    }
+}
+
+/// An argument as a word of JAVA_TOOL_OPTIONS: the JVM cuts the variable at spaces, outside of quotes. `None` if both kinds
+/// of quotes would have to be quoted.
+pub(super) fn tool_option(argument: &str) -> Option<String> {
+    let has = |c: char| argument.contains(c);
+    match (has('"'), has('\'')) {
+        (false, false) if !argument.contains(char::is_whitespace) => Some(argument.to_owned()),
+        (false, _) => Some(format!("\"{argument}\"")),
+        (true, false) => Some(format!("'{argument}'")),
+        (true, true) => None,
+    }
+}
+
+/// The `jcmd` command that loads the library into a running JVM.
+pub(super) fn jcmd(library: &Path, options: &str) -> String {
+    let library = quoted(&format!("\"{}\"", library.to_string_lossy()));
+    format!("jcmd PID JVMTI.agent_load {library} '\"{options}\"'")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_tools_are_quoted_as_the_jvm_reads_them() {
+        for (argument, word) in [
+            ("-agentpath:/a/b.so=heap=sites", Some("-agentpath:/a/b.so=heap=sites")),
+            ("-agentpath:/a b.so", Some("\"-agentpath:/a b.so\"")),
+            ("-agentpath:/a\"b.so", Some("'-agentpath:/a\"b.so'")),
+            ("-agentpath:/it's.so", Some("\"-agentpath:/it's.so\"")),
+            ("-agentpath:/a\"'b.so", None),
+        ] {
+            assert_eq!(tool_option(argument).as_deref(), word, "{argument}");
+        }
+    }
+
+    #[test]
+    fn the_options_fit_into_a_terminal_and_are_all_there() {
+        assert!(USAGE.lines().all(|line| line.chars().count() <= 80));
+        for option in [
+            "heap", "dump", "cpu", "monitor", "format", "file", "net", "depth", "interval", "cutoff",
+            "lineno", "thread", "doe", "msa", "force", "verbose", "sample", "filter",
+        ] {
+            assert_eq!(
+                USAGE.lines().filter(|line| line.starts_with(&format!("{option}="))).count(),
+                1 + usize::from(option == "filter"),
+                "{option}"
+            );
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The files of recordings: numbered, under a temporary name until they are complete, never one in place of another.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// The form of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Binary,
+    Text,
+}
+
+impl Form {
+    /// As in the column `format`.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Binary => "hprof",
+            Self::Text => "text",
+        }
+    }
+
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Binary => ".hprof",
+            Self::Text => ".hprof.txt",
+        }
+    }
+
+    const ALL: [Self; 2] = [Self::Binary, Self::Text];
+}
+
+/// Whether all of a recording arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    Whole,
+    Part,
+}
+
+impl Extent {
+    fn mark(self) -> &'static str {
+        match self {
+            Self::Whole => "",
+            Self::Part => ".cut",
+        }
+    }
+}
+
+/// What the name of a file has while it is written.
+const PARTIAL: &str = ".partial";
+
+/// Makes the files of a directory.
+#[derive(Debug)]
+pub(super) struct Files {
+    dir: PathBuf,
+    name: String,
+    next: Mutex<u64>,
+}
+
+/// A file that is being written. It stays if it is dropped: what arrived is kept.
+#[derive(Debug)]
+pub(super) struct Partial {
+    pub(super) file: File,
+    /// The name of the file now.
+    pub(super) path: PathBuf,
+    stem: PathBuf,
+    form: Form,
+}
+
+fn with(stem: &Path, end: &str) -> PathBuf {
+    let mut path = stem.as_os_str().to_owned();
+    path.push(end);
+    path.into()
+}
+
+fn final_name(stem: &Path, extent: Extent, form: Form) -> PathBuf {
+    with(stem, &format!("{}{}", extent.mark(), form.suffix()))
+}
+
+impl Files {
+    /// Files `NAME-1.hprof`, `NAME-2.hprof.txt` and so on in `dir`.
+    pub(super) fn new(dir: &Path, name: &str) -> Self {
+        Self { dir: dir.to_owned(), name: name.to_owned(), next: Mutex::new(1) }
+    }
+
+    /// Creates the next file: of a number that none of the names that a recording can get has.
+    pub(super) fn create(&self, form: Form) -> io::Result<Partial> {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let stem = self.dir.join(format!("{}-{}", self.name, *next));
+            if is_free(&stem) && !is_written(&stem) {
+                let path = with(&stem, &format!("{}{PARTIAL}", form.suffix()));
+                let mut options = OpenOptions::new();
+                options.write(true).create_new(true);
+                // As the JVM makes its dumps: they contain what is in memory.
+                #[cfg(unix)]
+                std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+                match options.open(&path) {
+                    // Another process may have given its file the name meanwhile.
+                    Ok(_) if !is_free(&stem) => fs::remove_file(&path)?,
+                    Ok(file) => {
+                        *next += 1;
+                        return Ok(Partial { file, path, stem, form });
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            *next += 1;
+        }
+    }
+}
+
+/// Whether no complete or cut recording has this number.
+fn is_free(stem: &Path) -> bool {
+    let names =
+        Form::ALL.map(|form| [Extent::Whole, Extent::Part].map(|extent| final_name(stem, extent, form)));
+    // A link that leads nowhere is there too.
+    names.iter().flatten().all(|name| fs::symlink_metadata(name).is_err())
+}
+
+/// Whether a recording with this number is being written, or was left by a process that was killed.
+fn is_written(stem: &Path) -> bool {
+    let names = Form::ALL.map(|form| with(stem, &format!("{}{PARTIAL}", form.suffix())));
+    names.iter().any(|name| fs::symlink_metadata(name).is_ok())
+}
+
+impl Partial {
+    /// Gives the file its name, and returns it.
+    pub(super) fn publish(self, extent: Extent) -> io::Result<PathBuf> {
+        let name = final_name(&self.stem, extent, self.form);
+        fs::rename(&self.path, &name)?;
+        Ok(name)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_number_is_given_twice() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["a-1.hprof", "a-2.cut.hprof.txt", "a-4.hprof.partial", "b-3.hprof"] {
+            fs::write(dir.path().join(name), "old").unwrap();
+        }
+        let names = |files: &Files, form, extent| {
+            let path = files.create(form).unwrap().publish(extent).unwrap();
+            path.file_name().unwrap().to_str().unwrap().to_owned()
+        };
+        let files = Files::new(dir.path(), "a");
+        assert_eq!(names(&files, Form::Binary, Extent::Whole), "a-3.hprof");
+        assert_eq!(names(&files, Form::Binary, Extent::Part), "a-5.cut.hprof");
+        assert_eq!(names(&files, Form::Text, Extent::Part), "a-6.cut.hprof.txt");
+        let again = Files::new(dir.path(), "a");
+        assert_eq!(names(&again, Form::Text, Extent::Whole), "a-7.hprof.txt");
+        assert_eq!(fs::read(dir.path().join("a-1.hprof")).unwrap(), b"old");
+    }
+}

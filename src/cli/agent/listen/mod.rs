@@ -1,0 +1,267 @@
+//! `listen`: the other end of an agent's socket.
+//!
+//! One file a job: [`server`] knows the agents, [`receive`] has a thread for each of them, [`files`] names what they send,
+//! [`words`] reads commands.
+
+mod files;
+mod receive;
+mod server;
+mod words;
+
+use std::io::{self, BufRead, Read};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::Duration;
+
+use anyhow::Context;
+
+use crate::cli::Outcome;
+use crate::cli::shared::args::Output;
+use crate::cli::shared::session::Source;
+use crate::cli::shared::{messages, signals};
+use crate::query::objects::condition::size;
+use crate::report::answer::{Answer, Declared, NoRows};
+use crate::report::column::{Column, Columns, Fit};
+use crate::report::json::Dump;
+use crate::report::value::Value;
+use hprof_format::commands::Command;
+
+use files::Files;
+use receive::{Recording, State};
+use server::{Event, Server};
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  hprof-cli listen --out recordings
+  hprof-cli run --net localhost:7100 --format b -- java -jar app.jar
+  hprof-cli listen --once --send heap,sites --after 30s
+  echo heap | hprof-cli listen --once";
+
+/// Receive recordings from HPROF agents and send them commands
+///
+/// Agents that are started with `net=HOST:PORT`, those of JDK 5 to 8 too, send what they record. It is saved as it
+/// arrives, to NAME-1.hprof or NAME-1.hprof.txt and so on; the file has .partial in its name while it is
+/// written, and .cut if the recording is not whole. Lines on stdin are commands to agents: heap, sites,
+/// samples, exit and others; `help` lists them. Ctrl-C ends it, keeps what there is, and prints the answer.
+/// The exit code is 3 if a recording is not whole, and 1 if there is none.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Port to listen on; 0 for a free one
+    #[arg(long, value_name = "N", default_value_t = 7100, help_heading = "Server")]
+    port: u16,
+
+    /// Address to listen on; beyond loopback it needs --allow-remote
+    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), help_heading = "Server")]
+    host: IpAddr,
+
+    /// Let other machines in: whoever reaches the port can write recordings, unencrypted on their way
+    #[arg(long, help_heading = "Server")]
+    allow_remote: bool,
+
+    /// End when an agent has ended and no other is connected
+    #[arg(long, help_heading = "Server")]
+    once: bool,
+
+    /// Send each agent these commands, as on stdin
+    #[arg(long, value_name = "COMMAND", value_delimiter = ',', value_parser = command, help_heading = "Commands")]
+    send: Vec<Command>,
+
+    /// Send them this long after an agent connected, for example 30s
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = duration,
+        default_value = "0s",
+        requires = "send",
+        help_heading = "Commands"
+    )]
+    after: Duration,
+
+    /// Directory for recordings
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, default_value = ".", help_heading = "Output")]
+    out: PathBuf,
+
+    /// Name of recordings, before their number
+    #[arg(long, value_name = "NAME", value_parser = name, default_value = "recording", help_heading = "Output")]
+    name: String,
+
+    /// Close the connection of an agent that sends more than this
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Output")]
+    max_bytes: Option<u64>,
+
+    #[command(flatten)]
+    output: Output,
+}
+
+fn command(text: &str) -> Result<Command, String> {
+    words::command(&text.split_whitespace().collect::<Vec<_>>())
+}
+
+/// Reads a time: `90s`, `30m`; also none at all, `0s`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is not a time such as 90s, 30m or 2h");
+    let duration: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
+    Duration::try_from(duration).ok().filter(|duration| *duration <= LONGEST).ok_or_else(wrong)
+}
+
+/// Longer waits overflow clocks.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
+/// Reads a name of files.
+fn name(text: &str) -> Result<String, String> {
+    let is_name = !text.is_empty() && !text.starts_with('.') && !text.contains(['/', '\\', '\0']);
+    is_name.then(|| text.to_owned()).ok_or_else(|| format!("`{text}` is not a name for a file in --out"))
+}
+
+/// Bytes of a line on stdin.
+const LONGEST_LINE: u64 = 1 << 12;
+/// Events that wait; whoever has more waits himself.
+const WAITING: usize = 64;
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    anyhow::ensure!(
+        args.host.is_loopback() || args.allow_remote,
+        "{} can be reached from other machines, and nobody has to say who he is; use `ssh -R`, or add --allow-remote",
+        args.host
+    );
+    std::fs::create_dir_all(&args.out).with_context(|| format!("cannot create {}", args.out.display()))?;
+    let address = SocketAddr::new(args.host, args.port);
+    let listener = TcpListener::bind(address)
+        .with_context(|| format!("cannot listen on {address}; --port 0 takes a free port"))?;
+    let address = listener.local_addr()?;
+    let (events, happened) = sync_channel(WAITING);
+    let (accepted, typed, signalled) = (events.clone(), events.clone(), events.clone());
+    signals::instead(move || {
+        let _ = signalled.send(Event::End);
+    });
+    let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
+    thread("accept").spawn(move || server::accept(&listener, &accepted))?;
+    thread("stdin").spawn(move || read_lines(&typed))?;
+    if !args.host.is_loopback() {
+        let text = "other machines can connect: nobody has to say who he is, and recordings, which contain what is in \
+                    memory, are sent unencrypted";
+        messages::line("warning", text);
+    }
+    messages::line("note", &format!("listening on {address}; agents are started with net={address}"));
+    let options = server::Options {
+        send: args.send.clone(),
+        after: args.after,
+        max_bytes: args.max_bytes,
+        once: args.once,
+    };
+    let recordings = Server::new(options, Files::new(&args.out, &args.name), events).run(&happened);
+    show(args, recordings)
+}
+
+/// Reads commands until there are no more. They end nothing: agents go on sending.
+fn read_lines(typed: &SyncSender<Event>) {
+    let mut input = io::stdin().lock();
+    loop {
+        let mut line = Vec::new();
+        match input.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
+            Err(_) | Ok(0) => return,
+            Ok(_) => {}
+        }
+        let is_whole = line.ends_with(b"\n") || (line.len() as u64) < LONGEST_LINE;
+        if !is_whole && !skip_line(&mut input) {
+            return;
+        }
+        let line = is_whole.then(|| String::from_utf8_lossy(&line).into_owned());
+        if typed.send(Event::Line(line)).is_err() {
+            return;
+        }
+    }
+}
+
+/// Skips the rest of a line. Whether it could be read.
+fn skip_line(input: &mut impl BufRead) -> bool {
+    loop {
+        let Ok(bytes) = input.fill_buf() else { return false };
+        let (count, is_end) = match memchr::memchr(b'\n', bytes) {
+            Some(at) => (at + 1, true),
+            None => (bytes.len(), bytes.is_empty()),
+        };
+        input.consume(count);
+        if is_end {
+            return true;
+        }
+    }
+}
+
+/// The directory as the file of the answer.
+struct Directory<'a>(&'a Path, bool);
+
+impl Source for Directory<'_> {
+    fn dump(&self) -> Dump<'_> {
+        Dump { path: self.0.to_string_lossy(), damaged: Some(self.1), ..Dump::default() }
+    }
+
+    fn is_damaged(&self) -> bool {
+        self.1
+    }
+}
+
+fn show(args: &Args, recordings: Vec<Recording>) -> anyhow::Result<Outcome> {
+    let is_damaged = recordings.iter().any(|recording| recording.state != State::Complete);
+    let is_there = !recordings.is_empty();
+    let directory = Directory(&args.out, is_damaged);
+    let answer = Answer::new(columns(), recordings).without_rows(NoRows::Line("no recordings"));
+    directory.show("listen", &args.output, answer)?;
+    Ok(directory.outcome(is_there))
+}
+
+fn columns() -> Columns<'static, Recording> {
+    Columns::new([
+        Column::integer("agent", "number of the connection, from 1", |row: &Recording| {
+            u64::from(row.agent).into()
+        })
+        .header("agent"),
+        Column::text("peer", "address and port from which it connected", |row: &Recording| {
+            Value::from(&row.peer)
+        })
+        .header("from"),
+        Column::text("format", "`hprof` (binary) or `text`", |row: &Recording| row.form.name().into())
+            .header("format"),
+        Column::integer("bytes", "length of the file", |row: &Recording| row.bytes.into()).header("bytes"),
+        Column::integer("records", "whole records in it", |row: &Recording| row.records.into())
+            .or_null("it is a text")
+            .header("records"),
+        Column::text(
+            "state",
+            "`complete`: the connection was closed at the end of a record, or of a line, and no heap dump or section was \
+             open; `truncated`; `damaged`: it contains an unknown record, behind which nothing could be followed",
+            |row: &Recording| {
+                match row.state {
+                    State::Complete => "complete",
+                    State::Truncated(_) => "truncated",
+                    State::Damaged(_) => "damaged",
+                }
+                .into()
+            },
+        )
+        .header("state"),
+        Column::text("file", "its path. Bytes that are not UTF-8 are replaced by U+FFFD", |row: &Recording| {
+            row.file.to_string_lossy().into_owned().into()
+        })
+        .header("file")
+        .fit(Fit::Wrap),
+        Column::text("reason", "why it is not complete", |row: &Recording| match &row.state {
+            State::Complete => Value::Null,
+            State::Truncated(why) | State::Damaged(why) => Value::from(why),
+        })
+        .or_null("it is")
+        .header("reason")
+        .fit(Fit::Wrap),
+    ])
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    vec![Declared {
+        command: "listen",
+        variant: "",
+        about: "A row is a recording, in the order in which agents connected. `dump.path` is the directory, \
+                `dump.damaged` whether a recording in it is not complete.",
+        rows: columns().fields(),
+        beside: Vec::new(),
+    }]
+}

@@ -1,0 +1,416 @@
+//! One agent: what it sends goes into a file as it arrives, and is followed record by record or line by line.
+
+use std::io::{self, BufRead, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::SyncSender;
+
+use crate::hprof::sniff::{Looks, sniff};
+use crate::hprof::stream::{Part, PartKind, StreamScanner};
+use crate::hprof::text::event::{Event as TextEvent, Ranking};
+use crate::hprof::text::{END_OF_FILE, Reader};
+use crate::hprof::{FormatErrorKind, Header, IdSize};
+use crate::report::number::human_bytes;
+
+use super::files::{Extent, Files, Form, Partial};
+use super::server::Event;
+
+/// Bytes that are taken from a socket at once.
+const BLOCK: usize = 1 << 16;
+/// Bytes by which it has to be known what comes.
+const HEAD: usize = 1200;
+/// Parts of one recording that are told.
+const TOLD: usize = 200;
+
+/// A connection.
+pub(super) struct Connection {
+    pub(super) agent: u32,
+    pub(super) peer: SocketAddr,
+    pub(super) stream: TcpStream,
+    pub(super) events: SyncSender<Event>,
+    pub(super) files: Arc<Files>,
+    pub(super) max_bytes: Option<u64>,
+    /// Whether this program ends.
+    pub(super) ending: Arc<AtomicBool>,
+}
+
+/// How a connection ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// Before anything came.
+    Nothing,
+    /// What came is no recording.
+    Refused(String),
+    /// No file could be made for it.
+    Failed(String),
+    /// There is a file.
+    Recorded(Recording),
+}
+
+/// A recording, as the answer has it.
+#[derive(Debug)]
+pub(super) struct Recording {
+    pub(super) agent: u32,
+    pub(super) peer: String,
+    pub(super) file: PathBuf,
+    pub(super) form: Form,
+    pub(super) bytes: u64,
+    /// Whole records, of a binary one.
+    pub(super) records: Option<u64>,
+    pub(super) state: State,
+}
+
+/// Whether a recording is whole; if not, why not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum State {
+    Complete,
+    Truncated(String),
+    Damaged(String),
+}
+
+/// Why no more comes.
+#[derive(Debug)]
+enum Stop {
+    /// The agent closed the connection.
+    Closed,
+    Lost(io::Error),
+    Limit(u64),
+    Disk(io::Error),
+    Ending,
+}
+
+impl Stop {
+    /// Why the recording is not whole, if that is so whatever was in it.
+    fn reason(&self) -> Option<String> {
+        Some(match self {
+            Self::Closed => return None,
+            Self::Lost(error) => format!("the connection was lost: {error}"),
+            Self::Limit(bytes) => format!("--max-bytes was reached: {}", human_bytes(*bytes)),
+            Self::Disk(error) => format!("the file cannot be written: {error}"),
+            Self::Ending => "`hprof-cli listen` was ended while the agent was connected".to_owned(),
+        })
+    }
+}
+
+/// What the first bytes say.
+enum Start {
+    /// More are needed.
+    Open,
+    Is(Form, Option<IdSize>),
+    Refused(String),
+}
+
+/// Receives until the connection ends, and tells how that was.
+pub(super) fn receive(mut connection: Connection) {
+    let ended = connection.receive();
+    let _ = connection.stream.shutdown(Shutdown::Both);
+    let _ = connection.events.send(Event::Ended { agent: connection.agent, ended });
+}
+
+impl Connection {
+    fn receive(&mut self) -> Ended {
+        let mut head = Vec::new();
+        let (form, ids) = loop {
+            let mut block = [0; HEAD];
+            let read = match read(&mut self.stream, &mut block) {
+                Ok(read) => read,
+                Err(_) if head.is_empty() => return Ended::Nothing,
+                Err(_) => 0,
+            };
+            head.extend_from_slice(block.get(..read).unwrap_or_default());
+            match start(&head, read == 0) {
+                Start::Open => {}
+                Start::Is(form, ids) => break (form, ids),
+                Start::Refused(_) if head.is_empty() => return Ended::Nothing,
+                Start::Refused(why) => return Ended::Refused(why),
+            }
+        };
+        let partial = match self.files.create(form) {
+            Ok(partial) => partial,
+            Err(error) => return Ended::Failed(error.to_string()),
+        };
+        self.tell(Event::Began { agent: self.agent, ids, path: partial.path.clone() });
+        let mut tee = Tee {
+            stream: &mut self.stream,
+            partial,
+            left: self.max_bytes,
+            ending: &self.ending,
+            bytes: 0,
+            last: 0,
+            stop: None,
+            block: vec![0; BLOCK].into(),
+            ready: 0..0,
+        };
+        tee.keep(&head);
+        let told = Told { agent: self.agent, events: &self.events, count: 0 };
+        let (records, open) = match form {
+            Form::Binary => {
+                let (records, open) = binary(&mut tee, told);
+                (Some(records), open)
+            }
+            Form::Text => (None, text(&mut tee, told)),
+        };
+        let Tee { partial, bytes, stop, .. } = tee;
+        let state = match (stop.as_ref().and_then(Stop::reason), open) {
+            (None, Open::Whole) => State::Complete,
+            (None, Open::Cut(why)) => State::Truncated(why),
+            (Some(why), Open::Whole) => State::Truncated(format!("{why} (after {bytes} bytes)")),
+            (Some(why), Open::Cut(cut)) => State::Truncated(format!("{why}; {cut}")),
+            (_, Open::Unknown(why)) => State::Damaged(why),
+        };
+        let extent = if state == State::Complete { Extent::Whole } else { Extent::Part };
+        let written = partial.path.clone();
+        let (file, state) = match partial.publish(extent) {
+            Ok(file) => (file, state),
+            Err(error) => (written, State::Truncated(format!("the file cannot be renamed: {error}"))),
+        };
+        Ended::Recorded(Recording {
+            agent: self.agent,
+            peer: self.peer.to_string(),
+            file,
+            form,
+            bytes,
+            records,
+            state,
+        })
+    }
+
+    fn tell(&self, event: Event) {
+        // Nobody listens any more only when the process ends.
+        let _ = self.events.send(event);
+    }
+}
+
+fn read(stream: &mut TcpStream, block: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match stream.read(block) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+/// What a connection that begins with these bytes is; at the end there will be no more.
+fn start(head: &[u8], is_end: bool) -> Start {
+    const NAME: &[u8] = b"JAVA PROFILE 1.0";
+    let needs_more = !is_end && head.len() < HEAD;
+    let refused = |looks: Looks| Start::Refused(looks.describe());
+    if let Some(version) = head.strip_prefix(NAME) {
+        // A binary one needs its header, which says how long IDs are; a text ends its version with a comma.
+        return match sniff(head) {
+            Looks::Hprof => match Header::parse(head) {
+                Ok(header) => Start::Is(Form::Binary, Some(header.id_size)),
+                Err(error) if needs_more && *error.kind() == FormatErrorKind::HeaderCut => Start::Open,
+                Err(error) => Start::Refused(error.to_string()),
+            },
+            Looks::HprofText => Start::Is(Form::Text, None),
+            _ if needs_more && version.iter().all(|byte| matches!(byte, b'.' | b'0'..=b'9')) => Start::Open,
+            looks => refused(looks),
+        };
+    }
+    if needs_more && NAME.starts_with(head) {
+        return Start::Open;
+    }
+    // The table of `cpu=old` has no header.
+    match sniff(head) {
+        Looks::HprofText if head.contains(&b'\n') => Start::Is(Form::Text, None),
+        Looks::HprofText | Looks::Text if needs_more && !head.contains(&b'\n') => Start::Open,
+        looks => refused(looks),
+    }
+}
+
+/// Reads from the agent; what it has read is in the file already.
+struct Tee<'a> {
+    stream: &'a mut TcpStream,
+    partial: Partial,
+    /// Bytes that the file may still get.
+    left: Option<u64>,
+    ending: &'a AtomicBool,
+    /// Bytes in the file.
+    bytes: u64,
+    /// The last of them.
+    last: u8,
+    stop: Option<Stop>,
+    block: Box<[u8]>,
+    /// What of the block was not taken yet.
+    ready: std::ops::Range<usize>,
+}
+
+impl Tee<'_> {
+    /// Writes the bytes that were read first, to be read again.
+    fn keep(&mut self, head: &[u8]) {
+        if let Some(place) = self.block.get_mut(..head.len()) {
+            place.copy_from_slice(head);
+            self.store(head.len());
+        }
+    }
+
+    /// Reads the next bytes from the socket.
+    fn fill(&mut self) {
+        match read(self.stream, &mut self.block) {
+            Ok(count @ 1..) => self.store(count),
+            _ if self.ending.load(Ordering::SeqCst) => self.stop = Some(Stop::Ending),
+            Ok(0) => self.stop = Some(Stop::Closed),
+            Err(error) => self.stop = Some(Stop::Lost(error)),
+        }
+    }
+
+    /// Writes the first bytes of the block into the file.
+    fn store(&mut self, count: usize) {
+        let allowed = self.left.map_or(count, |left| usize::try_from(left).unwrap_or(usize::MAX).min(count));
+        let mut written = 0;
+        while let Some(rest) = self.block.get(written..allowed).filter(|rest| !rest.is_empty()) {
+            match self.partial.file.write(rest) {
+                Ok(0) => self.stop = Some(Stop::Disk(io::ErrorKind::WriteZero.into())),
+                Ok(more) => {
+                    written += more;
+                    continue;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => self.stop = Some(Stop::Disk(error)),
+            }
+            break;
+        }
+        self.bytes += written as u64;
+        self.left = self.left.map(|left| left.saturating_sub(written as u64));
+        if let Some(last) = written.checked_sub(1).and_then(|last| self.block.get(last)) {
+            self.last = *last;
+        }
+        if allowed < count && self.stop.is_none() {
+            self.stop = Some(Stop::Limit(self.bytes));
+        }
+        self.ready = 0..written;
+    }
+}
+
+impl Read for Tee<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.fill_buf()?.read(into)?;
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+impl BufRead for Tee<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.ready.is_empty() && self.stop.is_none() {
+            self.fill();
+        }
+        Ok(self.block.get(self.ready.clone()).unwrap_or_default())
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.ready.start = self.ready.end.min(self.ready.start + count);
+    }
+}
+
+/// What is missing at the end.
+enum Open {
+    Whole,
+    Cut(String),
+    /// From somewhere on it is no recording.
+    Unknown(String),
+}
+
+/// Tells which parts have arrived.
+struct Told<'a> {
+    agent: u32,
+    events: &'a SyncSender<Event>,
+    count: usize,
+}
+
+impl Told<'_> {
+    fn part(&mut self, text: String) {
+        self.count += 1;
+        if self.count <= TOLD {
+            let _ = self.events.send(Event::Received { agent: self.agent, text });
+        }
+    }
+}
+
+/// Follows the records of a binary recording. Returns how many there were, and what is missing.
+fn binary(tee: &mut Tee<'_>, mut told: Told<'_>) -> (u64, Open) {
+    let mut scanner = StreamScanner::new();
+    let mut unknown = None;
+    let mut seen = |part: Part| {
+        told.part(match part.kind {
+            PartKind::HeapSummary => part.kind.name().to_owned(),
+            kind => format!("{} of {}", kind.name(), human_bytes(part.bytes)),
+        });
+    };
+    // It never fails: what goes wrong ends it.
+    while let Ok(bytes) = tee.fill_buf()
+        && !bytes.is_empty()
+    {
+        let count = bytes.len();
+        if unknown.is_none() {
+            unknown = scanner.feed(bytes, &mut seen).err();
+        }
+        tee.consume(count);
+    }
+    let open = match (unknown, scanner.end()) {
+        (Some(error), _) => Open::Unknown(error.to_string()),
+        (None, Err(error)) => Open::Cut(error.to_string()),
+        (None, Ok(())) => Open::Whole,
+    };
+    (scanner.records(), open)
+}
+
+/// Follows the lines of a text. Returns what is missing.
+fn text(tee: &mut Tee<'_>, mut told: Told<'_>) -> Open {
+    let mut open = None;
+    let mut reader = Reader::new(&mut *tee);
+    while let Ok(Some((_, event))) = reader.next_event() {
+        open = match event {
+            TextEvent::Malformed { expected, text: END_OF_FILE } => Some(expected),
+            _ => None,
+        };
+        let part = match event {
+            TextEvent::HeapEnd => "HEAP DUMP",
+            TextEvent::SitesEnd => "SITES",
+            TextEvent::RankingEnd(Ranking::Samples) => "CPU SAMPLES",
+            TextEvent::RankingEnd(Ranking::Times) => "CPU TIME",
+            TextEvent::RankingEnd(Ranking::Contention) => "MONITOR TIME",
+            TextEvent::MonitorDumpEnd => "MONITOR DUMP",
+            _ => continue,
+        };
+        told.part(part.to_owned());
+    }
+    match open {
+        Some(expected) => Open::Cut(format!("the text ends before {expected}")),
+        None if tee.last != b'\n' => Open::Cut("the text ends in the middle of a line".to_owned()),
+        None => Open::Whole,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_is_known_as_soon_as_it_can_be() {
+        let said = |bytes: &[u8], is_end| match start(bytes, is_end) {
+            Start::Open => "open",
+            Start::Is(Form::Binary, Some(IdSize::Four)) => "binary, 4",
+            Start::Is(Form::Binary, _) => "binary",
+            Start::Is(Form::Text, _) => "text",
+            Start::Refused(_) => "refused",
+        };
+        let header = b"JAVA PROFILE 1.0.2\0\0\0\0\x04\0\0\0\0\0\0\0\x01";
+        for cut in 1..header.len() {
+            assert_eq!(said(&header[..cut], false), "open", "{cut}");
+            assert_eq!(said(&header[..cut], true), "refused", "{cut}");
+        }
+        assert_eq!(said(header, false), "binary, 4");
+        assert_eq!(said(b"JAVA PROFILE 1.0.1, created", false), "text");
+        assert_eq!(said(b"count callee caller ti", false), "open");
+        assert_eq!(said(b"count callee caller time\n", false), "text");
+        assert_eq!(said(b"GET / HTTP/1.1\r\n", false), "refused");
+        assert_eq!(said(b"\x16\x03\x01\x02\0", false), "refused");
+        assert_eq!(said(b"JAVA PROFILE 1.0.2\0\0\0\0\x05\0", false), "refused");
+        assert_eq!(said(&[b'a'; HEAD], false), "refused");
+        assert_eq!(said(b"JAVA PROFILE 1.0;", false), "refused");
+    }
+}

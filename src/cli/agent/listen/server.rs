@@ -1,0 +1,326 @@
+//! The one thread that knows all agents: it accepts them, sends them commands, and tells what happens.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::time::{Duration, Instant};
+
+use crate::cli::shared::messages;
+use crate::hprof::IdSize;
+use crate::report::number::human_bytes;
+use hprof_format::commands::{Command, Control, IdBytes, Request};
+
+use super::files::Files;
+use super::receive::{self, Connection, Ended, Recording, State};
+use super::words::{self, Line};
+
+/// Agents at once.
+pub(super) const MAX_AGENTS: usize = 64;
+/// Recordings of one run: each is a row of the answer.
+const MAX_RECORDINGS: usize = 10_000;
+/// Connections that brought nothing and are told; more are only counted.
+const MAX_TOLD: u64 = 20;
+/// How long an agent that does not read may hold up a command.
+const SEND_TIME: Duration = Duration::from_secs(2);
+/// How long the files of agents are waited for at the end.
+const END_TIME: Duration = Duration::from_secs(10);
+/// A pause when no connection can be accepted, for want of file descriptors for instance.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What happens.
+pub(super) enum Event {
+    /// Somebody connected.
+    Accepted(TcpStream, SocketAddr),
+    /// An agent's recording has begun.
+    Began { agent: u32, ids: Option<IdSize>, path: PathBuf },
+    /// Part of it is whole.
+    Received { agent: u32, text: String },
+    /// A connection has ended.
+    Ended { agent: u32, ended: Ended },
+    /// A line was typed; `None` for one that is too long.
+    Line(Option<String>),
+    /// A signal: end.
+    End,
+}
+
+/// An agent that is connected.
+struct Agent {
+    peer: SocketAddr,
+    stream: TcpStream,
+    ids: Option<IdSize>,
+    /// Its file while it is written.
+    path: Option<PathBuf>,
+    /// Serial number of the last command; `None` once none can be sent any more.
+    serial: Option<u32>,
+}
+
+/// What is asked for on the command line.
+pub(super) struct Options {
+    /// What each agent is sent, and how long after it connected.
+    pub(super) send: Vec<Command>,
+    pub(super) after: Duration,
+    pub(super) max_bytes: Option<u64>,
+    pub(super) once: bool,
+}
+
+/// All that is known.
+pub(super) struct Server {
+    options: Options,
+    files: Arc<Files>,
+    events: SyncSender<Event>,
+    agents: BTreeMap<u32, Agent>,
+    /// Agents that get the commands of `--send`, and when, in this order.
+    due: Vec<(Instant, u32)>,
+    connections: u32,
+    recordings: Vec<Recording>,
+    /// Connections that brought no recording.
+    refused: u64,
+    ending: Arc<AtomicBool>,
+}
+
+impl Server {
+    pub(super) fn new(options: Options, files: Files, events: SyncSender<Event>) -> Self {
+        Self {
+            options,
+            files: Arc::new(files),
+            events,
+            agents: BTreeMap::new(),
+            due: Vec::new(),
+            connections: 0,
+            recordings: Vec::new(),
+            refused: 0,
+            ending: Arc::default(),
+        }
+    }
+
+    /// Works until the end; returns the recordings, in the order of agents.
+    pub(super) fn run(mut self, happened: &Receiver<Event>) -> Vec<Recording> {
+        loop {
+            let now = Instant::now();
+            let event = match self.due.first() {
+                None => happened.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some((due, _)) => happened.recv_timeout(due.saturating_duration_since(now)),
+            };
+            match event {
+                Ok(Event::End) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(event) => self.happen(event),
+                Err(RecvTimeoutError::Timeout) => self.send_due(),
+            }
+            let is_busy = self.agents.values().any(|agent| agent.path.is_some());
+            if self.options.once && !self.recordings.is_empty() && !is_busy {
+                break;
+            }
+        }
+        self.end(happened);
+        self.recordings.sort_by_key(|recording| recording.agent);
+        self.recordings
+    }
+
+    /// Closes all connections, and waits until their files are named.
+    fn end(&mut self, happened: &Receiver<Event>) {
+        self.ending.store(true, Ordering::SeqCst);
+        for agent in self.agents.values() {
+            let _ = agent.stream.shutdown(Shutdown::Both);
+        }
+        let until = Instant::now() + END_TIME;
+        while !self.agents.is_empty()
+            && let Ok(event) = happened.recv_timeout(until.saturating_duration_since(Instant::now()))
+        {
+            if matches!(event, Event::Began { .. } | Event::Received { .. } | Event::Ended { .. }) {
+                self.happen(event);
+            }
+        }
+        for agent in self.agents.values() {
+            if let Some(path) = &agent.path {
+                messages::line("warning", &format!("{} keeps its temporary name", path.display()));
+            }
+        }
+        let untold = self.refused.saturating_sub(MAX_TOLD);
+        if untold > 0 {
+            messages::line("note", &format!("{untold} more connections brought no recording"));
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Accepted(stream, peer) => self.accept(stream, peer),
+            Event::Began { agent, ids, path } => {
+                messages::line("note", &format!("agent {agent} writes {}", path.display()));
+                if let Some(agent) = self.agents.get_mut(&agent) {
+                    agent.ids = ids;
+                    agent.path = Some(path);
+                }
+            }
+            Event::Received { agent, text } => {
+                messages::line("note", &format!("agent {agent}: {text} received"));
+            }
+            Event::Ended { agent, ended } => self.ended(agent, ended),
+            Event::Line(Some(line)) => self.typed(&line),
+            Event::Line(None) => messages::line("warning", "a line that is too long is ignored"),
+            Event::End => {}
+        }
+    }
+
+    fn accept(&mut self, stream: TcpStream, peer: SocketAddr) {
+        let full = self.agents.len() >= MAX_AGENTS;
+        if full || self.recordings.len() + self.agents.len() >= MAX_RECORDINGS {
+            let (most, what) = if full {
+                (MAX_AGENTS, "agents are connected")
+            } else {
+                (MAX_RECORDINGS, "recordings are there")
+            };
+            self.refuse(&format!("{peer} is refused: {most} {what}"));
+            return;
+        }
+        let _ = stream.set_nodelay(true);
+        let _ = stream.set_write_timeout(Some(SEND_TIME));
+        self.connections += 1;
+        let agent = self.connections;
+        let start = || -> std::io::Result<TcpStream> {
+            let connection = Connection {
+                agent,
+                peer,
+                stream: stream.try_clone()?,
+                events: self.events.clone(),
+                files: self.files.clone(),
+                max_bytes: self.options.max_bytes,
+                ending: self.ending.clone(),
+            };
+            let thread = std::thread::Builder::new().name(format!("agent {agent}"));
+            thread.spawn(move || receive::receive(connection))?;
+            Ok(stream)
+        };
+        match start() {
+            Err(error) => self.refuse(&format!("{peer} is refused: {error}")),
+            Ok(stream) => {
+                messages::line("note", &format!("agent {agent} connected from {peer}"));
+                self.agents.insert(agent, Agent { peer, stream, ids: None, path: None, serial: Some(0) });
+                if !self.options.send.is_empty() {
+                    self.due.push((Instant::now() + self.options.after, agent));
+                }
+            }
+        }
+    }
+
+    /// Tells of a connection that brings nothing.
+    fn refuse(&mut self, text: &str) {
+        self.refused += 1;
+        if self.refused <= MAX_TOLD {
+            messages::line("warning", text);
+        }
+    }
+
+    fn ended(&mut self, number: u32, ended: Ended) {
+        let peer = self.agents.remove(&number).map(|agent| agent.peer.to_string()).unwrap_or_default();
+        self.due.retain(|(_, agent)| *agent != number);
+        match ended {
+            Ended::Nothing => self.refuse(&format!("agent {number} ({peer}) sent nothing")),
+            Ended::Refused(why) => self.refuse(&format!("agent {number} ({peer}) is refused: {why}")),
+            Ended::Failed(why) => {
+                self.refuse(&format!("agent {number} ({peer}) is refused: no file can be made: {why}"));
+            }
+            Ended::Recorded(recording) => {
+                let file = recording.file.display();
+                match &recording.state {
+                    State::Complete => {
+                        let size = human_bytes(recording.bytes);
+                        messages::line("note", &format!("agent {number} ended: {file}, {size}"));
+                    }
+                    State::Truncated(why) => {
+                        messages::line(
+                            "warning",
+                            &format!("agent {number} ended: {file} is truncated: {why}"),
+                        );
+                    }
+                    State::Damaged(why) => {
+                        messages::line("warning", &format!("agent {number} ended: {file} is damaged: {why}"));
+                    }
+                }
+                self.recordings.push(recording);
+            }
+        }
+    }
+
+    /// Sends what is to be sent by now.
+    fn send_due(&mut self) {
+        let now = Instant::now();
+        // They are in the order in which agents connected, and all wait as long.
+        let count = self.due.iter().take_while(|(due, _)| *due <= now).count();
+        let agents: Vec<u32> = self.due.drain(..count).map(|(_, agent)| agent).collect();
+        let commands = self.options.send.clone();
+        for agent in agents {
+            commands.iter().for_each(|command| self.send(agent, *command));
+        }
+    }
+
+    fn typed(&mut self, line: &str) {
+        match words::parse(line) {
+            Ok(Line::Empty) => {}
+            Ok(Line::Help) => words::HELP.lines().for_each(|line| messages::line("help", line)),
+            Ok(Line::List) => self.list(),
+            Ok(Line::Command { agent: Some(agent), command }) => self.send(agent, command),
+            Ok(Line::Command { agent: None, command }) => {
+                let all: Vec<u32> = self.agents.keys().copied().collect();
+                if all.is_empty() {
+                    messages::line("warning", "no agent is connected");
+                }
+                all.into_iter().for_each(|agent| self.send(agent, command));
+            }
+            Err(why) => messages::line("warning", &why),
+        }
+    }
+
+    fn list(&self) {
+        if self.agents.is_empty() {
+            messages::line("note", "no agent is connected");
+        }
+        for (number, agent) in &self.agents {
+            let path =
+                agent.path.as_ref().map_or("nothing received yet".into(), |path| path.to_string_lossy());
+            messages::line("note", &format!("agent {number}: {}, {path}", agent.peer));
+        }
+    }
+
+    fn send(&mut self, number: u32, command: Command) {
+        let wrong = |text: &str| messages::line("warning", &format!("agent {number}: {text}"));
+        let Some(agent) = self.agents.get_mut(&number) else { return wrong("not connected") };
+        let Some(serial) = agent.serial.and_then(|serial| serial.checked_add(1)) else {
+            return wrong("it takes no more commands");
+        };
+        if matches!(command, Command::Control(Control::Depth(_))) && agent.ids != Some(IdSize::Eight) {
+            // It would end the JVM.
+            return wrong(
+                "the depth is not sent: the agent of JDK 5 to 8 takes it for another command, and exits",
+            );
+        }
+        // All agents of JDK 5 to 8 have IDs of 4 bytes; others tell by the length how many there are.
+        let ids = if agent.ids == Some(IdSize::Eight) { IdBytes::Eight } else { IdBytes::Four };
+        let Some(bytes) = (Request { serial, command }).encode(ids) else {
+            return wrong("its object IDs have 4 bytes");
+        };
+        agent.serial = (command != Command::Eof).then_some(serial);
+        if let Err(error) = agent.stream.write_all(&bytes) {
+            // Part of it may have been sent: what follows would not be understood.
+            agent.serial = None;
+            wrong(&format!("the command cannot be sent: {error}"));
+        }
+    }
+}
+
+/// Accepts connections, until nobody wants them any more.
+pub(super) fn accept(listener: &TcpListener, events: &SyncSender<Event>) {
+    loop {
+        match listener.accept() {
+            Ok((stream, peer)) => {
+                if events.send(Event::Accepted(stream, peer)).is_err() {
+                    return;
+                }
+            }
+            Err(_) => std::thread::sleep(ACCEPT_PAUSE),
+        }
+    }
+}

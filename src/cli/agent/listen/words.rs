@@ -1,0 +1,161 @@
+//! What is typed to an agent: a line of words for each command.
+
+use crate::cli::shared::args::ratio;
+use hprof_format::commands::{Command, Control};
+
+/// What `help` shows.
+pub(super) const HELP: &str = "commands, for all agents, or for one with its number before it (2 heap):
+  heap                        write a heap dump
+  sites [CUTOFF]              write allocation sites [default: 0.0001]
+  summary                     write totals of the heap
+  traces                      write the traces that were not written yet
+  samples [CUTOFF]            write CPU samples [default: 0.0001]
+  control traces on|off       take traces of allocations
+  control cpu on|off [ID]     sample all threads, or the one with this object ID
+  control clear               forget the CPU samples taken so far
+  control depth N             depth of traces from now on
+  gc                          collect garbage
+  eof                         send no more commands to the agent
+  exit                        end the JVM
+  list                        show the agents
+  help                        show this";
+
+/// A line that was typed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Line {
+    /// Nothing at all.
+    Empty,
+    /// `list`
+    List,
+    /// `help`
+    Help,
+    /// A command for one agent, or for all.
+    Command { agent: Option<u32>, command: Command },
+}
+
+/// As the agent's own default.
+const CUTOFF: f64 = 0.0001;
+
+/// Reads a line.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn parse(line: &str) -> Result<Line, String> {
+    let mut words: Vec<&str> = line.split_whitespace().collect();
+    let agent = match words.first() {
+        None => return Ok(Line::Empty),
+        Some(word) => word.parse().ok(),
+    };
+    if agent.is_some() {
+        words.remove(0);
+    }
+    match (agent, &words[..]) {
+        (None, ["list"]) => Ok(Line::List),
+        (None, ["help" | "?"]) => Ok(Line::Help),
+        (agent, words) => command(words).map(|command| Line::Command { agent, command }),
+    }
+}
+
+/// Reads a command, without the number of an agent.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn command(words: &[&str]) -> Result<Command, String> {
+    let cutoff = |word: Option<&&str>| {
+        #[allow(clippy::cast_possible_truncation)]
+        word.map_or(Ok(CUTOFF), |word| ratio(word)).map(|ratio| ratio as f32)
+    };
+    Ok(match words {
+        ["heap"] => Command::DumpHeap,
+        ["sites", rest @ ..] if rest.len() < 2 => {
+            Command::AllocSites { flags: 0, cutoff: cutoff(rest.first())? }
+        }
+        ["summary"] => Command::HeapSummary,
+        ["traces"] => Command::DumpTraces,
+        ["samples", rest @ ..] if rest.len() < 2 => Command::CpuSamples { cutoff: cutoff(rest.first())? },
+        ["control", rest @ ..] => Command::Control(control(rest)?),
+        ["gc"] => Command::ForceGc,
+        ["eof"] => Command::Eof,
+        ["exit"] => Command::Exit,
+        [] => return Err("a command is missing after the number; `help` lists them".to_owned()),
+        words => return Err(format!("`{}` is no command; `help` lists them", words.join(" "))),
+    })
+}
+
+fn control(words: &[&str]) -> Result<Control, String> {
+    let wrong = || format!("`control {}` is no command; `help` lists them", words.join(" "));
+    let thread = |rest: &[&str]| match rest {
+        [] => Ok(0),
+        [id] => {
+            let hex = id.strip_prefix("0x").unwrap_or(id);
+            u64::from_str_radix(hex, 16).map_err(|_| format!("`{id}` is no object ID such as 0x7f12"))
+        }
+        _ => Err(wrong()),
+    };
+    Ok(match words {
+        ["traces", "on"] => Control::AllocTracesOn,
+        ["traces", "off"] => Control::AllocTracesOff,
+        ["cpu", "on", rest @ ..] => Control::CpuSamplingOn { thread: thread(rest)? },
+        ["cpu", "off", rest @ ..] => Control::CpuSamplingOff { thread: thread(rest)? },
+        ["clear"] => Control::ClearCpuSamples,
+        ["depth", depth] => {
+            Control::Depth(depth.parse().map_err(|_| format!("`{depth}` is no depth from 0 to 65535"))?)
+        }
+        _ => return Err(wrong()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines() {
+        let all = |command| Ok(Line::Command { agent: None, command });
+        for (line, meant) in [
+            ("", Ok(Line::Empty)),
+            (" list ", Ok(Line::List)),
+            ("help", Ok(Line::Help)),
+            ("heap", all(Command::DumpHeap)),
+            ("sites", all(Command::AllocSites { flags: 0, cutoff: 0.0001 })),
+            ("sites 0.5", all(Command::AllocSites { flags: 0, cutoff: 0.5 })),
+            ("samples 0", all(Command::CpuSamples { cutoff: 0.0 })),
+            ("control cpu on", all(Command::Control(Control::CpuSamplingOn { thread: 0 }))),
+            ("control cpu off 0x1f", all(Command::Control(Control::CpuSamplingOff { thread: 31 }))),
+            ("control depth 12", all(Command::Control(Control::Depth(12)))),
+            ("12 exit", Ok(Line::Command { agent: Some(12), command: Command::Exit })),
+        ] {
+            assert_eq!(parse(line), meant, "{line}");
+        }
+        for wrong in [
+            "heapp",
+            "heap now",
+            "sites 2",
+            "sites x",
+            "sites 0 0",
+            "2",
+            "2 list",
+            "control",
+            "control cpu",
+            "control depth 70000",
+            "control cpu on x",
+            "-1 heap",
+            "control cpu on 1 2",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_command_of_the_help_is_one() {
+        for line in HELP.lines().skip(1) {
+            let line = line.get(2..30).unwrap_or_default().trim();
+            let line = line
+                .replace("[CUTOFF]", "0.5")
+                .replace("on|off", "on")
+                .replace("[ID]", "1")
+                .replace('N', "3");
+            assert!(parse(&line).is_ok(), "{line}");
+        }
+    }
+}

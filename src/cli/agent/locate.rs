@@ -1,0 +1,149 @@
+//! `agent`: where the agent's library is, and how it is loaded.
+
+use std::io::Write;
+use std::path::Path;
+
+use crate::cli::Outcome;
+use crate::cli::shared::args::Output;
+use crate::cli::shared::output;
+use crate::cli::shared::session::Source;
+use crate::report::answer::{Answer, Declared, NoRows, Section};
+use crate::report::column::{Column, Columns};
+use crate::report::json::Dump;
+use crate::report::value::Value;
+
+use super::library;
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  hprof-cli agent
+  java -agentpath:$(hprof-cli agent --path)=heap=sites,depth=8 -jar app.jar
+  java -agentpath:$(hprof-cli agent --path)=help";
+
+/// Show where the HPROF agent is and how to load it
+///
+/// The agent records allocation sites, CPU samples, monitors and heap dumps in a JVM (JDK 11 or later), with
+/// the options of the agent that was part of JDK 5 to 8. Its library is looked for in $HPROF_CLI_AGENT,
+/// then beside this program and in ../lib and ../lib/hprof-cli. `hprof-cli run` starts a program with it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Print only the path of the library
+    #[arg(long, conflicts_with_all = ["format", "color"], help_heading = "Output")]
+    path: bool,
+
+    #[command(flatten)]
+    output: Output,
+}
+
+/// The options that the examples have.
+const EXAMPLE: &str = "heap=sites,cpu=samples,depth=8";
+
+/// What cannot be had in a JVM that runs already.
+const LATE: [&str; 4] = [
+    "objects that were allocated before the agent was loaded have no allocation trace",
+    "threads that run are sampled from their next allocation buffer on: their first allocations can be missing",
+    "virtual threads are not told apart from the threads that carry them",
+    "classes that were loaded before it are not measured (cpu=times, cpu=old)",
+];
+
+/// What there is to say.
+struct Row {
+    library: String,
+    agentpath: String,
+    jcmd: String,
+    java_tool_options: Option<String>,
+}
+
+impl Row {
+    fn of(library: &Path) -> Self {
+        let agentpath = library::argument(library, EXAMPLE);
+        let option = library::tool_option(&agentpath);
+        Self {
+            library: library.to_string_lossy().into_owned(),
+            jcmd: library::jcmd(library, EXAMPLE),
+            java_tool_options: option,
+            agentpath,
+        }
+    }
+
+    /// The lines of the table.
+    fn lines(&self) -> Vec<String> {
+        let quoted = crate::cli::shared::commands::quoted;
+        let mut lines = vec![
+            format!("library  {}", self.library),
+            String::new(),
+            "Load it when a JVM starts:".to_owned(),
+            format!("  java {} Main", quoted(&self.agentpath)),
+        ];
+        if let Some(option) = &self.java_tool_options {
+            lines.push("where java is started by something else:".to_owned());
+            lines.push(format!("  export JAVA_TOOL_OPTIONS={}", quoted(option)));
+        }
+        lines.extend(["into a JVM that runs:".to_owned(), format!("  {}", self.jcmd), String::new()]);
+        lines.push("Not to be had in a JVM that runs already:".to_owned());
+        lines.extend(LATE.iter().map(|line| format!("- {line}")));
+        lines.push(String::new());
+        lines.extend(library::USAGE.lines().map(str::to_owned));
+        lines
+    }
+}
+
+/// The library as the file of the answer.
+struct Library<'a>(&'a Path);
+
+impl Source for Library<'_> {
+    fn dump(&self) -> Dump<'_> {
+        Dump { path: self.0.to_string_lossy(), ..Dump::default() }
+    }
+
+    fn is_damaged(&self) -> bool {
+        false
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let library = library::find()?;
+    if args.path {
+        let mut out = output::stdout();
+        // As it is: a shell puts it into a command.
+        out.write_all(library.as_os_str().as_encoded_bytes())?;
+        out.write_all(b"\n")?;
+        output::finish(out)?;
+        return Ok(Outcome::Fine);
+    }
+    let row = Row::of(&library);
+    let lines = row.lines();
+    let answer = Answer::new(columns(), [row]).above(Section::Whole(lines)).without_rows(NoRows::Nothing);
+    Library(&library).show("agent", &args.output, answer)?;
+    Ok(Outcome::Fine)
+}
+
+fn columns() -> Columns<'static, Row> {
+    Columns::new([
+        Column::text("library", "the path of the agent's library", |row: &Row| Value::from(&row.library)),
+        Column::text("agentpath", "an argument of `java` that loads it", |row: &Row| {
+            Value::from(&row.agentpath)
+        }),
+        Column::text(
+            "java_tool_options",
+            "the same as a value of the variable JAVA_TOOL_OPTIONS",
+            |row: &Row| row.java_tool_options.as_deref().into(),
+        )
+        .or_null("the path contains both kinds of quotes"),
+        Column::text("jcmd", "a command that loads it into the JVM with process ID `PID`", |row: &Row| {
+            Value::from(&row.jcmd)
+        }),
+        Column::text("usage", "the options of the agent, as it prints them for `help`", |_: &Row| {
+            library::USAGE.into()
+        }),
+    ])
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    vec![Declared {
+        command: "agent",
+        variant: "",
+        about: "The row is the library of the agent. `dump.path` is its path too.",
+        rows: columns().fields(),
+        beside: Vec::new(),
+    }]
+}

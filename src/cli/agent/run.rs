@@ -1,0 +1,196 @@
+//! `run`: a program in a JVM with the agent.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+
+use clap::ValueEnum;
+
+use crate::cli::Outcome;
+use crate::cli::shared::{messages, signals};
+
+use super::library;
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  hprof-cli run -- java -jar app.jar
+  hprof-cli run --heap sites --depth 16 --file sites.txt -- java -jar app.jar
+  hprof-cli run --cpu samples --options interval=5,thread=y -- java Main
+  hprof-cli run --heap dump --format b --file heap.hprof -- mvn test";
+
+/// Start a program with the HPROF agent
+///
+/// A command named `java` gets -agentpath as its first argument. Any other command gets it by the
+/// variable JAVA_TOOL_OPTIONS, so that each JVM that it starts loads the agent, and writes a file of its own if
+/// no --file is given. Without options the agent records what the one of JDK 5 to 8 did: heap=all, as
+/// text, to java.hprof.txt. The exit code is the program's own.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "hprof-cli run [OPTIONS] -- java <ARGUMENT>...")]
+pub(crate) struct Args {
+    /// Record the heap
+    #[arg(long, value_name = "WHAT", help_heading = "Agent")]
+    heap: Option<Heap>,
+
+    /// Record CPU usage
+    #[arg(long, value_name = "HOW", help_heading = "Agent")]
+    cpu: Option<Cpu>,
+
+    /// Format of the recording: a for text, b for binary
+    #[arg(long, value_name = "FORMAT", help_heading = "Agent")]
+    format: Option<FormatOption>,
+
+    /// Depth of stack traces
+    #[arg(long, value_name = "N", help_heading = "Agent", value_parser = clap::value_parser!(u16).range(0..))]
+    depth: Option<u16>,
+
+    /// Write the recording to FILE
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_hint = clap::ValueHint::FilePath,
+        conflicts_with = "net",
+        help_heading = "Agent"
+    )]
+    file: Option<String>,
+
+    /// Send the recording to `hprof-cli listen`
+    #[arg(long, value_name = "HOST:PORT", help_heading = "Agent")]
+    net: Option<String>,
+
+    /// More options of the agent, as `hprof-cli agent` shows them: KEY=VALUE,...
+    #[arg(short, long, value_name = "OPTIONS", help_heading = "Agent")]
+    options: Option<String>,
+
+    /// The command that starts the program, with its arguments
+    #[arg(value_name = "COMMAND", required = true, last = true, value_hint = clap::ValueHint::CommandWithArguments)]
+    command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Heap {
+    /// A heap dump
+    Dump,
+    /// Allocation sites
+    Sites,
+    /// Both
+    All,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Cpu {
+    /// Samples of running threads
+    Samples,
+    /// Time in each method, by instrumentation
+    Times,
+    /// The same, by caller
+    Old,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FormatOption {
+    /// Text
+    A,
+    /// Binary
+    B,
+}
+
+impl Args {
+    /// The options as the agent reads them.
+    fn agent_options(&self) -> anyhow::Result<String> {
+        let word =
+            |value: Option<clap::builder::PossibleValue>| value.map(|value| value.get_name().to_owned());
+        let pairs = [
+            ("heap", word(self.heap.and_then(|heap| heap.to_possible_value()))),
+            ("cpu", word(self.cpu.and_then(|cpu| cpu.to_possible_value()))),
+            ("format", word(self.format.and_then(|format| format.to_possible_value()))),
+            ("depth", self.depth.map(|depth| depth.to_string())),
+            ("file", self.file.clone()),
+            ("net", self.net.clone()),
+        ];
+        let mut options = Vec::new();
+        for (key, value) in pairs {
+            let Some(value) = value else { continue };
+            anyhow::ensure!(
+                !value.is_empty() && !value.contains(','),
+                "the agent's option {key} cannot be `{value}`: it must not be empty, and commas separate options"
+            );
+            options.push(format!("{key}={value}"));
+        }
+        options.extend(self.options.clone().filter(|options| !options.is_empty()));
+        Ok(options.join(","))
+    }
+}
+
+/// Whether a command starts a JVM itself, with its arguments as the JVM's.
+fn is_launcher(program: &Path) -> bool {
+    let name =
+        program.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    let name = name.strip_suffix(".exe").unwrap_or(&name);
+    matches!(name, "java" | "javaw")
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    // It is required.
+    let Some((program, arguments)) = args.command.split_first() else { return Ok(Outcome::No) };
+    let argument = library::argument(&library::find()?, &args.agent_options()?);
+    let mut command = Command::new(program);
+    if is_launcher(Path::new(program)) {
+        command.arg(&argument);
+    } else {
+        let option = library::tool_option(&argument).ok_or_else(|| {
+            anyhow::anyhow!("JAVA_TOOL_OPTIONS cannot hold {argument}: it contains both kinds of quotes")
+        })?;
+        let mut value = std::env::var_os(TOOL_OPTIONS).unwrap_or_default();
+        if !value.is_empty() {
+            value.push(" ");
+        }
+        value.push(&option);
+        command.env(TOOL_OPTIONS, &value);
+        let text = format!(
+            "{} is no java launcher: {TOOL_OPTIONS} is set to {}",
+            program.to_string_lossy(),
+            value.to_string_lossy()
+        );
+        messages::line("note", &text);
+    }
+    command.args(arguments);
+    start(command, &program.to_string_lossy())
+}
+
+/// The variable whose words every JVM takes for arguments.
+const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
+
+/// The program takes the place of this process: it gets all signals, and its exit code is its own.
+#[cfg(unix)]
+fn start(mut command: Command, program: &str) -> anyhow::Result<Outcome> {
+    use std::os::unix::process::CommandExt;
+    signals::uninstall();
+    // Returns only if it could not be started.
+    let error = command.exec();
+    Err(anyhow::Error::new(error).context(format!("cannot start {program}")))
+}
+
+#[cfg(not(unix))]
+fn start(mut command: Command, program: &str) -> anyhow::Result<Outcome> {
+    use anyhow::Context;
+    signals::uninstall();
+    let status = command.status().with_context(|| format!("cannot start {program}"))?;
+    std::process::exit(status.code().unwrap_or(2));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launchers() {
+        for (program, is) in [
+            ("java", true),
+            ("/usr/lib/jvm/17/bin/java", true),
+            ("JAVA.EXE", true),
+            ("mvn", false),
+            ("java.sh", false),
+        ] {
+            assert_eq!(is_launcher(Path::new(program)), is, "{program}");
+        }
+    }
+}
