@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::Duration;
 
-use hprof_cli::hprof::commands::{self, Command as Sent, Incoming};
+use hprof_format::commands::{self, Command as Sent, Incoming};
 
 /// A `listen` that runs.
 struct Listener {
