@@ -97,6 +97,8 @@ pub struct Agent {
     pub has_cpu_time: bool,
     /// Where it is written.
     pub output: Mutex<Option<Output>>,
+    /// The file of the first dump that the JVM writes.
+    pub file: OnceLock<Option<std::path::PathBuf>>,
     /// One dump at a time.
     pub dumping: Mutex<()>,
     /// Of the last heap dump.
@@ -241,6 +243,7 @@ fn record(jvmti: Jvmti, options: Options, jni: Option<&Jni<'_>>) -> Start {
         virtual_threads,
         has_cpu_time: has(Capability::ThreadCpuTime),
         output: Mutex::new(Some(Output::new(sink, options.format, options.cpu == Some(Cpu::Old)))),
+        file: OnceLock::new(),
         dumping: Mutex::default(),
         epoch: Mutex::default(),
         depth: AtomicUsize::new(options.depth),

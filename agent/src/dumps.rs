@@ -10,7 +10,7 @@ use crate::heap::records::{self, Form, Out, Target};
 use crate::heap::write::{self, Writer};
 use crate::jvm::walk::Filter;
 use crate::jvm::{Jni, Ref};
-use crate::options::{Cpu, Format};
+use crate::options::{Cpu, Dumper, Format};
 use crate::output::Output;
 use crate::output::sections::AllSites;
 use crate::output::serial;
@@ -70,6 +70,9 @@ impl Agent {
         let _one = lock(&self.dumping);
         let mut output = lock(&self.output);
         let Some(output) = output.as_mut() else { return };
+        if what.heap && self.options.dumper == Dumper::Jvm {
+            self.jvm_dump(jni, output);
+        }
         if output.sink.failure().is_some() {
             return;
         }
@@ -86,7 +89,9 @@ impl Agent {
         }
         if what.heap {
             told.push("Java heap");
-            self.heap_dump(jni, output);
+            if self.options.dumper == Dumper::Agent {
+                self.heap_dump(jni, output);
+            }
         }
         if what.sites.is_some() || what.summary {
             told.push("allocation sites");
@@ -260,6 +265,21 @@ impl Agent {
         Ok(counts)
     }
 
+    /// Lets the JVM write the dump; what follows goes behind it. The file of a dump before keeps its name, and this one gets
+    /// a number behind its own.
+    fn jvm_dump(&self, jni: &Jni<'_>, output: &mut Output) {
+        let first = self.file.get_or_init(|| output.sink.path().map(std::path::Path::to_owned));
+        let Some(first) = first else { return };
+        let path = if output.is_behind_jvm() { numbered(first) } else { first.clone() };
+        if !self.collect_garbage() {
+            complain("garbage could not be collected before the heap dump: unreachable objects are in it");
+        }
+        match crate::heap::jvm::dump(jni, &path) {
+            Ok(behind) => *output = behind,
+            Err(error) => complain(&format!("no heap dump of the JVM: {error}")),
+        }
+    }
+
     /// The next walk's.
     fn next_epoch(&self) -> Epoch {
         let mut epoch = lock(&self.epoch);
@@ -291,6 +311,20 @@ impl Agent {
     /// The ID of an object that has a tag; 0 if it has none.
     pub fn known_id(&self, object: Ref<'_>) -> u64 {
         self.jvmti.tag(object).map_or(0, |tag| crate::tags::Tag(tag).id())
+    }
+}
+
+/// `NAME.2`, or the next that is free.
+fn numbered(path: &std::path::Path) -> std::path::PathBuf {
+    let mut number = 2u32;
+    loop {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{number}"));
+        let name = std::path::PathBuf::from(name);
+        if !name.exists() || number == u32::MAX {
+            return name;
+        }
+        number += 1;
     }
 }
 

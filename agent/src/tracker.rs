@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::agent::{Agent, complain};
-use crate::jvm::{Jni, tracker_enter, tracker_exit};
+use crate::jvm::Jni;
 use crate::record::times::Times;
 use crate::record::traces::Method;
 use crate::rewrite::{self, Tracker};
@@ -13,9 +13,10 @@ const TRACKER: Tracker<'static> = Tracker::new("java/lang/HprofTracker", "enter"
 
 /// Defines the class that rewritten methods call. Classes that were loaded before stay as they are.
 pub fn install(times: &Times, jni: &Jni<'_>) {
+    // Its native methods are found in the agent's library, by their names: what a class of the JDK's own packages registers,
+    // the JVM warns of.
     let installed = jni.frame(4, |jni| {
-        let class = jni.define_class(c"java/lang/HprofTracker", &rewrite::tracker_class(&TRACKER))?;
-        jni.register_natives(class, &[(c"enter", tracker_enter), (c"exit", tracker_exit)]).then_some(())
+        jni.define_class(c"java/lang/HprofTracker", &rewrite::tracker_class(&TRACKER)).map(|_| ())
     });
     match installed.flatten() {
         Some(()) => times.ready.store(true, Ordering::Release),

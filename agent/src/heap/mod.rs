@@ -2,6 +2,7 @@
 
 pub mod dump;
 pub mod fields;
+pub mod jvm;
 pub mod live;
 pub mod records;
 pub mod write;

@@ -299,8 +299,10 @@ unsafe extern "system" fn class_file_load(
     }
 }
 
-/// Code of the tracker's `enter(int)`.
-pub extern "system" fn tracker_enter(_: *mut c_void, _: *mut c_void, method: i32) {
+/// Code of the tracker's `enter(int)` ([`crate::tracker`]): the JVM finds it by its name (JNI specification, "Resolving
+/// Native Method Names").
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofTracker_enter(_: *mut c_void, _: *mut c_void, method: i32) {
     guarded(|| {
         if let Some(agent) = agent::get() {
             agent.method_entered(method);
@@ -309,7 +311,8 @@ pub extern "system" fn tracker_enter(_: *mut c_void, _: *mut c_void, method: i32
 }
 
 /// Code of the tracker's `exit(int)`.
-pub extern "system" fn tracker_exit(_: *mut c_void, _: *mut c_void, method: i32) {
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_HprofTracker_exit(_: *mut c_void, _: *mut c_void, method: i32) {
     guarded(|| {
         if let Some(agent) = agent::get() {
             agent.method_left(method);

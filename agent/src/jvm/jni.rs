@@ -168,26 +168,6 @@ impl<'j> Jni<'j> {
         self.checked(raw, Ref::new)
     }
 
-    /// Gives a static native method `void name(int)` its code. `run` is called with the argument.
-    pub fn register_natives(
-        &self,
-        class: Ref<'_>,
-        methods: &[(&CStr, extern "system" fn(*mut c_void, *mut c_void, i32))],
-    ) -> bool {
-        let natives: Vec<_> = (methods.iter())
-            .map(|(name, code)| jni::JNINativeMethod {
-                name: name.as_ptr().cast_mut(),
-                signature: c"(I)V".as_ptr().cast_mut(),
-                fnPtr: *code as *mut c_void,
-            })
-            .collect();
-        let count = i32::try_from(natives.len()).unwrap_or(0);
-        // SAFETY: each function has the parameters of a static native method of this signature.
-        let code =
-            unsafe { ((*self.table()).RegisterNatives)(self.env(), class.raw(), natives.as_ptr(), count) };
-        !self.clear_exception() && code == 0
-    }
-
     /// A `java.lang.String`.
     pub fn string(&self, text: &str) -> Option<Ref<'j>> {
         let text = jvmti_bindings::mutf8::encode_cstring(text);

@@ -13,6 +13,8 @@
 //!   cannot have been unloaded.
 
 #![allow(unsafe_code)]
+// Names that the JVM looks for.
+#![allow(non_snake_case)]
 
 mod entry;
 mod env;
@@ -21,7 +23,7 @@ mod jni;
 pub mod walk;
 
 pub use env::{Capability, Field, Frame, Jvmti, MethodId, ThreadInfo, ThreadState, VirtualThreadOf};
-pub use events::{Event, Events, tracker_enter, tracker_exit};
+pub use events::{Event, Events};
 pub use jni::{Argument, Jni, Ref};
 
 use std::fmt;

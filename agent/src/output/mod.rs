@@ -29,6 +29,10 @@ pub struct Output {
 /// What was written.
 #[derive(Debug, Default)]
 struct Written {
+    /// IDs of strings and frames, and of objects, are behind this: 0, or where the JVM has none.
+    base: u64,
+    /// Behind a dump of the JVM: serial numbers of its classes by name, and those that ours have there.
+    jvm: Option<JvmClasses>,
     strings: FxHashMap<String, u64>,
     /// How many classes, in the order of their serial numbers.
     classes: usize,
@@ -37,6 +41,20 @@ struct Written {
     /// The number of the next trace.
     traces: u32,
 }
+
+/// Classes in a dump of the JVM.
+#[derive(Debug, Default)]
+pub struct JvmClasses {
+    /// Serial numbers by name; the first class of a name.
+    pub by_name: FxHashMap<String, u32>,
+    /// The highest serial number.
+    pub last: u32,
+    /// By our serial numbers.
+    ours: FxHashMap<u32, u32>,
+}
+
+/// IDs from here on are the agent's in files that the JVM began: HotSpot's are addresses of user space.
+const BEHIND_JVM: u64 = 1 << 62;
 
 /// Bytes that are collected before they are written.
 const BUFFER: usize = 1 << 18;
@@ -67,6 +85,25 @@ impl Output {
         Self { sink, format, started, written: Written::default() }
     }
 
+    /// Output behind a dump of the JVM, whose head has this time.
+    pub fn behind(sink: Sink, started: SystemTime, jvm: JvmClasses) -> Self {
+        let written = Written { base: BEHIND_JVM, jvm: Some(jvm), ..Written::default() };
+        Self { sink, format: Format::Binary, started, written }
+    }
+
+    /// Whether the JVM wrote the dump that this is behind.
+    pub fn is_behind_jvm(&self) -> bool {
+        self.written.jvm.is_some()
+    }
+
+    /// The serial number that a class has in this file.
+    pub fn class_serial(&self, serial: u32) -> u32 {
+        match &self.written.jvm {
+            Some(jvm) => jvm.ours.get(&serial).copied().unwrap_or(0),
+            None => serial,
+        }
+    }
+
     /// The format.
     pub fn format(&self) -> Format {
         self.format
@@ -89,7 +126,7 @@ impl Output {
         if let Some(id) = self.written.strings.get(text) {
             return *id;
         }
-        let id = self.written.strings.len() as u64 + 1;
+        let id = self.written.base + self.written.strings.len() as u64 + 1;
         self.written.strings.insert(text.to_owned(), id);
         // Names of the JVM have no NUL and no lone surrogates here, so UTF-8 is what it reads.
         Records::new(out, self.micros()).string(id, text.as_bytes());
@@ -126,8 +163,25 @@ impl Output {
         }
         let all = agent.classes.all();
         for class in all.iter().skip(self.written.classes) {
-            let name = self.string(out, &names::internal_class(&class.signature));
-            Records::new(out, self.micros()).load_class(class.serial, class.id, FIRST_SERIAL, name);
+            let name = names::internal_class(&class.signature);
+            let serial = match &mut self.written.jvm {
+                None => class.serial,
+                Some(jvm) => {
+                    let known = jvm.by_name.get(&name).copied();
+                    let serial = known.unwrap_or_else(|| {
+                        jvm.last = jvm.last.saturating_add(1);
+                        jvm.last
+                    });
+                    jvm.ours.insert(class.serial, serial);
+                    if known.is_some() {
+                        continue;
+                    }
+                    serial
+                }
+            };
+            let name = self.string(out, &name);
+            let id = self.written.base | class.id;
+            Records::new(out, self.micros()).load_class(serial, id, FIRST_SERIAL, name);
             self.flush(out, BUFFER);
         }
         self.written.classes = all.len();
@@ -135,7 +189,7 @@ impl Output {
 
     /// Writes UNLOAD CLASS for classes that were written and are not among these any more.
     pub fn unloaded(&mut self, agent: &Agent, loaded: &FxHashSet<u64>) {
-        if self.format == Format::Text {
+        if self.format == Format::Text || self.written.jvm.is_some() {
             return;
         }
         let mut out = Vec::new();
@@ -148,6 +202,10 @@ impl Output {
     }
 
     fn threads(&mut self, agent: &Agent, out: &mut Vec<u8>) {
+        if self.written.jvm.is_some() {
+            // JVM TI does not tell the addresses that thread objects have in the JVM's dump.
+            return;
+        }
         for happened in agent.threads.take_happened() {
             match (self.format, happened) {
                 (Format::Text, Happened::Start(thread)) => {
@@ -193,7 +251,8 @@ impl Output {
                 let _ = text::trace(out, serial, thread, places.iter().map(frame));
             }
             Format::Binary => {
-                let frames: Vec<_> = places.iter().map(|place| u64::from(place.number)).collect();
+                let base = self.written.base;
+                let frames: Vec<_> = places.iter().map(|place| base + u64::from(place.number)).collect();
                 for place in places {
                     if self.written.frames.insert(place.number) {
                         self.frame(out, place);
@@ -212,9 +271,11 @@ impl Output {
             Some(source) => self.string(out, source),
             None => 0,
         };
-        let class = method.and_then(|method| method.class.as_ref()).map_or(0, |class| class.serial);
+        let class = method
+            .and_then(|method| method.class.as_ref())
+            .map_or(0, |class| self.class_serial(class.serial));
         let frame = binary::Frame {
-            id: place.number.into(),
+            id: self.written.base + u64::from(place.number),
             method: name,
             signature,
             source,

@@ -108,7 +108,12 @@ impl Output {
                             allocated_objects: counts.allocated.objects,
                         };
                         let array = array_indicator(&class.signature);
-                        Some(binary::Site { array, class: class.serial, trace: serial(*trace), totals })
+                        Some(binary::Site {
+                            array,
+                            class: self.class_serial(class.serial),
+                            trace: serial(*trace),
+                            totals,
+                        })
                     })
                     .collect();
                 saturated = rows.iter().filter(|row| row.saturates()).count();

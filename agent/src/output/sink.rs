@@ -5,7 +5,7 @@
 //! socket that takes nothing for [`PATIENCE`] is given up.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,7 +19,6 @@ pub struct Sink {
     to: To,
     /// What went wrong: from then on nothing is written.
     failed: Option<String>,
-    written: u64,
 }
 
 #[derive(Debug)]
@@ -29,7 +28,7 @@ enum To {
 }
 
 /// `NAME.partial`.
-fn partial_of(path: &Path) -> PathBuf {
+pub fn partial_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".partial");
     name.into()
@@ -44,7 +43,18 @@ impl Sink {
         let partial = partial_of(&path);
         let file = OpenOptions::new().create(true).write(true).truncate(true).open(&partial);
         let file = file.map_err(|error| format!("cannot write {}: {error}", partial.display()))?;
-        Ok(Self { to: To::File { file, path, partial, open: true }, failed: None, written: 0 })
+        Ok(Self { to: To::File { file, path, partial, open: true }, failed: None })
+    }
+
+    /// A file that somebody wrote as `NAME.partial`: what is written goes behind it.
+    ///
+    /// # Errors
+    /// Why it cannot be written, with its name.
+    pub fn behind(path: PathBuf) -> Result<Self, String> {
+        let partial = partial_of(&path);
+        let file = OpenOptions::new().append(true).open(&partial);
+        let file = file.map_err(|error| format!("cannot write {}: {error}", partial.display()))?;
+        Ok(Self { to: To::File { file, path, partial, open: true }, failed: None })
     }
 
     /// A connection.
@@ -58,7 +68,7 @@ impl Sink {
             match TcpStream::connect_timeout(&address, PATIENCE) {
                 Ok(stream) => {
                     stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
-                    return Ok(Self { to: To::Socket(stream), failed: None, written: 0 });
+                    return Ok(Self { to: To::Socket(stream), failed: None });
                 }
                 Err(error) => last = Some(error),
             }
@@ -95,11 +105,6 @@ impl Sink {
     /// What went wrong, if something did.
     pub fn failure(&self) -> Option<&str> {
         self.failed.as_deref()
-    }
-
-    /// Bytes that were written.
-    pub fn written(&self) -> u64 {
-        self.written
     }
 
     /// Something is written that is not whole before [`Self::end`].
@@ -159,7 +164,7 @@ impl Sink {
             To::Socket(stream) => stream.write_all(bytes),
         };
         match written {
-            Ok(()) => self.written += bytes.len() as u64,
+            Ok(()) => {}
             Err(error) => {
                 let kept = match &self.to {
                     To::File { partial, .. } => format!("; what there is stays in {}", partial.display()),
@@ -168,17 +173,6 @@ impl Sink {
                 let message = format!("cannot write to {}: {error}{kept}", self.name());
                 self.fail(message);
             }
-        }
-    }
-
-    /// A second writer of the file, that goes on where this one is. `None` for sockets.
-    pub fn file_at_end(&mut self) -> Option<File> {
-        match &mut self.to {
-            To::File { file, .. } => {
-                file.seek(SeekFrom::End(0)).ok()?;
-                file.try_clone().ok()
-            }
-            To::Socket(_) => None,
         }
     }
 

@@ -23,7 +23,7 @@ pub struct Cost {
     pub calls: u64,
     /// Nanoseconds without callees.
     pub own: u64,
-    /// Nanoseconds with callees.
+    /// Nanoseconds with callees; of calls within a call of the same method, without them: so none counts twice.
     pub all: u64,
 }
 
@@ -56,6 +56,8 @@ struct Call {
 #[derive(Debug, Default)]
 struct OfThread {
     calls: Vec<Call>,
+    /// By method: how many calls of it the thread is in.
+    active: Vec<u32>,
     measured: Option<Arc<Mutex<Measured>>>,
     key: Vec<u32>,
 }
@@ -99,8 +101,15 @@ impl Times {
     #[inline]
     pub fn enter(&self, method: u32) {
         let _ = THREAD.try_with(|thread| {
-            let mut thread = thread.borrow_mut();
+            let thread = &mut *thread.borrow_mut();
             if thread.calls.len() < MAX_CALLS {
+                let at = method as usize;
+                if at >= thread.active.len() {
+                    thread.active.resize(at + 1, 0);
+                }
+                if let Some(active) = thread.active.get_mut(at) {
+                    *active += 1;
+                }
                 thread.calls.push(Call { method, start: Instant::now(), callees: 0 });
             }
         });
@@ -111,7 +120,7 @@ impl Times {
     pub fn exit(&self, method: u32) {
         let _ = THREAD.try_with(|thread| {
             let thread = &mut *thread.borrow_mut();
-            if !thread.calls.iter().rev().any(|call| call.method == method) {
+            if thread.active.get(method as usize).is_none_or(|active| *active == 0) {
                 return;
             }
             let now = Instant::now();
@@ -120,7 +129,13 @@ impl Times {
                 if let Some(caller) = thread.calls.last_mut() {
                     caller.callees = caller.callees.saturating_add(all);
                 }
-                let cost = Cost { calls: 1, own: all.saturating_sub(call.callees), all };
+                let mut cost = Cost { calls: 1, own: all.saturating_sub(call.callees), all };
+                if let Some(active) = thread.active.get_mut(call.method as usize) {
+                    *active = active.saturating_sub(1);
+                    if *active > 0 {
+                        cost.all = cost.own;
+                    }
+                }
                 self.count(thread, call.method, cost);
                 if call.method == method {
                     break;
