@@ -5,6 +5,7 @@
 //! and over all members of a group: docs/mat.md tells the differences. MAT calls every object over the threshold a suspect;
 //! here each has a verdict, since most programs have a class loader or a class that retains most of their heap.
 
+pub mod allocation;
 pub mod contents;
 pub mod evidence;
 pub mod heap_facts;
@@ -30,6 +31,7 @@ use crate::query::threads::Threads;
 use crate::query::threads::frames::Frame;
 use crate::query::threads::groups::pool;
 
+use self::allocation::Allocation;
 use self::collection::CollectionFacts;
 use self::contents::{Below, Level, Reason};
 use self::evidence::{ClassShare, Evidence, Part, Paths};
@@ -163,6 +165,8 @@ pub struct Suspect {
     pub parts: Vec<Part>,
     /// What accumulates, from the accumulation point down.
     pub accumulated: Vec<Level>,
+    /// Where what accumulates was allocated, if the dump has traces.
+    pub allocation: Option<Allocation>,
     /// The classes whose objects take most of what it retains.
     pub contents: Vec<ClassShare>,
     /// The shortest path to the accumulation point, and what else is known of paths to it.
@@ -309,6 +313,7 @@ fn group(graph: &ObjectGraph, group: Group, common: CommonPath) -> Candidate {
 struct Reader<'a> {
     summary: &'a Summary,
     graph: &'a ObjectGraph,
+    bytes: &'a [u8],
     evidence: Evidence<'a>,
     holders: Holders<'a>,
     thread_locals: ThreadLocals<'a>,
@@ -323,6 +328,7 @@ impl<'a> Reader<'a> {
         Self {
             summary,
             graph,
+            bytes,
             evidence: Evidence::new(summary, graph, bytes, view),
             holders: Holders::new(heap, graph, bytes),
             thread_locals: ThreadLocals::new(heap, graph, bytes),
@@ -389,6 +395,7 @@ impl<'a> Reader<'a> {
         if reason.is_some() && below.is_none() {
             below = Some(Below::new(self.summary, self.graph, &tops));
         }
+        let accumulated = below.map(|below| below.accumulated()).unwrap_or_default();
         let verdict = if reason.is_some() { Verdict::Accumulation } else { Verdict::Holder };
         let shown = match kind {
             Kind::Single => base.and_then(|position| tree.object_at(position)).or(Some(object)),
@@ -444,7 +451,8 @@ impl<'a> Reader<'a> {
                 Kind::Single => tree.retained_bytes(base_position),
                 Kind::Group => retained_bytes,
             },
-            accumulated: below.map(|below| below.accumulated()).unwrap_or_default(),
+            allocation: allocation::find(self.summary, self.graph, self.bytes, &tops, &accumulated),
+            accumulated,
             contents: contents.unwrap_or_else(|| self.contents(&tops)),
             thread_locals,
             frame: if what == What::Thread { self.frame(object) } else { None },

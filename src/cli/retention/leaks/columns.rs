@@ -202,6 +202,45 @@ pub(super) fn columns<'a>() -> Columns<'a, Row<'a>> {
             |row: &Row<'a>| row.suspect.frame.as_ref().map(ToString::to_string).into(),
         )
         .or_null("it is no thread, or there is none"),
+        Column::text(
+            "allocated_class",
+            "the class of what accumulates, whose objects' allocation traces were looked at",
+            |row: &Row<'a>| row.suspect.allocation.as_ref().map(|found| found.class.as_str()).into(),
+        )
+        .or_null("the dump has no allocation traces"),
+        Column::new(
+            "allocated_objects",
+            Kind::Integer,
+            "how many of them were looked at: at most 10,000",
+            |row: &Row<'a>| row.suspect.allocation.as_ref().map(|found| found.objects).into(),
+        )
+        .or_null("the dump has no allocation traces"),
+        Column::new(
+            "allocated_in_trace",
+            Kind::Integer,
+            "how many of these have the trace that most have",
+            |row: &Row<'a>| row.suspect.allocation.as_ref().map(|found| found.of_trace).into(),
+        )
+        .or_null("the dump has no allocation traces"),
+        Column::new(
+            "allocation_trace",
+            Kind::Integer,
+            "its serial number",
+            |row: &Row<'a>| row.suspect.allocation.as_ref().map(|found| u64::from(found.trace.0)).into(),
+        )
+        .or_null("the dump has no allocation traces"),
+        Column::new(
+            "allocated_at",
+            Kind::List(Box::new(Kind::Text)),
+            "its frames, innermost first",
+            |row: &Row<'a>| {
+                let frames = row.suspect.allocation.iter().flat_map(|found| &found.frames);
+                list(frames.map(ToString::to_string))
+            },
+        )
+        .csv(|row| {
+            joined(row.suspect.allocation.iter().flat_map(|found| found.frames.iter().map(ToString::to_string)))
+        }),
         Column::new(
             "other_threads",
             Kind::List(Box::new(Kind::Text)),

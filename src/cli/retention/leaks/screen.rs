@@ -133,6 +133,21 @@ pub(super) fn facts_of(summary: &Summary, suspect: &Suspect) -> Vec<(&'static st
     if suspect.verdict == Verdict::Accumulation {
         all.push(("consists of", words::accumulated(suspect)));
     }
+    if let Some(allocation) = &suspect.allocation
+        && let Some(frame) = allocation.frame()
+    {
+        all.push((
+            "allocated in",
+            format!(
+                "{}: {} of {} x {} (trace {})",
+                frame.as_shown(),
+                grouped(allocation.of_trace),
+                grouped(allocation.objects),
+                allocation.class,
+                allocation.trace
+            ),
+        ));
+    }
     let contents = suspect.contents.iter().map(|share| {
         format!("{} {} x {}", human_bytes(share.shallow_bytes), grouped(share.objects), share.class)
     });

@@ -1,0 +1,115 @@
+//! Where what accumulates was allocated: the trace that most of its objects have. Dumps of an agent have traces, HotSpot's
+//! own have none.
+
+use rustc_hash::FxHashMap;
+
+use crate::hprof::{TraceSerial, names};
+use crate::index::ObjectGraph;
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
+use crate::index::model::summary::Summary;
+use crate::index::objects::reader::{Objects, Record};
+use crate::query::threads::frames::{Frame, Frames};
+
+use super::contents::Level;
+
+/// Objects whose traces are read, evenly spread over all: each is somewhere else in the dump.
+const MAX_READ: usize = 10_000;
+/// Frames that are kept.
+const MAX_FRAMES: usize = 64;
+
+/// Where objects of a class were allocated.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Allocation {
+    /// Their class.
+    pub class: String,
+    /// How many of them were looked at.
+    pub objects: u64,
+    /// How many of these have the trace.
+    pub of_trace: u64,
+    /// The trace that most have.
+    pub trace: TraceSerial,
+    /// Its frames, innermost first.
+    pub frames: Vec<Frame>,
+}
+
+impl Allocation {
+    /// The innermost frame that is not the JDK's; or else the innermost.
+    pub fn frame(&self) -> Option<&Frame> {
+        let is_own = |frame: &&Frame| frame.class.as_ref().is_some_and(|class| !names::is_of_jdk(class));
+        self.frames.iter().find(is_own).or(self.frames.first())
+    }
+}
+
+/// The allocations of what accumulates below some objects: of the class of an application's own that has most
+/// objects, or else of the last. `None` if no object has a trace with frames.
+pub(super) fn find(
+    summary: &Summary,
+    graph: &ObjectGraph,
+    bytes: &[u8],
+    tops: &[TreePosition],
+    levels: &[Level],
+) -> Option<Allocation> {
+    // HotSpot gives all objects the trace 1, which is none.
+    if summary.facts().max_trace.get() <= 1 {
+        return None;
+    }
+    let of = levels.iter().filter(|level| !level.is_class_object);
+    let own = |level: &&Level| !names::is_of_jdk(&level.class) && !level.class.ends_with("[]");
+    let most = of.clone().filter(own).max_by_key(|level| level.objects);
+    let class = most.or(of.last())?.class.clone();
+    let objects = Objects::new(summary, graph, bytes);
+    let mut traces: FxHashMap<TraceSerial, u64> = FxHashMap::default();
+    let read = spread(summary, graph, tops, &class);
+    for object in &read {
+        let trace = match objects.record(*object) {
+            Some(Record::Instance(record)) => record.trace,
+            Some(Record::ObjectArray(record)) => record.trace,
+            Some(Record::PrimitiveArray(record)) => record.trace,
+            _ => continue,
+        };
+        *traces.entry(trace).or_default() += 1;
+    }
+    let frames = Frames::new(summary, bytes);
+    // Of equal ones the first trace.
+    let mut ranked: Vec<_> = traces.into_iter().collect();
+    ranked.sort_unstable_by_key(|(trace, objects)| (u64::MAX - objects, trace.0));
+    ranked.into_iter().find_map(|(trace, of_trace)| {
+        let frames: Vec<_> =
+            frames.of_trace(trace).take(MAX_FRAMES).filter_map(|id| frames.frame(id)).collect();
+        let objects = read.len() as u64;
+        (!frames.is_empty()).then(|| Allocation { class: class.clone(), objects, of_trace, trace, frames })
+    })
+}
+
+/// Up to [`MAX_READ`] objects of a class below some objects, evenly spread.
+fn spread(summary: &Summary, graph: &ObjectGraph, tops: &[TreePosition], class: &str) -> Vec<ObjectIndex> {
+    let wanted: Vec<_> = (summary.numbered_classes())
+        .filter(|(_, row)| summary.class_name(row) == class)
+        .map(|(number, _)| number)
+        .collect();
+    let mut found = Vec::new();
+    let (mut stride, mut next) = (1, 0u64);
+    for top in tops {
+        for position in top.0..graph.tree.end(*top).0 {
+            let Some(object) = graph.tree.object_at(TreePosition(position)) else { continue };
+            if !graph.objects.class(object).is_some_and(|class| wanted.contains(&class)) {
+                continue;
+            }
+            if next.is_multiple_of(stride) {
+                found.push(object);
+            }
+            next += 1;
+            if found.len() >= 2 * MAX_READ {
+                // Every other one goes, and of those to come too.
+                let mut keep = false;
+                found.retain(|_| {
+                    keep = !keep;
+                    keep
+                });
+                stride *= 2;
+            }
+        }
+    }
+    let step = found.len().div_ceil(MAX_READ).max(1);
+    found.into_iter().step_by(step).collect()
+}
