@@ -58,6 +58,8 @@ pub enum Command {
     Dump(What),
     /// To write, then to record no more.
     Stop,
+    /// One of the others, and to tell when it is done.
+    Told(Box<Command>, Sender<()>),
     /// To collect garbage.
     Collect,
     /// To write, and end the JVM.
@@ -138,11 +140,11 @@ pub fn start(jvmti: Jvmti, text: &str, jni: Option<&Jni<'_>>) -> Start {
             Start::Runs
         }
         (Asked::Dump, Some(agent), Some(_)) => {
-            agent.send(Command::Dump(What::all(agent)));
+            agent.ask(Command::Dump(What::all(agent)));
             Start::Runs
         }
         (Asked::Stop, Some(agent), Some(_)) => {
-            agent.send(Command::Stop);
+            agent.ask(Command::Stop);
             Start::Runs
         }
         (Asked::Dump | Asked::Stop, ..) => {
@@ -333,6 +335,15 @@ impl Agent {
         }
     }
 
+    /// As [`Self::send`], and waits until it is done: who loaded the agent again then finds the file. Not for ever: other
+    /// requests of `jcmd` wait meanwhile.
+    fn ask(&self, command: Command) {
+        const PATIENCE: Duration = Duration::from_secs(600);
+        let (done, told) = channel();
+        self.send(Command::Told(Box::new(command), done));
+        let _ = told.recv_timeout(PATIENCE);
+    }
+
     /// The JVM can run Java.
     pub fn vm_start(&self, jni: &Jni<'_>) {
         if let Some(times) = &self.times {
@@ -429,22 +440,36 @@ impl Agent {
     fn control(&self, jni: &Jni<'_>) {
         let Some(receiver) = lock(&self.receiver).take() else { return };
         while let Ok(command) = receiver.recv() {
-            match command {
-                Command::Dump(what) => self.dump(jni, what),
-                Command::Stop => {
-                    self.stop_events();
-                    self.dump(jni, What::all(self));
-                    self.ended.store(true, Ordering::Release);
-                    self.close();
-                }
-                Command::Collect => {
-                    let _ = self.jvmti.collect_garbage();
-                    self.collected.fetch_add(1, Ordering::AcqRel);
-                }
-                Command::Exit => crate::control::exit(jni),
-                Command::End => return,
+            if !self.obey(jni, command) {
+                return;
             }
         }
+    }
+
+    /// Does what a command says; says whether there may be more.
+    fn obey(&self, jni: &Jni<'_>, command: Command) -> bool {
+        match command {
+            Command::Told(command, done) => {
+                let more = self.obey(jni, *command);
+                // Who asked may have lost patience.
+                let _ = done.send(());
+                return more;
+            }
+            Command::Dump(what) => self.dump(jni, what),
+            Command::Stop => {
+                self.stop_events();
+                self.dump(jni, What::all(self));
+                self.ended.store(true, Ordering::Release);
+                self.close();
+            }
+            Command::Collect => {
+                let _ = self.jvmti.collect_garbage();
+                self.collected.fetch_add(1, Ordering::AcqRel);
+            }
+            Command::Exit => crate::control::exit(jni),
+            Command::End => return false,
+        }
+        true
     }
 
     /// A garbage collection starts: nothing of the JVM may be called.
