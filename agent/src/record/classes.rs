@@ -55,7 +55,7 @@ impl Classes {
     #[inline]
     pub fn id_of(&self, jvmti: Jvmti, ids: &Ids, class: Ref<'_>) -> Option<u64> {
         let tag = Tag(jvmti.tag(class).ok()?);
-        if tag.id() != 0 {
+        if tag.is_class() {
             return Some(tag.id());
         }
         let _held = self.hold();
@@ -74,11 +74,14 @@ impl Classes {
 
     fn register(&self, jvmti: Jvmti, ids: &Ids, class: Ref<'_>) -> Option<u64> {
         let tag = Tag(jvmti.tag(class).ok()?);
-        if tag.id() != 0 {
+        if tag.is_class() {
             return Some(tag.id());
         }
         let signature = jvmti.class_signature(class).ok()?;
-        let id = ids.next(jvmti.object_size(class).unwrap_or(8));
+        let id = match tag.id() {
+            0 => ids.next(jvmti.object_size(class).unwrap_or(8)),
+            id => id,
+        };
         // Known before it can be found.
         let mut table = write(&self.table);
         let serial = u32::try_from(table.all.len() + 1).unwrap_or(u32::MAX);
@@ -86,7 +89,7 @@ impl Classes {
         table.by_id.insert(id, Arc::clone(&known));
         table.all.push(known);
         drop(table);
-        jvmti.set_tag(class, tag.with_id(id).0).ok()?;
+        jvmti.set_tag(class, tag.with_id(id).with_class().0).ok()?;
         Some(id)
     }
 }

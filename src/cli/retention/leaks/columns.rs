@@ -202,6 +202,28 @@ pub(super) fn columns<'a>() -> Columns<'a, Row<'a>> {
             |row: &Row<'a>| row.suspect.frame.as_ref().map(ToString::to_string).into(),
         )
         .or_null("it is no thread, or there is none"),
+        Column::new(
+            "other_threads",
+            Kind::List(Box::new(Kind::Text)),
+            "other threads at which paths through fields start; not all of them are sought",
+            |row: &Row<'a>| {
+                let paths = row.suspect.paths.iter();
+                list(paths.flat_map(|paths| &paths.other_threads).map(String::as_str))
+            },
+        )
+        .csv(|row| joined(row.suspect.paths.iter().flat_map(|paths| paths.other_threads.clone()))),
+        Column::new(
+            "related",
+            Kind::List(Box::new(Kind::Integer)),
+            "other rows, from 0, whose paths have a beginning in common that is not the JDK's",
+            |row: &Row<'a>| list(row.suspect.related.iter().map(|at| *at as u64)),
+        )
+        .csv(|row| joined(row.suspect.related.iter().map(ToString::to_string))),
+        Column::text(
+            "sentence",
+            "all that in words; for people: can change in any version",
+            |row: &Row<'a>| words::sentence(&row.told.leaks, row.suspect).into(),
+        ),
         Column::text(
             "allocated_class",
             "the class of what accumulates, whose objects' allocation traces were looked at",
@@ -241,28 +263,6 @@ pub(super) fn columns<'a>() -> Columns<'a, Row<'a>> {
         .csv(|row| {
             joined(row.suspect.allocation.iter().flat_map(|found| found.frames.iter().map(ToString::to_string)))
         }),
-        Column::new(
-            "other_threads",
-            Kind::List(Box::new(Kind::Text)),
-            "other threads at which paths through fields start; not all of them are sought",
-            |row: &Row<'a>| {
-                let paths = row.suspect.paths.iter();
-                list(paths.flat_map(|paths| &paths.other_threads).map(String::as_str))
-            },
-        )
-        .csv(|row| joined(row.suspect.paths.iter().flat_map(|paths| paths.other_threads.clone()))),
-        Column::new(
-            "related",
-            Kind::List(Box::new(Kind::Integer)),
-            "other rows, from 0, whose paths have a beginning in common that is not the JDK's",
-            |row: &Row<'a>| list(row.suspect.related.iter().map(|at| *at as u64)),
-        )
-        .csv(|row| joined(row.suspect.related.iter().map(ToString::to_string))),
-        Column::text(
-            "sentence",
-            "all that in words; for people: can change in any version",
-            |row: &Row<'a>| words::sentence(&row.told.leaks, row.suspect).into(),
-        ),
     ])
 }
 
