@@ -1,6 +1,6 @@
 //! The HPROF agent for JDK 11 and later: the options and formats of the agent that JDK 8 had, over JVM TI.
 //!
-//! A JVM loads it with `-agentpath:.../libhprof_agent.so=OPTIONS`, or while it runs; `usage.txt` lists the options, and
+//! A JVM loads it with `-agentpath:.../libhprof_agent.so=OPTIONS`, or while it runs; [`hprof_format::AGENT_USAGE`] lists the options, and
 //! docs/agent.md says what they record. The parts:
 //!
 //! | module | what |

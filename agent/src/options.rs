@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-/// What `help` prints.
-pub const USAGE: &str = include_str!("usage.txt");
+pub use hprof_format::AGENT_USAGE as USAGE;
 
 /// Who writes heap dumps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

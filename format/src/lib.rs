@@ -24,3 +24,6 @@ pub mod escape;
 pub mod heap_binary;
 pub mod heap_text;
 pub mod text;
+
+/// What the agent prints for `help`: its options.
+pub const AGENT_USAGE: &str = include_str!("usage.txt");

@@ -17,8 +17,8 @@ use crate::agent::Agent;
 use crate::jvm::{Frame, Jni, Ref, ThreadState};
 use crate::tags::Tag;
 
-/// The sampler takes at most this part of a processor; with very many threads it samples less often, and each thread's
-/// time is still counted.
+/// The sampler takes at most this part of a processor, one fiftieth: with very many threads it samples less often, and each
+/// thread's time is still counted. What it waits for a thread to come to a safepoint poll costs nothing.
 const MAX_SHARE: u32 = 50;
 
 /// How often each trace was found.
@@ -80,8 +80,12 @@ impl Samples {
         let mut used: FxHashMap<u64, Used> = FxHashMap::default();
         let mut frames = Vec::new();
         let mut tick = 0u64;
+        // Its own processor time; where the JVM does not tell, time that passes.
+        let this = agent.jvmti.current_thread(jni).ok().filter(|_| agent.has_cpu_time);
+        let clock = || this.and_then(|this| agent.jvmti.thread_cpu_time(this).ok()).map(Duration::from_nanos);
         while !self.stopped.load(Ordering::Relaxed) {
             let start = Instant::now();
+            let before = clock();
             if self.is_on() {
                 tick += 1;
                 let mut sampler = Sampler { samples: self, agent, interval, used: &mut used, tick };
@@ -91,7 +95,11 @@ impl Samples {
                 }
             }
             let took = start.elapsed();
-            std::thread::sleep(interval.saturating_sub(took).max(took * (MAX_SHARE - 1)));
+            let used = match (before, clock()) {
+                (Some(before), Some(after)) => after.saturating_sub(before),
+                _ => took,
+            };
+            std::thread::sleep(interval.saturating_sub(took).max(used * (MAX_SHARE - 1)));
         }
     }
 }

@@ -8,8 +8,7 @@ use crate::cli::shared::commands::quoted;
 /// The variable that names the library.
 const VARIABLE: &str = "HPROF_CLI_AGENT";
 
-/// The options of the agent: the text that it prints for `help`.
-pub(super) const USAGE: &str = include_str!("../../../agent/src/usage.txt");
+pub(super) use hprof_format::AGENT_USAGE as USAGE;
 
 /// Finds the library: what `$HPROF_CLI_AGENT` names, or else the one that was installed or built with this program.
 ///
