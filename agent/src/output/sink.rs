@@ -116,7 +116,7 @@ impl Sink {
             && !*open
         {
             *open = true;
-            if let Err(error) = std::fs::rename(&path, &partial) {
+            if let Err(error) = std::fs::rename(&path, partial) {
                 // Somebody moved or deleted it; the file is still ours to write.
                 let message = format!("cannot rename {}: {error}", path.display());
                 self.fail(message);
@@ -132,7 +132,7 @@ impl Sink {
         let ended = match &mut self.to {
             To::File { file, path, partial, open } => {
                 *open = false;
-                file.flush().and_then(|()| std::fs::rename(&partial, &path))
+                file.flush().and_then(|()| std::fs::rename(partial, path))
             }
             To::Socket(stream) => stream.flush(),
         };

@@ -196,7 +196,8 @@ pub fn remember(hash: u64, class: u64, frames: &[Frame], site: Arc<Site>) {
 
 fn slot(hash: u64, class: u64) -> usize {
     // The upper bits of the hash are the good ones.
-    ((hash >> 40) ^ (class >> 3)) as usize % RECENT
+    let slot = ((hash >> 40) ^ (class >> 3)) % RECENT as u64;
+    usize::try_from(slot).unwrap_or(0)
 }
 
 /// The JVM's own event counted an object: a sampling event for it may follow.

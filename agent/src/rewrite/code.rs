@@ -53,6 +53,8 @@ const WIDE: u8 = 196;
 /// Length in bytes of each instruction: 0 where the opcode does not tell, or there is no such instruction.
 static LENGTHS: [u8; 256] = lengths();
 
+// Evaluated by the compiler, which has no iterators there.
+#[allow(clippy::indexing_slicing)]
 const fn lengths() -> [u8; 256] {
     let mut lengths = [0; 256];
     let mut opcode = 0;

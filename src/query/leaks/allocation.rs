@@ -53,10 +53,10 @@ pub(super) fn find(
     if summary.facts().max_trace.get() <= 1 {
         return None;
     }
-    let of = levels.iter().filter(|level| !level.is_class_object);
+    let mut of = levels.iter().filter(|level| !level.is_class_object);
     let own = |level: &&Level| !names::is_of_jdk(&level.class) && !level.class.ends_with("[]");
     let most = of.clone().filter(own).max_by_key(|level| level.objects);
-    let class = most.or(of.last())?.class.clone();
+    let class = most.or_else(|| of.next_back())?.class.clone();
     let objects = Objects::new(summary, graph, bytes);
     let mut traces: FxHashMap<TraceSerial, u64> = FxHashMap::default();
     let read = spread(summary, graph, tops, &class);
