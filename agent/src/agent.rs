@@ -66,6 +66,15 @@ pub enum Command {
     End,
 }
 
+/// Which event told of an allocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SeenBy {
+    /// `SampledObjectAlloc`.
+    Sampler,
+    /// `VMObjectAlloc`.
+    Jvm,
+}
+
 /// What is recorded, and how.
 #[derive(Debug)]
 pub struct Agent {
@@ -594,7 +603,7 @@ impl Agent {
             sites::was_counted();
             return;
         }
-        self.allocated(jni, object, class, size, Tag::default());
+        self.allocated(jni, object, (class, size), Tag::default(), SeenBy::Sampler);
     }
 
     /// The JVM allocated an object itself. HotSpot sends a sampling event for some of these too.
@@ -604,13 +613,19 @@ impl Agent {
         }
         let tag = Tag(self.jvmti.tag(object).unwrap_or(0));
         if tag.trace() == 0 {
-            self.allocated(jni, object, class, size, tag);
-            sites::counted_by_jvm();
+            self.allocated(jni, object, (class, size), tag, SeenBy::Jvm);
         }
     }
 
     #[inline]
-    fn allocated(&self, jni: &Jni<'_>, object: Ref<'_>, class: Ref<'_>, size: u64, tag: Tag) {
+    fn allocated(
+        &self,
+        jni: &Jni<'_>,
+        object: Ref<'_>,
+        (class, size): (Ref<'_>, u64),
+        tag: Tag,
+        seen_by: SeenBy,
+    ) {
         let thread = self.this_thread(jni);
         sites::with_frames(|frames| {
             if self.jvmti.stack(None, frames, self.depth()).is_err() {
@@ -625,7 +640,19 @@ impl Agent {
                 sites::remember(hash, class, frames, std::sync::Arc::clone(&site));
                 site
             });
-            site.add(self.sampling.weight(size));
+            match seen_by {
+                SeenBy::Sampler => {
+                    site.add(self.sampling.weight(size));
+                    sites::sampled((hash, class, size));
+                }
+                // The sampler's event counted it. Its tag is lost: `Object.clone` resets the header, and JDK 21 and later
+                // find tags by the identity hash code that was there.
+                SeenBy::Jvm if sites::take_sampled() == Some((hash, class, size)) => {}
+                SeenBy::Jvm => {
+                    site.add(self.sampling.weight(size));
+                    sites::counted_by_jvm();
+                }
+            }
             // A class or thread may have its ID already.
             let _ = self.jvmti.set_tag(object, tag.with_trace(site.trace).0);
         });
