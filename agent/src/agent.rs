@@ -363,10 +363,7 @@ impl Agent {
             events.push(Event::CollectionStart);
         }
         if self.options.sites {
-            // With sampling they would count what was not sampled.
-            if !self.sampling.is_estimate() {
-                events.push(Event::VmObjectAlloc);
-            }
+            events.push(Event::VmObjectAlloc);
         }
         if self.options.monitors {
             events.extend([
@@ -608,12 +605,15 @@ impl Agent {
 
     /// The JVM allocated an object itself. HotSpot sends a sampling event for some of these too.
     pub fn vm_object_alloc(&self, jni: &Jni<'_>, object: Ref<'_>, class: Ref<'_>, size: u64) {
-        if !self.records_sites() {
+        // With sampling it matters only for what was just sampled.
+        if !self.records_sites() || (self.sampling.is_estimate() && !sites::has_sampled()) {
             return;
         }
         let tag = Tag(self.jvmti.tag(object).unwrap_or(0));
         if tag.trace() == 0 {
             self.allocated(jni, object, (class, size), tag, SeenBy::Jvm);
+        } else {
+            let _ = sites::take_sampled();
         }
     }
 
@@ -633,6 +633,13 @@ impl Agent {
             }
             let Some(class) = self.classes.id_of(self.jvmti, &self.ids, class) else { return };
             let hash = traces::hash(thread, frames);
+            // The sampler's event told of it before. Its tag is lost: `Object.clone` resets the header, and JDK 21 and later
+            // find tags by the identity hash code that was there.
+            let again = seen_by == SeenBy::Jvm && sites::take_sampled() == Some((hash, class, size));
+            if seen_by == SeenBy::Jvm && !again && self.sampling.is_estimate() {
+                // It was not sampled.
+                return;
+            }
             let site = sites::recent(hash, class, frames).unwrap_or_else(|| {
                 let known = (&self.classes, &self.ids);
                 let trace = self.traces.number(self.jvmti, jni, known, thread, frames, hash);
@@ -640,17 +647,11 @@ impl Agent {
                 sites::remember(hash, class, frames, std::sync::Arc::clone(&site));
                 site
             });
-            match seen_by {
-                SeenBy::Sampler => {
-                    site.add(self.sampling.weight(size));
-                    sites::sampled((hash, class, size));
-                }
-                // The sampler's event counted it. Its tag is lost: `Object.clone` resets the header, and JDK 21 and later
-                // find tags by the identity hash code that was there.
-                SeenBy::Jvm if sites::take_sampled() == Some((hash, class, size)) => {}
-                SeenBy::Jvm => {
-                    site.add(self.sampling.weight(size));
-                    sites::counted_by_jvm();
+            if !again {
+                site.add(self.sampling.weight(size));
+                match seen_by {
+                    SeenBy::Sampler => sites::sampled((hash, class, size)),
+                    SeenBy::Jvm => sites::counted_by_jvm(),
                 }
             }
             // A class or thread may have its ID already.

@@ -220,6 +220,12 @@ pub fn take_sampled() -> Option<Sampled> {
     THREAD.try_with(|thread| thread.borrow_mut().sampled.take()).ok().flatten()
 }
 
+/// Whether there is one.
+#[inline]
+pub fn has_sampled() -> bool {
+    THREAD.try_with(|thread| thread.borrow().sampled.is_some()).unwrap_or(false)
+}
+
 /// Whether an object of this thread may have been counted already, by the JVM's own event.
 #[inline]
 pub fn may_be_counted() -> bool {
