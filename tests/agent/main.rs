@@ -13,9 +13,13 @@
     clippy::print_stderr
 )]
 
+#[path = "../reports/grammar/mod.rs"]
+mod grammar;
 mod kit;
+mod live;
 #[allow(dead_code)]
 #[path = "../kit/process.rs"]
 mod process;
 mod report;
 mod sites;
+mod text;
