@@ -68,6 +68,15 @@ pub enum Command {
     End,
 }
 
+/// Which event told of an allocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SeenBy {
+    /// `SampledObjectAlloc`.
+    Sampler,
+    /// `VMObjectAlloc`.
+    Jvm,
+}
+
 /// What is recorded, and how.
 #[derive(Debug)]
 pub struct Agent {
@@ -368,10 +377,7 @@ impl Agent {
             events.push(Event::CollectionStart);
         }
         if self.options.sites {
-            // With sampling they would count what was not sampled.
-            if !self.sampling.is_estimate() {
-                events.push(Event::VmObjectAlloc);
-            }
+            events.push(Event::VmObjectAlloc);
         }
         if self.options.monitors {
             events.extend([
@@ -622,23 +628,32 @@ impl Agent {
             sites::was_counted();
             return;
         }
-        self.allocated(jni, object, class, size, Tag::default());
+        self.allocated(jni, object, (class, size), Tag::default(), SeenBy::Sampler);
     }
 
     /// The JVM allocated an object itself. HotSpot sends a sampling event for some of these too.
     pub fn vm_object_alloc(&self, jni: &Jni<'_>, object: Ref<'_>, class: Ref<'_>, size: u64) {
-        if !self.records_sites() {
+        // With sampling it matters only for what was just sampled.
+        if !self.records_sites() || (self.sampling.is_estimate() && !sites::has_sampled()) {
             return;
         }
         let tag = Tag(self.jvmti.tag(object).unwrap_or(0));
         if tag.trace() == 0 {
-            self.allocated(jni, object, class, size, tag);
-            sites::counted_by_jvm();
+            self.allocated(jni, object, (class, size), tag, SeenBy::Jvm);
+        } else {
+            let _ = sites::take_sampled();
         }
     }
 
     #[inline]
-    fn allocated(&self, jni: &Jni<'_>, object: Ref<'_>, class: Ref<'_>, size: u64, tag: Tag) {
+    fn allocated(
+        &self,
+        jni: &Jni<'_>,
+        object: Ref<'_>,
+        (class, size): (Ref<'_>, u64),
+        tag: Tag,
+        seen_by: SeenBy,
+    ) {
         let thread = self.this_thread(jni);
         sites::with_frames(|frames| {
             if self.jvmti.stack(None, frames, self.depth()).is_err() {
@@ -646,6 +661,13 @@ impl Agent {
             }
             let Some(class) = self.classes.id_of(self.jvmti, &self.ids, class) else { return };
             let hash = traces::hash(thread, frames);
+            // The sampler's event told of it before. Its tag is lost: `Object.clone` resets the header, and JDK 21 and later
+            // find tags by the identity hash code that was there.
+            let again = seen_by == SeenBy::Jvm && sites::take_sampled() == Some((hash, class, size));
+            if seen_by == SeenBy::Jvm && !again && self.sampling.is_estimate() {
+                // It was not sampled.
+                return;
+            }
             let site = sites::recent(hash, class, frames).unwrap_or_else(|| {
                 let known = (&self.classes, &self.ids);
                 let trace = self.traces.number(self.jvmti, jni, known, thread, frames, hash);
@@ -653,7 +675,13 @@ impl Agent {
                 sites::remember(hash, class, frames, std::sync::Arc::clone(&site));
                 site
             });
-            site.add(self.sampling.weight(size));
+            if !again {
+                site.add(self.sampling.weight(size));
+                match seen_by {
+                    SeenBy::Sampler => sites::sampled((hash, class, size)),
+                    SeenBy::Jvm => sites::counted_by_jvm(),
+                }
+            }
             // A class or thread may have its ID already.
             let _ = self.jvmti.set_tag(object, tag.with_trace(site.trace).0);
         });

@@ -2,3 +2,24 @@
 //!
 //! Tests need a JDK: that of `$HPROF_AGENT_JDKS` (homes, separated by colons), or `java` and `javac` on the path. Where there
 //! is none they say NOT RUN and pass.
+
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::print_stderr
+)]
+
+#[path = "../reports/grammar/mod.rs"]
+mod grammar;
+mod kit;
+mod live;
+#[allow(dead_code)]
+#[path = "../kit/process.rs"]
+mod process;
+mod report;
+mod sites;
+mod text;

@@ -149,7 +149,12 @@ struct OfThread {
     frames: Vec<Frame>,
     /// Objects that the JVM's own event counted, whose sampling event may still come.
     counted: u32,
+    /// The allocation that was sampled last.
+    sampled: Option<Sampled>,
 }
+
+/// Hash of the stack, class and size of an allocation.
+pub type Sampled = (u64, u64, u64);
 
 /// As many as fit into 100 KB or so; a thread that allocates at more sites takes the long way.
 const RECENT: usize = 512;
@@ -203,6 +208,23 @@ fn slot(hash: u64, class: u64) -> usize {
 /// The JVM's own event counted an object: a sampling event for it may follow.
 pub fn counted_by_jvm() {
     let _ = THREAD.try_with(|thread| thread.borrow_mut().counted += 1);
+}
+
+/// A sampling event counted an object: the JVM's own event for it may follow at once.
+#[inline]
+pub fn sampled(allocation: Sampled) {
+    let _ = THREAD.try_with(|thread| thread.borrow_mut().sampled = Some(allocation));
+}
+
+/// What this thread's last event counted, if it was a sampling event; each answers one event of the JVM's own.
+pub fn take_sampled() -> Option<Sampled> {
+    THREAD.try_with(|thread| thread.borrow_mut().sampled.take()).ok().flatten()
+}
+
+/// Whether there is one.
+#[inline]
+pub fn has_sampled() -> bool {
+    THREAD.try_with(|thread| thread.borrow().sampled.is_some()).unwrap_or(false)
 }
 
 /// Whether an object of this thread may have been counted already, by the JVM's own event.
