@@ -387,7 +387,7 @@ impl Agent {
                 Event::MonitorWaited,
             ]);
         }
-        jni.frame(64, |jni| {
+        jni.frame(crate::jvm::MAX_REFERENCES, |jni| {
             for thread in self.jvmti.threads(jni).unwrap_or_default() {
                 self.threads.started(self.jvmti, jni, &self.ids, thread);
                 jni.delete(thread);

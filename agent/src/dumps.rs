@@ -205,7 +205,7 @@ impl Agent {
         } else {
             None
         };
-        let dumped = jni.frame(1 << 16, |jni| self.heap_dump_to(jni, output, spool));
+        let dumped = jni.frame(crate::jvm::MAX_REFERENCES, |jni| self.heap_dump_to(jni, output, spool));
         match dumped {
             Some(Ok(counts)) => tell(counts),
             Some(Err(error)) => complain(&format!("the heap dump is not whole: {error}")),

@@ -6,6 +6,11 @@ use std::ptr::{NonNull, null_mut};
 
 use jvmti_bindings::sys::jni::{self, JNIEnv, JNINativeInterface_, jobject};
 
+/// The largest capacity of a frame that HotSpot gives (`MaxJNILocalCapacity`); it takes more references all the same. For lists
+/// of all threads or classes, of which nobody knows how long they are. Capacity costs nothing: it is a promise, which
+/// `-Xcheck:jni` holds the caller to.
+pub const MAX_REFERENCES: usize = 65_536;
+
 /// A local reference to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ref<'j>(NonNull<c_void>, PhantomData<&'j ()>);
@@ -94,9 +99,7 @@ impl<'j> Jni<'j> {
 
     /// Runs with a frame of local references, which are all deleted after it. `None` if there is no memory for it.
     pub fn frame<T>(&self, references: usize, run: impl FnOnce(&Jni<'_>) -> T) -> Option<T> {
-        /// HotSpot gives no larger capacity (`MaxJNILocalCapacity`), and then takes more references all the same.
-        const MAX_CAPACITY: usize = 65_536;
-        let capacity = i32::try_from(references.saturating_add(16).min(MAX_CAPACITY)).unwrap_or(i32::MAX);
+        let capacity = i32::try_from(references.saturating_add(16).min(MAX_REFERENCES)).unwrap_or(i32::MAX);
         // SAFETY: popped below.
         if unsafe { ((*self.table()).PushLocalFrame)(self.env(), capacity) } != 0 {
             self.clear_exception();

@@ -24,7 +24,7 @@ pub mod walk;
 
 pub use env::{Capability, Field, Frame, Jvmti, MethodId, ThreadInfo, ThreadState, VirtualThreadOf};
 pub use events::{Event, Events};
-pub use jni::{Argument, Jni, Ref};
+pub use jni::{Argument, Jni, MAX_REFERENCES, Ref};
 
 use std::fmt;
 

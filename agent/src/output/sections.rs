@@ -232,7 +232,7 @@ impl Output {
     pub fn monitor_dump(&mut self, agent: &Agent, jni: &Jni<'_>) {
         let jvmti = agent.jvmti;
         let mut out = Vec::new();
-        jni.frame(1024, |jni| {
+        jni.frame(crate::jvm::MAX_REFERENCES, |jni| {
             // Traces are written before what names them.
             let mut states = Vec::new();
             let mut objects = Vec::new();

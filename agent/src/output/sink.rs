@@ -124,9 +124,9 @@ impl Sink {
         }
     }
 
-    /// What was begun is whole. Says whether the file has its name.
+    /// What was begun is whole. Says whether the file has its name: one in which nothing is has not (`cpu=old,doe=n`).
     pub fn end(&mut self) -> bool {
-        if self.failed.is_some() {
+        if self.failed.is_some() || self.written == 0 {
             return false;
         }
         let ended = match &mut self.to {
@@ -146,10 +146,16 @@ impl Sink {
         }
     }
 
-    /// Nothing more comes: the other end is told.
+    /// Nothing more comes: the other end is told. A file in which nothing is goes away, unless the disk is full.
     pub fn close(&mut self) {
-        if let To::Socket(stream) = &self.to {
-            let _ = stream.shutdown(std::net::Shutdown::Write);
+        match &self.to {
+            To::Socket(stream) => {
+                let _ = stream.shutdown(std::net::Shutdown::Write);
+            }
+            To::File { partial, .. } if self.written == 0 && self.failed.is_none() => {
+                let _ = std::fs::remove_file(partial);
+            }
+            To::File { .. } => {}
         }
         self.failed.get_or_insert_with(String::new);
     }
@@ -210,6 +216,18 @@ mod tests {
         assert!(!path.exists());
         assert!(sink.end());
         assert_eq!(std::fs::read(&path).unwrap(), b"onetwo");
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn a_file_in_which_nothing_is_goes_away() {
+        let directory = directory("nothing");
+        let path = directory.join("a.txt");
+        let mut sink = Sink::file(path.clone()).unwrap();
+        sink.begin();
+        assert!(!sink.end() && !path.exists() && partial_of(&path).exists());
+        sink.close();
+        assert!(!path.exists() && !partial_of(&path).exists());
         std::fs::remove_dir_all(directory).unwrap();
     }
 

@@ -64,7 +64,7 @@ impl Classes {
 
     /// As [`Self::id_of`], of all classes that are loaded, while [`Self::hold`] is held.
     pub fn register_all(&self, jvmti: Jvmti, jni: &Jni<'_>, ids: &Ids) {
-        jni.frame(0, |jni| {
+        jni.frame(crate::jvm::MAX_REFERENCES, |jni| {
             for class in jvmti.loaded_classes(jni).unwrap_or_default() {
                 self.register(jvmti, ids, class);
                 jni.delete(class);

@@ -89,7 +89,7 @@ impl Samples {
             if self.is_on() {
                 tick += 1;
                 let mut sampler = Sampler { samples: self, agent, interval, used: &mut used, tick };
-                jni.frame(64, |jni| sampler.sample(jni, &mut frames));
+                jni.frame(crate::jvm::MAX_REFERENCES, |jni| sampler.sample(jni, &mut frames));
                 if tick.is_multiple_of(1024) {
                     used.retain(|_, used| used.tick + 1024 > tick);
                 }
