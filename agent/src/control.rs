@@ -2,20 +2,15 @@
 
 use std::net::TcpStream;
 
-use hprof_format::commands::{self, Command as Sent, Control, Incoming};
+use hprof_format::commands::{self, Command, Incoming};
 
-use crate::agent::{Agent, Command, complain, get};
-use crate::dumps::What;
 use crate::jvm::{Argument, Jni};
-use crate::record::lock;
+use crate::messages::complain;
 
-/// Reads commands on a thread of its own, if output goes to a socket.
-pub fn listen(agent: &Agent) {
-    let Some(stream) = lock(&agent.output).as_ref().and_then(|output| output.sink.stream()) else { return };
+/// Reads commands on a thread of its own, and gives them to `act`.
+pub fn listen(stream: TcpStream, act: impl Fn(Command) + Send + 'static) {
     let started = std::thread::Builder::new().name("HPROF commands".to_owned()).spawn(move || {
-        if let Some(agent) = get() {
-            read(agent, stream);
-        }
+        read(stream, &act);
     });
     if let Err(error) = started {
         complain(&format!("cannot start a thread for commands: {error}"));
@@ -23,11 +18,11 @@ pub fn listen(agent: &Agent) {
 }
 
 /// Until the other end closes, or says that it sends no more.
-fn read(agent: &Agent, mut stream: TcpStream) {
+fn read(mut stream: TcpStream, act: &dyn Fn(Command)) {
     loop {
         match commands::read(&mut stream) {
-            Ok(Some(Incoming::Request(request))) if request.command == Sent::Eof => return,
-            Ok(Some(Incoming::Request(request))) => act(agent, request.command),
+            Ok(Some(Incoming::Request(request))) if request.command == Command::Eof => return,
+            Ok(Some(Incoming::Request(request))) => act(request.command),
             Ok(Some(Incoming::Wrong(wrong))) => complain(&format!("a command is ignored: {wrong}")),
             Ok(None) => return,
             Err(error) => {
@@ -38,46 +33,6 @@ fn read(agent: &Agent, mut stream: TcpStream) {
                 return;
             }
         }
-    }
-}
-
-fn act(agent: &Agent, command: Sent) {
-    let nothing = What::DEFINITIONS;
-    match command {
-        // Not implemented by the old agent either; a heap dump and SITES collect garbage themselves.
-        Sent::ForceGc | Sent::Eof => {}
-        Sent::DumpHeap => agent.send(Command::Dump(What { heap: true, ..nothing })),
-        Sent::AllocSites { cutoff, .. } => {
-            agent.send(Command::Dump(What { sites: Some(f64::from(cutoff)), ..nothing }));
-        }
-        Sent::HeapSummary => agent.send(Command::Dump(What { summary: true, ..nothing })),
-        Sent::Exit => agent.send(Command::Exit),
-        Sent::DumpTraces => agent.send(Command::Dump(nothing)),
-        Sent::CpuSamples { cutoff } => {
-            agent.send(Command::Dump(What { samples: Some(f64::from(cutoff)), ..nothing }));
-        }
-        Sent::Control(control) => {
-            match control {
-                Control::AllocTracesOn => agent.record_sites(true),
-                Control::AllocTracesOff => agent.record_sites(false),
-                // The thread is not looked at: all are sampled, or none.
-                Control::CpuSamplingOn { .. } => pause(agent, false),
-                Control::CpuSamplingOff { .. } => pause(agent, true),
-                Control::ClearCpuSamples => {
-                    if let Some(samples) = &agent.samples {
-                        samples.clear();
-                    }
-                }
-                Control::Depth(depth) => agent.set_depth(usize::from(depth)),
-            }
-            agent.send(Command::Dump(What { settings: true, ..nothing }));
-        }
-    }
-}
-
-fn pause(agent: &Agent, paused: bool) {
-    if let Some(samples) = &agent.samples {
-        samples.pause(paused);
     }
 }
 

@@ -2,67 +2,23 @@
 
 use hprof_format::{date, heap_text};
 
-use crate::agent::{Agent, complain, say};
+use crate::agent::Agent;
+use crate::commands::What;
 use crate::heap::dump::{Counts, Dump, ThreadRoots};
 use crate::heap::fields::Layouts;
 use crate::heap::live::Live;
 use crate::heap::records::{self, Form, Out, Target};
 use crate::heap::write::{self, Writer};
+use crate::jvm::Jni;
 use crate::jvm::walk::Filter;
-use crate::jvm::{Jni, Ref};
+use crate::messages::{complain, say};
 use crate::options::{Cpu, Dumper, Format};
 use crate::output::Output;
 use crate::output::sections::AllSites;
 use crate::output::serial;
 use crate::record::lock;
+use crate::record::samples::Samples;
 use crate::suspended::Suspended;
-use crate::tags::Epoch;
-
-/// What is asked for.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct What {
-    /// MONITOR DUMP and MONITOR TIME.
-    pub monitors: bool,
-    /// HEAP DUMP.
-    pub heap: bool,
-    /// SITES, and below which part rows are left out.
-    pub sites: Option<f64>,
-    /// HEAP SUMMARY.
-    pub summary: bool,
-    /// CPU SAMPLES, and the same.
-    pub samples: Option<f64>,
-    /// CPU TIME, or the table of `cpu=old`.
-    pub times: bool,
-    /// CONTROL SETTINGS.
-    pub settings: bool,
-}
-
-impl What {
-    /// Nothing but definitions: threads, classes, traces.
-    pub const DEFINITIONS: Self = Self {
-        monitors: false,
-        heap: false,
-        sites: None,
-        summary: false,
-        samples: None,
-        times: false,
-        settings: false,
-    };
-
-    /// All that the options record.
-    pub fn all(agent: &Agent) -> Self {
-        let options = &agent.options;
-        Self {
-            monitors: options.monitors,
-            heap: options.heap_dump,
-            sites: options.sites.then_some(options.cutoff),
-            summary: false,
-            samples: (options.cpu == Some(Cpu::Samples)).then_some(options.cutoff),
-            times: options.cpu.is_some_and(Cpu::is_timed),
-            settings: false,
-        }
-    }
-}
 
 impl Agent {
     /// Writes what is asked for. One at a time.
@@ -100,14 +56,16 @@ impl Agent {
         if let Some(cutoff) = what.samples {
             told.push("CPU usage by sampling running threads");
             output.definitions(self);
-            output.samples(self, cutoff);
+            if let Some(samples) = &self.samples {
+                output.samples(self, samples, cutoff);
+            }
         }
         if what.times {
             told.push("CPU usage in methods");
             self.write_times(output);
         }
         if what.settings {
-            output.control_settings(self);
+            output.control_settings(self, self.samples.as_ref().is_some_and(Samples::is_on));
         }
         let name = output.sink.name();
         let whole = output.sink.end();
@@ -182,12 +140,6 @@ impl Agent {
             }
         }
         live
-    }
-
-    /// The ID of `java.lang.Class`; 0 if no class was met yet.
-    fn class_class(&self) -> u64 {
-        let all = self.classes.all();
-        all.iter().find(|class| class.signature == "Ljava/lang/Class;").map_or(0, |class| class.id)
     }
 
     fn heap_dump(&self, jni: &Jni<'_>, output: &mut Output) {
@@ -280,13 +232,6 @@ impl Agent {
         }
     }
 
-    /// The next walk's.
-    fn next_epoch(&self) -> Epoch {
-        let mut epoch = lock(&self.epoch);
-        *epoch = epoch.next();
-        *epoch
-    }
-
     /// Objects and bytes of the heap, for the first line of a text dump.
     fn heap_size(&self) -> (u64, u64) {
         let mut size = crate::heap::live::Size::default();
@@ -306,11 +251,6 @@ impl Agent {
             jni.delete(thread);
         }
         roots
-    }
-
-    /// The ID of an object that has a tag; 0 if it has none.
-    pub fn known_id(&self, object: Ref<'_>) -> u64 {
-        self.jvmti.tag(object).map_or(0, |tag| crate::tags::Tag(tag).id())
     }
 }
 

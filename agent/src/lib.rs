@@ -6,12 +6,14 @@
 //! | module | what |
 //! |---|---|
 //! | `jvm` | JVM TI and JNI; the only `unsafe` |
+//! | `start` | options, capabilities, output |
 //! | `agent` | events, and what is done at them |
+//! | `state` | what the parts share |
 //! | `record` | what is recorded while the program runs: sites, traces, classes, threads, samples, monitors |
 //! | `heap` | walks: what is alive, and heap dumps |
 //! | `output` | files, sockets, and the records or lines in them |
 //! | `rewrite` | class files whose methods are measured |
-//! | `control` | commands over a socket |
+//! | `commands`, `control` | what it can be asked for, also over a socket |
 //! | `dumps` | what is written, and when |
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
@@ -19,15 +21,19 @@
 #![allow(unreachable_pub)]
 
 pub mod agent;
+mod commands;
 mod control;
 mod dumps;
 mod heap;
 mod jvm;
+mod messages;
 mod names;
 pub mod options;
 mod output;
 mod record;
 pub mod rewrite;
+mod start;
+mod state;
 mod suspended;
 mod tags;
 mod tracker;

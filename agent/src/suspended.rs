@@ -1,11 +1,11 @@
 //! Threads that stand still while the heap is walked more than once.
 
-use crate::agent::Agent;
 use crate::jvm::{Jni, Ref};
+use crate::state::State;
 
 /// Resumes what it suspended when it is dropped.
 pub struct Suspended<'a, 'j> {
-    agent: &'a Agent,
+    state: &'a State,
     threads: Vec<Ref<'j>>,
     virtual_threads: bool,
 }
@@ -15,9 +15,9 @@ impl<'a, 'j> Suspended<'a, 'j> {
     ///
     /// The caller holds what those threads may hold while they call the JVM ([`crate::record::classes::Classes::hold`],
     /// [`crate::record::threads::Threads::hold`]): none of them is stopped with it.
-    pub fn all(agent: &'a Agent, jni: &'j Jni<'_>) -> Self {
-        let jvmti = agent.jvmti;
-        let virtual_threads = agent.virtual_threads.is_some() && jvmti.suspend_virtual_threads().is_ok();
+    pub fn all(state: &'a State, jni: &'j Jni<'_>) -> Self {
+        let jvmti = state.jvmti;
+        let virtual_threads = state.virtual_threads.is_some() && jvmti.suspend_virtual_threads().is_ok();
         let this = jvmti.current_thread(jni).ok();
         let others: Vec<_> = (jvmti.threads(jni).unwrap_or_default().into_iter())
             .filter(|thread| this.is_none_or(|this| !jni.same(*thread, this)))
@@ -26,15 +26,15 @@ impl<'a, 'j> Suspended<'a, 'j> {
         let done = jvmti.suspend(&others).unwrap_or_default();
         let threads =
             others.into_iter().zip(done).filter_map(|(thread, done)| done.then_some(thread)).collect();
-        Self { agent, threads, virtual_threads }
+        Self { state, threads, virtual_threads }
     }
 }
 
 impl Drop for Suspended<'_, '_> {
     fn drop(&mut self) {
-        self.agent.jvmti.resume(&self.threads);
+        self.state.jvmti.resume(&self.threads);
         if self.virtual_threads {
-            self.agent.jvmti.resume_virtual_threads();
+            self.state.jvmti.resume_virtual_threads();
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::agent::{Agent, complain};
 use crate::jvm::Jni;
+use crate::messages::complain;
+use crate::options::Options;
 use crate::record::times::Times;
 use crate::record::traces::Method;
 use crate::rewrite::{self, Tracker};
@@ -39,7 +40,13 @@ fn is_wanted(filter: &[String], name: &str, boot: bool) -> bool {
 }
 
 /// A class file that is loaded: the one that replaces it, if its methods are measured.
-pub fn instrument(agent: &Agent, times: &Times, name: &[u8], boot: bool, bytes: &[u8]) -> Option<Vec<u8>> {
+pub fn instrument(
+    options: &Options,
+    times: &Times,
+    name: &[u8],
+    boot: bool,
+    bytes: &[u8],
+) -> Option<Vec<u8>> {
     if !times.ready.load(Ordering::Acquire) {
         return None;
     }
@@ -48,7 +55,7 @@ pub fn instrument(agent: &Agent, times: &Times, name: &[u8], boot: bool, bytes: 
     // What mounts virtual threads must not be interrupted by calls of the agent.
     let mounts =
         name.starts_with("jdk.internal.vm.Continuation") || name.starts_with("java.lang.VirtualThread");
-    if mounts || !is_wanted(&agent.options.filter, &name, boot) {
+    if mounts || !is_wanted(&options.filter, &name, boot) {
         return None;
     }
     let mut number = |method: &rewrite::Method<'_>| {
@@ -57,7 +64,7 @@ pub fn instrument(agent: &Agent, times: &Times, name: &[u8], boot: bool, bytes: 
     };
     match rewrite::rewrite(bytes, &TRACKER, &mut number) {
         Ok(rewritten) => {
-            if !rewritten.skipped.is_empty() && agent.options.verbose {
+            if !rewritten.skipped.is_empty() && options.verbose {
                 let count = rewritten.skipped.len();
                 complain(&format!("{name}: {count} methods are too long to be measured"));
             }

@@ -12,27 +12,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use hprof_format::heap_binary as binary;
 
-use super::fields::{Layout, Layouts, field_bytes};
+use super::fields::{ClassData, Layout, Layouts, field_bytes};
 use super::records::Out;
 use super::write::Writer;
-use crate::agent::Agent;
 use crate::jvm::walk::{Filter, Kind, Reference, Tag as Place, Then, Value, Visitor, bytes_of};
 use crate::jvm::{Jni, Ref};
 use crate::output::serial;
+use crate::state::State;
 use crate::tags::{Epoch, Ids, Tag};
-
-/// What a class object holds.
-#[derive(Debug, Default)]
-pub struct ClassData {
-    /// ID of its signers.
-    pub signers: u64,
-    /// ID of its protection domain.
-    pub protection_domain: u64,
-    /// Constants: index and object ID.
-    pub constants: Vec<(u16, u64)>,
-    /// By place among the declared fields: values of statics.
-    pub statics: FxHashMap<usize, Value>,
-}
 
 /// What a dump holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -122,14 +109,14 @@ pub struct Dump<'a, 's> {
 impl<'a, 's> Dump<'a, 's> {
     /// A dump of this epoch.
     pub fn new(
-        agent: &'a Agent,
+        state: &'a State,
         layouts: &'a Layouts,
         threads: &'a ThreadRoots,
         writer: Writer<'a, 's>,
         (epoch, class_class, this_thread): (Epoch, u64, u64),
     ) -> Self {
         Self {
-            ids: &agent.ids,
+            ids: &state.ids,
             layouts,
             threads,
             writer,
@@ -150,15 +137,15 @@ impl<'a, 's> Dump<'a, 's> {
     ///
     /// # Errors
     /// What JVM TI says.
-    pub fn run(&mut self, agent: &Agent, jni: &Jni<'_>, classes: &[Ref<'_>]) -> crate::jvm::Result<()> {
-        let jvmti = agent.jvmti;
-        if let Some(array) = self.hidden_array(agent, jni, classes) {
+    pub fn run(&mut self, state: &State, jni: &Jni<'_>, classes: &[Ref<'_>]) -> crate::jvm::Result<()> {
+        let jvmti = state.jvmti;
+        if let Some(array) = self.hidden_array(state, jni, classes) {
             jvmti.follow(Some(array), self)?;
             jni.delete(array);
         }
         self.finish_object();
         self.write_classes();
-        self.write_primitive_classes(agent, jni, classes);
+        self.write_primitive_classes(state, jni, classes);
         // References of the agent's own would be roots in the walk.
         for class in classes {
             jni.delete(*class);
@@ -167,11 +154,11 @@ impl<'a, 's> Dump<'a, 's> {
         jvmti.follow(None, self)?;
         self.finish_object();
         jvmti.iterate(Filter::None, self)?;
-        self.beyond(agent, jni)
+        self.beyond(state, jni)
     }
 
     /// What was not visited.
-    fn beyond(&mut self, agent: &Agent, jni: &Jni<'_>) -> crate::jvm::Result<()> {
+    fn beyond(&mut self, state: &State, jni: &Jni<'_>) -> crate::jvm::Result<()> {
         /// `GetObjectsWithTags` compares each tag of the JVM with each of these.
         const MAX_TAGS: usize = 4096;
         let mut tags: Vec<_> = std::mem::take(&mut self.unvisited).into_iter().collect();
@@ -183,14 +170,14 @@ impl<'a, 's> Dump<'a, 's> {
         tags.truncate(MAX_TAGS);
         let count = usize::try_from(self.counts.beyond).unwrap_or(usize::MAX);
         let walked = jni.frame(count.min(1 << 24), |jni| {
-            let objects = agent.jvmti.objects_with_tags(jni, &tags)?;
+            let objects = state.jvmti.objects_with_tags(jni, &tags)?;
             self.counts.lost = self.counts.beyond.saturating_sub(objects.len() as u64);
-            let Some(array) = self.hidden_array(agent, jni, &objects) else {
+            let Some(array) = self.hidden_array(state, jni, &objects) else {
                 self.counts.lost = self.counts.beyond;
                 return Ok(());
             };
             self.stage = Stage::Beyond;
-            agent.jvmti.follow(Some(array), self)?;
+            state.jvmti.follow(Some(array), self)?;
             self.finish_object();
             Ok(())
         });
@@ -201,12 +188,12 @@ impl<'a, 's> Dump<'a, 's> {
     }
 
     /// An array of the agent's own, that is in no dump.
-    fn hidden_array<'j>(&mut self, agent: &Agent, jni: &Jni<'j>, objects: &[Ref<'_>]) -> Option<Ref<'j>> {
+    fn hidden_array<'j>(&mut self, state: &State, jni: &Jni<'j>, objects: &[Ref<'_>]) -> Option<Ref<'j>> {
         let array = jni.object_array(objects)?;
         // Of no size, so that no gap is in the IDs but the least.
         let id = self.ids.next(8);
         self.hidden.insert(id);
-        agent.jvmti.set_tag(array, Tag::default().with_id(id).0).ok()?;
+        state.jvmti.set_tag(array, Tag::default().with_id(id).0).ok()?;
         Some(array)
     }
 
@@ -224,7 +211,7 @@ impl<'a, 's> Dump<'a, 's> {
 
     /// The class objects of primitive types are instances without a class of their own, as in HotSpot's dumps. What is in their
     /// fields JVM TI does not tell.
-    fn write_primitive_classes(&mut self, agent: &Agent, jni: &Jni<'_>, classes: &[Ref<'_>]) {
+    fn write_primitive_classes(&mut self, state: &State, jni: &Jni<'_>, classes: &[Ref<'_>]) {
         const WRAPPERS: [&str; 9] = [
             "Ljava/lang/Boolean;",
             "Ljava/lang/Byte;",
@@ -239,10 +226,10 @@ impl<'a, 's> Dump<'a, 's> {
         let Some(layout) = self.layouts.by_id.get(&self.class_class) else { return };
         let bytes = layout.bytes;
         for class in classes {
-            let known = agent.classes.get(agent.known_id(*class));
+            let known = state.classes.get(state.known_id(*class));
             let wraps = known.is_some_and(|class| WRAPPERS.contains(&class.signature.as_str()));
             let class = if wraps { jni.static_field(*class, c"TYPE", c"Ljava/lang/Class;") } else { None };
-            let Some(id) = class.and_then(|class| agent.object_id(class)) else { continue };
+            let Some(id) = class.and_then(|class| state.object_id(class)) else { continue };
             let length = u32::try_from(bytes).unwrap_or(u32::MAX);
             let record = &mut self.writer.record;
             binary::instance(record, id, serial(0), self.class_class, length);

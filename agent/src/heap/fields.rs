@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::agent::Agent;
-use crate::jvm::walk::bytes_of;
+use crate::jvm::walk::{Value, bytes_of};
 use crate::jvm::{Field, Jni, Ref};
 use crate::record::classes::Class;
+use crate::state::State;
 
 /// A field in an instance's record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +68,19 @@ impl Layout {
     }
 }
 
+/// What a class object holds.
+#[derive(Debug, Default)]
+pub struct ClassData {
+    /// ID of its signers.
+    pub signers: u64,
+    /// ID of its protection domain.
+    pub protection_domain: u64,
+    /// Constants: index and object ID.
+    pub constants: Vec<(u16, u64)>,
+    /// By place among the declared fields: values of statics.
+    pub statics: FxHashMap<usize, Value>,
+}
+
 /// Bytes of a field in a record.
 pub fn field_bytes(kind: u8) -> usize {
     if matches!(kind, b'L' | b'[') { 8 } else { bytes_of(kind) }
@@ -92,26 +105,26 @@ pub struct Layouts {
 
 impl Layouts {
     /// Asks the JVM. All classes are registered.
-    pub fn new(agent: &Agent, jni: &Jni<'_>, classes: &[Ref<'_>]) -> Self {
+    pub fn new(state: &State, jni: &Jni<'_>, classes: &[Ref<'_>]) -> Self {
         let mut said = FxHashMap::default();
         for class in classes {
-            let id = agent.known_id(*class);
+            let id = state.known_id(*class);
             if id != 0 {
-                said.insert(id, Self::ask(agent, jni, id, *class));
+                said.insert(id, Self::ask(state, jni, id, *class));
             }
         }
         let by_id = said.keys().map(|id| (*id, Self::layout(&said, *id))).collect();
         Self { by_id }
     }
 
-    fn ask(agent: &Agent, jni: &Jni<'_>, id: u64, class: Ref<'_>) -> Said {
-        let jvmti = agent.jvmti;
+    fn ask(state: &State, jni: &Jni<'_>, id: u64, class: Ref<'_>) -> Said {
+        let jvmti = state.jvmti;
         let id_of = |reference: Ref<'_>| {
-            let id = agent.object_id(reference).unwrap_or(0);
+            let id = state.object_id(reference).unwrap_or(0);
             jni.delete(reference);
             id
         };
-        let known = agent.classes.get(id);
+        let known = state.classes.get(id);
         let is_array = known.as_ref().is_some_and(|class| class.signature.starts_with('['));
         Said {
             class: known,

@@ -3,8 +3,7 @@
 use hprof_format::{escape, heap_binary as binary, heap_text as text};
 use rustc_hash::FxHashMap;
 
-use super::dump::ClassData;
-use super::fields::{Layout, Layouts, field_bytes};
+use super::fields::{ClassData, Layout, Layouts, field_bytes};
 use super::records::Out;
 use crate::names;
 use crate::output::sections::basic_type;

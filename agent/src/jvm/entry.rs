@@ -7,7 +7,7 @@ use jvmti_bindings::sys::jni::{JNIEnv, JavaVM};
 
 use super::env::Jvmti;
 use super::jni::Jni;
-use crate::agent::{self, Start};
+use crate::start::{self, Start};
 
 const JNI_OK: i32 = 0;
 const JNI_ERR: i32 = -1;
@@ -24,11 +24,11 @@ unsafe fn options(options: *const c_char) -> String {
 
 fn start(vm: *mut JavaVM, options: &str, attached: bool) -> i32 {
     let Some(jvmti) = Jvmti::new(vm) else {
-        agent::complain("this JVM has no JVM TI of JDK 11 or later");
+        crate::messages::complain("this JVM has no JVM TI of JDK 11 or later");
         return JNI_ERR;
     };
     let jni = if attached { jni_of(vm) } else { None };
-    match agent::start(jvmti, options, jni.as_ref()) {
+    match start::start(jvmti, options, jni.as_ref()) {
         Start::Runs => JNI_OK,
         Start::Refuses => JNI_ERR,
         // As the old agent: `help` ends the JVM before it runs anything.

@@ -1,7 +1,8 @@
-//! Events: from the JVM's callbacks to [`crate::agent`].
+//! Events: from the JVM's callbacks to a [`Handler`].
 
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
 
 use jvmti_bindings::sys::jni::{JNIEnv, jboolean, jclass, jobject, jthread};
 use jvmti_bindings::sys::jvmti as sys;
@@ -9,7 +10,6 @@ use jvmti_bindings::sys::jvmti as sys;
 use super::env::Jvmti;
 use super::jni::{Jni, Ref};
 use super::{Error, Result};
-use crate::agent;
 
 /// A kind of event that can be turned on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,13 +65,70 @@ impl Event {
     }
 }
 
+/// Who is told of events.
+pub trait Handler: Sync {
+    /// The JVM can run Java.
+    fn vm_start(&self, jni: &Jni<'_>);
+
+    /// The JVM is ready.
+    fn vm_init(&self, jni: &Jni<'_>, thread: Ref<'_>);
+
+    /// The JVM ends.
+    fn vm_death(&self, jni: &Jni<'_>);
+
+    /// A platform thread starts.
+    fn thread_start(&self, jni: &Jni<'_>, thread: Ref<'_>);
+
+    /// A platform thread ends.
+    fn thread_end(&self, _: &Jni<'_>, thread: Ref<'_>);
+
+    /// SIGQUIT.
+    fn data_dump_request(&self);
+
+    /// An allocation was sampled.
+    fn sampled_object_alloc(&self, jni: &Jni<'_>, object: Ref<'_>, class: Ref<'_>, size: u64);
+
+    /// The JVM allocated an object itself. HotSpot sends a sampling event for some of these too.
+    fn vm_object_alloc(&self, jni: &Jni<'_>, object: Ref<'_>, class: Ref<'_>, size: u64);
+
+    /// A thread waits to enter a monitor.
+    fn contended_enter(&self, jni: &Jni<'_>, _: Ref<'_>, object: Ref<'_>);
+
+    /// It entered.
+    fn contended_entered(&self, _: &Jni<'_>, _: Ref<'_>, thread: Ref<'_>);
+
+    /// A thread starts `Object.wait`.
+    fn monitor_wait(&self, jni: &Jni<'_>, thread: Ref<'_>, object: Ref<'_>, timeout: i64);
+
+    /// It ended.
+    fn monitor_waited(&self, jni: &Jni<'_>, thread: Ref<'_>, object: Ref<'_>);
+
+    /// A class file is loaded: what it is replaced with.
+    fn class_file(&self, name: &[u8], boot: bool, bytes: &[u8]) -> Option<Vec<u8>>;
+
+    /// A rewritten method was entered.
+    fn method_entered(&self, method: i32);
+
+    /// A rewritten method was left.
+    fn method_left(&self, method: i32);
+
+    /// A garbage collection starts: nothing of the JVM may be called.
+    fn collection_started(&self);
+}
+
+static HANDLER: OnceLock<&'static dyn Handler> = OnceLock::new();
+
+fn handler() -> Option<&'static dyn Handler> {
+    HANDLER.get().copied()
+}
+
 /// Turns events on and off.
 pub trait Events {
     /// Says where events go. Before any is turned on.
     ///
     /// # Errors
     /// What JVM TI says.
-    fn register(&self) -> Result<()>;
+    fn register(&self, handler: &'static dyn Handler) -> Result<()>;
     /// Turns an event on.
     ///
     /// # Errors
@@ -82,7 +139,9 @@ pub trait Events {
 }
 
 impl Events for Jvmti {
-    fn register(&self) -> Result<()> {
+    fn register(&self, handler: &'static dyn Handler) -> Result<()> {
+        // There is one agent in a JVM.
+        let _ = HANDLER.set(handler);
         let mut callbacks = sys::jvmtiEventCallbacks::default();
         callbacks.VMStart = Some(vm_start);
         callbacks.VMInit = Some(vm_init);
@@ -117,7 +176,7 @@ fn guarded(run: impl FnOnce()) {
 
 unsafe extern "system" fn vm_start(_: *mut sys::jvmtiEnv, jni: *mut JNIEnv) {
     guarded(|| {
-        if let (Some(agent), Some(jni)) = (agent::get(), Jni::from_raw(jni)) {
+        if let (Some(agent), Some(jni)) = (handler(), Jni::from_raw(jni)) {
             agent.vm_start(&jni);
         }
     });
@@ -125,7 +184,7 @@ unsafe extern "system" fn vm_start(_: *mut sys::jvmtiEnv, jni: *mut JNIEnv) {
 
 unsafe extern "system" fn vm_init(_: *mut sys::jvmtiEnv, jni: *mut JNIEnv, thread: jthread) {
     guarded(|| {
-        if let (Some(agent), Some(jni), Some(thread)) = (agent::get(), Jni::from_raw(jni), Ref::new(thread)) {
+        if let (Some(agent), Some(jni), Some(thread)) = (handler(), Jni::from_raw(jni), Ref::new(thread)) {
             agent.vm_init(&jni, thread);
         }
     });
@@ -133,7 +192,7 @@ unsafe extern "system" fn vm_init(_: *mut sys::jvmtiEnv, jni: *mut JNIEnv, threa
 
 unsafe extern "system" fn vm_death(_: *mut sys::jvmtiEnv, jni: *mut JNIEnv) {
     guarded(|| {
-        if let (Some(agent), Some(jni)) = (agent::get(), Jni::from_raw(jni)) {
+        if let (Some(agent), Some(jni)) = (handler(), Jni::from_raw(jni)) {
             agent.vm_death(&jni);
         }
     });
@@ -141,7 +200,7 @@ unsafe extern "system" fn vm_death(_: *mut sys::jvmtiEnv, jni: *mut JNIEnv) {
 
 unsafe extern "system" fn thread_start(_: *mut sys::jvmtiEnv, jni: *mut JNIEnv, thread: jthread) {
     guarded(|| {
-        if let (Some(agent), Some(jni), Some(thread)) = (agent::get(), Jni::from_raw(jni), Ref::new(thread)) {
+        if let (Some(agent), Some(jni), Some(thread)) = (handler(), Jni::from_raw(jni), Ref::new(thread)) {
             agent.thread_start(&jni, thread);
         }
     });
@@ -149,7 +208,7 @@ unsafe extern "system" fn thread_start(_: *mut sys::jvmtiEnv, jni: *mut JNIEnv, 
 
 unsafe extern "system" fn thread_end(_: *mut sys::jvmtiEnv, jni: *mut JNIEnv, thread: jthread) {
     guarded(|| {
-        if let (Some(agent), Some(jni), Some(thread)) = (agent::get(), Jni::from_raw(jni), Ref::new(thread)) {
+        if let (Some(agent), Some(jni), Some(thread)) = (handler(), Jni::from_raw(jni), Ref::new(thread)) {
             agent.thread_end(&jni, thread);
         }
     });
@@ -157,7 +216,7 @@ unsafe extern "system" fn thread_end(_: *mut sys::jvmtiEnv, jni: *mut JNIEnv, th
 
 unsafe extern "system" fn data_dump_request(_: *mut sys::jvmtiEnv) {
     guarded(|| {
-        if let Some(agent) = agent::get() {
+        if let Some(agent) = handler() {
             agent.data_dump_request();
         }
     });
@@ -165,7 +224,7 @@ unsafe extern "system" fn data_dump_request(_: *mut sys::jvmtiEnv) {
 
 unsafe extern "system" fn collection_start(_: *mut sys::jvmtiEnv) {
     guarded(|| {
-        if let Some(agent) = agent::get() {
+        if let Some(agent) = handler() {
             agent.collection_started();
         }
     });
@@ -181,7 +240,7 @@ unsafe extern "system" fn sampled_object_alloc(
 ) {
     guarded(|| {
         if let (Some(agent), Some(jni), Some(object), Some(class)) =
-            (agent::get(), Jni::from_raw(jni), Ref::new(object), Ref::new(class))
+            (handler(), Jni::from_raw(jni), Ref::new(object), Ref::new(class))
         {
             agent.sampled_object_alloc(&jni, object, class, u64::try_from(size).unwrap_or(0));
         }
@@ -198,7 +257,7 @@ unsafe extern "system" fn vm_object_alloc(
 ) {
     guarded(|| {
         if let (Some(agent), Some(jni), Some(object), Some(class)) =
-            (agent::get(), Jni::from_raw(jni), Ref::new(object), Ref::new(class))
+            (handler(), Jni::from_raw(jni), Ref::new(object), Ref::new(class))
         {
             agent.vm_object_alloc(&jni, object, class, u64::try_from(size).unwrap_or(0));
         }
@@ -249,11 +308,11 @@ fn monitor(
     jni: *mut JNIEnv,
     thread: jthread,
     object: jobject,
-    run: impl FnOnce(&agent::Agent, &Jni<'_>, Ref<'_>, Ref<'_>),
+    run: impl FnOnce(&dyn Handler, &Jni<'_>, Ref<'_>, Ref<'_>),
 ) {
     guarded(|| {
         if let (Some(agent), Some(jni), Some(thread), Some(object)) =
-            (agent::get(), Jni::from_raw(jni), Ref::new(thread), Ref::new(object))
+            (handler(), Jni::from_raw(jni), Ref::new(thread), Ref::new(object))
         {
             run(agent, &jni, thread, object);
         }
@@ -273,7 +332,7 @@ unsafe extern "system" fn class_file_load(
     new_bytes: *mut *mut u8,
 ) {
     let replace = || {
-        let agent = agent::get()?;
+        let agent = handler()?;
         let length = usize::try_from(length).ok()?;
         if bytes.is_null() {
             return None;
@@ -304,7 +363,7 @@ unsafe extern "system" fn class_file_load(
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_HprofTracker_enter(_: *mut c_void, _: *mut c_void, method: i32) {
     guarded(|| {
-        if let Some(agent) = agent::get() {
+        if let Some(agent) = handler() {
             agent.method_entered(method);
         }
     });
@@ -314,7 +373,7 @@ pub extern "system" fn Java_java_lang_HprofTracker_enter(_: *mut c_void, _: *mut
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_HprofTracker_exit(_: *mut c_void, _: *mut c_void, method: i32) {
     guarded(|| {
-        if let Some(agent) = agent::get() {
+        if let Some(agent) = handler() {
             agent.method_left(method);
         }
     });

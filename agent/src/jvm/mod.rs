@@ -1,6 +1,6 @@
 //! JVM TI and JNI: the only module with `unsafe`.
 //!
-//! It turns function tables of raw pointers into methods that return results, events into calls of [`crate::agent`], and
+//! It turns function tables of raw pointers into methods that return results, events into calls of a [`Handler`], and
 //! heap walks into a [`walk::Visitor`]. What makes each call sound:
 //!
 //! * [`Jvmti`] is only made from an environment that the JVM gave to `Agent_OnLoad` or `Agent_OnAttach`. It is never
@@ -23,7 +23,7 @@ mod jni;
 pub mod walk;
 
 pub use env::{Capability, Field, Frame, Jvmti, MethodId, ThreadInfo, ThreadState, VirtualThreadOf};
-pub use events::{Event, Events};
+pub use events::{Event, Events, Handler};
 pub use jni::{Argument, Jni, MAX_REFERENCES, Ref};
 
 use std::fmt;

@@ -9,11 +9,11 @@ use hprof_format::binary::{self, Records};
 use hprof_format::{date, text};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::agent::Agent;
 use crate::names;
 use crate::options::Format;
 use crate::record::threads::Happened;
 use crate::record::traces::{FIRST_SERIAL, Place};
+use crate::state::State;
 use sink::Sink;
 
 /// The output, and what was written to it.
@@ -142,11 +142,11 @@ impl Output {
     }
 
     /// Writes all definitions that are new.
-    pub fn definitions(&mut self, agent: &Agent) {
+    pub fn definitions(&mut self, state: &State) {
         let mut out = Vec::new();
-        self.classes(agent, &mut out);
-        self.threads(agent, &mut out);
-        let traces = agent.traces.since(self.written.traces);
+        self.classes(state, &mut out);
+        self.threads(state, &mut out);
+        let traces = state.traces.since(self.written.traces);
         for trace in traces {
             let number = self.written.traces;
             self.written.traces += 1;
@@ -157,11 +157,11 @@ impl Output {
     }
 
     /// Writes classes that are new. Frames name them by serial numbers.
-    fn classes(&mut self, agent: &Agent, out: &mut Vec<u8>) {
+    fn classes(&mut self, state: &State, out: &mut Vec<u8>) {
         if self.format == Format::Text {
             return;
         }
-        let all = agent.classes.all();
+        let all = state.classes.all();
         for class in all.iter().skip(self.written.classes) {
             let name = names::internal_class(&class.signature);
             let serial = match &mut self.written.jvm {
@@ -188,12 +188,12 @@ impl Output {
     }
 
     /// Writes UNLOAD CLASS for classes that were written and are not among these any more.
-    pub fn unloaded(&mut self, agent: &Agent, loaded: &FxHashSet<u64>) {
+    pub fn unloaded(&mut self, state: &State, loaded: &FxHashSet<u64>) {
         if self.format == Format::Text || self.written.jvm.is_some() {
             return;
         }
         let mut out = Vec::new();
-        for class in agent.classes.all().iter().take(self.written.classes) {
+        for class in state.classes.all().iter().take(self.written.classes) {
             if !loaded.contains(&class.id) && self.written.unloaded.insert(class.serial) {
                 Records::new(&mut out, self.micros()).unload_class(class.serial);
             }
@@ -201,12 +201,12 @@ impl Output {
         self.flush(&mut out, 0);
     }
 
-    fn threads(&mut self, agent: &Agent, out: &mut Vec<u8>) {
+    fn threads(&mut self, state: &State, out: &mut Vec<u8>) {
         if self.written.jvm.is_some() {
             // JVM TI does not tell the addresses that thread objects have in the JVM's dump.
             return;
         }
-        for happened in agent.threads.take_happened() {
+        for happened in state.threads.take_happened() {
             match (self.format, happened) {
                 (Format::Text, Happened::Start(thread)) => {
                     // The agent's readers take a name up to the next quote.
@@ -300,7 +300,7 @@ pub fn frame(place: &Place) -> text::Frame<'_> {
 }
 
 const EXPLANATION: &str = "\
-Written by the agent of hprof-cli, in the text format of the HPROF agent.
+Written by the agent of hprof-cli, in the text format of the HPROF state.
 Times are in UTC. Object ids are hexadecimal, all other numbers decimal.
 
 THREAD START, THREAD END
@@ -309,7 +309,7 @@ THREAD START, THREAD END
 
 TRACE
     A call stack, innermost frame first. Trace 300000 is empty: it stands for
-    objects that are older than the agent.
+    objects that are older than the state.
 
 HEAP DUMP
     GC roots (ROOT), classes (CLS), instances (OBJ) and arrays (ARR): object id,

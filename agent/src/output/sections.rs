@@ -5,11 +5,12 @@ use hprof_format::text;
 use rustc_hash::FxHashMap;
 
 use super::{Output, serial};
-use crate::agent::Agent;
 use crate::jvm::{Jni, ThreadState};
 use crate::names;
 use crate::options::Format;
+use crate::record::samples::Samples;
 use crate::record::sites::{Key, Weight};
+use crate::state::State;
 
 /// Live and allocated objects of a site.
 #[derive(Debug, Clone, Copy, Default)]
@@ -33,14 +34,14 @@ pub struct AllSites {
 }
 
 impl AllSites {
-    /// Of counts; objects that are alive and that nobody saw allocated (they are older than the agent) were allocated.
-    pub fn new(agent: &Agent, live: &FxHashMap<Key, Weight>) -> Self {
+    /// Of counts; objects that are alive and that nobody saw allocated (they are older than the state) were allocated.
+    pub fn new(state: &State, live: &FxHashMap<Key, Weight>) -> Self {
         let mut all: FxHashMap<Key, SiteCounts> = FxHashMap::default();
         for (key, weight) in live {
-            all.entry(*key).or_default().live = agent.sampling.whole(*weight);
+            all.entry(*key).or_default().live = state.sampling.whole(*weight);
         }
-        for (key, weight) in agent.sites.allocated() {
-            all.entry(key).or_default().allocated = agent.sampling.whole(weight);
+        for (key, weight) in state.sites.allocated() {
+            all.entry(key).or_default().allocated = state.sampling.whole(weight);
         }
         let mut totals = Totals::default();
         for counts in all.values_mut() {
@@ -67,7 +68,7 @@ impl AllSites {
 
 impl Output {
     /// SITES, or ALLOC SITES: rows above the cutoff. Says how many rows had numbers that the format cannot hold.
-    pub fn sites(&mut self, agent: &Agent, sites: &AllSites, cutoff: f64) -> usize {
+    pub fn sites(&mut self, state: &State, sites: &AllSites, cutoff: f64) -> usize {
         let mut out = Vec::new();
         let total = sites.totals.live_bytes;
         let wanted =
@@ -78,7 +79,7 @@ impl Output {
                 let _ = text::sites_begin(&mut out, text::SiteOrder::Live, &self.date());
                 let mut accumulated = 0.0;
                 for (rank, ((class, trace), counts)) in (1..).zip(wanted) {
-                    let class = agent.classes.get(*class);
+                    let class = state.classes.get(*class);
                     let class = class.map_or_else(String::new, |class| names::java_class(&class.signature));
                     let part = percent(counts.live.bytes, total);
                     accumulated += part;
@@ -100,7 +101,7 @@ impl Output {
             Format::Binary => {
                 let rows: Vec<_> = wanted
                     .filter_map(|((class, trace), counts)| {
-                        let class = agent.classes.get(*class)?;
+                        let class = state.classes.get(*class)?;
                         let totals = Totals {
                             live_bytes: counts.live.bytes,
                             live_objects: counts.live.objects,
@@ -137,8 +138,7 @@ impl Output {
     }
 
     /// CPU SAMPLES above the cutoff.
-    pub fn samples(&mut self, agent: &Agent, cutoff: f64) {
-        let Some(samples) = &agent.samples else { return };
+    pub fn samples(&mut self, state: &State, samples: &Samples, cutoff: f64) {
         let (total, rows) = samples.counts();
         let rows: Vec<_> =
             rows.into_iter().filter(|(_, count)| percent(*count, total) >= cutoff * 100.0).collect();
@@ -146,7 +146,7 @@ impl Output {
         match self.format() {
             Format::Text => {
                 let rows: Vec<_> = rows.into_iter().map(|(trace, count)| (trace, count, count)).collect();
-                self.costs(agent, text::Costs::Samples, (total, total), &rows, &mut out);
+                self.costs(state, text::Costs::Samples, (total, total), &rows, &mut out);
             }
             Format::Binary => {
                 let rows: Vec<_> = rows.into_iter().map(|(trace, count)| (count, serial(trace))).collect();
@@ -159,13 +159,13 @@ impl Output {
     /// Rows of trace, count and cost: `total` is what is printed, and the sum of costs.
     fn costs(
         &self,
-        agent: &Agent,
+        state: &State,
         section: text::Costs,
         (printed, total): (u64, u64),
         rows: &[(u32, u64, u64)],
         out: &mut Vec<u8>,
     ) {
-        let traces: Vec<_> = rows.iter().map(|(trace, ..)| agent.traces.get(*trace)).collect();
+        let traces: Vec<_> = rows.iter().map(|(trace, ..)| state.traces.get(*trace)).collect();
         let mut accumulated = 0.0;
         let rows = (1..).zip(rows).zip(&traces).map(|((rank, (trace, count, cost)), of)| {
             let part = percent(*cost, total);
@@ -186,12 +186,12 @@ impl Output {
     }
 
     /// CPU TIME (ms): text only. Rows are trace, calls and nanoseconds without callees, most first.
-    pub fn times(&mut self, agent: &Agent, rows: &[(u32, u64, u64)], cutoff: f64) {
+    pub fn times(&mut self, state: &State, rows: &[(u32, u64, u64)], cutoff: f64) {
         let total: u64 = rows.iter().map(|(_, _, nanos)| nanos).sum();
         let rows: Vec<_> =
             rows.iter().filter(|(_, _, nanos)| percent(*nanos, total) >= cutoff * 100.0).copied().collect();
         let mut out = Vec::new();
-        self.costs(agent, text::Costs::Times, (total / 1_000_000, total), &rows, &mut out);
+        self.costs(state, text::Costs::Times, (total / 1_000_000, total), &rows, &mut out);
         self.flush(&mut out, 0);
     }
 
@@ -206,8 +206,8 @@ impl Output {
     }
 
     /// MONITOR TIME above the cutoff; nothing if no time was lost.
-    pub fn contention(&mut self, agent: &Agent, cutoff: f64) {
-        let rows = agent.monitors.rows();
+    pub fn contention(&mut self, state: &State, cutoff: f64) {
+        let rows = state.monitors.rows();
         let total: u64 = rows.iter().map(|(_, _, lost)| lost.nanos).sum();
         if total < 1_000_000 {
             return;
@@ -229,34 +229,34 @@ impl Output {
     }
 
     /// MONITOR DUMP: the states of all threads, and the monitors that they own or wait for.
-    pub fn monitor_dump(&mut self, agent: &Agent, jni: &Jni<'_>) {
-        let jvmti = agent.jvmti;
+    pub fn monitor_dump(&mut self, state: &State, jni: &Jni<'_>) {
+        let jvmti = state.jvmti;
         let mut out = Vec::new();
         jni.frame(crate::jvm::MAX_REFERENCES, |jni| {
             // Traces are written before what names them.
             let mut states = Vec::new();
             let mut objects = Vec::new();
             for thread in jvmti.threads(jni).unwrap_or_default() {
-                let Some(known) = agent.threads.started(jvmti, jni, &agent.ids, thread) else { continue };
-                let state = jvmti.thread_state(thread).unwrap_or(ThreadState(0));
-                states.push((known.serial, agent.trace_of(jni, thread, known.serial), status(state)));
+                let Some(known) = state.threads.started(jvmti, jni, &state.ids, thread) else { continue };
+                let doing = jvmti.thread_state(thread).unwrap_or(ThreadState(0));
+                states.push((known.serial, state.trace_of(jni, thread, known.serial), status(doing)));
                 objects.extend(jvmti.owned_monitors(jni, thread).unwrap_or_default());
                 objects.extend(jvmti.contended_monitor(jni, thread).ok().flatten());
             }
-            self.definitions(agent);
+            self.definitions(state);
             let _ = text::monitor_dump_begin(&mut out);
             for (thread, trace, status) in states {
                 let _ = text::thread_state(&mut out, thread, serial(trace), &status);
             }
             let mut met = rustc_hash::FxHashSet::default();
             for object in objects {
-                let Some(id) = agent.object_id(object) else { continue };
+                let Some(id) = state.object_id(object) else { continue };
                 if !met.insert(id) {
                     continue;
                 }
                 let signature = jni.class_of(object).and_then(|class| jvmti.class_signature(class).ok());
                 let Ok(monitor) = jvmti.monitor(jni, object) else { continue };
-                let thread = |thread| agent.threads.serial(jvmti, thread);
+                let thread = |thread| state.threads.serial(jvmti, thread);
                 let owner = monitor.owner.map(|(owner, entries)| (thread(owner), entries.cast_unsigned()));
                 let monitor = text::Monitor {
                     signature: signature.as_deref().unwrap_or("Ljava/lang/Object;"),
@@ -272,13 +272,10 @@ impl Output {
     }
 
     /// CONTROL SETTINGS: of binaries only.
-    pub fn control_settings(&mut self, agent: &Agent) {
+    pub fn control_settings(&mut self, state: &State, sampling: bool) {
         if self.format() == Format::Binary {
-            let flags = u32::from(agent.records_sites())
-                | u32::from(
-                    agent.samples.as_ref().is_some_and(super::super::record::samples::Samples::is_on),
-                ) << 1;
-            let depth = u16::try_from(agent.depth()).unwrap_or(u16::MAX);
+            let flags = u32::from(state.records_sites()) | u32::from(sampling) << 1;
+            let depth = u16::try_from(state.depth()).unwrap_or(u16::MAX);
             let mut out = Vec::new();
             Records::new(&mut out, self.micros()).control_settings(flags, depth);
             self.flush(&mut out, 0);

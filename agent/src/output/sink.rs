@@ -19,6 +19,8 @@ pub struct Sink {
     to: To,
     /// What went wrong: from then on nothing is written.
     failed: Option<String>,
+    /// Bytes that were written.
+    written: u64,
 }
 
 #[derive(Debug)]
@@ -43,7 +45,7 @@ impl Sink {
         let partial = partial_of(&path);
         let file = OpenOptions::new().create(true).write(true).truncate(true).open(&partial);
         let file = file.map_err(|error| format!("cannot write {}: {error}", partial.display()))?;
-        Ok(Self { to: To::File { file, path, partial, open: true }, failed: None })
+        Ok(Self { to: To::File { file, path, partial, open: true }, failed: None, written: 0 })
     }
 
     /// A file that somebody wrote as `NAME.partial`: what is written goes behind it.
@@ -54,7 +56,8 @@ impl Sink {
         let partial = partial_of(&path);
         let file = OpenOptions::new().append(true).open(&partial);
         let file = file.map_err(|error| format!("cannot write {}: {error}", partial.display()))?;
-        Ok(Self { to: To::File { file, path, partial, open: true }, failed: None })
+        let written = file.metadata().map_or(1, |metadata| metadata.len());
+        Ok(Self { to: To::File { file, path, partial, open: true }, failed: None, written })
     }
 
     /// A connection.
@@ -68,7 +71,7 @@ impl Sink {
             match TcpStream::connect_timeout(&address, PATIENCE) {
                 Ok(stream) => {
                     stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
-                    return Ok(Self { to: To::Socket(stream), failed: None });
+                    return Ok(Self { to: To::Socket(stream), failed: None, written: 0 });
                 }
                 Err(error) => last = Some(error),
             }
@@ -170,7 +173,7 @@ impl Sink {
             To::Socket(stream) => stream.write_all(bytes),
         };
         match written {
-            Ok(()) => {}
+            Ok(()) => self.written += bytes.len() as u64,
             Err(error) => {
                 let kept = match &self.to {
                     To::File { partial, .. } => format!("; what there is stays in {}", partial.display()),
@@ -183,7 +186,7 @@ impl Sink {
     }
 
     fn fail(&mut self, message: String) {
-        crate::agent::complain(&message);
+        crate::messages::complain(&message);
         if let To::Socket(stream) = &self.to {
             let _ = stream.shutdown(std::net::Shutdown::Both);
         }

@@ -13,8 +13,8 @@ use rustc_hash::FxHashMap;
 
 use super::lock;
 use super::traces;
-use crate::agent::Agent;
 use crate::jvm::{Frame, Jni, Ref, ThreadState};
+use crate::state::State;
 use crate::tags::Tag;
 
 /// The sampler takes at most this part of a processor, one fiftieth: with very many threads it samples less often, and each
@@ -75,20 +75,20 @@ impl Samples {
     }
 
     /// Samples until it is stopped: on a thread of its own.
-    pub fn run(&self, agent: &Agent, jni: &Jni<'_>) {
-        let interval = Duration::from_millis(agent.options.interval_ms);
+    pub fn run(&self, state: &State, jni: &Jni<'_>) {
+        let interval = Duration::from_millis(state.options.interval_ms);
         let mut used: FxHashMap<u64, Used> = FxHashMap::default();
         let mut frames = Vec::new();
         let mut tick = 0u64;
         // Its own processor time; where the JVM does not tell, time that passes.
-        let this = agent.jvmti.current_thread(jni).ok().filter(|_| agent.has_cpu_time);
-        let clock = || this.and_then(|this| agent.jvmti.thread_cpu_time(this).ok()).map(Duration::from_nanos);
+        let this = state.jvmti.current_thread(jni).ok().filter(|_| state.has_cpu_time);
+        let clock = || this.and_then(|this| state.jvmti.thread_cpu_time(this).ok()).map(Duration::from_nanos);
         while !self.stopped.load(Ordering::Relaxed) {
             let start = Instant::now();
             let before = clock();
             if self.is_on() {
                 tick += 1;
-                let mut sampler = Sampler { samples: self, agent, interval, used: &mut used, tick };
+                let mut sampler = Sampler { samples: self, state, interval, used: &mut used, tick };
                 jni.frame(crate::jvm::MAX_REFERENCES, |jni| sampler.sample(jni, &mut frames));
                 if tick.is_multiple_of(1024) {
                     used.retain(|_, used| used.tick + 1024 > tick);
@@ -106,7 +106,7 @@ impl Samples {
 
 struct Sampler<'a> {
     samples: &'a Samples,
-    agent: &'a Agent,
+    state: &'a State,
     interval: Duration,
     used: &'a mut FxHashMap<u64, Used>,
     tick: u64,
@@ -114,19 +114,19 @@ struct Sampler<'a> {
 
 impl Sampler<'_> {
     fn sample(&mut self, jni: &Jni<'_>, frames: &mut Vec<Frame>) {
-        let agent = self.agent;
-        for thread in agent.jvmti.threads(jni).unwrap_or_default() {
+        let state = self.state;
+        for thread in state.jvmti.threads(jni).unwrap_or_default() {
             let samples = self.samples_of(thread);
             if samples > 0 {
-                let mounted = agent.virtual_threads.as_ref().and_then(|of| of.get(jni, thread));
+                let mounted = state.virtual_threads.as_ref().and_then(|of| of.get(jni, thread));
                 let running = mounted.unwrap_or(thread);
-                let stack = agent.jvmti.stack(Some(running), frames, agent.depth());
+                let stack = state.jvmti.stack(Some(running), frames, state.depth());
                 if stack.is_ok() && !frames.is_empty() {
                     let serial =
-                        if agent.options.threads { agent.threads.serial(agent.jvmti, thread) } else { 0 };
+                        if state.options.threads { state.threads.serial(state.jvmti, thread) } else { 0 };
                     let hash = traces::hash(serial, frames);
-                    let known = (&agent.classes, &agent.ids);
-                    let trace = agent.traces.number(agent.jvmti, jni, known, serial, frames, hash);
+                    let known = (&state.classes, &state.ids);
+                    let trace = state.traces.number(state.jvmti, jni, known, serial, frames, hash);
                     self.samples.count(trace, samples);
                 }
                 if let Some(mounted) = mounted {
@@ -139,8 +139,8 @@ impl Sampler<'_> {
 
     /// How many samples of a thread are due.
     fn samples_of(&mut self, thread: Ref<'_>) -> u64 {
-        let jvmti = self.agent.jvmti;
-        if !self.agent.has_cpu_time {
+        let jvmti = self.state.jvmti;
+        if !self.state.has_cpu_time {
             let state = jvmti.thread_state(thread).unwrap_or(ThreadState(0));
             return u64::from(state.has(ThreadState::RUNNABLE) && !state.has(ThreadState::SUSPENDED));
         }

@@ -1,6 +1,6 @@
 //! CPU TIME: calls of methods, and the time in them.
 //!
-//! As the old agent, methods are rewritten when their classes are loaded ([`crate::rewrite`]): they call a tracker when they
+//! As the old state, methods are rewritten when their classes are loaded ([`crate::rewrite`]): they call a tracker when they
 //! are entered and left. Each thread keeps a stack of the calls that it is in. A method that is left by an exception that the
 //! rewritten code does not see (out of a constructor before its superclass's) is left with its caller.
 
@@ -13,8 +13,8 @@ use rustc_hash::FxHashMap;
 
 use super::traces::Method;
 use super::{lock, read, write};
-use crate::agent::Agent;
 use crate::jvm::MethodId;
+use crate::state::State;
 
 /// Calls of a trace, or of one method by another.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -174,7 +174,7 @@ impl Times {
     }
 
     /// Trace, calls, nanoseconds without callees: most first.
-    pub fn rows(&self, agent: &Agent) -> Vec<(u32, u64, u64)> {
+    pub fn rows(&self, state: &State) -> Vec<(u32, u64, u64)> {
         let methods = read(&self.methods).clone();
         let mut rows: Vec<_> = (self.costs(self.depth).into_iter())
             .map(|(stack, cost)| {
@@ -185,7 +185,7 @@ impl Times {
                         Some((id, Arc::clone(methods.get(*number as usize)?)))
                     })
                     .collect();
-                (agent.traces.of_methods(0, &frames), cost.calls, cost.own)
+                (state.traces.of_methods(0, &frames), cost.calls, cost.own)
             })
             .collect();
         rows.sort_unstable_by_key(|(trace, calls, nanos)| (u64::MAX - nanos, u64::MAX - calls, *trace));

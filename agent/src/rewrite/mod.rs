@@ -26,9 +26,11 @@ mod reader;
 #[cfg(test)]
 mod tests;
 mod tracker;
+mod tracker_class;
 
 pub use error::{Error, Found};
-pub use tracker::{Tracker, tracker_class};
+pub use tracker::Tracker;
+pub use tracker_class::tracker_class;
 
 use code::Plan;
 use layout::{CodeAttribute, Layout, MAGIC, MethodLayout};

@@ -28,8 +28,8 @@ use crate::report::value::Value;
 use hprof_format::commands::Command;
 
 use files::Files;
-use receive::{Recording, State};
-use server::{Event, Server};
+use receive::{Event, Recording, State};
+use server::Server;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli listen --out recordings

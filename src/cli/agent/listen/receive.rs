@@ -15,7 +15,22 @@ use crate::hprof::{FormatErrorKind, Header, IdSize};
 use crate::report::number::human_bytes;
 
 use super::files::{Extent, Files, Form, Partial};
-use super::server::Event;
+
+/// What happens.
+pub(super) enum Event {
+    /// Somebody connected.
+    Accepted(TcpStream, SocketAddr),
+    /// An agent's recording has begun.
+    Began { agent: u32, ids: Option<IdSize>, path: PathBuf },
+    /// Part of it is whole.
+    Received { agent: u32, text: String },
+    /// A connection has ended.
+    Ended { agent: u32, ended: Ended },
+    /// A line was typed; `None` for one that is too long.
+    Line(Option<String>),
+    /// A signal: end.
+    End,
+}
 
 /// Bytes that are taken from a socket at once.
 const BLOCK: usize = 1 << 16;

@@ -15,7 +15,7 @@ use crate::report::number::human_bytes;
 use hprof_format::commands::{Command, Control, IdBytes, Request};
 
 use super::files::Files;
-use super::receive::{self, Connection, Ended, Recording, State};
+use super::receive::{self, Connection, Ended, Event, Recording, State};
 use super::words::{self, Line};
 
 /// Agents at once.
@@ -30,22 +30,6 @@ const SEND_TIME: Duration = Duration::from_secs(2);
 const END_TIME: Duration = Duration::from_secs(10);
 /// A pause when no connection can be accepted, for want of file descriptors for instance.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// What happens.
-pub(super) enum Event {
-    /// Somebody connected.
-    Accepted(TcpStream, SocketAddr),
-    /// An agent's recording has begun.
-    Began { agent: u32, ids: Option<IdSize>, path: PathBuf },
-    /// Part of it is whole.
-    Received { agent: u32, text: String },
-    /// A connection has ended.
-    Ended { agent: u32, ended: Ended },
-    /// A line was typed; `None` for one that is too long.
-    Line(Option<String>),
-    /// A signal: end.
-    End,
-}
 
 /// An agent that is connected.
 struct Agent {

@@ -1,0 +1,67 @@
+//! What the agent can be asked for.
+
+use std::sync::mpsc::Sender;
+
+use crate::options::{Cpu, Options};
+
+/// What the agent's own thread is asked for.
+#[derive(Debug)]
+pub enum Command {
+    /// To write.
+    Dump(What),
+    /// To write, then to record no more.
+    Stop,
+    /// One of the others, and to tell when it is done.
+    Told(Box<Command>, Sender<()>),
+    /// To collect garbage.
+    Collect,
+    /// To write, and end the JVM.
+    Exit,
+    /// The JVM ends.
+    End,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct What {
+    /// MONITOR DUMP and MONITOR TIME.
+    pub monitors: bool,
+    /// HEAP DUMP.
+    pub heap: bool,
+    /// SITES, and below which part rows are left out.
+    pub sites: Option<f64>,
+    /// HEAP SUMMARY.
+    pub summary: bool,
+    /// CPU SAMPLES, and the same.
+    pub samples: Option<f64>,
+    /// CPU TIME, or the table of `cpu=old`.
+    pub times: bool,
+    /// CONTROL SETTINGS.
+    pub settings: bool,
+}
+
+impl What {
+    /// Nothing but definitions: threads, classes, traces.
+    pub const DEFINITIONS: Self = Self {
+        monitors: false,
+        heap: false,
+        sites: None,
+        summary: false,
+        samples: None,
+        times: false,
+        settings: false,
+    };
+
+    /// All that the options record.
+    pub fn all(options: &Options) -> Self {
+        Self {
+            monitors: options.monitors,
+            heap: options.heap_dump,
+            sites: options.sites.then_some(options.cutoff),
+            summary: false,
+            samples: (options.cpu == Some(Cpu::Samples)).then_some(options.cutoff),
+            times: options.cpu.is_some_and(Cpu::is_timed),
+            settings: false,
+        }
+    }
+}

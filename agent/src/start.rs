@@ -1,0 +1,177 @@
+//! The agent's start: what is asked for, what the JVM gives, and where output goes.
+
+use std::io::Write;
+
+use crate::agent::{self, Agent};
+use crate::commands::{Command, What};
+use crate::jvm::{Capability, Event, Events, Jni, Jvmti};
+use crate::messages::{complain, say};
+use crate::options::{self, Asked, Cpu, Options, USAGE};
+use crate::output::Output;
+use crate::output::sink::Sink;
+use crate::state::State;
+
+/// What becomes of a start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// It runs.
+    Runs,
+    /// The JVM is told of an error.
+    Refuses,
+    /// The JVM ends before it runs anything.
+    Exit(i32),
+}
+
+/// Starts the agent. `jni` is there if the JVM runs already.
+pub fn start(jvmti: Jvmti, text: &str, jni: Option<&Jni<'_>>) -> Start {
+    let asked = match options::parse(text) {
+        Ok(asked) => asked,
+        Err(error) => {
+            complain(&error);
+            return Start::Refuses;
+        }
+    };
+    let running = agent::get();
+    match (asked, running, jni) {
+        (Asked::Help, _, None) => {
+            let _ = writeln!(std::io::stdout(), "{USAGE}");
+            Start::Exit(0)
+        }
+        (Asked::Help, _, Some(_)) => {
+            say(USAGE);
+            Start::Runs
+        }
+        (Asked::Dump, Some(agent), Some(_)) => {
+            agent.ask(Command::Dump(What::all(&agent.options)));
+            Start::Runs
+        }
+        (Asked::Stop, Some(agent), Some(_)) => {
+            agent.ask(Command::Stop);
+            Start::Runs
+        }
+        (Asked::Dump | Asked::Stop, ..) => {
+            complain("dump and stop are for an agent that runs");
+            Start::Refuses
+        }
+        (Asked::Record(_), Some(_), _) => {
+            complain("the agent runs in this JVM already: dump and stop are what it can be told");
+            Start::Refuses
+        }
+        (Asked::Record(options), None, _) => record(jvmti, *options, jni),
+    }
+}
+
+/// The capabilities that the options need, and what is lost without each.
+fn needed(options: &Options, attached: bool) -> Vec<(Capability, &'static str)> {
+    let mut needed = vec![
+        (Capability::TagObjects, "nothing can be recorded"),
+        (Capability::LineNumbers, "traces have no line numbers"),
+        (Capability::SourceFileName, "traces have no source files"),
+    ];
+    if options.sites {
+        needed.push((
+            Capability::SampledObjectAlloc,
+            "another agent or profiler samples allocations: no allocations are seen, SITES has only live objects",
+        ));
+        needed.push((Capability::VmObjectAlloc, "objects that the JVM allocates itself have no trace"));
+    }
+    if options.heap_dump || options.sites {
+        needed.push((Capability::CollectionEvents, "garbage is not collected before the last dump"));
+    }
+    if options.heap_dump {
+        needed.push((Capability::Suspend, "threads run on between the walks of a heap dump"));
+    }
+    if options.cpu == Some(Cpu::Samples) {
+        needed.push((Capability::ThreadCpuTime, "runnable threads are sampled, whether they run or not"));
+    }
+    if options.cpu.is_some_and(Cpu::is_timed) {
+        needed.push((Capability::ClassHook, "no method is measured"));
+    }
+    if options.monitors {
+        needed.push((Capability::Monitors, "no contention is seen"));
+        needed.push((Capability::MonitorInfo, "MONITOR DUMP has no monitors"));
+    }
+    if !attached {
+        needed.push((Capability::VirtualThreads, ""));
+    }
+    needed
+}
+
+fn record(jvmti: Jvmti, options: Options, jni: Option<&Jni<'_>>) -> Start {
+    let attached = jni.is_some();
+    let needed = needed(&options, attached);
+    let wanted: Vec<_> = needed.iter().map(|(capability, _)| *capability).collect();
+    let given = jvmti.add_capabilities(&wanted);
+    for (capability, lost) in &needed {
+        if given.contains(capability) || lost.is_empty() {
+            continue;
+        }
+        complain(&format!("the JVM does not give {capability:?}: {lost}"));
+        if *capability == Capability::TagObjects {
+            return Start::Refuses;
+        }
+    }
+    if attached && options.cpu.is_some_and(Cpu::is_timed) {
+        complain("only methods of classes that are loaded from now on are measured");
+    }
+    if options.sites && given.contains(&Capability::SampledObjectAlloc) {
+        // Before the first thread is made: each thread counts the bytes to its next sample from its start, and a thread that
+        // has started takes up the interval only when its present one is over.
+        let interval = i32::try_from(options.sample).unwrap_or(i32::MAX);
+        if let Err(error) = jvmti.set_sampling_interval(interval) {
+            complain(&format!("cannot set the sampling interval: {error}"));
+        }
+    }
+    let sink = match sink(&options) {
+        Ok(sink) => sink,
+        Err(error) => {
+            complain(&error);
+            return Start::Refuses;
+        }
+    };
+    let has = |capability| given.contains(&capability);
+    let virtual_threads =
+        if has(Capability::VirtualThreads) { jvmti.virtual_thread_function() } else { None };
+    let output = Output::new(sink, options.format, options.cpu == Some(Cpu::Old));
+    let state = State::new(jvmti, options, virtual_threads, has(Capability::ThreadCpuTime));
+    let Some(agent) = Agent::install(state, output, attached) else { return Start::Refuses };
+    let enabled = jvmti.register(agent).and_then(|()| {
+        for event in [Event::VmStart, Event::VmInit, Event::VmDeath] {
+            jvmti.enable(event)?;
+        }
+        if has(Capability::ClassHook) {
+            jvmti.enable(Event::ClassFileLoad)?;
+        }
+        if has(Capability::SampledObjectAlloc) {
+            // It comes from `VMInit` on.
+            jvmti.enable(Event::SampledObjectAlloc)?;
+        }
+        Ok(())
+    });
+    if let Err(error) = enabled {
+        complain(&format!("cannot turn on events: {error}"));
+        return Start::Refuses;
+    }
+    if let Some(jni) = jni {
+        agent.live(jni);
+    }
+    Start::Runs
+}
+
+/// The file or socket that the options name.
+fn sink(options: &Options) -> Result<Sink, String> {
+    if let Some((host, port)) = &options.net {
+        return Sink::socket(host, *port);
+    }
+    let default = if options.format == options::Format::Text { "java.hprof.txt" } else { "java.hprof" };
+    let mut path = options.file.clone().unwrap_or_else(|| default.into());
+    if !options.force && path.exists() {
+        // As the old agent: the process ID makes it another name.
+        let mut name = path.into_os_string();
+        name.push(format!(".{}", std::process::id()));
+        path = name.into();
+    }
+    // The program may change its directory.
+    let path = std::path::absolute(&path).unwrap_or(path);
+    Sink::file(path)
+}

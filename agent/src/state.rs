@@ -1,0 +1,166 @@
+//! What the parts of the agent share: what was recorded, and the JVM.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::jvm::{Jni, Jvmti, Ref, VirtualThreadOf};
+use crate::options::{self, Options};
+use crate::record::classes::Classes;
+use crate::record::lock;
+use crate::record::monitors::Monitors;
+use crate::record::sites::{Sampling, Sites};
+use crate::record::threads::Threads;
+use crate::record::traces::{self, Traces};
+use crate::tags::{Epoch, Ids, Tag};
+
+/// What the parts of the agent share.
+#[derive(Debug)]
+pub struct State {
+    /// JVM TI.
+    pub jvmti: Jvmti,
+    /// The options.
+    pub options: Options,
+    /// IDs of objects.
+    pub ids: Ids,
+    /// Classes.
+    pub classes: Classes,
+    /// Threads.
+    pub threads: Threads,
+    /// Traces.
+    pub traces: Traces,
+    /// Allocation sites.
+    pub sites: Sites,
+    /// How allocations are sampled.
+    pub sampling: Sampling,
+    /// Contention.
+    pub monitors: Monitors,
+    /// Finds virtual threads.
+    pub virtual_threads: Option<VirtualThreadOf>,
+    /// Whether the JVM tells the processor time of threads.
+    pub has_cpu_time: bool,
+    depth: AtomicUsize,
+    recording: AtomicBool,
+    /// Of the last walk that told what it had met.
+    epoch: Mutex<Epoch>,
+}
+
+impl State {
+    /// Nothing recorded yet.
+    pub fn new(
+        jvmti: Jvmti,
+        options: Options,
+        virtual_threads: Option<VirtualThreadOf>,
+        has_cpu_time: bool,
+    ) -> Self {
+        Self {
+            jvmti,
+            ids: Ids::default(),
+            classes: Classes::default(),
+            threads: Threads::default(),
+            traces: Traces::new(options.lines),
+            sites: Sites::default(),
+            sampling: Sampling::every(options.sample),
+            monitors: Monitors::default(),
+            virtual_threads,
+            has_cpu_time,
+            depth: AtomicUsize::new(options.depth),
+            recording: AtomicBool::new(options.sites),
+            epoch: Mutex::default(),
+            options,
+        }
+    }
+
+    /// Frames of a trace.
+    #[inline]
+    pub fn depth(&self) -> usize {
+        self.depth.load(Ordering::Relaxed)
+    }
+
+    /// Changes it.
+    pub fn set_depth(&self, depth: usize) {
+        self.depth.store(depth.min(options::MAX_DEPTH), Ordering::Relaxed);
+    }
+
+    /// Whether allocations are recorded.
+    pub fn records_sites(&self) -> bool {
+        self.recording.load(Ordering::Relaxed)
+    }
+
+    /// Allocations are recorded no more, whatever is asked for.
+    pub fn end_recording(&self) {
+        self.recording.store(false, Ordering::Relaxed);
+    }
+
+    /// Turns the recording of allocations on or off.
+    pub fn record_sites(&self, on: bool) {
+        self.recording.store(on && self.options.sites, Ordering::Relaxed);
+    }
+
+    /// The number of the stack of this thread, or of another.
+    pub fn number(&self, jni: &Jni<'_>, thread: u32, frames: &[crate::jvm::Frame]) -> u32 {
+        let hash = traces::hash(thread, frames);
+        self.traces.number(self.jvmti, jni, (&self.classes, &self.ids), thread, frames, hash)
+    }
+
+    /// The trace of a thread, in the depth of the options.
+    pub fn trace_of(&self, jni: &Jni<'_>, thread: Ref<'_>, serial: u32) -> u32 {
+        self.trace_of_depth(jni, thread, serial, self.depth())
+    }
+
+    /// The trace of a thread.
+    pub fn trace_of_depth(&self, jni: &Jni<'_>, thread: Ref<'_>, serial: u32, depth: usize) -> u32 {
+        let mut frames = Vec::new();
+        match self.jvmti.stack(Some(thread), &mut frames, depth) {
+            Ok(()) => self.number(jni, serial, &frames),
+            Err(_) => 0,
+        }
+    }
+
+    /// The ID of an object; it gets one if it has none.
+    pub fn object_id(&self, object: Ref<'_>) -> Option<u64> {
+        let tag = Tag(self.jvmti.tag(object).ok()?);
+        if tag.id() != 0 {
+            return Some(tag.id());
+        }
+        let id = self.ids.next(self.jvmti.object_size(object).ok()?);
+        self.jvmti.set_tag(object, tag.with_id(id).0).ok()?;
+        Some(id)
+    }
+
+    /// The serial number of this thread, if traces tell threads apart.
+    pub fn this_thread(&self, jni: &Jni<'_>) -> u32 {
+        if !self.options.threads {
+            return 0;
+        }
+        let Ok(thread) = self.jvmti.current_thread(jni) else { return 0 };
+        let serial = self.threads.serial(self.jvmti, thread);
+        jni.delete(thread);
+        serial
+    }
+
+    /// The signature of an object's class.
+    pub fn signature_of(&self, jni: &Jni<'_>, object: Ref<'_>) -> String {
+        let Some(class) = jni.class_of(object) else { return "Ljava/lang/Object;".to_owned() };
+        let signature = self.jvmti.class_signature(class);
+        jni.delete(class);
+        signature.unwrap_or_else(|_| "Ljava/lang/Object;".to_owned())
+    }
+
+    /// The ID of an object that has a tag; 0 if it has none.
+    pub fn known_id(&self, object: Ref<'_>) -> u64 {
+        self.jvmti.tag(object).map_or(0, |tag| crate::tags::Tag(tag).id())
+    }
+
+    /// The next walk's.
+    pub fn next_epoch(&self) -> Epoch {
+        let mut epoch = lock(&self.epoch);
+        *epoch = epoch.next();
+        *epoch
+    }
+
+    /// The ID of `java.lang.Class`; 0 if no class was met yet.
+    pub fn class_class(&self) -> u64 {
+        let all = self.classes.all();
+        all.iter().find(|class| class.signature == "Ljava/lang/Class;").map_or(0, |class| class.id)
+    }
+}
