@@ -55,11 +55,6 @@ pub struct Agent {
     /// One dump at a time.
     pub dumping: Mutex<()>,
     ended: AtomicBool,
-    /// `VMDeath` came.
-    dying: AtomicBool,
-    /// Garbage collections that started, and that the agent asked for and that ended.
-    collections: AtomicUsize,
-    collected: AtomicUsize,
     commands: Mutex<Option<Sender<Command>>>,
     receiver: Mutex<Option<Receiver<Command>>>,
     /// The agent's threads that run.
@@ -87,9 +82,6 @@ impl Agent {
             file: OnceLock::new(),
             dumping: Mutex::default(),
             ended: AtomicBool::new(false),
-            dying: AtomicBool::new(false),
-            collections: AtomicUsize::new(0),
-            collected: AtomicUsize::new(0),
             commands: Mutex::new(Some(sender)),
             receiver: Mutex::new(Some(receiver)),
             running: AtomicUsize::new(0),
@@ -126,7 +118,7 @@ impl Agent {
         }
         let mut events = vec![Event::ThreadStart, Event::ThreadEnd, Event::DataDumpRequest];
         if self.options.sites || self.options.heap_dump {
-            events.push(Event::CollectionStart);
+            events.extend([Event::CollectionStart, Event::CollectionFinish]);
         }
         if self.options.sites {
             events.push(Event::VmObjectAlloc);
@@ -145,6 +137,9 @@ impl Agent {
                 jni.delete(thread);
             }
             self.run(jni, "HPROF control", |agent, jni| agent.control(&jni));
+            if self.options.sites || self.options.heap_dump {
+                self.run(jni, "HPROF collector", |agent, _| agent.collector.run(agent.jvmti));
+            }
             if self.samples.is_some() {
                 self.run(jni, "HPROF CPU sampler", |agent, jni| {
                     if let Some(samples) = &agent.samples {
@@ -248,6 +243,8 @@ impl Agent {
                 let _ = done.send(());
                 return more;
             }
+            // The last dump is that of `VMDeath`; what was asked for before and not begun is in it.
+            Command::Dump(_) | Command::Stop if self.collector.is_ending() => {}
             Command::Dump(what) => self.dump(jni, what),
             Command::Stop => {
                 self.stop_events();
@@ -255,41 +252,8 @@ impl Agent {
                 self.ended.store(true, Ordering::Release);
                 self.close();
             }
-            Command::Collect => {
-                let _ = self.jvmti.collect_garbage();
-                self.collected.fetch_add(1, Ordering::AcqRel);
-            }
             Command::Exit => crate::control::exit(jni),
             Command::End => return false,
-        }
-        true
-    }
-
-    /// Collects garbage; says whether it did.
-    ///
-    /// When the JVM ends, HotSpot stops the threads of concurrent collectors (ZGC, Shenandoah) before it sends `VMDeath`:
-    /// who asks for a collection then waits for ever. So another thread asks, and if none starts, none will.
-    pub fn collect_garbage(&self) -> bool {
-        /// Until a collection starts, all threads have to come to a safepoint.
-        const PATIENCE: Duration = Duration::from_millis(500);
-        if !self.dying.load(Ordering::Acquire) {
-            return match self.jvmti.collect_garbage() {
-                Ok(()) => true,
-                Err(error) => {
-                    complain(&format!("cannot collect garbage: {error}"));
-                    false
-                }
-            };
-        }
-        let (before, collected) =
-            (self.collections.load(Ordering::Acquire), self.collected.load(Ordering::Acquire));
-        self.send(Command::Collect);
-        let start = Instant::now();
-        while self.collected.load(Ordering::Acquire) == collected {
-            if self.collections.load(Ordering::Acquire) == before && start.elapsed() > PATIENCE {
-                return false;
-            }
-            std::thread::sleep(Duration::from_micros(200));
         }
         true
     }
@@ -386,7 +350,7 @@ impl Handler for Agent {
     fn vm_death(&self, jni: &Jni<'_>) {
         /// How long the agent's threads may take to end: they are between two calls of the JVM.
         const PATIENCE: Duration = Duration::from_secs(2);
-        self.dying.store(true, Ordering::Release);
+        self.collector.jvm_ends();
         self.stop_events();
         if !self.ended.swap(true, Ordering::AcqRel) {
             let what = if self.options.dump_on_exit { What::all(&self.options) } else { What::DEFINITIONS };
@@ -394,11 +358,14 @@ impl Handler for Agent {
             self.close();
         }
         self.send(Command::End);
-        for event in [Event::ThreadStart, Event::ThreadEnd, Event::CollectionStart] {
+        self.collector.end();
+        for event in [Event::ThreadStart, Event::ThreadEnd, Event::CollectionStart, Event::CollectionFinish] {
             self.jvmti.disable(event);
         }
         let start = Instant::now();
-        while self.running.load(Ordering::Acquire) > 0 && start.elapsed() < PATIENCE {
+        // A collector that waits for ever is not waited for.
+        let stuck = usize::from(self.collector.is_stuck());
+        while self.running.load(Ordering::Acquire) > stuck && start.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -488,6 +455,10 @@ impl Handler for Agent {
     }
 
     fn collection_started(&self) {
-        self.collections.fetch_add(1, Ordering::AcqRel);
+        self.collector.started();
+    }
+
+    fn collection_finished(&self) {
+        self.collector.finished();
     }
 }

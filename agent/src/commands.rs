@@ -13,8 +13,6 @@ pub enum Command {
     Stop,
     /// One of the others, and to tell when it is done.
     Told(Box<Command>, Sender<()>),
-    /// To collect garbage.
-    Collect,
     /// To write, and end the JVM.
     Exit,
     /// The JVM ends.

@@ -117,7 +117,7 @@ impl Agent {
     fn count_live(&self, jni: &Jni<'_>) -> Live {
         /// Classes can be loaded between their registration and the walk.
         const ATTEMPTS: usize = 3;
-        let collected = self.collect_garbage();
+        let collected = self.collector.collect();
         let mut live = Live::new(self.sampling, 0, None);
         for _ in 0..ATTEMPTS {
             {
@@ -143,7 +143,7 @@ impl Agent {
     }
 
     fn heap_dump(&self, jni: &Jni<'_>, output: &mut Output) {
-        if !self.collect_garbage() {
+        if !self.collector.collect() {
             complain("garbage could not be collected before the heap dump: unreachable objects are in it");
         }
         let spool = if output.sink.path().is_none() {
@@ -223,7 +223,7 @@ impl Agent {
         let first = self.file.get_or_init(|| output.sink.path().map(std::path::Path::to_owned));
         let Some(first) = first else { return };
         let path = if output.is_behind_jvm() { numbered(first) } else { first.clone() };
-        if !self.collect_garbage() {
+        if !self.collector.collect() {
             complain("garbage could not be collected before the heap dump: unreachable objects are in it");
         }
         match crate::heap::jvm::dump(jni, &path) {

@@ -13,6 +13,7 @@
 //! | `heap` | walks: what is alive, and heap dumps |
 //! | `output` | files, sockets, and the records or lines in them |
 //! | `rewrite` | class files whose methods are measured |
+//! | `collector` | garbage collections that are asked for |
 //! | `commands`, `control` | what it can be asked for, also over a socket |
 //! | `dumps` | what is written, and when |
 
@@ -21,6 +22,7 @@
 #![allow(unreachable_pub)]
 
 pub mod agent;
+mod collector;
 mod commands;
 mod control;
 mod dumps;

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::collector::Collector;
 use crate::jvm::{Jni, Jvmti, Ref, VirtualThreadOf};
 use crate::options::{self, Options};
 use crate::record::classes::Classes;
@@ -40,6 +41,8 @@ pub struct State {
     pub has_cpu_time: bool,
     depth: AtomicUsize,
     recording: AtomicBool,
+    /// Asks for garbage collections.
+    pub collector: Collector,
     /// Of the last walk that told what it had met.
     epoch: Mutex<Epoch>,
 }
@@ -65,6 +68,7 @@ impl State {
             has_cpu_time,
             depth: AtomicUsize::new(options.depth),
             recording: AtomicBool::new(options.sites),
+            collector: Collector::default(),
             epoch: Mutex::default(),
             options,
         }

@@ -231,6 +231,9 @@ class Round:
             if rng.random() < 0.3:
                 command.append("-XX:+ExitOnOutOfMemoryError")
                 self.expected = EXIT_ON_OUT_OF_MEMORY
+        elif self.program == "Overflow":
+            # HotSpot's heap walk undoes escape analysis of each frame, in time that is quadratic in the depth of the stack.
+            command += ["-Xmx400m", "-Xss300k"]
         else:
             command.append("-Xmx400m")
         if self.act.startswith("attach") and release(self.jdk) >= 21:

@@ -17,6 +17,7 @@ use super::records::Out;
 use super::write::Writer;
 use crate::jvm::walk::{Filter, Kind, Reference, Tag as Place, Then, Value, Visitor, bytes_of};
 use crate::jvm::{Jni, Ref};
+use crate::messages::complain;
 use crate::output::serial;
 use crate::state::State;
 use crate::tags::{Epoch, Ids, Tag};
@@ -142,6 +143,8 @@ impl<'a, 's> Dump<'a, 's> {
         if let Some(array) = self.hidden_array(state, jni, classes) {
             jvmti.follow(Some(array), self)?;
             jni.delete(array);
+        } else {
+            complain("the heap is full: static fields are not in the heap dump");
         }
         self.finish_object();
         self.write_classes();
@@ -187,8 +190,16 @@ impl<'a, 's> Dump<'a, 's> {
         })
     }
 
-    /// An array of the agent's own, that is in no dump.
+    /// An array of the agent's own, that is in no dump. `None` if there is no memory for it.
     fn hidden_array<'j>(&mut self, state: &State, jni: &Jni<'j>, objects: &[Ref<'_>]) -> Option<Ref<'j>> {
+        /// More than the pages that ZGC gives to small objects (2 MiB).
+        const MARGIN: u64 = 8 << 20;
+        // Where a thread waits for memory until garbage is collected, it would wait for ever.
+        if state.collector.is_stuck()
+            && jni.free_heap().is_none_or(|free| free < MARGIN + 8 * objects.len() as u64)
+        {
+            return None;
+        }
         let array = jni.object_array(objects)?;
         // Of no size, so that no gap is in the IDs but the least.
         let id = self.ids.next(8);

@@ -42,6 +42,8 @@ pub enum Event {
     MonitorWaited,
     /// A garbage collection starts.
     CollectionStart,
+    /// It ends.
+    CollectionFinish,
 }
 
 impl Event {
@@ -61,6 +63,7 @@ impl Event {
             Self::MonitorWait => sys::JVMTI_EVENT_MONITOR_WAIT,
             Self::MonitorWaited => sys::JVMTI_EVENT_MONITOR_WAITED,
             Self::CollectionStart => sys::JVMTI_EVENT_GARBAGE_COLLECTION_START,
+            Self::CollectionFinish => sys::JVMTI_EVENT_GARBAGE_COLLECTION_FINISH,
         }
     }
 }
@@ -114,6 +117,9 @@ pub trait Handler: Sync {
 
     /// A garbage collection starts: nothing of the JVM may be called.
     fn collection_started(&self);
+
+    /// It ends: as above.
+    fn collection_finished(&self);
 }
 
 static HANDLER: OnceLock<&'static dyn Handler> = OnceLock::new();
@@ -157,6 +163,7 @@ impl Events for Jvmti {
         callbacks.MonitorWait = Some(monitor_wait);
         callbacks.MonitorWaited = Some(monitor_waited);
         callbacks.GarbageCollectionStart = Some(collection_start);
+        callbacks.GarbageCollectionFinish = Some(collection_finish);
         self.set_callbacks(&callbacks)
     }
 
@@ -226,6 +233,14 @@ unsafe extern "system" fn collection_start(_: *mut sys::jvmtiEnv) {
     guarded(|| {
         if let Some(agent) = handler() {
             agent.collection_started();
+        }
+    });
+}
+
+unsafe extern "system" fn collection_finish(_: *mut sys::jvmtiEnv) {
+    guarded(|| {
+        if let Some(handler) = handler() {
+            handler.collection_finished();
         }
     });
 }

@@ -275,6 +275,31 @@ impl<'j> Jni<'j> {
         !self.clear_exception()
     }
 
+    /// What a method without arguments that returns a `long` gives.
+    fn call_long(&self, object: Ref<'_>, class: Ref<'_>, name: &CStr) -> Option<i64> {
+        // SAFETY: as in `new_object`.
+        let value = unsafe {
+            let method =
+                ((*self.table()).GetMethodID)(self.env(), class.raw(), name.as_ptr(), c"()J".as_ptr());
+            if self.clear_exception() || method.is_null() {
+                return None;
+            }
+            ((*self.table()).CallLongMethodA)(self.env(), object.raw(), method, std::ptr::null())
+        };
+        (!self.clear_exception()).then_some(value)
+    }
+
+    /// Bytes that can be allocated without a garbage collection, as `java.lang.Runtime` says. Allocates nothing itself.
+    pub fn free_heap(&self) -> Option<u64> {
+        self.frame(2, |jni| {
+            let class = jni.find_class(c"java/lang/Runtime")?;
+            let runtime = jni.call_static(class, c"getRuntime", c"()Ljava/lang/Runtime;", &[])?;
+            let bytes = |name| jni.call_long(runtime, class, name);
+            let free = bytes(c"maxMemory")?.saturating_sub(bytes(c"totalMemory")?);
+            u64::try_from(free.saturating_add(bytes(c"freeMemory")?)).ok()
+        })?
+    }
+
     /// An `Object[]` of these objects. `None` if there is no memory for it.
     pub fn object_array(&self, objects: &[Ref<'_>]) -> Option<Ref<'j>> {
         let class = self.find_class(c"java/lang/Object")?;

@@ -5,8 +5,8 @@
 //! up, and for every whole interval its stack counts once. A stack is taken where the JVM can stop the thread (a safepoint
 //! poll), so a sample can land a little behind the code that ran: safepoint bias.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
@@ -26,7 +26,9 @@ const MAX_SHARE: u32 = 50;
 pub struct Samples {
     counts: Mutex<FxHashMap<u32, u64>>,
     total: AtomicU64,
-    stopped: AtomicBool,
+    stopped: Mutex<bool>,
+    /// Wakes the sampler when it is stopped: intervals may be long.
+    wake: Condvar,
     paused: AtomicBool,
 }
 
@@ -56,7 +58,8 @@ impl Samples {
 
     /// No more samples, for good.
     pub fn stop(&self) {
-        self.stopped.store(true, Ordering::Relaxed);
+        *lock(&self.stopped) = true;
+        self.wake.notify_all();
     }
 
     /// No samples for now, or again.
@@ -83,7 +86,7 @@ impl Samples {
         // Its own processor time; where the JVM does not tell, time that passes.
         let this = state.jvmti.current_thread(jni).ok().filter(|_| state.has_cpu_time);
         let clock = || this.and_then(|this| state.jvmti.thread_cpu_time(this).ok()).map(Duration::from_nanos);
-        while !self.stopped.load(Ordering::Relaxed) {
+        while !*lock(&self.stopped) {
             let start = Instant::now();
             let before = clock();
             if self.is_on() {
@@ -99,7 +102,9 @@ impl Samples {
                 (Some(before), Some(after)) => after.saturating_sub(before),
                 _ => took,
             };
-            std::thread::sleep(interval.saturating_sub(took).max(used * (MAX_SHARE - 1)));
+            let rest = interval.saturating_sub(took).max(used * (MAX_SHARE - 1));
+            let stopped = self.wake.wait_timeout_while(lock(&self.stopped), rest, |stopped| !*stopped);
+            drop(stopped.unwrap_or_else(PoisonError::into_inner));
         }
     }
 }
