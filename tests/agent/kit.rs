@@ -136,6 +136,11 @@ impl Jdk {
         Run { jdk: self, dir, agent: Some(options), jvm: Vec::new() }
     }
 
+    /// A program under the agent with these options and no more.
+    pub fn exact(&self, options: &str) -> Run<'_> {
+        Run { agent: Some(options.to_owned()), ..self.bare() }
+    }
+
     /// A program without it.
     pub fn bare(&self) -> Run<'_> {
         Run { jdk: self, dir: tempfile::tempdir().unwrap(), agent: None, jvm: Vec::new() }

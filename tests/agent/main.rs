@@ -13,10 +13,14 @@
     clippy::print_stderr
 )]
 
+mod cpu;
+mod dump;
 #[path = "../reports/grammar/mod.rs"]
 mod grammar;
 mod kit;
+mod life;
 mod live;
+mod monitor;
 #[allow(dead_code)]
 #[path = "../kit/process.rs"]
 mod process;

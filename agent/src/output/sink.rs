@@ -8,10 +8,36 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a socket may take nothing.
 pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often is looked whether it took something: a write that is over time says only how much was taken in all of it.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Writes all of `bytes`, as long as the other end takes some of it within [`PATIENCE`].
+fn send(stream: &mut TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+    let mut taken = Instant::now();
+    while !bytes.is_empty() {
+        match stream.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                bytes = bytes.get(written..).unwrap_or_default();
+                taken = Instant::now();
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                if taken.elapsed() >= PATIENCE {
+                    let message = format!("the other end read nothing for {} seconds", PATIENCE.as_secs());
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
 
 /// A file or a socket.
 #[derive(Debug)]
@@ -70,7 +96,7 @@ impl Sink {
         for address in (host, port).to_socket_addrs().map_err(failed)? {
             match TcpStream::connect_timeout(&address, PATIENCE) {
                 Ok(stream) => {
-                    stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
+                    stream.set_write_timeout(Some(LOOK)).map_err(failed)?;
                     return Ok(Self { to: To::Socket(stream), failed: None, written: 0 });
                 }
                 Err(error) => last = Some(error),
@@ -170,7 +196,7 @@ impl Sink {
         }
         let written = match &mut self.to {
             To::File { file, .. } => file.write_all(bytes),
-            To::Socket(stream) => stream.write_all(bytes),
+            To::Socket(stream) => send(stream, bytes),
         };
         match written {
             Ok(()) => self.written += bytes.len() as u64,

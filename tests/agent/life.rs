@@ -1,0 +1,246 @@
+//! Starts, ends, and what goes wrong: the JVM's start and exit code, files that look whole, sockets that do not answer.
+
+use std::io::Read;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use crate::grammar::{Writer, check};
+use crate::kit::{ask, each_jdk, not_run};
+use crate::report::Report;
+
+#[test]
+fn wrong_options_end_the_start() {
+    each_jdk("wrong options", |jdk| {
+        for (options, word) in [
+            ("heap=some", "heap=some"),
+            ("cpu=fast", "cpu=fast"),
+            ("depth=many", "depth=many"),
+            ("hep=sites", "hep"),
+            ("monitor=y,format=b", "monitor=y"),
+            ("cpu=times,format=b", "cpu=times"),
+            ("net=nowhere", "net=nowhere"),
+            ("dump", "dump"),
+        ] {
+            let done = jdk.exact(options).finish(&["Ends", "none"]);
+            assert!(!done.output.status.success(), "{options}");
+            assert!(
+                done.stderr().contains("HPROF: ") && done.stderr().contains(word),
+                "{options}: {}",
+                done.stderr()
+            );
+            assert!(std::fs::read_dir(done.dir.path()).unwrap().next().is_none(), "{options} left files");
+        }
+    });
+}
+
+#[test]
+fn help_lists_all_and_ends() {
+    each_jdk("help", |jdk| {
+        let help = jdk.exact("help").finish(&["Ends", "throw"]);
+        assert_eq!(help.output.status.code(), Some(0), "{}", help.stderr());
+        assert!(help.stdout().contains("heap=dump|sites|all"), "{}", help.stdout());
+    });
+}
+
+#[test]
+fn exit_codes_are_the_programs() {
+    each_jdk("exit codes", |jdk| {
+        for (how, code) in [("none", 0), ("exit", 7), ("throw", 1), ("hook", 3), ("initialiser", 9)] {
+            for options in ["heap=all", "heap=sites,cpu=samples,monitor=y,interval=1", "cpu=times"] {
+                let done = jdk.run(options).finish(&["Ends", how]);
+                assert_eq!(done.output.status.code(), Some(code), "{how}: {}", done.stderr());
+                check(done.text().as_bytes(), Writer::Agent)
+                    .unwrap_or_else(|error| panic!("{how}, {options}: {error}"));
+            }
+        }
+        // Nothing is told of a halt before it is over.
+        let done = jdk.run("heap=sites").finish(&["Ends", "halt"]);
+        assert_eq!(done.output.status.code(), Some(5), "{}", done.stderr());
+    });
+}
+
+#[test]
+fn files_that_cannot_be_written_end_the_start() {
+    each_jdk("files", |jdk| {
+        let done = jdk.run("heap=sites,file=/nowhere/at/all.txt").finish(&["Ends", "none"]);
+        assert!(!done.output.status.success());
+        assert!(done.stderr().contains("/nowhere/at/all.txt"), "{}", done.stderr());
+    });
+}
+
+#[test]
+fn without_force_no_file_is_overwritten() {
+    each_jdk("force", |jdk| {
+        let run = jdk.run("heap=sites,force=n,file=here.txt");
+        let here = run.dir.path().join("here.txt");
+        std::fs::write(&here, "mine").unwrap();
+        let done = run.ok(&["Ends", "none"]);
+        assert_eq!(std::fs::read(&here).unwrap(), b"mine");
+        let others: Vec<_> = std::fs::read_dir(done.dir.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| *path != here)
+            .collect();
+        assert_eq!(others.len(), 1, "{others:?}");
+        check(&std::fs::read(&others[0]).unwrap(), Writer::Agent).unwrap();
+        let run = jdk.run("heap=sites,file=here.txt");
+        std::fs::write(run.dir.path().join("here.txt"), "mine").unwrap();
+        let done = run.ok(&["Ends", "none"]);
+        check(&std::fs::read(done.dir.path().join("here.txt")).unwrap(), Writer::Agent).unwrap();
+    });
+}
+
+#[test]
+fn without_doe_nothing_is_dumped_at_the_end() {
+    each_jdk("doe", |jdk| {
+        let done = jdk.run("heap=all,doe=n").ok(&["Ends", "none"]);
+        let counted = check(done.text().as_bytes(), Writer::Agent).unwrap();
+        assert!(counted.sections.is_empty() && counted.started > 0, "{counted:?}");
+    });
+}
+
+#[test]
+fn an_agent_loaded_late_records_from_then_on() {
+    each_jdk("late", |jdk| {
+        if jdk.tool("jcmd").is_none() {
+            return not_run("late", "no jcmd");
+        }
+        let java = jdk.bare().jvm(&["-XX:+EnableDynamicAgentLoading"]).start(&["Wait"]);
+        java.wait_for("READY");
+        let out = java.path("late");
+        let load = |options: &str| {
+            let library = crate::kit::library();
+            // What the diagnostic command parses: quotes keep the commas.
+            jdk.jcmd(java.pid(), &["JVMTI.agent_load", library.to_str().unwrap(), &format!("\"{options}\"")])
+        };
+        let said = load(&format!("heap=sites,cutoff=0,file={}", out.display()));
+        assert!(said.contains("return code: 0") || said.contains("Command executed"), "{said}");
+        load("dump");
+        java.wait_for_agent("done: ");
+        let report = Report::read(&std::fs::read_to_string(&out).unwrap());
+        assert_eq!(report.sum("Wait$Leaf", |trace| trace.frames.is_empty())[0].objects, 101);
+        check(&std::fs::read(&out).unwrap(), Writer::Agent).unwrap();
+        load("stop");
+        java.wait_for_agent("done: ");
+        let text = std::fs::read(&out).unwrap();
+        // The grammar is that of one report: a file has the header once, and then one report after another.
+        assert_eq!(String::from_utf8_lossy(&text).matches("SITES BEGIN").count(), 2);
+        let (status, dir, _) = java.end();
+        assert!(status.success());
+        // Stopped: the end of the JVM adds nothing.
+        assert_eq!(std::fs::read(dir.path().join("late")).unwrap(), text);
+    });
+}
+
+#[test]
+fn the_jni_is_used_as_it_has_to_be() {
+    each_jdk("Xcheck:jni", |jdk| {
+        for options in ["heap=all", "heap=all,format=b", "cpu=samples,monitor=y,interval=1", "cpu=times"] {
+            let bare = jdk.bare().jvm(&["-Xcheck:jni"]).ok(&["Plain"]);
+            let done = jdk.run(options).jvm(&["-Xcheck:jni"]).ok(&["Plain"]);
+            let warnings = |said: String| {
+                said.lines()
+                    .filter(|line| line.contains("WARNING") || line.contains("FATAL"))
+                    .map(str::to_owned)
+                    .collect::<Vec<_>>()
+            };
+            let of_java = warnings(bare.stdout() + &bare.stderr());
+            let of_agent = warnings(done.stdout() + &done.stderr());
+            assert!(of_agent.len() <= of_java.len(), "{options}: {of_agent:#?}");
+        }
+    });
+}
+
+/// Killed while a dump of many objects is written: at no moment there is a file of that name that is not whole.
+#[test]
+fn what_is_killed_leaves_no_file_that_looks_whole() {
+    each_jdk("kill", |jdk| {
+        let java = jdk.run("heap=dump,doe=n").start(&["Ends", "many", "1500000"]);
+        java.wait_for("READY");
+        let (out, partial) = (java.path("out"), java.path("out.partial"));
+        assert!(!out.exists());
+        java.signal(rustix::process::Signal::QUIT);
+        let start = Instant::now();
+        while std::fs::metadata(&partial).map_or(0, |file| file.len()) < 1 << 20 {
+            assert!(start.elapsed() < Duration::from_secs(60) && !out.exists(), "no dump began");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        java.signal(rustix::process::Signal::KILL);
+        let (status, dir, _) = java.end();
+        assert!(!status.success() && !dir.path().join("out").exists());
+        assert!(dir.path().join("out.partial").exists());
+    });
+}
+
+#[test]
+fn a_socket_gets_what_a_file_would() {
+    each_jdk("net", |jdk| {
+        for format in ["a", "b"] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let port = listener.local_addr().unwrap().port();
+            let reader = std::thread::spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+                let mut bytes = Vec::new();
+                stream.read_to_end(&mut bytes).unwrap();
+                bytes
+            });
+            let run = jdk.run(&format!("heap=all,cutoff=0,depth=8,format={format},net=127.0.0.1:{port}"));
+            let done = run.ok(&["Known", "50"]);
+            let bytes = reader.join().unwrap();
+            let out = done.out();
+            std::fs::write(&out, &bytes).unwrap();
+            if format == "a" {
+                let counted = check(&bytes, Writer::Agent).unwrap();
+                assert_eq!(counted.sections, ["HEAP DUMP", "SITES"]);
+            }
+            let sites = ask("sites", &out, &["--top", "0"]);
+            let wide = sites["rows"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .find(|row| row["class"] == "Known$Wide")
+                .cloned()
+                .unwrap();
+            assert_eq!(
+                (wide["live_instances"].as_u64(), wide["allocated_bytes"].as_u64()),
+                (Some(50), Some(2400))
+            );
+        }
+    });
+}
+
+#[test]
+fn a_socket_that_fails_does_not_keep_the_jvm() {
+    each_jdk("sockets that fail", |jdk| {
+        // Nobody listens.
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let done = jdk.run(&format!("heap=sites,net=127.0.0.1:{port}")).finish(&["Ends", "exit"]);
+        assert!(
+            !done.output.status.success() && done.stderr().contains("cannot connect"),
+            "{}",
+            done.stderr()
+        );
+        // It is closed at once.
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let closer = std::thread::spawn(move || drop(listener.accept().unwrap()));
+        let done = jdk.run(&format!("heap=all,format=b,net=127.0.0.1:{port}")).finish(&["Ends", "exit"]);
+        closer.join().unwrap();
+        assert_eq!(done.output.status.code(), Some(7), "{}", done.stderr());
+        // It never reads: buffers fill, then it is given up.
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let run = jdk.run(&format!("heap=dump,format=b,net=127.0.0.1:{port}"));
+        // More bytes than the buffers of both ends hold.
+        let java = run.start(&["Ends", "many", "600000"]);
+        let stream = listener.accept().unwrap();
+        java.wait_for("READY");
+        let start = Instant::now();
+        let (status, _, said) = java.end();
+        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+        assert!(status.success(), "{said:#?}");
+        assert!(said.iter().any(|line| line.contains("HPROF: cannot write")), "{said:#?}");
+        drop(stream);
+    });
+}
