@@ -144,7 +144,7 @@ impl Agent {
 
     fn heap_dump(&self, jni: &Jni<'_>, output: &mut Output) {
         if !self.collector.collect() {
-            complain("garbage could not be collected before the heap dump: unreachable objects are in it");
+            complain("garbage could not be collected before the heap dump: unreachable objects may be in it");
         }
         let spool = if output.sink.path().is_none() {
             match records::spool() {
@@ -224,7 +224,7 @@ impl Agent {
         let Some(first) = first else { return };
         let path = if output.is_behind_jvm() { numbered(first) } else { first.clone() };
         if !self.collector.collect() {
-            complain("garbage could not be collected before the heap dump: unreachable objects are in it");
+            complain("garbage could not be collected before the heap dump: unreachable objects may be in it");
         }
         match crate::heap::jvm::dump(jni, &path) {
             Ok(behind) => *output = behind,

@@ -363,7 +363,7 @@ class Round:
                 if (file.parent / (file.name + ".partial")).is_symlink():
                     self.failures.append(f"{file.name} is whole on a full disk")
         if self.listener and self.listener.ended and self.listener.how == "drain" and self.code == self.expected \
-                and not self.act.startswith("attach"):
+                and not self.act.startswith("attach") and (self.on_exit or "cpu=old" not in self.options):
             whole.append(self.directory / "received")
         for file in whole:
             self.doctor(file)

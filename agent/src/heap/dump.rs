@@ -16,7 +16,7 @@ use super::fields::{ClassData, Layout, Layouts, field_bytes};
 use super::records::Out;
 use super::write::Writer;
 use crate::jvm::walk::{Filter, Kind, Reference, Tag as Place, Then, Value, Visitor, bytes_of};
-use crate::jvm::{Jni, Ref};
+use crate::jvm::{Jni, MAX_REFERENCES, Ref};
 use crate::messages::complain;
 use crate::output::serial;
 use crate::state::State;
@@ -166,6 +166,11 @@ impl<'a, 's> Dump<'a, 's> {
         const MAX_TAGS: usize = 4096;
         let mut tags: Vec<_> = std::mem::take(&mut self.unvisited).into_iter().collect();
         if tags.is_empty() {
+            return Ok(());
+        }
+        if state.collector.is_stuck() && self.counts.beyond > MAX_REFERENCES as u64 {
+            // Garbage that is not collected any more: at the end of the JVM it is not worth a reference for each.
+            self.counts.lost = self.counts.beyond;
             return Ok(());
         }
         // Objects without IDs are many to a tag: they come first.
