@@ -4,7 +4,7 @@ use hprof_format::{date, heap_text};
 
 use crate::agent::Agent;
 use crate::commands::What;
-use crate::heap::dump::{Counts, Dump, ThreadRoots};
+use crate::heap::dump::{Counts, Dump, ThreadRoot, ThreadRoots};
 use crate::heap::fields::Layouts;
 use crate::heap::live::Live;
 use crate::heap::records::{self, Form, Out, Target};
@@ -246,7 +246,8 @@ impl Agent {
             if let Some(known) = self.threads.register(self.jvmti, jni, &self.ids, thread) {
                 let depth = self.jvmti.frame_count(thread).unwrap_or(0).min(crate::options::MAX_DEPTH);
                 let trace = self.trace_of_depth(jni, thread, known.serial, depth);
-                roots.insert(known.id, (known.serial, serial(trace)));
+                let stack = self.traces.get(trace);
+                roots.insert(known.id, ThreadRoot { serial: known.serial, trace: serial(trace), stack });
             }
             jni.delete(thread);
         }

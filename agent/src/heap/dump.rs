@@ -8,6 +8,8 @@
 //!    not report these), and what is not reachable. Objects are fetched by their tags, put into an array, and walked from
 //!    there.
 
+use std::sync::Arc;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use hprof_format::heap_binary as binary;
@@ -19,6 +21,7 @@ use crate::jvm::walk::{Filter, Kind, Reference, Tag as Place, Then, Value, Visit
 use crate::jvm::{Jni, MAX_REFERENCES, Ref};
 use crate::messages::complain;
 use crate::output::serial;
+use crate::record::traces::{NATIVE, Trace};
 use crate::state::State;
 use crate::tags::{Epoch, Ids, Tag};
 
@@ -39,8 +42,27 @@ pub struct Counts {
     pub cut: u64,
 }
 
-/// A thread, for its roots: serial number, and serial number of its stack.
-pub type ThreadRoots = FxHashMap<u64, (u32, u32)>;
+/// A thread, for its roots.
+#[derive(Debug)]
+pub struct ThreadRoot {
+    /// Serial number.
+    pub serial: u32,
+    /// Serial number of its stack.
+    pub trace: u32,
+    /// Its stack.
+    pub stack: Option<Arc<Trace>>,
+}
+
+impl ThreadRoot {
+    /// Whether a frame is that of a native method.
+    fn is_native(&self, frame: i32) -> bool {
+        let place = usize::try_from(frame).ok().and_then(|at| self.stack.as_ref()?.places.get(at));
+        place.is_some_and(|place| place.line == NATIVE)
+    }
+}
+
+/// By object ID.
+pub type ThreadRoots = FxHashMap<u64, ThreadRoot>;
 
 /// How far the walk goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -446,28 +468,31 @@ impl<'a, 's> Dump<'a, 's> {
     }
 
     fn root(&mut self, reference: &Reference<'_>, id: u64) {
-        if let Kind::JniLocal(tag, _) = reference.kind
-            && Tag(tag).id() == self.this_thread
-        {
-            return;
+        let thread = |tag: i64| self.threads.get(&Tag(tag).id());
+        if let Kind::JniLocal(tag, frame, of_method) = reference.kind {
+            // HotSpot tells what compiled code refers to as if it were local references of its frame. Only native methods have
+            // such; HotSpot's own dumps do not name the others.
+            let is_native = !of_method || thread(tag).is_none_or(|thread| thread.is_native(frame));
+            if Tag(tag).id() == self.this_thread || !is_native {
+                return;
+            }
         }
-        let thread = |tag: i64| self.threads.get(&Tag(tag).id()).copied();
         let root = match reference.kind {
             Kind::JniGlobal => binary::Root::JniGlobal(0),
             // HotSpot names all that the boot loader's data refers to: class objects, and arrays of resolved constants.
             Kind::SystemClass if Tag(reference.class).id() == self.class_class => binary::Root::StickyClass,
             Kind::Monitor => binary::Root::MonitorUsed,
             Kind::StackLocal(tag, frame) => match thread(tag) {
-                Some((serial, _)) => binary::Root::JavaFrame(serial, frame),
+                Some(thread) => binary::Root::JavaFrame(thread.serial, frame),
                 // A virtual thread.
                 None => binary::Root::Unknown,
             },
-            Kind::JniLocal(tag, frame) => match thread(tag) {
-                Some((serial, _)) => binary::Root::JniLocal(serial, frame),
+            Kind::JniLocal(tag, frame, _) => match thread(tag) {
+                Some(thread) => binary::Root::JniLocal(thread.serial, frame),
                 None => binary::Root::Unknown,
             },
             Kind::Thread => match self.threads.get(&id) {
-                Some((serial, trace)) => binary::Root::Thread(*serial, *trace),
+                Some(thread) => binary::Root::Thread(thread.serial, thread.trace),
                 None => binary::Root::Unknown,
             },
             _ => binary::Root::Unknown,

@@ -45,8 +45,8 @@ pub enum Kind {
     Monitor,
     /// Root: a local variable. The tag of its thread, and the frame.
     StackLocal(i64, i32),
-    /// Root: a local JNI reference. The tag of its thread, and the frame.
-    JniLocal(i64, i32),
+    /// Root: a local JNI reference. The tag of its thread, the frame, and whether it is that of a method.
+    JniLocal(i64, i32, bool),
     /// Root: a thread.
     Thread,
     /// Root, or a reference, of another kind.
@@ -235,7 +235,11 @@ unsafe extern "system" fn reference(
             22 => Kind::SystemClass,
             23 => Kind::Monitor,
             24 => Kind::StackLocal((*info).stack_local.thread_tag, (*info).stack_local.depth),
-            25 => Kind::JniLocal((*info).jni_local.thread_tag, (*info).jni_local.depth),
+            25 => Kind::JniLocal(
+                (*info).jni_local.thread_tag,
+                (*info).jni_local.depth,
+                !(*info).jni_local.method.is_null(),
+            ),
             26 => Kind::Thread,
             _ => Kind::Other,
         }

@@ -16,6 +16,9 @@ use crate::tags::{Ids, MAX_TRACE};
 /// The serial number of trace 0: an object that is older than the agent.
 pub const FIRST_SERIAL: u32 = 300_000;
 
+/// The line of a frame of a native method.
+pub const NATIVE: i32 = -3;
+
 /// What is known of a method.
 #[derive(Debug)]
 pub struct Method {
@@ -58,7 +61,7 @@ impl Method {
     /// The line at a bytecode index; -1 if it is not known, -3 in a native method.
     fn line(&self, location: i64) -> i32 {
         if self.is_native {
-            return -3;
+            return NATIVE;
         }
         let after = self.lines.partition_point(|(start, _)| *start <= location);
         let line = after.checked_sub(1).and_then(|at| self.lines.get(at)).map_or(-1, |(_, line)| *line);
