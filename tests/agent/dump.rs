@@ -112,13 +112,13 @@ fn values_are_those_of_the_program() {
         assert_eq!(others, expected, "{text}");
         // The same objects have the same IDs in a later dump.
         let query = "SELECT l.@objectAddress, l.value FROM Wait$Leaf l";
-        let mut ids = [oql(&first, query), oql(&second, query)].map(|rows| {
+        let [early, late] = [oql(&first, query), oql(&second, query)].map(|rows| {
             let mut rows: Vec<_> = rows.iter().map(|row| format!("{row:?}")).collect();
             rows.sort();
             rows
         });
-        assert_eq!(ids[0].len(), 101);
-        assert_eq!(std::mem::take(&mut ids[0]), ids[1]);
+        assert_eq!(early.len(), 101);
+        assert_eq!(early, late);
     });
 }
 
