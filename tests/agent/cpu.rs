@@ -124,3 +124,13 @@ fn the_table_of_old_has_callers() {
         assert!(row("Calls.idle()V", "Calls.main([Ljava/lang/String;)V").1 >= 219, "{text}");
     });
 }
+
+#[test]
+fn what_a_filter_leaves_out_is_not_measured() {
+    each_jdk("filter", |jdk| {
+        let none = jdk.run("cpu=old,filter=com.acme").ok(&["Calls"]).text();
+        assert_eq!(none, "count callee caller time\n");
+        let own = jdk.run("cpu=old,filter=Calls").ok(&["Calls"]).text();
+        assert!(own.lines().skip(1).all(|row| row.contains(" Calls")) && own.lines().count() > 3, "{own}");
+    });
+}

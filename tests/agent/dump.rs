@@ -185,5 +185,36 @@ fn objects_know_the_line_that_allocated_them() {
         for mark in [line(LEAK, "SESSION"), line(LEAK, "BUFFER")] {
             assert!(traces.contains(&format!("Leak.java:{mark}")), "{mark}: {traces}");
         }
+        let leaks = ask("leaks", &done.out(), &[]);
+        let suspect = leaks["rows"][0].clone();
+        assert_eq!(suspect["allocated_class"], "Leak$Session", "{suspect}");
+        assert_eq!(suspect["allocated_objects"], 2000);
+        let frames: Vec<_> =
+            suspect["allocated_at"].as_array().unwrap().iter().map(ToString::to_string).collect();
+        let place = format!("Leak.remember(Leak.java:{})", line(LEAK, "SESSION"));
+        assert!(frames.iter().any(|frame| frame.contains(&place)), "{frames:?}");
+    });
+}
+
+#[test]
+fn the_jvms_own_dump_has_the_agents_sites_behind_it() {
+    each_jdk("dump=jvm", |jdk| {
+        let done = jdk.run("heap=all,dump=jvm,format=b,depth=8,cutoff=0").ok(&["Leak"]);
+        let doctor = crate::kit::cli("doctor", &done.out(), &[]);
+        assert_eq!(doctor.status.code(), Some(0), "{}", String::from_utf8_lossy(&doctor.stdout));
+        let histogram = ask("histo", &done.out(), &["--top", "0"]);
+        let sites = ask("sites", &done.out(), &["--top", "0"]);
+        for class in ["Leak$Session", "java.util.HashMap$Node[]"] {
+            let of = |rows: &serde_json::Value, count: &str| -> u64 {
+                let rows = rows["rows"].as_array().unwrap();
+                rows.iter().filter(|row| row["class"] == class).map(|row| row[count].as_u64().unwrap()).sum()
+            };
+            // Each object of the JVM's dump is at one site.
+            assert_eq!(of(&histogram, "instances"), of(&sites, "live_instances"), "{class}");
+        }
+        let text =
+            String::from_utf8(crate::kit::cli("sites", &done.out(), &["--stack", "--top", "0"]).stdout);
+        let place = format!("Leak.remember(Leak.java:{})", line(LEAK, "SESSION"));
+        assert!(text.unwrap().contains(&place), "{place}");
     });
 }
