@@ -13,7 +13,7 @@ import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent / "agent"
-LOADS = {"Alloc": ["600000", "2"], "Compute": ["1800", "2"]}
+LOADS = {"Alloc": ["100000", "2"], "Compute": ["300", "2"]}
 VARIANTS = {
     "none": None,
     "heap=sites,sample=524288": "heap=sites,sample=524288",
