@@ -114,12 +114,15 @@ impl Agent {
         if self.attached
             && let Some(times) = &self.times
         {
-            crate::tracker::install(times, jni);
+            crate::tracker::install(times, jni, self.attached);
         }
-        let mut events = vec![Event::ThreadStart, Event::ThreadEnd, Event::DataDumpRequest];
-        if self.options.sites || self.options.heap_dump {
-            events.extend([Event::CollectionStart, Event::CollectionFinish]);
-        }
+        let mut events = vec![
+            Event::ThreadStart,
+            Event::ThreadEnd,
+            Event::DataDumpRequest,
+            Event::CollectionStart,
+            Event::CollectionFinish,
+        ];
         if self.options.sites {
             events.push(Event::VmObjectAlloc);
         }
@@ -137,8 +140,9 @@ impl Agent {
                 jni.delete(thread);
             }
             self.run(jni, "HPROF control", |agent, jni| agent.control(&jni));
-            if self.options.sites || self.options.heap_dump {
-                self.run(jni, "HPROF collector", |agent, _| agent.collector.run(agent.jvmti));
+            // Also where nothing of the heap is recorded: a command may ask for it.
+            if !self.run(jni, "HPROF collector", |agent, _| agent.collector.run(agent.jvmti)) {
+                self.collector.end();
             }
             if self.samples.is_some() {
                 self.run(jni, "HPROF CPU sampler", |agent, jni| {
@@ -165,8 +169,8 @@ impl Agent {
         }
     }
 
-    /// Starts a thread of the agent.
-    fn run(&self, jni: &Jni<'_>, name: &str, run: fn(&'static Agent, Jni<'_>)) {
+    /// Starts a thread of the agent; says whether it did.
+    fn run(&self, jni: &Jni<'_>, name: &str, run: fn(&'static Agent, Jni<'_>)) -> bool {
         let thread = || {
             let class = jni.find_class(c"java/lang/Thread")?;
             let name = jni.string(name)?;
@@ -193,6 +197,7 @@ impl Agent {
             self.running.fetch_sub(1, Ordering::AcqRel);
             complain(&format!("cannot start the thread {name:?}"));
         }
+        started
     }
 
     /// Does what came over the socket.
@@ -227,6 +232,11 @@ impl Agent {
     /// The agent's own thread: one command after another.
     fn control(&self, jni: &Jni<'_>) {
         let Some(receiver) = lock(&self.receiver).take() else { return };
+        if self.attached
+            && let Some(times) = &self.times
+        {
+            crate::tracker::wait_until_found(times, jni);
+        }
         while let Ok(command) = receiver.recv() {
             if !self.obey(jni, command) {
                 return;
@@ -245,6 +255,9 @@ impl Agent {
             }
             // The last dump is that of `VMDeath`; what was asked for before and not begun is in it.
             Command::Dump(_) | Command::Stop if self.collector.is_ending() => {}
+            Command::Dump(_) | Command::Stop if self.ended.load(Ordering::Acquire) => {
+                complain("the recording was stopped: there is no more to write");
+            }
             Command::Dump(what) => self.dump(jni, what),
             Command::Stop => {
                 self.stop_events();
@@ -252,7 +265,12 @@ impl Agent {
                 self.ended.store(true, Ordering::Release);
                 self.close();
             }
-            Command::Exit => crate::control::exit(jni),
+            Command::Exit => {
+                // `VMDeath` comes on this thread, and waits for all others of the agent.
+                self.running.fetch_sub(1, Ordering::AcqRel);
+                crate::control::exit(jni);
+                self.running.fetch_add(1, Ordering::AcqRel);
+            }
             Command::End => return false,
         }
         true
@@ -268,10 +286,15 @@ impl Agent {
             Event::MonitorWaited,
             Event::DataDumpRequest,
             Event::ClassFileLoad,
+            Event::ThreadStart,
+            Event::ThreadEnd,
         ] {
             self.jvmti.disable(event);
         }
         self.end_recording();
+        if let Some(times) = &self.times {
+            times.ready.store(false, Ordering::Release);
+        }
         if let Some(samples) = &self.samples {
             samples.stop();
         }
@@ -339,7 +362,7 @@ impl Agent {
 impl Handler for Agent {
     fn vm_start(&self, jni: &Jni<'_>) {
         if let Some(times) = &self.times {
-            crate::tracker::install(times, jni);
+            crate::tracker::install(times, jni, self.attached);
         }
     }
 
@@ -410,17 +433,27 @@ impl Handler for Agent {
         }
     }
 
-    fn contended_enter(&self, jni: &Jni<'_>, _: Ref<'_>, object: Ref<'_>) {
+    fn contended_enter(&self, jni: &Jni<'_>, thread: Ref<'_>, object: Ref<'_>) {
+        // It may go on on another carrier, where nobody knows of the wait.
+        if jni.is_virtual(thread) {
+            return;
+        }
         monitors::wait(self.waiting(jni, object));
     }
 
-    fn contended_entered(&self, _: &Jni<'_>, _: Ref<'_>, _: Ref<'_>) {
+    fn contended_entered(&self, jni: &Jni<'_>, thread: Ref<'_>, _: Ref<'_>) {
+        if jni.is_virtual(thread) {
+            return;
+        }
         if let Some(waiting) = monitors::waited() {
             self.monitors.entered(waiting);
         }
     }
 
     fn monitor_wait(&self, jni: &Jni<'_>, thread: Ref<'_>, object: Ref<'_>, timeout: i64) {
+        if jni.is_virtual(thread) {
+            return;
+        }
         let signature = self.signature_of(jni, object);
         let serial = self.threads.serial(self.jvmti, thread);
         self.monitors.line(hprof_format::text::Wait::Wait(&signature, timeout), serial);
@@ -428,6 +461,9 @@ impl Handler for Agent {
     }
 
     fn monitor_waited(&self, jni: &Jni<'_>, thread: Ref<'_>, object: Ref<'_>) {
+        if jni.is_virtual(thread) {
+            return;
+        }
         let waited = monitors::waited().map_or(0, |waiting| waiting.since.elapsed().as_millis());
         let signature = self.signature_of(jni, object);
         let serial = self.threads.serial(self.jvmti, thread);

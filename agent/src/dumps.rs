@@ -4,13 +4,13 @@ use hprof_format::{date, heap_text};
 
 use crate::agent::Agent;
 use crate::commands::What;
+use crate::heap::before::Before;
 use crate::heap::dump::{Counts, Dump, ThreadRoot, ThreadRoots};
 use crate::heap::fields::Layouts;
 use crate::heap::live::Live;
 use crate::heap::records::{self, Form, Out, Target};
 use crate::heap::write::{self, Writer};
 use crate::jvm::Jni;
-use crate::jvm::walk::Filter;
 use crate::messages::{complain, say};
 use crate::options::{Cpu, Dumper, Format};
 use crate::output::Output;
@@ -26,11 +26,11 @@ impl Agent {
         let _one = lock(&self.dumping);
         let mut output = lock(&self.output);
         let Some(output) = output.as_mut() else { return };
-        if what.heap && self.options.dumper == Dumper::Jvm {
-            self.jvm_dump(jni, output);
-        }
         if output.sink.failure().is_some() {
             return;
+        }
+        if what.heap && self.options.dumper == Dumper::Jvm {
+            self.jvm_dump(jni, output);
         }
         let calls_only = self.options.cpu == Some(Cpu::Old);
         let mut told = Vec::new();
@@ -39,7 +39,13 @@ impl Agent {
             output.definitions(self);
         }
         if what.monitors {
-            output.sink.write(&self.monitors.take_lines());
+            let (lines, dropped) = self.monitors.take_lines();
+            output.sink.write(&lines);
+            if dropped > 0 {
+                complain(&format!(
+                    "{dropped} WAIT and WAITED lines are left out: 64 MiB are kept between two dumps"
+                ));
+            }
             output.monitor_dump(self, jni);
             output.contention(self, self.options.cutoff);
         }
@@ -70,7 +76,7 @@ impl Agent {
         let name = output.sink.name();
         let whole = output.sink.end();
         if self.traces.is_full() {
-            complain("more than 2,097,151 traces: later ones are counted at trace 300000");
+            complain("more stack traces than can be kept: later ones are counted at trace 300000");
         }
         if self.options.verbose && !told.is_empty() && whole {
             say(&format!("Dumping {} ... done: {name}", told.join(" ... ")));
@@ -124,11 +130,11 @@ impl Agent {
                 let _held = self.classes.hold();
                 self.classes.register_all(self.jvmti, jni, &self.ids);
             }
-            // Without a collection the walk tells what is alive: only what a root leads to is counted.
+            // Without a collection the walk tells what is alive: only reachable objects are counted.
             let epoch = (!collected).then(|| self.next_epoch());
             live = Live::new(self.sampling, self.class_class(), epoch);
             let walked = match epoch {
-                None => self.jvmti.iterate(Filter::None, &mut live),
+                None => self.jvmti.iterate(&mut live),
                 Some(_) => self.jvmti.follow(None, &mut live),
             };
             if let Err(error) = walked {
@@ -160,7 +166,7 @@ impl Agent {
         let dumped = jni.frame(crate::jvm::MAX_REFERENCES, |jni| self.heap_dump_to(jni, output, spool));
         match dumped {
             Some(Ok(counts)) => tell(counts),
-            Some(Err(error)) => complain(&format!("the heap dump is not whole: {error}")),
+            Some(Err(error)) => output.sink.fail(format!("the heap dump is truncated: {error}")),
             None => complain("no heap dump: no memory for references"),
         }
     }
@@ -171,9 +177,11 @@ impl Agent {
         output: &mut Output,
         spool: Option<std::fs::File>,
     ) -> Result<Counts, String> {
+        let before = Before::new(self, jni).ok_or("java.lang.Object is not found")?;
         let classes_held = self.classes.hold();
         let threads_held = self.threads.hold();
         let suspended = Suspended::all(self, jni);
+        output.sink.hold();
         self.classes.register_all(self.jvmti, jni, &self.ids);
         let classes = self.jvmti.loaded_classes(jni).map_err(|error| error.to_string())?;
         let layouts = Layouts::new(self, jni, &classes);
@@ -199,21 +207,26 @@ impl Agent {
         };
         let writer = Writer::new(Out::new(target, form, micros), format, &layouts);
         let mut dump = Dump::new(self, &layouts, &threads, writer, (epoch, self.class_class(), this));
-        let run = dump.run(self, jni, &classes);
+        let run = dump.run(self, jni, &classes, &before);
         let counts = dump.counts;
-        let target = dump.writer.end();
+        let target = dump.writer.end(run.is_ok());
         drop(suspended);
         drop((classes_held, threads_held));
-        if let Target::Spool(file, failed) = target {
+        let spooled = match target {
+            Target::Spool(file, failed) => Some((file, failed)),
+            Target::Sink(_) => None,
+        };
+        output.sink.release();
+        if let Some((file, failed)) = spooled {
             if let Some(error) = failed {
                 return Err(format!("cannot write a temporary file: {error}"));
             }
             records::unspool(file, &mut output.sink).map_err(|error| error.to_string())?;
         }
+        run.map_err(|error| error.to_string())?;
         if is_text {
             output.sink.write(heap_text::END.as_bytes());
         }
-        run.map_err(|error| error.to_string())?;
         Ok(counts)
     }
 
@@ -235,7 +248,7 @@ impl Agent {
     /// Objects and bytes of the heap, for the first line of a text dump.
     fn heap_size(&self) -> (u64, u64) {
         let mut size = crate::heap::live::Size::default();
-        let _ = self.jvmti.iterate(Filter::None, &mut size);
+        let _ = self.jvmti.iterate(&mut size);
         (size.objects, size.bytes)
     }
 
@@ -296,10 +309,7 @@ fn now() -> String {
 /// What is not in a dump is said.
 fn tell(counts: Counts) {
     if counts.lost > 0 {
-        complain(&format!(
-            "{} objects that no root leads to are not in the heap dump: the JVM did not give them",
-            counts.lost
-        ));
+        complain(&format!("{} unreachable objects are not in the heap dump", counts.lost));
     }
     if counts.cut > 0 {
         complain(&format!(

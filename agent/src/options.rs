@@ -343,7 +343,9 @@ mod tests {
             else {
                 continue;
             };
-            if line.starts_with(' ') || !name.bytes().all(|byte| byte.is_ascii_lowercase()) {
+            // A sentence may begin with an option.
+            let is_example = values.contains(':') && !values.starts_with('<');
+            if is_example || line.starts_with(' ') || !name.bytes().all(|byte| byte.is_ascii_lowercase()) {
                 continue;
             }
             let value = match values {

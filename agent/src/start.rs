@@ -75,10 +75,11 @@ fn needed(options: &Options, attached: bool) -> Vec<(Capability, &'static str)> 
         ));
         needed.push((Capability::VmObjectAlloc, "objects that the JVM allocates itself have no trace"));
     }
-    if options.heap_dump || options.sites {
-        needed.push((Capability::CollectionEvents, "garbage is not collected before the last dump"));
+    if options.heap_dump || options.sites || options.net.is_some() {
+        needed
+            .push((Capability::CollectionEvents, "the last dump may wait for a collection that never comes"));
     }
-    if options.heap_dump {
+    if options.heap_dump || options.net.is_some() {
         needed.push((Capability::Suspend, "threads run on between the walks of a heap dump"));
     }
     if options.cpu == Some(Cpu::Samples) {
@@ -164,14 +165,8 @@ fn sink(options: &Options) -> Result<Sink, String> {
         return Sink::socket(host, *port);
     }
     let default = if options.format == options::Format::Text { "java.hprof.txt" } else { "java.hprof" };
-    let mut path = options.file.clone().unwrap_or_else(|| default.into());
-    if !options.force && path.exists() {
-        // As the old agent: the process ID makes it another name.
-        let mut name = path.into_os_string();
-        name.push(format!(".{}", std::process::id()));
-        path = name.into();
-    }
+    let path = options.file.clone().unwrap_or_else(|| default.into());
     // The program may change its directory.
     let path = std::path::absolute(&path).unwrap_or(path);
-    Sink::file(path)
+    Sink::file(path, options.force)
 }

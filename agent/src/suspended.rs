@@ -17,8 +17,11 @@ impl<'a, 'j> Suspended<'a, 'j> {
     /// [`crate::record::threads::Threads::hold`]): none of them is stopped with it.
     pub fn all(state: &'a State, jni: &'j Jni<'_>) -> Self {
         let jvmti = state.jvmti;
-        let virtual_threads = state.virtual_threads.is_some() && jvmti.suspend_virtual_threads().is_ok();
         let this = jvmti.current_thread(jni).ok();
+        // A virtual thread that called `System.exit` would suspend itself too.
+        let spared = this.filter(|this| jni.is_virtual(*this));
+        let virtual_threads =
+            state.virtual_threads.is_some() && jvmti.suspend_virtual_threads(spared).is_ok();
         let others: Vec<_> = (jvmti.threads(jni).unwrap_or_default().into_iter())
             .filter(|thread| this.is_none_or(|this| !jni.same(*thread, this)))
             .collect();

@@ -5,7 +5,7 @@
 //! | 0..40 | the object's ID in dumps, divided by 8; 0: it has none yet |
 //! | 40..42 | the heap dump in which it was met last, modulo 3, from 1; 0: none |
 //! | 42..63 | the number of the trace where it was allocated; 0: it is older than the agent |
-//! | 63 | it is a class object whose class is known: others can have an ID too, if a walk meets them before they are loaded |
+//! | 63 | a class object whose class is known (others can have an ID too, from a walk), or a thread that has ended |
 //!
 //! IDs are as if addresses: they grow by the sizes of the objects that get them, so that the distance of two tells the size
 //! of one, as in dumps of HotSpot.
@@ -16,7 +16,7 @@ const ID_BITS: u32 = 40;
 const EPOCH_BITS: u32 = 2;
 const ID_MASK: u64 = (1 << ID_BITS) - 1;
 const TRACE_SHIFT: u32 = ID_BITS + EPOCH_BITS;
-const CLASS: u64 = 1 << 63;
+const KNOWN: u64 = 1 << 63;
 /// The highest number of a trace.
 pub const MAX_TRACE: u32 = (1 << (63 - TRACE_SHIFT)) - 1;
 
@@ -66,19 +66,19 @@ impl Tag {
         Self((self.bits() & !(3 << ID_BITS) | u64::from(epoch.0) << ID_BITS).cast_signed())
     }
 
-    /// Whether it is a class object whose class is known.
-    pub fn is_class(self) -> bool {
-        self.bits() & CLASS != 0
+    /// Whether it is a class object whose class is known, or a thread that has ended.
+    pub fn is_known(self) -> bool {
+        self.bits() & KNOWN != 0
     }
 
     /// It is.
-    pub fn with_class(self) -> Self {
-        Self((self.bits() | CLASS).cast_signed())
+    pub fn with_known(self) -> Self {
+        Self((self.bits() | KNOWN).cast_signed())
     }
 
     /// With this trace.
     pub fn with_trace(self, trace: u32) -> Self {
-        let others = CLASS | ((1 << TRACE_SHIFT) - 1);
+        let others = KNOWN | ((1 << TRACE_SHIFT) - 1);
         Self((self.bits() & others | u64::from(trace.min(MAX_TRACE)) << TRACE_SHIFT).cast_signed())
     }
 }
@@ -110,12 +110,12 @@ mod tests {
         let epoch = Epoch::default().next().next();
         let tag = Tag::default().with_trace(MAX_TRACE).with_id(0x7_ffff_fff8).with_epoch(epoch);
         assert_eq!((tag.id(), tag.trace(), tag.epoch()), (0x7_ffff_fff8, MAX_TRACE, epoch));
-        assert!(!tag.is_class());
-        let tag = tag.with_class();
+        assert!(!tag.is_known());
+        let tag = tag.with_known();
         assert_eq!((tag.id(), tag.trace(), tag.epoch()), (0x7_ffff_fff8, MAX_TRACE, epoch));
         let tag = tag.with_trace(1).with_epoch(Epoch::default());
         assert_eq!((tag.id(), tag.trace(), tag.epoch()), (0x7_ffff_fff8, 1, Epoch::default()));
-        assert!(tag.is_class());
+        assert!(tag.is_known());
         assert_eq!(Tag::default().with_trace(1).with_id(((1 << 40) - 1) << 3).id(), ((1u64 << 40) - 1) << 3);
     }
 

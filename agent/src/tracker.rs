@@ -1,8 +1,11 @@
 //! `cpu=times`: which methods are rewritten, and the class that they call.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use crate::jvm::Jni;
+use hprof_format::escape;
+
+use crate::jvm::{Argument, Jni};
 use crate::messages::complain;
 use crate::options::Options;
 use crate::record::times::Times;
@@ -13,16 +16,37 @@ use crate::rewrite::{self, Tracker};
 const TRACKER: Tracker<'static> = Tracker::new("java/lang/HprofTracker", "enter", "exit");
 
 /// Defines the class that rewritten methods call. Classes that were loaded before stay as they are.
-pub fn install(times: &Times, jni: &Jni<'_>) {
+///
+/// The JVM finds its methods at once if it started with the agent, else only when `Agent_OnAttach` has returned: then
+/// [`wait_until_found`] has to be called.
+pub fn install(times: &Times, jni: &Jni<'_>, attached: bool) {
     // Its native methods are found in the agent's library, by their names: what a class of the JDK's own packages registers,
     // the JVM warns of.
     let installed = jni.frame(4, |jni| {
         jni.define_class(c"java/lang/HprofTracker", &rewrite::tracker_class(&TRACKER)).map(|_| ())
     });
     match installed.flatten() {
-        Some(()) => times.ready.store(true, Ordering::Release),
+        Some(()) => times.ready.store(!attached, Ordering::Release),
         None => complain("cannot define the class that measures methods: cpu=times has no rows"),
     }
+}
+
+/// Methods are measured from when the tracker's can be called.
+pub fn wait_until_found(times: &Times, jni: &Jni<'_>) {
+    const ATTEMPTS: u32 = 100;
+    for _ in 0..ATTEMPTS {
+        let found = jni.frame(4, |jni| {
+            let class = jni.find_class(c"java/lang/HprofTracker")?;
+            // No method has this number.
+            jni.call_static_void(class, c"exit", c"(I)V", &[Argument::Int(-1)]).then_some(())
+        });
+        if found.flatten().is_some() {
+            times.ready.store(true, Ordering::Release);
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    complain("the JVM does not find the agent's methods: cpu=times has no rows");
 }
 
 /// Packages that are measured only if `filter=` names them.
@@ -66,12 +90,13 @@ pub fn instrument(
         Ok(rewritten) => {
             if !rewritten.skipped.is_empty() && options.verbose {
                 let count = rewritten.skipped.len();
+                let name = escape::text(&name);
                 complain(&format!("{name}: {count} methods are too long to be measured"));
             }
             rewritten.bytes
         }
         Err(error) => {
-            complain(&format!("{name} is not measured: {error}"));
+            complain(&format!("{} is not measured: {error}", escape::text(&name)));
             None
         }
     }

@@ -157,18 +157,19 @@ fn what_is_killed_leaves_no_file_that_looks_whole() {
     each_jdk("kill", |jdk| {
         let java = jdk.run("heap=dump,doe=n").start(&["Ends", "many", "1500000"]);
         java.wait_for("READY");
-        let (out, partial) = (java.path("out"), java.path("out.partial"));
+        let partial = format!("out.{}.partial", java.pid());
+        let (out, path) = (java.path("out"), java.path(&partial));
         assert!(!out.exists());
         java.signal(rustix::process::Signal::QUIT);
         let start = Instant::now();
-        while std::fs::metadata(&partial).map_or(0, |file| file.len()) < 1 << 20 {
+        while std::fs::metadata(&path).map_or(0, |file| file.len()) < 1 << 20 {
             assert!(start.elapsed() < Duration::from_secs(60) && !out.exists(), "no dump began");
             std::thread::sleep(Duration::from_millis(1));
         }
         java.signal(rustix::process::Signal::KILL);
         let (status, dir, _) = java.end();
         assert!(!status.success() && !dir.path().join("out").exists());
-        assert!(dir.path().join("out.partial").exists());
+        assert!(dir.path().join(partial).exists());
     });
 }
 

@@ -232,7 +232,7 @@ fn programs_run_with_the_agent() {
     assert_eq!((String::from_utf8_lossy(&output.stdout).into_owned(), output.stderr), (expected, Vec::new()));
     let output = program(&["run", "--", &script("mvn"), "test"], &library);
     assert_eq!(output.status.code(), Some(42));
-    assert_eq!(String::from_utf8_lossy(&output.stdout), format!("-Da=b -agentpath:{lib}|test\n"));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), format!("-Da=b -agentpath:{lib}=force=n|test\n"));
     assert!(String::from_utf8_lossy(&output.stderr).contains("JAVA_TOOL_OPTIONS"));
     assert_eq!(program(&["run", "--", "/nowhere/java"], &library).status.code(), Some(2));
 

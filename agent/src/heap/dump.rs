@@ -14,10 +14,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use hprof_format::heap_binary as binary;
 
+use super::before::Before;
 use super::fields::{ClassData, Layout, Layouts, field_bytes};
 use super::records::Out;
 use super::write::Writer;
-use crate::jvm::walk::{Filter, Kind, Reference, Tag as Place, Then, Value, Visitor, bytes_of};
+use crate::jvm::walk::{Kind, Reference, Tag as Place, Then, Value, Visitor, bytes_of};
 use crate::jvm::{Jni, MAX_REFERENCES, Ref};
 use crate::messages::complain;
 use crate::output::serial;
@@ -32,7 +33,7 @@ pub struct Counts {
     pub objects: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Objects that no root leads to in JVM TI's walk.
+    /// Objects that the walk from the roots did not visit.
     pub beyond: u64,
     /// Of these, objects that could not be fetched.
     pub lost: u64,
@@ -63,6 +64,9 @@ impl ThreadRoot {
 
 /// By object ID.
 pub type ThreadRoots = FxHashMap<u64, ThreadRoot>;
+
+/// Tags that objects are fetched by: `GetObjectsWithTags` compares each tag of the JVM with each of these.
+const MAX_TAGS: usize = 4096;
 
 /// How far the walk goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,6 +119,8 @@ pub struct Dump<'a, 's> {
     stage: Stage,
     /// ID of `java.lang.Class`.
     class_class: u64,
+    /// The first ID of this dump.
+    first: u64,
     /// ID of the thread that dumps: its local references are the agent's.
     this_thread: u64,
     /// IDs of the agent's own arrays.
@@ -146,6 +152,7 @@ impl<'a, 's> Dump<'a, 's> {
             epoch,
             stage: Stage::Classes,
             class_class,
+            first: state.ids.next(8),
             this_thread,
             hidden: FxHashSet::default(),
             lengths: FxHashMap::default(),
@@ -160,9 +167,15 @@ impl<'a, 's> Dump<'a, 's> {
     ///
     /// # Errors
     /// What JVM TI says.
-    pub fn run(&mut self, state: &State, jni: &Jni<'_>, classes: &[Ref<'_>]) -> crate::jvm::Result<()> {
+    pub fn run(
+        &mut self,
+        state: &State,
+        jni: &Jni<'_>,
+        classes: &[Ref<'_>],
+        before: &Before<'_>,
+    ) -> crate::jvm::Result<()> {
         let jvmti = state.jvmti;
-        if let Some(array) = self.hidden_array(state, jni, classes) {
+        if let Some(array) = self.hidden_array(state, jni, classes, before) {
             jvmti.follow(Some(array), self)?;
             jni.delete(array);
         } else {
@@ -170,7 +183,7 @@ impl<'a, 's> Dump<'a, 's> {
         }
         self.finish_object();
         self.write_classes();
-        self.write_primitive_classes(state, jni, classes);
+        self.write_primitive_classes(&before.primitives);
         // References of the agent's own would be roots in the walk.
         for class in classes {
             jni.delete(*class);
@@ -178,14 +191,12 @@ impl<'a, 's> Dump<'a, 's> {
         self.stage = Stage::Roots;
         jvmti.follow(None, self)?;
         self.finish_object();
-        jvmti.iterate(Filter::None, self)?;
-        self.beyond(state, jni)
+        jvmti.iterate(self)?;
+        self.beyond(state, jni, before)
     }
 
     /// What was not visited.
-    fn beyond(&mut self, state: &State, jni: &Jni<'_>) -> crate::jvm::Result<()> {
-        /// `GetObjectsWithTags` compares each tag of the JVM with each of these.
-        const MAX_TAGS: usize = 4096;
+    fn beyond(&mut self, state: &State, jni: &Jni<'_>, before: &Before<'_>) -> crate::jvm::Result<()> {
         let mut tags: Vec<_> = std::mem::take(&mut self.unvisited).into_iter().collect();
         if tags.is_empty() {
             return Ok(());
@@ -195,14 +206,12 @@ impl<'a, 's> Dump<'a, 's> {
             self.counts.lost = self.counts.beyond;
             return Ok(());
         }
-        // Objects without IDs are many to a tag: they come first.
-        tags.sort_unstable_by_key(|tag| (Tag(*tag).id(), *tag));
-        tags.truncate(MAX_TAGS);
+        tags.sort_unstable();
         let count = usize::try_from(self.counts.beyond).unwrap_or(usize::MAX);
         let walked = jni.frame(count.min(1 << 24), |jni| {
             let objects = state.jvmti.objects_with_tags(jni, &tags)?;
             self.counts.lost = self.counts.beyond.saturating_sub(objects.len() as u64);
-            let Some(array) = self.hidden_array(state, jni, &objects) else {
+            let Some(array) = self.hidden_array(state, jni, &objects, before) else {
                 self.counts.lost = self.counts.beyond;
                 return Ok(());
             };
@@ -218,16 +227,22 @@ impl<'a, 's> Dump<'a, 's> {
     }
 
     /// An array of the agent's own, that is in no dump. `None` if there is no memory for it.
-    fn hidden_array<'j>(&mut self, state: &State, jni: &Jni<'j>, objects: &[Ref<'_>]) -> Option<Ref<'j>> {
+    fn hidden_array<'j>(
+        &mut self,
+        state: &State,
+        jni: &Jni<'j>,
+        objects: &[Ref<'_>],
+        before: &Before<'_>,
+    ) -> Option<Ref<'j>> {
         /// More than the pages that ZGC gives to small objects (2 MiB).
         const MARGIN: u64 = 8 << 20;
         // Where a thread waits for memory until garbage is collected, it would wait for ever.
         if state.collector.is_stuck()
-            && jni.free_heap().is_none_or(|free| free < MARGIN + 8 * objects.len() as u64)
+            && before.free.is_none_or(|free| free < MARGIN + 8 * objects.len() as u64)
         {
             return None;
         }
-        let array = jni.object_array(objects)?;
+        let array = jni.object_array(before.object, objects)?;
         // Of no size, so that no gap is in the IDs but the least.
         let id = self.ids.next(8);
         self.hidden.insert(id);
@@ -249,28 +264,13 @@ impl<'a, 's> Dump<'a, 's> {
 
     /// The class objects of primitive types are instances without a class of their own, as in HotSpot's dumps. What is in their
     /// fields JVM TI does not tell.
-    fn write_primitive_classes(&mut self, state: &State, jni: &Jni<'_>, classes: &[Ref<'_>]) {
-        const WRAPPERS: [&str; 9] = [
-            "Ljava/lang/Boolean;",
-            "Ljava/lang/Byte;",
-            "Ljava/lang/Character;",
-            "Ljava/lang/Double;",
-            "Ljava/lang/Float;",
-            "Ljava/lang/Integer;",
-            "Ljava/lang/Long;",
-            "Ljava/lang/Short;",
-            "Ljava/lang/Void;",
-        ];
+    fn write_primitive_classes(&mut self, ids: &[u64]) {
         let Some(layout) = self.layouts.by_id.get(&self.class_class) else { return };
         let bytes = layout.bytes;
-        for class in classes {
-            let known = state.classes.get(state.known_id(*class));
-            let wraps = known.is_some_and(|class| WRAPPERS.contains(&class.signature.as_str()));
-            let class = if wraps { jni.static_field(*class, c"TYPE", c"Ljava/lang/Class;") } else { None };
-            let Some(id) = class.and_then(|class| state.object_id(class)) else { continue };
+        for id in ids {
             let length = u32::try_from(bytes).unwrap_or(u32::MAX);
             let record = &mut self.writer.record;
-            binary::instance(record, id, serial(0), self.class_class, length);
+            binary::instance(record, *id, serial(0), self.class_class, length);
             record.resize(record.len() + bytes, 0);
             self.counts.objects += 1;
             self.writer.finish();
@@ -473,7 +473,8 @@ impl<'a, 's> Dump<'a, 's> {
             // HotSpot tells what compiled code refers to as if it were local references of its frame. Only native methods have
             // such; HotSpot's own dumps do not name the others.
             let is_native = !of_method || thread(tag).is_none_or(|thread| thread.is_native(frame));
-            if Tag(tag).id() == self.this_thread || !is_native {
+            let own = self.this_thread != 0 && Tag(tag).id() == self.this_thread;
+            if own || !is_native {
                 return;
             }
         }
@@ -590,9 +591,13 @@ impl Visitor for Dump<'_, '_> {
         self.counts.bytes += size;
         if !self.is_visited(tag) {
             self.counts.beyond += 1;
-            let marked = if id == 0 { tag.with_epoch(self.epoch) } else { tag };
-            object.set(marked.0);
-            self.unvisited.insert(marked.0);
+            // An ID of a dump before is given up: by their traces they are found many at a time. One of this dump is in
+            // records already.
+            let marked = if id < self.first { tag.with_id(0).with_epoch(self.epoch) } else { tag };
+            if self.unvisited.len() < MAX_TAGS {
+                object.set(marked.0);
+                self.unvisited.insert(marked.0);
+            }
         }
         Then::Visit
     }

@@ -21,7 +21,6 @@ use crate::output::{JvmClasses, Output};
 /// What could not be called, written or read.
 pub fn dump(jni: &Jni<'_>, path: &Path) -> Result<Output, String> {
     let partial = partial_of(path);
-    let _ = std::fs::remove_file(&partial);
     // HotSpot writes only to new files, and only if their names end with `.hprof`.
     let mut by_jvm = partial.as_os_str().to_owned();
     by_jvm.push(format!(".{}.hprof", std::process::id()));

@@ -1,5 +1,6 @@
 //! The heap: what is alive, and dumps of it.
 
+pub mod before;
 pub mod dump;
 pub mod fields;
 pub mod jvm;

@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use hprof_format::binary::{record_head, tag};
 
-use crate::output::sink::Sink;
+use crate::output::sink::{Sink, private};
 
 /// Bytes of a segment, unless a single record has more.
 const SEGMENT: usize = 1 << 20;
@@ -39,7 +39,7 @@ impl Target<'_> {
 pub fn spool() -> io::Result<File> {
     let name = format!("hprof-agent-{}-{:x}", std::process::id(), std::ptr::from_ref(&SEGMENT).addr());
     let path = std::env::temp_dir().join(name);
-    let file = File::options().create(true).truncate(true).read(true).write(true).open(&path)?;
+    let file = private(File::options().create_new(true).read(true).write(true)).open(&path)?;
     std::fs::remove_file(path)?;
     Ok(file)
 }
@@ -123,10 +123,10 @@ impl<'s> Out<'s> {
         length > SEGMENT
     }
 
-    /// HEAP DUMP END, or nothing behind lines; and the target.
-    pub fn end(mut self) -> Target<'s> {
+    /// HEAP DUMP END if it is whole, or nothing behind lines; and the target.
+    pub fn end(mut self, whole: bool) -> Target<'s> {
         self.flush();
-        if self.form == Form::Segments {
+        if whole && self.form == Form::Segments {
             self.target.write(&record_head(tag::HEAP_DUMP_END, self.micros, 0));
         }
         self.target

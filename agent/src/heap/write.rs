@@ -48,9 +48,9 @@ impl<'a, 's> Writer<'a, 's> {
         }
     }
 
-    /// All is written.
-    pub fn end(self) -> super::records::Target<'s> {
-        self.out.end()
+    /// No more comes; whether it is all.
+    pub fn end(self, whole: bool) -> super::records::Target<'s> {
+        self.out.end(whole)
     }
 
     /// The record is complete.

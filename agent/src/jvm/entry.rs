@@ -7,6 +7,7 @@ use jvmti_bindings::sys::jni::{JNIEnv, JavaVM};
 
 use super::env::Jvmti;
 use super::jni::Jni;
+use crate::agent;
 use crate::start::{self, Start};
 
 const JNI_OK: i32 = 0;
@@ -23,7 +24,8 @@ unsafe fn options(options: *const c_char) -> String {
 }
 
 fn start(vm: *mut JavaVM, options: &str, attached: bool) -> i32 {
-    let Some(jvmti) = Jvmti::new(vm) else {
+    // An agent that runs has its environment; they are never given back.
+    let Some(jvmti) = agent::get().map(|agent| agent.jvmti).or_else(|| Jvmti::new(vm)) else {
         crate::messages::complain("this JVM has no JVM TI of JDK 11 or later");
         return JNI_ERR;
     };

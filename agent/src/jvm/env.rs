@@ -60,8 +60,6 @@ pub enum Capability {
     ClassHook,
     /// Virtual threads (JDK 21).
     VirtualThreads,
-    /// Constant pools.
-    ConstantPool,
 }
 
 impl Capability {
@@ -83,7 +81,6 @@ impl Capability {
             Self::Suspend => all.can_suspend(),
             Self::ClassHook => all.can_generate_all_class_hook_events(),
             Self::VirtualThreads => all.can_support_virtual_threads(),
-            Self::ConstantPool => all.can_get_constant_pool(),
         }
     }
 
@@ -105,22 +102,8 @@ impl Capability {
             Self::Suspend => to.set_can_suspend(true),
             Self::ClassHook => to.set_can_generate_all_class_hook_events(true),
             Self::VirtualThreads => to.set_can_support_virtual_threads(true),
-            Self::ConstantPool => to.set_can_get_constant_pool(true),
         }
     }
-}
-
-/// The phase of the JVM.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// Before `VMStart`.
-    Early,
-    /// Between `VMStart` and `VMInit`.
-    Start,
-    /// Between `VMInit` and `VMDeath`.
-    Live,
-    /// After it.
-    Dead,
 }
 
 /// Name and group of a thread.
@@ -272,20 +255,6 @@ impl Jvmti {
         call!(self, SetEventNotificationMode, mode as _, event as _, null_mut())
     }
 
-    /// The phase.
-    pub fn phase(self) -> Phase {
-        let mut phase = Default::default();
-        match call!(self, GetPhase, &mut phase) {
-            Ok(()) => match phase as i32 {
-                1 | 2 => Phase::Early,
-                6 => Phase::Start,
-                4 => Phase::Live,
-                _ => Phase::Dead,
-            },
-            Err(_) => Phase::Dead,
-        }
-    }
-
     /// Bytes between sampled allocations, on average; 0 for all.
     pub fn set_sampling_interval(self, bytes: i32) -> Result<()> {
         call!(self, SetHeapSamplingInterval, bytes)
@@ -414,12 +383,6 @@ impl Jvmti {
         Ok(Ref::new(loader))
     }
 
-    /// Whether a class is an interface.
-    pub fn is_interface(self, class: Ref<'_>) -> bool {
-        let mut is = 0;
-        call!(self, IsInterface, class.raw(), &mut is).is_ok() && is != 0
-    }
-
     /// The interfaces that a class names itself.
     pub fn interfaces<'j>(self, _jni: &'j Jni<'_>, class: Ref<'_>) -> Result<Vec<Ref<'j>>> {
         let (mut count, mut interfaces) = (0, null_mut());
@@ -522,9 +485,10 @@ impl Jvmti {
         }
     }
 
-    /// Suspends all virtual threads (JDK 21).
-    pub fn suspend_virtual_threads(self) -> Result<()> {
-        call!(self, SuspendAllVirtualThreads, 0, null())
+    /// Suspends all virtual threads but one (JDK 21).
+    pub fn suspend_virtual_threads(self, spared: Option<Ref<'_>>) -> Result<()> {
+        let except = spared.map_or(null_mut(), Ref::raw);
+        call!(self, SuspendAllVirtualThreads, i32::from(spared.is_some()), &raw const except)
     }
 
     /// Resumes them.

@@ -25,22 +25,6 @@ impl<'j> Ref<'j> {
     }
 }
 
-/// A reference that holds an object, for all threads.
-#[derive(Debug)]
-pub struct Global(NonNull<c_void>);
-
-// SAFETY: a global reference may be used by all threads (JNI specification, "Global and Local References").
-unsafe impl Send for Global {}
-// SAFETY: as above.
-unsafe impl Sync for Global {}
-
-impl Global {
-    /// The object.
-    pub fn get(&self) -> Ref<'_> {
-        Ref(self.0, PhantomData)
-    }
-}
-
 /// JNI of this thread.
 #[derive(Debug, Clone, Copy)]
 pub struct Jni<'j>(NonNull<JNIEnv>, PhantomData<&'j *mut ()>);
@@ -121,13 +105,6 @@ impl<'j> Jni<'j> {
             // SAFETY: a local reference of this thread, that is not used after.
             unsafe { ((*self.table()).DeleteLocalRef)(self.env(), object) };
         }
-    }
-
-    /// Holds an object.
-    pub fn global(&self, object: Ref<'_>) -> Option<Global> {
-        // SAFETY: a reference of this thread.
-        let raw = unsafe { ((*self.table()).NewGlobalRef)(self.env(), object.raw()) };
-        NonNull::new(raw).map(Global)
     }
 
     /// Whether two references are to one object.
@@ -300,9 +277,8 @@ impl<'j> Jni<'j> {
         })?
     }
 
-    /// An `Object[]` of these objects. `None` if there is no memory for it.
-    pub fn object_array(&self, objects: &[Ref<'_>]) -> Option<Ref<'j>> {
-        let class = self.find_class(c"java/lang/Object")?;
+    /// An `Object[]` of these objects, where `class` is `java.lang.Object`. `None` if there is no memory for it.
+    pub fn object_array(&self, class: Ref<'_>, objects: &[Ref<'_>]) -> Option<Ref<'j>> {
         let length = i32::try_from(objects.len()).ok()?;
         // SAFETY: a class, and no first element.
         let raw = unsafe { ((*self.table()).NewObjectArray)(self.env(), length, class.raw(), null_mut()) };

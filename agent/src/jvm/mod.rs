@@ -9,8 +9,8 @@
 //!   thread's or a frame's ([`Jni::frame`]).
 //! * What the JVM allocates is copied and given back at once, so nothing of it escapes.
 //! * Entry points catch panics: unwinding into the JVM would be undefined.
-//! * `jmethodID`s are numbers here ([`MethodId`]). Names are asked for while the method is on a stack, so that its class
-//!   cannot have been unloaded.
+//! * `jmethodID`s are numbers here ([`MethodId`]). Names are asked for while the method is on a stack, or was a moment
+//!   before (samples of other threads); what the JVM does not know any more stays without a name.
 
 #![allow(unsafe_code)]
 // Names that the JVM looks for.
@@ -35,16 +35,6 @@ use jvmti_bindings::sys::jvmti::{error_name, jvmtiError};
 pub struct Error(jvmtiError);
 
 impl Error {
-    /// Whether the environment does not have the capability for the call, or the JVM has none to give.
-    pub fn is_no_capability(self) -> bool {
-        self.0.raw() == 99 || self.0.raw() == 98
-    }
-
-    /// Whether another agent has what only one can have.
-    pub fn raw(self) -> i32 {
-        self.0.raw()
-    }
-
     fn check(code: jvmtiError) -> Result<()> {
         if code.raw() == 0 { Ok(()) } else { Err(Self(code)) }
     }

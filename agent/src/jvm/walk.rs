@@ -132,15 +132,6 @@ pub trait Visitor {
     fn object(&mut self, object: &Tag, class: i64, size: u64, length: Option<u32>) -> Then;
 }
 
-/// Which objects an iteration tells of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Filter {
-    /// All.
-    None,
-    /// Those that have a tag.
-    Tagged,
-}
-
 /// What a callback gets.
 struct Walk<'v> {
     visitor: &'v mut dyn Visitor,
@@ -179,13 +170,10 @@ impl Jvmti {
     ///
     /// # Errors
     /// What JVM TI says.
-    pub fn iterate(self, filter: Filter, visitor: &mut dyn Visitor) -> Result<()> {
-        /// JVMTI_HEAP_FILTER_UNTAGGED: "Filter out untagged objects".
-        const UNTAGGED: i32 = 0x8;
+    pub fn iterate(self, visitor: &mut dyn Visitor) -> Result<()> {
         let callbacks =
             sys::jvmtiHeapCallbacks { heap_iteration_callback: Some(iteration), ..Default::default() };
-        let filter = if filter == Filter::Tagged { UNTAGGED } else { 0 };
-        walk(visitor, |data| self.iterate_through_heap(filter, &callbacks, data))
+        walk(visitor, |data| self.iterate_through_heap(0, &callbacks, data))
     }
 }
 

@@ -202,11 +202,12 @@ impl Output {
     }
 
     fn threads(&mut self, state: &State, out: &mut Vec<u8>) {
+        let happened = state.threads.take_happened();
         if self.written.jvm.is_some() {
             // JVM TI does not tell the addresses that thread objects have in the JVM's dump.
             return;
         }
-        for happened in state.threads.take_happened() {
+        for happened in happened {
             match (self.format, happened) {
                 (Format::Text, Happened::Start(thread)) => {
                     // The agent's readers take a name up to the next quote.
@@ -300,7 +301,7 @@ pub fn frame(place: &Place) -> text::Frame<'_> {
 }
 
 const EXPLANATION: &str = "\
-Written by the agent of hprof-cli, in the text format of the HPROF state.
+Written by the agent of hprof-cli, in the text format of the HPROF agent.
 Times are in UTC. Object ids are hexadecimal, all other numbers decimal.
 
 THREAD START, THREAD END
@@ -309,7 +310,7 @@ THREAD START, THREAD END
 
 TRACE
     A call stack, innermost frame first. Trace 300000 is empty: it stands for
-    objects that are older than the state.
+    objects that are older than the agent.
 
 HEAP DUMP
     GC roots (ROOT), classes (CLS), instances (OBJ) and arrays (ARR): object id,

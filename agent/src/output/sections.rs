@@ -34,7 +34,7 @@ pub struct AllSites {
 }
 
 impl AllSites {
-    /// Of counts; objects that are alive and that nobody saw allocated (they are older than the state) were allocated.
+    /// Of counts; objects that are alive and that nobody saw allocated (they are older than the agent) were allocated.
     pub fn new(state: &State, live: &FxHashMap<Key, Weight>) -> Self {
         let mut all: FxHashMap<Key, SiteCounts> = FxHashMap::default();
         for (key, weight) in live {
@@ -250,7 +250,12 @@ impl Output {
             }
             let mut met = rustc_hash::FxHashSet::default();
             for object in objects {
-                let Some(id) = state.object_id(object) else { continue };
+                let id = {
+                    // It may be a class object that gets its ID at this moment.
+                    let _held = state.classes.hold();
+                    state.object_id(object)
+                };
+                let Some(id) = id else { continue };
                 if !met.insert(id) {
                     continue;
                 }

@@ -1,6 +1,6 @@
 //! Where output goes: a file, or a socket.
 //!
-//! A file has its name only while everything in it is whole. While something is written it is called `NAME.partial`, and so
+//! A file has its name only while everything in it is whole. While something is written it is called `NAME.PID.partial`, and so
 //! it stays if the JVM dies meanwhile, or if the disk is full. Nothing here ends the JVM or keeps it waiting for ever: a
 //! socket that takes nothing for [`PATIENCE`] is given up.
 
@@ -45,36 +45,66 @@ pub struct Sink {
     to: To,
     /// What went wrong: from then on nothing is written.
     failed: Option<String>,
+    /// What is written when the threads of the program run again: a socket may be slow.
+    held: Option<Vec<u8>>,
     /// Bytes that were written.
     written: u64,
 }
 
 #[derive(Debug)]
 enum To {
-    File { file: File, path: PathBuf, partial: PathBuf, open: bool },
+    File { file: File, path: PathBuf, partial: PathBuf, open: bool, replaces: bool },
     Socket(TcpStream),
 }
 
-/// `NAME.partial`.
+/// `NAME.PID.partial`: other JVMs may have the same options.
 pub fn partial_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(".partial");
+    name.push(format!(".{}.partial", std::process::id()));
     name.into()
 }
 
+/// New files are for their owner only, as HotSpot's dumps are: they hold what is in memory.
+pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
+}
+
+/// Whether a path still names this file.
+fn is_at(file: &File, path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let (Ok(file), Ok(there)) = (file.metadata(), std::fs::metadata(path)) else { return false };
+        (file.dev(), file.ino()) == (there.dev(), there.ino())
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        path.exists()
+    }
+}
+
 impl Sink {
-    /// A new file. It is there as `NAME.partial` at once, so that a wrong name ends the JVM's start.
+    /// A new file. It is there as [`partial_of`] its name at once, so that a wrong name ends the JVM's start. Unless it
+    /// `replaces` what has the name, it gets the process ID behind it.
     ///
     /// # Errors
     /// Why it cannot be made, with its name.
-    pub fn file(path: PathBuf) -> Result<Self, String> {
+    pub fn file(path: PathBuf, replaces: bool) -> Result<Self, String> {
         let partial = partial_of(&path);
-        let file = OpenOptions::new().create(true).write(true).truncate(true).open(&partial);
+        let file = private(OpenOptions::new().create(true).write(true).truncate(true)).open(&partial);
         let file = file.map_err(|error| format!("cannot write {}: {error}", partial.display()))?;
-        Ok(Self { to: To::File { file, path, partial, open: true }, failed: None, written: 0 })
+        Ok(Self {
+            to: To::File { file, path, partial, open: true, replaces },
+            failed: None,
+            held: None,
+            written: 0,
+        })
     }
 
-    /// A file that somebody wrote as `NAME.partial`: what is written goes behind it.
+    /// A file that somebody wrote as [`partial_of`] its name: what is written goes behind it.
     ///
     /// # Errors
     /// Why it cannot be written, with its name.
@@ -83,7 +113,12 @@ impl Sink {
         let file = OpenOptions::new().append(true).open(&partial);
         let file = file.map_err(|error| format!("cannot write {}: {error}", partial.display()))?;
         let written = file.metadata().map_or(1, |metadata| metadata.len());
-        Ok(Self { to: To::File { file, path, partial, open: true }, failed: None, written })
+        Ok(Self {
+            to: To::File { file, path, partial, open: true, replaces: true },
+            failed: None,
+            held: None,
+            written,
+        })
     }
 
     /// A connection.
@@ -97,7 +132,7 @@ impl Sink {
             match TcpStream::connect_timeout(&address, PATIENCE) {
                 Ok(stream) => {
                     stream.set_write_timeout(Some(LOOK)).map_err(failed)?;
-                    return Ok(Self { to: To::Socket(stream), failed: None, written: 0 });
+                    return Ok(Self { to: To::Socket(stream), failed: None, held: None, written: 0 });
                 }
                 Err(error) => last = Some(error),
             }
@@ -141,13 +176,18 @@ impl Sink {
         if self.failed.is_some() {
             return;
         }
-        if let To::File { path, partial, open, .. } = &mut self.to
+        if let To::File { file, path, partial, open, .. } = &mut self.to
             && !*open
         {
             *open = true;
-            if let Err(error) = std::fs::rename(&path, partial) {
-                // Somebody moved or deleted it; the file is still ours to write.
-                let message = format!("cannot rename {}: {error}", path.display());
+            let renamed = if is_at(file, path) {
+                std::fs::rename(&path, partial).map_err(|error| error.to_string())
+            } else {
+                // Another JVM with the same options, for instance: its file is not touched.
+                Err("it is another file now".to_owned())
+            };
+            if let Err(error) = renamed {
+                let message = format!("cannot add to {}: {error}", path.display());
                 self.fail(message);
             }
         }
@@ -159,8 +199,15 @@ impl Sink {
             return false;
         }
         let ended = match &mut self.to {
-            To::File { file, path, partial, open } => {
+            To::File { file, path, partial, open, replaces } => {
                 *open = false;
+                if !*replaces && path.exists() {
+                    let mut name = path.as_os_str().to_owned();
+                    name.push(format!(".{}", std::process::id()));
+                    *path = name.into();
+                }
+                // What has the name from now on is this file.
+                *replaces = true;
                 file.flush().and_then(|()| std::fs::rename(partial, path))
             }
             To::Socket(stream) => stream.flush(),
@@ -189,9 +236,27 @@ impl Sink {
         self.failed.get_or_insert_with(String::new);
     }
 
+    /// From now on nothing is sent to a socket, but kept until [`Self::release`].
+    pub fn hold(&mut self) {
+        if matches!(self.to, To::Socket(_)) {
+            self.held = Some(Vec::new());
+        }
+    }
+
+    /// Sends what was kept.
+    pub fn release(&mut self) {
+        if let Some(held) = self.held.take() {
+            self.write(&held);
+        }
+    }
+
     /// Writes, unless something went wrong before.
     pub fn write(&mut self, bytes: &[u8]) {
         if self.failed.is_some() {
+            return;
+        }
+        if let Some(held) = &mut self.held {
+            held.extend_from_slice(bytes);
             return;
         }
         let written = match &mut self.to {
@@ -211,7 +276,8 @@ impl Sink {
         }
     }
 
-    fn fail(&mut self, message: String) {
+    /// Nothing more is written, and what there is does not get its name.
+    pub fn fail(&mut self, message: String) {
         crate::messages::complain(&message);
         if let To::Socket(stream) = &self.to {
             let _ = stream.shutdown(std::net::Shutdown::Both);
@@ -236,7 +302,7 @@ mod tests {
     fn a_file_has_its_name_while_it_is_whole() {
         let directory = directory("name");
         let path = directory.join("a.hprof");
-        let mut sink = Sink::file(path.clone()).unwrap();
+        let mut sink = Sink::file(path.clone(), true).unwrap();
         assert!(!path.exists() && partial_of(&path).exists());
         sink.write(b"one");
         assert!(sink.end() && path.exists() && !partial_of(&path).exists());
@@ -252,7 +318,7 @@ mod tests {
     fn a_file_in_which_nothing_is_goes_away() {
         let directory = directory("nothing");
         let path = directory.join("a.txt");
-        let mut sink = Sink::file(path.clone()).unwrap();
+        let mut sink = Sink::file(path.clone(), true).unwrap();
         sink.begin();
         assert!(!sink.end() && !path.exists() && partial_of(&path).exists());
         sink.close();
@@ -266,7 +332,7 @@ mod tests {
         let directory = directory("full");
         let path = directory.join("full");
         std::os::unix::fs::symlink("/dev/full", partial_of(&path)).unwrap();
-        let mut sink = Sink::file(path.clone()).unwrap();
+        let mut sink = Sink::file(path.clone(), true).unwrap();
         sink.write(&[0; 100]);
         assert!(sink.failure().unwrap().contains("No space left"), "{:?}", sink.failure());
         assert!(!sink.end() && !path.exists());

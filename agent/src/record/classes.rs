@@ -55,7 +55,7 @@ impl Classes {
     #[inline]
     pub fn id_of(&self, jvmti: Jvmti, ids: &Ids, class: Ref<'_>) -> Option<u64> {
         let tag = Tag(jvmti.tag(class).ok()?);
-        if tag.is_class() {
+        if tag.is_known() {
             return Some(tag.id());
         }
         let _held = self.hold();
@@ -74,7 +74,7 @@ impl Classes {
 
     fn register(&self, jvmti: Jvmti, ids: &Ids, class: Ref<'_>) -> Option<u64> {
         let tag = Tag(jvmti.tag(class).ok()?);
-        if tag.is_class() {
+        if tag.is_known() {
             return Some(tag.id());
         }
         let signature = jvmti.class_signature(class).ok()?;
@@ -89,7 +89,7 @@ impl Classes {
         table.by_id.insert(id, Arc::clone(&known));
         table.all.push(known);
         drop(table);
-        jvmti.set_tag(class, tag.with_id(id).with_class().0).ok()?;
+        jvmti.set_tag(class, tag.with_id(id).with_known().0).ok()?;
         Some(id)
     }
 }

@@ -22,7 +22,8 @@ pub struct Contention {
 #[derive(Debug, Default)]
 pub struct Monitors {
     table: Mutex<FxHashMap<(u32, String), Contention>>,
-    lines: Mutex<Vec<u8>>,
+    /// Lines of waits, and how many more there were.
+    lines: Mutex<(Vec<u8>, u64)>,
 }
 
 /// A thread waits.
@@ -66,13 +67,15 @@ impl Monitors {
     /// A thread starts to wait, or has waited: a line of the report.
     pub fn line(&self, wait: text::Wait<'_>, thread: u32) {
         let mut lines = lock(&self.lines);
-        if lines.len() < MAX_LINES {
-            let _ = text::wait(&mut *lines, wait, thread);
+        if lines.0.len() < MAX_LINES {
+            let _ = text::wait(&mut lines.0, wait, thread);
+        } else {
+            lines.1 += 1;
         }
     }
 
-    /// The lines since the last time.
-    pub fn take_lines(&self) -> Vec<u8> {
+    /// The lines since the last time, and how many were left out.
+    pub fn take_lines(&self) -> (Vec<u8>, u64) {
         std::mem::take(&mut lock(&self.lines))
     }
 

@@ -8,6 +8,9 @@ use super::lock;
 use crate::jvm::{Jni, Jvmti, Ref, ThreadInfo};
 use crate::tags::{Ids, Tag};
 
+/// Starts and ends that are kept until something is written. Of later ones there is no record.
+const MAX_HAPPENED: usize = 1 << 20;
+
 /// The serial number of the first thread.
 const FIRST_SERIAL: u32 = 200_001;
 
@@ -36,6 +39,14 @@ struct Table {
     by_id: FxHashMap<u64, Arc<Thread>>,
     happened: Vec<Happened>,
     started: u32,
+}
+
+impl Table {
+    fn happened(&mut self, happened: Happened) {
+        if self.happened.len() < MAX_HAPPENED {
+            self.happened.push(happened);
+        }
+    }
 }
 
 /// All threads that are alive, and what happened since it was written last.
@@ -72,6 +83,10 @@ impl Threads {
     /// As [`Self::started`], while [`Self::hold`] is held.
     pub fn register(&self, jvmti: Jvmti, jni: &Jni<'_>, ids: &Ids, thread: Ref<'_>) -> Option<Arc<Thread>> {
         let tag = Tag(jvmti.tag(thread).ok()?);
+        if tag.is_known() {
+            // It has ended, and the JVM still lists it.
+            return None;
+        }
         if let Some(known) = self.get(tag.id()).filter(|_| tag.id() != 0) {
             return Some(known);
         }
@@ -85,7 +100,7 @@ impl Threads {
         table.started = table.started.saturating_add(1);
         let known = Arc::new(Thread { id, serial, info });
         table.by_id.insert(id, Arc::clone(&known));
-        table.happened.push(Happened::Start(Arc::clone(&known)));
+        table.happened(Happened::Start(Arc::clone(&known)));
         drop(table);
         jvmti.set_tag(thread, tag.with_id(id).0).ok()?;
         Some(known)
@@ -93,10 +108,13 @@ impl Threads {
 
     /// A thread that ends.
     pub fn ended(&self, jvmti: Jvmti, thread: Ref<'_>) {
-        let id = jvmti.tag(thread).map_or(0, |tag| Tag(tag).id());
+        let tag = jvmti.tag(thread).map_or(Tag::default(), Tag);
+        if tag.id() != 0 {
+            let _ = jvmti.set_tag(thread, tag.with_known().0);
+        }
         let mut table = lock(&self.table);
-        if let Some(thread) = table.by_id.remove(&id) {
-            table.happened.push(Happened::End(thread.serial));
+        if let Some(thread) = table.by_id.remove(&tag.id()) {
+            table.happened(Happened::End(thread.serial));
         }
     }
 

@@ -1,11 +1,11 @@
 //! CPU TIME: calls of methods, and the time in them.
 //!
-//! As the old state, methods are rewritten when their classes are loaded ([`crate::rewrite`]): they call a tracker when they
+//! As the old agent, methods are rewritten when their classes are loaded ([`crate::rewrite`]): they call a tracker when they
 //! are entered and left. Each thread keeps a stack of the calls that it is in. A method that is left by an exception that the
 //! rewritten code does not see (out of a constructor before its superclass's) is left with its caller.
 
 use std::cell::RefCell;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
 
@@ -58,8 +58,34 @@ struct OfThread {
     calls: Vec<Call>,
     /// By method: how many calls of it the thread is in.
     active: Vec<u32>,
-    measured: Option<Arc<Mutex<Measured>>>,
+    /// Calls within one another that are not measured.
+    ignored: u32,
+    measured: Option<(Arc<Shared>, Arc<Mutex<Measured>>)>,
     key: Vec<u32>,
+}
+
+impl Drop for OfThread {
+    /// A thread ends: what it measured goes to what all that ended did.
+    fn drop(&mut self) {
+        if let Some((shared, measured)) = self.measured.take() {
+            // Held to the end: who adds up all finds it here or there.
+            let mut threads = lock(&shared.threads);
+            threads.retain(|other| !Arc::ptr_eq(other, &measured));
+            let mut ended = lock(&shared.ended);
+            for (stack, cost) in lock(&measured).costs.drain() {
+                ended.costs.entry(stack).or_default().add(cost);
+            }
+        }
+    }
+}
+
+/// What threads measured.
+#[derive(Debug, Default)]
+struct Shared {
+    /// Those that run.
+    threads: Mutex<Vec<Arc<Mutex<Measured>>>>,
+    /// All others.
+    ended: Mutex<Measured>,
 }
 
 thread_local! {
@@ -73,7 +99,7 @@ const MAX_CALLS: usize = 1 << 16;
 #[derive(Debug)]
 pub struct Times {
     methods: RwLock<Vec<Arc<Method>>>,
-    threads: Mutex<Vec<Arc<Mutex<Measured>>>>,
+    shared: Arc<Shared>,
     depth: usize,
     /// The tracker can be called.
     pub ready: AtomicBool,
@@ -84,7 +110,7 @@ impl Times {
     pub fn new(depth: usize) -> Self {
         Self {
             methods: RwLock::default(),
-            threads: Mutex::default(),
+            shared: Arc::default(),
             depth: depth.max(1),
             ready: AtomicBool::new(false),
         }
@@ -100,6 +126,9 @@ impl Times {
     /// This thread enters a method.
     #[inline]
     pub fn enter(&self, method: u32) {
+        if !self.ready.load(Ordering::Relaxed) {
+            return;
+        }
         let _ = THREAD.try_with(|thread| {
             let thread = &mut *thread.borrow_mut();
             if thread.calls.len() < MAX_CALLS {
@@ -111,6 +140,8 @@ impl Times {
                     *active += 1;
                 }
                 thread.calls.push(Call { method, start: Instant::now(), callees: 0 });
+            } else {
+                thread.ignored += 1;
             }
         });
     }
@@ -120,6 +151,10 @@ impl Times {
     pub fn exit(&self, method: u32) {
         let _ = THREAD.try_with(|thread| {
             let thread = &mut *thread.borrow_mut();
+            if thread.ignored > 0 {
+                thread.ignored -= 1;
+                return;
+            }
             if thread.active.get(method as usize).is_none_or(|active| *active == 0) {
                 return;
             }
@@ -148,10 +183,10 @@ impl Times {
         thread.key.clear();
         thread.key.push(method);
         thread.key.extend(thread.calls.iter().rev().take(self.depth.max(2) - 1).map(|call| call.method));
-        let measured = thread.measured.get_or_insert_with(|| {
+        let (_, measured) = thread.measured.get_or_insert_with(|| {
             let new = Arc::new(Mutex::new(Measured::default()));
-            lock(&self.threads).push(Arc::clone(&new));
-            new
+            lock(&self.shared.threads).push(Arc::clone(&new));
+            (Arc::clone(&self.shared), new)
         });
         let mut measured = lock(measured);
         match measured.costs.get_mut(thread.key.as_slice()) {
@@ -165,11 +200,16 @@ impl Times {
     /// Costs of stacks of this depth, of all threads.
     fn costs(&self, depth: usize) -> FxHashMap<Stack, Cost> {
         let mut all: FxHashMap<Stack, Cost> = FxHashMap::default();
-        for measured in lock(&self.threads).iter() {
-            for (stack, cost) in &lock(measured).costs {
+        let mut add = |measured: &Measured| {
+            for (stack, cost) in &measured.costs {
                 all.entry(stack.iter().take(depth).copied().collect()).or_default().add(*cost);
             }
-        }
+        };
+        // A thread that ends meanwhile waits: its costs move from the one to the other.
+        let threads = lock(&self.shared.threads);
+        threads.iter().for_each(|measured| add(&lock(measured)));
+        add(&lock(&self.shared.ended));
+        drop(threads);
         all
     }
 
@@ -219,6 +259,7 @@ mod tests {
     #[test]
     fn calls_are_counted_and_missed_exits_end_with_their_callers() {
         let times = Times::new(4);
+        times.ready.store(true, Ordering::Release);
         let (main, work, leaf) =
             (times.method(named("main")), times.method(named("work")), times.method(named("leaf")));
         times.enter(main);

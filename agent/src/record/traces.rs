@@ -13,6 +13,9 @@ use super::{read, write};
 use crate::jvm::{Frame, Jni, Jvmti, MethodId};
 use crate::tags::{Ids, MAX_TRACE};
 
+/// Frames of all traces together: some 64 bytes each, in somebody else's process.
+const MAX_FRAMES: usize = 1 << 24;
+
 /// The serial number of trace 0: an object that is older than the agent.
 pub const FIRST_SERIAL: u32 = 300_000;
 
@@ -101,6 +104,8 @@ struct Table {
     /// By number; what they were made of, and what they say.
     traces: Vec<(Box<[Frame]>, Arc<Trace>)>,
     methods: FxHashMap<MethodId, Option<Arc<Method>>>,
+    /// Frames of all traces.
+    frames: usize,
     /// Numbers of places: a method and a line.
     places: FxHashMap<(MethodId, i32), u32>,
 }
@@ -177,7 +182,7 @@ impl Traces {
         if let Some(number) = table.find(hash, thread, frames) {
             return number;
         }
-        if table.traces.len() > MAX_TRACE as usize {
+        if table.traces.len() > MAX_TRACE as usize || table.frames > MAX_FRAMES {
             drop(table);
             self.full.store(true, Ordering::Relaxed);
             return 0;
@@ -215,6 +220,7 @@ impl Traces {
             })
             .collect();
         let number = u32::try_from(table.traces.len()).unwrap_or(0);
+        table.frames += frames.len();
         table.traces.push((frames.into(), Arc::new(Trace { thread, places })));
         table.by_hash.entry(hash).or_default().push(number);
         number

@@ -20,8 +20,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// Start a program with the HPROF agent
 ///
 /// A command named `java` gets -agentpath as its first argument. Any other command gets it by the
-/// variable JAVA_TOOL_OPTIONS, so that each JVM that it starts loads the agent, and writes a file of its own if
-/// no --file is given. Without options the agent records what the one of JDK 5 to 8 did: heap=all, as
+/// variable JAVA_TOOL_OPTIONS, so that each JVM that it starts loads the agent; all but the first to end add their
+/// process ID to the file's name. Without options the agent records what the one of JDK 5 to 8 did: heap=all, as
 /// text, to java.hprof.txt. The exit code is the program's own.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "hprof-cli run [OPTIONS] -- java <ARGUMENT>...")]
@@ -131,9 +131,15 @@ fn is_launcher(program: &Path) -> bool {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     // It is required.
     let Some((program, arguments)) = args.command.split_first() else { return Ok(Outcome::No) };
-    let argument = library::argument(&library::find()?, &args.agent_options()?);
+    let is_java = is_launcher(Path::new(program));
+    let mut options = args.agent_options()?;
+    if !is_java && !options.split(',').any(|option| option.starts_with("force=")) {
+        // There may be several JVMs.
+        options.push_str(if options.is_empty() { "force=n" } else { ",force=n" });
+    }
+    let argument = library::argument(&library::find()?, &options);
     let mut command = Command::new(program);
-    if is_launcher(Path::new(program)) {
+    if is_java {
         command.arg(&argument);
     } else {
         let option = library::tool_option(&argument).ok_or_else(|| {

@@ -1,0 +1,50 @@
+//! What a heap dump needs of Java: asked for before the threads stand still. One of them may be in the middle of initializing
+//! a class, or hold a lock of its loader.
+
+use crate::jvm::{Jni, Ref};
+use crate::state::State;
+
+/// Wrapper classes, whose fields `TYPE` have the class objects of primitive types.
+const WRAPPERS: [&str; 9] = [
+    "Ljava/lang/Boolean;",
+    "Ljava/lang/Byte;",
+    "Ljava/lang/Character;",
+    "Ljava/lang/Double;",
+    "Ljava/lang/Float;",
+    "Ljava/lang/Integer;",
+    "Ljava/lang/Long;",
+    "Ljava/lang/Short;",
+    "Ljava/lang/Void;",
+];
+
+/// What was asked for.
+#[derive(Debug)]
+pub struct Before<'j> {
+    /// `java.lang.Object`.
+    pub object: Ref<'j>,
+    /// IDs of the class objects of primitive types.
+    pub primitives: Vec<u64>,
+    /// Bytes of the heap that are free; only known when garbage is not collected any more.
+    pub free: Option<u64>,
+}
+
+impl<'j> Before<'j> {
+    /// Asks. `None` if there is no `java.lang.Object`.
+    pub fn new(state: &State, jni: &Jni<'j>) -> Option<Self> {
+        let mut primitives = Vec::new();
+        jni.frame(crate::jvm::MAX_REFERENCES, |jni| {
+            for class in state.jvmti.loaded_classes(jni).unwrap_or_default() {
+                let signature = state.jvmti.class_signature(class);
+                if signature.is_ok_and(|signature| WRAPPERS.contains(&signature.as_str())) {
+                    let primitive = jni.static_field(class, c"TYPE", c"Ljava/lang/Class;");
+                    primitives.extend(primitive.and_then(|primitive| state.object_id(primitive)));
+                }
+                jni.delete(class);
+            }
+        });
+        // An ID each, in the order of classes: that of the JVM differs between runs.
+        primitives.sort_unstable();
+        let free = if state.collector.is_stuck() { jni.free_heap() } else { None };
+        Some(Self { object: jni.find_class(c"java/lang/Object")?, primitives, free })
+    }
+}
