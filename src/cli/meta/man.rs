@@ -167,6 +167,10 @@ fn environment_and_files(out: &mut String, command: &clap::Command) {
             entries.push((name, format!("The default of --{long}. {help}")));
         }
     }
+    if commands().any(|command| ["agent", "run"].contains(&command.get_name())) {
+        let text = "The agent's library, where it is not beside the program.";
+        entries.push(("HPROF_CLI_AGENT".to_owned(), text.to_owned()));
+    }
     if arguments().any(|argument| argument.get_id() == "color") {
         let text = "If it is set and not empty, output has no colours unless --color always is given.";
         entries.push(("NO_COLOR".to_owned(), text.to_owned()));
