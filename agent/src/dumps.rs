@@ -1,6 +1,6 @@
 //! What is written, and when.
 
-use hprof_format::{date, heap_text};
+use hprof_format::heap_text;
 
 use crate::agent::Agent;
 use crate::commands::What;
@@ -199,7 +199,8 @@ impl Agent {
         let epoch = self.next_epoch();
         if is_text {
             let (objects, bytes) = self.heap_size();
-            output.sink.write(heap_text::begin(objects, bytes, &now()).as_bytes());
+            let begin = heap_text::begin(objects, bytes, &output.date());
+            output.sink.write(begin.as_bytes());
         }
         let target = match spool {
             Some(file) => Target::Spool(file, None),
@@ -299,11 +300,6 @@ fn field_names(output: &mut Output, layouts: &Layouts) -> write::FieldNames {
     }
     output.sink.write(&out);
     names
-}
-
-fn now() -> String {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    date::ctime(since.as_secs())
 }
 
 /// What is not in a dump is said.

@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::jvm::walk::{Reference, Tag as Place, Then, Value, Visitor};
+use crate::jvm::walk::{Reference, Tag as Place, Then, Visitor};
 use crate::record::sites::{Key, Sampling, Weight};
 use crate::tags::{Epoch, Tag};
 
@@ -86,14 +86,6 @@ impl Visitor for Live {
         }
         Then::Visit
     }
-
-    fn field(&mut self, _: bool, _: i32, _: &Place, _: i64, _: Value) -> Then {
-        Then::Skip
-    }
-
-    fn array(&mut self, _: &Place, _: u8, _: u32, _: &[u8]) -> Then {
-        Then::Skip
-    }
 }
 
 /// Objects and bytes of the whole heap.
@@ -110,17 +102,5 @@ impl Visitor for Size {
         self.objects += 1;
         self.bytes += size;
         Then::Visit
-    }
-
-    fn reference(&mut self, _: &Reference<'_>) -> Then {
-        Then::Skip
-    }
-
-    fn field(&mut self, _: bool, _: i32, _: &Place, _: i64, _: Value) -> Then {
-        Then::Skip
-    }
-
-    fn array(&mut self, _: &Place, _: u8, _: u32, _: &[u8]) -> Then {
-        Then::Skip
     }
 }

@@ -176,73 +176,78 @@ impl Events for Jvmti {
     }
 }
 
-/// Runs a callback: nothing unwinds into the JVM. A panic is told by the hook of the standard library, on stderr.
-fn guarded(run: impl FnOnce()) {
-    let _ = catch_unwind(AssertUnwindSafe(run));
+/// Tells the handler, if there is one: nothing unwinds into the JVM. A panic is told by the hook of the standard library, on
+/// stderr.
+fn tell(run: impl FnOnce(&dyn Handler)) {
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        if let Some(handler) = handler() {
+            run(handler);
+        }
+    }));
+}
+
+/// As [`tell`], of an event of a thread that may call JNI.
+fn tell_with_jni(jni: *mut JNIEnv, run: impl FnOnce(&dyn Handler, &Jni<'_>)) {
+    tell(|handler| {
+        if let Some(jni) = Jni::from_raw(jni) {
+            run(handler, &jni);
+        }
+    });
+}
+
+/// As [`tell_with_jni`], of a thread or another object.
+fn tell_of(jni: *mut JNIEnv, object: jobject, run: impl FnOnce(&dyn Handler, &Jni<'_>, Ref<'_>)) {
+    tell_with_jni(jni, |handler, jni| {
+        if let Some(object) = Ref::new(object) {
+            run(handler, jni, object);
+        }
+    });
+}
+
+/// As [`tell_of`], of two: a thread and a monitor, an object and its class.
+fn tell_of_two(
+    jni: *mut JNIEnv,
+    one: jobject,
+    other: jobject,
+    run: impl FnOnce(&dyn Handler, &Jni<'_>, Ref<'_>, Ref<'_>),
+) {
+    tell_of(jni, one, |handler, jni, one| {
+        if let Some(other) = Ref::new(other) {
+            run(handler, jni, one, other);
+        }
+    });
 }
 
 unsafe extern "system" fn vm_start(_: *mut sys::jvmtiEnv, jni: *mut JNIEnv) {
-    guarded(|| {
-        if let (Some(agent), Some(jni)) = (handler(), Jni::from_raw(jni)) {
-            agent.vm_start(&jni);
-        }
-    });
+    tell_with_jni(jni, |handler, jni| handler.vm_start(jni));
 }
 
 unsafe extern "system" fn vm_init(_: *mut sys::jvmtiEnv, jni: *mut JNIEnv, thread: jthread) {
-    guarded(|| {
-        if let (Some(agent), Some(jni), Some(thread)) = (handler(), Jni::from_raw(jni), Ref::new(thread)) {
-            agent.vm_init(&jni, thread);
-        }
-    });
+    tell_of(jni, thread, |handler, jni, thread| handler.vm_init(jni, thread));
 }
 
 unsafe extern "system" fn vm_death(_: *mut sys::jvmtiEnv, jni: *mut JNIEnv) {
-    guarded(|| {
-        if let (Some(agent), Some(jni)) = (handler(), Jni::from_raw(jni)) {
-            agent.vm_death(&jni);
-        }
-    });
+    tell_with_jni(jni, |handler, jni| handler.vm_death(jni));
 }
 
 unsafe extern "system" fn thread_start(_: *mut sys::jvmtiEnv, jni: *mut JNIEnv, thread: jthread) {
-    guarded(|| {
-        if let (Some(agent), Some(jni), Some(thread)) = (handler(), Jni::from_raw(jni), Ref::new(thread)) {
-            agent.thread_start(&jni, thread);
-        }
-    });
+    tell_of(jni, thread, |handler, jni, thread| handler.thread_start(jni, thread));
 }
 
 unsafe extern "system" fn thread_end(_: *mut sys::jvmtiEnv, jni: *mut JNIEnv, thread: jthread) {
-    guarded(|| {
-        if let (Some(agent), Some(jni), Some(thread)) = (handler(), Jni::from_raw(jni), Ref::new(thread)) {
-            agent.thread_end(&jni, thread);
-        }
-    });
+    tell_of(jni, thread, |handler, jni, thread| handler.thread_end(jni, thread));
 }
 
 unsafe extern "system" fn data_dump_request(_: *mut sys::jvmtiEnv) {
-    guarded(|| {
-        if let Some(agent) = handler() {
-            agent.data_dump_request();
-        }
-    });
+    tell(|handler| handler.data_dump_request());
 }
 
 unsafe extern "system" fn collection_start(_: *mut sys::jvmtiEnv) {
-    guarded(|| {
-        if let Some(agent) = handler() {
-            agent.collection_started();
-        }
-    });
+    tell(|handler| handler.collection_started());
 }
 
 unsafe extern "system" fn collection_finish(_: *mut sys::jvmtiEnv) {
-    guarded(|| {
-        if let Some(handler) = handler() {
-            handler.collection_finished();
-        }
-    });
+    tell(|handler| handler.collection_finished());
 }
 
 unsafe extern "system" fn sampled_object_alloc(
@@ -253,12 +258,9 @@ unsafe extern "system" fn sampled_object_alloc(
     class: jclass,
     size: i64,
 ) {
-    guarded(|| {
-        if let (Some(agent), Some(jni), Some(object), Some(class)) =
-            (handler(), Jni::from_raw(jni), Ref::new(object), Ref::new(class))
-        {
-            agent.sampled_object_alloc(&jni, object, class, u64::try_from(size).unwrap_or(0));
-        }
+    let size = u64::try_from(size).unwrap_or(0);
+    tell_of_two(jni, object, class, |handler, jni, object, class| {
+        handler.sampled_object_alloc(jni, object, class, size);
     });
 }
 
@@ -270,12 +272,9 @@ unsafe extern "system" fn vm_object_alloc(
     class: jclass,
     size: i64,
 ) {
-    guarded(|| {
-        if let (Some(agent), Some(jni), Some(object), Some(class)) =
-            (handler(), Jni::from_raw(jni), Ref::new(object), Ref::new(class))
-        {
-            agent.vm_object_alloc(&jni, object, class, u64::try_from(size).unwrap_or(0));
-        }
+    let size = u64::try_from(size).unwrap_or(0);
+    tell_of_two(jni, object, class, |handler, jni, object, class| {
+        handler.vm_object_alloc(jni, object, class, size);
     });
 }
 
@@ -285,7 +284,9 @@ unsafe extern "system" fn contended_enter(
     thread: jthread,
     object: jobject,
 ) {
-    monitor(jni, thread, object, |agent, jni, thread, object| agent.contended_enter(jni, thread, object));
+    tell_of_two(jni, thread, object, |handler, jni, thread, object| {
+        handler.contended_enter(jni, thread, object);
+    });
 }
 
 unsafe extern "system" fn contended_entered(
@@ -294,7 +295,9 @@ unsafe extern "system" fn contended_entered(
     thread: jthread,
     object: jobject,
 ) {
-    monitor(jni, thread, object, |agent, jni, thread, object| agent.contended_entered(jni, thread, object));
+    tell_of_two(jni, thread, object, |handler, jni, thread, object| {
+        handler.contended_entered(jni, thread, object);
+    });
 }
 
 unsafe extern "system" fn monitor_wait(
@@ -304,8 +307,8 @@ unsafe extern "system" fn monitor_wait(
     object: jobject,
     timeout: i64,
 ) {
-    monitor(jni, thread, object, |agent, jni, thread, object| {
-        agent.monitor_wait(jni, thread, object, timeout);
+    tell_of_two(jni, thread, object, |handler, jni, thread, object| {
+        handler.monitor_wait(jni, thread, object, timeout);
     });
 }
 
@@ -316,21 +319,8 @@ unsafe extern "system" fn monitor_waited(
     object: jobject,
     _: jboolean,
 ) {
-    monitor(jni, thread, object, |agent, jni, thread, object| agent.monitor_waited(jni, thread, object));
-}
-
-fn monitor(
-    jni: *mut JNIEnv,
-    thread: jthread,
-    object: jobject,
-    run: impl FnOnce(&dyn Handler, &Jni<'_>, Ref<'_>, Ref<'_>),
-) {
-    guarded(|| {
-        if let (Some(agent), Some(jni), Some(thread), Some(object)) =
-            (handler(), Jni::from_raw(jni), Ref::new(thread), Ref::new(object))
-        {
-            run(agent, &jni, thread, object);
-        }
+    tell_of_two(jni, thread, object, |handler, jni, thread, object| {
+        handler.monitor_waited(jni, thread, object);
     });
 }
 
@@ -377,19 +367,11 @@ unsafe extern "system" fn class_file_load(
 /// Native Method Names").
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_HprofTracker_enter(_: *mut c_void, _: *mut c_void, method: i32) {
-    guarded(|| {
-        if let Some(agent) = handler() {
-            agent.method_entered(method);
-        }
-    });
+    tell(|handler| handler.method_entered(method));
 }
 
 /// Code of the tracker's `exit(int)`.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_HprofTracker_exit(_: *mut c_void, _: *mut c_void, method: i32) {
-    guarded(|| {
-        if let Some(agent) = handler() {
-            agent.method_left(method);
-        }
-    });
+    tell(|handler| handler.method_left(method));
 }

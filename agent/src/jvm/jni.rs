@@ -50,6 +50,10 @@ impl Argument<'_> {
     }
 }
 
+fn raw(arguments: &[Argument<'_>]) -> Vec<jni::jvalue> {
+    arguments.iter().map(|argument| argument.raw()).collect()
+}
+
 impl<'j> Jni<'j> {
     pub(super) fn from_raw(env: *mut JNIEnv) -> Option<Self> {
         NonNull::new(env).map(|env| Self(env, PhantomData))
@@ -156,6 +160,24 @@ impl<'j> Jni<'j> {
         self.checked(raw, Ref::new)
     }
 
+    /// The ID of a method; `None` if there is none.
+    fn method(&self, class: Ref<'_>, name: &CStr, signature: &CStr) -> Option<jni::jmethodID> {
+        // SAFETY: a class, and texts that end with NUL.
+        let method = unsafe {
+            ((*self.table()).GetMethodID)(self.env(), class.raw(), name.as_ptr(), signature.as_ptr())
+        };
+        (!self.clear_exception() && !method.is_null()).then_some(method)
+    }
+
+    /// The ID of a static method; `None` if there is none.
+    fn static_method(&self, class: Ref<'_>, name: &CStr, signature: &CStr) -> Option<jni::jmethodID> {
+        // SAFETY: as in `method`.
+        let method = unsafe {
+            ((*self.table()).GetStaticMethodID)(self.env(), class.raw(), name.as_ptr(), signature.as_ptr())
+        };
+        (!self.clear_exception() && !method.is_null()).then_some(method)
+    }
+
     /// An object made by a constructor with this signature.
     pub fn new_object(
         &self,
@@ -163,20 +185,11 @@ impl<'j> Jni<'j> {
         signature: &CStr,
         arguments: &[Argument<'_>],
     ) -> Option<Ref<'j>> {
-        let arguments: Vec<_> = arguments.iter().map(|argument| argument.raw()).collect();
+        let method = self.method(class, c"<init>", signature)?;
+        let arguments = raw(arguments);
         // SAFETY: the arguments are those of the signature, which the callers of this module give.
-        let raw = unsafe {
-            let method = ((*self.table()).GetMethodID)(
-                self.env(),
-                class.raw(),
-                c"<init>".as_ptr(),
-                signature.as_ptr(),
-            );
-            if self.clear_exception() || method.is_null() {
-                return None;
-            }
-            ((*self.table()).NewObjectA)(self.env(), class.raw(), method, arguments.as_ptr())
-        };
+        let raw =
+            unsafe { ((*self.table()).NewObjectA)(self.env(), class.raw(), method, arguments.as_ptr()) };
         self.checked(raw, Ref::new)
     }
 
@@ -188,18 +201,10 @@ impl<'j> Jni<'j> {
         signature: &CStr,
         arguments: &[Argument<'_>],
     ) -> Option<Ref<'j>> {
-        let arguments: Vec<_> = arguments.iter().map(|argument| argument.raw()).collect();
+        let method = self.static_method(class, name, signature)?;
+        let arguments = raw(arguments);
         // SAFETY: as in `new_object`.
         let raw = unsafe {
-            let method = ((*self.table()).GetStaticMethodID)(
-                self.env(),
-                class.raw(),
-                name.as_ptr(),
-                signature.as_ptr(),
-            );
-            if self.clear_exception() || method.is_null() {
-                return None;
-            }
             ((*self.table()).CallStaticObjectMethodA)(self.env(), class.raw(), method, arguments.as_ptr())
         };
         self.checked(raw, Ref::new)
@@ -213,18 +218,10 @@ impl<'j> Jni<'j> {
         signature: &CStr,
         arguments: &[Argument<'_>],
     ) -> bool {
-        let arguments: Vec<_> = arguments.iter().map(|argument| argument.raw()).collect();
+        let Some(method) = self.static_method(class, name, signature) else { return false };
+        let arguments = raw(arguments);
         // SAFETY: as in `new_object`.
         unsafe {
-            let method = ((*self.table()).GetStaticMethodID)(
-                self.env(),
-                class.raw(),
-                name.as_ptr(),
-                signature.as_ptr(),
-            );
-            if self.clear_exception() || method.is_null() {
-                return false;
-            }
             ((*self.table()).CallStaticVoidMethodA)(self.env(), class.raw(), method, arguments.as_ptr());
         }
         !self.clear_exception()
@@ -239,30 +236,19 @@ impl<'j> Jni<'j> {
         signature: &CStr,
         arguments: &[Argument<'_>],
     ) -> bool {
-        let arguments: Vec<_> = arguments.iter().map(|argument| argument.raw()).collect();
+        let Some(method) = self.method(class, name, signature) else { return false };
+        let arguments = raw(arguments);
         // SAFETY: as in `new_object`.
-        unsafe {
-            let method =
-                ((*self.table()).GetMethodID)(self.env(), class.raw(), name.as_ptr(), signature.as_ptr());
-            if self.clear_exception() || method.is_null() {
-                return false;
-            }
-            ((*self.table()).CallVoidMethodA)(self.env(), object.raw(), method, arguments.as_ptr());
-        }
+        unsafe { ((*self.table()).CallVoidMethodA)(self.env(), object.raw(), method, arguments.as_ptr()) };
         !self.clear_exception()
     }
 
     /// What a method without arguments that returns a `long` gives.
     fn call_long(&self, object: Ref<'_>, class: Ref<'_>, name: &CStr) -> Option<i64> {
-        // SAFETY: as in `new_object`.
-        let value = unsafe {
-            let method =
-                ((*self.table()).GetMethodID)(self.env(), class.raw(), name.as_ptr(), c"()J".as_ptr());
-            if self.clear_exception() || method.is_null() {
-                return None;
-            }
-            ((*self.table()).CallLongMethodA)(self.env(), object.raw(), method, std::ptr::null())
-        };
+        let method = self.method(class, name, c"()J")?;
+        // SAFETY: as in `new_object`; it has no arguments.
+        let value =
+            unsafe { ((*self.table()).CallLongMethodA)(self.env(), object.raw(), method, std::ptr::null()) };
         (!self.clear_exception()).then_some(value)
     }
 

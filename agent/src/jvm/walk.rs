@@ -116,17 +116,23 @@ impl Then {
 /// A value of a primitive field, in big-endian bytes: how many its type has.
 pub type Value = ([u8; 8], usize);
 
-/// Who is told what a walk finds.
+/// Who is told what a walk finds. What a walk does not tell of, a visitor need not know.
 pub trait Visitor {
     /// A reference.
-    fn reference(&mut self, reference: &Reference<'_>) -> Then;
+    fn reference(&mut self, _reference: &Reference<'_>) -> Then {
+        Then::Skip
+    }
 
     /// A primitive field: static or not, its number, the object's tag, the tag of its class, its value.
-    fn field(&mut self, is_static: bool, index: i32, object: &Tag, class: i64, value: Value) -> Then;
+    fn field(&mut self, _is_static: bool, _index: i32, _object: &Tag, _class: i64, _value: Value) -> Then {
+        Then::Skip
+    }
 
     /// An array of primitive values: its tag, the signature of its elements, how many, and they in the order of this
     /// machine.
-    fn array(&mut self, object: &Tag, element: u8, count: u32, bytes: &[u8]) -> Then;
+    fn array(&mut self, _object: &Tag, _element: u8, _count: u32, _bytes: &[u8]) -> Then {
+        Then::Skip
+    }
 
     /// An object of an iteration: tag, tag of its class, size, length if it is an array.
     fn object(&mut self, object: &Tag, class: i64, size: u64, length: Option<u32>) -> Then;
