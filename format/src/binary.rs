@@ -26,6 +26,8 @@ pub mod tag {
     pub const START_THREAD: u8 = 0x0a;
     /// END THREAD.
     pub const END_THREAD: u8 = 0x0b;
+    /// HEAP DUMP.
+    pub const HEAP_DUMP: u8 = 0x0c;
     /// CPU SAMPLES.
     pub const CPU_SAMPLES: u8 = 0x0d;
     /// CONTROL SETTINGS.

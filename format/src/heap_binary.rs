@@ -12,6 +12,10 @@ pub mod tag {
     pub const OBJECT_ARRAY: u8 = 0x22;
     /// PRIMITIVE ARRAY DUMP.
     pub const PRIMITIVE_ARRAY: u8 = 0x23;
+    /// Android's PRIMITIVE ARRAY NODATA DUMP.
+    pub const PRIMITIVE_ARRAY_NODATA: u8 = 0xc3;
+    /// Android's HEAP DUMP INFO.
+    pub const HEAP_INFO: u8 = 0xfe;
 }
 
 /// A GC root.

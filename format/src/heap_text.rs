@@ -97,14 +97,20 @@ pub fn class_reference(out: &mut Vec<u8>, reference: ClassReference<'_>, id: u64
     out.push(b'\n');
 }
 
-/// `OBJ %x (sz=%u, trace=%u, class=`: what follows is [`end_of_class`].
-pub fn object(out: &mut Vec<u8>, id: u64, size: u64, trace: u32) {
-    out.extend_from_slice(b"OBJ ");
+/// `WORD %x (sz=%u, trace=%u`: the head of an object's line.
+#[inline(always)]
+fn head(out: &mut Vec<u8>, word: &[u8], id: u64, size: u64, trace: u32) {
+    out.extend_from_slice(word);
     push_hex(out, id);
     out.extend_from_slice(b" (sz=");
     push_decimal(out, size);
     out.extend_from_slice(b", trace=");
     push_decimal(out, trace);
+}
+
+/// `OBJ %x (sz=%u, trace=%u, class=`: what follows is [`end_of_class`].
+pub fn object(out: &mut Vec<u8>, id: u64, size: u64, trace: u32) {
+    head(out, b"OBJ ", id, size, trace);
     out.extend_from_slice(b", class=");
 }
 
@@ -132,12 +138,7 @@ pub fn target(out: &mut Vec<u8>, id: u64) {
 
 /// `ARR %x (sz=%u, trace=%u, nelems=%u, elem type=`: what follows is [`end_of_class`], or [`end_of_primitive`].
 pub fn array(out: &mut Vec<u8>, id: u64, size: u64, trace: u32, length: u32) {
-    out.extend_from_slice(b"ARR ");
-    push_hex(out, id);
-    out.extend_from_slice(b" (sz=");
-    push_decimal(out, size);
-    out.extend_from_slice(b", trace=");
-    push_decimal(out, trace);
+    head(out, b"ARR ", id, size, trace);
     out.extend_from_slice(b", nelems=");
     push_decimal(out, length);
     out.extend_from_slice(b", elem type=");

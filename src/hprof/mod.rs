@@ -22,7 +22,6 @@ pub mod class_dump;
 mod error;
 pub mod header;
 pub mod heap;
-pub mod heap_tag;
 mod ids;
 pub mod mutf8;
 pub mod names;
@@ -32,6 +31,8 @@ pub mod sniff;
 pub mod stream;
 pub mod text;
 mod types;
+
+pub use hprof_format::heap_binary::tag as heap_tag;
 
 pub(crate) use bytes::{be_id, be_ids, be_u16, be_u32, be_u64, be_value};
 pub use error::{FormatError, FormatErrorKind};

@@ -4,24 +4,7 @@ use super::{
     BasicType, FormatError, FormatErrorKind, IdSize, ObjectId, TraceSerial, be_id, be_u16, be_u32, be_u64,
 };
 
-/// Tags of the top-level records.
-#[allow(missing_docs)]
-pub mod tag {
-    pub const STRING: u8 = 0x01;
-    pub const LOAD_CLASS: u8 = 0x02;
-    pub const UNLOAD_CLASS: u8 = 0x03;
-    pub const FRAME: u8 = 0x04;
-    pub const TRACE: u8 = 0x05;
-    pub const ALLOC_SITES: u8 = 0x06;
-    pub const HEAP_SUMMARY: u8 = 0x07;
-    pub const START_THREAD: u8 = 0x0a;
-    pub const END_THREAD: u8 = 0x0b;
-    pub const HEAP_DUMP: u8 = 0x0c;
-    pub const CPU_SAMPLES: u8 = 0x0d;
-    pub const CONTROL_SETTINGS: u8 = 0x0e;
-    pub const HEAP_DUMP_SEGMENT: u8 = 0x1c;
-    pub const HEAP_DUMP_END: u8 = 0x2c;
-}
+pub use hprof_format::binary::tag;
 
 /// Bytes of a record's header: tag, time, length.
 pub const RECORD_HEADER: usize = 9;

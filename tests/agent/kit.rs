@@ -75,17 +75,19 @@ pub fn library() -> PathBuf {
     near.unwrap_or_else(|| panic!("there is no {name} beside {}", own.display()))
 }
 
-/// The directory of the compiled programs of `tests/agent/java`.
+/// Programs that are dumped and recorded elsewhere too, in `samples/java`.
+const SAMPLES: [&str; 3] = ["Busy.java", "HeapZoo.java", "Plain.java"];
+
+/// The directory of the compiled programs of `tests/agent/java`, and of [`SAMPLES`].
 fn classes() -> &'static Path {
     static CLASSES: OnceLock<PathBuf> = OnceLock::new();
     CLASSES.get_or_init(|| {
         let classes = Path::new(env!("CARGO_TARGET_TMPDIR")).join("agent-classes");
         std::fs::create_dir_all(&classes).unwrap();
-        let mut sources: Vec<_> =
-            std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agent/java"))
-                .unwrap()
-                .map(|entry| entry.unwrap().path())
-                .collect();
+        let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let own = std::fs::read_dir(package.join("tests/agent/java")).unwrap();
+        let mut sources: Vec<_> = own.map(|entry| entry.unwrap().path()).collect();
+        sources.extend(SAMPLES.map(|name| package.join("samples/java").join(name)));
         sources.sort();
         let mut javac = Command::new(jdks()[0].home.join("bin/javac"));
         javac.args(["-g", "-nowarn", "-encoding", "UTF-8", "--release", "11", "-d"]).arg(&classes);

@@ -1,13 +1,16 @@
-//! Dates as C's `ctime` writes them: `Sat Nov 21 01:58:24 2026`.
+//! Dates of a dump, as C's `ctime` writes them: `Sat Nov 21 01:58:24 2026`.
 
-use jiff::civil::DateTime;
+use hprof_format::date;
+use jiff::civil::{DateTime, datetime};
 
 /// A time in RFC 3339, in UTC, as `ctime` writes it. What is no such time stays as it is; none is the start of 1970.
 pub(super) fn ctime(rfc3339: Option<&str>) -> String {
     let text = rfc3339.unwrap_or("1970-01-01T00:00:00Z");
-    match text.trim_end_matches('Z').parse::<DateTime>() {
-        Ok(date) if date.year() >= 1970 => date.strftime("%a %b %e %H:%M:%S %Y").to_string(),
-        _ => text.to_owned(),
+    let since = text.trim_end_matches('Z').parse::<DateTime>().ok();
+    let since = since.map(|date| date.duration_since(datetime(1970, 1, 1, 0, 0, 0, 0)).as_secs());
+    match since.and_then(|seconds| u64::try_from(seconds).ok()) {
+        Some(seconds) => date::ctime(seconds),
+        None => text.to_owned(),
     }
 }
 
