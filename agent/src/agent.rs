@@ -48,14 +48,12 @@ pub struct Agent {
     pub samples: Option<Samples>,
     /// Time in methods.
     pub times: Option<Times>,
-    /// Where it is written.
-    pub output: Mutex<Option<Output>>,
+    /// Where it is written: by one dump at a time.
+    pub output: Mutex<Output>,
     /// The file of the first dump that the JVM writes.
     pub file: OnceLock<Option<std::path::PathBuf>>,
-    /// One dump at a time.
-    pub dumping: Mutex<()>,
     ended: AtomicBool,
-    commands: Mutex<Option<Sender<Command>>>,
+    commands: Sender<Command>,
     receiver: Mutex<Option<Receiver<Command>>>,
     /// The agent's threads that run.
     running: AtomicUsize,
@@ -78,11 +76,10 @@ impl Agent {
         let agent = Self {
             samples: (cpu == Some(Cpu::Samples)).then(Samples::default),
             times: cpu.filter(|cpu| cpu.is_timed()).map(|_| Times::new(state.options.depth)),
-            output: Mutex::new(Some(output)),
+            output: Mutex::new(output),
             file: OnceLock::new(),
-            dumping: Mutex::default(),
             ended: AtomicBool::new(false),
-            commands: Mutex::new(Some(sender)),
+            commands: sender,
             receiver: Mutex::new(Some(receiver)),
             running: AtomicUsize::new(0),
             attached,
@@ -94,10 +91,8 @@ impl Agent {
 
     /// Asks the agent's own thread.
     pub fn send(&self, command: Command) {
-        if let Some(commands) = lock(&self.commands).as_ref() {
-            // A thread that ended needs no command.
-            let _ = commands.send(command);
-        }
+        // A thread that ended needs no command.
+        let _ = self.commands.send(command);
     }
 
     /// As [`Self::send`], and waits until it is done: who loaded the agent again then finds the file. Not for ever: other
@@ -152,7 +147,8 @@ impl Agent {
                 });
             }
         });
-        if let Some(stream) = lock(&self.output).as_ref().and_then(|output| output.sink.stream()) {
+        let stream = lock(&self.output).sink.stream();
+        if let Some(stream) = stream {
             crate::control::listen(stream, |command| {
                 if let Some(agent) = get() {
                     agent.act(command);
@@ -202,7 +198,7 @@ impl Agent {
 
     /// Does what came over the socket.
     fn act(&self, command: Sent) {
-        let nothing = What::DEFINITIONS;
+        let nothing = What::default();
         let what = match command {
             // Not implemented by the old agent either; a heap dump and SITES collect garbage themselves.
             Sent::ForceGc | Sent::Eof => return,
@@ -301,9 +297,7 @@ impl Agent {
     }
 
     fn close(&self) {
-        if let Some(output) = lock(&self.output).as_mut() {
-            output.sink.close();
-        }
+        lock(&self.output).sink.close();
     }
 
     #[inline]
@@ -376,13 +370,13 @@ impl Handler for Agent {
         self.collector.jvm_ends();
         self.stop_events();
         if !self.ended.swap(true, Ordering::AcqRel) {
-            let what = if self.options.dump_on_exit { What::all(&self.options) } else { What::DEFINITIONS };
+            let what = if self.options.dump_on_exit { What::all(&self.options) } else { What::default() };
             self.dump(jni, what);
             self.close();
         }
         self.send(Command::End);
         self.collector.end();
-        for event in [Event::ThreadStart, Event::ThreadEnd, Event::CollectionStart, Event::CollectionFinish] {
+        for event in [Event::CollectionStart, Event::CollectionFinish] {
             self.jvmti.disable(event);
         }
         let start = Instant::now();

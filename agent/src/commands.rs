@@ -19,8 +19,8 @@ pub enum Command {
     End,
 }
 
-/// What is asked for.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// What is asked for, beside definitions: threads, classes, traces.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct What {
     /// MONITOR DUMP and MONITOR TIME.
     pub monitors: bool,
@@ -39,27 +39,15 @@ pub struct What {
 }
 
 impl What {
-    /// Nothing but definitions: threads, classes, traces.
-    pub const DEFINITIONS: Self = Self {
-        monitors: false,
-        heap: false,
-        sites: None,
-        summary: false,
-        samples: None,
-        times: false,
-        settings: false,
-    };
-
     /// All that the options record.
     pub fn all(options: &Options) -> Self {
         Self {
             monitors: options.monitors,
             heap: options.heap_dump,
             sites: options.sites.then_some(options.cutoff),
-            summary: false,
             samples: (options.cpu == Some(Cpu::Samples)).then_some(options.cutoff),
             times: options.cpu.is_some_and(Cpu::is_timed),
-            settings: false,
+            ..Self::default()
         }
     }
 }

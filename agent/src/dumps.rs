@@ -5,10 +5,11 @@ use hprof_format::heap_text;
 use crate::agent::Agent;
 use crate::commands::What;
 use crate::heap::before::Before;
-use crate::heap::dump::{Counts, Dump, ThreadRoot, ThreadRoots};
+use crate::heap::dump::{Counts, Dump};
 use crate::heap::fields::Layouts;
 use crate::heap::live::Live;
 use crate::heap::records::{self, Form, Out, Target};
+use crate::heap::roots::{Roots, ThreadRoot, ThreadRoots};
 use crate::heap::write::{self, Writer};
 use crate::jvm::Jni;
 use crate::messages::{complain, say};
@@ -23,9 +24,7 @@ use crate::suspended::Suspended;
 impl Agent {
     /// Writes what is asked for. One at a time.
     pub fn dump(&self, jni: &Jni<'_>, what: What) {
-        let _one = lock(&self.dumping);
-        let mut output = lock(&self.output);
-        let Some(output) = output.as_mut() else { return };
+        let output = &mut *lock(&self.output);
         if output.sink.failure().is_some() {
             return;
         }
@@ -207,7 +206,8 @@ impl Agent {
             None => Target::Sink(&mut output.sink),
         };
         let writer = Writer::new(Out::new(target, form, micros), format, &layouts);
-        let mut dump = Dump::new(self, &layouts, &threads, writer, (epoch, self.class_class(), this));
+        let roots = Roots { threads: &threads, this_thread: this, class_class: self.class_class() };
+        let mut dump = Dump::new(self, &layouts, roots, writer, epoch);
         let run = dump.run(self, jni, &classes, &before);
         let counts = dump.counts;
         let target = dump.writer.end(run.is_ok());

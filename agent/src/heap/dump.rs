@@ -8,8 +8,6 @@
 //!    not report these), and what is not reachable. Objects are fetched by their tags, put into an array, and walked from
 //!    there.
 
-use std::sync::Arc;
-
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use hprof_format::heap_binary as binary;
@@ -17,12 +15,12 @@ use hprof_format::heap_binary as binary;
 use super::before::Before;
 use super::fields::{ClassData, Layout, Layouts, field_bytes};
 use super::records::Out;
+use super::roots::Roots;
 use super::write::Writer;
 use crate::jvm::walk::{Kind, Reference, Tag as Place, Then, Value, Visitor, bytes_of};
 use crate::jvm::{Jni, MAX_REFERENCES, Ref};
 use crate::messages::complain;
 use crate::output::serial;
-use crate::record::traces::{NATIVE, Trace};
 use crate::state::State;
 use crate::tags::{Epoch, Ids, Tag};
 
@@ -42,28 +40,6 @@ pub struct Counts {
     /// Arrays of more than the format's 4 GiB, of which only a part was written.
     pub cut: u64,
 }
-
-/// A thread, for its roots.
-#[derive(Debug)]
-pub struct ThreadRoot {
-    /// Serial number.
-    pub serial: u32,
-    /// Serial number of its stack.
-    pub trace: u32,
-    /// Its stack.
-    pub stack: Option<Arc<Trace>>,
-}
-
-impl ThreadRoot {
-    /// Whether a frame is that of a native method.
-    fn is_native(&self, frame: i32) -> bool {
-        let place = usize::try_from(frame).ok().and_then(|at| self.stack.as_ref()?.places.get(at));
-        place.is_some_and(|place| place.line == NATIVE)
-    }
-}
-
-/// By object ID.
-pub type ThreadRoots = FxHashMap<u64, ThreadRoot>;
 
 /// Tags that objects are fetched by: `GetObjectsWithTags` compares each tag of the JVM with each of these.
 const MAX_TAGS: usize = 4096;
@@ -112,7 +88,7 @@ impl Current {
 pub struct Dump<'a, 's> {
     ids: &'a Ids,
     layouts: &'a Layouts,
-    threads: &'a ThreadRoots,
+    roots: Roots<'a>,
     /// What makes records or lines of objects.
     pub writer: Writer<'a, 's>,
     epoch: Epoch,
@@ -121,8 +97,6 @@ pub struct Dump<'a, 's> {
     class_class: u64,
     /// The first ID of this dump.
     first: u64,
-    /// ID of the thread that dumps: its local references are the agent's.
-    this_thread: u64,
     /// IDs of the agent's own arrays.
     hidden: FxHashSet<u64>,
     /// Lengths of arrays of objects that were referred to and not visited yet.
@@ -140,20 +114,19 @@ impl<'a, 's> Dump<'a, 's> {
     pub fn new(
         state: &'a State,
         layouts: &'a Layouts,
-        threads: &'a ThreadRoots,
+        roots: Roots<'a>,
         writer: Writer<'a, 's>,
-        (epoch, class_class, this_thread): (Epoch, u64, u64),
+        epoch: Epoch,
     ) -> Self {
         Self {
             ids: &state.ids,
             layouts,
-            threads,
+            class_class: roots.class_class,
+            roots,
             writer,
             epoch,
             stage: Stage::Classes,
-            class_class,
             first: state.ids.next(8),
-            this_thread,
             hidden: FxHashSet::default(),
             lengths: FxHashMap::default(),
             classes: FxHashMap::default(),
@@ -466,49 +439,17 @@ impl<'a, 's> Dump<'a, 's> {
             _ => {}
         }
     }
-
-    fn root(&mut self, reference: &Reference<'_>, id: u64) {
-        let thread = |tag: i64| self.threads.get(&Tag(tag).id());
-        if let Kind::JniLocal(tag, frame, of_method) = reference.kind {
-            // HotSpot tells what compiled code refers to as if it were local references of its frame. Only native methods have
-            // such; HotSpot's own dumps do not name the others.
-            let is_native = !of_method || thread(tag).is_none_or(|thread| thread.is_native(frame));
-            let own = self.this_thread != 0 && Tag(tag).id() == self.this_thread;
-            if own || !is_native {
-                return;
-            }
-        }
-        let root = match reference.kind {
-            Kind::JniGlobal => binary::Root::JniGlobal(0),
-            // HotSpot names all that the boot loader's data refers to: class objects, and arrays of resolved constants.
-            Kind::SystemClass if Tag(reference.class).id() == self.class_class => binary::Root::StickyClass,
-            Kind::Monitor => binary::Root::MonitorUsed,
-            Kind::StackLocal(tag, frame) => match thread(tag) {
-                Some(thread) => binary::Root::JavaFrame(thread.serial, frame),
-                // A virtual thread.
-                None => binary::Root::Unknown,
-            },
-            Kind::JniLocal(tag, frame, _) => match thread(tag) {
-                Some(thread) => binary::Root::JniLocal(thread.serial, frame),
-                None => binary::Root::Unknown,
-            },
-            Kind::Thread => match self.threads.get(&id) {
-                Some(thread) => binary::Root::Thread(thread.serial, thread.trace),
-                None => binary::Root::Unknown,
-            },
-            _ => binary::Root::Unknown,
-        };
-        self.finish_object();
-        self.writer.root(id, root);
-    }
 }
 
 impl Visitor for Dump<'_, '_> {
     fn reference(&mut self, reference: &Reference<'_>) -> Then {
         let Some(referrer) = reference.referrer else {
             let id = self.id_of(reference);
-            if !self.hidden.contains(&id) {
-                self.root(reference, id);
+            if !self.hidden.contains(&id)
+                && let Some(root) = self.roots.root(reference, id)
+            {
+                self.finish_object();
+                self.writer.root(id, root);
             }
             return Then::Visit;
         };

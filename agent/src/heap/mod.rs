@@ -6,4 +6,5 @@ pub mod fields;
 pub mod jvm;
 pub mod live;
 pub mod records;
+pub mod roots;
 pub mod write;

@@ -6,6 +6,7 @@ use std::ptr::{NonNull, null, null_mut};
 use jvmti_bindings::sys::jni::{JNIEnv, JavaVM, jobject};
 use jvmti_bindings::sys::jvmti as sys;
 
+use super::capability::Capability;
 use super::jni::{Jni, Ref};
 use super::{Error, Result};
 
@@ -32,79 +33,6 @@ pub struct Frame {
 }
 
 const NO_FRAME: sys::jvmtiFrameInfo = sys::jvmtiFrameInfo { method: null_mut(), location: 0 };
-
-/// What can be asked of the JVM.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Capability {
-    /// Tags of objects, and heap walks.
-    TagObjects,
-    /// Events of objects that the JVM allocates itself.
-    VmObjectAlloc,
-    /// Events of sampled allocations (JEP 331).
-    SampledObjectAlloc,
-    /// Names of source files.
-    SourceFileName,
-    /// Line numbers.
-    LineNumbers,
-    /// Events of monitors.
-    Monitors,
-    /// Owned and contended monitors of threads.
-    MonitorInfo,
-    /// CPU time of threads.
-    ThreadCpuTime,
-    /// Events of garbage collections.
-    CollectionEvents,
-    /// Suspending threads.
-    Suspend,
-    /// Class files when they are loaded, also those of the boot loader before `VMInit`.
-    ClassHook,
-    /// Virtual threads (JDK 21).
-    VirtualThreads,
-}
-
-impl Capability {
-    fn of(self, all: &sys::jvmtiCapabilities) -> bool {
-        match self {
-            Self::TagObjects => all.can_tag_objects(),
-            Self::VmObjectAlloc => all.can_generate_vm_object_alloc_events(),
-            Self::SampledObjectAlloc => all.can_generate_sampled_object_alloc_events(),
-            Self::SourceFileName => all.can_get_source_file_name(),
-            Self::LineNumbers => all.can_get_line_numbers(),
-            Self::Monitors => all.can_generate_monitor_events(),
-            Self::MonitorInfo => {
-                all.can_get_monitor_info()
-                    && all.can_get_owned_monitor_info()
-                    && all.can_get_current_contended_monitor()
-            }
-            Self::ThreadCpuTime => all.can_get_thread_cpu_time(),
-            Self::CollectionEvents => all.can_generate_garbage_collection_events(),
-            Self::Suspend => all.can_suspend(),
-            Self::ClassHook => all.can_generate_all_class_hook_events(),
-            Self::VirtualThreads => all.can_support_virtual_threads(),
-        }
-    }
-
-    fn set(self, to: &mut sys::jvmtiCapabilities) {
-        match self {
-            Self::TagObjects => to.set_can_tag_objects(true),
-            Self::VmObjectAlloc => to.set_can_generate_vm_object_alloc_events(true),
-            Self::SampledObjectAlloc => to.set_can_generate_sampled_object_alloc_events(true),
-            Self::SourceFileName => to.set_can_get_source_file_name(true),
-            Self::LineNumbers => to.set_can_get_line_numbers(true),
-            Self::Monitors => to.set_can_generate_monitor_events(true),
-            Self::MonitorInfo => {
-                to.set_can_get_monitor_info(true);
-                to.set_can_get_owned_monitor_info(true);
-                to.set_can_get_current_contended_monitor(true);
-            }
-            Self::ThreadCpuTime => to.set_can_get_thread_cpu_time(true),
-            Self::CollectionEvents => to.set_can_generate_garbage_collection_events(true),
-            Self::Suspend => to.set_can_suspend(true),
-            Self::ClassHook => to.set_can_generate_all_class_hook_events(true),
-            Self::VirtualThreads => to.set_can_support_virtual_threads(true),
-        }
-    }
-}
 
 /// Name and group of a thread.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -16,13 +16,15 @@
 // Names that the JVM looks for.
 #![allow(non_snake_case)]
 
+mod capability;
 mod entry;
 mod env;
 mod events;
 mod jni;
 pub mod walk;
 
-pub use env::{Capability, Field, Frame, Jvmti, MethodId, ThreadInfo, ThreadState, VirtualThreadOf};
+pub use capability::Capability;
+pub use env::{Field, Frame, Jvmti, MethodId, ThreadInfo, ThreadState, VirtualThreadOf};
 pub use events::{Event, Events, Handler};
 pub use jni::{Argument, Jni, MAX_REFERENCES, Ref};
 

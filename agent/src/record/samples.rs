@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 use super::lock;
-use super::traces;
 use crate::jvm::{Frame, Jni, Ref, ThreadState};
 use crate::state::State;
 use crate::tags::Tag;
@@ -129,10 +128,7 @@ impl Sampler<'_> {
                 if stack.is_ok() && !frames.is_empty() {
                     let serial =
                         if state.options.threads { state.threads.serial(state.jvmti, thread) } else { 0 };
-                    let hash = traces::hash(serial, frames);
-                    let known = (&state.classes, &state.ids);
-                    let trace = state.traces.number(state.jvmti, jni, known, serial, frames, hash);
-                    self.samples.count(trace, samples);
+                    self.samples.count(state.number(jni, serial, frames), samples);
                 }
                 if let Some(mounted) = mounted {
                     jni.delete(mounted);

@@ -117,6 +117,22 @@ impl Table {
             trace.is_some_and(|(of, trace)| **of == *frames && trace.thread == thread)
         })
     }
+
+    /// A method and a line.
+    fn place(&mut self, id: MethodId, method: Option<Arc<Method>>, line: i32) -> Place {
+        let next = u32::try_from(self.places.len() + 1).unwrap_or(u32::MAX);
+        let number = *self.places.entry((id, line)).or_insert(next);
+        Place { method, line, number }
+    }
+
+    /// A new trace, and its number.
+    fn push(&mut self, hash: u64, thread: u32, frames: &[Frame], places: Box<[Place]>) -> u32 {
+        let number = u32::try_from(self.traces.len()).unwrap_or(0);
+        self.frames += frames.len();
+        self.traces.push((frames.into(), Arc::new(Trace { thread, places })));
+        self.by_hash.entry(hash).or_default().push(number);
+        number
+    }
 }
 
 /// All traces. Number 0 is the empty one of objects that are older than the agent.
@@ -145,11 +161,6 @@ impl Traces {
         // Not in `by_hash`: an empty stack of a thread is another trace.
         table.traces.push((Box::default(), Arc::new(Trace { thread: 0, places: Box::default() })));
         Self { table: RwLock::new(table), with_lines, full: AtomicBool::new(false) }
-    }
-
-    /// How many traces there are.
-    pub fn len(&self) -> u32 {
-        u32::try_from(read(&self.table).traces.len()).unwrap_or(u32::MAX)
     }
 
     /// Whether there were more traces than tags have numbers for.
@@ -214,16 +225,10 @@ impl Traces {
                     Some(method) if self.with_lines || method.is_native => method.line(frame.location),
                     _ => -1,
                 };
-                let next = u32::try_from(table.places.len() + 1).unwrap_or(u32::MAX);
-                let number = *table.places.entry((frame.method, line)).or_insert(next);
-                Place { method, line, number }
+                table.place(frame.method, method, line)
             })
             .collect();
-        let number = u32::try_from(table.traces.len()).unwrap_or(0);
-        table.frames += frames.len();
-        table.traces.push((frames.into(), Arc::new(Trace { thread, places })));
-        table.by_hash.entry(hash).or_default().push(number);
-        number
+        table.push(hash, thread, frames, places)
     }
 
     /// A trace of methods only, as `cpu=times` has it.
@@ -236,17 +241,9 @@ impl Traces {
         if let Some(number) = table.find(hash, thread, &frames) {
             return number;
         }
-        let places = (methods.iter())
-            .map(|(id, method)| {
-                let next = u32::try_from(table.places.len() + 1).unwrap_or(u32::MAX);
-                let number = *table.places.entry((*id, -1)).or_insert(next);
-                Place { method: Some(Arc::clone(method)), line: -1, number }
-            })
-            .collect();
-        let number = u32::try_from(table.traces.len()).unwrap_or(0);
-        table.traces.push((frames.into_boxed_slice(), Arc::new(Trace { thread, places })));
-        table.by_hash.entry(hash).or_default().push(number);
-        number
+        let places =
+            (methods.iter()).map(|(id, method)| table.place(*id, Some(Arc::clone(method)), -1)).collect();
+        table.push(hash, thread, &frames, places)
     }
 }
 
