@@ -1,34 +1,24 @@
 //! Names of classes and methods, as they are written.
 
+use hprof_format::names::java_class_name;
+
 /// A class in Java source form, from its signature: `Ljava/lang/String;` is `java.lang.String`, `[[I` is `int[][]`.
 pub fn java_class(signature: &str) -> String {
-    let element = signature.trim_start_matches('[');
-    let name = match element {
-        "Z" => "boolean".to_owned(),
-        "B" => "byte".to_owned(),
-        "C" => "char".to_owned(),
-        "S" => "short".to_owned(),
-        "I" => "int".to_owned(),
-        "J" => "long".to_owned(),
-        "F" => "float".to_owned(),
-        "D" => "double".to_owned(),
-        "V" => "void".to_owned(),
-        class => {
-            let class = class.strip_prefix('L').unwrap_or(class);
-            class.strip_suffix(';').unwrap_or(class).replace('/', ".")
-        }
-    };
-    name + &"[]".repeat(signature.len() - element.len())
+    java_class_name(without_ends(signature))
 }
 
 /// A class as HotSpot's dumps name it, from its signature: `java/lang/String`, `[I`, `[Ljava/lang/String;`. What a hidden
 /// class has behind its name, HotSpot's dumps join with `+`: `Shop$$Lambda+0x0000000801002a08`.
 pub fn internal_class(signature: &str) -> String {
-    let name = match signature.strip_prefix('L') {
+    without_ends(signature).replace('.', "+")
+}
+
+/// `java/lang/String` of `Ljava/lang/String;`. Signatures of arrays are names as they are.
+fn without_ends(signature: &str) -> &str {
+    match signature.strip_prefix('L') {
         Some(class) => class.strip_suffix(';').unwrap_or(class),
         None => signature,
-    };
-    name.replace('.', "+")
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hprof_format::escape;
+use hprof_format::names::is_of_jdk;
 
 use crate::jvm::{Argument, Jni};
 use crate::messages::complain;
@@ -49,13 +50,11 @@ pub fn wait_until_found(times: &Times, jni: &Jni<'_>) {
     complain("the JVM does not find the agent's methods: cpu=times has no rows");
 }
 
-/// Packages that are measured only if `filter=` names them.
-const JDK: [&str; 5] = ["java.", "javax.", "jdk.", "sun.", "com.sun."];
-
-/// Whether the methods of a class are measured. `name` is as in Java.
+/// Whether the methods of a class are measured: those that come with the JVM only if `filter=` names them. `name` is as in
+/// Java.
 fn is_wanted(filter: &[String], name: &str, boot: bool) -> bool {
     if filter.is_empty() {
-        return !boot && !JDK.iter().any(|package| name.starts_with(package));
+        return !boot && !is_of_jdk(name);
     }
     filter.iter().any(|wanted| {
         let rest = name.strip_prefix(wanted.as_str());

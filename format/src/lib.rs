@@ -13,6 +13,7 @@
 //! | [`date`] | dates as C's `ctime` writes them |
 //! | [`digits`] | digits of numbers, appended to bytes |
 //! | [`escape`] | making text from a JVM harmless |
+//! | [`names`] | class names in Java source form |
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
@@ -23,6 +24,7 @@ pub mod digits;
 pub mod escape;
 pub mod heap_binary;
 pub mod heap_text;
+pub mod names;
 pub mod text;
 
 /// What the agent prints for `help`: its options.

@@ -24,7 +24,6 @@ pub mod header;
 pub mod heap;
 mod ids;
 pub mod mutf8;
-pub mod names;
 pub mod record;
 pub mod resync;
 pub mod sniff;
@@ -33,6 +32,7 @@ pub mod text;
 mod types;
 
 pub use hprof_format::heap_binary::tag as heap_tag;
+pub use hprof_format::names;
 
 pub(crate) use bytes::{be_id, be_ids, be_u16, be_u32, be_u64, be_value};
 pub use error::{FormatError, FormatErrorKind};

@@ -57,7 +57,7 @@ pub fn package(java_name: &str) -> &str {
 }
 
 /// Whether a class comes with the JVM, by its name in Java source form; primitive arrays do.
-pub(crate) fn is_of_jdk(name: &str) -> bool {
+pub fn is_of_jdk(name: &str) -> bool {
     let element = name.trim_end_matches("[]");
     !element.contains('.') && element != name
         || ["java.", "javax.", "jdk.", "sun.", "com.sun."].iter().any(|start| element.starts_with(start))
