@@ -13,5 +13,6 @@ pub mod oql;
 pub mod paths;
 pub mod recordings;
 pub mod strings;
+pub mod tables;
 pub mod threads;
 pub mod waste;

@@ -1,0 +1,116 @@
+//! The table `classes`.
+
+use std::io;
+use std::sync::Arc;
+
+use super::{
+    Batch, Chunk, Column, Context, Definition, Key, Kind, Lookup, Names, Operator, Question, Table, Wanted,
+};
+use crate::hprof::ObjectId;
+use crate::index::model::summary::ClassNumber;
+use crate::query::classes::histogram;
+
+/// A row a class.
+pub struct Classes<'a> {
+    context: Arc<Context<'a>>,
+    definition: Definition,
+}
+
+/// What the table has.
+pub fn definition() -> Definition {
+    let no_object = "the dump holds no class object of it";
+    Definition {
+        name: "classes".into(),
+        meaning: "A class: loaded, or an array class of which there are objects".into(),
+        order: "by number".into(),
+        columns: vec![
+            Column::new("id", Kind::Id, "ID of its class object").or_null(no_object),
+            Column::new("name", Kind::Name, "its name, as in Java source"),
+            Column::new("loader_id", Kind::Id, "its class loader").or_null("the boot loader"),
+            Column::new("super_id", Kind::Id, "its superclass")
+                .or_null("it has none, or the dump does not say"),
+            Column::new("number", Kind::Integer, "its number in this dump, which is never null"),
+            Column::new("instances", Kind::Integer, "its objects, without those of subclasses"),
+            Column::new("shallow_bytes", Kind::Integer, "what they take"),
+            Column::new("loader_class", Kind::Name, "the class of its class loader")
+                .or_null("the boot loader, or the dump does not say"),
+            Column::new("package", Kind::Name, "its package; empty for none"),
+        ],
+    }
+}
+
+impl<'a> Classes<'a> {
+    pub(super) fn new(context: Arc<Context<'a>>) -> Self {
+        Self { context, definition: definition() }
+    }
+}
+
+impl Table for Classes<'_> {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn rows(&self) -> u64 {
+        self.context.summary.classes().len() as u64
+    }
+
+    fn lookups(&self) -> Vec<Lookup> {
+        vec![
+            Lookup { column: 0, operator: Operator::Equal, rows: 1.0 },
+            Lookup { column: 1, operator: Operator::Equal, rows: 1.0 },
+        ]
+    }
+
+    fn names(&self, column: usize) -> Names {
+        if column == 1 { self.context.class_names.clone() } else { Names::default() }
+    }
+
+    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
+        Ok(match question {
+            Question::Of(_, _, key) => {
+                let found = find(&self.context, key).into_iter();
+                found.map(|class| Chunk::Rows(class.0 as usize..class.0 as usize + 1)).collect()
+            }
+            _ => vec![Chunk::Rows(0..self.context.summary.classes().len())],
+        })
+    }
+
+    fn read(&self, chunk: &Chunk, _: Wanted, batch: &mut Batch) -> io::Result<()> {
+        let Chunk::Rows(rows) = chunk else { return Ok(()) };
+        let Context { summary, sizes, .. } = &*self.context;
+        let some = |id: ObjectId| (!id.is_null()).then_some(id);
+        for (number, class) in summary.numbered_classes().take(rows.end).skip(rows.start) {
+            batch.column(0).id(some(class.id.into()));
+            batch.column(1).name(Some(number.0));
+            batch.column(2).id(some(class.loader.into()));
+            let superclass = summary.class_table().superclass(number);
+            batch.column(3).id(superclass.and_then(|class| self.context.class_id(class)));
+            batch.column(4).count(Some(number.0.into()));
+            batch.column(5).count(Some(histogram::instances(summary, number, class)));
+            batch.column(6).count(Some(sizes.total(number)));
+            batch.column(7).text(summary.loader_class(class.loader.into()));
+            batch.column(8).text(Some(package(summary.class_name(class))));
+            batch.rows += 1;
+        }
+        Ok(())
+    }
+}
+
+fn package(name: &str) -> &str {
+    hprof_format::names::package(name)
+}
+
+/// The classes of this name, or with this class object.
+pub(super) fn find(context: &Context<'_>, key: &Key) -> Vec<ClassNumber> {
+    let all = context.summary.numbered_classes();
+    match key {
+        Key::Integer(id) => {
+            let found = all.filter(|(_, class)| ObjectId::from(class.id).0 == id.cast_unsigned());
+            found.map(|(number, _)| number).collect()
+        }
+        Key::Text(name) => {
+            let found = all.filter(|(_, class)| context.summary.is_named(class, name));
+            found.map(|(number, _)| number).collect()
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What a table has: its columns, their types and meanings.
+
+use std::borrow::Cow;
+
+/// The type of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A whole number, 64 bits, signed.
+    Integer,
+    /// A floating-point number, 64 bits.
+    Real,
+    /// Truth.
+    Boolean,
+    /// A text.
+    Text,
+    /// A text of few different values, such as the names of classes.
+    Name,
+    /// An object ID: 64 bits, as a signed number.
+    Id,
+}
+
+impl Kind {
+    /// The declared type in SQL. SQLite shows it to who asks for the types of a query's columns.
+    pub fn declared(self) -> &'static str {
+        match self {
+            Self::Integer => "INTEGER",
+            Self::Real => "REAL",
+            Self::Boolean => "BOOLEAN",
+            Self::Text | Self::Name => "TEXT",
+            Self::Id => "ID",
+        }
+    }
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: Cow<'static, str>,
+    /// Its type.
+    pub kind: Kind,
+    /// What it says; for people.
+    pub meaning: Cow<'static, str>,
+    /// When it is null, if it can be.
+    pub null: Option<Cow<'static, str>>,
+    /// Whether it holds what was in the heap, such as the text of a String: it may be secret.
+    pub is_secret: bool,
+}
+
+impl Column {
+    /// A column that is never null.
+    pub fn new(
+        name: impl Into<Cow<'static, str>>,
+        kind: Kind,
+        meaning: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self { name: name.into(), kind, meaning: meaning.into(), null: None, is_secret: false }
+    }
+
+    /// The same, but it may be null.
+    pub fn or_null(self, when: impl Into<Cow<'static, str>>) -> Self {
+        Self { null: Some(when.into()), ..self }
+    }
+
+    /// The same, but it holds what was in the heap.
+    pub fn secret(self) -> Self {
+        Self { is_secret: true, ..self }
+    }
+}
+
+/// A table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition {
+    /// Its name.
+    pub name: Cow<'static, str>,
+    /// What a row is; for people.
+    pub meaning: Cow<'static, str>,
+    /// The order of its rows; for people.
+    pub order: Cow<'static, str>,
+    /// Its columns: at most 64, see [`Wanted`].
+    pub columns: Vec<Column>,
+}
+
+impl Definition {
+    /// The number of the column of this name.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name == name)
+    }
+}
+
+/// Which columns are wanted: those from number 63 on together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted(pub u64);
+
+impl Wanted {
+    /// All columns.
+    pub const ALL: Self = Self(u64::MAX);
+
+    /// Whether a column is.
+    #[inline]
+    pub fn has(self, column: usize) -> bool {
+        self.0 & (1 << column.min(63)) != 0
+    }
+}

@@ -1,0 +1,152 @@
+//! A dump as tables: rows and columns for SQL, and for engines that read files.
+//!
+//! A [`Table`] declares its columns once ([`definition`]) and makes its rows column by column, a [`Batch`] at a time, from
+//! chunks that do not depend on one another. SQL reads the chunks that a lookup leaves, one after another; an export reads
+//! all of them with all threads. [`Tables`] has the tables of a dump.
+
+pub mod batch;
+mod classes;
+mod context;
+pub mod definition;
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::hprof::ObjectId;
+use crate::index::graph::numbers::ObjectIndex;
+use crate::index::{Heap, ObjectGraph};
+
+pub use batch::{Batch, Cell, NO_NAME, Names, Values};
+pub use context::{About, Context};
+pub use definition::{Column, Definition, Kind, Wanted};
+
+/// A table of a dump.
+pub trait Table: Send + Sync {
+    /// Its columns.
+    fn definition(&self) -> &Definition;
+
+    /// About how many rows it has.
+    fn rows(&self) -> u64;
+
+    /// What it finds without reading all rows.
+    fn lookups(&self) -> Vec<Lookup> {
+        Vec::new()
+    }
+
+    /// The columns by which it can sort its rows, ascending, for less than a sort of all rows takes.
+    fn orders(&self) -> Vec<usize> {
+        Vec::new()
+    }
+
+    /// The different values that a column of names begins with.
+    fn names(&self, column: usize) -> Names {
+        let _ = column;
+        Names::default()
+    }
+
+    /// The chunks of the rows that are asked for, in the order of rows. Of a lookup rows may be among them that do not match.
+    ///
+    /// # Errors
+    /// If what the table is made of cannot be read.
+    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>>;
+
+    /// Adds the rows of a chunk to a batch that [`Table::batch`] made for the same columns.
+    ///
+    /// # Errors
+    /// As [`Table::chunks`].
+    fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()>;
+
+    /// A batch without rows.
+    fn batch(&self, wanted: Wanted) -> Batch {
+        Batch::new(&self.definition().columns, wanted, |column| self.names(column))
+    }
+}
+
+/// What a table finds without reading all rows: rows whose value in a column is one that is given, or no less.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Lookup {
+    /// The column.
+    pub column: usize,
+    /// How its values are compared.
+    pub operator: Operator,
+    /// About how many rows there are of one value.
+    pub rows: f64,
+}
+
+/// How a value is compared with the one that is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operator {
+    /// It is the same.
+    Equal,
+    /// It is the same or larger.
+    AtLeast,
+}
+
+/// Which rows are asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Question {
+    /// All, in the order of the table.
+    All,
+    /// All, in ascending order of a column: one of [`Table::orders`].
+    OrderedBy(usize),
+    /// Those of a lookup: its column and how, and the value.
+    Of(usize, Operator, Key),
+}
+
+/// A value that is looked up.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Key {
+    /// A whole number or an object ID.
+    Integer(i64),
+    /// A text.
+    Text(String),
+}
+
+/// Rows of a table that are read at once. What it stands for is known to its table.
+#[derive(Debug, Clone)]
+pub enum Chunk {
+    /// Rows of a list.
+    Rows(Range<usize>),
+    /// Some objects that follow one another.
+    Objects(Range<ObjectIndex>),
+    /// Some objects.
+    Listed(Arc<[ObjectIndex]>, Range<usize>),
+    /// What some objects have to do with one.
+    With(ObjectId, Arc<[ObjectIndex]>, Range<usize>),
+}
+
+/// The tables of a dump.
+pub struct Tables<'a> {
+    context: Arc<Context<'a>>,
+    all: Vec<Box<dyn Table + 'a>>,
+}
+
+impl<'a> Tables<'a> {
+    /// Of an opened dump; `bytes` are the dump's ([`Heap::bytes`]).
+    pub fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], about: About) -> Self {
+        let context = Arc::new(Context::new(heap, graph, bytes, about));
+        let all: Vec<Box<dyn Table + 'a>> = vec![Box::new(classes::Classes::new(context.clone()))];
+        Self { context, all }
+    }
+
+    /// What they are made of.
+    pub fn context(&self) -> &Context<'a> {
+        &self.context
+    }
+
+    /// All of them, but those of single classes.
+    pub fn all(&self) -> impl Iterator<Item = &(dyn Table + 'a)> {
+        self.all.iter().map(|table| &**table)
+    }
+
+    /// The table of this name.
+    pub fn find(&self, name: &str) -> Option<&(dyn Table + 'a)> {
+        self.all().find(|table| table.definition().name == name)
+    }
+}
+
+/// What all tables have, but those of single classes.
+pub fn definitions() -> Vec<Definition> {
+    vec![classes::definition()]
+}
