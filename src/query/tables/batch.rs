@@ -19,9 +19,10 @@ pub enum Cell<'a> {
 }
 
 /// The values of a column.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub enum Values {
     /// It is not wanted.
+    #[default]
     Absent,
     /// Integers, truths, object IDs.
     Integers {
@@ -208,6 +209,8 @@ pub struct Batch {
     pub rows: usize,
     /// By column.
     pub columns: Vec<Values>,
+    /// Stands in for columns that are not there.
+    nowhere: Values,
 }
 
 impl Batch {
@@ -221,7 +224,7 @@ impl Batch {
                 Values::Absent
             }
         };
-        Self { rows: 0, columns: columns.iter().enumerate().map(values).collect() }
+        Self { rows: 0, columns: columns.iter().enumerate().map(values).collect(), nowhere: Values::Absent }
     }
 
     /// Takes all rows out.
@@ -233,12 +236,7 @@ impl Batch {
     /// A column, to add to; a column that is not there takes nothing.
     #[inline]
     pub fn column(&mut self, at: usize) -> &mut Values {
-        if at < self.columns.len() {
-            return &mut self.columns[at];
-        }
-        self.columns.push(Values::Absent);
-        let last = self.columns.len() - 1;
-        &mut self.columns[last]
+        self.columns.get_mut(at).unwrap_or(&mut self.nowhere)
     }
 
     /// The value of a row.

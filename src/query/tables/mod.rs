@@ -8,6 +8,8 @@ pub mod batch;
 mod classes;
 mod context;
 pub mod definition;
+mod object_chunks;
+mod objects;
 
 use std::io;
 use std::ops::Range;
@@ -15,6 +17,7 @@ use std::sync::Arc;
 
 use crate::hprof::ObjectId;
 use crate::index::graph::numbers::ObjectIndex;
+use crate::index::storage::scratch::Array;
 use crate::index::{Heap, ObjectGraph};
 
 pub use batch::{Batch, Cell, NO_NAME, Names, Values};
@@ -111,9 +114,59 @@ pub enum Chunk {
     /// Some objects that follow one another.
     Objects(Range<ObjectIndex>),
     /// Some objects.
-    Listed(Arc<[ObjectIndex]>, Range<usize>),
+    Listed(List, Range<usize>),
     /// What some objects have to do with one.
-    With(ObjectId, Arc<[ObjectIndex]>, Range<usize>),
+    With(ObjectId, List, Range<usize>),
+}
+
+/// A list of objects.
+#[derive(Debug, Clone)]
+pub enum List {
+    /// A few.
+    Few(Arc<[ObjectIndex]>),
+    /// As many as there are: in a scratch arena.
+    Sorted(Arc<Array<u32>>),
+}
+
+/// The object indices of a list.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Indices<'l> {
+    Few(&'l [ObjectIndex]),
+    Sorted(&'l [u32]),
+}
+
+impl Indices<'_> {
+    /// How many there are.
+    pub(crate) fn len(self) -> usize {
+        match self {
+            Self::Few(objects) => objects.len(),
+            Self::Sorted(objects) => objects.len(),
+        }
+    }
+}
+
+impl List {
+    /// These objects.
+    pub(crate) fn of(objects: Vec<ObjectIndex>) -> Self {
+        Self::Few(objects.into())
+    }
+
+    /// All of it.
+    pub(crate) fn get(&self) -> Indices<'_> {
+        match self {
+            Self::Few(objects) => Indices::Few(objects),
+            Self::Sorted(objects) => Indices::Sorted(objects),
+        }
+    }
+
+    /// A part of it.
+    pub(crate) fn part(&self, range: Range<usize>) -> impl Iterator<Item = ObjectIndex> + '_ {
+        let (few, sorted): (&[ObjectIndex], &[u32]) = match self.get() {
+            Indices::Few(objects) => (objects.get(range).unwrap_or_default(), &[]),
+            Indices::Sorted(objects) => (&[], objects.get(range).unwrap_or_default()),
+        };
+        few.iter().copied().chain(sorted.iter().copied().map(ObjectIndex))
+    }
 }
 
 /// The tables of a dump.
@@ -126,7 +179,10 @@ impl<'a> Tables<'a> {
     /// Of an opened dump; `bytes` are the dump's ([`Heap::bytes`]).
     pub fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], about: About) -> Self {
         let context = Arc::new(Context::new(heap, graph, bytes, about));
-        let all: Vec<Box<dyn Table + 'a>> = vec![Box::new(classes::Classes::new(context.clone()))];
+        let all: Vec<Box<dyn Table + 'a>> = vec![
+            Box::new(classes::Classes::new(context.clone())),
+            Box::new(objects::Objects::new(context.clone())),
+        ];
         Self { context, all }
     }
 
@@ -148,5 +204,5 @@ impl<'a> Tables<'a> {
 
 /// What all tables have, but those of single classes.
 pub fn definitions() -> Vec<Definition> {
-    vec![classes::definition()]
+    vec![classes::definition(), objects::definition()]
 }

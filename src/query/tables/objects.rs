@@ -1,0 +1,275 @@
+//! The table `objects`.
+
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use super::object_chunks::{self, ByClass, objects_of};
+use super::{
+    Batch, Chunk, Column, Context, Definition, Key, Kind, List, Lookup, Names, Operator, Question, Table,
+    Wanted, classes,
+};
+use crate::hprof::ObjectId;
+use crate::index::graph::numbers::{ObjectIndex, TreePosition};
+use crate::index::model::summary::ClassNumber;
+use crate::index::model::tables::ClassKind;
+use crate::query::dominators::listing;
+use crate::query::dominators::preorder::Start;
+use crate::query::objects::heaps;
+use crate::query::objects::object_set::Bits;
+
+const ID: usize = 0;
+const CLASS_ID: usize = 1;
+const CLASS: usize = 2;
+const KIND: usize = 3;
+const SHALLOW: usize = 4;
+const RETAINED: usize = 5;
+const DEPTH: usize = 6;
+const DOMINATOR: usize = 7;
+const REACHABLE: usize = 8;
+const HEAP: usize = 9;
+
+/// The words of `kind`.
+pub(super) const KINDS: [&str; 4] = ["instance", "object_array", "primitive_array", "class"];
+
+/// A row an object.
+pub struct Objects<'a> {
+    context: Arc<Context<'a>>,
+    definition: Definition,
+    kinds: Names,
+    by_name: ByClass,
+    by_class_id: ByClass,
+    heaps: OnceLock<Vec<Bits>>,
+}
+
+/// What the table has.
+pub fn definition() -> Definition {
+    let unreachable = "it is unreachable";
+    Definition {
+        name: "objects".into(),
+        meaning: "An object: an instance, an array or a class object".into(),
+        order: "by id".into(),
+        columns: vec![
+            Column::new("id", Kind::Id, "its object ID"),
+            Column::new("class_id", Kind::Id, "its class").or_null("the dump holds no class object of it"),
+            Column::new("class", Kind::Name, "the name of its class").or_null("the dump does not say"),
+            Column::new("kind", Kind::Name, "`instance`, `object_array`, `primitive_array` or `class`"),
+            Column::new("shallow_bytes", Kind::Integer, "what it takes itself"),
+            Column::new("retained_bytes", Kind::Integer, "what would be freed with it").or_null(unreachable),
+            Column::new("depth", Kind::Integer, "its dominators: 0 if only the roots dominate it")
+                .or_null(unreachable),
+            Column::new("dominator_id", Kind::Id, "its immediate dominator")
+                .or_null("only the roots dominate it, or it is unreachable"),
+            Column::new("reachable", Kind::Boolean, "whether a root leads to it"),
+            Column::new("heap", Kind::Name, "the heap that it is in")
+                .or_null("only dumps of Android tell heaps apart"),
+        ],
+    }
+}
+
+impl<'a> Objects<'a> {
+    pub(super) fn new(context: Arc<Context<'a>>) -> Self {
+        let kinds = Arc::new(KINDS.map(str::to_owned).to_vec());
+        Self {
+            context,
+            definition: definition(),
+            kinds,
+            by_name: ByClass::default(),
+            by_class_id: ByClass::default(),
+            heaps: OnceLock::new(),
+        }
+    }
+
+    /// The objects of each heap that the dump names, in their order.
+    fn heaps(&self) -> &[Bits] {
+        self.heaps.get_or_init(|| {
+            let Context { summary, graph, bytes, .. } = &*self.context;
+            let of = |(_, name)| heaps::objects_of(name, summary, graph, bytes).unwrap_or_default();
+            summary.heaps().map(of).collect()
+        })
+    }
+
+    /// The objects that nothing but one dominates immediately, or whose retained size is no less than one.
+    fn in_tree(&self, column: usize, key: &Key) -> Vec<Chunk> {
+        let Key::Integer(value) = key else { return Vec::new() };
+        let tree = &self.context.graph.tree;
+        let positions: Vec<TreePosition> = if column == DOMINATOR {
+            let position = self.context.object(*value).and_then(|object| tree.reachable_position(object));
+            position.map(|position| tree.children(position).collect()).unwrap_or_default()
+        } else {
+            let least = u64::try_from(*value).unwrap_or(0);
+            let question = listing::Question {
+                start: Start::Roots,
+                levels: u32::MAX,
+                top: None,
+                min_retained_bytes: least,
+            };
+            listing::list(tree, &question).positions.into_iter().map(|(position, _)| position).collect()
+        };
+        let objects = positions.into_iter().filter_map(|position| tree.object_at(position));
+        object_chunks::listed(List::of(objects.collect()))
+    }
+}
+
+impl Table for Objects<'_> {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn rows(&self) -> u64 {
+        self.context.graph.objects.len().into()
+    }
+
+    fn lookups(&self) -> Vec<Lookup> {
+        let rows = f64::from(self.context.graph.objects.len());
+        // Of classes that have objects.
+        let classes = self.context.summary.classes().iter().filter(|class| class.objects.get() > 0).count();
+        let of_class = rows / f64::from(u32::try_from(classes).unwrap_or(u32::MAX).max(1));
+        vec![
+            Lookup { column: ID, operator: Operator::Equal, rows: 1.0 },
+            Lookup { column: CLASS, operator: Operator::Equal, rows: of_class },
+            Lookup { column: CLASS_ID, operator: Operator::Equal, rows: of_class },
+            Lookup { column: DOMINATOR, operator: Operator::Equal, rows: 4.0 },
+            Lookup { column: RETAINED, operator: Operator::AtLeast, rows: rows / 16.0 },
+        ]
+    }
+
+    fn orders(&self) -> Vec<usize> {
+        vec![ID, CLASS, CLASS_ID]
+    }
+
+    fn names(&self, column: usize) -> Names {
+        match column {
+            CLASS => self.context.class_names.clone(),
+            KIND => self.kinds.clone(),
+            HEAP => Arc::new(self.context.summary.heaps().map(|(_, name)| name.to_owned()).collect()),
+            _ => Names::default(),
+        }
+    }
+
+    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
+        let context = &*self.context;
+        let name = |class: ClassNumber| context.class_names.get(class.0 as usize).cloned();
+        Ok(match question {
+            Question::OrderedBy(CLASS) => object_chunks::listed(self.by_name.get(context, name)?),
+            Question::OrderedBy(CLASS_ID) => {
+                let id = |class| context.class_id(class).map(|id| id.0.cast_signed());
+                object_chunks::listed(self.by_class_id.get(context, id)?)
+            }
+            Question::All | Question::OrderedBy(_) => object_chunks::all(context),
+            Question::Of(ID, _, key) => object_chunks::of_id(context, key),
+            Question::Of(CLASS | CLASS_ID, _, key) => {
+                object_chunks::of_classes(context, &classes::find(context, key))
+            }
+            Question::Of(column, _, key) => self.in_tree(*column, key),
+        })
+    }
+
+    fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+        let Context { graph, summary, .. } = &*self.context;
+        let objects = objects_of(chunk);
+        batch.rows += objects.len();
+        if wanted.has(ID) {
+            add_ids(&self.context, &objects, |id| batch.column(ID).id(id));
+        }
+        if wanted.has(CLASS_ID) || wanted.has(CLASS) || wanted.has(KIND) {
+            each_class(&self.context, chunk, &objects, |object, class| {
+                batch.column(CLASS).name(class.map(|class| class.0));
+                batch.column(CLASS_ID).id(class.and_then(|class| self.context.class_id(class)));
+                if wanted.has(KIND) {
+                    batch.column(KIND).name(Some(kind(&self.context, object, class)));
+                }
+            });
+        }
+        if [SHALLOW, RETAINED, DEPTH, DOMINATOR, REACHABLE].into_iter().any(|column| wanted.has(column)) {
+            self.add_tree(&objects, wanted, batch);
+        }
+        if wanted.has(HEAP) {
+            let heaps = if summary.heaps().next().is_some() { self.heaps() } else { &[] };
+            for object in &objects {
+                let heap = heaps.iter().position(|heap| heap.contains(*object));
+                batch.column(HEAP).name(heap.and_then(|heap| u32::try_from(heap).ok()));
+            }
+        }
+        debug_assert!(objects.len() <= graph.objects.len() as usize);
+        Ok(())
+    }
+}
+
+impl Objects<'_> {
+    /// What the dominator tree says of objects.
+    fn add_tree(&self, objects: &[ObjectIndex], wanted: Wanted, batch: &mut Batch) {
+        let tree = &self.context.graph.tree;
+        let mut positions = Vec::with_capacity(objects.len());
+        tree.positions_of(objects.iter().copied(), |_, position| positions.push(position));
+        // A damaged index has fewer; the rows of its answer are thrown away.
+        positions.resize(objects.len(), TreePosition(u32::MAX));
+        let is_reachable = |position: TreePosition| position.0 < tree.reachable();
+        for position in &positions {
+            let position = *position;
+            let reachable = is_reachable(position);
+            let shallow = tree.shallow_bytes(position);
+            batch.column(SHALLOW).count(Some(shallow));
+            if wanted.has(RETAINED) {
+                // What dominates nothing retains itself: most objects do, and that is found faster.
+                let is_leaf = reachable && tree.ends_behind(position) > 0;
+                let retained = if is_leaf { shallow } else { tree.retained_bytes(position) };
+                batch.column(RETAINED).count(reachable.then_some(retained));
+            }
+            if wanted.has(DEPTH) {
+                batch.column(DEPTH).count(reachable.then(|| tree.depth(position).into()));
+            }
+            batch.column(REACHABLE).boolean(Some(reachable));
+            if wanted.has(DOMINATOR) {
+                let dominator = if reachable { tree.dominator(position) } else { None };
+                let dominator = dominator.and_then(|dominator| tree.object_at(dominator));
+                batch.column(DOMINATOR).id(dominator.and_then(|object| self.context.id(object)));
+            }
+        }
+    }
+}
+
+/// Calls `add` with the IDs of some objects; faster if they ascend.
+pub(super) fn add_ids(context: &Context<'_>, objects: &[ObjectIndex], mut add: impl FnMut(Option<ObjectId>)) {
+    if let [object] = objects {
+        return add(context.id(*object));
+    }
+    let first = context.graph.objects.addresses.ids();
+    let (mut ids, mut before) = (first.clone(), ObjectIndex(0));
+    for object in objects {
+        if *object < before {
+            ids = first.clone();
+        }
+        before = *object;
+        add(ids.next(*object));
+    }
+}
+
+/// Calls `add` with the class of each object of a chunk.
+pub(super) fn each_class(
+    context: &Context<'_>,
+    chunk: &Chunk,
+    objects: &[ObjectIndex],
+    mut add: impl FnMut(ObjectIndex, Option<ClassNumber>),
+) {
+    let table = &context.graph.objects;
+    if let Chunk::Objects(range) = chunk {
+        objects.iter().zip(table.classes(range.clone())).for_each(|(object, class)| add(*object, class));
+    } else {
+        objects.iter().for_each(|object| add(*object, table.class(*object)));
+    }
+}
+
+/// Which of [`KINDS`] an object is.
+pub(super) fn kind(context: &Context<'_>, object: ObjectIndex, class: Option<ClassNumber>) -> u32 {
+    if class.is_some()
+        && class == context.summary.java_lang_class()
+        && context.graph.class_of_class_object(object).is_some()
+    {
+        return 3;
+    }
+    match class.and_then(|class| context.summary.class(class)).map(|class| class.kind()) {
+        Some(ClassKind::ObjectArray) => 1,
+        Some(ClassKind::PrimitiveArray(_)) => 2,
+        _ => 0,
+    }
+}
