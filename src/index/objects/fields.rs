@@ -50,6 +50,11 @@ pub struct Place {
 }
 
 impl Place {
+    /// Where the value starts.
+    pub(crate) fn start(self) -> u32 {
+        self.at
+    }
+
     /// The value in an instance's bytes.
     #[inline]
     pub fn value(self, bytes: &[u8], id_size: IdSize) -> Option<Bits> {

@@ -6,6 +6,7 @@
 use rustc_hash::FxHashSet;
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use crate::hprof::class_dump::ClassDump;
 use crate::hprof::heap::{self, HeapVisitor, Instance, ObjectArray};
@@ -13,6 +14,8 @@ use crate::hprof::{BasicType, ObjectId, be_id, be_ids};
 use crate::index::ObjectGraph;
 use crate::index::graph::numbers::ObjectIndex;
 use crate::index::model::summary::{ClassNumber, Summary};
+use crate::index::objects::fields;
+use crate::index::objects::object_table::BLOCK;
 
 use super::reference_kind::ReferenceKind;
 use super::strength::{Excluded, Strength, Strengths, is_referent};
@@ -76,13 +79,36 @@ pub struct Edges<'a> {
     pub roots: RootIndex<'a>,
     /// Which classes hold their referents weakly.
     pub strengths: Strengths,
+    /// By class number: its fields that are references, found when the first instance is read.
+    fields: Vec<OnceLock<Box<[ReferenceField<'a>]>>>,
 }
+
+/// A field that is a reference: where it starts in an instance's bytes, its name, and that of the class that declares it.
+type ReferenceField<'a> = (u32, &'a str, &'a str);
+
+/// Bytes of instances whose fields are kept. Of larger ones, which only hostile dumps have, they are found each time: all
+/// classes of a long chain would keep those of all above them.
+const MAX_KEPT_BYTES: u64 = 1 << 12;
 
 impl<'a> Edges<'a> {
     /// References of `graph`; `bytes` are the dump's ([`crate::index::Heap::bytes`]).
     pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
         let (roots, strengths) = (RootIndex::new(graph), Strengths::new(summary));
-        Self { summary, graph, bytes, roots, strengths }
+        let fields = summary.classes().iter().map(|_| OnceLock::new()).collect();
+        Self { summary, graph, bytes, roots, strengths, fields }
+    }
+
+    /// The references among the fields of the instances of a class, in the order of the record.
+    fn reference_fields(&self, class: ClassNumber) -> Option<&[ReferenceField<'a>]> {
+        if self.summary.class_table().bytes(class) > MAX_KEPT_BYTES {
+            return None;
+        }
+        let make = || {
+            let slots = fields::slots(self.summary, class).filter(|slot| slot.kind == BasicType::Object);
+            let owner = |class| self.summary.class(class).map_or("", |row| self.summary.class_name(row));
+            slots.map(|slot| (slot.place.start(), slot.name, owner(slot.class))).collect()
+        };
+        Some(self.fields.get(class.0 as usize)?.get_or_init(make))
     }
 
     /// The class that an object is the class object of.
@@ -101,15 +127,45 @@ impl<'a> Edges<'a> {
     pub fn each(&self, from: ObjectIndex, visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
         let mut reader = Reader { edges: self, from, visit };
         self.read(&mut reader);
-        for root in self.roots.locals_of(from) {
-            if let Some(id) = self.graph.objects.addresses.id_of(root.object) {
-                reader.take(ReferenceKind::Local { kind: root.kind, frame: root.frame }, id);
-            }
-        }
-        let class = self.graph.class_object_of(from);
-        if let Some(id) = class.and_then(|class| self.graph.objects.addresses.id_of(class)) {
+        reader.locals();
+        if let Some(id) = self.class_id_of(from) {
             reader.take(ReferenceKind::Class, id);
         }
+    }
+
+    /// The object ID of the class object of an object's class.
+    pub fn class_id_of(&self, object: ObjectIndex) -> Option<ObjectId> {
+        self.graph.objects.addresses.id_of(self.graph.class_object_of(object)?)
+    }
+
+    /// What [`Edges::each`] says of some objects of a block, those whose bits are set from `first` on, which is the first
+    /// of the block; but not their references to class objects. One after another they are found faster than one by one.
+    pub fn each_of_block(
+        &self,
+        first: ObjectIndex,
+        wanted: u64,
+        mut visit: impl FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId),
+    ) {
+        let count = u64::BITS - wanted.leading_zeros();
+        let mut here = first;
+        let places = &self.graph.objects.places;
+        // Of the object that is read; the reader's own visitor does not know which it is.
+        let from = std::cell::Cell::new(first);
+        let is_wanted = |object: ObjectIndex| wanted & (1 << (object.0 - first.0)) != 0;
+        let each = |kind: ReferenceKind<'a>, id: ObjectId| {
+            if is_wanted(from.get()) {
+                visit(from.get(), kind, id);
+            }
+        };
+        let mut reader = Reader { edges: self, from: first, visit: each };
+        places.visit(self.bytes, self.summary.id_size(), first.0 / BLOCK, count, &mut reader, |reader| {
+            if self.roots.contains(here) {
+                reader.locals();
+            }
+            here.0 += 1;
+            reader.from = here;
+            from.set(here);
+        });
     }
 
     /// Reads what an object's record refers to.
@@ -214,6 +270,16 @@ impl<'a, F: FnMut(ReferenceKind<'a>, ObjectId)> Reader<'_, 'a, F> {
             (self.visit)(meaning, id);
         }
     }
+
+    /// What the stack of a thread holds.
+    fn locals(&mut self) {
+        let edges = self.edges;
+        for root in edges.roots.locals_of(self.from) {
+            if let Some(id) = edges.graph.objects.addresses.id_of(root.object) {
+                self.take(ReferenceKind::Local { kind: root.kind, frame: root.frame }, id);
+            }
+        }
+    }
 }
 
 impl<'a, F: FnMut(ReferenceKind<'a>, ObjectId)> HeapVisitor<'a> for Reader<'_, 'a, F> {
@@ -221,6 +287,14 @@ impl<'a, F: FnMut(ReferenceKind<'a>, ObjectId)> HeapVisitor<'a> for Reader<'_, '
         let summary = self.edges.summary;
         let id_size = summary.id_size();
         let mut class = self.edges.graph.objects.class(self.from);
+        let edges = self.edges;
+        if let Some(fields) = class.and_then(|class| edges.reference_fields(class)) {
+            for (at, name, class) in fields {
+                let Some(id) = be_id(record.fields, *at as usize, id_size) else { return };
+                self.take(ReferenceKind::Field { name, class }, ObjectId(id));
+            }
+            return;
+        }
         let mut at = 0;
         while let Some((number, row)) = class.and_then(|class| Some((class, summary.class(class)?))) {
             for (name, kind) in summary.fields(row) {

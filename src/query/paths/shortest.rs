@@ -51,9 +51,9 @@ pub fn paths(edges: &Edges<'_>, object: ObjectIndex, most: usize, excluded: Excl
 }
 
 /// The same from given roots, without those references that are excluded in any case.
-pub(super) fn search(
-    edges: &Edges<'_>,
-    starts: &Starts<'_, '_>,
+pub(super) fn search<'a>(
+    edges: &Edges<'a>,
+    starts: &Starts<'_, 'a>,
     object: ObjectIndex,
     most: usize,
     excluded: Excluded,

@@ -4,12 +4,16 @@
 //! chunks that do not depend on one another. SQL reads the chunks that a lookup leaves, one after another; an export reads
 //! all of them with all threads. [`Tables`] has the tables of a dump.
 
+mod arrays;
 pub mod batch;
 mod classes;
 mod context;
 pub mod definition;
 mod object_chunks;
 mod objects;
+mod refs;
+mod roots;
+mod strings;
 
 use std::io;
 use std::ops::Range;
@@ -182,6 +186,10 @@ impl<'a> Tables<'a> {
         let all: Vec<Box<dyn Table + 'a>> = vec![
             Box::new(classes::Classes::new(context.clone())),
             Box::new(objects::Objects::new(context.clone())),
+            Box::new(refs::Refs::new(context.clone())),
+            Box::new(roots::Roots::new(context.clone())),
+            Box::new(strings::Strings::new(context.clone())),
+            Box::new(arrays::Arrays::new(context.clone())),
         ];
         Self { context, all }
     }
@@ -204,5 +212,12 @@ impl<'a> Tables<'a> {
 
 /// What all tables have, but those of single classes.
 pub fn definitions() -> Vec<Definition> {
-    vec![classes::definition(), objects::definition()]
+    vec![
+        classes::definition(),
+        objects::definition(),
+        refs::definition(),
+        roots::definition(),
+        strings::definition(),
+        arrays::definition(),
+    ]
 }

@@ -1,0 +1,123 @@
+//! The table `arrays`.
+
+use std::io;
+use std::sync::Arc;
+
+use super::object_chunks;
+use super::strings::each_record;
+use super::{
+    Batch, Chunk, Column, Context, Definition, Kind, Lookup, Names, Operator, Question, Table, Wanted,
+    classes,
+};
+use crate::index::graph::numbers::ObjectIndex;
+use crate::index::model::tables::ClassKind;
+use crate::query::objects::class_set::ClassSet;
+use crate::query::objects::reader::Record;
+
+const ID: usize = 0;
+const CLASS_ID: usize = 1;
+const CLASS: usize = 2;
+const ELEMENT: usize = 3;
+const LENGTH: usize = 4;
+const SHALLOW: usize = 5;
+const RETAINED: usize = 6;
+
+/// A row an array.
+pub struct Arrays<'a> {
+    context: Arc<Context<'a>>,
+    definition: Definition,
+    classes: ClassSet,
+}
+
+/// What the table has.
+pub fn definition() -> Definition {
+    Definition {
+        name: "arrays".into(),
+        meaning: "An array".into(),
+        order: "by id".into(),
+        columns: vec![
+            Column::new("id", Kind::Id, "its object ID"),
+            Column::new("class_id", Kind::Id, "its class").or_null("the dump holds no class object of it"),
+            Column::new("class", Kind::Name, "the name of its class"),
+            Column::new("element", Kind::Name, "`object`, or the primitive type of its elements"),
+            Column::new("length", Kind::Integer, "its elements").or_null("its record cannot be read"),
+            Column::new("shallow_bytes", Kind::Integer, "what it takes itself"),
+            Column::new("retained_bytes", Kind::Integer, "what would be freed with it")
+                .or_null("it is unreachable"),
+        ],
+    }
+}
+
+impl<'a> Arrays<'a> {
+    pub(super) fn new(context: Arc<Context<'a>>) -> Self {
+        let all = context.summary.numbered_classes();
+        let arrays = all.filter(|(_, class)| class.kind() != ClassKind::Instance).map(|(number, _)| number);
+        let classes = ClassSet::of(context.summary, &arrays.collect::<Vec<_>>());
+        Self { context, definition: definition(), classes }
+    }
+
+    fn add(&self, object: ObjectIndex, record: Option<Record<'_>>, batch: &mut Batch) {
+        let Context { graph, summary, .. } = &*self.context;
+        let class = graph.objects.class(object);
+        batch.rows += 1;
+        batch.column(ID).id(self.context.id(object));
+        batch.column(CLASS_ID).id(class.and_then(|class| self.context.class_id(class)));
+        batch.column(CLASS).name(class.map(|class| class.0));
+        let kind = class.and_then(|class| summary.class(class)).map(|class| class.kind());
+        batch.column(ELEMENT).text(Some(match kind {
+            Some(ClassKind::PrimitiveArray(element)) => element.java_name(),
+            _ => "object",
+        }));
+        batch.column(LENGTH).count(match record {
+            Some(Record::ObjectArray(array)) => Some(array.length.into()),
+            Some(Record::PrimitiveArray(array)) => Some(array.length.into()),
+            _ => None,
+        });
+        let position = graph.tree.position(object);
+        batch.column(SHALLOW).count(position.map(|position| graph.tree.shallow_bytes(position)));
+        batch.column(RETAINED).count(graph.tree.retained_bytes_of(object));
+    }
+}
+
+impl Table for Arrays<'_> {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn rows(&self) -> u64 {
+        let summary = self.context.summary;
+        let of = |class| summary.class(class).map_or(0, |class| class.objects.get());
+        self.classes.classes().map(of).sum()
+    }
+
+    fn lookups(&self) -> Vec<Lookup> {
+        vec![
+            Lookup { column: ID, operator: Operator::Equal, rows: 1.0 },
+            Lookup { column: CLASS, operator: Operator::Equal, rows: 1000.0 },
+            Lookup { column: CLASS_ID, operator: Operator::Equal, rows: 1000.0 },
+        ]
+    }
+
+    fn orders(&self) -> Vec<usize> {
+        vec![ID]
+    }
+
+    fn names(&self, column: usize) -> Names {
+        if column == CLASS { self.context.class_names.clone() } else { Names::default() }
+    }
+
+    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
+        Ok(match question {
+            Question::Of(ID, _, key) => object_chunks::of_id(&self.context, key),
+            Question::Of(_, _, key) => {
+                object_chunks::of_classes(&self.context, &classes::find(&self.context, key))
+            }
+            _ => object_chunks::all(&self.context),
+        })
+    }
+
+    fn read(&self, chunk: &Chunk, _: Wanted, batch: &mut Batch) -> io::Result<()> {
+        each_record(&self.context, &self.classes, chunk, |object, record| self.add(object, record, batch));
+        Ok(())
+    }
+}

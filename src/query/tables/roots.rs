@@ -1,0 +1,92 @@
+//! The table `roots`.
+
+use std::io;
+use std::sync::Arc;
+
+use super::{
+    Batch, Chunk, Column, Context, Definition, Key, Kind, Lookup, Names, Operator, Question, Table, Wanted,
+};
+use crate::index::graph::numbers::ObjectIndex;
+
+/// A row a root.
+pub struct Roots<'a> {
+    context: Arc<Context<'a>>,
+    definition: Definition,
+    /// Object and row, ascending.
+    by_object: Vec<(ObjectIndex, usize)>,
+}
+
+/// What the table has.
+pub fn definition() -> Definition {
+    Definition {
+        name: "roots".into(),
+        meaning: "A GC root whose object is in the dump; an object can have several".into(),
+        order: "as in the dump".into(),
+        columns: vec![
+            Column::new("object_id", Kind::Id, "the object"),
+            Column::new("kind", Kind::Name, "why it is a root, as `roots` says"),
+            Column::new("thread_id", Kind::Id, "the thread that it belongs to")
+                .or_null("it belongs to none, or to one that is not in the dump"),
+            Column::new("frame", Kind::Integer, "the number of the frame in the thread's stack, from 0")
+                .or_null("it has none"),
+            Column::new("class", Kind::Name, "the object's class").or_null("the dump does not say"),
+            Column::new(
+                "assumed",
+                Kind::Boolean,
+                "whether the dump does not name it: classes of the boot loader, where there are no sticky classes",
+            ),
+        ],
+    }
+}
+
+impl<'a> Roots<'a> {
+    pub(super) fn new(context: Arc<Context<'a>>) -> Self {
+        let rows = context.graph.roots.rows.iter().enumerate();
+        let mut by_object: Vec<(ObjectIndex, usize)> = rows.map(|(at, root)| (root.object, at)).collect();
+        by_object.sort_unstable();
+        Self { context, definition: definition(), by_object }
+    }
+}
+
+impl Table for Roots<'_> {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn rows(&self) -> u64 {
+        self.by_object.len() as u64
+    }
+
+    fn lookups(&self) -> Vec<Lookup> {
+        vec![Lookup { column: 0, operator: Operator::Equal, rows: 1.0 }]
+    }
+
+    fn names(&self, column: usize) -> Names {
+        if column == 4 { self.context.class_names.clone() } else { Names::default() }
+    }
+
+    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
+        let Question::Of(_, _, key) = question else { return Ok(vec![Chunk::Rows(0..self.by_object.len())]) };
+        let object = if let Key::Integer(id) = key { self.context.object(*id) } else { None };
+        let Some(object) = object else { return Ok(Vec::new()) };
+        let first = self.by_object.partition_point(|(other, _)| *other < object);
+        let same =
+            self.by_object.get(first..).unwrap_or_default().iter().take_while(|(other, _)| *other == object);
+        Ok(same.map(|(_, row)| Chunk::Rows(*row..*row + 1)).collect())
+    }
+
+    fn read(&self, chunk: &Chunk, _: Wanted, batch: &mut Batch) -> io::Result<()> {
+        let Chunk::Rows(rows) = chunk else { return Ok(()) };
+        let graph = self.context.graph;
+        for root in graph.roots.rows.get(rows.clone()).unwrap_or_default() {
+            batch.rows += 1;
+            batch.column(0).id(self.context.id(root.object));
+            batch.column(1).text(Some(root.kind.name()));
+            batch.column(2).id(root.thread.and_then(|thread| self.context.id(thread)));
+            batch.column(3).count(root.frame.map(u64::from));
+            batch.column(4).name(graph.objects.class(root.object).map(|class| class.0));
+            batch.column(5).boolean(Some(root.is_assumed));
+        }
+        Ok(())
+    }
+}

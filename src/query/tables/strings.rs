@@ -1,0 +1,171 @@
+//! The table `strings`.
+
+use std::io;
+use std::sync::Arc;
+
+use super::object_chunks;
+use super::{Batch, Chunk, Column, Context, Definition, Kind, Lookup, Operator, Question, Table, Wanted};
+use crate::index::graph::numbers::ObjectIndex;
+use crate::index::objects::fields::Fields;
+use crate::index::objects::object_table::BLOCK;
+use crate::query::objects::class_set::ClassSet;
+use crate::query::objects::reader::{Characters, Record};
+use crate::query::strings::contents;
+
+const ID: usize = 0;
+const TEXT: usize = 1;
+const LENGTH: usize = 2;
+const HASH: usize = 3;
+const ARRAY: usize = 4;
+const ARRAY_BYTES: usize = 5;
+
+/// Hashes of texts are compared over many dumps, so all have one seed. Who writes a dump can make texts collide: a hash is
+/// a figure to group by, not a proof.
+const SEED: u64 = 0;
+
+/// A row a String.
+pub struct Strings<'a> {
+    context: Arc<Context<'a>>,
+    definition: Definition,
+    classes: ClassSet,
+}
+
+/// What the table has.
+pub fn definition() -> Definition {
+    let none = "its characters are not in the dump, or values are hidden";
+    Definition {
+        name: "strings".into(),
+        meaning: "An instance of java.lang.String".into(),
+        order: "by id".into(),
+        columns: vec![
+            Column::new("id", Kind::Id, "its object ID"),
+            Column::new("text", Kind::Text, "what it says; a surrogate without its other half is `\\udXXX`")
+                .or_null(none)
+                .secret(),
+            Column::new("length", Kind::Integer, "UTF-16 units, as `String.length()` says").or_null(none),
+            Column::new(
+                "hash",
+                Kind::Integer,
+                "hash of the text (XXH3, 64 bits, signed), the same for the same text in every dump",
+            )
+            .or_null(none),
+            Column::new("array_id", Kind::Id, "the array that holds its characters").or_null("it has none"),
+            Column::new("array_bytes", Kind::Integer, "what the array takes; Strings may share one")
+                .or_null("the array is not in the dump"),
+        ],
+    }
+}
+
+impl<'a> Strings<'a> {
+    pub(super) fn new(context: Arc<Context<'a>>) -> Self {
+        let summary = context.summary;
+        let named = summary
+            .numbered_classes()
+            .filter(|(_, class)| class.is_dumped() && summary.is_named(class, "java.lang.String"));
+        let classes: Vec<_> = named.map(|(number, _)| number).collect();
+        let classes = ClassSet::of(summary, &classes);
+        Self { context, definition: definition(), classes }
+    }
+
+    fn add(&self, object: ObjectIndex, record: Option<Record<'_>>, wanted: Wanted, batch: &mut Batch) {
+        let Context { summary, graph, objects, .. } = &*self.context;
+        let fields = match (record, graph.objects.class(object)) {
+            (Some(Record::Instance(instance)), Some(class)) => {
+                Some(Fields::new(summary, class, instance.fields))
+            }
+            _ => None,
+        };
+        batch.rows += 1;
+        batch.column(ID).id(self.context.id(object));
+        if wanted.has(TEXT) || wanted.has(LENGTH) || wanted.has(HASH) {
+            let characters = fields.and_then(|fields| objects.characters(&fields));
+            batch.column(LENGTH).count(characters.map(|characters| characters.len() as u64));
+            if wanted.has(HASH) {
+                let hash = characters.map(|characters| contents::hash(&characters, SEED).cast_signed());
+                batch.column(HASH).integer(hash);
+            }
+            if wanted.has(TEXT) {
+                match characters {
+                    None => batch.column(TEXT).text(None),
+                    // Most are ASCII: they need not be decoded.
+                    Some(Characters::Latin1(bytes)) if bytes.is_ascii() => {
+                        batch.column(TEXT).text(str::from_utf8(bytes).ok());
+                    }
+                    Some(characters) => batch.column(TEXT).text(Some(&characters.text(usize::MAX))),
+                }
+            }
+        }
+        if wanted.has(ARRAY) || wanted.has(ARRAY_BYTES) {
+            let array = fields.and_then(|fields| fields.reference("value"));
+            batch.column(ARRAY).id(array);
+            let position = array
+                .and_then(|id| graph.objects.addresses.index_of(id))
+                .and_then(|array| graph.tree.position(array));
+            batch.column(ARRAY_BYTES).count(position.map(|position| graph.tree.shallow_bytes(position)));
+        }
+    }
+}
+
+impl Table for Strings<'_> {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn rows(&self) -> u64 {
+        let summary = self.context.summary;
+        let of = |class| summary.class(class).map_or(0, |class| class.objects.get());
+        self.classes.classes().map(of).sum()
+    }
+
+    fn lookups(&self) -> Vec<Lookup> {
+        vec![Lookup { column: ID, operator: Operator::Equal, rows: 1.0 }]
+    }
+
+    fn orders(&self) -> Vec<usize> {
+        vec![ID]
+    }
+
+    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
+        Ok(match question {
+            Question::Of(_, _, key) => object_chunks::of_id(&self.context, key),
+            _ => object_chunks::all(&self.context),
+        })
+    }
+
+    fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+        each_record(&self.context, &self.classes, chunk, |object, record| {
+            self.add(object, record, wanted, batch)
+        });
+        Ok(())
+    }
+}
+
+/// Calls `visit` with the records of those objects of a chunk that are of some classes.
+pub(super) fn each_record<'a>(
+    context: &Context<'a>,
+    classes: &ClassSet,
+    chunk: &Chunk,
+    mut visit: impl FnMut(ObjectIndex, Option<Record<'a>>),
+) {
+    let graph = context.graph;
+    match chunk {
+        Chunk::Rows(_) => {}
+        Chunk::Objects(range) => {
+            for block in ObjectIndex::chunks(range.clone(), BLOCK) {
+                let first = block.start;
+                let of_classes = classes.objects(graph, block);
+                let wanted = of_classes.fold(0, |wanted, object| wanted | 1 << (object.0 - first.0));
+                if wanted != 0 {
+                    context.objects.records_of_block(first, wanted, &mut visit);
+                }
+            }
+        }
+        Chunk::Listed(list, range) | Chunk::With(_, list, range) => {
+            for object in list.part(range.clone()) {
+                if graph.objects.class(object).is_some_and(|class| classes.contains(class)) {
+                    visit(object, context.objects.record(object));
+                }
+            }
+        }
+    }
+}
