@@ -55,6 +55,11 @@ impl Place {
         self.at
     }
 
+    /// The same field in an instance of a subclass, whose own fields take so many bytes; `None` if no record is as long.
+    pub(crate) fn behind(self, bytes: u64) -> Option<Self> {
+        Some(Self { at: u32::try_from(bytes.checked_add(self.at.into())?).ok()?, ..self })
+    }
+
     /// The value in an instance's bytes.
     #[inline]
     pub fn value(self, bytes: &[u8], id_size: IdSize) -> Option<Bits> {

@@ -9,8 +9,10 @@ pub mod batch;
 mod classes;
 mod context;
 pub mod definition;
+mod fields;
 mod object_chunks;
 mod objects;
+mod of_class;
 mod refs;
 mod roots;
 mod strings;
@@ -27,6 +29,7 @@ use crate::index::{Heap, ObjectGraph};
 pub use batch::{Batch, Cell, NO_NAME, Names, Values};
 pub use context::{About, Context};
 pub use definition::{Column, Definition, Kind, Wanted};
+pub use of_class::NoClass;
 
 /// A table of a dump.
 pub trait Table: Send + Sync {
@@ -190,6 +193,7 @@ impl<'a> Tables<'a> {
             Box::new(roots::Roots::new(context.clone())),
             Box::new(strings::Strings::new(context.clone())),
             Box::new(arrays::Arrays::new(context.clone())),
+            Box::new(fields::Fields::new(context.clone())),
         ];
         Self { context, all }
     }
@@ -208,6 +212,15 @@ impl<'a> Tables<'a> {
     pub fn find(&self, name: &str) -> Option<&(dyn Table + 'a)> {
         self.all().find(|table| table.definition().name == name)
     }
+
+    /// The table of a class: `com.acme.Session`; `com.acme.Session+` with the instances of subclasses;
+    /// `com.acme.Session@0x7c0012a8`, by the ID of its class object, of one of several classes of the name.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn of_class(&self, name: &str) -> Result<Box<dyn Table + 'a>, NoClass> {
+        Ok(Box::new(of_class::OfClass::new(self.context.clone(), name)?))
+    }
 }
 
 /// What all tables have, but those of single classes.
@@ -219,5 +232,6 @@ pub fn definitions() -> Vec<Definition> {
         roots::definition(),
         strings::definition(),
         arrays::definition(),
+        fields::definition(),
     ]
 }

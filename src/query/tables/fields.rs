@@ -1,0 +1,147 @@
+//! The table `fields`.
+
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use super::{
+    Batch, Chunk, Column, Context, Definition, Key, Kind, Lookup, Names, Operator, Question, Table, Wanted,
+};
+use crate::hprof::BasicType;
+use crate::index::model::summary::ClassNumber;
+use crate::query::objects::reader::Bits;
+
+/// A row a field that a class declares: its instance fields, then its static fields.
+pub struct Fields<'a> {
+    context: Arc<Context<'a>>,
+    definition: Definition,
+    /// The row of the first field of each class, and the number of all rows.
+    first: OnceLock<Vec<usize>>,
+}
+
+/// What the table has.
+pub fn definition() -> Definition {
+    let instance = "it is no static field";
+    Definition {
+        name: "fields".into(),
+        meaning: "A field that a class declares".into(),
+        order: "by class; instance fields first".into(),
+        columns: vec![
+            Column::new("class_id", Kind::Id, "the class").or_null("the dump holds no class object of it"),
+            Column::new("class", Kind::Name, "the name of the class"),
+            Column::new("name", Kind::Name, "its name"),
+            Column::new("type", Kind::Name, "its type: `int`, ..., or `object`"),
+            Column::new("number", Kind::Integer, "its place among the fields of the class, from 0"),
+            Column::new("static", Kind::Boolean, "whether it is a static field"),
+            Column::new("to_id", Kind::Id, "what a static field refers to")
+                .or_null("it refers to nothing, or is no static field"),
+            Column::new("value", Kind::Text, "the value of a static field that is no reference")
+                .or_null(instance)
+                .secret(),
+        ],
+    }
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn new(context: Arc<Context<'a>>) -> Self {
+        Self { context, definition: definition(), first: OnceLock::new() }
+    }
+
+    fn first(&self) -> &[usize] {
+        self.first.get_or_init(|| {
+            let classes = self.context.summary.classes().iter();
+            let mut rows = 0usize;
+            let mut first = vec![0];
+            first.extend(classes.map(|class| {
+                rows += usize::from(class.fields.get()) + usize::from(class.statics.get());
+                rows
+            }));
+            first
+        })
+    }
+}
+
+impl Table for Fields<'_> {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn rows(&self) -> u64 {
+        self.first().last().map_or(0, |rows| *rows as u64)
+    }
+
+    fn lookups(&self) -> Vec<Lookup> {
+        vec![
+            Lookup { column: 0, operator: Operator::Equal, rows: 8.0 },
+            Lookup { column: 1, operator: Operator::Equal, rows: 8.0 },
+        ]
+    }
+
+    fn names(&self, column: usize) -> Names {
+        if column == 1 { self.context.class_names.clone() } else { Names::default() }
+    }
+
+    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
+        // A chunk is classes, by number.
+        let classes = self.context.summary.classes().len();
+        let of = |class: ClassNumber| Chunk::Rows(class.0 as usize..class.0 as usize + 1);
+        Ok(match question {
+            Question::Of(_, _, key @ (Key::Integer(_) | Key::Text(_))) => {
+                super::classes::find(&self.context, key).into_iter().map(of).collect()
+            }
+            // Few: names of fields are looked for in those that the batch has already.
+            _ => (0..classes)
+                .step_by(256)
+                .map(|start| Chunk::Rows(start..(start + 256).min(classes)))
+                .collect(),
+        })
+    }
+
+    fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+        let Chunk::Rows(classes) = chunk else { return Ok(()) };
+        let summary = self.context.summary;
+        for (number, class) in summary.numbered_classes().take(classes.end).skip(classes.start) {
+            let fields = summary.fields(class).map(|(name, kind)| (name, kind, None));
+            let statics =
+                summary.statics(class).map(|(name, kind, bits)| (name, kind, Some(Bits { kind, bits })));
+            let id = self.context.class_id(number);
+            for (place, (name, kind, value)) in (0u64..).zip(fields.chain(statics)) {
+                batch.rows += 1;
+                batch.column(0).id(id);
+                batch.column(1).name(Some(number.0));
+                batch.column(2).text(Some(name));
+                batch.column(3).text(Some(type_name(kind)));
+                batch.column(4).count(Some(place));
+                batch.column(5).boolean(Some(value.is_some()));
+                batch.column(6).id(value.and_then(Bits::reference));
+                if wanted.has(7) {
+                    let text = value.filter(|_| !summary.hides_values()).and_then(primitive);
+                    batch.column(7).text(text.as_deref());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The type of a field.
+fn type_name(kind: BasicType) -> &'static str {
+    if kind == BasicType::Object { "object" } else { kind.java_name() }
+}
+
+/// A value that is no reference, as Java writes it.
+fn primitive(value: Bits) -> Option<String> {
+    Some(match value.kind {
+        BasicType::Object => return None,
+        BasicType::Boolean => (value.bits != 0).to_string(),
+        BasicType::Float => value.as_float().to_string(),
+        BasicType::Double => f64::from_bits(value.bits).to_string(),
+        BasicType::Char => character(value).into(),
+        _ => value.integer()?.to_string(),
+    })
+}
+
+/// A `char`; half a surrogate pair is U+FFFD.
+pub(super) fn character(value: Bits) -> char {
+    let unit = u32::try_from(value.bits & 0xffff).unwrap_or(0);
+    char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER)
+}

@@ -1,0 +1,302 @@
+//! The table of a class: its instances, and what their fields hold.
+
+use std::io;
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::fields::character;
+use super::object_chunks;
+use super::strings::each_record;
+use super::{
+    Batch, Chunk, Column, Context, Definition, Key, Kind, Lookup, Operator, Question, Table, Wanted,
+};
+use crate::hprof::{BasicType, ObjectId};
+use crate::index::graph::numbers::ObjectIndex;
+use crate::index::model::summary::ClassNumber;
+use crate::index::model::tables::ClassKind;
+use crate::query::classes::suggestions;
+use crate::query::objects::class_set::ClassSet;
+use crate::query::objects::reader::{Bits, Place, Record};
+
+/// What is behind the name of a class for the table of its instances and those of its subclasses.
+const SUBCLASSES: char = '+';
+/// What is between the name of a class and the ID of its class object, where several have the name.
+const AT: &str = "@0x";
+/// Columns before those of fields.
+const ID: usize = 0;
+const CLASS: usize = 1;
+const SHALLOW: usize = 2;
+const RETAINED: usize = 3;
+const LENGTH: usize = 4;
+const FIELDS: usize = 5;
+/// Columns at most: more than any class has fields.
+const MAX_COLUMNS: usize = 1000;
+
+/// A row an instance of a class.
+pub struct OfClass<'a> {
+    context: Arc<Context<'a>>,
+    definition: Definition,
+    classes: ClassSet,
+    /// By class number: where the instances have the field of each column.
+    places: Vec<(ClassNumber, Vec<Option<Place>>)>,
+}
+
+/// Why there is no table of a class.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoClass {
+    /// No class has the name.
+    #[error("no class has the name {name}{}", hint(like))]
+    Unknown {
+        /// The name.
+        name: String,
+        /// Names that are like it.
+        like: Vec<String>,
+    },
+    /// SQL does not tell names apart that differ in case only.
+    #[error("the names of several classes differ from {name} in case only: {}", by_id.join(", "))]
+    Case {
+        /// The name.
+        name: String,
+        /// The names of their tables.
+        by_id: Vec<String>,
+    },
+}
+
+/// Names that are like the one that is not there.
+fn hint(like: &[String]) -> String {
+    if like.is_empty() { String::new() } else { format!("; {}", suggestions::did_you_mean(like)) }
+}
+
+impl<'a> OfClass<'a> {
+    /// The table of this name: `com.acme.Session`, `com.acme.Session+` with the instances of subclasses,
+    /// `com.acme.Session@0x7c0012a8` of one of several classes of a name, by the ID of its class object.
+    ///
+    /// # Errors
+    /// [`NoClass`].
+    pub(super) fn new(context: Arc<Context<'a>>, name: &str) -> Result<Self, NoClass> {
+        let (base, subclasses) = match name.strip_suffix(SUBCLASSES) {
+            Some(base) => (base, true),
+            None => (name, false),
+        };
+        let classes = find(&context, name, base)?;
+        let first = classes.first().copied().unwrap_or(ClassNumber(0));
+        let mut set = vec![false; context.summary.classes().len()];
+        for class in &classes {
+            if let Some(place) = set.get_mut(class.0 as usize) {
+                *place = true;
+            }
+        }
+        if subclasses {
+            context.summary.class_table().add_subclasses(&mut set);
+        }
+        let all: Vec<ClassNumber> =
+            (0u32..).zip(&set).filter(|(_, is_in)| **is_in).map(|(class, _)| ClassNumber(class)).collect();
+        let (columns, wanted) = columns(&context, first);
+        let places = all.iter().map(|class| {
+            // Of several classes of a name each has subclasses, and fields, of its own.
+            let below = classes.len() == 1 && *class != first;
+            (*class, places(&context, *class, (first, below), &wanted))
+        });
+        let places = places.collect();
+        let definition = Definition {
+            name: name.to_owned().into(),
+            meaning: format!("An instance of {base}{}", if subclasses { " or of a subclass" } else { "" })
+                .into(),
+            order: "by id".into(),
+            columns,
+        };
+        Ok(Self { classes: ClassSet::of(context.summary, &all), context, definition, places })
+    }
+
+    fn add(&self, object: ObjectIndex, record: Option<Record<'_>>, wanted: Wanted, batch: &mut Batch) {
+        let Context { graph, summary, .. } = &*self.context;
+        let class = graph.objects.class(object);
+        batch.rows += 1;
+        batch.column(ID).id(self.context.id(object));
+        batch.column(CLASS).name(class.map(|class| class.0));
+        let position = graph.tree.position(object);
+        batch.column(SHALLOW).count(position.map(|position| graph.tree.shallow_bytes(position)));
+        if wanted.has(RETAINED) {
+            batch.column(RETAINED).count(graph.tree.retained_bytes_of(object));
+        }
+        batch.column(LENGTH).count(match record {
+            Some(Record::ObjectArray(array)) => Some(array.length.into()),
+            Some(Record::PrimitiveArray(array)) => Some(array.length.into()),
+            _ => None,
+        });
+        let bytes = match record {
+            Some(Record::Instance(instance)) => instance.fields,
+            _ => &[],
+        };
+        let places =
+            class.and_then(|class| self.places.binary_search_by_key(&class, |(class, _)| *class).ok());
+        let places = places.and_then(|at| self.places.get(at)).map_or(&[][..], |(_, places)| places);
+        for (column, declared) in self.definition.columns.iter().enumerate().skip(FIELDS) {
+            if !wanted.has(column) {
+                continue;
+            }
+            let place = places.get(column - FIELDS).copied().flatten();
+            let value = place.and_then(|place| place.value(bytes, summary.id_size()));
+            let values = batch.column(column);
+            match declared.kind {
+                Kind::Id => values.id(value.and_then(Bits::reference)),
+                Kind::Boolean => values.boolean(value.map(|value| value.bits != 0)),
+                Kind::Real => values.real(value.map(|value| match value.kind {
+                    BasicType::Float => value.as_float().into(),
+                    _ => f64::from_bits(value.bits),
+                })),
+                Kind::Text | Kind::Name => {
+                    let mut buffer = [0; 4];
+                    values.text(value.map(|value| &*character(value).encode_utf8(&mut buffer)));
+                }
+                Kind::Integer => values.integer(value.and_then(Bits::integer)),
+            }
+        }
+    }
+}
+
+/// The classes that are meant, by number.
+fn find(context: &Context<'_>, name: &str, base: &str) -> Result<Vec<ClassNumber>, NoClass> {
+    let summary = context.summary;
+    let named = |name: &str| -> Vec<ClassNumber> {
+        let all = summary.numbered_classes().filter(|(_, class)| summary.is_named(class, name));
+        all.map(|(number, _)| number).collect()
+    };
+    if let Some((of, id)) = base.rsplit_once(AT)
+        && let Ok(id) = u64::from_str_radix(id, 16)
+    {
+        let mut found = named(of);
+        found.retain(|class| context.class_id(*class) == Some(ObjectId(id)));
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    let found = named(base);
+    let is_like = |class: &&ClassNumber| {
+        context
+            .class_names
+            .get(class.0 as usize)
+            .is_some_and(|other| other != base && other.eq_ignore_ascii_case(base))
+    };
+    let all: Vec<ClassNumber> = summary.numbered_classes().map(|(number, _)| number).collect();
+    let alike: Vec<ClassNumber> = all.iter().filter(is_like).copied().collect();
+    match (found.is_empty(), alike.is_empty()) {
+        (false, true) => Ok(found),
+        (true, true) => {
+            let like = suggestions::class_names(summary, base).into_iter().map(str::to_owned).collect();
+            Err(NoClass::Unknown { name: name.to_owned(), like })
+        }
+        // SQL does not tell them apart, so neither has the plain name.
+        _ => {
+            let table = |class: &ClassNumber| {
+                let name = context.class_names.get(class.0 as usize)?;
+                Some(format!("\"{name}{AT}{:x}\"", context.class_id(*class)?.0))
+            };
+            let by_id = found.iter().chain(&alike).filter_map(table).collect();
+            Err(NoClass::Case { name: name.to_owned(), by_id })
+        }
+    }
+}
+
+/// A field that a column shows: its name and type.
+type Wants<'a> = (&'a str, BasicType);
+
+/// The columns of a class: what is known of each instance, then its fields, its own first, then those of superclasses. A
+/// name that a column before it has, whatever the case, gets a number behind it.
+fn columns<'a>(context: &Context<'a>, class: ClassNumber) -> (Vec<Column>, Vec<Wants<'a>>) {
+    let mut columns = vec![
+        Column::new("id", Kind::Id, "its object ID"),
+        Column::new("class", Kind::Name, "the name of its class"),
+        Column::new("shallow_bytes", Kind::Integer, "what it takes itself"),
+        Column::new("retained_bytes", Kind::Integer, "what would be freed with it")
+            .or_null("it is unreachable"),
+        Column::new("length", Kind::Integer, "elements of an array").or_null("it is no array"),
+    ];
+    let mut names: FxHashSet<String> = columns.iter().map(|column| column.name.to_lowercase()).collect();
+    let mut wants = Vec::new();
+    let is_instance = context.summary.class(class).is_some_and(|class| class.kind() == ClassKind::Instance);
+    let slots = context.objects.slots(class).take(if is_instance { MAX_COLUMNS } else { 0 });
+    for slot in slots {
+        let mut name = slot.name.to_owned();
+        let mut number = 2;
+        while !names.insert(name.to_lowercase()) {
+            name = format!("{}_{number}", slot.name);
+            number += 1;
+        }
+        let kind = match slot.kind {
+            BasicType::Object => Kind::Id,
+            BasicType::Boolean => Kind::Boolean,
+            BasicType::Float | BasicType::Double => Kind::Real,
+            BasicType::Char => Kind::Text,
+            _ => Kind::Integer,
+        };
+        let owner = context.class_names.get(slot.class.0 as usize).map_or("", String::as_str);
+        let column = Column::new(name, kind, format!("field `{}` of {owner}", slot.name))
+            .or_null("its record has none");
+        let column = if slot.kind == BasicType::Object { column } else { column.secret() };
+        columns.push(column);
+        wants.push((slot.name, slot.kind));
+    }
+    (columns, wants)
+}
+
+/// Where the instances of a class have the fields that the columns of `of` show. `below` says that it is a subclass: then its
+/// records end with them. Else it is another class of the name: fields are found by name and type, of shadowed ones the first.
+fn places(
+    context: &Context<'_>,
+    class: ClassNumber,
+    (of, below): (ClassNumber, bool),
+    wants: &[Wants<'_>],
+) -> Vec<Option<Place>> {
+    let slots = |class: ClassNumber| context.objects.slots(class).take(MAX_COLUMNS);
+    if below || class == of {
+        let table = context.summary.class_table();
+        let own = table.bytes(class).saturating_sub(table.bytes(of));
+        return slots(of).take(wants.len()).map(|slot| slot.place.behind(own)).collect();
+    }
+    let mut known = FxHashMap::default();
+    for slot in slots(class) {
+        known.entry((slot.name, slot.kind.code())).or_insert(slot.place);
+    }
+    wants.iter().map(|(name, kind)| known.get(&(*name, kind.code())).copied()).collect()
+}
+
+impl Table for OfClass<'_> {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn rows(&self) -> u64 {
+        let summary = self.context.summary;
+        let of = |class| summary.class(class).map_or(0, |class| class.objects.get());
+        self.classes.classes().map(of).sum()
+    }
+
+    fn lookups(&self) -> Vec<Lookup> {
+        vec![Lookup { column: ID, operator: Operator::Equal, rows: 1.0 }]
+    }
+
+    fn orders(&self) -> Vec<usize> {
+        vec![ID]
+    }
+
+    fn names(&self, column: usize) -> super::Names {
+        if column == CLASS { self.context.class_names.clone() } else { super::Names::default() }
+    }
+
+    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
+        Ok(match question {
+            Question::Of(_, _, Key::Integer(id)) => object_chunks::of_id(&self.context, &Key::Integer(*id)),
+            Question::Of(..) => Vec::new(),
+            _ => object_chunks::all(&self.context),
+        })
+    }
+
+    fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+        each_record(&self.context, &self.classes, chunk, |object, record| {
+            self.add(object, record, wanted, batch)
+        });
+        Ok(())
+    }
+}
