@@ -33,6 +33,7 @@ mod paths;
 mod raw;
 mod sorted_instances;
 mod strings;
+mod tables;
 mod thread_groups;
 mod threads;
 mod values;

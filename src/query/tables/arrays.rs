@@ -23,14 +23,14 @@ const SHALLOW: usize = 5;
 const RETAINED: usize = 6;
 
 /// A row an array.
-pub struct Arrays<'a> {
+pub(super) struct Arrays<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
     classes: ClassSet,
 }
 
 /// What the table has.
-pub fn definition() -> Definition {
+pub(super) fn definition() -> Definition {
     Definition {
         name: "arrays".into(),
         meaning: "An array".into(),

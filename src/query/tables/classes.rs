@@ -11,13 +11,13 @@ use crate::index::model::summary::ClassNumber;
 use crate::query::classes::histogram;
 
 /// A row a class.
-pub struct Classes<'a> {
+pub(super) struct Classes<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
 }
 
 /// What the table has.
-pub fn definition() -> Definition {
+pub(super) fn definition() -> Definition {
     let no_object = "the dump holds no class object of it";
     Definition {
         name: "classes".into(),

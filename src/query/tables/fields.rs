@@ -11,7 +11,7 @@ use crate::index::model::summary::ClassNumber;
 use crate::query::objects::reader::Bits;
 
 /// A row a field that a class declares: its instance fields, then its static fields.
-pub struct Fields<'a> {
+pub(super) struct Fields<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
     /// The row of the first field of each class, and the number of all rows.
@@ -19,7 +19,7 @@ pub struct Fields<'a> {
 }
 
 /// What the table has.
-pub fn definition() -> Definition {
+pub(super) fn definition() -> Definition {
     let instance = "it is no static field";
     Definition {
         name: "fields".into(),

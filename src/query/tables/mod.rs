@@ -128,7 +128,10 @@ pub enum Chunk {
 
 /// A list of objects.
 #[derive(Debug, Clone)]
-pub enum List {
+pub struct List(Items);
+
+#[derive(Debug, Clone)]
+enum Items {
     /// A few.
     Few(Arc<[ObjectIndex]>),
     /// As many as there are: in a scratch arena.
@@ -155,14 +158,19 @@ impl Indices<'_> {
 impl List {
     /// These objects.
     pub(crate) fn of(objects: Vec<ObjectIndex>) -> Self {
-        Self::Few(objects.into())
+        Self(Items::Few(objects.into()))
+    }
+
+    /// All objects, in an order.
+    fn sorted(objects: Array<u32>) -> Self {
+        Self(Items::Sorted(Arc::new(objects)))
     }
 
     /// All of it.
     pub(crate) fn get(&self) -> Indices<'_> {
-        match self {
-            Self::Few(objects) => Indices::Few(objects),
-            Self::Sorted(objects) => Indices::Sorted(objects),
+        match &self.0 {
+            Items::Few(objects) => Indices::Few(objects),
+            Items::Sorted(objects) => Indices::Sorted(objects),
         }
     }
 

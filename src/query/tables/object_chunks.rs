@@ -2,7 +2,7 @@
 
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use super::{Chunk, Context, Key, List};
 use crate::index::graph::numbers::ObjectIndex;
@@ -71,7 +71,7 @@ pub(super) fn by_class(context: &Context<'_>, ranks: &[u32]) -> io::Result<List>
             *next += 1;
         }
     }
-    Ok(List::Sorted(Arc::new(sorted)))
+    Ok(List::sorted(sorted))
 }
 
 /// The rank of each class in the order of a key, the same for the same key.

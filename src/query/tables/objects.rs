@@ -32,7 +32,7 @@ const HEAP: usize = 9;
 pub(super) const KINDS: [&str; 4] = ["instance", "object_array", "primitive_array", "class"];
 
 /// A row an object.
-pub struct Objects<'a> {
+pub(super) struct Objects<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
     kinds: Names,
@@ -42,7 +42,7 @@ pub struct Objects<'a> {
 }
 
 /// What the table has.
-pub fn definition() -> Definition {
+pub(super) fn definition() -> Definition {
     let unreachable = "it is unreachable";
     Definition {
         name: "objects".into(),

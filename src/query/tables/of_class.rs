@@ -34,7 +34,7 @@ const FIELDS: usize = 5;
 const MAX_COLUMNS: usize = 1000;
 
 /// A row an instance of a class.
-pub struct OfClass<'a> {
+pub(super) struct OfClass<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
     classes: ClassSet,

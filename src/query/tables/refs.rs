@@ -29,7 +29,7 @@ const STRENGTHS: [Strength; 5] =
     [Strength::Strong, Strength::Soft, Strength::Weak, Strength::Phantom, Strength::Finalizer];
 
 /// A row a reference: those of records and stacks first, by object; then those of objects to their class objects, by class.
-pub struct Refs<'a> {
+pub(super) struct Refs<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
     kinds: Names,
@@ -38,7 +38,7 @@ pub struct Refs<'a> {
 }
 
 /// What the table has.
-pub fn definition() -> Definition {
+pub(super) fn definition() -> Definition {
     Definition {
         name: "refs".into(),
         meaning: "A reference from one object to another".into(),

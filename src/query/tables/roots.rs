@@ -9,7 +9,7 @@ use super::{
 use crate::index::graph::numbers::ObjectIndex;
 
 /// A row a root.
-pub struct Roots<'a> {
+pub(super) struct Roots<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
     /// Object and row, ascending.
@@ -17,7 +17,7 @@ pub struct Roots<'a> {
 }
 
 /// What the table has.
-pub fn definition() -> Definition {
+pub(super) fn definition() -> Definition {
     Definition {
         name: "roots".into(),
         meaning: "A GC root whose object is in the dump; an object can have several".into(),

@@ -24,14 +24,14 @@ const ARRAY_BYTES: usize = 5;
 const SEED: u64 = 0;
 
 /// A row a String.
-pub struct Strings<'a> {
+pub(super) struct Strings<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
     classes: ClassSet,
 }
 
 /// What the table has.
-pub fn definition() -> Definition {
+pub(super) fn definition() -> Definition {
     let none = "its characters are not in the dump, or values are hidden";
     Definition {
         name: "strings".into(),

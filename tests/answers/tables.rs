@@ -1,0 +1,291 @@
+//! The tables of a dump: against a plain reading of its references, the dominators of all objects, and themselves - what a
+//! lookup, an order or a choice of columns gives is what all rows have.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hprof_cli::ObjectIndex;
+use hprof_cli::query::dominators::all;
+use hprof_cli::query::tables::{
+    About, Batch, Cell, Key, Kind, Operator, Question, Table, Tables, Wanted, definitions,
+};
+use proptest::prelude::*;
+
+use crate::kit::dump::{Dump, bytes};
+use crate::kit::strategies::{dump, property};
+use crate::kit::texts::sample_path;
+use crate::raw::Raw;
+
+/// A cell that can be compared.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Value {
+    Null,
+    Integer(i64),
+    Real(u64),
+    Text(String),
+}
+
+fn value(cell: Cell<'_>) -> Value {
+    match cell {
+        Cell::Null => Value::Null,
+        Cell::Integer(value) => Value::Integer(value),
+        Cell::Real(value) => Value::Real(value.to_bits()),
+        Cell::Text(text) => Value::Text(text.to_owned()),
+    }
+}
+
+fn rows(table: &dyn Table, question: &Question, wanted: Wanted) -> Vec<Vec<Value>> {
+    let columns = table.definition().columns.len();
+    let mut rows = Vec::new();
+    let mut batch: Batch = table.batch(wanted);
+    for chunk in table.chunks(question).unwrap() {
+        batch.clear();
+        table.read(&chunk, wanted, &mut batch).unwrap();
+        for row in 0..batch.rows {
+            rows.push((0..columns).map(|column| value(batch.cell(row, column))).collect());
+        }
+        for column in 0..columns {
+            // No column has more values than there are rows.
+            assert_eq!(
+                batch.cell(batch.rows, column),
+                Cell::Null,
+                "{}",
+                table.definition().columns[column].name
+            );
+        }
+    }
+    rows
+}
+
+fn all_rows(table: &dyn Table) -> Vec<Vec<Value>> {
+    rows(table, &Question::All, Wanted::ALL)
+}
+
+/// What every table promises. Of large ones only some keys are looked up.
+fn is_consistent(table: &dyn Table, keys: usize) {
+    let name = &table.definition().name;
+    let all = all_rows(table);
+    for (at, column) in table.definition().columns.iter().enumerate() {
+        let some = rows(table, &Question::All, Wanted(1 << at.min(63)));
+        assert_eq!(some.len(), all.len(), "{name}.{}", column.name);
+        for (some, all) in some.iter().zip(&all) {
+            assert_eq!(some[at], all[at], "{name}.{}", column.name);
+            if column.null.is_none() {
+                assert_ne!(all[at], Value::Null, "{name}.{} of {all:?}", column.name);
+            }
+            let fits = match (&all[at], column.kind) {
+                (Value::Null, _) => true,
+                (Value::Integer(value), Kind::Boolean) => (0..=1).contains(value),
+                (Value::Integer(_), Kind::Integer | Kind::Id) => true,
+                (Value::Real(_), Kind::Real) => true,
+                (Value::Text(_), Kind::Text | Kind::Name) => true,
+                _ => false,
+            };
+            assert!(fits, "{name}.{}: {:?}", column.name, all[at]);
+        }
+    }
+    for column in table.orders() {
+        let mut sorted = rows(table, &Question::OrderedBy(column), Wanted::ALL);
+        assert!(sorted.is_sorted_by_key(|row| row[column].clone()), "{name} by {column}");
+        let mut all = all.clone();
+        sorted.sort();
+        all.sort();
+        assert_eq!(sorted, all, "{name} by {column}");
+    }
+    for lookup in table.lookups() {
+        let mut known: BTreeSet<&Value> = all.iter().map(|row| &row[lookup.column]).collect();
+        let (absent, word) = (Value::Integer(3), Value::Text("no.such.Class".to_owned()));
+        known.extend([&absent, &word]);
+        let step = known.len().div_ceil(keys).max(1);
+        for wanted in known.into_iter().step_by(step) {
+            let key = match wanted {
+                Value::Integer(value) => Key::Integer(*value),
+                Value::Text(text) => Key::Text(text.clone()),
+                _ => continue,
+            };
+            let matches = |row: &Vec<Value>| match lookup.operator {
+                Operator::Equal => row[lookup.column] == *wanted,
+                Operator::AtLeast => row[lookup.column] >= *wanted && row[lookup.column] != Value::Null,
+            };
+            let question = Question::Of(lookup.column, lookup.operator, key);
+            let mut found = rows(table, &question, Wanted::ALL);
+            found.retain(matches);
+            let mut expected: Vec<Vec<Value>> = all.iter().filter(|row| matches(row)).cloned().collect();
+            found.sort();
+            expected.sort();
+            assert_eq!(found, expected, "{name}: {question:?}");
+        }
+    }
+}
+
+fn integer(id: u64) -> Value {
+    Value::Integer(id.cast_signed())
+}
+
+/// The references of the table against a plain reading; those to what is not in the dump it has beside.
+fn refs_are_right(tables: &Tables<'_>, raw: &Raw) {
+    let text = |value: &Value| if let Value::Text(text) = value { text.clone() } else { panic!("{value:?}") };
+    let mut found: Vec<(Value, String, Value, String)> = Vec::new();
+    let table = tables.find("refs").unwrap();
+    for row in all_rows(table) {
+        if raw.class_of.contains_key(&if let Value::Integer(id) = row[2] { id.cast_unsigned() } else { 0 }) {
+            found.push((row[0].clone(), text(&row[1]), row[2].clone(), text(&row[4])));
+        }
+    }
+    let mut expected = Vec::new();
+    for (from, references) in &raw.references {
+        for reference in references {
+            let strength = if reference.is_referent { raw.strength(*from) } else { "strong" };
+            expected.push((
+                integer(*from),
+                reference.label.clone(),
+                integer(reference.to),
+                strength.to_owned(),
+            ));
+        }
+    }
+    found.sort();
+    expected.sort();
+    assert_eq!(found, expected);
+}
+
+fn opened(dump: &Dump, check: impl FnOnce(&Tables<'_>)) {
+    let (heap, graph) = dump.open_graph();
+    let about = About { name: "a".to_owned(), labels: vec![("service".to_owned(), "cart".to_owned())] };
+    check(&Tables::new(&heap, &graph, bytes(&heap), about));
+}
+
+#[test]
+fn tables_of_any_dump_hold_together() {
+    proptest!(property(60), |(dump in dump())| {
+        let dump = Dump::written(&dump.write().0);
+        opened(&dump, |tables| tables.all().for_each(|table| is_consistent(table, 40)));
+    });
+}
+
+#[test]
+fn tables_of_samples_hold_together() {
+    for sample in ["jdk/jdk17.hprof.zst", "jdk/jdk8.hprof.zst", "agent/all.hprof.zst"] {
+        opened(&Dump::at(Some(&sample_path(sample))), |tables| {
+            tables.all().for_each(|table| is_consistent(table, 12));
+        });
+    }
+}
+
+#[test]
+fn references_are_those_of_a_plain_reading() {
+    for sample in ["jdk/jdk17.hprof.zst", "jdk/jdk25-compact.hprof.zst"] {
+        opened(&Dump::at(Some(&sample_path(sample))), |tables| {
+            refs_are_right(tables, &Raw::read(tables.context().bytes));
+        });
+    }
+}
+
+#[test]
+fn objects_are_those_of_the_dominators_of_all() {
+    opened(&Dump::at(Some(&sample_path("jdk/jdk17.hprof.zst"))), |tables| {
+        let graph = tables.context().graph;
+        let dominators = all::Rows::new(graph);
+        let mut expected = BTreeMap::new();
+        for chunk in all::chunks(&graph.tree) {
+            for row in dominators.of(chunk) {
+                expected.insert(row.id.0, row);
+            }
+        }
+        let table = tables.find("objects").unwrap();
+        let found = all_rows(table);
+        assert_eq!(found.len(), graph.objects.len() as usize);
+        let mut reachable = 0;
+        for row in found {
+            let Value::Integer(id) = row[0] else { panic!("{row:?}") };
+            let Some(known) = expected.get(&id.cast_unsigned()) else {
+                assert_eq!((&row[5], &row[7], &row[8]), (&Value::Null, &Value::Null, &Value::Integer(0)));
+                continue;
+            };
+            reachable += 1;
+            let dominator = known.dominator.map_or(Value::Null, |id| integer(id.0));
+            let name = known.class.map(|class| tables.context().class_names[class.0 as usize].clone());
+            assert_eq!(
+                [&row[2], &row[4], &row[5], &row[7], &row[8]],
+                [
+                    &name.map_or(Value::Null, Value::Text),
+                    &integer(known.shallow_bytes),
+                    &integer(known.retained_bytes),
+                    &dominator,
+                    &Value::Integer(1)
+                ]
+            );
+        }
+        assert_eq!(reachable, expected.len());
+    });
+}
+
+#[test]
+fn a_table_of_a_class_holds_its_fields() {
+    opened(&Dump::at(Some(&sample_path("jdk/jdk17.hprof.zst"))), |tables| {
+        let context = tables.context();
+        let mut checked = BTreeMap::new();
+        for name in [
+            "java.util.HashMap",
+            "java.util.HashMap+",
+            "java.lang.Thread",
+            "java.lang.Integer",
+            "java.util.ArrayList",
+        ] {
+            let table = tables.of_class(name).unwrap();
+            is_consistent(&*table, 20);
+            let columns: Vec<String> =
+                table.definition().columns.iter().map(|column| column.name.to_string()).collect();
+            for row in all_rows(&*table) {
+                let Value::Integer(id) = row[0] else { panic!("{row:?}") };
+                let object = context.object(id).unwrap();
+                for (column, cell) in columns.iter().zip(&row).skip(5) {
+                    let bits = context.objects.field(object, column.trim_end_matches("_2"));
+                    let Some(bits) = bits else { panic!("{name}.{column}") };
+                    // A shadowed field is another than the one that the name finds.
+                    if column.ends_with("_2") {
+                        continue;
+                    }
+                    let expected =
+                        bits.integer().map(Value::Integer).or(bits.reference().map(|id| integer(id.0)));
+                    match (cell, expected) {
+                        (Value::Integer(found), None) => {
+                            assert_eq!(*found, i64::try_from(bits.bits).unwrap())
+                        }
+                        (Value::Real(_) | Value::Text(_), _) => {}
+                        (cell, expected) => {
+                            assert_eq!(*cell, expected.unwrap_or(Value::Null), "{name}.{column}")
+                        }
+                    }
+                    *checked.entry(name).or_insert(0) += 1;
+                }
+            }
+        }
+        assert_eq!(checked.len(), 5, "{checked:?}");
+        let of = |name| all_rows(&*tables.of_class(name).unwrap()).len();
+        assert!(of("java.util.HashMap+") > of("java.util.HashMap"), "LinkedHashMap is one");
+        assert_eq!(of("byte[]"), context.graph.objects.all().end.0 as usize - others(tables, "byte[]"));
+        let error = tables.of_class("java.util.HashMop").err().unwrap().to_string();
+        assert!(error.contains("did you mean java.util.HashMap"), "{error}");
+    });
+}
+
+/// Objects that are not of a class.
+fn others(tables: &Tables<'_>, name: &str) -> usize {
+    let context = tables.context();
+    let class = |object: u32| context.graph.objects.class(ObjectIndex(object));
+    let is = |object: &u32| class(*object).is_none_or(|class| context.class_names[class.0 as usize] != name);
+    (0..context.graph.objects.len()).filter(is).count()
+}
+
+#[test]
+fn definitions_are_those_of_the_tables() {
+    opened(&Dump::at(Some(&sample_path("jdk/jdk17.hprof.zst"))), |tables| {
+        let found: Vec<_> = tables.all().map(|table| table.definition().clone()).collect();
+        assert_eq!(found, definitions());
+        for definition in found {
+            let names: BTreeSet<String> =
+                definition.columns.iter().map(|column| column.name.to_lowercase()).collect();
+            assert_eq!(names.len(), definition.columns.len(), "{}", definition.name);
+        }
+    });
+}
