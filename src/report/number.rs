@@ -2,6 +2,7 @@
 
 use crate::index::storage::human_bytes::HumanBytes;
 pub use crate::index::storage::human_bytes::grouped;
+pub use crate::query::recordings::percent::hundredths;
 
 /// A count with what it counts: "1 object", "2,000 objects".
 pub fn counted(count: u64, what: &str) -> String {
@@ -32,13 +33,6 @@ pub fn percent(part: u64, whole: u64) -> String {
     #[allow(clippy::cast_precision_loss)]
     let percent = part as f64 * 100.0 / whole as f64;
     format!("{percent:.1}%")
-}
-
-/// A part of a whole in percent, for programs: rounded to hundredths; 0 if the whole is nothing.
-pub fn hundredths(part: u64, whole: u64) -> f64 {
-    #[allow(clippy::cast_precision_loss)]
-    let percent = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
-    (percent * 100.0).round() / 100.0
 }
 
 /// A size for people: `1.5 GiB`.

@@ -31,6 +31,7 @@ mod naive;
 mod oql;
 mod paths;
 mod raw;
+mod small_tables;
 mod sorted_instances;
 mod strings;
 mod tables;

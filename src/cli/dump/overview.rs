@@ -1,7 +1,7 @@
 //! `overview`: the first look at a dump, in one screen; `hprof-cli DUMP` is short for it.
 
 use crate::cli::Outcome;
-use crate::cli::retention::leaks::{DEFAULT_THRESHOLD, words};
+use crate::cli::retention::leaks::words;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::commands::{self, Commands, Step};
 use crate::cli::shared::holder::{self, cut};
@@ -13,7 +13,7 @@ use crate::input::file::TextFile;
 use crate::query::dump::overview::{self, Overview};
 use crate::query::leaks::heap_facts::{MANY_FINALIZABLE, MANY_LOADERS, MUCH_GARBAGE, MUCH_OFF_HEAP};
 use crate::query::leaks::holders::Holder;
-use crate::query::leaks::{self, Suspect, Verdict};
+use crate::query::leaks::{self, DEFAULT_THRESHOLD, Suspect, Verdict};
 use crate::report::answer::{Answer, Declared, Section};
 use crate::report::column::{Column, Columns, Field, Kind};
 use crate::report::number::{counted, grouped, human_bytes, percent};

@@ -79,6 +79,20 @@ pub enum Reason {
     Members,
 }
 
+impl Reason {
+    /// The name in output.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Children { .. } => "children",
+            Self::Chain { .. } => "chain",
+            Self::Buffer { .. } => "buffer",
+            Self::Threads { .. } => "threads",
+            Self::Loaders { .. } => "loaders",
+            Self::Members => "members",
+        }
+    }
+}
+
 /// Objects of one class name below the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Level {

@@ -40,6 +40,9 @@ use self::holders::{Holder, Holders};
 use self::suspects::{Chain, Group};
 use self::thread_locals::{ThreadLocalUse, ThreadLocals};
 
+/// Percent of the reachable heap that a suspect retains more than when nothing is said, as in MAT's report.
+pub const DEFAULT_THRESHOLD: u8 = 10;
+
 /// Members of a group that are told, those that retain most.
 const TOLD_MEMBERS: usize = 10;
 

@@ -6,6 +6,13 @@ pub fn two_decimals(value: f64) -> f64 {
     format!("{value:.2}").parse().unwrap_or(value)
 }
 
+/// A part of a whole in percent, for programs: rounded to hundredths; 0 if the whole is nothing.
+pub fn hundredths(part: u64, whole: u64) -> f64 {
+    #[allow(clippy::cast_precision_loss)]
+    let percent = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
+    (percent * 100.0).round() / 100.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,6 +15,7 @@ mod objects;
 mod of_class;
 mod refs;
 mod roots;
+mod small;
 mod strings;
 
 use std::io;
@@ -194,7 +195,7 @@ impl<'a> Tables<'a> {
     /// Of an opened dump; `bytes` are the dump's ([`Heap::bytes`]).
     pub fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], about: About) -> Self {
         let context = Arc::new(Context::new(heap, graph, bytes, about));
-        let all: Vec<Box<dyn Table + 'a>> = vec![
+        let mut all: Vec<Box<dyn Table + 'a>> = vec![
             Box::new(classes::Classes::new(context.clone())),
             Box::new(objects::Objects::new(context.clone())),
             Box::new(refs::Refs::new(context.clone())),
@@ -203,6 +204,7 @@ impl<'a> Tables<'a> {
             Box::new(arrays::Arrays::new(context.clone())),
             Box::new(fields::Fields::new(context.clone())),
         ];
+        all.extend(small::tables(&context));
         Self { context, all }
     }
 
@@ -233,7 +235,7 @@ impl<'a> Tables<'a> {
 
 /// What all tables have, but those of single classes.
 pub fn definitions() -> Vec<Definition> {
-    vec![
+    let mut all = vec![
         classes::definition(),
         objects::definition(),
         refs::definition(),
@@ -241,5 +243,7 @@ pub fn definitions() -> Vec<Definition> {
         strings::definition(),
         arrays::definition(),
         fields::definition(),
-    ]
+    ];
+    all.extend(small::definitions());
+    all
 }

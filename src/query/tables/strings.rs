@@ -21,7 +21,7 @@ const ARRAY_BYTES: usize = 5;
 
 /// Hashes of texts are compared over many dumps, so all have one seed. Who writes a dump can make texts collide: a hash is
 /// a figure to group by, not a proof.
-const SEED: u64 = 0;
+pub(super) const SEED: u64 = 0;
 
 /// A row a String.
 pub(super) struct Strings<'a> {

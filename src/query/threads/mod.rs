@@ -125,6 +125,16 @@ impl Row {
     pub(crate) fn object(&self) -> ObjectIndex {
         self.object
     }
+
+    /// The trace of its stack.
+    pub(crate) fn trace(&self) -> Option<TraceSerial> {
+        self.trace
+    }
+
+    /// Frames that it has.
+    pub(crate) fn frames(&self) -> u64 {
+        self.frames
+    }
 }
 
 /// The threads asked for.

@@ -83,7 +83,7 @@ pub(super) fn columns<'a>() -> Columns<'a, Row<'a>> {
             "how it accumulates; in CSV the first word",
             |row: &Row<'a>| row.suspect.reason.as_ref().map_or(Value::Null, reason),
         )
-        .csv(|row| row.suspect.reason.as_ref().map(reason_name).into())
+        .csv(|row| row.suspect.reason.as_ref().map(Reason::name).into())
         .or_null("it is a holder"),
         Column::new(
             "path",
@@ -315,17 +315,6 @@ fn reason_fields() -> Vec<Field> {
     ]
 }
 
-fn reason_name(reason: &Reason) -> &'static str {
-    match reason {
-        Reason::Children { .. } => "children",
-        Reason::Chain { .. } => "chain",
-        Reason::Buffer { .. } => "buffer",
-        Reason::Threads { .. } => "threads",
-        Reason::Loaders { .. } => "loaders",
-        Reason::Members => "members",
-    }
-}
-
 fn reason(reason: &Reason) -> Value<'_> {
     let (class, objects, pool, loader) = match reason {
         Reason::Children { class, objects, .. } | Reason::Chain { class, objects, .. } => {
@@ -339,7 +328,7 @@ fn reason(reason: &Reason) -> Value<'_> {
         Reason::Members => (None, None, None, None),
     };
     record([
-        ("how", reason_name(reason).into()),
+        ("how", reason.name().into()),
         ("class", class.into()),
         ("objects", objects.into()),
         ("pool", pool.into()),

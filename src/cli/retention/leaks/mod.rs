@@ -10,7 +10,7 @@ pub(crate) mod words;
 use crate::index::Quiet;
 use crate::query::dump::unreachable::Unreachable;
 use crate::query::leaks::heap_facts::{self, HeapFacts};
-use crate::query::leaks::{self, Leaks, Verdict};
+use crate::query::leaks::{self, DEFAULT_THRESHOLD, Leaks, Verdict};
 use crate::report::Format;
 use crate::report::answer::{Answer, Declared, NoRows, Section};
 
@@ -27,9 +27,6 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli leaks heap.hprof --threshold 5
   hprof-cli leaks heap.hprof --format markdown > ticket.md
   hprof-cli leaks heap.hprof --format json | jq -r '.rows[0].sentence'";
-
-/// Percent of the reachable heap that a suspect retains more than when nothing is said, as in MAT's report.
-pub(crate) const DEFAULT_THRESHOLD: u8 = 10;
 
 /// How suspects are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

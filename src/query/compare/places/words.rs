@@ -12,21 +12,42 @@ const ARROW: &str = " -> ";
 /// Keys of a path that are left out one by one; those behind go with the last of them.
 const MAX_KEYS_APART: usize = 4;
 
+/// Whether keys of maps are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keys {
+    Shown,
+    Hidden,
+}
+
 impl Aligned {
     /// A place as labels from the top: fields, and classes where no field says them.
     pub fn labels(&self, place: u32) -> Vec<String> {
-        self.words(place, |name| name)
+        self.words(place, |name| name, Keys::Shown)
     }
 
     /// A place in one line. Classes have no packages but in static fields.
     pub fn text(&self, place: u32) -> String {
-        self.words(place, simple).join(ARROW)
+        self.words(place, simple, Keys::Shown).join(ARROW)
+    }
+
+    /// The same with `{*}` for keys, which are content of the heap.
+    pub fn text_without_keys(&self, place: u32) -> String {
+        self.words(place, simple, Keys::Hidden).join(ARROW)
+    }
+
+    /// The keys of a place, from the top.
+    pub fn keys(&self, place: u32) -> Vec<&str> {
+        let via = |place| match &self.label(place).via {
+            Via::ValueOf(key) => Some(&**key),
+            _ => None,
+        };
+        self.path(place).into_iter().filter_map(via).collect()
     }
 
     /// A place in one line, as [`Aligned::text`] first, then without some keys or all: compared with another dump, keys that
     /// are no names are left out.
     pub fn spellings(&self, place: u32) -> Vec<String> {
-        let words = self.words(place, simple);
+        let words = self.words(place, simple, Keys::Shown);
         let mut keys: Vec<usize> = Vec::new();
         for place in self.path(place) {
             let Via::ValueOf(key) = &self.label(place).via else { continue };
@@ -44,7 +65,7 @@ impl Aligned {
         (0..1 << keys.len().min(MAX_KEYS_APART)).map(spelling).collect()
     }
 
-    fn words(&self, place: u32, short: fn(&str) -> &str) -> Vec<String> {
+    fn words(&self, place: u32, short: fn(&str) -> &str, keys: Keys) -> Vec<String> {
         let path: Vec<&Label> = self.path(place).into_iter().map(|place| self.label(place)).collect();
         let mut words = Vec::new();
         for (at, label) in path.iter().enumerate() {
@@ -53,6 +74,7 @@ impl Aligned {
                 Via::Field { class, name } => words.push(format!("{}.{name}", short(class))),
                 Via::Static { class, name } => words.push(format!("static {name} of {class}")),
                 Via::Key => words.push("key".to_owned()),
+                Via::ValueOf(_) if keys == Keys::Hidden => words.push("{*}".to_owned()),
                 Via::ValueOf(key) => words.push(format!("{{{key}}}")),
                 Via::Stack => words.push("local variable".to_owned()),
                 Via::Root(kind) => words.push((*kind).to_owned()),

@@ -1,0 +1,130 @@
+//! Tables that are small or made at once: what `threads`, `loaders`, `leaks`, `waste` and other commands tell, as rows.
+//!
+//! Most are [`Small`]: all rows are made when the first is read, and kept. [`threads`] makes its rows thread by thread, since a
+//! dump can hold a million threads.
+
+mod dumps;
+mod loaders;
+mod places;
+mod recorded;
+mod rows;
+mod suspects;
+mod threads;
+mod waste;
+
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use self::threads::{Found, Of, ThreadTable};
+use super::{Batch, Chunk, Context, Definition, Names, Question, Table, Values, Wanted};
+
+use rows::Rows;
+
+/// Makes all rows of a table.
+type Make = fn(&Context<'_>, &mut Rows) -> io::Result<()>;
+
+/// What each of the small tables has, and how its rows are made; those of threads are beside.
+const ALL: [(fn() -> Definition, Make); 10] = [
+    (loaders::definition, loaders::make),
+    (recorded::sites, recorded::make_sites),
+    (recorded::samples, recorded::make_samples),
+    (recorded::traces, recorded::make_traces),
+    (dumps::properties, dumps::make_properties),
+    (dumps::labels, dumps::make_labels),
+    (dumps::definition, dumps::make),
+    (suspects::definition, suspects::make),
+    (places::definition, places::make),
+    (waste::definition, waste::make),
+];
+
+const OF_THREADS: [Of; 3] = [Of::Threads, Of::Frames, Of::Locals];
+
+/// The tables of this folder.
+pub(super) fn tables<'a>(context: &Arc<Context<'a>>) -> Vec<Box<dyn Table + 'a>> {
+    let found = Found::new(context);
+    let mut all: Vec<Box<dyn Table + 'a>> = Vec::new();
+    for of in OF_THREADS {
+        all.push(Box::new(ThreadTable::new(&found, of)));
+    }
+    for (definition, make) in ALL {
+        all.push(Box::new(Small::new(context, definition(), make)));
+    }
+    all
+}
+
+/// What the tables of this folder have.
+pub(super) fn definitions() -> Vec<Definition> {
+    let of_threads = OF_THREADS.into_iter().map(threads::definition);
+    of_threads.chain(ALL.into_iter().map(|(definition, _)| definition())).collect()
+}
+
+/// A table whose rows are made at once.
+struct Small<'a> {
+    context: Arc<Context<'a>>,
+    definition: Definition,
+    make: Make,
+    made: OnceLock<Result<Batch, (io::ErrorKind, String)>>,
+}
+
+/// About how many rows a table has whose rows are not made yet.
+const USUAL_ROWS: u64 = 100;
+
+impl<'a> Small<'a> {
+    fn new(context: &Arc<Context<'a>>, definition: Definition, make: Make) -> Self {
+        Self { context: context.clone(), definition, make, made: OnceLock::new() }
+    }
+
+    fn made(&self) -> Result<&Batch, io::Error> {
+        let made = once(&self.made, || {
+            let mut rows = Rows::new(&self.definition.columns);
+            let made = (self.make)(&self.context, &mut rows);
+            made.map(|()| rows.finish()).map_err(|error| (error.kind(), error.to_string()))
+        });
+        made.as_ref().map_err(|(kind, text)| io::Error::new(*kind, text.clone()))
+    }
+}
+
+/// What `cell` holds, made if it is empty. No lock is held meanwhile, unlike in `OnceLock::get_or_init`: what is made here
+/// runs on all cores, and a thread that waits for the others may be given a job that wants the same.
+fn once<T>(cell: &OnceLock<T>, make: impl Fn() -> T) -> &T {
+    if cell.get().is_none() {
+        // Another thread may have been faster; both made the same.
+        let _ = cell.set(make());
+    }
+    cell.get_or_init(make)
+}
+
+impl Table for Small<'_> {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn rows(&self) -> u64 {
+        match self.made.get() {
+            Some(Ok(batch)) => batch.rows as u64,
+            _ => USUAL_ROWS,
+        }
+    }
+
+    fn names(&self, column: usize) -> Names {
+        match self.made().ok().and_then(|batch| batch.columns.get(column)) {
+            Some(Values::Names { names, .. }) => names.clone(),
+            _ => Names::default(),
+        }
+    }
+
+    fn chunks(&self, _: &Question) -> io::Result<Vec<Chunk>> {
+        Ok(vec![Chunk::Rows(0..usize::MAX)])
+    }
+
+    fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+        let Chunk::Rows(rows) = chunk else { return Ok(()) };
+        let made = self.made()?;
+        let rows = rows.start.min(made.rows)..rows.end.min(made.rows);
+        for (at, from) in made.columns.iter().enumerate().filter(|(at, _)| wanted.has(*at)) {
+            rows::copy(from, rows.clone(), batch.column(at));
+        }
+        batch.rows += rows.len();
+        Ok(())
+    }
+}

@@ -1,0 +1,152 @@
+//! The tables `sites`, `samples` and `traces`: what a profiler recorded.
+
+use std::io;
+
+use super::super::{Column, Context, Definition, Kind};
+use super::Rows;
+use crate::index::Quiet;
+use crate::query::recordings::profile::binary::{self, Want};
+use crate::query::recordings::profile::{Profile, Traces};
+use crate::query::recordings::{cpu, sites};
+use crate::query::threads::frames::NATIVE;
+
+fn profile(context: &Context<'_>, sites: bool) -> io::Result<Profile> {
+    binary::read(context.heap, Want { sites, traces: true }, &Quiet).map_err(io::Error::other)
+}
+
+fn trace() -> Column {
+    Column::new("trace", Kind::Integer, "the serial number of the stack trace; see `traces`")
+}
+
+fn method() -> Column {
+    Column::new("method", Kind::Text, "class and method of its innermost frame")
+        .or_null("the trace has no frames, or is not in the dump")
+}
+
+/// What `sites` has.
+pub(super) fn sites() -> Definition {
+    Definition {
+        name: "sites".into(),
+        meaning: "Where objects of a class were allocated, as `sites` tells; empty for dumps without allocation traces".into(),
+        order: "as `sites` lists them: by live bytes, or as recorded".into(),
+        columns: vec![
+            Column::new("rank", Kind::Integer, "its place in the list, from 1"),
+            Column::new("class", Kind::Name, "the class of the objects"),
+            trace(),
+            Column::new("live_bytes", Kind::Integer, "bytes of its objects that are alive"),
+            Column::new("live_instances", Kind::Integer, "its objects that are alive"),
+            Column::new("allocated_bytes", Kind::Integer, "bytes ever allocated"),
+            Column::new("allocated_instances", Kind::Integer, "objects ever allocated"),
+            Column::new(
+                "origin",
+                Kind::Name,
+                "`recorded` by the profiler, or counted over the `objects` of the dump: then allocated is what is alive",
+            ),
+            method(),
+        ],
+    }
+}
+
+/// The rows of `sites`.
+pub(super) fn make_sites(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
+    let mut profile = profile(context, true)?;
+    // HotSpot gives all objects the trace 1, which is none: the histogram says the same.
+    if profile.sites.is_none() && context.summary.facts().max_trace.get() > 1 {
+        profile.sites =
+            binary::sites_of_objects(context.heap, &context.sizes, &Quiet).map_err(io::Error::other)?;
+    }
+    let Some(of) = &profile.sites else { return Ok(()) };
+    for row in sites::sites(of, &profile.traces, &sites::Question::default()).rows {
+        let site = row.site;
+        rows.count(row.rank)
+            .text(&*site.class)
+            .count(u64::from(site.trace.0))
+            .count(site.live_bytes)
+            .count(site.live_instances)
+            .count(site.allocated_bytes)
+            .count(site.allocated_instances)
+            .text(of.origin.name())
+            .text(row.method.as_deref())
+            .end();
+    }
+    Ok(())
+}
+
+/// What `samples` has.
+pub(super) fn samples() -> Definition {
+    Definition {
+        name: "samples".into(),
+        meaning:
+            "How often a stack trace was found running, as `cpu` tells; empty for dumps without CPU samples"
+                .into(),
+        order: "by samples, most first".into(),
+        columns: vec![
+            Column::new("rank", Kind::Integer, "its place in the list, from 1"),
+            trace(),
+            Column::new("samples", Kind::Integer, "how often it was found"),
+            Column::new("self_percent", Kind::Real, "that in percent of all samples"),
+            Column::new("accumulated_percent", Kind::Real, "the same of this row and all before"),
+            method(),
+        ],
+    }
+}
+
+/// The rows of `samples`.
+pub(super) fn make_samples(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
+    let profile = profile(context, false)?;
+    let Some(samples) = &profile.samples else { return Ok(()) };
+    for row in cpu::by_trace(samples, &profile.traces, &cpu::Question::default()).rows {
+        rows.count(row.rank)
+            .count(u64::from(row.trace.0))
+            .count(row.samples)
+            .real(row.self_percent)
+            .real(row.accumulated_percent)
+            .text(row.method.as_deref())
+            .end();
+    }
+    Ok(())
+}
+
+/// What `traces` has.
+pub(super) fn traces() -> Definition {
+    let unknown = "the dump does not say";
+    Definition {
+        name: "traces".into(),
+        meaning: "A frame of a stack trace, of threads and of allocations; one row without a frame for an empty trace".into(),
+        order: "traces as in the file; frames innermost first".into(),
+        columns: vec![
+            Column::new("trace", Kind::Integer, "the serial number of the stack trace"),
+            Column::new("thread", Kind::Integer, "the serial number of its thread; 0 for none"),
+            Column::new("number", Kind::Integer, "the number of the frame; 0 is the innermost")
+                .or_null("the trace is empty"),
+            Column::new("class", Kind::Name, "its class").or_null(unknown),
+            Column::new("method", Kind::Name, "its method").or_null(unknown),
+            Column::new("source", Kind::Name, "its source file").or_null(unknown),
+            Column::new("line", Kind::Integer, "the line, from 1").or_null(unknown),
+            Column::new("is_native", Kind::Boolean, "whether the method is native"),
+        ],
+    }
+}
+
+/// The rows of `traces`.
+pub(super) fn make_traces(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
+    let traces: Traces = profile(context, false)?.traces;
+    for trace in traces.iter() {
+        let mut frames = (0u64..).zip(traces.frames(trace)).map(Some).peekable();
+        let none = frames.peek().is_none().then_some(None);
+        for frame in frames.chain(none) {
+            let number = frame.map(|(number, _)| number);
+            let frame = frame.map(|(_, frame)| frame);
+            rows.count(u64::from(trace.serial.0))
+                .count(u64::from(trace.thread))
+                .count(number)
+                .text(frame.and_then(|frame| frame.class.as_deref()))
+                .text(frame.and_then(|frame| frame.method.as_deref()))
+                .text(frame.and_then(|frame| frame.source.as_deref()))
+                .count(frame.and_then(|frame| frame.line()).map(u64::from))
+                .boolean(frame.is_some_and(|frame| frame.line == NATIVE))
+                .end();
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! Makes the rows of a small table.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::super::batch::{Batch, Cell, NO_NAME, Names, Values};
+use super::super::definition::{Column, Kind, Wanted};
+use crate::hprof::ObjectId;
+
+/// Rows that are being made. Values of a row are added from left to right; then [`Rows::end`].
+pub(super) struct Rows {
+    batch: Batch,
+    /// By column: the numbers of its names. Looking them up in the batch would take a step for each of them.
+    names: Vec<FxHashMap<Arc<str>, u32>>,
+    /// By column: its names by number.
+    lists: Vec<Vec<String>>,
+    is_name: Vec<bool>,
+    /// The next column.
+    at: usize,
+}
+
+impl Rows {
+    pub(super) fn new(columns: &[Column]) -> Self {
+        Self {
+            batch: Batch::new(columns, Wanted::ALL, |_| Names::default()),
+            names: vec![FxHashMap::default(); columns.len()],
+            lists: vec![Vec::new(); columns.len()],
+            is_name: columns.iter().map(|column| column.kind == Kind::Name).collect(),
+            at: 0,
+        }
+    }
+
+    fn next(&mut self) -> &mut Values {
+        self.at += 1;
+        self.batch.column(self.at - 1)
+    }
+
+    /// A count or a size.
+    pub(super) fn count(&mut self, value: impl Into<Option<u64>>) -> &mut Self {
+        self.next().count(value.into());
+        self
+    }
+
+    /// A whole number.
+    pub(super) fn integer(&mut self, value: impl Into<Option<i64>>) -> &mut Self {
+        self.next().integer(value.into());
+        self
+    }
+
+    /// Truth.
+    pub(super) fn boolean(&mut self, value: impl Into<Option<bool>>) -> &mut Self {
+        self.next().boolean(value.into());
+        self
+    }
+
+    /// An object ID.
+    pub(super) fn id(&mut self, value: impl Into<Option<ObjectId>>) -> &mut Self {
+        self.next().id(value.into());
+        self
+    }
+
+    /// A floating-point number.
+    pub(super) fn real(&mut self, value: impl Into<Option<f64>>) -> &mut Self {
+        self.next().real(value.into());
+        self
+    }
+
+    /// A text, or one of few.
+    pub(super) fn text<'t>(&mut self, value: impl Into<Option<&'t str>>) -> &mut Self {
+        let value = value.into();
+        let at = self.at;
+        if self.is_name.get(at) != Some(&true) {
+            self.next().text(value);
+            return self;
+        }
+        let number = value.and_then(|name| self.name(at, name));
+        self.next().name(number);
+        self
+    }
+
+    fn name(&mut self, column: usize, name: &str) -> Option<u32> {
+        let (names, list) = (self.names.get_mut(column)?, self.lists.get_mut(column)?);
+        if let Some(number) = names.get(name) {
+            return Some(*number);
+        }
+        let number = u32::try_from(list.len()).ok().filter(|number| *number != NO_NAME)?;
+        names.insert(Arc::from(name), number);
+        list.push(name.to_owned());
+        Some(number)
+    }
+
+    /// The row is complete.
+    pub(super) fn end(&mut self) {
+        debug_assert_eq!(self.at, self.is_name.len(), "a value for each column");
+        self.at = 0;
+        self.batch.rows += 1;
+    }
+
+    /// The rows.
+    pub(super) fn finish(mut self) -> Batch {
+        for (values, list) in self.batch.columns.iter_mut().zip(self.lists) {
+            if let Values::Names { names, .. } = values {
+                *names = Arc::new(list);
+            }
+        }
+        self.batch
+    }
+}
+
+/// Adds values of some rows to those of another batch, whose names are the same ([`super::Table::names`]).
+pub(super) fn copy(from: &Values, rows: Range<usize>, to: &mut Values) {
+    if let (Values::Names { names, numbers }, Values::Names { names: known, .. }) = (from, &*to)
+        && Arc::ptr_eq(names, known)
+    {
+        let numbers = numbers.get(rows).unwrap_or_default();
+        numbers.iter().for_each(|number| to.name(Some(*number)));
+        return;
+    }
+    for row in rows {
+        match (from.cell(row), &*to) {
+            (Cell::Integer(value), _) => to.integer(Some(value)),
+            (Cell::Real(value), _) => to.real(Some(value)),
+            (Cell::Text(value), _) => to.text(Some(value)),
+            (Cell::Null, Values::Integers { .. }) => to.integer(None),
+            (Cell::Null, Values::Reals { .. }) => to.real(None),
+            (Cell::Null, _) => to.text(None),
+        }
+    }
+}

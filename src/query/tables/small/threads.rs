@@ -1,0 +1,276 @@
+//! The tables `threads`, `frames` and `locals`.
+//!
+//! A dump can hold a million virtual threads with their stacks: threads are found once, and read when their rows are.
+
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use super::super::{
+    Batch, Chunk, Column, Context, Definition, Key, Kind, Lookup, Names, Operator, Question, Table, Wanted,
+};
+use super::once;
+use crate::index::model::summary::ClassNumber;
+use crate::query::threads::frames::NATIVE;
+use crate::query::threads::{
+    Kind as ThreadKind, Local, Question as Wish, Row, SortBy, State, Thread, Threads, Wait,
+};
+
+/// Threads of a chunk.
+const CHUNK: usize = 1 << 10;
+
+/// About how many frames and locals a thread has.
+const USUAL_FRAMES: f64 = 10.0;
+
+/// The threads of a dump.
+pub(super) struct Found<'a> {
+    context: Arc<Context<'a>>,
+    found: OnceLock<(Threads<'a>, Vec<Row>)>,
+}
+
+impl<'a> Found<'a> {
+    pub(super) fn new(context: &Arc<Context<'a>>) -> Arc<Self> {
+        Arc::new(Self { context: context.clone(), found: OnceLock::new() })
+    }
+
+    /// The threads, by object ID.
+    fn get(&self) -> (&Threads<'a>, &[Row]) {
+        let (threads, rows) = once(&self.found, || {
+            let threads = Threads::new(self.context.heap, self.context.graph, self.context.bytes);
+            let rows = threads.find(&Wish { sort_by: SortBy::Address, ..Wish::default() }).rows;
+            (threads, rows)
+        });
+        (threads, rows)
+    }
+}
+
+/// Which of the tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    /// A row a thread.
+    Threads,
+    /// A row a frame.
+    Frames,
+    /// A row an object that a stack holds.
+    Locals,
+}
+
+/// One of the tables.
+pub(super) struct ThreadTable<'a> {
+    found: Arc<Found<'a>>,
+    of: Of,
+    definition: Definition,
+}
+
+impl<'a> ThreadTable<'a> {
+    pub(super) fn new(found: &Arc<Found<'a>>, of: Of) -> Self {
+        Self { found: found.clone(), of, definition: definition(of) }
+    }
+}
+
+/// What a table has.
+pub(super) fn definition(of: Of) -> Definition {
+    let unknown = "not known";
+    match of {
+        Of::Threads => Definition {
+            name: "threads".into(),
+            meaning: "A Thread object, as `threads` tells".into(),
+            order: "by ID".into(),
+            columns: vec![
+                Column::new("id", Kind::Id, "the Thread object"),
+                Column::new("name", Kind::Text, "its name").or_null("the dump has none"),
+                Column::new(
+                    "state",
+                    Kind::Name,
+                    "`NEW`, `RUNNABLE`, `BLOCKED`, `WAITING`, `TIMED_WAITING` or `TERMINATED`",
+                )
+                .or_null(unknown),
+                Column::new(
+                    "waiting",
+                    Kind::Name,
+                    "how it waits: `sleeping`, `on object monitor` or `parking`",
+                )
+                .or_null("it does not wait, or it is not known"),
+                Column::new("class", Kind::Name, "its class").or_null("the dump does not name it"),
+                Column::new("java_id", Kind::Integer, "what `Thread.threadId()` returns").or_null(unknown),
+                Column::new("is_daemon", Kind::Boolean, "whether the JVM exits without waiting for it")
+                    .or_null(unknown),
+                Column::new("priority", Kind::Integer, "1 to 10").or_null(unknown),
+                Column::new("thread_group", Kind::Text, "the name of its group")
+                    .or_null("it has none, or it is not known"),
+                Column::new("is_virtual", Kind::Boolean, "whether it is a virtual thread"),
+                Column::new("is_out_of_memory", Kind::Boolean, "whether it ran into an OutOfMemoryError"),
+                Column::new("blocker_id", Kind::Id, "what `Thread.parkBlocker` refers to").or_null("null"),
+                Column::new("blocker_class", Kind::Name, "its class")
+                    .or_null("no `blocker_id`, or the dump does not name its class"),
+                Column::new("carrier_id", Kind::Id, "of a mounted virtual thread the thread that carries it")
+                    .or_null("it is none"),
+                Column::new("shallow_bytes", Kind::Integer, "its shallow size"),
+                Column::new("retained_bytes", Kind::Integer, "its retained size")
+                    .or_null("it is unreachable"),
+                Column::new("frames", Kind::Integer, "frames of its stack; see `frames`"),
+                Column::new("locals", Kind::Integer, "objects that its stack holds; see `locals`"),
+                Column::new("trace", Kind::Integer, "the serial number of its stack trace; see `traces`")
+                    .or_null("it has none"),
+            ],
+        },
+        Of::Frames => Definition {
+            name: "frames".into(),
+            meaning: "A frame of a thread's stack".into(),
+            order: "by thread; frames innermost first".into(),
+            columns: vec![
+                Column::new("thread_id", Kind::Id, "the Thread object"),
+                Column::new("number", Kind::Integer, "its number; 0 is the innermost"),
+                Column::new("class", Kind::Text, "its class").or_null("the dump does not name it"),
+                Column::new("method", Kind::Text, "its method").or_null("the dump does not name it"),
+                Column::new("source", Kind::Text, "its source file").or_null(unknown),
+                Column::new("line", Kind::Integer, "the line, from 1").or_null(unknown),
+                Column::new("is_native", Kind::Boolean, "whether the method is native"),
+                Column::new("locals", Kind::Integer, "objects that it holds; see `locals`"),
+            ],
+        },
+        Of::Locals => Definition {
+            name: "locals".into(),
+            meaning: "An object that a thread's stack holds; of a frame each once for each kind of root"
+                .into(),
+            order: "by thread; frames innermost first, what is in no frame last".into(),
+            columns: vec![
+                Column::new("thread_id", Kind::Id, "the Thread object"),
+                Column::new("frame", Kind::Integer, "the number of the frame; see `frames`")
+                    .or_null("it is in no frame that is known"),
+                Column::new("object_id", Kind::Id, "the object"),
+                Column::new("class", Kind::Name, "its class").or_null("the dump does not name it"),
+                Column::new("kind", Kind::Name, "the kind of root that it is"),
+                Column::new("retained_bytes", Kind::Integer, "its retained size")
+                    .or_null("it is unreachable"),
+                Column::new("label", Kind::Text, "a few words that tell it from others")
+                    .or_null("there are none")
+                    .secret(),
+            ],
+        },
+    }
+}
+
+impl Table for ThreadTable<'_> {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn rows(&self) -> u64 {
+        let Some((_, rows)) = self.found.found.get() else {
+            return super::USUAL_ROWS;
+        };
+        match self.of {
+            Of::Threads => rows.len() as u64,
+            Of::Frames | Of::Locals => rows.iter().fold(0, |sum, row| sum.saturating_add(row.frames())),
+        }
+    }
+
+    fn lookups(&self) -> Vec<Lookup> {
+        let rows = if self.of == Of::Threads { 1.0 } else { USUAL_FRAMES };
+        vec![Lookup { column: 0, operator: Operator::Equal, rows }]
+    }
+
+    fn names(&self, column: usize) -> Names {
+        let name = self.definition.columns.get(column).map(|column| &*column.name);
+        if matches!(name, Some("class" | "blocker_class")) {
+            self.found.context.class_names.clone()
+        } else {
+            Names::default()
+        }
+    }
+
+    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
+        let (_, rows) = self.found.get();
+        Ok(match question {
+            Question::Of(_, _, Key::Integer(id)) => {
+                let object = self.found.context.object(*id);
+                let at = object.and_then(|id| rows.binary_search_by_key(&id, Row::object).ok());
+                at.map(|at| Chunk::Rows(at..at + 1)).into_iter().collect()
+            }
+            Question::Of(..) => Vec::new(),
+            _ => {
+                let starts = (0..rows.len()).step_by(CHUNK);
+                starts.map(|start| Chunk::Rows(start..rows.len().min(start + CHUNK))).collect()
+            }
+        })
+    }
+
+    fn read(&self, chunk: &Chunk, _: Wanted, batch: &mut Batch) -> io::Result<()> {
+        let Chunk::Rows(range) = chunk else { return Ok(()) };
+        let Range { start, end } = range.clone();
+        let (threads, rows) = self.found.get();
+        for row in rows.get(start..end.min(rows.len())).unwrap_or_default() {
+            let thread = threads.thread(row);
+            match self.of {
+                Of::Threads => thread_row(row, &thread, batch),
+                Of::Frames => frame_rows(&thread, batch),
+                Of::Locals => local_rows(&thread, batch),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn number(class: Option<ClassNumber>) -> Option<u32> {
+    class.map(|class| class.0)
+}
+
+fn thread_row(row: &Row, thread: &Thread, batch: &mut Batch) {
+    let locals = thread.frames.iter().map(|frame| frame.locals.len()).sum::<usize>() + thread.locals.len();
+    batch.column(0).id(Some(thread.object));
+    batch.column(1).text(thread.name.as_deref());
+    batch.column(2).text(thread.doing.state.map(State::name));
+    batch.column(3).text(thread.doing.wait.map(Wait::name));
+    batch.column(4).name(number(thread.class));
+    batch.column(5).integer(thread.thread_id);
+    batch.column(6).boolean(thread.is_daemon);
+    batch.column(7).integer(thread.priority);
+    batch.column(8).text(thread.group.as_deref());
+    batch.column(9).boolean(Some(thread.kind == ThreadKind::Virtual));
+    batch.column(10).boolean(Some(thread.is_out_of_memory));
+    batch.column(11).id(thread.blocker.map(|blocker| blocker.id));
+    batch.column(12).name(thread.blocker.and_then(|blocker| number(blocker.class)));
+    batch.column(13).id(thread.carrier);
+    batch.column(14).count(Some(thread.shallow_bytes));
+    batch.column(15).count(thread.retained_bytes);
+    batch.column(16).count(Some(row.frames()));
+    batch.column(17).count(Some(locals as u64));
+    batch.column(18).count(row.trace().map(|trace| trace.0.into()));
+    batch.rows += 1;
+}
+
+fn frame_rows(thread: &Thread, batch: &mut Batch) {
+    for (number, stack) in (0u64..).zip(&thread.frames) {
+        let frame = &stack.frame;
+        batch.column(0).id(Some(thread.object));
+        batch.column(1).count(Some(number));
+        batch.column(2).text(frame.class.as_deref());
+        batch.column(3).text(frame.method.as_deref());
+        batch.column(4).text(frame.source.as_deref());
+        batch.column(5).count(frame.line().map(u64::from));
+        batch.column(6).boolean(Some(frame.line == NATIVE));
+        batch.column(7).count(Some(stack.locals.len() as u64));
+        batch.rows += 1;
+    }
+}
+
+fn local_rows(thread: &Thread, batch: &mut Batch) {
+    let in_frames = (0u64..).zip(&thread.frames).map(|(number, stack)| (Some(number), &stack.locals));
+    for (frame, locals) in in_frames.chain([(None, &thread.locals)]) {
+        for local in locals {
+            local_row(thread, frame, local, batch);
+        }
+    }
+}
+
+fn local_row(thread: &Thread, frame: Option<u64>, local: &Local, batch: &mut Batch) {
+    batch.column(0).id(Some(thread.object));
+    batch.column(1).count(frame);
+    batch.column(2).id(Some(local.object.id));
+    batch.column(3).name(number(local.object.class));
+    batch.column(4).text(Some(local.kind.name()));
+    batch.column(5).count(local.retained_bytes);
+    batch.column(6).text(local.label.as_deref());
+    batch.rows += 1;
+}
