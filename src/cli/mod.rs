@@ -111,6 +111,8 @@ commands! {
         Roots in retention::roots;
         Classes in class::classes;
         Oql in object::oql;
+        #[cfg(feature = "sql")]
+        Sql in object::sql;
     }
     "HPROF reports" {
         Sites in recording::sites;

@@ -12,6 +12,8 @@ pub mod objects;
 pub mod oql;
 pub mod paths;
 pub mod recordings;
+#[cfg(feature = "sql")]
+pub mod sql;
 pub mod strings;
 pub mod tables;
 pub mod threads;

@@ -1,10 +1,6 @@
 //! `oql`: queries in the language of Eclipse MAT.
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
-
-use anyhow::Context;
-use unicode_width::UnicodeWidthStr;
+use std::path::PathBuf;
 
 use crate::index::Quiet;
 use crate::query::objects::meaning;
@@ -13,14 +9,14 @@ use crate::query::oql::{Answer as Found, Cell, Evaluator, MAX_LEN, ObjectRow, Qu
 use crate::report::answer::{Answer, Declared, Section};
 use crate::report::column::{Align, Column, Columns, Fit, Kind};
 use crate::report::value::{Value, id, list, record};
-use crate::report::{Format, escape};
+use crate::report::Format;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::session::{KEPT, Session, Source};
 use crate::cli::shared::unreachable::{self, Covers};
-use crate::cli::shared::{messages, object};
+use crate::cli::shared::{messages, object, query_text};
 
 pub(crate) const EXAMPLES: &str = r#"Examples:
   hprof-cli oql heap.hprof 'SELECT * FROM java.lang.String s WHERE s.@retainedHeapSize > 10kB'
@@ -72,12 +68,12 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let text = match (&args.query, &args.file) {
         (Some(query), _) => query.clone(),
-        (None, Some(file)) => read(file)?,
+        (None, Some(file)) => query_text::read(file, MAX_LEN)?,
         (None, None) => anyhow::bail!("no query is given; `hprof-cli oql --help` shows examples"),
     };
     let query: Query = match text.parse() {
         Ok(query) => query,
-        Err(error) => return Err(say(&error)),
+        Err(error) => return Err(say(error)),
     };
     let top = args.top.rows(args.output.format());
     let (session, answer) = Session::ask(&args.input, |heap, graph| {
@@ -98,43 +94,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             Ok(outcome)
         }
         Err(error) if error.is_unknown => {
-            let _ = say(&error);
-            messages::line("error", &error.to_string());
+            messages::line("error", &say(error).to_string());
             Ok(session.outcome(false))
         }
-        Err(error) => Err(say(&error)),
+        Err(error) => Err(say(error)),
     }
-}
-
-/// The query of a file, or of stdin.
-fn read(file: &Path) -> anyhow::Result<String> {
-    let mut text = String::new();
-    let most = u64::try_from(MAX_LEN).unwrap_or(u64::MAX).saturating_add(1);
-    if file == Path::new("-") {
-        std::io::stdin()
-            .lock()
-            .take(most)
-            .read_to_string(&mut text)
-            .context("cannot read the query on stdin")?;
-    } else {
-        let opened = std::fs::File::open(file);
-        let read = opened.and_then(|file| file.take(most).read_to_string(&mut text));
-        read.with_context(|| format!("cannot read the query in {}", file.display()))?;
-    }
-    Ok(text)
 }
 
 /// Shows where an error is, and gives it back.
-fn say(error: &QueryError) -> anyhow::Error {
-    let plain = |text: String| text.replace('\t', " ");
-    let before: String = error.query.chars().take(error.column.saturating_sub(1)).collect();
-    // Of a long line only what is around the place.
-    let cut = before.chars().count().saturating_sub(40);
-    let around: String = error.query.chars().skip(cut).take(60).collect();
-    let before = plain(before.chars().skip(cut).collect());
-    messages::line("note", &plain(around));
-    messages::line("note", &format!("{}^", " ".repeat(escape::text(&before).width())));
-    error.clone().into()
+fn say(error: QueryError) -> anyhow::Error {
+    query_text::show_place(&error.query, error.column.saturating_sub(1));
+    error.into()
 }
 
 /// The rows that are made while the question is asked, where a damaged index is noticed: all of a table, whose columns

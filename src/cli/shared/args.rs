@@ -112,7 +112,8 @@ impl Input {
         Self { dump: dump.to_owned(), ..self.clone() }
     }
 
-    fn memory_bytes(&self) -> Option<u64> {
+    /// What the user allows of memory.
+    pub(crate) fn memory_bytes(&self) -> Option<u64> {
         self.memory.and_then(|Memory(bytes)| bytes)
     }
 
@@ -211,6 +212,14 @@ impl Input {
         &self,
         ask: impl Fn(&Heap, &ObjectGraph) -> anyhow::Result<T> + Send + Sync,
     ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, T)> {
+        self.ask_graph(|open| self.open_graph_first(open), |heap, graph| ask(heap, graph))
+    }
+
+    /// As [`Input::with_graph`], for what keeps dump and graph beyond the question.
+    pub(crate) fn with_shared_graph<T: Send>(
+        &self,
+        ask: impl Fn(&Arc<Heap>, &Arc<ObjectGraph>) -> anyhow::Result<T> + Send + Sync,
+    ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, T)> {
         self.ask_graph(|open| self.open_graph_first(open), ask)
     }
 
@@ -219,13 +228,13 @@ impl Input {
         &self,
         ask: impl Fn(&Heap, &ObjectGraph) -> anyhow::Result<T> + Send + Sync,
     ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, T)> {
-        self.ask_graph(|open| self.open_graph(open), ask)
+        self.ask_graph(|open| self.open_graph(open), |heap, graph| ask(heap, graph))
     }
 
     fn ask_graph<T: Send>(
         &self,
         opened: impl Fn(OpenGraph) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)>,
-        ask: impl Fn(&Heap, &ObjectGraph) -> anyhow::Result<T> + Send + Sync,
+        ask: impl Fn(&Arc<Heap>, &Arc<ObjectGraph>) -> anyhow::Result<T> + Send + Sync,
     ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, T)> {
         let (heap, graph) = opened(Heap::open_graph)?;
         let answer = self.with_threads(|| ask(&heap, &graph))?;

@@ -13,6 +13,7 @@ pub(crate) mod out_file;
 pub(crate) mod output;
 pub(crate) mod paths;
 pub(crate) mod progress_bar;
+pub(crate) mod query_text;
 pub(crate) mod recording;
 pub(crate) mod session;
 pub(crate) mod signals;

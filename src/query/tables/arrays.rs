@@ -60,6 +60,7 @@ impl<'a> Arrays<'a> {
         let Context { graph, summary, .. } = &*self.context;
         let class = graph.objects.class(object);
         batch.rows += 1;
+        batch.row_numbers.push(object.0.into());
         batch.column(ID).id(self.context.id(object));
         batch.column(CLASS_ID).id(class.and_then(|class| self.context.class_id(class)));
         batch.column(CLASS).name(class.map(|class| class.0));

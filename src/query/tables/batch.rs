@@ -209,6 +209,10 @@ pub struct Batch {
     pub rows: usize,
     /// By column.
     pub columns: Vec<Values>,
+    /// By row: a number that no other row of the table has, and which it has in the answer to every question. SQL tells
+    /// rows by it that two lookups find. May be left empty by a table whose rows are those of a chunk, one for one: then
+    /// it is the number of the object, or of the row in the list.
+    pub row_numbers: Vec<i64>,
     /// Stands in for columns that are not there.
     nowhere: Values,
 }
@@ -224,12 +228,18 @@ impl Batch {
                 Values::Absent
             }
         };
-        Self { rows: 0, columns: columns.iter().enumerate().map(values).collect(), nowhere: Values::Absent }
+        Self {
+            rows: 0,
+            columns: columns.iter().enumerate().map(values).collect(),
+            row_numbers: Vec::new(),
+            nowhere: Values::Absent,
+        }
     }
 
     /// Takes all rows out.
     pub fn clear(&mut self) {
         self.rows = 0;
+        self.row_numbers.clear();
         self.columns.iter_mut().for_each(Values::clear);
     }
 

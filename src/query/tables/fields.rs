@@ -106,6 +106,7 @@ impl Table for Fields<'_> {
             let id = self.context.class_id(number);
             for (place, (name, kind, value)) in (0u64..).zip(fields.chain(statics)) {
                 batch.rows += 1;
+                batch.row_numbers.push(i64::from(number.0) << 32 | place.cast_signed());
                 batch.column(0).id(id);
                 batch.column(1).name(Some(number.0));
                 batch.column(2).text(Some(name));

@@ -113,6 +113,7 @@ impl<'a> OfClass<'a> {
         let Context { graph, summary, .. } = &*self.context;
         let class = graph.objects.class(object);
         batch.rows += 1;
+        batch.row_numbers.push(object.0.into());
         batch.column(ID).id(self.context.id(object));
         batch.column(CLASS).name(class.map(|class| class.0));
         let position = graph.tree.position(object);

@@ -156,7 +156,7 @@ impl Table for Refs<'_> {
 
     fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
         let context = &*self.context;
-        let mut rows = Rows { refs: self, wanted, batch, from: None, text: String::new(), strength: 0 };
+        let mut rows = Rows { refs: self, wanted, batch, from: None, place: (ObjectIndex(0), 0), text: String::new(), strength: 0 };
         match chunk {
             Chunk::Rows(_) => {}
             Chunk::Objects(range) => {
@@ -180,8 +180,9 @@ impl Table for Refs<'_> {
                     context.edges().each(object, |kind, to| {
                         // The references of instances to their class are found apart.
                         let is_meant = to == *id && !matches!(kind, ReferenceKind::Class);
+                        let place = rows.count(object, &kind);
                         if id.is_null() || is_meant {
-                            rows.add(object, &kind, to);
+                            rows.add_at(object, &kind, to, place);
                         }
                     });
                 }
@@ -198,12 +199,30 @@ struct Rows<'r, 'a> {
     batch: &'r mut Batch,
     /// The object before, and its ID.
     from: Option<(ObjectIndex, Option<ObjectId>)>,
+    /// The object before, and how many references it had so far, also those that are no rows.
+    place: (ObjectIndex, u32),
     text: String,
     strength: u32,
 }
 
 impl Rows<'_, '_> {
+    /// Counts a reference: its place among those of the object, in the order of the record.
+    #[inline]
+    fn count(&mut self, from: ObjectIndex, kind: &ReferenceKind<'_>) -> u32 {
+        // An array has fewer elements than that.
+        if matches!(kind, ReferenceKind::Class) {
+            return i32::MAX.cast_unsigned();
+        }
+        self.place = if self.place.0 == from { (from, self.place.1.saturating_add(1)) } else { (from, 1) };
+        self.place.1
+    }
+
     fn add(&mut self, from: ObjectIndex, kind: &ReferenceKind<'_>, to: ObjectId) {
+        let place = self.count(from, kind);
+        self.add_at(from, kind, to, place);
+    }
+
+    fn add_at(&mut self, from: ObjectIndex, kind: &ReferenceKind<'_>, to: ObjectId, place: u32) {
         let batch = &mut *self.batch;
         if self.wanted.has(FROM) || self.wanted.has(STRENGTH) {
             let id = match self.from {
@@ -238,6 +257,7 @@ impl Rows<'_, '_> {
         batch.column(TO).id(Some(to));
         batch.column(KIND).name(Some(number(kind)));
         batch.rows += 1;
+        batch.row_numbers.push(i64::from(from.0) << 31 | i64::from(place));
     }
 }
 

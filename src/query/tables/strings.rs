@@ -76,6 +76,7 @@ impl<'a> Strings<'a> {
             _ => None,
         };
         batch.rows += 1;
+        batch.row_numbers.push(object.0.into());
         batch.column(ID).id(self.context.id(object));
         if wanted.has(TEXT) || wanted.has(LENGTH) || wanted.has(HASH) {
             let characters = fields.and_then(|fields| objects.characters(&fields));

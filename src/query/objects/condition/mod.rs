@@ -3,7 +3,7 @@
 mod compare;
 mod error;
 pub mod order;
-mod path;
+pub(crate) mod path;
 pub mod size;
 
 use std::str::FromStr;

@@ -15,14 +15,14 @@ const NAMED: usize = 12;
 
 /// A field, and behind it fields of the objects in it: at least one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Path(Vec<String>);
+pub(crate) struct Path(Vec<String>);
 
 /// By step of a path: where the field is, by class number.
-pub(super) type Places = Vec<Vec<Option<Place>>>;
+pub(crate) type Places = Vec<Vec<Option<Place>>>;
 
 impl Path {
     /// Reads `a`, `a.b`; `None` if a name is missing.
-    pub(super) fn new(text: &str) -> Option<Self> {
+    pub(crate) fn new(text: &str) -> Option<Self> {
         let names: Vec<String> = text.trim().split('.').map(|name| name.trim().to_owned()).collect();
         (!names.iter().any(String::is_empty)).then_some(Self(names))
     }
@@ -33,12 +33,12 @@ impl Path {
     }
 
     /// Where its fields are.
-    pub(super) fn places(&self, objects: &Objects<'_>) -> Places {
+    pub(crate) fn places(&self, objects: &Objects<'_>) -> Places {
         self.0.iter().map(|name| objects.places(name)).collect()
     }
 
     /// The value at its end; `None` if it leads nowhere.
-    pub(super) fn value(
+    pub(crate) fn value(
         &self,
         objects: &Objects<'_>,
         mut object: ObjectIndex,

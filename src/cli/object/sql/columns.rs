@@ -1,0 +1,134 @@
+//! The columns of a query's answer.
+
+use crate::cli::shared::object;
+use crate::cli::shared::session::{Session, Source};
+use crate::hprof::ObjectId;
+use crate::query::objects::meaning;
+use crate::query::sql::{Cell, Column as Named, ColumnKind, Row};
+use crate::report::column::{Align, Column, Columns, Field, Fit, Kind};
+use crate::report::value::{Value, list, record};
+
+/// Characters of a text in a cell of a table.
+const TABLE_TEXT: usize = 200;
+
+const CELL: &str = "null, a number, a text, an object ID, a boolean; bytes are a text of hexadecimal digits";
+
+/// The columns of rows; those that hold numbers only in the rows of a table stand on the right.
+pub(super) fn of_rows(named: &[Named], table: &[Row]) -> Columns<'static, Row> {
+    let column = |(at, named): (usize, &Named)| {
+        let kind = named.kind;
+        let is_number =
+            |row: &Row| matches!(cell(row, at), Cell::Null | Cell::Integer(_) | Cell::Real(_));
+        let is_right = kind == ColumnKind::Other && !table.is_empty() && table.iter().all(is_number);
+        Column::new(named.name.clone(), Kind::Any, CELL, move |row: &Row| value(cell(row, at), kind))
+            .csv(move |row| csv(cell(row, at), kind))
+            .header(named.name.clone())
+            .cell(move |row| plain(cell(row, at), kind))
+            .align(if is_right { Align::Right } else { Align::Left })
+            .fit(Fit::Cut { priority: 0 })
+    };
+    Columns::new(named.iter().enumerate().map(column)).flat()
+}
+
+/// A column, for the reference.
+pub(super) fn example() -> Named {
+    Named { name: "NAME".to_owned(), kind: ColumnKind::Other }
+}
+
+fn cell(row: &Row, at: usize) -> &Cell {
+    row.get(at).unwrap_or(&Cell::Null)
+}
+
+/// A cell as JSON has it.
+fn value(cell: &Cell, kind: ColumnKind) -> Value<'_> {
+    match (cell, kind) {
+        (Cell::Null, _) => Value::Null,
+        (Cell::Integer(id), ColumnKind::Id) => Value::Id(ObjectId(id.cast_unsigned())),
+        (Cell::Integer(truth @ (0 | 1)), ColumnKind::Boolean) => (*truth == 1).into(),
+        (Cell::Integer(value), _) => (*value).into(),
+        (Cell::Real(value), _) => object::double(*value),
+        (Cell::Text(text), _) => text.into(),
+        (Cell::Blob(bytes), _) => hexadecimal(bytes).into(),
+    }
+}
+
+/// A cell as CSV has it.
+fn csv(cell: &Cell, kind: ColumnKind) -> Value<'_> {
+    match cell {
+        Cell::Real(value) => Value::Verbatim(meaning::double(*value).into()),
+        _ => value(cell, kind),
+    }
+}
+
+/// A cell of a table.
+fn plain(cell: &Cell, kind: ColumnKind) -> String {
+    match (cell, kind) {
+        (Cell::Null, _) => String::new(),
+        (Cell::Integer(id), ColumnKind::Id) => format!("{:#x}", ObjectId(id.cast_unsigned())),
+        (Cell::Integer(0), ColumnKind::Boolean) => "no".to_owned(),
+        (Cell::Integer(1), ColumnKind::Boolean) => "yes".to_owned(),
+        (Cell::Integer(value), _) => value.to_string(),
+        (Cell::Real(value), _) => meaning::double(*value),
+        (Cell::Text(text), _) => cut(text),
+        (Cell::Blob(bytes), _) => cut(&hexadecimal(bytes.get(..TABLE_TEXT).unwrap_or(bytes))),
+    }
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(TABLE_TEXT) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(TABLE_TEXT - 1).chain(['…']).collect(),
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What stands beside the rows.
+pub(super) struct Beside {
+    names: Vec<Value<'static>>,
+    attached: Vec<Value<'static>>,
+}
+
+impl Beside {
+    pub(super) fn new(columns: &[Named], others: &[(String, Session)]) -> Self {
+        let attached = |(name, session): &(String, Session)| {
+            let dump = session.dump();
+            record([
+                ("name", name.as_str().into()),
+                ("path", dump.path.clone().into_owned().into()),
+                ("created", dump.created.as_deref().map(str::to_owned).into()),
+                ("damaged", dump.damaged.into()),
+            ])
+            .into_owned()
+        };
+        Self {
+            names: columns.iter().map(|column| column.name.clone().into()).collect(),
+            attached: others.iter().map(attached).collect(),
+        }
+    }
+}
+
+pub(super) fn beside() -> Columns<'static, Beside> {
+    let attached = vec![
+        Field::new("name", Kind::Text, "the schema of its tables"),
+        Field::new("path", Kind::Text, "as it was given"),
+        Field::new("created", Kind::Time, "when it was made").or_null("the dump does not say"),
+        Field::new("damaged", Kind::Boolean, "whether part of it is missing or unreadable"),
+    ];
+    Columns::new([
+        Column::new(
+            "columns",
+            Kind::List(Box::new(Kind::Text)),
+            "the names of the columns, in order",
+            |beside: &Beside| list(beside.names.iter().cloned()),
+        ),
+        Column::new(
+            "attached",
+            Kind::Records(attached),
+            "the dumps of `--attach`",
+            |beside: &Beside| list(beside.attached.iter().cloned()),
+        ),
+    ])
+}

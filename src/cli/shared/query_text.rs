@@ -1,0 +1,40 @@
+//! Queries as text: from a file or from stdin, and the place of what is wrong with them.
+
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::Context;
+use unicode_width::UnicodeWidthStr;
+
+use super::messages;
+use crate::report::escape;
+
+/// The query of a file, or of stdin if that is `-`; no more than one byte beyond the longest.
+pub(crate) fn read(file: &Path, longest: usize) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let most = u64::try_from(longest).unwrap_or(u64::MAX).saturating_add(1);
+    if file == Path::new("-") {
+        std::io::stdin()
+            .lock()
+            .take(most)
+            .read_to_string(&mut text)
+            .context("cannot read the query on stdin")?;
+    } else {
+        let opened = std::fs::File::open(file);
+        let read = opened.and_then(|file| file.take(most).read_to_string(&mut text));
+        read.with_context(|| format!("cannot read the query in {}", file.display()))?;
+    }
+    Ok(text)
+}
+
+/// Shows a line of a query with a mark below the place, which has so many characters before it.
+pub(crate) fn show_place(line: &str, column: usize) {
+    let plain = |text: String| text.replace('\t', " ");
+    let before: String = line.chars().take(column).collect();
+    // Of a long line only what is around the place.
+    let cut = before.chars().count().saturating_sub(40);
+    let around: String = line.chars().skip(cut).take(60).collect();
+    let before = plain(before.chars().skip(cut).collect());
+    messages::line("note", &plain(around));
+    messages::line("note", &format!("{}^", " ".repeat(escape::text(&before).width())));
+}

@@ -1,0 +1,152 @@
+//! Reading the chunks of a table: the next ones on other threads, while SQLite is at the rows of this one.
+//!
+//! A chunk that no thread has begun with when its turn comes is read by the thread that wants it: where all threads are
+//! busy nobody waits for them, and a pool of one thread cannot be waited for in vain.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use super::dump::{Dump, TableNumber};
+use crate::query::tables::{Batch, Chunk, Wanted};
+
+/// Reads the chunks of an answer one after another.
+#[derive(Debug)]
+pub(super) struct Reader {
+    dump: Arc<Dump>,
+    table: TableNumber,
+    wanted: Wanted,
+    /// Those that nobody was asked for yet, the next one last.
+    left: Vec<Chunk>,
+    /// Those that other threads were asked for, the next one first.
+    ahead: VecDeque<Arc<Slot>>,
+    /// How many other threads may be asked for.
+    most: usize,
+    /// How many are: one more with each chunk, since most lookups end with the first.
+    now: usize,
+    spare: Vec<Batch>,
+}
+
+/// A chunk that is read ahead.
+#[derive(Debug)]
+struct Slot {
+    chunk: Chunk,
+    state: Mutex<State>,
+    done: Condvar,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Nobody has begun.
+    Waiting(Batch),
+    /// A thread reads it.
+    Reading,
+    /// It is read.
+    Read(io::Result<Batch>),
+    /// Nobody wants it any more, or it was taken.
+    Taken,
+}
+
+impl Reader {
+    /// A reader of these chunks with up to `most` chunks ahead.
+    pub(super) fn new(
+        dump: Arc<Dump>,
+        table: TableNumber,
+        wanted: Wanted,
+        mut chunks: Vec<Chunk>,
+        most: usize,
+    ) -> Self {
+        chunks.reverse();
+        Self { dump, table, wanted, left: chunks, ahead: VecDeque::new(), most, now: 0, spare: Vec::new() }
+    }
+
+    /// Reads the next chunk into `batch`; `None` if there is none.
+    pub(super) fn next(&mut self, batch: &mut Batch) -> io::Result<Option<Chunk>> {
+        let chunk = match self.ahead.pop_front() {
+            Some(slot) => {
+                self.take(&slot, batch)?;
+                slot.chunk.clone()
+            }
+            None => {
+                let Some(chunk) = self.left.pop() else { return Ok(None) };
+                self.dump.read(self.table, &chunk, self.wanted, batch)?;
+                chunk
+            }
+        };
+        self.ask();
+        self.now = self.now.saturating_add(1).min(self.most);
+        Ok(Some(chunk))
+    }
+
+    /// Takes what another thread reads.
+    fn take(&mut self, slot: &Slot, batch: &mut Batch) -> io::Result<()> {
+        let mut state = slot.state.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match std::mem::replace(&mut *state, State::Taken) {
+                State::Waiting(mut own) => {
+                    drop(state);
+                    self.dump.read(self.table, &slot.chunk, self.wanted, &mut own)?;
+                    self.spare.push(std::mem::replace(batch, own));
+                    return Ok(());
+                }
+                State::Reading => {
+                    *state = State::Reading;
+                    state = slot.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+                State::Read(read) => {
+                    self.spare.push(std::mem::replace(batch, read?));
+                    return Ok(());
+                }
+                State::Taken => return Err(io::Error::other("a chunk was taken twice")),
+            }
+        }
+    }
+
+    /// Asks other threads for the next chunks.
+    fn ask(&mut self) {
+        while self.ahead.len() < self.now {
+            let Some(chunk) = self.left.pop() else { return };
+            let (number, wanted) = (self.table, self.wanted);
+            let empty = || self.dump.table(number, |table| table.batch(wanted));
+            let Some(batch) = self.spare.pop().or_else(empty) else { return self.left.push(chunk) };
+            let state = Mutex::new(State::Waiting(batch));
+            let slot = Arc::new(Slot { chunk, state, done: Condvar::new() });
+            self.ahead.push_back(slot.clone());
+            let dump = self.dump.clone();
+            rayon::spawn(move || slot.read(&dump, number, wanted));
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        for slot in &self.ahead {
+            let mut state = slot.state.lock().unwrap_or_else(PoisonError::into_inner);
+            if matches!(*state, State::Waiting(_)) {
+                *state = State::Taken;
+            }
+        }
+    }
+}
+
+impl Slot {
+    /// Reads the chunk, unless somebody else did.
+    fn read(&self, dump: &Dump, number: TableNumber, wanted: Wanted) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut batch = match std::mem::replace(&mut *state, State::Reading) {
+            State::Waiting(batch) => batch,
+            other => {
+                *state = other;
+                return;
+            }
+        };
+        drop(state);
+        // Who waits must not wait for ever.
+        let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            dump.read(number, &self.chunk, wanted, &mut batch).map(|()| batch)
+        }));
+        let read = read.unwrap_or_else(|_| Err(io::Error::other("a table could not be read")));
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::Read(read);
+        self.done.notify_all();
+    }
+}

@@ -1,0 +1,301 @@
+//! An opened dump and its tables, as one value that SQLite can hold.
+
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::path_text;
+use crate::hprof::{BasicType, ObjectId};
+use crate::index::graph::numbers::ObjectIndex;
+use crate::index::{Heap, ObjectGraph, Quiet};
+use crate::query::objects::collections::{Collections, Forms};
+use crate::query::objects::condition::path::{Path, Places};
+use crate::query::objects::label::Labels;
+use crate::query::objects::reader::{Bits, Record};
+use crate::query::paths::steps::View;
+use crate::query::tables::{About, Batch, Chunk, Definition, NoClass, Question, Table, Tables, Wanted};
+
+/// A dump that is asked.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// The schema that its tables are in.
+    pub schema: String,
+    /// The dump.
+    pub heap: Arc<Heap>,
+    /// Its graph.
+    pub graph: Arc<ObjectGraph>,
+}
+
+/// An opened dump and what is asked of it. Tables borrow from the dump, and SQLite holds what it is given for as long as it
+/// likes: so both are one value.
+pub struct Dump(DumpCell);
+
+self_cell::self_cell!(
+    struct DumpCell {
+        owner: Source,
+
+        #[not_covariant]
+        dependent: Inside,
+    }
+);
+
+impl fmt::Debug for Dump {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Dump").field(&self.schema()).finish()
+    }
+}
+
+/// What borrows from the dump. What not every query needs is made when it is.
+struct Inside<'a> {
+    tables: Tables<'a>,
+    of_classes: Mutex<Vec<Arc<dyn Table + 'a>>>,
+    labels: OnceLock<Labels<'a>>,
+    view: OnceLock<View<'a>>,
+    forms: OnceLock<Arc<Forms>>,
+    /// Paths of fields that were asked for, and where the fields are.
+    paths: Mutex<Vec<(String, Arc<(Path, Places)>)>>,
+}
+
+/// Paths of fields whose places are kept: a query has a few.
+const MAX_PATHS: usize = 64;
+/// Characters of a text.
+const MAX_TEXT: usize = 1 << 20;
+
+/// A table of a dump, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TableNumber {
+    /// One that every dump has.
+    Fixed(usize),
+    /// One of a single class.
+    OfClass(usize),
+}
+
+/// What a function says of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Told {
+    Nothing,
+    Integer(i64),
+    Real(f64),
+    Text(String),
+}
+
+impl From<Option<String>> for Told {
+    fn from(text: Option<String>) -> Self {
+        text.map_or(Self::Nothing, Self::Text)
+    }
+}
+
+impl Dump {
+    /// The tables of an opened dump.
+    ///
+    /// # Errors
+    /// If the dump's bytes cannot be read.
+    pub fn new(source: Source) -> Result<Self, crate::index::Error> {
+        let cell = DumpCell::try_new(source, |source| {
+            let bytes = source.heap.bytes(&Quiet)?;
+            let about = About { name: source.schema.clone(), labels: Vec::new() };
+            Ok::<_, crate::index::Error>(Inside {
+                tables: Tables::new(&source.heap, &source.graph, bytes, about),
+                of_classes: Mutex::new(Vec::new()),
+                labels: OnceLock::new(),
+                view: OnceLock::new(),
+                forms: OnceLock::new(),
+                paths: Mutex::new(Vec::new()),
+            })
+        })?;
+        Ok(Self(cell))
+    }
+
+    /// The schema that its tables are in.
+    pub fn schema(&self) -> &str {
+        &self.0.borrow_owner().schema
+    }
+
+    /// Whether something that was read of its index is damaged: then no answer since is right.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.0.borrow_owner().graph.is_damaged()
+    }
+
+    /// What its tables have, but those of single classes.
+    pub fn definitions(&self) -> Vec<Definition> {
+        self.0.with_dependent(|_, inside| inside.tables.all().map(|table| table.definition().clone()).collect())
+    }
+
+    /// The names of its classes.
+    pub fn class_names(&self) -> Arc<Vec<String>> {
+        self.0.with_dependent(|_, inside| inside.tables.context().class_names.clone())
+    }
+
+    /// The table of a single class.
+    ///
+    /// # Errors
+    /// If there is none of this name.
+    pub(super) fn of_class(&self, name: &str) -> Result<TableNumber, NoClass> {
+        self.0.with_dependent(|_, inside| {
+            let mut made = inside.of_classes.lock().unwrap_or_else(PoisonError::into_inner);
+            // One of another shell's query is taken again.
+            let known = made.iter().position(|table| table.definition().name == name);
+            let number = match known {
+                Some(number) => number,
+                None => {
+                    made.push(Arc::from(inside.tables.of_class(name)?));
+                    made.len() - 1
+                }
+            };
+            Ok(TableNumber::OfClass(number))
+        })
+    }
+
+    /// Asks a table.
+    pub(super) fn table<T>(&self, number: TableNumber, ask: impl FnOnce(&dyn Table) -> T) -> Option<T> {
+        self.0.with_dependent(|_, inside| match number {
+            TableNumber::Fixed(number) => inside.tables.all().nth(number).map(|table| ask(table)),
+            TableNumber::OfClass(number) => {
+                let made = inside.of_classes.lock().unwrap_or_else(PoisonError::into_inner);
+                let table = made.get(number).cloned();
+                // Other threads read others meanwhile.
+                drop(made);
+                table.map(|table| ask(&*table))
+            }
+        })
+    }
+
+    /// The chunks of an answer.
+    pub(super) fn chunks(&self, number: TableNumber, question: &Question) -> io::Result<Vec<Chunk>> {
+        self.table(number, |table| table.chunks(question)).unwrap_or_else(|| Ok(Vec::new()))
+    }
+
+    /// Reads the rows of a chunk into a batch, in place of those that are there.
+    pub(super) fn read(
+        &self,
+        number: TableNumber,
+        chunk: &Chunk,
+        wanted: Wanted,
+        batch: &mut Batch,
+    ) -> io::Result<()> {
+        batch.clear();
+        self.table(number, |table| table.read(chunk, wanted, batch)).unwrap_or(Ok(()))
+    }
+
+    /// Asks of the object with an ID; nothing of one that is not in the dump.
+    fn of_object(&self, id: i64, ask: impl FnOnce(&Inside<'_>, &Source, ObjectIndex) -> Option<Told>) -> Told {
+        let told = self.0.with_dependent(|source, inside| {
+            let object = inside.tables.context().object(id)?;
+            ask(inside, source, object)
+        });
+        told.unwrap_or(Told::Nothing)
+    }
+
+    /// `text(id)`: what an object means.
+    pub(super) fn text(&self, id: i64) -> Told {
+        self.of_object(id, |inside, source, object| {
+            let context = inside.tables.context();
+            if let Some(text) = context.objects.string(object) {
+                return Some(Told::Text(text.text(MAX_TEXT)));
+            }
+            let _ = source;
+            let labels = inside.labels.get_or_init(|| Labels::new(context.heap, context.graph, context.bytes));
+            Some(labels.whole(object).into())
+        })
+    }
+
+    /// `class_of(id)`: the name of an object's class.
+    pub(super) fn class_of(&self, id: i64) -> Told {
+        self.of_object(id, |inside, _, object| {
+            let context = inside.tables.context();
+            let class = context.graph.objects.class(object)?;
+            context.summary.class(class).map(|class| Told::Text(context.summary.class_name(class).to_owned()))
+        })
+    }
+
+    /// `size(id)`: how many elements a collection or an array has.
+    pub(super) fn size(&self, id: i64) -> Told {
+        self.of_object(id, |inside, _, object| {
+            let objects = &inside.tables.context().objects;
+            let elements = match objects.record(object)? {
+                Record::ObjectArray(array) => u64::from(array.length),
+                Record::PrimitiveArray(array) => u64::from(array.length),
+                _ => {
+                    let forms = inside.forms.get_or_init(|| Arc::new(Forms::new(objects)));
+                    let collections = Collections::with(objects, forms.clone());
+                    collections.count(&collections.collection(object)?)?
+                }
+            };
+            Some(Told::Integer(i64::try_from(elements).unwrap_or(i64::MAX)))
+        })
+    }
+
+    /// `dominates(a, b)`: whether all paths to one object lead through another, or it is that. `None` if one of them is
+    /// not in the dump, or unreachable.
+    pub(super) fn dominates(&self, dominator: i64, dominated: i64) -> Option<bool> {
+        self.0.with_dependent(|_, inside| {
+            let context = inside.tables.context();
+            let tree = &context.graph.tree;
+            let position = |id| tree.reachable_position(context.object(id)?);
+            Some(tree.dominates(position(dominator)?, position(dominated)?))
+        })
+    }
+
+    /// `path(id)`: the shortest path from a root to an object.
+    pub(super) fn path(&self, id: i64) -> Told {
+        self.of_object(id, |inside, _, object| {
+            let context = inside.tables.context();
+            let view = inside.view.get_or_init(|| View::new(context.heap, context.graph, context.bytes));
+            path_text::of(view, object).map(Told::Text)
+        })
+    }
+
+    /// `value(id, 'a.b')`: the value of a field, or of a field of the object in it.
+    pub(super) fn value(&self, id: i64, path: &str) -> Told {
+        self.of_object(id, |inside, _, object| {
+            let objects = &inside.tables.context().objects;
+            let known = inside.path(path)?;
+            let (path, places) = &*known;
+            let value = path.value(objects, object, &objects.record(object)?, places)?;
+            let Some(target) = objects.object(value) else { return primitive(value) };
+            match objects.string(target) {
+                Some(text) => Some(Told::Text(text.text(MAX_TEXT))),
+                None => reference(value),
+            }
+        })
+    }
+}
+
+impl Inside<'_> {
+    /// A path of fields, and where its fields are; `None` if the text is no path.
+    fn path(&self, text: &str) -> Option<Arc<(Path, Places)>> {
+        let mut known = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, path)) = known.iter().find(|(name, _)| name == text) {
+            return Some(path.clone());
+        }
+        let path = Path::new(text)?;
+        let places = path.places(&self.tables.context().objects);
+        let made = Arc::new((path, places));
+        if known.len() >= MAX_PATHS {
+            known.clear();
+        }
+        known.push((text.to_owned(), made.clone()));
+        Some(made)
+    }
+}
+
+/// What SQL sees of a reference: the ID, also of an object that is not in the dump.
+fn reference(value: Bits) -> Option<Told> {
+    value.reference().map(|ObjectId(id)| Told::Integer(id.cast_signed()))
+}
+
+/// What SQL sees of the value of a field.
+fn primitive(value: Bits) -> Option<Told> {
+    Some(match value.kind {
+        BasicType::Object => return reference(value),
+        BasicType::Boolean => Told::Integer(i64::from(value.bits & 0xff != 0)),
+        BasicType::Char => {
+            let unit = u16::try_from(value.bits & 0xffff).ok()?;
+            let text = |unit: Result<char, _>| unit.unwrap_or(char::REPLACEMENT_CHARACTER);
+            Told::Text(char::decode_utf16([unit]).map(text).collect())
+        }
+        BasicType::Float => Told::Real(value.as_float().into()),
+        BasicType::Double => Told::Real(f64::from_bits(value.bits)),
+        BasicType::Byte | BasicType::Short | BasicType::Int | BasicType::Long => Told::Integer(value.integer()?),
+    })
+}

@@ -1,0 +1,164 @@
+//! The functions that SQL has here beside SQLite's own.
+
+use std::sync::Arc;
+
+use rusqlite::functions::{Context, FunctionFlags};
+use rusqlite::types::{ToSqlOutput, Value, ValueRef};
+use rusqlite::{Connection, Error, ToSql};
+
+use super::dump::{Dump, Told};
+use super::guard::Clock;
+use super::like;
+use crate::query::classes::pattern::ClassPattern;
+
+/// A function, for help and completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Function {
+    /// Its name.
+    pub name: &'static str,
+    /// Its arguments.
+    pub arguments: &'static str,
+    /// What it is.
+    pub meaning: &'static str,
+}
+
+/// The functions.
+pub const FUNCTIONS: &[Function] = &[
+    Function { name: "text", arguments: "id", meaning: "what an object means: the text of a String, the name of a thread" },
+    Function { name: "value", arguments: "id, 'a.b'", meaning: "the value of a field, or of a field of the object in it" },
+    Function { name: "class_of", arguments: "id", meaning: "the class of an object" },
+    Function { name: "size", arguments: "id", meaning: "how many elements a collection or an array has" },
+    Function { name: "path", arguments: "id", meaning: "the shortest path from a GC root" },
+    Function { name: "dominates", arguments: "a, b", meaning: "whether all paths to b lead through a" },
+    Function { name: "glob", arguments: "pattern, text", meaning: "class patterns: name GLOB 'com.acme.**'" },
+];
+
+impl ToSql for Told {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self {
+            Self::Nothing => ToSqlOutput::Owned(Value::Null),
+            Self::Integer(value) => ToSqlOutput::Owned(Value::Integer(*value)),
+            Self::Real(value) => ToSqlOutput::Owned(Value::Real(*value)),
+            Self::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+        })
+    }
+}
+
+/// An argument that is an ID; `None` for null.
+fn id(context: &Context<'_>, at: usize) -> rusqlite::Result<Option<i64>> {
+    match context.get_raw(at) {
+        ValueRef::Null => Ok(None),
+        ValueRef::Integer(id) => Ok(Some(id)),
+        _ => Err(wrong("an object ID is a number, such as 0x7f0a10 or the id of a row")),
+    }
+}
+
+/// An argument that is a text; `None` for null.
+fn text<'c>(context: &'c Context<'_>, at: usize) -> rusqlite::Result<Option<&'c str>> {
+    match context.get_raw(at) {
+        ValueRef::Null => Ok(None),
+        ValueRef::Text(bytes) => std::str::from_utf8(bytes).map(Some).map_err(|_| wrong("a text is not UTF-8")),
+        _ => Err(wrong("a text is expected")),
+    }
+}
+
+#[cold]
+fn wrong(message: &str) -> Error {
+    Error::UserFunctionError(message.into())
+}
+
+/// The dump that a function is asked of: the last argument names its schema, if there is one more than `arguments`.
+fn dump<'d>(dumps: &'d [Arc<Dump>], context: &Context<'_>, arguments: usize) -> rusqlite::Result<&'d Arc<Dump>> {
+    let found = if context.len() > arguments {
+        let schema = text(context, arguments)?.unwrap_or_default();
+        dumps.iter().find(|dump| dump.schema().eq_ignore_ascii_case(schema))
+    } else {
+        dumps.first()
+    };
+    found.ok_or_else(|| wrong("the last argument names no dump; give one by --attach NAME=DUMP"))
+}
+
+const FLAGS: FunctionFlags =
+    FunctionFlags::SQLITE_UTF8.union(FunctionFlags::SQLITE_DETERMINISTIC).union(FunctionFlags::SQLITE_DIRECTONLY);
+
+/// Makes the functions known.
+pub(super) fn register(
+    connection: &Connection,
+    dumps: &Arc<[Arc<Dump>]>,
+    clock: &Arc<Clock>,
+) -> rusqlite::Result<()> {
+    let of_id: [(&str, fn(&Dump, i64) -> Told); 4] =
+        [("text", Dump::text), ("class_of", Dump::class_of), ("size", Dump::size), ("path", Dump::path)];
+    for (name, tell) in of_id {
+        for count in 1..=2 {
+            let (dumps, clock) = (dumps.clone(), clock.clone());
+            connection.create_scalar_function(name, count, FLAGS, move |context| {
+                in_time(&clock)?;
+                let dump = dump(&dumps, context, 1)?;
+                Ok(id(context, 0)?.map_or(Told::Nothing, |id| tell(dump, id)))
+            })?;
+        }
+    }
+    for count in 2..=3 {
+        let known = dumps.clone();
+        connection.create_scalar_function("value", count, FLAGS, move |context| {
+            let dump = dump(&known, context, 2)?;
+            Ok(match (id(context, 0)?, text(context, 1)?) {
+                (Some(id), Some(path)) => dump.value(id, path),
+                _ => Told::Nothing,
+            })
+        })?;
+        let known = dumps.clone();
+        connection.create_scalar_function("dominates", count, FLAGS, move |context| {
+            let dump = dump(&known, context, 2)?;
+            let both = id(context, 0)?.zip(id(context, 1)?);
+            Ok(both.and_then(|(dominator, dominated)| dump.dominates(dominator, dominated)))
+        })?;
+    }
+    connection.create_scalar_function("glob", 2, FLAGS, |context| {
+        let (Some(_), Some(name)) = (text(context, 0)?, as_text(context, 1)) else { return Ok(None) };
+        // Made once for all rows.
+        let pattern = context.get_or_create_aux(0, |pattern| -> Result<ClassPattern, Boxed> {
+            Ok(pattern.as_str()?.parse()?)
+        })?;
+        Ok(Some(pattern.matches(&name)))
+    })?;
+    for count in 2..=3 {
+        let clock = clock.clone();
+        connection.create_scalar_function("like", count, FLAGS, move |context| {
+            in_time(&clock)?;
+            let (Some(pattern), Some(name)) = (as_text(context, 0), as_text(context, 1)) else { return Ok(None) };
+            if pattern.len() > MAX_PATTERN {
+                return Err(wrong("LIKE or GLOB pattern too complex"));
+            }
+            let escape = if count == 3 { text(context, 2)? } else { None };
+            let mut characters = escape.unwrap_or_default().chars();
+            let escape = characters.next();
+            if (count == 3 && escape.is_none()) || characters.next().is_some() {
+                return Err(wrong("ESCAPE takes one character"));
+            }
+            Ok(Some(like::matches(&pattern, &name, escape)))
+        })?;
+    }
+    Ok(())
+}
+
+/// Bytes of a pattern.
+const MAX_PATTERN: usize = 1000;
+
+type Boxed = Box<dyn std::error::Error + Send + Sync>;
+
+/// An argument as a text, numbers too; `None` for null and for what is no text.
+fn as_text<'c>(context: &'c Context<'_>, at: usize) -> Option<std::borrow::Cow<'c, str>> {
+    Some(match context.get_raw(at) {
+        ValueRef::Null => return None,
+        ValueRef::Integer(value) => value.to_string().into(),
+        ValueRef::Real(value) => value.to_string().into(),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes),
+    })
+}
+
+/// Ends with an error if the query has to end: a call may take as long as many instructions.
+fn in_time(clock: &Clock) -> rusqlite::Result<()> {
+    if clock.is_over() { Err(wrong("interrupted")) } else { Ok(()) }
+}

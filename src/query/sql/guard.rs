@@ -1,0 +1,154 @@
+//! What a query may do, and how much: everything is refused that is not reading.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::limits::Limit;
+
+use super::error::{ErrorKind, SqlError};
+
+/// Bytes of a text, a blob or a row.
+const MAX_BYTES: i32 = 64 << 20;
+/// How deep expressions are.
+const MAX_DEPTH: i32 = 200;
+/// Parts of UNION and the like.
+const MAX_PARTS: i32 = 100;
+/// Instructions of a prepared query: SQLite's own way of saying how long it is.
+const MAX_INSTRUCTIONS: i32 = 1_000_000;
+/// Bytes of a pattern of LIKE and GLOB.
+const MAX_PATTERN: i32 = 1000;
+/// Instructions between two looks at the clock: some microseconds.
+const STEPS: i32 = 1000;
+/// Pages of a sort that are kept before they go to a temporary file, in KiB.
+const SORT_KIB: i32 = 64 << 10;
+
+/// What was refused, for the error: SQLite says only that it was.
+pub(super) type Refused = Arc<Mutex<Option<String>>>;
+
+/// Lets this module's user do what queries may not.
+pub(super) type Unlocked = Arc<AtomicBool>;
+
+/// When a query has to end.
+#[derive(Debug)]
+pub(super) struct Clock {
+    end: Option<Instant>,
+    limit: Option<Duration>,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Clock {
+    /// Begins now.
+    pub(super) fn new(limit: Option<Duration>, cancelled: Arc<AtomicBool>) -> Self {
+        Self { end: limit.and_then(|limit| Instant::now().checked_add(limit)), limit, cancelled }
+    }
+
+    /// Whether the query has to end now.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_late() || self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Whether it took too long.
+    pub(super) fn is_late(&self) -> bool {
+        self.end.is_some_and(|end| Instant::now() >= end)
+    }
+
+    /// What is said of a query that took too long.
+    #[cold]
+    pub(super) fn error(&self) -> SqlError {
+        let seconds = self.limit.unwrap_or_default().as_secs_f64();
+        SqlError::new(
+            ErrorKind::Limit,
+            format!("the query took longer than {seconds} s"),
+            "--time-limit 10min allows more, --time-limit 0 any time",
+        )
+    }
+}
+
+/// Before tables are made: how SQLite works.
+pub(super) fn set_up(connection: &Connection) -> rusqlite::Result<()> {
+    let configs = [
+        (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, false),
+        // "name" is a column and never a text: a name that is wrong is an error.
+        (DbConfig::SQLITE_DBCONFIG_DQS_DML, false),
+        (DbConfig::SQLITE_DBCONFIG_DQS_DDL, false),
+    ];
+    for (config, value) in configs {
+        connection.set_db_config(config, value)?;
+    }
+    let limits = [
+        (Limit::SQLITE_LIMIT_LENGTH, MAX_BYTES),
+        (Limit::SQLITE_LIMIT_SQL_LENGTH, i32::try_from(super::MAX_LEN).unwrap_or(i32::MAX)),
+        (Limit::SQLITE_LIMIT_EXPR_DEPTH, MAX_DEPTH),
+        (Limit::SQLITE_LIMIT_COMPOUND_SELECT, MAX_PARTS),
+        (Limit::SQLITE_LIMIT_VDBE_OP, MAX_INSTRUCTIONS),
+        (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, MAX_PATTERN),
+        (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 1),
+        (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
+    ];
+    for (limit, value) in limits {
+        connection.set_limit(limit, value)?;
+    }
+    connection.pragma_update(None, "cache_size", -SORT_KIB)
+}
+
+/// After tables are made: what queries may do from now on.
+pub(super) fn lock(
+    connection: &mut Connection,
+    unlocked: Unlocked,
+    refused: Refused,
+    clock: Arc<Clock>,
+) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
+    connection.progress_handler(STEPS, Some(move || clock.is_over()))?;
+    connection.authorizer(Some(move |context: AuthContext<'_>| {
+        if unlocked.load(Ordering::Relaxed) {
+            return Authorization::Allow;
+        }
+        match refusal(&context.action) {
+            None => Authorization::Allow,
+            Some(what) => {
+                *refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
+                Authorization::Deny
+            }
+        }
+    }))
+}
+
+/// Functions that do more than compute.
+const FUNCTIONS: [&str; 3] = ["load_extension", "fts3_tokenizer", "sqlite_log"];
+/// Pragmas that only tell.
+const PRAGMAS: [&str; 3] = ["table_info", "table_xinfo", "table_list"];
+
+/// What of an action is refused; `None` of one that a query may do.
+fn refusal(action: &AuthAction<'_>) -> Option<String> {
+    match action {
+        AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => None,
+        AuthAction::Function { function_name }
+            if !FUNCTIONS.iter().any(|name| name.eq_ignore_ascii_case(function_name)) =>
+        {
+            None
+        }
+        AuthAction::Function { function_name } => Some(format!("the function {function_name}")),
+        AuthAction::Pragma { pragma_name, .. }
+            if PRAGMAS.iter().any(|name| name.eq_ignore_ascii_case(pragma_name)) =>
+        {
+            None
+        }
+        AuthAction::Pragma { pragma_name, .. } => Some(format!("PRAGMA {pragma_name}")),
+        AuthAction::Attach { .. } => Some("ATTACH".to_owned()),
+        AuthAction::Detach { .. } => Some("DETACH".to_owned()),
+        AuthAction::Insert { .. } => Some("INSERT, and CREATE".to_owned()),
+        AuthAction::Update { .. } => Some("UPDATE".to_owned()),
+        AuthAction::Delete { .. } => Some("DELETE, and DROP".to_owned()),
+        AuthAction::Transaction { .. } | AuthAction::Savepoint { .. } => Some("a transaction".to_owned()),
+        _ => Some("what is not SELECT".to_owned()),
+    }
+}

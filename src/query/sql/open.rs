@@ -1,0 +1,195 @@
+//! A connection over the tables of some dumps, and tables of single classes when a query names them.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use rusqlite::{Connection, OpenFlags, Statement};
+
+use super::dump::{Dump, TableNumber};
+use super::error::{ErrorKind, SqlError};
+use super::guard::{self, Clock, Refused, Unlocked};
+use super::virtual_table::{self, MODULE, Shared, quoted};
+use super::{functions, run::Limits};
+use crate::query::classes::suggestions;
+use crate::query::tables::NoClass;
+
+/// The schema of the first dump.
+const MAIN: &str = "main";
+
+/// Tables that are made for a query: SQLite joins no more than 64.
+const MAX_MADE: usize = 256;
+
+/// A connection.
+pub(super) struct Opened {
+    pub(super) connection: Connection,
+    dumps: Arc<[Arc<Dump>]>,
+    unlocked: Unlocked,
+    refused: Refused,
+}
+
+impl Opened {
+    /// A connection over the tables of `dumps`, of which the first is the one that is asked if nothing else is said.
+    pub(super) fn new(dumps: &Arc<[Arc<Dump>]>, limits: &Limits, clock: Arc<Clock>) -> Result<Self, SqlError> {
+        let refused = Refused::default();
+        let unlocked = Unlocked::default();
+        if let Some(bytes) = limits.memory {
+            virtual_table::limit_memory(bytes);
+        }
+        let made = || -> rusqlite::Result<Connection> {
+            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+                | OpenFlags::SQLITE_OPEN_CREATE
+                | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let mut connection = Connection::open_in_memory_with_flags(flags)?;
+            guard::set_up(&connection)?;
+            for (number, dump) in dumps.iter().enumerate() {
+                let shared = Shared { dump: dump.clone(), ahead: limits.ahead };
+                connection.create_module(module(number).as_str(), MODULE, Some(shared))?;
+                if number > 0 {
+                    connection.execute_batch(&format!("ATTACH ':memory:' AS {}", quoted(dump.schema())))?;
+                }
+                for (table, definition) in dump.definitions().iter().enumerate() {
+                    let sql = creation(number, dump, &definition.name, TableNumber::Fixed(table));
+                    connection.execute_batch(&sql)?;
+                }
+            }
+            functions::register(&connection, dumps, &clock)?;
+            guard::lock(&mut connection, unlocked.clone(), refused.clone(), clock)?;
+            Ok(connection)
+        };
+        let connection = made().map_err(|error| SqlError::of(&error))?;
+        Ok(Self { connection, dumps: dumps.clone(), unlocked, refused })
+    }
+
+    /// Prepares a query, and makes the tables of single classes that it names.
+    pub(super) fn prepare(&self, query: &str) -> Result<Statement<'_>, SqlError> {
+        for _ in 0..MAX_MADE {
+            let error = match self.connection.prepare(query) {
+                Ok(statement) => return self.check(statement),
+                Err(error) => error,
+            };
+            let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let found = SqlError::of(&error);
+            if let Some(what) = refused {
+                return Err(SqlError {
+                    kind: ErrorKind::Refused,
+                    message: format!("{what} is refused"),
+                    hint: "a query is one SELECT, and changes nothing".to_owned(),
+                    ..found
+                });
+            }
+            match found.message.strip_prefix("no such table: ") {
+                Some(name) if self.make(name)? => {}
+                Some(name) => return Err(self.no_table(name, &found)),
+                None => return Err(self.explained(found)),
+            }
+        }
+        Err(SqlError::new(ErrorKind::Limit, "the query names too many classes", ""))
+    }
+
+    fn check<'c>(&self, statement: Statement<'c>) -> Result<Statement<'c>, SqlError> {
+        if statement.column_count() == 0 {
+            let hint = "a query is one SELECT, such as SELECT class, count(*) FROM objects GROUP BY class";
+            return Err(SqlError::new(ErrorKind::Wrong, "the query is empty", hint));
+        }
+        if statement.parameter_count() > 0 {
+            let message = "the query has parameters, and nothing gives them values";
+            return Err(SqlError::new(ErrorKind::Wrong, message, "write the values"));
+        }
+        Ok(statement)
+    }
+
+    /// Makes the table of a class, if there is one of this name.
+    fn make(&self, name: &str) -> Result<bool, SqlError> {
+        for (number, dump, class) in self.meant(name) {
+            let table = match dump.of_class(class) {
+                Ok(table) => table,
+                Err(NoClass::Unknown { .. }) => continue,
+                Err(NoClass::Case { name, by_id }) => {
+                    let message = format!("{name} is the name of several classes, but for case");
+                    let hint = format!("their tables are {}", by_id.join(", "));
+                    return Err(SqlError::new(ErrorKind::Unknown, message, hint));
+                }
+            };
+            self.unlocked.store(true, Ordering::Relaxed);
+            let done = self.connection.execute_batch(&creation(number, dump, class, table));
+            self.unlocked.store(false, Ordering::Relaxed);
+            return done.map(|()| true).map_err(|error| {
+                let error = SqlError::of(&error);
+                SqlError { message: format!("the table {class} cannot be made: {}", error.message), ..error }
+            });
+        }
+        Ok(false)
+    }
+
+    /// The dumps that a name may mean, and the rest of the name: a schema stands before a dot, and so does a package.
+    fn meant<'n>(&self, name: &'n str) -> impl Iterator<Item = (usize, &Arc<Dump>, &'n str)> {
+        let all = self.dumps.iter().enumerate();
+        all.flat_map(move |(number, dump)| {
+            let rest = name.split_once('.').filter(|(schema, _)| schema.eq_ignore_ascii_case(schema_of(number, dump)));
+            let plain = (number == 0).then_some(name);
+            rest.map(|(_, rest)| rest).into_iter().chain(plain).map(move |name| (number, dump, name))
+        })
+    }
+
+    /// Says what there is instead of a table.
+    fn no_table(&self, name: &str, found: &SqlError) -> SqlError {
+        let meant = self.meant(name).next();
+        let (dump, wanted) = meant.map_or((self.dumps.first(), name), |(_, dump, name)| (Some(dump), name));
+        let definitions = dump.map(|dump| dump.definitions()).unwrap_or_default();
+        let tables = definitions.iter().map(|definition| &*definition.name);
+        let mut like: Vec<String> =
+            suggestions::names_like(wanted, tables.clone()).into_iter().map(str::to_owned).collect();
+        let classes = dump.map(|dump| dump.class_names()).unwrap_or_default();
+        let names = suggestions::class_names_of(classes.iter().map(String::as_str), wanted);
+        like.extend(names.into_iter().map(quoted));
+        let hint = match like.as_slice() {
+            [] => format!("the tables are {}, and one for each class", tables.collect::<Vec<_>>().join(", ")),
+            like => suggestions::did_you_mean(like.get(..MAX_LIKE).unwrap_or(like)),
+        };
+        SqlError {
+            kind: ErrorKind::Unknown,
+            message: format!("there is no table or class {wanted}"),
+            hint,
+            offset: found.offset,
+        }
+    }
+
+    /// Says what to do about an error of SQLite.
+    fn explained(&self, error: SqlError) -> SqlError {
+        if let Some(name) = error.message.strip_prefix("no such column: ") {
+            let wanted = name.rsplit_once('.').map_or(name, |(_, name)| name);
+            let all = self.dumps.iter().flat_map(|dump| dump.definitions());
+            let columns: Vec<String> =
+                all.flat_map(|table| table.columns).map(|column| column.name.into_owned()).collect();
+            let like = suggestions::names_like(wanted, columns.iter().map(String::as_str));
+            let hint = match like.as_slice() {
+                [] => "texts stand in single quotes; `.schema TABLE` in the shell shows columns".to_owned(),
+                like => suggestions::did_you_mean(like),
+            };
+            return SqlError { message: format!("there is no column {name}"), hint, ..error };
+        }
+        if error.message.starts_with("near \".\"") {
+            let hint = "the name of a class stands in double quotes: FROM \"com.acme.Session\"".to_owned();
+            return SqlError { hint, ..error };
+        }
+        error
+    }
+}
+
+/// Names that are offered.
+const MAX_LIKE: usize = 5;
+
+/// The module that makes the tables of a dump.
+fn module(number: usize) -> String {
+    format!("dump{number}")
+}
+
+fn schema_of(number: usize, dump: &Dump) -> &str {
+    if number == 0 { MAIN } else { dump.schema() }
+}
+
+fn creation(number: usize, dump: &Dump, name: &str, table: TableNumber) -> String {
+    let (schema, name) = (quoted(schema_of(number, dump)), quoted(name));
+    let argument = virtual_table::argument(table);
+    format!("CREATE VIRTUAL TABLE {schema}.{name} USING {}({argument})", module(number))
+}

@@ -1,0 +1,52 @@
+//! The shortest path from a root to an object as one line of text.
+
+use std::fmt::Write;
+
+use crate::index::graph::numbers::ObjectIndex;
+use crate::query::objects::strength::Excluded;
+use crate::query::paths::shortest;
+use crate::query::paths::steps::{Step, View};
+
+/// Steps at each end of a path that are named; those between are counted.
+const SHOWN: usize = 100;
+
+/// `sticky class: com.acme.Cache.MAP -> java.util.HashMap.table -> java.util.HashMap$Node[][3] -> ...`; `None` of an
+/// object that is unreachable. References that keep nothing alive are followed only if there is no other way.
+pub(super) fn of(view: &View<'_>, object: ObjectIndex) -> Option<String> {
+    let excluded = Excluded::all();
+    let found = shortest::paths(&view.edges, object, 1, excluded);
+    let path = found.paths.first()?;
+    let root = view.start(*path.first()?, excluded);
+    let kinds: Vec<&str> = root.kinds.iter().map(|kind| kind.name()).collect();
+    let mut text = if kinds.is_empty() { "root".to_owned() } else { kinds.join(", ") };
+    if let Some(name) = root.thread.and_then(|thread| thread.name) {
+        let _ = write!(text, " of thread \"{name}\"");
+    }
+    text.push_str(": ");
+    let last = path.len().saturating_sub(SHOWN);
+    let mut holder = None;
+    for (place, step) in path.iter().enumerate() {
+        if place == SHOWN && place < last {
+            let _ = write!(text, " -> ... {} objects ...", last - SHOWN);
+        }
+        if place < SHOWN || place >= last {
+            append(&mut text, &view.step(*step, holder));
+        }
+        holder = Some(*step);
+    }
+    Some(text)
+}
+
+/// Adds an object and, to the one before, how that holds it.
+fn append(text: &mut String, step: &Step) {
+    if let Some(reference) = &step.reference {
+        if !reference.starts_with('[') {
+            text.push('.');
+        }
+        text.push_str(reference);
+    }
+    if !text.ends_with(": ") {
+        text.push_str(" -> ");
+    }
+    text.push_str(step.class.as_deref().unwrap_or("(unknown class)"));
+}

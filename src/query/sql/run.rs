@@ -1,0 +1,257 @@
+//! Running a query: on a thread of its own, which hands over the rows while they are made.
+//!
+//! So a query can be given up whatever SQLite is at, and rows are made while the ones before are written.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use rusqlite::types::ValueRef;
+
+use super::MAX_LEN;
+use super::dump::Dump;
+use super::error::{ErrorKind, SqlError};
+use super::guard::Clock;
+use super::open::Opened;
+
+/// How much a query may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Time; `None` for any.
+    pub time: Option<Duration>,
+    /// Memory of SQLite, for sorts and results of parts of the query; `None` for any.
+    pub memory: Option<u64>,
+    /// Chunks of a table that other threads read ahead.
+    pub ahead: usize,
+}
+
+/// A column of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Its name, which no other column has: a second one of the same name gets `_2`.
+    pub name: String,
+    /// How its values are shown.
+    pub kind: ColumnKind,
+}
+
+/// How the values of a column are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// Integers are object IDs.
+    Id,
+    /// Integers are truth.
+    Boolean,
+    /// As they are.
+    Other,
+}
+
+/// A value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cell {
+    /// Null.
+    Null,
+    /// A whole number.
+    Integer(i64),
+    /// A floating-point number.
+    Real(f64),
+    /// A text.
+    Text(String),
+    /// Bytes.
+    Blob(Vec<u8>),
+}
+
+/// A row of an answer.
+pub type Row = Vec<Cell>;
+
+/// What the thread says.
+enum Message {
+    Columns(Vec<Column>),
+    Rows(Vec<Row>),
+    Failed(SqlError),
+}
+
+/// The answer to a query: its rows are made while they are taken.
+#[derive(Debug)]
+pub struct Answer {
+    /// The columns.
+    pub columns: Vec<Column>,
+    messages: Receiver<Message>,
+    made: VecDeque<Row>,
+    end: Option<Instant>,
+    clock: Clock,
+    cancelled: Arc<AtomicBool>,
+}
+
+/// How long the thread may take to notice that time is over: a single function of SQLite may be at it.
+const GRACE: Duration = Duration::from_secs(2);
+/// Rows that are handed over at once, at most.
+const MAX_ROWS: usize = 512;
+/// Bytes of texts that are handed over at once.
+const MAX_BYTES: usize = 1 << 20;
+/// Hand-overs that wait.
+const WAITING: usize = 4;
+/// The stack of the thread: SQLite's parser and expressions are recursive, within limits.
+const STACK: usize = 16 << 20;
+
+/// Asks dumps, of which the first is asked if a query names no schema.
+///
+/// # Errors
+/// If the query is wrong or may not be run.
+pub fn ask(dumps: &[Arc<Dump>], query: &str, limits: Limits) -> Result<Answer, SqlError> {
+    if query.len() > MAX_LEN {
+        let message = format!("the query is longer than {MAX_LEN} bytes");
+        return Err(SqlError::new(ErrorKind::Limit, message, ""));
+    }
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let (sender, messages) = sync_channel(WAITING);
+    let work = Work {
+        dumps: dumps.into(),
+        query: query.to_owned(),
+        limits,
+        clock: Arc::new(Clock::new(limits.time, cancelled.clone())),
+        sender,
+    };
+    let end = limits.time.and_then(|limit| Instant::now().checked_add(limit)?.checked_add(GRACE));
+    let thread = std::thread::Builder::new().name("sql".to_owned()).stack_size(STACK);
+    thread.spawn(move || work.run()).map_err(|error| {
+        SqlError::new(ErrorKind::Limit, format!("no thread could be started: {error}"), "")
+    })?;
+    let clock = Clock::new(limits.time, cancelled.clone());
+    let mut answer = Answer { columns: Vec::new(), messages, made: VecDeque::new(), end, clock, cancelled };
+    match answer.receive()? {
+        Some(Message::Columns(columns)) => {
+            answer.columns = columns;
+            Ok(answer)
+        }
+        Some(Message::Failed(error)) => Err(error),
+        _ => Err(SqlError::new(ErrorKind::Wrong, "the query ended without an answer", "")),
+    }
+}
+
+impl Answer {
+    fn receive(&mut self) -> Result<Option<Message>, SqlError> {
+        let received = match self.end {
+            None => self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(end) => self.messages.recv_timeout(end.saturating_duration_since(Instant::now())),
+        };
+        match received {
+            Ok(message) => Ok(Some(message)),
+            Err(RecvTimeoutError::Disconnected) => Ok(None),
+            Err(RecvTimeoutError::Timeout) => Err(self.clock.error()),
+        }
+    }
+
+    /// The next row; `None` if there is none.
+    ///
+    /// # Errors
+    /// If the query fails on the way: then the rows before are not the answer.
+    pub fn next_row(&mut self) -> Result<Option<Row>, SqlError> {
+        loop {
+            if let Some(row) = self.made.pop_front() {
+                return Ok(Some(row));
+            }
+            match self.receive()? {
+                None | Some(Message::Columns(_)) => return Ok(None),
+                Some(Message::Rows(rows)) => self.made = rows.into(),
+                Some(Message::Failed(error)) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What the thread does.
+struct Work {
+    dumps: Arc<[Arc<Dump>]>,
+    query: String,
+    limits: Limits,
+    clock: Arc<Clock>,
+    sender: SyncSender<Message>,
+}
+
+impl Work {
+    fn run(self) {
+        if let Err(error) = self.answer() {
+            // Nobody may listen any more.
+            let _ = self.sender.send(Message::Failed(error));
+        }
+    }
+
+    fn answer(&self) -> Result<(), SqlError> {
+        let opened = Opened::new(&self.dumps, &self.limits, self.clock.clone())?;
+        let mut statement = opened.prepare(&self.query).map_err(|error| self.reason(error))?;
+        let columns = columns(&statement);
+        let count = columns.len();
+        if self.sender.send(Message::Columns(columns)).is_err() {
+            return Ok(());
+        }
+        let said = |error: rusqlite::Error| self.reason(SqlError::of(&error));
+        let mut rows = statement.raw_query();
+        // The first row is handed over at once.
+        let (mut made, mut bytes, mut most) = (Vec::new(), 0usize, 1);
+        while let Some(row) = rows.next().map_err(said)? {
+            let mut cells = Vec::with_capacity(count);
+            for at in 0..count {
+                let cell = cell(row.get_ref(at).map_err(said)?);
+                bytes = bytes.saturating_add(match &cell {
+                    Cell::Text(text) => text.len(),
+                    Cell::Blob(blob) => blob.len(),
+                    _ => 0,
+                });
+                cells.push(cell);
+            }
+            made.push(cells);
+            if made.len() >= most || bytes >= MAX_BYTES {
+                if self.sender.send(Message::Rows(std::mem::take(&mut made))).is_err() {
+                    return Ok(());
+                }
+                (bytes, most) = (0, (most * 2).min(MAX_ROWS));
+            }
+        }
+        let _ = self.sender.send(Message::Rows(made));
+        Ok(())
+    }
+
+    /// Time is over: SQLite only says that it was interrupted.
+    fn reason(&self, error: SqlError) -> SqlError {
+        if error.message.starts_with("interrupted") && self.clock.is_late() { self.clock.error() } else { error }
+    }
+}
+
+fn cell(value: ValueRef<'_>) -> Cell {
+    match value {
+        ValueRef::Null => Cell::Null,
+        ValueRef::Integer(value) => Cell::Integer(value),
+        ValueRef::Real(value) => Cell::Real(value),
+        ValueRef::Text(bytes) => Cell::Text(String::from_utf8_lossy(bytes).into_owned()),
+        ValueRef::Blob(bytes) => Cell::Blob(bytes.to_vec()),
+    }
+}
+
+/// The columns of a query; names that it has already get a number.
+fn columns(statement: &rusqlite::Statement<'_>) -> Vec<Column> {
+    let mut columns: Vec<Column> = Vec::new();
+    let mut names = rustc_hash::FxHashSet::default();
+    for column in statement.columns() {
+        let mut name = column.name().to_owned();
+        let mut number = 2u64;
+        while !names.insert(name.clone()) {
+            name = format!("{}_{number}", column.name());
+            number = number.saturating_add(1);
+        }
+        let kind = match column.decl_type() {
+            Some("ID") => ColumnKind::Id,
+            Some("BOOLEAN") => ColumnKind::Boolean,
+            _ => ColumnKind::Other,
+        };
+        columns.push(Column { name, kind });
+    }
+    columns
+}

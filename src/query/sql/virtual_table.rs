@@ -1,0 +1,393 @@
+//! Tables of a dump as virtual tables of SQLite.
+//!
+//! The `unsafe` of SQL is here: two promises, that both types begin with what SQLite keeps in them, and a limit.
+
+use std::borrow::Cow;
+use std::ffi::{CStr, CString, c_int};
+use std::io;
+use std::sync::Arc;
+
+use rusqlite::ffi;
+use rusqlite::types::Value;
+use rusqlite::vtab::{
+    Context, CreateVTab, DistinctMode, Filters, IndexConstraintOp, IndexInfo, Module, VTab, VTabConnection,
+    VTabCursor, VTabKind,
+};
+
+use super::ahead::Reader;
+use super::dump::{Dump, TableNumber};
+use crate::query::tables::{Batch, Cell, Chunk, Definition, Key, Kind, List, Lookup, Operator, Question, Wanted};
+
+/// What a virtual table is made for.
+#[derive(Debug, Clone)]
+pub(super) struct Shared {
+    /// The dump.
+    pub(super) dump: Arc<Dump>,
+    /// Chunks that are read ahead.
+    pub(super) ahead: usize,
+}
+
+/// Makes virtual tables; their argument is the number of the table, see [`argument`].
+pub(super) const MODULE: &Module<'static, VirtualTable> = &Module::read_only_module();
+
+/// The argument of a virtual table.
+pub(super) fn argument(table: TableNumber) -> String {
+    match table {
+        TableNumber::Fixed(number) => format!("fixed {number}"),
+        TableNumber::OfClass(number) => format!("class {number}"),
+    }
+}
+
+fn read_argument(argument: &[u8]) -> Option<TableNumber> {
+    let (kind, number) = std::str::from_utf8(argument).ok()?.split_once(' ')?;
+    let number = number.parse().ok()?;
+    match kind {
+        "fixed" => Some(TableNumber::Fixed(number)),
+        "class" => Some(TableNumber::OfClass(number)),
+        _ => None,
+    }
+}
+
+/// A name as SQL has it.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\"").replace('\0', "\u{fffd}"))
+}
+
+/// The declaration of a table. Its name means nothing here.
+pub(super) fn declaration(name: &str, definition: &Definition) -> String {
+    let column = |column: &crate::query::tables::Column| {
+        format!("{} {}", quoted(&column.name), column.kind.declared())
+    };
+    let columns: Vec<String> = definition.columns.iter().map(column).collect();
+    format!("CREATE TABLE {}({})", quoted(name), columns.join(", "))
+}
+
+/// Limits the memory of SQLite in this process: what it needs beyond is an error.
+#[allow(unsafe_code)]
+pub(super) fn limit_memory(bytes: u64) {
+    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+    // SAFETY: It takes any number, on any thread. PRAGMA hard_heap_limit could only lower it, once and for all.
+    unsafe { ffi::sqlite3_hard_heap_limit64(bytes) };
+}
+
+/// A table.
+#[repr(C)]
+pub(super) struct VirtualTable {
+    /// What SQLite keeps; it has to come first.
+    base: ffi::sqlite3_vtab,
+    shared: Shared,
+    number: TableNumber,
+    kinds: Vec<Kind>,
+    rows: f64,
+    lookups: Vec<Lookup>,
+    orders: Vec<usize>,
+}
+
+/// How the rows of an answer are found: what `best_index` tells `filter`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Plan {
+    wanted: Wanted,
+    how: How,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum How {
+    All,
+    OrderedBy(usize),
+    Of(usize, Operator),
+}
+
+impl Plan {
+    fn to_text(self) -> String {
+        let (how, column) = match self.how {
+            How::All => ("all", 0),
+            How::OrderedBy(column) => ("ordered", column),
+            How::Of(column, Operator::Equal) => ("equal", column),
+            How::Of(column, Operator::AtLeast) => ("least", column),
+        };
+        format!("{how} {column} {}", self.wanted.0)
+    }
+
+    fn of_text(text: &str) -> Option<Self> {
+        let mut words = text.split(' ');
+        let how = words.next()?;
+        let column = words.next()?.parse().ok()?;
+        let wanted = Wanted(words.next()?.parse().ok()?);
+        let how = match how {
+            "all" => How::All,
+            "ordered" => How::OrderedBy(column),
+            "equal" => How::Of(column, Operator::Equal),
+            "least" => How::Of(column, Operator::AtLeast),
+            _ => return None,
+        };
+        Some(Self { wanted, how })
+    }
+}
+
+/// What it takes to find the first row by a lookup, in rows that are read one after another.
+const LOOKUP_COST: f64 = 4.0;
+/// The same of all rows in another order than that of the table: less than SQLite takes to sort them.
+const ORDER_COST: f64 = 1.5;
+
+// SAFETY: The type is `repr(C)` and begins with `sqlite3_vtab`, which only SQLite writes.
+#[allow(unsafe_code)]
+unsafe impl<'vtab> VTab<'vtab> for VirtualTable {
+    type Aux = Shared;
+    type Cursor = Cursor;
+
+    fn connect(
+        _: &mut VTabConnection,
+        aux: Option<&Shared>,
+        _: &[u8],
+        _: &[u8],
+        name: &[u8],
+        arguments: &[&[u8]],
+    ) -> rusqlite::Result<(Cow<'static, CStr>, Self)> {
+        let wrong = || rusqlite::Error::ModuleError("there is no such table of the dump".to_owned());
+        let shared = aux.ok_or_else(wrong)?.clone();
+        let number = arguments.first().and_then(|argument| read_argument(argument)).ok_or_else(wrong)?;
+        let (declaration, kinds, rows, lookups, orders) = (shared.dump)
+            .table(number, |table| {
+                let definition = table.definition();
+                let kinds = definition.columns.iter().map(|column| column.kind).collect();
+                // Counts of a dump are far below what a float holds.
+                #[allow(clippy::cast_precision_loss)]
+                let rows = table.rows() as f64;
+                let declaration = declaration(&String::from_utf8_lossy(name), definition);
+                (declaration, kinds, rows, table.lookups(), table.orders())
+            })
+            .ok_or_else(wrong)?;
+        let declaration = CString::new(declaration)?;
+        let base = ffi::sqlite3_vtab::default();
+        Ok((Cow::Owned(declaration), Self { base, shared, number, kinds, rows, lookups, orders }))
+    }
+
+    fn best_index(&self, info: &mut IndexInfo) -> rusqlite::Result<bool> {
+        let mut best: Option<(usize, Lookup)> = None;
+        for (at, constraint) in info.constraints().enumerate() {
+            let Ok(column) = usize::try_from(constraint.column()) else { continue };
+            let operator = match constraint.operator() {
+                IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_EQ => Operator::Equal,
+                IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_GE | IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_GT => {
+                    Operator::AtLeast
+                }
+                _ => continue,
+            };
+            let found = self.lookups.iter().find(|known| known.column == column && known.operator == operator);
+            let Some(lookup) = found.filter(|_| constraint.is_usable()) else { continue };
+            // Tables find texts as they are written.
+            if info.collation(at)? != "BINARY" {
+                continue;
+            }
+            if best.is_none_or(|(_, best)| lookup.rows < best.rows) {
+                best = Some((at, *lookup));
+            }
+        }
+        let (how, rows, cost, is_ordered) = match best {
+            Some((at, lookup)) => {
+                let mut usage = info.constraint_usage(at);
+                usage.set_argv_index(1);
+                // More rows may be read than match.
+                usage.set_omit(false);
+                let rows = lookup.rows.clamp(1.0, self.rows.max(1.0));
+                (How::Of(lookup.column, lookup.operator), rows, rows + LOOKUP_COST, false)
+            }
+            None => match self.order(info) {
+                Some(column) => (How::OrderedBy(column), self.rows, self.rows * ORDER_COST, true),
+                None => (How::All, self.rows, self.rows, false),
+            },
+        };
+        let plan = Plan { wanted: Wanted(info.col_used()), how };
+        info.set_idx_str(&plan.to_text());
+        info.set_order_by_consumed(is_ordered);
+        info.set_estimated_cost(cost.max(1.0));
+        // Saturates, as it should.
+        #[allow(clippy::cast_possible_truncation)]
+        info.set_estimated_rows((rows as i64).max(1));
+        Ok(true)
+    }
+
+    fn open(&'vtab mut self) -> rusqlite::Result<Cursor> {
+        Ok(Cursor {
+            base: ffi::sqlite3_vtab_cursor::default(),
+            shared: self.shared.clone(),
+            number: self.number,
+            kinds: self.kinds.clone(),
+            reader: None,
+            chunk: None,
+            batch: Batch::default(),
+            row: 0,
+            before: 0,
+        })
+    }
+}
+
+impl CreateVTab<'_> for VirtualTable {
+    const KIND: VTabKind = VTabKind::Default;
+}
+
+impl VirtualTable {
+    /// The column by which rows are wanted in order, or together, if the table has them so.
+    fn order(&self, info: &IndexInfo) -> Option<usize> {
+        let mut orders = info.order_bys();
+        let order = orders.next().filter(|_| info.num_of_order_by() == 1)?;
+        // Rows of one value only have to be together for GROUP BY and DISTINCT.
+        let any = matches!(info.distinct(), DistinctMode::Grouped | DistinctMode::Distinct);
+        let column = usize::try_from(order.column()).ok()?;
+        (self.orders.contains(&column) && (any || !order.is_order_by_desc())).then_some(column)
+    }
+}
+
+/// A place among the rows of an answer.
+#[repr(C)]
+pub(super) struct Cursor {
+    /// What SQLite keeps; it has to come first.
+    base: ffi::sqlite3_vtab_cursor,
+    shared: Shared,
+    number: TableNumber,
+    kinds: Vec<Kind>,
+    reader: Option<Reader>,
+    chunk: Option<Chunk>,
+    batch: Batch,
+    row: usize,
+    /// Rows of the chunks before.
+    before: i64,
+}
+
+/// What a dump that cannot be read is to SQLite.
+#[cold]
+fn unreadable(error: &io::Error) -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), Some(error.to_string()))
+}
+
+impl Cursor {
+    /// Reads on until there is a row.
+    #[cold]
+    fn refill(&mut self) -> rusqlite::Result<()> {
+        let Some(reader) = &mut self.reader else { return Ok(()) };
+        while self.row >= self.batch.rows {
+            self.before = self.before.saturating_add_unsigned(self.batch.rows as u64);
+            self.row = 0;
+            self.chunk = reader.next(&mut self.batch).map_err(|error| unreadable(&error))?;
+            if self.chunk.is_none() {
+                self.batch.rows = 0;
+                self.reader = None;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// What is asked of the table; `None` if no row can match.
+    fn question(&self, how: How, arguments: &Filters<'_>) -> rusqlite::Result<Option<Question>> {
+        let (column, operator) = match how {
+            How::All => return Ok(Some(Question::All)),
+            How::OrderedBy(column) => return Ok(Some(Question::OrderedBy(column))),
+            How::Of(column, operator) => (column, operator),
+        };
+        let is_text = matches!(self.kinds.get(column), Some(Kind::Text | Kind::Name));
+        // Values are compared as SQLite does it, by the affinity of the column; what is not plain is compared with all
+        // rows.
+        let key = match (arguments.get::<Value>(0)?, is_text) {
+            (Value::Null, _) => return Ok(None),
+            (Value::Integer(number), false) => Key::Integer(number),
+            (Value::Integer(number), true) => Key::Text(number.to_string()),
+            (Value::Text(text), true) => Key::Text(text),
+            (Value::Text(text), false) => match text.trim().parse() {
+                Ok(number) => Key::Integer(number),
+                Err(_) => return Ok(Some(Question::All)),
+            },
+            (Value::Real(_) | Value::Blob(_), _) => return Ok(Some(Question::All)),
+        };
+        Ok(Some(Question::Of(column, operator, key)))
+    }
+
+    /// The number of the row, as the chunk has it.
+    fn row_number(&self) -> i64 {
+        if let Some(number) = self.batch.row_numbers.get(self.row) {
+            return *number;
+        }
+        let of_list = |list: &List, range: &std::ops::Range<usize>| {
+            let object = list.part(range.start.saturating_add(self.row)..range.end).next()?;
+            (range.len() == self.batch.rows).then_some(i64::from(object.0))
+        };
+        let found = match &self.chunk {
+            Some(Chunk::Rows(rows)) if rows.len() == self.batch.rows => {
+                i64::try_from(rows.start.saturating_add(self.row)).ok()
+            }
+            Some(Chunk::Objects(objects))
+                if objects.end.0.saturating_sub(objects.start.0) as usize == self.batch.rows =>
+            {
+                Some(i64::from(objects.start.0).saturating_add_unsigned(self.row as u64))
+            }
+            Some(Chunk::Listed(list, range)) => of_list(list, range),
+            _ => None,
+        };
+        found.unwrap_or_else(|| self.before.saturating_add_unsigned(self.row as u64))
+    }
+}
+
+// SAFETY: The type is `repr(C)` and begins with `sqlite3_vtab_cursor`, which only SQLite writes.
+#[allow(unsafe_code)]
+unsafe impl VTabCursor for Cursor {
+    fn filter(&mut self, _: c_int, plan: Option<&str>, arguments: &Filters<'_>) -> rusqlite::Result<()> {
+        let wrong = || rusqlite::Error::ModuleError("a table was asked for what it did not offer".to_owned());
+        let Plan { wanted, how } = plan.and_then(Plan::of_text).ok_or_else(wrong)?;
+        (self.row, self.before, self.batch.rows, self.chunk, self.reader) = (0, 0, 0, None, None);
+        let Some(question) = self.question(how, arguments)? else { return Ok(()) };
+        let dump = &self.shared.dump;
+        if self.batch.columns.is_empty() {
+            self.batch = dump.table(self.number, |table| table.batch(wanted)).ok_or_else(wrong)?;
+        }
+        let chunks = dump.chunks(self.number, &question).map_err(|error| unreadable(&error))?;
+        self.reader = Some(Reader::new(dump.clone(), self.number, wanted, chunks, self.shared.ahead));
+        self.refill()
+    }
+
+    #[inline]
+    fn next(&mut self) -> rusqlite::Result<()> {
+        self.row += 1;
+        if self.row < self.batch.rows { Ok(()) } else { self.refill() }
+    }
+
+    #[inline]
+    fn eof(&self) -> bool {
+        self.row >= self.batch.rows
+    }
+
+    #[inline]
+    fn column(&self, context: &mut Context, column: c_int) -> rusqlite::Result<()> {
+        let column = usize::try_from(column).unwrap_or(usize::MAX);
+        match self.batch.cell(self.row, column) {
+            Cell::Null => Ok(()),
+            Cell::Integer(value) => context.set_result(value),
+            Cell::Real(value) => context.set_result(value),
+            Cell::Text(value) => context.set_result(value),
+        }
+    }
+
+    fn rowid(&self) -> rusqlite::Result<i64> {
+        Ok(self.row_number())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_are_read_as_they_are_written() {
+        for how in [How::All, How::OrderedBy(3), How::Of(1, Operator::Equal), How::Of(63, Operator::AtLeast)] {
+            for wanted in [Wanted(0), Wanted(5), Wanted::ALL] {
+                let plan = Plan { wanted, how };
+                assert_eq!(Plan::of_text(&plan.to_text()), Some(plan));
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_quoted() {
+        assert_eq!(quoted("a\"b; DROP TABLE x"), "\"a\"\"b; DROP TABLE x\"");
+    }
+}
