@@ -190,7 +190,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         anyhow::bail!("--label {name} is given twice; a dump has one value of a label");
     }
     begin(to)?;
-    let run = Run { args, to, format };
+    let run = Run { dumps: inputs.len(), args, to, format };
     let mut exported = Exported { to: to.to_string_lossy().into_owned(), dumps: Vec::new(), heap: None };
     let mut errors = Vec::new();
     for (input, name) in inputs.iter().zip(names) {
@@ -245,8 +245,31 @@ fn begin(to: &Path) -> anyhow::Result<()> {
     }
 }
 
+/// A table that was asked for.
+enum Asked<'a> {
+    Named(String),
+    OfClass(Box<dyn Table + 'a>),
+}
+
+impl Asked<'_> {
+    fn is(&self, name: &str) -> bool {
+        match self {
+            Self::Named(known) => known == name,
+            Self::OfClass(table) => table.definition().name == name,
+        }
+    }
+
+    fn of_class(&self) -> Option<&dyn Table> {
+        match self {
+            Self::Named(_) => None,
+            Self::OfClass(table) => Some(&**table),
+        }
+    }
+}
+
 /// What is the same for all dumps.
 struct Run<'a> {
+    dumps: usize,
     args: &'a Args,
     to: &'a Path,
     format: Format,
@@ -275,7 +298,15 @@ impl Run<'_> {
         let bytes = heap.bytes(bar)?;
         let name = about.name.clone();
         let tables = Tables::new(heap, graph, bytes, about);
-        let tables = self.tables(&tables, heap)?;
+        let asked = self.tables(&tables)?;
+        let named = |asked: &'_ Asked<'_>| match asked {
+            Asked::Named(name) => tables.find(name),
+            Asked::OfClass(_) => None,
+        };
+        let tables: Vec<&dyn Table> = match asked.as_slice() {
+            [] if self.args.tables.is_empty() => tables.all().map(|table| table as &dyn Table).collect(),
+            asked => asked.iter().filter_map(|asked| named(asked).map(|table| table as &dyn Table).or(asked.of_class())).collect(),
+        };
         let sources: Vec<Source<'_>> = tables.iter().map(|table| self.source(*table)).collect();
         let table_names = || tables.iter().map(|table| &*table.definition().name);
         let mut partitions = Partitions::new(self.to, &name, table_names(), self.format);
@@ -298,29 +329,34 @@ impl Run<'_> {
         Ok((partitions, rows))
     }
 
-    /// The tables to write.
-    fn tables<'t, 'a>(&self, tables: &'t Tables<'a>, heap: &Heap) -> anyhow::Result<Vec<&'t (dyn Table + 'a)>> {
-        let names = &self.args.tables;
-        if names.is_empty() {
-            return Ok(tables.all().collect());
-        }
-        let mut found: Vec<&(dyn Table + 'a)> = Vec::new();
-        for name in names {
-            match tables.find(name) {
-                Some(table) if found.iter().any(|known| known.definition().name == table.definition().name) => {}
-                Some(table) => found.push(table),
-                None => {
-                    let known: Vec<String> =
-                        definitions().iter().map(|definition| definition.name.to_string()).collect();
-                    anyhow::bail!(
-                        "{}: there is no table {name}; there are {}",
-                        heap.path().display(),
-                        known.join(", ")
-                    );
+    /// The tables of classes that are asked for, and the others by name.
+    fn tables<'a>(&self, tables: &Tables<'a>) -> anyhow::Result<Vec<Asked<'a>>> {
+        let mut asked: Vec<Asked<'a>> = Vec::new();
+        for name in &self.args.tables {
+            if asked.iter().any(|known| known.is(name)) {
+                continue;
+            }
+            if tables.find(name).is_some() {
+                asked.push(Asked::Named(name.clone()));
+                continue;
+            }
+            match tables.of_class(name) {
+                Ok(table) => asked.push(Asked::OfClass(table)),
+                // Of many programs not all have a class.
+                Err(none) if self.dumps > 1 => {
+                    if !self.args.input.quiet() {
+                        let path = tables.context().heap.path().display();
+                        messages::line("note", &format!("{path}: there is no table {name}: {none}"));
+                    }
+                }
+                Err(none) => {
+                    let known = definitions();
+                    let known: Vec<&str> = known.iter().map(|definition| &*definition.name).collect();
+                    anyhow::bail!("there is no table {name}, and {none}; tables are {}", known.join(", "));
                 }
             }
         }
-        Ok(found)
+        Ok(asked)
     }
 
     fn source<'s>(&self, table: &'s dyn Table) -> Source<'s> {
